@@ -1,0 +1,42 @@
+# Two commands do everything: `make demo` runs the main job, `make test` the checks.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test lint format verify bench figures clean
+
+demo: $(READY)
+	$(BIN)/neuralrace demo --out out/demo
+
+test: lint
+	$(BIN)/pytest -n 2
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/basedpyright
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# Every claim at full size; writes docs/verified.md.
+verify: $(READY)
+	$(BIN)/python -m verification
+
+# Ratios measured side by side in one run; writes benchmarks/results.json.
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+# Every picture of the documentation, made anew.
+figures: $(READY)
+	$(BIN)/python -m docs.figures
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $(READY)
+
+clean:
+	rm -rf .venv out

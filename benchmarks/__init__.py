@@ -1,0 +1,1 @@
+"""Ratios of running times, each measured side by side in one run."""

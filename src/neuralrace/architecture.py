@@ -1,0 +1,579 @@
+"""The graph Γ of a network: named nodes with sizes, named edges, and the paths through them.
+
+No arrays live here. An `Architecture` is a frozen value, hashable and equal by content, so that it
+can be a static argument under `jax.jit`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from operator import index
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, SupportsIndex, final
+
+from neuralrace.errors import NeuralRaceError, listed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BIAS = "bias"
+"""The input node that is clamped to one wherever a dataset does not say otherwise."""
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
+
+
+@final
+@dataclass(frozen=True)
+class Path:
+    """A chain of edges from an input node to an output node (NRR §3).
+
+    `W_p` is the ordered product of the matrices of `edges`, `g_p` the product of every gate on the
+    way, those of both ends included.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> path = nr.Architecture.chain(2, 8, 8, 1).paths()[0]
+    >>> path.before("W2"), path.after("W2")
+    (('W1',), ('W3',))
+
+    ```
+    """
+
+    edges: tuple[str, ...]
+    source: str
+    target: str
+
+    def before(self, edge: str) -> tuple[str, ...]:
+        """The edges that precede `edge`: s̄(p, e) of NRR Eq. 3."""
+        return self.edges[: self._index(edge)]
+
+    def after(self, edge: str) -> tuple[str, ...]:
+        """The edges that follow `edge`: t̄(p, e) of NRR Eq. 3."""
+        return self.edges[self._index(edge) + 1 :]
+
+    def _index(self, edge: str) -> int:
+        if edge not in self.edges:
+            raise NeuralRaceError(
+                f"edge {edge!r} is not on this path",
+                got=repr(edge),
+                wanted=f"one of {listed(self.edges)}",
+                fix="ask only for edges of path.edges",
+            )
+        return self.edges.index(edge)
+
+    def __str__(self) -> str:
+        return f"{self.source} -[{' '.join(self.edges)}]-> {self.target}"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Architecture:
+    """A directed acyclic graph of linear layers (NRR §2).
+
+    Node `v` has `sizes[v]` neurons; edge `e` runs from `edges[e][0]` to `edges[e][1]` and carries a
+    matrix of shape `(|t(e)|, |s(e)|)`. Nodes with only outgoing edges are inputs, nodes with only
+    incoming edges are outputs; every node lies on some path from an input to an output. Parallel
+    edges and skip connections are welcome. Two architectures are equal when their nodes, sizes and
+    edges are, in whatever order they were written.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> arch = nr.Architecture(
+    ...     sizes={"item": 8, "context": 3, "h": 100, "y": 60},
+    ...     edges={"ih": ("item", "h"), "ch": ("context", "h"), "hy": ("h", "y")},
+    ... )
+    >>> arch.inputs, arch.hidden, arch.outputs, arch.path_count()
+    (('item', 'context'), ('h',), ('y',), 2)
+
+    ```
+    """
+
+    sizes: Mapping[str, int]
+    edges: Mapping[str, tuple[str, str]]
+
+    def __post_init__(self) -> None:
+        sizes = _mapping(self.sizes, "sizes", "{node: number of neurons}")
+        edges = _mapping(self.edges, "edges", "{edge: (source, target)}")
+        object.__setattr__(self, "sizes", MappingProxyType(_checked_sizes(sizes)))
+        object.__setattr__(self, "edges", MappingProxyType(_checked_edges(edges, sizes)))
+        _ = self.order  # raises on a cycle
+        self._check_every_node_on_a_path()
+
+    # ---- what is where -------------------------------------------------------------------------
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """Nodes with only outgoing edges, in the order they were written."""
+        return tuple(v for v in self.sizes if self.outgoing[v] and not self.incoming[v])
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """Nodes with only incoming edges, in the order they were written."""
+        return tuple(v for v in self.sizes if self.incoming[v] and not self.outgoing[v])
+
+    @cached_property
+    def hidden(self) -> tuple[str, ...]:
+        """Nodes with both, in the order they were written."""
+        return tuple(v for v in self.sizes if self.incoming[v] and self.outgoing[v])
+
+    @cached_property
+    def incoming(self) -> Mapping[str, tuple[str, ...]]:
+        """Node → names of the edges that end there, sorted."""
+        return self._edges_by_end(1)
+
+    @cached_property
+    def outgoing(self) -> Mapping[str, tuple[str, ...]]:
+        """Node → names of the edges that start there, sorted."""
+        return self._edges_by_end(0)
+
+    def _edges_by_end(self, end: int) -> Mapping[str, tuple[str, ...]]:
+        found: dict[str, list[str]] = {node: [] for node in self.sizes}
+        for edge, ends in sorted(self.edges.items()):
+            found[ends[end]].append(edge)
+        return MappingProxyType({node: tuple(edges) for node, edges in found.items()})
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """All nodes, every one after those that feed it. Depends on the names alone."""
+        waiting = {node: len(self.incoming[node]) for node in self.sizes}
+        ready = sorted((v for v, n in waiting.items() if n == 0), reverse=True)
+        order: list[str] = []
+        while ready:
+            node = ready.pop()
+            order.append(node)
+            for edge in self.outgoing[node]:
+                target = self.edges[edge][1]
+                waiting[target] -= 1
+                if waiting[target] == 0:
+                    ready.append(target)
+            ready.sort(reverse=True)
+        if len(order) < len(self.sizes):
+            raise NeuralRaceError(
+                "the graph has a cycle",
+                got=f"edges {self._some_cycle(set(self.sizes) - set(order))}",
+                wanted="a directed acyclic graph",
+                fix="remove or turn round one of these edges; unroll a recurrent network in time",
+            )
+        return tuple(order)
+
+    def _some_cycle(self, left: set[str]) -> str:
+        """The edges of one cycle among `left`, every node of which is fed from `left`."""
+        node, trail, seen = min(left), [], {}
+        while node not in seen:
+            seen[node] = len(trail)
+            edge = next(e for e in self.incoming[node] if self.edges[e][0] in left)
+            trail.append(edge)
+            node = self.edges[edge][0]
+        return " -> ".join(repr(edge) for edge in reversed(trail[seen[node] :]))
+
+    def _check_every_node_on_a_path(self) -> None:
+        stray = [v for v in self.sizes if not self.incoming[v] and not self.outgoing[v]]
+        if stray or not self.edges:
+            raise NeuralRaceError(
+                f"node {stray[0]!r} is on no path from an input to an output"
+                if stray
+                else "the graph has no edges",
+                got=f"no edge starts or ends at {listed(stray)}",
+                wanted="every node on a path from an input to an output",
+                fix="connect it with edges, or leave it out of sizes",
+            )
+
+    # ---- paths ---------------------------------------------------------------------------------
+
+    def path_count(
+        self, edge: str | None = None, source: str | None = None, target: str | None = None
+    ) -> int:
+        """How many paths run from an input to an output, as an exact integer.
+
+        Counted by dynamic programming, so that 2^40 paths cost nothing. `edge`, `source` and
+        `target` restrict the count to paths through that edge, from that input, to that output
+        (the pathway counting of NRR §3.1).
+
+        ```python
+        >>> import neuralrace as nr
+        >>> arch = nr.Architecture.routing(7)
+        >>> arch.path_count(), arch.path_count("in1"), arch.path_count(source="x1", target="y3")
+        (49, 7, 1)
+
+        ```
+        """
+        self._check_member(edge, self.edges, "edge")
+        self._check_member(source, self.inputs, "input node")
+        self._check_member(target, self.outputs, "output node")
+        before = dict.fromkeys(self.sizes, 0) | {
+            v: int(source is None or v == source) for v in self.inputs
+        }
+        for node in self.order:
+            before[node] += sum(before[self.edges[e][0]] for e in self.incoming[node])
+        if edge is None:
+            return sum(before[v] for v in self.outputs if target is None or v == target)
+        after = dict.fromkeys(self.sizes, 0) | {
+            v: int(target is None or v == target) for v in self.outputs
+        }
+        for node in reversed(self.order):
+            after[node] += sum(after[self.edges[e][1]] for e in self.outgoing[node])
+        start, end = self.edges[edge]
+        return before[start] * after[end]
+
+    def paths(self, limit: int = 100_000) -> tuple[Path, ...]:
+        """Every path from an input to an output, if there are at most `limit`.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> [str(p) for p in nr.Architecture.chain(2, 8, 1).paths()]
+        ['x -[W1 W2]-> y']
+
+        ```
+        """
+        count = self.path_count()
+        if count > limit:
+            raise NeuralRaceError(
+                "too many paths to list",
+                got=f"{count} paths",
+                wanted=f"at most limit={limit}",
+                fix="use path_count() to count them, net.loss and jax.grad for the dynamics, "
+                "nr.reduce for the race (none of them lists paths), or a larger limit",
+            )
+        return tuple(path for node in self.inputs for path in self._paths_from(node))
+
+    def _paths_from(self, source: str) -> Iterator[Path]:
+        stack: list[tuple[str, tuple[str, ...]]] = [(source, ())]
+        while stack:
+            node, edges = stack.pop()
+            if not self.outgoing[node]:
+                yield Path(edges, source, node)
+            onward = reversed(self.outgoing[node])
+            stack.extend((self.edges[edge][1], (*edges, edge)) for edge in onward)
+
+    def _check_member(self, name: str | None, among: Any, kind: str) -> None:
+        if name is not None and name not in among:
+            raise NeuralRaceError(
+                f"unknown {kind} {name!r}",
+                got=repr(name),
+                wanted=f"one of {listed(among)}",
+                fix="check the spelling; print(arch) shows every name",
+            )
+
+    # ---- ways to make one ----------------------------------------------------------------------
+
+    @classmethod
+    def chain(cls, *sizes: SupportsIndex) -> Architecture:
+        """A feed-forward chain: nodes `x`, `h` (or `h1`, `h2`, …), `y`; edges `W1`, `W2`, ….
+
+        ```python
+        >>> import neuralrace as nr
+        >>> nr.Architecture.chain(11, 700, 60)
+        Architecture(sizes={'x': 11, 'h': 700, 'y': 60}, edges={'W1': ('x', 'h'), 'W2': ('h', 'y')})
+
+        ```
+        """
+        if len(sizes) < 2:
+            raise NeuralRaceError(
+                "a chain needs at least an input and an output",
+                got=f"sizes {sizes}",
+                wanted="two or more sizes",
+                fix="for example Architecture.chain(2, 100, 1)",
+            )
+        depth = len(sizes) - 2
+        hidden = ["h"] if depth == 1 else [f"h{i}" for i in range(1, depth + 1)]
+        nodes = ["x", *hidden, "y"]
+        steps = enumerate(pairwise(nodes), start=1)
+        return cls(
+            dict(zip(nodes, map(index, sizes), strict=True)), {f"W{i}": ends for i, ends in steps}
+        )
+
+    @classmethod
+    def layered(cls, *layers: Mapping[str, int]) -> Architecture:
+        """Layers of modules, each module joined to every module of the next layer.
+
+        Edges are named `source_target`.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> arch = nr.Architecture.layered({"eye": 4, "ear": 3}, {"h": 50}, {"name": 7, "act": 2})
+        >>> tuple(arch.edges), arch.path_count()
+        (('eye_h', 'ear_h', 'h_name', 'h_act'), 4)
+
+        ```
+        """
+        sizes: dict[str, int] = {}
+        for layer in layers:
+            for node, size in _mapping(layer, "a layer", "{node: number of neurons}").items():
+                if node in sizes:
+                    raise NeuralRaceError(
+                        f"node {node!r} stands in two layers",
+                        got=repr(node),
+                        wanted="each name once",
+                        fix="rename one of the two",
+                    )
+                sizes[node] = size
+        pairs = pairwise(layers)
+        return cls(sizes, {f"{s}_{t}": (s, t) for a, b in pairs for s in a for t in b})
+
+    @classmethod
+    def parallel(
+        cls,
+        inputs: Mapping[str, int],
+        hidden: Mapping[str, int],
+        outputs: Mapping[str, int],
+        reads: Mapping[str, Sequence[str]] | None = None,
+        writes: Mapping[str, Sequence[str]] | None = None,
+    ) -> Architecture:
+        """Parallel pathways of one hidden node each between inputs and outputs.
+
+        `reads` and `writes` restrict a pathway to some inputs or outputs; a pathway they do not
+        name reads or writes all. Edges are named `source_target`.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> arch = nr.Architecture.parallel(
+        ...     {"item": 8, "context": 3}, {"common": 100, "not1": 100}, {"y": 60},
+        ...     reads={"not1": ("item",)})
+        >>> tuple(arch.edges)
+        ('item_common', 'context_common', 'common_y', 'item_not1', 'not1_y')
+
+        ```
+        """
+        reads, writes = dict(reads or {}), dict(writes or {})
+        for choice, among, kind in ((reads, inputs, "input"), (writes, outputs, "output")):
+            for name, ends in choice.items():
+                unknown = [repr(name)] if name not in hidden else []
+                unknown += [repr(end) for end in ends if end not in among]
+                if unknown:
+                    raise NeuralRaceError(
+                        f"unknown name in the {kind}s of pathway {name!r}",
+                        got=", ".join(unknown),
+                        wanted=f"a pathway among {listed(hidden)}, {kind}s among {listed(among)}",
+                        fix="check the spelling; name pathways and nodes that exist",
+                    )
+        edges: dict[str, tuple[str, str]] = {}
+        for name in hidden:
+            edges |= {f"{v}_{name}": (v, name) for v in reads.get(name, inputs)}
+            edges |= {f"{name}_{v}": (name, v) for v in writes.get(name, outputs)}
+        return cls({**inputs, **hidden, **outputs}, edges)
+
+    @classmethod
+    def routing(
+        cls, M: int, *, inputs: int = 4, hidden: int = 64, outputs: int = 7, P: int | None = None
+    ) -> Architecture:
+        """The pathway network of NRR Fig. 4a and 5a: M input and M output domains.
+
+        Every hidden pathway has two hidden nodes joined by one edge and carries `P` of the M²
+        routes: √P input domains with √P output domains. `P = M²` (the default) is the shared
+        network, `P = 1` gives every route a pathway of its own. Nodes are `x1 … xM`, `y1 … yM` and
+        `h`, `k` (one pathway) or `h1_2`, `k1_2` (input group 1, output group 2); sizes default to
+        NRR Fig. 4 (4 items, 7 properties, N_h = 64).
+
+        ```python
+        >>> import neuralrace as nr
+        >>> nr.Architecture.routing(10, P=25).path_count("hidden1_2")
+        25
+
+        ```
+        """
+        M = _positive("the number of domains M", M)
+        P = M * M if P is None else _positive("the number of routes a pathway P", P)
+        side = round(P**0.5)
+        if side * side != P or M % side:
+            raise NeuralRaceError(
+                "routes cannot be shared this way",
+                got=f"P = {P} routes a pathway for M = {M} domains",
+                wanted="P the square of a divisor of M",
+                fix=f"use one of {', '.join(str(d * d) for d in range(1, M + 1) if M % d == 0)}",
+            )
+        sizes: dict[str, int] = {f"x{i}": inputs for i in range(1, M + 1)}
+        edges: dict[str, tuple[str, str]] = {}
+        groups = M // side
+        for a in range(1, groups + 1):
+            for b in range(1, groups + 1):
+                tag = "" if groups == 1 else f"{a}_{b}"
+                sizes |= {f"h{tag}": hidden, f"k{tag}": hidden}
+                edges[f"hidden{tag}"] = (f"h{tag}", f"k{tag}")
+                via = tag and f"_{tag}"
+                for i in range((a - 1) * side + 1, a * side + 1):
+                    edges[f"in{i}{via}"] = (f"x{i}", f"h{tag}")
+                for j in range((b - 1) * side + 1, b * side + 1):
+                    edges[f"out{j}{via}"] = (f"k{tag}", f"y{j}")
+        return cls(sizes | {f"y{j}": outputs for j in range(1, M + 1)}, edges)
+
+    def with_bias(self) -> Architecture:
+        """The same graph with an input node `bias` of one neuron joined to all but the inputs.
+
+        Networks clamp a node of this name to one where the data does not name it.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> tuple(nr.Architecture.chain(2, 8, 1).with_bias().edges)
+        ('W1', 'W2', 'bias_h', 'bias_y')
+
+        ```
+        """
+        biases = {f"{BIAS}_{v}": (BIAS, v) for v in (*self.hidden, *self.outputs)}
+        for name in (BIAS, *biases):
+            if name in self.sizes or name in self.edges:
+                raise NeuralRaceError(
+                    f"the name {name!r} is taken",
+                    got=f"a node or edge named {name!r}",
+                    wanted="that name free for the bias",
+                    fix="rename yours, or leave out bias=True if this is the bias already",
+                )
+        return Architecture({**self.sizes, BIAS: 1}, {**self.edges, **biases})
+
+    # ---- other forms ---------------------------------------------------------------------------
+
+    def to_networkx(self) -> Any:
+        """A `networkx.MultiDiGraph`: node attribute `size`, edge keys the edge names.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> arch = nr.Architecture.routing(3)
+        >>> nr.Architecture.from_networkx(arch.to_networkx()) == arch
+        True
+
+        ```
+        """
+        import networkx
+
+        graph = networkx.MultiDiGraph()
+        for node, size in self.sizes.items():
+            graph.add_node(node, size=size)
+        for edge, (source, target) in self.edges.items():
+            graph.add_edge(source, target, key=edge)
+        return graph
+
+    @classmethod
+    def from_networkx(cls, graph: Any) -> Architecture:
+        """From a networkx digraph whose nodes carry a `size`; see `to_networkx`.
+
+        Edges without a name of their own are called `source_target`.
+        """
+        for node, size in graph.nodes(data="size"):
+            if size is None:
+                raise NeuralRaceError(
+                    f"node {node!r} of the networkx graph has no size",
+                    got="no attribute 'size'",
+                    wanted="graph.nodes[node]['size'], a positive integer",
+                    fix=f"graph.add_node({node!r}, size=…)",
+                )
+        ends = graph.edges(keys=True) if graph.is_multigraph() else graph.edges
+        edges: dict[str, tuple[str, str]] = {}
+        for source, target, *key in ends:
+            name = key[0] if key and isinstance(key[0], str) else f"{source}_{target}"
+            if name in edges:
+                raise NeuralRaceError(
+                    f"two edges of the networkx graph are called {name!r}",
+                    got=f"{edges[name]} and {(source, target)}",
+                    wanted="a name of its own for each edge",
+                    fix="pass key=… to add_edge for parallel edges",
+                )
+            edges[name] = (source, target)
+        return cls(dict(graph.nodes(data="size")), edges)
+
+    def draw(self, data: Any = None, *, ax: Axes | None = None) -> Axes:
+        """Draw the graph; with a dataset, also where each node and edge is gated on.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> ax = nr.Architecture.routing(3).draw()
+
+        ```
+        """
+        from neuralrace.plot import draw_graph
+
+        return draw_graph(
+            self.sizes, self.edges, gates=data.gates if data is not None else {}, ax=ax
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Architecture):
+            return NotImplemented
+        return self.sizes == other.sizes and self.edges == other.edges
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((frozenset(self.sizes.items()), frozenset(self.edges.items())))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Architecture], tuple[dict, dict]]:
+        return Architecture, (dict(self.sizes), dict(self.edges))
+
+    def __repr__(self) -> str:
+        return f"Architecture(sizes={dict(self.sizes)}, edges={dict(self.edges)})"
+
+
+def _mapping(value: Any, name: str, form: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise NeuralRaceError(
+            f"{name} must be a mapping",
+            got=f"{type(value).__name__} {value!r}",
+            wanted=form,
+            fix="pass a dict",
+        )
+    return value
+
+
+def _positive(what: str, value: Any) -> int:
+    """`value` as a positive integer, or an error that says what it is."""
+    whole = not isinstance(value, bool) and hasattr(value, "__index__")
+    if not whole or value.__index__() < 1:
+        raise NeuralRaceError(
+            f"{what} must be a positive integer",
+            got=repr(value),
+            wanted="an integer of at least 1",
+            fix="give it at least one; leave out what has none",
+        )
+    return value.__index__()
+
+
+def _checked_sizes(sizes: Mapping[str, Any]) -> dict[str, int]:
+    for node in sizes:
+        _check_name(node, "node")
+    return {node: _positive(f"the size of node {node!r}", size) for node, size in sizes.items()}
+
+
+def _checked_edges(
+    edges: Mapping[str, Any], sizes: Mapping[str, int]
+) -> dict[str, tuple[str, str]]:
+    checked = {}
+    for edge, ends in edges.items():
+        _check_name(edge, "edge")
+        if edge in sizes:
+            raise NeuralRaceError(
+                f"a node and an edge are both called {edge!r}",
+                got=repr(edge),
+                wanted="names that say which of the two is meant",
+                fix="rename the edge; gates are given by name",
+            )
+        if isinstance(ends, str) or not isinstance(ends, Sequence) or len(ends) != 2:
+            raise NeuralRaceError(
+                f"edge {edge!r} needs a source and a target",
+                got=repr(ends),
+                wanted="(source node, target node)",
+                fix=f"for example {{{edge!r}: ('x', 'h')}}",
+            )
+        for end in ends:
+            if end not in sizes:
+                raise NeuralRaceError(
+                    f"edge {edge!r} touches an unknown node {end!r}",
+                    got=repr(tuple(ends)),
+                    wanted=f"two of {listed(sizes)}",
+                    fix="add the node to sizes, or check the spelling",
+                )
+        checked[edge] = (ends[0], ends[1])
+    return checked
+
+
+def _check_name(name: Any, kind: str) -> None:
+    if not isinstance(name, str) or not _NAME.match(name):
+        raise NeuralRaceError(
+            f"{name!r} cannot name {'an edge' if kind == 'edge' else 'a node'}",
+            got=repr(name),
+            wanted="letters, digits and underscores, a letter first",
+            fix="rename it, for example 'h1'",
+        )

@@ -1,0 +1,43 @@
+"""The package's own errors: what was got, what was wanted, what usually mends it."""
+
+from __future__ import annotations
+
+
+class NeuralRaceError(ValueError):
+    """An input that cannot mean what was asked, with the way to mend it.
+
+    The message replays the call (names, shapes, values), so that it can be mended without a
+    debugger. Being a `ValueError`, it is caught wherever those are.
+
+    **Arguments:** `what` is wrong, `got` what was passed, `wanted` what would have been right,
+    `fix` what usually mends it.
+
+    ```python
+    >>> from neuralrace.errors import NeuralRaceError
+    >>> print(NeuralRaceError("node 'h' has no neurons", got=0, wanted="a positive size",
+    ...                       fix="give it at least one neuron"))
+    node 'h' has no neurons.
+      got:    0
+      wanted: a positive size
+      fix:    give it at least one neuron
+
+    ```
+    """
+
+    def __init__(self, what: str, *, got: object, wanted: object, fix: str) -> None:
+        self.what, self.got, self.wanted, self.fix = what, got, wanted, fix
+        super().__init__(f"{what}.\n  got:    {got}\n  wanted: {wanted}\n  fix:    {fix}")
+
+    def __reduce__(self) -> tuple:
+        return _rebuild, (type(self), self.what, str(self.got), str(self.wanted), self.fix)
+
+
+def _rebuild(
+    kind: type[NeuralRaceError], what: str, got: str, wanted: str, fix: str
+) -> NeuralRaceError:
+    return kind(what, got=got, wanted=wanted, fix=fix)
+
+
+def listed(names: object) -> str:
+    """Names as they are shown in a message: sorted, quoted, or a dash when there are none."""
+    return ", ".join(repr(name) for name in sorted(map(str, names))) or "-"  # type: ignore[call-overload]

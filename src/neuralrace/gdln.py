@@ -1,0 +1,240 @@
+"""Gated deep linear networks (NRR §2): initial weights, forward pass, loss.
+
+A network is a frozen description; its weights are a plain dictionary `{edge: (|t(e)|, |s(e)|)}`,
+and everything here is a pure function of them.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset, is_concrete, matched
+from neuralrace.errors import NeuralRaceError, listed
+
+Weights = dict[str, Array]
+"""The matrix of every edge: `weights[e]` has shape `(|t(e)|, |s(e)|)`."""
+
+INIT_KINDS = ("gaussian", "xavier", "orthogonal")
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Network(abc.ABC):
+    """What gated linear and ReLU networks share: a graph, initial weights, a loss.
+
+    Abstract; see `GDLN` and `ReLUNetwork`.
+    """
+
+    arch: Architecture
+
+    @abc.abstractmethod
+    def hidden(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
+        """The activity of every node on every sample: `{node: (N, size)}`."""
+
+    def __call__(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
+        """The outputs on every sample: `{output node: (N, size)}`."""
+        activity = self.hidden(weights, data)
+        return {node: activity[node] for node in self.arch.outputs}
+
+    def loss(self, weights: Mapping[str, Any], data: Dataset) -> Float[Array, ""]:
+        """L = ½ ⟨ Σ_v ‖y_v − h_v‖² ⟩ over output nodes v (NRR Eq. 1), ⟨·⟩ the weighted mean.
+
+        ```python
+        >>> import jax, neuralrace as nr
+        >>> net = nr.GDLN(nr.Architecture.chain(2, 8, 1))
+        >>> data = nr.Dataset({"x": [[1.0, 1.0]]}, {"y": [[2.0]]})
+        >>> zero = net.init(jax.random.key(0), scale=0.0)
+        >>> float(net.loss(zero, data))
+        2.0
+
+        ```
+        """
+        outputs = self(weights, data)
+        total = jnp.zeros(())
+        for node in sorted(outputs):
+            h = outputs[node]
+            square = jnp.sum((jnp.asarray(data.y[node], h.dtype) - h) ** 2, axis=1)
+            total = total + jnp.dot(jnp.asarray(data.probability, h.dtype), square)
+        return total / 2
+
+    def init(
+        self,
+        key: Any,
+        scale: float | Mapping[str, float] = 1.0,
+        kind: str = "gaussian",
+        dtype: Any = None,
+    ) -> Weights:
+        """Random initial weights.
+
+        **Arguments:** `key` of `jax.random.key`; `scale`, one number or one for every edge;
+        `kind`: `"gaussian"` has standard deviation `scale`; `"xavier"` is Gaussian with variance
+        `scale² · 2 / (fan in + fan out)`; `"orthogonal"` has every singular value equal to
+        `scale`. `dtype` defaults to JAX's float.
+
+        ```python
+        >>> import jax, neuralrace as nr
+        >>> net = nr.GDLN(nr.Architecture.chain(2, 8, 1))
+        >>> weights = net.init(jax.random.key(0), scale={"W1": 1e-3, "W2": 1e-6})
+        >>> {edge: w.shape for edge, w in weights.items()}
+        {'W1': (8, 2), 'W2': (1, 8)}
+
+        ```
+        """
+        if kind not in INIT_KINDS:
+            raise NeuralRaceError(
+                f"unknown kind of initial weights {kind!r}",
+                got=repr(kind),
+                wanted=f"one of {listed(INIT_KINDS)}",
+                fix="kind='gaussian' has standard deviation scale",
+            )
+        edges = sorted(self.arch.edges)
+        scales = scale if isinstance(scale, Mapping) else dict.fromkeys(edges, scale)
+        if set(scales) != set(edges):
+            raise NeuralRaceError(
+                "scale must name every edge and nothing else",
+                got=f"scales for {listed(scales)}",
+                wanted=f"scales for {listed(edges)}",
+                fix="pass one number for all edges, or {edge: scale} for each of them",
+            )
+        dtype = jnp.zeros(()).dtype if dtype is None else dtype
+        weights = {}
+        for edge_key, edge in zip(jax.random.split(key, len(edges)), edges, strict=True):
+            source, target = (self.arch.sizes[v] for v in self.arch.edges[edge])
+            if kind == "orthogonal":
+                draw = _orthogonal(edge_key, target, source, dtype)
+            else:
+                draw = jax.random.normal(edge_key, (target, source), dtype)
+            if kind == "xavier":
+                draw = draw * math.sqrt(2 / (source + target))
+            weights[edge] = draw * jnp.asarray(scales[edge], dtype)
+        return {edge: weights[edge] for edge in self.arch.edges}
+
+    def _prepared(
+        self, weights: Mapping[str, Any], data: Dataset
+    ) -> tuple[Weights, dict[str, Array], dict[str, Array]]:
+        """Weights, inputs and gates, checked against the graph, in the weights' precision."""
+        weights, data = checked_weights(self.arch, weights), matched(self.arch, data)
+        dtype = jnp.result_type(*weights.values())
+        if dtype == jnp.float32 and any(v.dtype == np.float64 for v in data.x.values()):
+            _warn_narrowed()
+        x = {node: jnp.asarray(value, dtype) for node, value in data.x.items()}
+        return weights, x, {name: jnp.asarray(g, dtype) for name, g in data.gates.items()}
+
+    def _incoming(
+        self,
+        node: str,
+        weights: Weights,
+        activity: Mapping[str, Array],
+        gates: Mapping[str, Array],
+    ) -> Float[Array, "N size"]:
+        """Σ_{e: t(e)=v} g_e W_e h_{s(e)} for a node v whose sources are known."""
+        terms = []
+        for edge in self.arch.incoming[node]:
+            source = self.arch.edges[edge][0]
+            terms.append(_gated(activity[source] @ weights[edge].T, gates.get(edge)))
+        return functools.reduce(jnp.add, terms)
+
+
+@final
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class GDLN(Network):
+    """A gated deep linear network on the graph `arch` (NRR §2, MHS Eq. 1).
+
+    `h_v = g_v · Σ_{e: t(e)=v} g_e W_e h_{s(e)}`; an input node is clamped to `x_v`, times its own
+    gate. The cost of output, loss and gradient follows the edges, not the paths.
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> data = nr.Dataset({"x": [[1.0, 1.0], [1.0, -1.0]]}, {"y": [[1.0], [-1.0]]})
+    >>> arch, data = nr.pathways(data, {"a": [1, 0], "b": [0, 1]}, hidden=16)
+    >>> net = nr.GDLN(arch)
+    >>> weights = net.init(jax.random.key(0), scale=1e-3)
+    >>> net(weights, data)["y"].shape, round(float(net.loss(weights, data)), 3)
+    ((2, 1), 0.5)
+
+    ```
+    """
+
+    def hidden(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
+        weights, x, gates = self._prepared(weights, data)
+        activity: dict[str, Array] = {}
+        for node in self.arch.order:
+            h = x[node] if node in x else self._incoming(node, weights, activity, gates)
+            activity[node] = _gated(h, gates.get(node))
+        return activity
+
+
+def _gated(h: Float[Array, "N size"], gate: Array | None) -> Float[Array, "N size"]:
+    """`h` times its gate, one a sample or one a neuron; no gate is always on."""
+    if gate is None:
+        return h
+    return h * (gate[:, None] if gate.ndim == 1 else gate)
+
+
+def checked_weights(arch: Architecture, weights: Mapping[str, Any]) -> dict[str, Array]:
+    """The weights as JAX arrays, or an error naming the edge that is missing or misshapen."""
+    if not isinstance(weights, Mapping) or set(weights) != set(arch.edges):
+        names = weights if isinstance(weights, Mapping) else ()
+        odd = sorted(set(arch.edges) ^ set(names))
+        missing = [edge for edge in odd if edge in arch.edges]
+        raise NeuralRaceError(
+            f"weights lack edge {missing[0]!r}"
+            if missing
+            else f"unknown edge {odd[0]!r} in weights",
+            got=f"weights for {listed(names)}",
+            wanted=f"weights for {listed(arch.edges)}",
+            fix="make them with net.init(key), and update every edge together",
+        )
+    arrays = {edge: jnp.asarray(weights[edge]) for edge in arch.edges}
+    for edge, (source, target) in arch.edges.items():
+        wanted = (arch.sizes[target], arch.sizes[source])
+        if arrays[edge].shape != wanted:
+            raise NeuralRaceError(
+                f"the weights of edge {edge!r} have the wrong shape",
+                got=f"shape {arrays[edge].shape}",
+                wanted=f"shape {wanted} = (size of {target!r}, size of {source!r})",
+                fix="transpose it: a matrix maps its source (columns) to its target (rows)",
+            )
+    return arrays
+
+
+def check_finite(weights: Mapping[str, Any]) -> None:
+    """Raise where a concrete weight is NaN or infinite."""
+    for edge, w in weights.items():
+        if is_concrete(w) and not np.isfinite(np.asarray(w)).all():
+            raise NeuralRaceError(
+                f"the weights of edge {edge!r} hold NaN or infinity",
+                got=f"{int((~np.isfinite(np.asarray(w))).sum())} such values",
+                wanted="finite weights",
+                fix="start again from net.init; a diverged run needs a smaller learning rate",
+            )
+
+
+def _orthogonal(key: Any, rows: int, columns: int, dtype: Any) -> Array:
+    """A random matrix with orthonormal rows or columns, whichever are fewer (Haar)."""
+    tall, wide = max(rows, columns), min(rows, columns)
+    q, r = jnp.linalg.qr(jax.random.normal(key, (tall, wide), dtype))
+    q = q * jnp.where(jnp.diagonal(r) < 0, -1, 1).astype(dtype)
+    return q if rows >= columns else q.T
+
+
+@functools.cache
+def _warn_narrowed() -> None:
+    warnings.warn(
+        "float64 data is used in float32, the precision of the weights. For float64 throughout, "
+        "run jax.config.update('jax_enable_x64', True) before making the weights.",
+        stacklevel=5,
+    )

@@ -1,0 +1,1 @@
+"""Every claim the project makes, measured: `python -m verification` writes docs/verified.md."""

@@ -10,15 +10,29 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from neuralrace import tasks as tasks
     from neuralrace.architecture import Architecture as Architecture
     from neuralrace.architecture import Path as Path
     from neuralrace.dataset import Dataset as Dataset
     from neuralrace.dataset import GateClasses as GateClasses
     from neuralrace.dataset import pathways as pathways
+    from neuralrace.dynamics import StoppedError as StoppedError
+    from neuralrace.dynamics import flow as flow
+    from neuralrace.dynamics import train as train
+    from neuralrace.dynamics import train_ensemble as train_ensemble
     from neuralrace.errors import NeuralRaceError as NeuralRaceError
     from neuralrace.gdln import GDLN as GDLN
     from neuralrace.gdln import Network as Network
     from neuralrace.relu import ReLUNetwork as ReLUNetwork
+    from neuralrace.statistics import PathGroup as PathGroup
+    from neuralrace.statistics import PathStatistics as PathStatistics
+    from neuralrace.statistics import path_statistics as path_statistics
+    from neuralrace.trajectory import Comparison as Comparison
+    from neuralrace.trajectory import Trajectory as Trajectory
+    from neuralrace.trajectory import compare as compare
+    from neuralrace.trajectory import join as join
+    from neuralrace.trajectory import load as load
+    from neuralrace.trajectory import member as member
 
 _HOME = {
     "Architecture": "architecture",
@@ -26,16 +40,33 @@ _HOME = {
     "Dataset": "dataset",
     "GateClasses": "dataset",
     "pathways": "dataset",
+    "StoppedError": "dynamics",
+    "flow": "dynamics",
+    "train": "dynamics",
+    "train_ensemble": "dynamics",
     "NeuralRaceError": "errors",
     "GDLN": "gdln",
     "Network": "gdln",
     "ReLUNetwork": "relu",
+    "PathGroup": "statistics",
+    "PathStatistics": "statistics",
+    "path_statistics": "statistics",
+    "Comparison": "trajectory",
+    "Trajectory": "trajectory",
+    "compare": "trajectory",
+    "join": "trajectory",
+    "load": "trajectory",
+    "member": "trajectory",
 }
 
-__all__ = list(_HOME)  # noqa: PLE0604
+_ROOMS = ("tasks",)
+
+__all__ = [*_HOME, *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return _import_module(f"neuralrace.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'neuralrace' has no attribute {name!r}")
     value = globals()[name] = getattr(_import_module(f"neuralrace.{_HOME[name]}"), name)

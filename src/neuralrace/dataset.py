@@ -13,7 +13,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
-from neuralrace.architecture import BIAS, Architecture
+from neuralrace.architecture import BIAS, Architecture, check_ends
 from neuralrace.errors import NeuralRaceError, listed
 
 AnyArray = Array | np.ndarray
@@ -60,8 +60,9 @@ class Dataset(eqx.Module):
     ) -> None:
         self.x = _arrays(x, "x", (2,), "(N, size)")
         self.y = _arrays(y, "y", (2,), "(N, size)")
-        self.gates = _arrays(gates or {}, "gates", (1, 2), "(N,) or (N, size)")
-        self.labels = _arrays(labels or {}, "labels", (1,), "(N,)", as_float=False)
+        self.gates = _arrays({} if gates is None else gates, "gates", (1, 2), "(N,) or (N, size)")
+        labels = {} if labels is None else labels
+        self.labels = _arrays(labels, "labels", (1,), "(N,)", as_float=False)
         if not self.x or not self.y:
             raise NeuralRaceError(
                 "a dataset needs inputs and targets",
@@ -219,10 +220,12 @@ def matched(arch: Architecture, data: Dataset) -> Dataset:
         ("x", x, arch.inputs, "input"),
         ("y", data.y, arch.outputs, "output"),
     ):
-        for node in sorted(set(nodes) ^ set(values)):
+        for node in sorted(set(nodes) ^ set(values), key=str):
             missing = node in nodes
             raise NeuralRaceError(
-                f"{kind} node {node!r} has no {field}" if missing else f"unknown name in {field}",
+                f"{kind} node {node!r} has no {field}"
+                if missing
+                else f"unknown name {node!r} in {field}",
                 got=f"{field} for {listed(values)}",
                 wanted=f"{field} for {listed(nodes)}, the {kind} nodes",
                 fix=f"pass {field}={{{node!r}: …}}"
@@ -299,17 +302,19 @@ def pathways(
             wanted=f"names other than {listed({*base.x, *base.y})}",
             fix="rename the pathway",
         )
+    check_ends(inputs or {}, masks, base.x, "input")
     reads = {name: (inputs or {}).get(name, tuple(base.x)) for name in masks}
     read = {v for ends in reads.values() for v in ends}
     arch = Architecture.parallel(
-        {v: x.shape[1] for v, x in base.x.items() if v in read or v not in base.x},
+        {v: x.shape[1] for v, x in base.x.items() if v in read},
         {name: widths[name] for name in masks},
         {v: y.shape[1] for v, y in base.y.items()},
-        reads=dict(inputs or {}) if len(read) == len(base.x) else reads,
+        reads=reads,
         writes=outputs,
     )
-    gates = {**base.gates, **{name: mask for name, mask in masks.items() if mask is not None}}
-    x = {v: x for v, x in base.x.items() if v in arch.sizes}
+    gates = {name: gate for name, gate in base.gates.items() if name not in set(base.x) - read}
+    gates |= {name: mask for name, mask in masks.items() if mask is not None}
+    x = {v: x for v, x in base.x.items() if v in read}
     data = Dataset(x, base.y, gates, base.sample_weight, base.labels)
     return arch, matched(arch, data)
 

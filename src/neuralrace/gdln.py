@@ -62,17 +62,17 @@ class Network(abc.ABC):
         ```
         """
         outputs = self(weights, data)
-        total = jnp.zeros(())
+        terms = []
         for node in sorted(outputs):
             h = outputs[node]
             square = jnp.sum((jnp.asarray(data.y[node], h.dtype) - h) ** 2, axis=1)
-            total = total + jnp.dot(jnp.asarray(data.probability, h.dtype), square)
-        return total / 2
+            terms.append(jnp.dot(jnp.asarray(data.probability, h.dtype), square))
+        return functools.reduce(jnp.add, terms) / 2
 
     def init(
         self,
         key: Any,
-        scale: float | Mapping[str, float] = 1.0,
+        scale: Any = 1.0,
         kind: str = "gaussian",
         dtype: Any = None,
     ) -> Weights:
@@ -125,12 +125,12 @@ class Network(abc.ABC):
         self, weights: Mapping[str, Any], data: Dataset
     ) -> tuple[Weights, dict[str, Array], dict[str, Array]]:
         """Weights, inputs and gates, checked against the graph, in the weights' precision."""
-        weights, data = checked_weights(self.arch, weights), matched(self.arch, data)
+        weights, full = checked_weights(self.arch, weights), matched(self.arch, data)
         dtype = jnp.result_type(*weights.values())
         if dtype == jnp.float32 and any(v.dtype == np.float64 for v in data.x.values()):
-            _warn_narrowed()
-        x = {node: jnp.asarray(value, dtype) for node, value in data.x.items()}
-        return weights, x, {name: jnp.asarray(g, dtype) for name, g in data.gates.items()}
+            _warn_narrowed()  # of what was given: a bias that was filled in does not count
+        x = {node: jnp.asarray(value, dtype) for node, value in full.x.items()}
+        return weights, x, {name: jnp.asarray(g, dtype) for name, g in full.gates.items()}
 
     def _incoming(
         self,
@@ -199,6 +199,7 @@ def checked_weights(arch: Architecture, weights: Mapping[str, Any]) -> dict[str,
             fix="make them with net.init(key), and update every edge together",
         )
     arrays = {edge: jnp.asarray(weights[edge]) for edge in arch.edges}
+    arrays = {e: w if jnp.issubdtype(w.dtype, jnp.inexact) else w * 1.0 for e, w in arrays.items()}
     for edge, (source, target) in arch.edges.items():
         wanted = (arch.sizes[target], arch.sizes[source])
         if arrays[edge].shape != wanted:

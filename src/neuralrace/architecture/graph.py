@@ -6,15 +6,22 @@ can be a static argument under `jax.jit`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from operator import index
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
+from neuralrace.architecture.checks import (
+    check_ends,
+    checked_edges,
+    checked_mapping,
+    checked_sizes,
+    joined,
+    positive,
+)
+from neuralrace.architecture.path import Path
 from neuralrace.errors import NeuralRaceError, listed
 
 if TYPE_CHECKING:
@@ -22,51 +29,6 @@ if TYPE_CHECKING:
 
 BIAS = "bias"
 """The input node that is clamped to one wherever a dataset does not say otherwise."""
-
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
-
-
-@final
-@dataclass(frozen=True)
-class Path:
-    """A chain of edges from an input node to an output node (NRR §3).
-
-    `W_p` is the ordered product of the matrices of `edges`, `g_p` the product of every gate on the
-    way, those of both ends included.
-
-    ```python
-    >>> import neuralrace as nr
-    >>> path = nr.Architecture.chain(2, 8, 8, 1).paths()[0]
-    >>> path.before("W2"), path.after("W2")
-    (('W1',), ('W3',))
-
-    ```
-    """
-
-    edges: tuple[str, ...]
-    source: str
-    target: str
-
-    def before(self, edge: str) -> tuple[str, ...]:
-        """The edges that precede `edge`: s̄(p, e) of NRR Eq. 3."""
-        return self.edges[: self._index(edge)]
-
-    def after(self, edge: str) -> tuple[str, ...]:
-        """The edges that follow `edge`: t̄(p, e) of NRR Eq. 3."""
-        return self.edges[self._index(edge) + 1 :]
-
-    def _index(self, edge: str) -> int:
-        if edge not in self.edges:
-            raise NeuralRaceError(
-                f"edge {edge!r} is not on this path",
-                got=repr(edge),
-                wanted=f"one of {listed(self.edges)}",
-                fix="ask only for edges of path.edges",
-            )
-        return self.edges.index(edge)
-
-    def __str__(self) -> str:
-        return f"{self.source} -[{' '.join(self.edges)}]-> {self.target}"
 
 
 @final
@@ -96,10 +58,10 @@ class Architecture:
     edges: Mapping[str, tuple[str, str]]
 
     def __post_init__(self) -> None:
-        sizes = _mapping(self.sizes, "sizes", "{node: number of neurons}")
-        edges = _mapping(self.edges, "edges", "{edge: (source, target)}")
-        object.__setattr__(self, "sizes", MappingProxyType(_checked_sizes(sizes)))
-        object.__setattr__(self, "edges", MappingProxyType(_checked_edges(edges, sizes)))
+        sizes = checked_mapping(self.sizes, "sizes", "{node: number of neurons}")
+        edges = checked_mapping(self.edges, "edges", "{edge: (source, target)}")
+        object.__setattr__(self, "sizes", MappingProxyType(checked_sizes(sizes)))
+        object.__setattr__(self, "edges", MappingProxyType(checked_edges(edges, sizes)))
         _ = self.order  # raises on a cycle
         self._check_every_node_on_a_path()
 
@@ -282,9 +244,8 @@ class Architecture:
         hidden = ["h"] if depth == 1 else [f"h{i}" for i in range(1, depth + 1)]
         nodes = ["x", *hidden, "y"]
         steps = enumerate(pairwise(nodes), start=1)
-        return cls(
-            dict(zip(nodes, map(index, sizes), strict=True)), {f"W{i}": ends for i, ends in steps}
-        )
+        named = checked_sizes(dict(zip(nodes, sizes, strict=True)))
+        return cls(named, {f"W{i}": ends for i, ends in steps})
 
     @classmethod
     def layered(cls, *layers: Mapping[str, int]) -> Architecture:
@@ -302,7 +263,9 @@ class Architecture:
         """
         sizes: dict[str, int] = {}
         for layer in layers:
-            for node, size in _mapping(layer, "a layer", "{node: number of neurons}").items():
+            for node, size in checked_mapping(
+                layer, "a layer", "{node: number of neurons}"
+            ).items():
                 if node in sizes:
                     raise NeuralRaceError(
                         f"node {node!r} stands in two layers",
@@ -311,8 +274,7 @@ class Architecture:
                         fix="rename one of the two",
                     )
                 sizes[node] = size
-        pairs = pairwise(layers)
-        return cls(sizes, {f"{s}_{t}": (s, t) for a, b in pairs for s in a for t in b})
+        return cls(sizes, joined((s, t) for a, b in pairwise(layers) for s in a for t in b))
 
     @classmethod
     def parallel(
@@ -339,22 +301,13 @@ class Architecture:
         ```
         """
         reads, writes = dict(reads or {}), dict(writes or {})
-        for choice, among, kind in ((reads, inputs, "input"), (writes, outputs, "output")):
-            for name, ends in choice.items():
-                unknown = [repr(name)] if name not in hidden else []
-                unknown += [repr(end) for end in ends if end not in among]
-                if unknown:
-                    raise NeuralRaceError(
-                        f"unknown name in the {kind}s of pathway {name!r}",
-                        got=", ".join(unknown),
-                        wanted=f"a pathway among {listed(hidden)}, {kind}s among {listed(among)}",
-                        fix="check the spelling; name pathways and nodes that exist",
-                    )
-        edges: dict[str, tuple[str, str]] = {}
+        check_ends(reads, hidden, inputs, "input")
+        check_ends(writes, hidden, outputs, "output")
+        pairs: list[tuple[str, str]] = []
         for name in hidden:
-            edges |= {f"{v}_{name}": (v, name) for v in reads.get(name, inputs)}
-            edges |= {f"{name}_{v}": (name, v) for v in writes.get(name, outputs)}
-        return cls({**inputs, **hidden, **outputs}, edges)
+            pairs += [(v, name) for v in reads.get(name, inputs)]
+            pairs += [(name, v) for v in writes.get(name, outputs)]
+        return cls({**inputs, **hidden, **outputs}, joined(pairs))
 
     @classmethod
     def routing(
@@ -375,8 +328,8 @@ class Architecture:
 
         ```
         """
-        M = _positive("the number of domains M", M)
-        P = M * M if P is None else _positive("the number of routes a pathway P", P)
+        M = positive("the number of domains M", M)
+        P = M * M if P is None else positive("the number of routes a pathway P", P)
         side = round(P**0.5)
         if side * side != P or M % side:
             raise NeuralRaceError(
@@ -505,75 +458,3 @@ class Architecture:
 
     def __repr__(self) -> str:
         return f"Architecture(sizes={dict(self.sizes)}, edges={dict(self.edges)})"
-
-
-def _mapping(value: Any, name: str, form: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise NeuralRaceError(
-            f"{name} must be a mapping",
-            got=f"{type(value).__name__} {value!r}",
-            wanted=form,
-            fix="pass a dict",
-        )
-    return value
-
-
-def _positive(what: str, value: Any) -> int:
-    """`value` as a positive integer, or an error that says what it is."""
-    whole = not isinstance(value, bool) and hasattr(value, "__index__")
-    if not whole or value.__index__() < 1:
-        raise NeuralRaceError(
-            f"{what} must be a positive integer",
-            got=repr(value),
-            wanted="an integer of at least 1",
-            fix="give it at least one; leave out what has none",
-        )
-    return value.__index__()
-
-
-def _checked_sizes(sizes: Mapping[str, Any]) -> dict[str, int]:
-    for node in sizes:
-        _check_name(node, "node")
-    return {node: _positive(f"the size of node {node!r}", size) for node, size in sizes.items()}
-
-
-def _checked_edges(
-    edges: Mapping[str, Any], sizes: Mapping[str, int]
-) -> dict[str, tuple[str, str]]:
-    checked = {}
-    for edge, ends in edges.items():
-        _check_name(edge, "edge")
-        if edge in sizes:
-            raise NeuralRaceError(
-                f"a node and an edge are both called {edge!r}",
-                got=repr(edge),
-                wanted="names that say which of the two is meant",
-                fix="rename the edge; gates are given by name",
-            )
-        if isinstance(ends, str) or not isinstance(ends, Sequence) or len(ends) != 2:
-            raise NeuralRaceError(
-                f"edge {edge!r} needs a source and a target",
-                got=repr(ends),
-                wanted="(source node, target node)",
-                fix=f"for example {{{edge!r}: ('x', 'h')}}",
-            )
-        for end in ends:
-            if end not in sizes:
-                raise NeuralRaceError(
-                    f"edge {edge!r} touches an unknown node {end!r}",
-                    got=repr(tuple(ends)),
-                    wanted=f"two of {listed(sizes)}",
-                    fix="add the node to sizes, or check the spelling",
-                )
-        checked[edge] = (ends[0], ends[1])
-    return checked
-
-
-def _check_name(name: Any, kind: str) -> None:
-    if not isinstance(name, str) or not _NAME.match(name):
-        raise NeuralRaceError(
-            f"{name!r} cannot name {'an edge' if kind == 'edge' else 'a node'}",
-            got=repr(name),
-            wanted="letters, digits and underscores, a letter first",
-            fix="rename it, for example 'h1'",
-        )

@@ -1,0 +1,174 @@
+"""The pictures of docs/tasks.md: what every task shows and wants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from neuralrace import tasks
+from neuralrace.plot import draw_matrix, style
+
+FOLDER = Path(__file__).parents[1] / "img"
+CLASSES = {True: "#D55E00", False: "#0072B2"}
+
+
+def xor() -> Figure:
+    """XoR in the plane, its extension in space, and the two gatings (MHS Fig. 2a–c)."""
+    data = tasks.extended_xor(0.6)
+    x, positive = data.x["x"], data.labels["positive"]
+    figure = plt.figure(figsize=(7.2, 4.2))
+    grid = figure.add_gridspec(2, 4, height_ratios=(1.25, 1))
+    plane = figure.add_subplot(grid[0, :2])
+    space = figure.add_subplot(grid[0, 2:], projection="3d", computed_zorder=False)
+    for sign in (True, False):
+        points = x[positive == sign]
+        name = f"target {'+1' if sign else '−1'}"
+        plane.scatter(*points[:, :2].T, s=90, color=CLASSES[sign], label=name)
+        space.scatter(*points.T, s=60, color=CLASSES[sign], depthshade=False)
+        for a, b, c in points:
+            space.plot([a, a], [b, b], [0, c], color=CLASSES[sign], linewidth=0.8)
+    plane.set(xlim=(-1.6, 1.6), ylim=(-1.6, 1.6), aspect="equal", xticks=[-1, 1], yticks=[-1, 1])
+    plane.set(xlabel="$x_1$", ylabel="$x_2$", title="xor()")
+    plane.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=1.0)
+    corner = np.array([[-1.3, 1.3], [-1.3, 1.3]])
+    space.plot_surface(corner, corner.T, 0 * corner, color="0.7", alpha=0.25, zorder=-1)
+    space.set(xticks=[-1, 1], yticks=[-1, 1], zticks=[-0.6, 0, 0.6], zticklabels=["−Δ", "0", "Δ"])
+    space.set(xlabel="$x_1$", ylabel="$x_2$", title="extended_xor(delta)")
+    space.view_init(elev=18, azim=-62)
+    for place, gating in ((grid[1, :2], tasks.xor_pathways), (grid[1, 2:], tasks.linear_pathways)):
+        arch, gated = gating(data)
+        ax = figure.add_subplot(place)
+        arch.draw(gated, ax=ax)
+        ax.set_title(f"{gating.__name__}(data)")
+    return figure
+
+
+def structures() -> Figure:
+    """The matrices that the contextual tasks are made of."""
+    shown = {
+        "hierarchy()": tasks.hierarchy(),
+        "ring()": tasks.ring(),
+        "crossed_hierarchy()": tasks.crossed_hierarchy(),
+        "random_tree(8)": tasks.random_tree(8),
+        "partition((4, 3, 1))": tasks.partition((4, 3, 1)),
+    }
+    figure, axes = plt.subplots(1, 5, figsize=(7.2, 2.3), width_ratios=(1, 1.25, 1, 1, 1))
+    for ax, (title, matrix) in zip(axes, shown.items(), strict=True):
+        draw_matrix(matrix, columns="item", title=title, ax=ax)
+    axes[0].set_ylabel("property")
+    return figure
+
+
+def contextual() -> Figure:
+    """Inputs and targets of the contextual tasks, a column a sample (MHS Fig. 3, left)."""
+    figure, axes = plt.subplots(
+        2, 2, figsize=(7.2, 5.4), height_ratios=(1, 3.4), width_ratios=(24, 32)
+    )
+    columns = (
+        tasks.contextual(structures=("hierarchy", "ring", "crossed")),
+        tasks.contextual(contexts=4),
+    )
+    titles = ("different structures", "the same structure, four contexts")
+    for (above, below), data, title in zip(axes.T, columns, titles, strict=True):
+        contexts = data.x["context"].shape[1]
+        samples = {f"context {c}": 8 for c in range(1, contexts + 1)}
+        inputs = np.hstack([data.x["item"], data.x["context"]]).T
+        features = {"item": 8, "context": contexts}
+        draw_matrix(inputs, title=title, blocks={"rows": features, "columns": samples}, ax=above)
+        above.set_xticks([])
+        wanted = {"common": 15} | {f"of context {c}": 15 for c in range(1, contexts + 1)}
+        draw_matrix(data.y["y"].T, blocks={"rows": wanted, "columns": samples}, ax=below)
+    for ax, name in zip(axes[:, 0], ("inputs", "targets"), strict=True):
+        ax.set_ylabel(name, fontweight="bold")
+    figure.align_ylabels(axes[:, 0])
+    return figure
+
+
+def contextual_gatings() -> Figure:
+    """Pathways by context (MHS Fig. 3, right)."""
+    data = tasks.contextual(contexts=3)
+    gatings = (tasks.common_and_all_but_one, tasks.common_and_single, tasks.all_subsets)
+    figure, axes = plt.subplots(1, 3, figsize=(7.2, 3.2))
+    for ax, gating in zip(axes, gatings, strict=True):
+        arch, gated = gating(data)
+        arch.draw(gated, ax=ax)
+        ax.set_title(f"{gating.__name__}(data)")
+    return figure
+
+
+def routing() -> Figure:
+    """The base data, the trained routes and the shared network (NRR Fig. 4a, c, d)."""
+    figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.7), width_ratios=(0.8, 1, 1.5))
+    draw_matrix(
+        tasks.hierarchy(depth=2, amplitudes=(6.0, 4.0, 3.0)),
+        rows="property wanted",
+        columns="item shown",
+        title="base data of every route",
+        ax=axes[0],
+    )
+    domains = [str(i) for i in range(1, 8)]
+    routes = tasks.circulant_routes(7, 4)
+    draw_matrix(routes, rows=domains, columns=domains, title="trained routes", ax=axes[1])
+    axes[1].set(xlabel="output domain", ylabel="input domain", aspect="equal")
+    axes[1].tick_params("x", rotation=0)
+    arch, gated = tasks.routing_pathways(tasks.routing(7, 4)[0])
+    arch.draw(gated, ax=axes[2])
+    axes[2].set_title("routing_pathways(trained)")
+    return figure
+
+
+def routing_sharing() -> Figure:
+    """Dedicated pathways, groups, and one shared pathway (NRR Fig. 5a)."""
+    figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.7))
+    data, _ = tasks.routing(M=4, K=2)
+    for ax, P in zip(axes, (1, 4, 16), strict=True):
+        arch, _ = tasks.routing_pathways(data, P=P)
+        arch.draw(ax=ax)
+        ax.set_title(f"routing_pathways(data, P={P})")
+    return figure
+
+
+def classification() -> Figure:
+    """What is wanted in either context, and the four points that stand for the square."""
+    figure, axes = plt.subplots(1, 2, figsize=(4.6, 2.3), sharey=True)
+    exact = tasks.contextual_classification()
+    many = tasks.contextual_classification(samples=1600, seed=0)
+    points = None
+    for context, ax in enumerate(axes, start=1):
+        for data, size, edge in ((many, 5, "none"), (exact, 60, "black")):
+            here = data.mask(context=context)
+            x, y = data.x["x"][here], data.y["y"][here, 0]
+            look = {"cmap": "RdBu_r", "vmin": -1, "vmax": 1, "s": size, "edgecolors": edge}
+            points = ax.scatter(*x.T, c=y, linewidths=0.8, **look)
+        ax.set(title=f"context {context}", xlabel="$x_1$", aspect="equal")
+        ax.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1])
+    axes[0].set_ylabel("$x_2$")
+    assert points is not None
+    figure.colorbar(points, ax=axes, label="target", shrink=0.8, ticks=[-1, 0, 1])
+    return figure
+
+
+PICTURES = (
+    xor,
+    structures,
+    contextual,
+    contextual_gatings,
+    routing,
+    routing_sharing,
+    classification,
+)
+
+
+def main(folder: Path = FOLDER) -> None:
+    """Write `task_*.png` into the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with style():
+        for picture in PICTURES:
+            figure = picture()
+            figure.savefig(
+                folder / f"task_{picture.__name__}.png", dpi=150, pil_kwargs={"optimize": True}
+            )
+            plt.close(figure)

@@ -1,0 +1,206 @@
+"""Full-batch gradient descent as one compiled program."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuralrace.dataset import Dataset
+from neuralrace.dynamics.setup import (
+    Record,
+    Recorder,
+    StoppedError,
+    make_recorder,
+    positive_rate,
+    prepared,
+    recording_steps,
+)
+from neuralrace.gdln import Network, Weights
+from neuralrace.progress import progress
+from neuralrace.trajectory import Trajectory
+
+CALLS = 32
+"""Into how many compiled calls a run is cut, so that progress can be shown and a stop seen."""
+
+
+def train(
+    net: Network,
+    weights: Mapping[str, Any],
+    data: Dataset,
+    *,
+    learning_rate: float,
+    steps: int,
+    record_every: int = 1,
+    record_at: Any = None,
+    record: Record | None = None,
+) -> Trajectory:
+    """Full-batch gradient descent: `W ← W − learning_rate · ∂L/∂W`, L the mean loss.
+
+    One compiled program: a second call with equal shapes and settings compiles nothing. Memory
+    follows what is recorded. The loss is always recorded; the weights are those *before* the step.
+
+    **Arguments:** `record_every` steps, the first and last always, or at the increasing steps
+    `record_at`; `record` names what else to keep: `"outputs"`, `"weights"`, `"activity"` (ReLU
+    networks) with `True`, or any name with a function of the weights that JAX can compile.
+    Functions are recognised by identity: pass the same one again to compile nothing anew.
+
+    **Returns:** a `Trajectory` with `time = learning_rate · step`.
+
+    **Raises:** `StoppedError` when the loss stops being finite, with what was computed.
+
+    ```python
+    >>> import jax, jax.numpy as jnp, neuralrace as nr
+    >>> net = nr.GDLN(nr.Architecture.chain(2, 8, 1))
+    >>> data = nr.Dataset({"x": [[1.0, 1.0], [1.0, -1.0]]}, {"y": [[1.0], [-1.0]]})
+    >>> run = nr.train(net, net.init(jax.random.key(0), scale=0.1), data, learning_rate=0.1,
+    ...                steps=200, record_every=50, record={"norm": lambda w: jnp.sum(w["W1"] ** 2)})
+    >>> run.time, bool(run.loss[-1] < 1e-3), run.values["norm"].shape
+    (array([ 0.,  5., 10., 15., 20.]), True, (5,))
+
+    ```
+    """
+    weights, data = prepared(net, weights, data)
+    recorder = make_recorder(net, record, weights, data)
+    stops = recording_steps(steps, record_every, record_at)
+    rate = positive_rate(learning_rate)
+    settings = {
+        "method": "gradient descent",
+        "learning_rate": rate,
+        "steps": int(stops[-1]),
+        "dtype": str(jnp.result_type(*weights.values())),
+    }
+    with progress(int(stops[-1]), "gradient descent") as advance:
+        done = descend(net, recorder, weights, data, rate, stops, advance)
+    run = Trajectory(
+        rate * stops[: done.kept],
+        done.loss,
+        values=done.values,
+        final=done.final,
+        net=net,
+        settings=settings,
+    )
+    if done.stopped is not None:
+        raise StoppedError(
+            run,
+            f"the loss stopped being finite at step {done.stopped}",
+            got=f"a last finite loss of {run.loss[-1]:.3g} at step {stops[done.kept - 1]}"
+            if done.kept
+            else "a loss that is not finite to begin with",
+            wanted="a loss that falls",
+            fix=f"a learning rate below {rate:g}, or smaller initial weights; "
+            "what was computed is in error.trajectory",
+        )
+    return run
+
+
+@final
+@dataclass(frozen=True)
+class Descent:
+    """The result of `descend`: leading axes are the ensemble's, if there is one."""
+
+    loss: np.ndarray
+    values: dict[str, Any]
+    final: dict[str, Any]
+    kept: int
+    stopped: int | None
+
+
+def descend(
+    net: Network,
+    recorder: Recorder,
+    weights: Weights,
+    data: Dataset,
+    rate: Any,
+    stops: np.ndarray,
+    advance: Callable[[float], None],
+    batched: tuple[bool, bool, bool] | None = None,
+) -> Descent:
+    """Descend from stop to stop, in a few compiled calls of equal shape."""
+    per_call = -(-len(stops) // CALLS)
+    gaps = np.append(np.diff(stops), 0)
+    calls = -(-len(stops) // per_call)
+    gaps = np.append(gaps, np.zeros(calls * per_call - len(stops), gaps.dtype))
+    each_step = bool((gaps <= 1).all())
+    members = () if batched is None else (jax.tree.leaves(weights)[0].shape[0],)
+    rate = jnp.asarray(rate, jnp.result_type(*weights.values()))
+    first_bad = jnp.full(members, -1)
+    step = jnp.zeros((), int)
+    losses, values = [], []
+    for call in range(calls):
+        part = jnp.asarray(gaps[call * per_call : (call + 1) * per_call])
+        weights, step, first_bad, (loss, value) = _descend_part(
+            net, recorder, each_step, batched, weights, data, rate, step, first_bad, part
+        )
+        losses.append(np.asarray(loss))
+        values.append(jax.tree.map(np.asarray, value))
+        advance(float(part.sum()))
+        if batched is None and first_bad >= 0:
+            break
+    join = lambda *parts: np.moveaxis(np.concatenate(parts)[: len(stops)], 0, len(members))  # noqa: E731
+    loss = join(*losses)
+    stopped = int(first_bad) if batched is None and first_bad >= 0 else None
+    kept = loss.shape[-1] if stopped is None else int(np.searchsorted(stops, stopped))
+    keep = lambda array: array[(slice(None),) * len(members) + (slice(None, kept),)]  # noqa: E731
+    kept_values = jax.tree.map(lambda *parts: keep(join(*parts)), *values)
+    return Descent(keep(loss), kept_values, jax.tree.map(np.asarray, weights), kept, stopped)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _descend_part(
+    net: Network,
+    recorder: Recorder,
+    each_step: bool,
+    batched: tuple[bool, bool, bool] | None,
+    weights: Weights,
+    data: Dataset,
+    rate: Any,
+    step: Any,
+    first_bad: Any,
+    gaps: Any,
+) -> Any:
+    """At every stop record, then take `gap` steps. A run whose loss is not finite stands still.
+
+    With `batched`, all runs of an ensemble step together: (weights, data, rate) are batched where
+    it says so.
+    """
+
+    def one_step(weights: Weights, data: Dataset, rate: Any, step: Any, first_bad: Any) -> Any:
+        loss, gradient = jax.value_and_grad(net.loss)(weights, data)
+        fine = jnp.isfinite(loss)
+        moved = jax.tree.map(lambda w, g: jnp.where(fine, w - rate * g, w), weights, gradient)
+        return moved, jnp.where(fine | (first_bad >= 0), first_bad, step), loss
+
+    observe: Callable[..., Any] = recorder
+    loss_of: Callable[..., Any] = net.loss
+    if batched is not None:
+        w, d, r = (0 if b else None for b in batched)
+        one_step = jax.vmap(one_step, in_axes=(w, d, r, None, 0))
+        observe = jax.vmap(observe, in_axes=(w, d))
+        loss_of = jax.vmap(loss_of, in_axes=(w, d))
+
+    def stop(carry: Any, gap: Any) -> Any:
+        weights, step, first_bad = carry
+        values = observe(weights, data)
+        if each_step:  # the loss comes with the gradient; a gap of 0 (padding) stands still
+            pace = rate * gap.astype(rate.dtype)
+            weights, first_bad, loss = one_step(weights, data, pace, step, first_bad)
+            return (weights, step + gap, first_bad), (loss, values)
+        loss = loss_of(weights, data)
+
+        def body(_: Any, inner: Any) -> Any:
+            weights, step, first_bad = inner
+            weights, first_bad, _ = one_step(weights, data, rate, step, first_bad)
+            return weights, step + 1, first_bad
+
+        weights, step, first_bad = jax.lax.fori_loop(0, gap, body, carry)
+        first_bad = jnp.where(jnp.isfinite(loss) | (first_bad >= 0), first_bad, step)
+        return (weights, step, first_bad), (loss, values)
+
+    carry, recorded = jax.lax.scan(stop, (weights, step, first_bad), gaps)
+    return *carry, recorded

@@ -1,0 +1,272 @@
+"""Gradient flow: the limit of small steps, by an adaptive solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuralrace.dataset import Dataset
+from neuralrace.dynamics.setup import Record, Recorder, StoppedError, make_recorder, prepared
+from neuralrace.errors import NeuralRaceError
+from neuralrace.gdln import Network, Weights
+from neuralrace.progress import progress
+from neuralrace.trajectory import Trajectory
+
+RTOL = {"float64": 1e-8, "float32": 1e-4}
+"""Relative tolerance of a step by precision: errors far below what a plot or a table shows."""
+
+
+def flow(
+    net: Network,
+    weights: Mapping[str, Any],
+    data: Dataset,
+    *,
+    times: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    record: Record | None = None,
+    until_loss: float | None = None,
+    until_stationary: float | None = None,
+    max_steps: int = 100_000,
+) -> Trajectory:
+    """Gradient flow dW/dt = −∂L/∂W (NRR Eq. 2 with τ = 1) from t = 0, seen at `times`.
+
+    Solved by Dormand and Prince's pair of order 8. From small weights a network first grows
+    exponentially out of the saddle at zero; the usual absolute tolerances would mistime that, so
+    `atol` defaults to `rtol` times the smallest nonzero root mean square of an edge's weights.
+
+    **Arguments:** `times`, increasing and not negative, spaced as you like; `rtol` defaults to
+    1e-8 in float64 and 1e-4 in float32; `record` as in `train`; `until_loss` stops at the first
+    step where the loss is at most this, `until_stationary` where ‖dW/dt‖ is at most this times ‖W‖
+    (the end of the trajectory is then the time of that step); `max_steps` bounds the work.
+
+    **Raises:** `StoppedError` when the solver cannot reach the end, with what was reached.
+
+    ```python
+    >>> import jax, numpy as np, neuralrace as nr
+    >>> net = nr.GDLN(nr.Architecture.chain(1, 4, 1))
+    >>> data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    >>> run = nr.flow(net, net.init(jax.random.key(0), scale=1e-6), data, times=[0, 10, 20, 40])
+    >>> run.loss.round(3)
+    array([0.5  , 0.499, 0.   , 0.   ])
+
+    ```
+    """
+    weights, data = prepared(net, weights, data)
+    recorder = make_recorder(net, record, weights, data)
+    times = _checked_times(times)
+    dtype = jnp.result_type(*weights.values())
+    rtol = RTOL[str(dtype)] if rtol is None else rtol
+    atol = rtol * smallest_rms(weights) if atol is None else atol
+    stops = (until_loss is not None, until_stationary is not None)
+    limits = jnp.asarray([until_loss or 0.0, until_stationary or 0.0], dtype)
+    with _shown_progress() as shown:
+        solution = _solve(
+            net,
+            recorder,
+            stops,
+            max_steps,
+            shown,
+            weights,
+            data,
+            jnp.asarray(times, dtype),
+            jnp.asarray(rtol, dtype),
+            jnp.asarray(atol, dtype),
+            limits,
+        )
+    reached = float(solution["end"])
+    seen = np.isfinite(np.asarray(solution["times"]))
+    loss, values = jax.tree.map(lambda leaf: np.asarray(leaf)[seen], solution["recorded"])
+    shown_times = times[seen]
+    if reached > shown_times[-1] if seen.any() else True:
+        last = jax.tree.map(lambda leaf: np.asarray(leaf)[None], solution["last"])
+        shown_times = np.append(shown_times, reached)
+        loss, values = jax.tree.map(lambda a, b: np.concatenate([a, b]), (loss, values), last)
+    run = Trajectory(
+        shown_times,
+        loss,
+        values=values,
+        final=jax.tree.map(np.asarray, solution["final"]),
+        net=net,
+        settings={
+            "method": "gradient flow",
+            "rtol": float(rtol),
+            "atol": float(atol),
+            "solver_steps": int(solution["steps"]),
+            "stopped": solution["why"],
+            "dtype": str(dtype),
+        },
+    )
+    if solution["why"] == "failed":
+        raise StoppedError(
+            run,
+            f"the flow could not reach t = {times[-1]:g}",
+            got=f"t = {reached:.6g} with loss {loss[-1]:.4g} after {int(solution['steps'])} steps",
+            wanted=f"the end of times within max_steps = {max_steps}",
+            fix="a larger max_steps or rtol, or fewer times; nr.train takes steps of fixed size. "
+            "What was reached is in error.trajectory",
+        )
+    return run
+
+
+def smallest_rms(weights: Mapping[str, Any]) -> float:
+    """The smallest nonzero root mean square of an edge's weights, or 1 where all are zero."""
+    sizes = [float(jnp.sqrt(jnp.mean(w**2))) for w in weights.values()]
+    return min((size for size in sizes if size > 0), default=1.0)
+
+
+def _solve(
+    net: Network,
+    recorder: Recorder,
+    stops: tuple[bool, bool],
+    max_steps: int,
+    shown: bool,
+    weights: Weights,
+    data: Dataset,
+    times: Any,
+    rtol: Any,
+    atol: Any,
+    limits: Any,
+) -> dict[str, Any]:
+    """Call the compiled solver and say in a word why it ended."""
+    solution, recorded = _compiled(
+        net, recorder, stops, max_steps, shown, weights, data, times, rtol, atol, limits
+    )
+    seen, last = solution.ys
+    result = solution.result
+    if result == diffrax.RESULTS.successful:
+        why = "end"
+    elif result == diffrax.RESULTS.event_occurred:
+        fired = [bool(mask) for mask in solution.event_mask]
+        why = "loss" if stops[0] and fired[0] else "stationary"
+    else:
+        why = "failed"
+    return {
+        "times": solution.ts[0],
+        "recorded": seen,
+        "end": solution.ts[1][0],
+        "last": recorded,
+        "final": jax.tree.map(lambda leaf: leaf[0], last),
+        "steps": solution.stats["num_steps"],
+        "why": why,
+    }
+
+
+@eqx.filter_jit
+def _compiled(
+    net: Network,
+    recorder: Recorder,
+    stops: tuple[bool, bool],
+    max_steps: int,
+    shown: bool,
+    weights: Weights,
+    data: Dataset,
+    times: Any,
+    rtol: Any,
+    atol: Any,
+    limits: Any,
+) -> Any:
+    def velocity(t: Any, w: Weights, args: Any) -> Weights:
+        return jax.tree.map(jnp.negative, jax.grad(net.loss)(w, data))
+
+    def observed(t: Any, w: Weights, args: Any) -> Any:
+        return net.loss(w, data), recorder(w, data)
+
+    def low_loss(t: Any, w: Weights, args: Any, **kwargs: Any) -> Any:
+        return net.loss(w, data) <= limits[0]
+
+    def stationary(t: Any, w: Weights, args: Any, **kwargs: Any) -> Any:
+        speed, size = (_rms(tree) for tree in (velocity(t, w, args), w))
+        return speed <= limits[1] * size
+
+    events = [event for event, asked in zip((low_loss, stationary), stops, strict=True) if asked]
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(velocity),
+        diffrax.Dopri8(),
+        t0=jnp.zeros((), times.dtype),
+        t1=times[-1],
+        dt0=None,
+        y0=weights,
+        saveat=diffrax.SaveAt(
+            subs=[
+                diffrax.SubSaveAt(ts=times, fn=observed),
+                diffrax.SubSaveAt(t1=True),
+            ]
+        ),
+        stepsize_controller=diffrax.PIDController(rtol=rtol, atol=atol),
+        event=diffrax.Event(events) if events else None,
+        max_steps=max_steps,
+        throw=False,
+        progress_meter=_Meter() if shown else diffrax.NoProgressMeter(),
+    )
+    assert solution.ys is not None
+    final = jax.tree.map(lambda leaf: leaf[0], solution.ys[1])
+    return solution, observed(None, final, None)
+
+
+def _rms(tree: Any) -> Any:
+    """The root mean square of all entries of a pytree."""
+    leaves = jax.tree.leaves(tree)
+    return jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in leaves) / sum(leaf.size for leaf in leaves))
+
+
+def _checked_times(times: Any) -> np.ndarray:
+    times = np.atleast_1d(np.asarray(times, np.float64))
+    fine = times.ndim == 1 and times.size > 0 and bool(np.isfinite(times).all())
+    if not fine or times[0] < 0 or (np.diff(times) <= 0).any() or times[-1] == 0:
+        raise NeuralRaceError(
+            "times must increase",
+            got=np.array2string(times, threshold=6),
+            wanted="increasing finite numbers, none negative, the last positive",
+            fix="for example np.linspace(0, 100, 201) or np.geomspace(0.1, 1000, 50)",
+        )
+    return times
+
+
+# ---- progress ----------------------------------------------------------------------------------
+
+_LISTENERS: list[Callable[[float], None]] = []
+
+
+@contextmanager
+def _shown_progress() -> Iterator[bool]:
+    """Listen to the solver where someone watches; yields whether it should report at all."""
+    import sys
+
+    if not sys.stderr.isatty():
+        yield False
+        return
+    with progress(1.0, "gradient flow", "of the time") as advance:
+        _LISTENERS.append(advance)
+        try:
+            yield True
+        finally:
+            jax.effects_barrier()
+            _LISTENERS.remove(advance)
+
+
+def _tell(amount: Any) -> None:
+    for listener in _LISTENERS:
+        listener(float(amount))
+
+
+class _Meter(diffrax.AbstractProgressMeter):
+    """Reports each further hundredth of the time to whoever listens."""
+
+    def init(self) -> Any:
+        return jnp.zeros(())
+
+    def step(self, state: Any, progress: Any) -> Any:
+        more = progress - state >= 0.01
+        jax.lax.cond(more, lambda: jax.debug.callback(_tell, progress - state), lambda: None)
+        return jnp.where(more, progress, state)
+
+    def close(self, state: Any) -> None:
+        return None

@@ -1,0 +1,172 @@
+"""What every simulation begins with: checked inputs, and what to record of the weights."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuralrace.dataset import Dataset, matched
+from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.gdln import Network, Weights, check_finite, checked_weights
+from neuralrace.trajectory import Trajectory
+
+Record = Mapping[str, bool | Callable[[Weights], Any]]
+"""What to record: `{"outputs": True, "weights": True, "activity": True, name: f(weights)}`."""
+
+
+class StoppedError(NeuralRaceError):
+    """A run that could not go on. `trajectory` holds all that was computed before it stopped.
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> net = nr.GDLN(nr.Architecture.chain(1, 4, 1))
+    >>> data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    >>> try:
+    ...     nr.train(net, net.init(jax.random.key(0)), data, learning_rate=50.0, steps=100)
+    ... except nr.StoppedError as error:
+    ...     print(error.what, len(error.trajectory.time) > 1)
+    the loss stopped being finite at step 4 True
+
+    ```
+    """
+
+    trajectory: Trajectory
+
+    def __init__(self, trajectory: Trajectory, what: str, *, got: object, wanted: object, fix: str):
+        super().__init__(what, got=got, wanted=wanted, fix=fix)
+        self.trajectory = trajectory
+
+    def __reduce__(self) -> tuple:
+        again = functools.partial(
+            type(self), got=str(self.got), wanted=str(self.wanted), fix=self.fix
+        )
+        return again, (self.trajectory, self.what)
+
+
+@final
+@dataclass(frozen=True)
+class Recorder:
+    """What to record of the weights, as a hashable value that can be static under `jit`."""
+
+    net: Network
+    what: tuple[tuple[str, Callable[[Weights], Any] | None], ...]
+
+    def __call__(self, weights: Weights, data: Dataset) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for name, function in self.what:
+            if function is not None:
+                values[name] = function(weights)
+            elif name == "outputs":
+                values[name] = self.net(weights, data)
+            elif name == "weights":
+                values[name] = weights
+            else:
+                values[name] = self.net.activity(weights, data)  # type: ignore[attr-defined]
+        return values
+
+
+def make_recorder(net: Network, record: Record | None, weights: Weights, data: Dataset) -> Recorder:
+    """Check a record and try it once, without computing anything."""
+    built_in = ("outputs", "weights", *(["activity"] if hasattr(net, "activity") else []))
+    what: list[tuple[str, Callable[[Weights], Any] | None]] = []
+    for name, value in (record or {}).items():
+        if callable(value):
+            if name in ("outputs", "weights", "activity", "loss") or "." in name:
+                raise NeuralRaceError(
+                    f"a recording function cannot be called {name!r}",
+                    got=repr(name),
+                    wanted="a name without dots, other than outputs, weights, activity, loss",
+                    fix="choose another name",
+                )
+            what.append((name, value))
+        elif name not in built_in:
+            raise NeuralRaceError(
+                f"cannot record {name!r}",
+                got=f"{name!r}: {value!r}",
+                wanted=f"{listed(built_in)}: True, or a name with a function of the weights",
+                fix="for example record={'outputs': True, 'norm': lambda w: jnp.sum(w['W1']**2)}",
+            )
+        elif value:
+            what.append((name, None))
+    recorder = Recorder(net, tuple(what))
+    try:
+        first = jax.eval_shape(recorder, weights, data)
+        again = jax.eval_shape(recorder, weights, data)
+        leaves = jax.tree.leaves(first, is_leaf=lambda leaf: leaf is None)
+        fixed = first == again and all(hasattr(leaf, "shape") for leaf in leaves)
+        trouble = "its shapes differ from call to call"
+    except (TypeError, ValueError, IndexError, jax.errors.JAXTypeError) as error:
+        if isinstance(error, NeuralRaceError):
+            raise
+        fixed, trouble = False, f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    if not fixed:
+        names = [name for name, function in what if function is not None]
+        raise NeuralRaceError(
+            f"the recording functions {listed(names)} cannot be compiled",
+            got=trouble,
+            wanted="functions of the weights made of jax.numpy, returning arrays of fixed shapes",
+            fix="use jnp.where instead of indexing with a mask, jnp instead of np, and no state",
+        )
+    return recorder
+
+
+def prepared(net: Network, weights: Mapping[str, Any], data: Dataset) -> tuple[Weights, Dataset]:
+    """Weights and data, checked, as JAX arrays of the weights' precision."""
+    arrays = checked_weights(net.arch, weights)
+    check_finite(arrays)
+    dtype = jnp.result_type(*arrays.values())
+    net(arrays, data)  # checks the data and warns of lost precision
+    data = matched(net.arch, data)
+    data = eqx.tree_at(
+        lambda d: d.sample_weight, data, data.probability, is_leaf=lambda v: v is None
+    )
+    return arrays, jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), data)
+
+
+def recording_steps(steps: Any, record_every: Any, record_at: Any) -> np.ndarray:
+    """The steps at which to record, the first and the last included."""
+    steps, every = at_least_one("steps", steps), at_least_one("record_every", record_every)
+    if record_at is None:
+        return np.unique(np.append(np.arange(0, steps + 1, every), steps))
+    stops = np.atleast_1d(np.asarray(record_at))
+    whole = stops.ndim == 1 and stops.size > 0 and bool((stops == np.floor(stops)).all())
+    if not whole or (np.diff(stops) <= 0).any() or stops[0] < 0 or stops[-1] > steps:
+        raise NeuralRaceError(
+            "the steps to record must increase",
+            got=f"record_at = {np.array2string(stops, threshold=8)}",
+            wanted=f"increasing whole numbers from 0 to steps = {steps}",
+            fix="sort them and remove repeats; np.unique does both",
+        )
+    return np.unique(np.concatenate([[0], stops.astype(int), [steps]]))
+
+
+def at_least_one(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
+        raise NeuralRaceError(
+            f"{name} must be a positive whole number",
+            got=repr(value),
+            wanted="1 or more",
+            fix=f"for example {name}=100",
+        )
+    return value.__index__()
+
+
+def positive_rate(rate: Any) -> float:
+    """A learning rate as a number, or an error."""
+    value = float(rate) if np.ndim(rate) == 0 else math.nan
+    if not 0 < value < math.inf:
+        raise NeuralRaceError(
+            "the learning rate must be a positive number",
+            got=repr(rate),
+            wanted="a finite number above 0",
+            fix="for example learning_rate=0.1",
+        )
+    return value

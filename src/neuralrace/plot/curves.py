@@ -1,0 +1,220 @@
+"""Curves over time, theory told from simulation even in grey, and matrices of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+_LINES: Mapping[str, dict[str, Any]] = MappingProxyType(
+    {
+        "relu": {"linestyle": "-", "linewidth": 4.0, "zorder": 2.1},
+        "simulation": {"linestyle": "-", "linewidth": 2.4, "zorder": 2.2},
+        "theory": {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1, "zorder": 2.3},
+    }
+)
+_SHADES = MappingProxyType({"relu": 0.6, "simulation": 0.35, "theory": -0.55})
+
+
+def draw_curves(
+    time: ArrayLike | Mapping[str, ArrayLike],
+    curves: Mapping[str, ArrayLike],
+    *,
+    kind: str | Mapping[str, str] = "simulation",
+    ylabel: str = "loss",
+    log: bool = False,
+    band: Literal["seeds", "std", "range"] | None = "seeds",
+    ax: matplotlib.axes.Axes | None = None,
+) -> matplotlib.axes.Axes:
+    """Draw named curves over time: simulation solid, wide and light; theory dashed and dark on top.
+
+    A lone curve of its kind has the colour of its role; several have the colours of the cycle in
+    their order, so that the i-th simulation and the i-th theory match. A name drawn twice on the
+    same axes (once simulated, once predicted) has one entry in the legend, showing both lines.
+
+    **Arguments:** `time` is (T,), or maps each name to its own (T,). `curves` maps names to (T,),
+    or to (S, T) for S seeds, of which the mean is drawn together with `band`: every seed faintly
+    (`"seeds"`), one standard deviation (`"std"`), from least to largest (`"range"`), or `None`.
+    `kind` is `"simulation"`, `"theory"` or `"relu"`, for all curves or by name. `log` makes the
+    vertical axis logarithmic.
+
+    **Returns** the axes.
+
+    ```python
+    >>> t = np.linspace(0, 1, 50)
+    >>> ax = draw_curves(t, {"trained": np.exp(-t), "race": np.exp(-t)},
+    ...                  kind={"trained": "simulation", "race": "theory"})
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['trained', 'race']
+
+    ```
+    """
+    times = time if isinstance(time, Mapping) else dict.fromkeys(curves, time)
+    kinds = kind if isinstance(kind, Mapping) else dict.fromkeys(curves, kind)
+    series = {name: _series(name, times, kinds, values) for name, values in curves.items()}
+    with style():
+        ax = _axes(ax)
+        for name, (t, seeds) in series.items():
+            role = kinds[name]
+            peers = [other for other in series if kinds[other] == role]
+            alone = COLOURS[role] if len(peers) == 1 else None
+            colour = alone or shade(cycle_colour(peers.index(name)), _SHADES[role])
+            if len(seeds) > 1:
+                _draw_band(ax, t, seeds, colour, band)
+            ax.plot(t, seeds.mean(axis=0), color=colour, label=name, **_LINES[role])
+        ax.set_xlabel("time")
+        ax.set_ylabel(ylabel)
+        if log:
+            ax.set_yscale("log")
+        together: dict[str, list[Any]] = {}
+        for line, name in zip(*ax.get_legend_handles_labels(), strict=True):
+            together.setdefault(name, []).append(line)
+        ax.legend([tuple(lines) for lines in together.values()], list(together))
+    return ax
+
+
+def draw_matrix(
+    matrix: ArrayLike,
+    *,
+    rows: str | Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
+    title: str | None = None,
+    blocks: Mapping[Literal["rows", "columns"], Mapping[str, int]] | None = None,
+    ax: matplotlib.axes.Axes | None = None,
+) -> matplotlib.axes.Axes:
+    """Draw a matrix as a heatmap, such as the inputs or the targets of a task, a column a sample.
+
+    Matrices with negative entries have a diverging map with white at zero, others a sequential map
+    from white at zero; a scale stands beside them unless every entry is 0 or 1.
+
+    **Arguments:** `matrix` is (R, C). `rows` and `columns` name an axis (one text) or each of its
+    lines (R or C texts). `blocks` maps `"rows"` and `"columns"` to groups of neighbouring lines,
+    name to how many, which thin lines separate and whose names stand beside them.
+
+    **Returns** the axes.
+
+    ```python
+    >>> ax = draw_matrix(np.eye(4), columns="sample", blocks={"rows": {"item": 3, "context": 1}})
+    >>> [text.get_text() for text in ax.get_yticklabels()]
+    ['item', 'context']
+
+    ```
+    """
+    values = np.asarray(matrix, dtype=float)
+    if values.ndim != 2 or not values.size:
+        raise NeuralRaceError(
+            "this is no matrix",
+            got=f"shape {values.shape}",
+            wanted="shape (R, C)",
+            fix="reshape it, or take one matrix of the stack",
+        )
+    blocks = blocks or {}
+    with style():
+        ax = _axes(ax)
+        signed = values.min() < 0
+        top = np.abs(values).max() or 1.0
+        cmap, low = ("RdBu_r", -top) if signed else ("Blues", 0.0)
+        image = ax.imshow(values, cmap=cmap, vmin=low, vmax=top, aspect="auto")
+        _name_lines(ax, "rows", rows, blocks.get("rows"), values.shape[0])
+        _name_lines(ax, "columns", columns, blocks.get("columns"), values.shape[1])
+        ax.spines[:].set_visible(True)
+        if not np.isin(values, (0, 1)).all():
+            bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, aspect=18)
+            bar.outline.set_linewidth(0.5)
+        if title is not None:
+            ax.set_title(title)
+    return ax
+
+
+def _axes(ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
+    import matplotlib.pyplot as plt
+
+    return plt.subplots()[1] if ax is None else ax
+
+
+def _series(
+    name: str, times: Mapping[str, ArrayLike], kinds: Mapping[str, str], values: ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
+    """Time (T,) and values (S, T) of one curve, checked."""
+    if name not in times or kinds.get(name) not in _LINES:
+        raise NeuralRaceError(
+            f"curve {name!r} has no time, or a kind that is not known",
+            got=f"time of {listed(times)}; kind {kinds.get(name)!r}",
+            wanted=f"a time for each curve and a kind among {listed(_LINES)}",
+            fix="give one time and one kind for all curves, or both for each name",
+        )
+    t, seeds = np.asarray(times[name]), np.atleast_2d(np.asarray(values))
+    if seeds.ndim != 2 or t.shape != seeds.shape[1:]:
+        raise NeuralRaceError(
+            f"curve {name!r} does not fit its time",
+            got=f"time {t.shape}, curve {np.shape(values)}",
+            wanted="time (T,) and curve (T,) or (S, T)",
+            fix="record both at the same moments, or map each name to its own time",
+        )
+    return t, seeds
+
+
+def _draw_band(
+    ax: matplotlib.axes.Axes, t: np.ndarray, seeds: np.ndarray, colour: Any, band: str | None
+) -> None:
+    if band == "seeds":
+        ax.plot(t, seeds.T, color=colour, alpha=0.35, linewidth=0.6, zorder=2.0)
+    elif band == "std":
+        mean, std = seeds.mean(axis=0), seeds.std(axis=0)
+        ax.fill_between(t, mean - std, mean + std, color=colour, alpha=0.25, linewidth=0)
+    elif band == "range":
+        least, largest = seeds.min(axis=0), seeds.max(axis=0)
+        ax.fill_between(t, least, largest, color=colour, alpha=0.25, linewidth=0)
+
+
+def _name_lines(
+    ax: matplotlib.axes.Axes,
+    which: Literal["rows", "columns"],
+    names: str | Sequence[str] | None,
+    groups: Mapping[str, int] | None,
+    count: int,
+) -> None:
+    """Ticks and labels along one side of a matrix, and the lines between its groups."""
+    down = which == "rows"
+    axis, separator = (ax.yaxis, ax.axhline) if down else (ax.xaxis, ax.axvline)
+    axis.set_ticks([])
+    if isinstance(names, str):
+        axis.set_label_text(names)
+    elif names is not None:
+        _check_count(which, names, len(names), count)
+        axis.set_ticks(range(count), names, rotation=0 if down else 90)
+        axis.set_tick_params(length=0)
+    if groups is None:
+        return
+    _check_count(which, groups, sum(groups.values()), count)
+    ends = np.cumsum(list(groups.values()))
+    centres = ends - np.array(list(groups.values())) / 2 - 0.5
+    for end in ends[:-1]:
+        separator(end - 0.5, color=COLOURS["neutral"], linewidth=0.7)
+    if names is None or isinstance(names, str):
+        axis.set_ticks(centres, list(groups))
+        axis.set_tick_params(length=0)
+    else:
+        other = ax.secondary_yaxis("right") if down else ax.secondary_xaxis("top")
+        far = other.yaxis if down else other.xaxis
+        far.set_ticks(centres, list(groups))
+        far.set_tick_params(length=0)
+
+
+def _check_count(which: str, names: Iterable[str], got: int, count: int) -> None:
+    if got != count:
+        raise NeuralRaceError(
+            f"the names of the {which} do not add up",
+            got=f"{listed(names)}: {got} {which}",
+            wanted=f"{count} {which}",
+            fix="name every line once, or give block sizes that sum to the matrix's",
+        )

@@ -1,0 +1,340 @@
+"""Pictures of architectures: nodes as boxes, edges as arrows, gates as strips over samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.plot.layout import (
+    GAP,
+    LETTER,
+    MARGIN,
+    Box,
+    Edges,
+    Rectangle,
+    along,
+    branches,
+    columns,
+    place,
+    routes,
+)
+from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import matplotlib.figure
+
+# Lengths in inches, text in points.
+WIDTH, HEIGHT_LIMIT, SLOT, GATED_SLOT, LINE = 3.4, 4.6, 0.56, 0.66, 0.13
+EDGE_TEXT, NOTE_TEXT = 6.0, 5.5
+FEW_EDGES, FEW_STRIPS, FEW_NEURONS = 6, 16, 12
+
+
+def draw_graph(
+    sizes: Mapping[str, int],
+    edges: Edges,
+    *,
+    gates: Mapping[str, ArrayLike] | None = None,
+    labels: Mapping[str, str] | None = None,
+    ax: matplotlib.axes.Axes | None = None,
+) -> matplotlib.axes.Axes:
+    """Draw a directed acyclic graph of layers, inputs on the left and outputs on the right.
+
+    A node is a box with its name and its number of neurons. Every hidden branch has a colour of its
+    own, and edges take the colour of the hidden node they touch; edges are named where they are few
+    or parallel. In crowded columns text shrinks and then gives way to a count below the column.
+
+    A gated node carries a strip with one cell a sample: dark where its gate is on, white where it
+    is off, grey between. A gated edge carries such a strip too, or a diamond where edges are many.
+
+    **Arguments:** `sizes` maps each node to its number of neurons, `edges` each edge to its
+    (source, target). `gates` maps nodes or edges to (N,) values over samples, or to (N, size) with
+    one column a neuron (many neurons are averaged). `labels` renames nodes and edges. Without `ax`
+    a figure one column wide is made; with it the drawing fills the axes.
+
+    **Returns** the axes. Artists carry the gid `node:h`, `edge:xh` or `gate:h`.
+
+    ```python
+    >>> ax = draw_graph({"x": 8, "h": 100, "y": 60}, {"xh": ("x", "h"), "hy": ("h", "y")},
+    ...                 gates={"h": [1, 1, 0, 0]})
+    >>> [image.get_array().tolist() for image in ax.images]
+    [[[1.0, 1.0, 0.0, 0.0]]]
+
+    ```
+    """
+    labels = labels or {}
+    _check_graph(sizes, edges)
+    strips = _strips(sizes, edges, gates or {})
+    layers = columns(sizes, edges)
+    with style():
+        own = ax is None
+        ax, width, height = _canvas(ax, layers, gated=bool(strips))
+        letters = max(len(labels.get(v, v)) for v in sizes)
+        rows = {v: len(strip) for v, strip in strips.items() if v in sizes}
+        boxes = place(layers, letters, rows, width, height)
+        paths = routes(
+            edges,
+            start={v: (b.x + b.width / 2, b.y) for v, b in boxes.items()},
+            end={v: (b.x - b.width / 2, b.y) for v, b in boxes.items()},
+            obstacles={v: b.covers for v, b in boxes.items()},
+        )
+        hues = {v: cycle_colour(i) for v, i in branches(sizes, edges).items()}
+        _draw_edges(ax, edges, paths, hues, labels, strips)
+        for node, box in boxes.items():
+            _draw_node(ax, node, box, sizes[node], labels.get(node, node), hues.get(node))
+            if node in strips:
+                _draw_strip(ax, node, strips, box.strip, hues.get(node))
+        heights = [along(p, np.linspace(0, 1, 60))[:, 1] for p in paths.values()]
+        top = max([height, *(y.max() + LINE + GAP for y in heights)])
+        bottom = min(
+            [0.0]
+            + [y.min() - LINE for y in heights]
+            + [_draw_count(ax, layer, boxes, sizes) for layer in layers]
+        )
+        bottom = _draw_note(ax, strips, edges, width / 2, bottom)
+        if own:
+            _figure(ax).set_figheight(top - bottom)
+        ax.set_xlim(0, width)
+        ax.set_ylim(bottom, top)
+    return ax
+
+
+def _check_graph(sizes: Mapping[str, int], edges: Edges) -> None:
+    if not sizes:
+        raise NeuralRaceError(
+            "the graph has no nodes",
+            got=dict(sizes),
+            wanted="at least one node with its size",
+            fix="pass the architecture's sizes and edges",
+        )
+    for edge, ends in edges.items():
+        if unknown := [v for v in ends if v not in sizes]:
+            raise NeuralRaceError(
+                f"edge {edge!r} names an unknown node",
+                got=listed(unknown),
+                wanted=f"two of the nodes {listed(sizes)}",
+                fix="add the node to sizes, or correct the edge",
+            )
+
+
+def _strips(
+    sizes: Mapping[str, int], edges: Edges, gates: Mapping[str, ArrayLike]
+) -> dict[str, NDArray[np.floating]]:
+    """Each gate as a picture (rows, N): one row, or a row for each of a few neurons."""
+    found = {}
+    for name, values in gates.items():
+        gate = np.asarray(values, dtype=float)
+        neurons = sizes.get(name)
+        if name not in sizes and name not in edges:
+            raise NeuralRaceError(
+                f"gates name {name!r}, which is neither a node nor an edge",
+                got=repr(name),
+                wanted=f"one of {listed([*sizes, *edges])}",
+                fix="correct the name of the gate",
+            )
+        samples = next(iter(found.values())).shape[1] if found else len(np.atleast_1d(gate))
+        if gate.shape not in {(samples,), (samples, neurons)}:
+            raise NeuralRaceError(
+                f"the gate of {name!r} has the wrong shape",
+                got=gate.shape,
+                wanted=f"({samples},)" + (f" or ({samples}, {neurons})" if neurons else ""),
+                fix="give every gate one value a sample, or one a sample and neuron",
+            )
+        rows = np.atleast_2d(gate.T)
+        found[name] = rows if len(rows) <= FEW_NEURONS else rows.mean(axis=0, keepdims=True)
+    return found
+
+
+def _canvas(
+    ax: matplotlib.axes.Axes | None, layers: list[list[str]], *, gated: bool
+) -> tuple[matplotlib.axes.Axes, float, float]:
+    """The axes, and the room for the graph in inches: the units of everything drawn."""
+    import matplotlib.pyplot as plt
+
+    if ax is None:
+        most = max(len(layer) for layer in layers)
+        width = max(WIDTH, 0.8 * len(layers))
+        height = min(most * (GATED_SLOT if gated else SLOT) + 2 * MARGIN, HEIGHT_LIMIT)
+        ax = plt.figure(figsize=(width, height), layout="none").add_axes((0.0, 0.0, 1.0, 1.0))
+        ax.set_axis_off()
+        return ax, width, height
+    ax.set_axis_off()
+    figure = _figure(ax)
+    if figure.get_layout_engine() is not None:
+        figure.draw_without_rendering()
+    extent = ax.get_window_extent()
+    return ax, extent.width / figure.dpi, extent.height / figure.dpi - LINE * gated
+
+
+def _figure(ax: matplotlib.axes.Axes) -> matplotlib.figure.Figure:
+    figure = ax.get_figure(root=True)
+    assert figure is not None, "axes that were removed from their figure"
+    return figure
+
+
+def _draw_node(
+    ax: matplotlib.axes.Axes, node: str, box: Box, size: int, name: str, hue: str | None
+) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    line = hue or COLOURS["neutral"]
+    ax.add_patch(
+        FancyBboxPatch(
+            (box.x - box.width / 2, box.y - box.height / 2),
+            box.width,
+            box.height,
+            boxstyle=f"round,pad=0,rounding_size={min(0.07, 0.3 * box.height)}",
+            facecolor=shade(line, 0.82 if hue else 0.88),
+            edgecolor=line,
+            linewidth=1.0 if box.height > 0.2 else 0.6,
+            zorder=3,
+            gid=f"node:{node}",
+        )
+    )
+    both, alone = box.text_size(2), box.text_size(1)
+    if both or alone:
+        ax.text(
+            box.x,
+            box.y,
+            f"{name}\n{size}" if both else name,
+            fontsize=both or alone,
+            ha="center",
+            va="center_baseline" if not both else "center",
+            linespacing=1.05,
+            color=shade(line, -0.55),
+            zorder=4,
+        )
+
+
+def _draw_edges(
+    ax: matplotlib.axes.Axes,
+    edges: Edges,
+    paths: Mapping[str, NDArray[np.floating]],
+    hues: Mapping[str, str],
+    labels: Mapping[str, str],
+    strips: Mapping[str, NDArray[np.floating]],
+) -> None:
+    from matplotlib.patches import FancyArrowPatch
+    from matplotlib.path import Path
+
+    crowded = len(edges) > 30
+    ends = list(edges.values())
+    with_strips = sum(e in strips for e in edges) <= FEW_STRIPS
+    named = len(edges) <= FEW_EDGES and all(
+        LETTER * EDGE_TEXT / 72 * len(labels.get(e, e)) < 0.5 * (p[3, 0] - p[0, 0])
+        for e, p in paths.items()
+    )
+    for edge, (source, target) in edges.items():
+        hue = hues.get(source) or hues.get(target)
+        colour = hue or COLOURS["neutral"]
+        ax.add_patch(
+            FancyArrowPatch(
+                path=Path(paths[edge], [Path.MOVETO] + 3 * [Path.CURVE4]),
+                arrowstyle="-|>,head_length=0.5,head_width=0.22",
+                mutation_scale=5 if crowded else 8,
+                linewidth=0.6 if crowded else 1.1,
+                color=colour,
+                joinstyle="miter",
+                capstyle="butt",
+                zorder=2,
+                gid=f"edge:{edge}",
+            )
+        )
+        fan = sum(s == source for s, _ in ends) - sum(t == target for _, t in ends)
+        x, y = _mark(paths[edge], fan)
+        text_x, text_y = (x, y) if edge in strips else along(paths[edge], 0.5 + 0.1 * np.sign(fan))
+        if edge in strips and with_strips:
+            _draw_strip(ax, edge, strips, (x - 0.1, y - 0.03, x + 0.1, y + 0.03), hue)
+        elif edge in strips:
+            ax.plot(x, y, "D", ms=2.6, mfc="white", mec=colour, mew=0.7, zorder=5)
+        if edge in labels or named or ends.count((source, target)) > 1:
+            ax.annotate(
+                labels.get(edge, edge),
+                (text_x, text_y),
+                xytext=(0, 6 if edge in strips else 0),
+                textcoords="offset points",
+                ha="center",
+                va="center",
+                fontsize=EDGE_TEXT,
+                color=shade(colour, -0.45),
+                bbox={"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none"},
+                zorder=4,
+            )
+
+
+def _mark(path: NDArray[np.floating], fan: int) -> NDArray[np.floating]:
+    """Where an edge shows its gate: the middle, or in a fan close to its own end."""
+    points = along(path, np.linspace(0, 1, 200))
+    level = path[0, 1] == path[1, 1]
+    x = (path[0, 0] + path[3, 0]) / 2
+    if level and fan < 0:
+        x = min(x, path[0, 0] + 0.14)
+    elif level and fan > 0:
+        x = max(x, path[3, 0] - 0.2)
+    return np.array([x, np.interp(x, *points.T)])
+
+
+def _draw_strip(
+    ax: matplotlib.axes.Axes,
+    name: str,
+    strips: Mapping[str, NDArray[np.floating]],
+    where: Rectangle,
+    hue: str | None,
+) -> None:
+    from matplotlib.patches import Rectangle as Frame
+
+    left, bottom, right, top = where
+    ax.imshow(
+        strips[name],
+        cmap="gray_r",
+        vmin=min(0.0, *(s.min() for s in strips.values())),
+        vmax=max(1.0, *(s.max() for s in strips.values())),
+        extent=(left, right, bottom, top),
+        aspect="auto",
+        interpolation="auto",
+        zorder=5,
+        gid=f"gate:{name}",
+    )
+    line = hue or COLOURS["neutral"]
+    frame = Frame((left, bottom), right - left, top - bottom, fill=False, ec=line, lw=0.6, zorder=6)
+    ax.add_patch(frame)
+
+
+def _draw_count(
+    ax: matplotlib.axes.Axes, layer: list[str], boxes: Mapping[str, Box], sizes: Mapping[str, int]
+) -> float:
+    """Below a column too crowded for the sizes of its nodes: how many nodes of how many neurons.
+
+    Returns the lowest height taken.
+    """
+    lowest = boxes[layer[-1]]
+    if lowest.text_size(2):
+        return lowest.bottom - GAP
+    least, largest = min(sizes[v] for v in layer), max(sizes[v] for v in layer)
+    size = str(least) if least == largest else f"{least}–{largest}"
+    text = f"{len(layer)} × {size}"
+    below, grey = lowest.bottom - GAP, COLOURS["neutral"]
+    ax.text(lowest.x, below, text, fontsize=EDGE_TEXT, ha="center", va="top", color=grey)
+    return below - LINE
+
+
+def _draw_note(
+    ax: matplotlib.axes.Axes,
+    strips: Mapping[str, NDArray[np.floating]],
+    edges: Edges,
+    centre: float,
+    bottom: float,
+) -> float:
+    """Say what strips and diamonds mean. Returns the lowest height taken."""
+    if not strips:
+        return bottom
+    samples = next(iter(strips.values())).shape[1]
+    diamonds = sum(e in strips for e in edges) > FEW_STRIPS
+    note = f"strip: gate on each of {samples} samples" + ("   ◇ gated edge" if diamonds else "")
+    grey = COLOURS["neutral"]
+    ax.text(centre, bottom, note, fontsize=NOTE_TEXT, ha="center", va="top", color=grey)
+    return bottom - LINE

@@ -1,0 +1,50 @@
+"""The papers' tasks and their gatings.
+
+A task returns an ungated `Dataset` with labels; a gating takes that dataset and returns
+`(arch, data)`. Every number is a parameter, with the papers' values as defaults.
+"""
+
+from neuralrace.tasks.classification import (
+    contextual_classification,
+    pathway_per_context,
+    single_pathway,
+)
+from neuralrace.tasks.contextual import (
+    all_subsets,
+    common_and_all_but_one,
+    common_and_single,
+    contextual,
+)
+from neuralrace.tasks.routing import circulant_routes, routing, routing_pathways
+from neuralrace.tasks.structures import (
+    crossed_hierarchy,
+    hierarchy,
+    partition,
+    random_tree,
+    ring,
+    structure,
+)
+from neuralrace.tasks.xor import extended_xor, linear_pathways, xor, xor_pathways
+
+__all__ = [
+    "all_subsets",
+    "circulant_routes",
+    "common_and_all_but_one",
+    "common_and_single",
+    "contextual",
+    "contextual_classification",
+    "crossed_hierarchy",
+    "extended_xor",
+    "hierarchy",
+    "linear_pathways",
+    "partition",
+    "pathway_per_context",
+    "random_tree",
+    "ring",
+    "routing",
+    "routing_pathways",
+    "single_pathway",
+    "structure",
+    "xor",
+    "xor_pathways",
+]

@@ -1,0 +1,113 @@
+"""Nonlinear contextual classification (NRR App. A.2): one input, read in two ways."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset, pathways
+from neuralrace.errors import NeuralRaceError
+from neuralrace.tasks.checks import label, whole
+
+
+def contextual_classification(
+    contexts: int = 2,
+    bound: float = 1.0,
+    order: int = 2,
+    samples: int | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """Report the component of the input that the context asks for (NRR App. A.2).
+
+    Inputs are uniform on [−bound, bound]^C, contexts c = 1 … C are equally likely, and the
+    target is `y = x_c`. The context is not shown; it is for the gates.
+
+    By default the uniform distribution is replaced by the nodes and weights of the Gauss–Legendre
+    rule with `order` nodes an axis, in each context. Its moments are exact up to degree
+    2 · `order` − 1 in every component, and a gated linear network sees none above 2: with two
+    nodes (±1/√3, equal weights) the statistics of NRR Eqs. 24–29 are exact. A ReLU network sees
+    more of the distribution: raise `order`, or pass `samples`.
+
+    **Arguments:** `contexts` is C, also the number of inputs, 2 in NRR; `bound`, 1 in NRR;
+    `order`, see above; `samples` draws that many at random with `seed` instead, the contexts in
+    turn.
+
+    **Returns:** `x["x"]` of shape `(N, C)` and `y["y"]` of shape `(N, 1)`, with
+    N = C · order^C or `samples`; sample weights for an `order` above 2; label `context`,
+    counted from 1.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> data = tasks.contextual_classification()
+    >>> (data.y["y"].T @ data.x["x"] / data.n_samples).round(6)  # NRR Eq. 24
+    array([[0.166667, 0.166667]])
+
+    ```
+    """
+    contexts = whole("a task with so many contexts", contexts, 1, "NRR has contexts=2")
+    if not (bound > 0 and math.isfinite(bound)):
+        raise NeuralRaceError(
+            "the inputs need a range",
+            got=f"bound = {bound}",
+            wanted="a positive finite number",
+            fix="bound=1.0 draws them from −1 … 1",
+        )
+    if samples is None:
+        x, weight = _gauss_legendre(contexts, order)
+        context = np.repeat(np.arange(contexts), len(x))
+        x, weight = np.tile(x, (contexts, 1)), np.tile(weight, contexts)
+    else:
+        samples = whole("so few samples", samples, contexts, "give every context one at least")
+        x = np.random.default_rng(seed).uniform(-1.0, 1.0, (samples, contexts))
+        context, weight = np.arange(samples) % contexts, np.ones(samples)
+    x = bound * x
+    return Dataset(
+        x={"x": x},
+        y={"y": x[np.arange(len(x)), context][:, None]},
+        sample_weight=None if np.ptp(weight) < 1e-12 else weight,
+        labels={"context": context + 1},
+    )
+
+
+def _gauss_legendre(axes: int, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes `(order^axes, axes)` and weights of the product rule on [−1, 1]^axes."""
+    order = whole("a rule of this order", order, 2, "two nodes give exact second moments")
+    nodes, weights = np.polynomial.legendre.leggauss(order)
+    grid = np.meshgrid(*[nodes] * axes, indexing="ij")
+    product = np.meshgrid(*[weights / 2] * axes, indexing="ij")
+    return np.stack([g.ravel() for g in grid], axis=1), np.prod(product, axis=0).ravel()
+
+
+def single_pathway(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset]:
+    """One pathway that is always on: a deep linear network (NRR Eqs. 24–25).
+
+    It is named `common`. `hidden` is its width; NRR names none.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> arch, data = tasks.single_pathway(tasks.contextual_classification())
+    >>> arch.hidden, data.gates
+    (('common',), {})
+
+    ```
+    """
+    return pathways(data, {"common": None}, hidden=hidden)
+
+
+def pathway_per_context(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset]:
+    """One pathway for each context, on there alone (NRR Eqs. 26–29).
+
+    They are named `only1` … `onlyC`. `hidden` is the width of each; NRR names none.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> arch, data = tasks.pathway_per_context(tasks.contextual_classification())
+    >>> arch.hidden, data.gates["only2"]
+    (('only1', 'only2'), array([0., 0., 0., 0., 1., 1., 1., 1.]))
+
+    ```
+    """
+    context = label(data, "context", "tasks.contextual_classification()")
+    return pathways(data, {f"only{c}": context == c for c in np.unique(context)}, hidden=hidden)

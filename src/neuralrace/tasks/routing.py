@@ -1,0 +1,191 @@
+"""The routing task of NRR §4: M input domains, M output domains, some routes trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset
+from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.tasks.checks import label, whole
+from neuralrace.tasks.structures import hierarchy
+
+Base = tuple[Float[np.ndarray, "_ inputs"], Float[np.ndarray, "_ outputs"]]
+"""What one route is to map to what: inputs and targets, a row an item."""
+
+
+def circulant_routes(M: int = 7, K: int = 4) -> Bool[np.ndarray, "M M"]:
+    """The trained routes of NRR Fig. 4d: input domain i with outputs i − 1 … i + K − 2, mod M.
+
+    **Returns:** `routes[i - 1, j - 1]`, whether domain i is trained with j; K in every row and
+    column.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> tasks.circulant_routes(4, 2).astype(int)
+    array([[1, 0, 0, 1],
+           [1, 1, 0, 0],
+           [0, 1, 1, 0],
+           [0, 0, 1, 1]])
+
+    ```
+    """
+    M = whole("a task with so many domains", M, 1, "use M=1 or more")
+    K = whole("so many trained outputs for each input", K, 1, "use K=1 or more")
+    if K > M:
+        raise NeuralRaceError(
+            "an input domain cannot be trained with more output domains than there are",
+            got=f"K = {K}, M = {M}",
+            wanted="1 ≤ K ≤ M",
+            fix=f"K={M} trains every route",
+        )
+    first, output = np.arange(M)[:, None] - 1, np.arange(M)
+    return (output - first) % M < K
+
+
+def routing(
+    M: int = 7,
+    K: int = 4,
+    base: Base | None = None,
+    routes: Bool[np.ndarray, "_ _"] | Sequence[tuple[int, int]] | None = None,
+    distractors: int | None = None,
+) -> tuple[Dataset, Dataset | None]:
+    """Map what any one of M input domains shows to any one of M output domains (NRR §4, Fig. 4).
+
+    Every route learns the same map, that of `base`. A sample is a route and an item: the input
+    domain shows the item's input, the output domain wants its target, and all else is zero.
+
+    **Arguments:** `M` domains on either side, each input trained with `K` outputs (NRR Fig. 4:
+    7 and 4; Fig. 5: M = 10) by `circulant_routes`. `base` is `(x, y)` of shapes `(items, inputs)`
+    and `(items, outputs)`, by default NRR Fig. 4c: `np.eye(4)` and
+    `hierarchy(depth=2, amplitudes=(6.0, 4.0, 3.0)).T`. `routes` gives the trained routes in
+    place of K: a boolean matrix of shape `(M, M)`, or pairs (input, output) counted from 1.
+    `distractors`, a seed, lets the other input domains show random items, which the gates must
+    hide, instead of nothing.
+
+    **Returns:** the trained routes and the untrained ones, `None` where there are none, both with
+    `x["x1"]` … `x["xM"]` of shape `(N, inputs)`, `y["y1"]` … `y["yM"]` of shape `(N, outputs)`
+    and labels `input`, `output`, `item`, counted from 1.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> trained, untrained = tasks.routing(M=7, K=4)
+    >>> trained.n_samples, untrained.n_samples, trained.y["y1"].shape
+    (112, 84, (112, 7))
+    >>> tasks.routing(M=3, routes=[(1, 1), (2, 2), (3, 3)])[0].labels["output"]
+    array([1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3])
+
+    ```
+    """
+    M = whole("a task with so many domains", M, 1, "use M=1 or more")
+    matrix = circulant_routes(M, K) if routes is None else _route_matrix(routes, M)
+    x, y = _checked_base(base)
+    trained = _samples(matrix, x, y, distractors)
+    return trained, None if matrix.all() else _samples(~matrix, x, y, distractors)
+
+
+def routing_pathways(
+    data: Dataset, P: int | None = None, hidden: int = 64
+) -> tuple[Architecture, Dataset]:
+    """The pathway network of NRR Fig. 4a and 5a, with just the sample's route on.
+
+    Input domain i and output domain j are on where the sample's route begins and ends in them.
+    Since every route has one path, these gates leave that path alone on, for any `P`.
+
+    **Arguments:** `data` of `routing`, trained or untrained. `P` routes share a hidden pathway:
+    all M² by default ("shared"), 1 ("dedicated"), or the square of a divisor of M. `hidden` is
+    the width of both layers of each pathway (NRR Fig. 4 and 5: 64).
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> trained, untrained = tasks.routing(M=10, K=4)
+    >>> shared, data = tasks.routing_pathways(trained)
+    >>> groups, data = tasks.routing_pathways(trained, P=4)
+    >>> dedicated, data = tasks.routing_pathways(trained, P=1)
+    >>> [len(arch.hidden) // 2 for arch in (shared, groups, dedicated)]
+    [1, 25, 100]
+
+    ```
+    """
+    source, target = (label(data, end, "tasks.routing()") for end in ("input", "output"))
+    names = [f"{v}{i}" for v in "xy" for i in range(1, len(data.x) + 1)]
+    if {*data.x, *data.y} != set(names):
+        raise NeuralRaceError(
+            "this is no routing task",
+            got=f"x for {listed(data.x)}, y for {listed(data.y)}",
+            wanted="x for 'x1' … 'xM' and y for 'y1' … 'yM'",
+            fix="make the data with tasks.routing()",
+        )
+    M = len(data.x)
+    arch = Architecture.routing(
+        M, inputs=data.x["x1"].shape[1], hidden=hidden, outputs=data.y["y1"].shape[1], P=P
+    )
+    gates = {f"x{i}": source == i for i in range(1, M + 1)}
+    return arch, data.gated(gates | {f"y{j}": target == j for j in range(1, M + 1)})
+
+
+def _samples(
+    routes: Bool[np.ndarray, "M M"],
+    x: Float[np.ndarray, "items inputs"],
+    y: Float[np.ndarray, "items outputs"],
+    distractors: int | None,
+) -> Dataset:
+    """A sample for every route and item, routes in the order of the rows of `routes`."""
+    M, (items, inputs) = len(routes), x.shape
+    source, target = np.nonzero(routes)
+    n = len(source) * items
+    item = np.tile(np.arange(items), len(source))
+    source, target = np.repeat(source, items), np.repeat(target, items)
+    rng = None if distractors is None else np.random.default_rng(distractors)
+    xs, ys = {}, {}
+    for domain in range(M):
+        shown = np.zeros((n, inputs)) if rng is None else x[rng.integers(items, size=n)]
+        wanted = np.zeros((n, y.shape[1]))
+        begins, ends = source == domain, target == domain
+        shown[begins], wanted[ends] = x[item[begins]], y[item[ends]]
+        xs[f"x{domain + 1}"], ys[f"y{domain + 1}"] = shown, wanted
+    return Dataset(xs, ys, labels={"input": source + 1, "output": target + 1, "item": item + 1})
+
+
+def _checked_base(base: Base | None) -> Base:
+    if base is None:
+        return np.eye(4), hierarchy(depth=2, amplitudes=(6.0, 4.0, 3.0)).T
+    x, y = (np.asarray(side, float) for side in base)
+    if x.ndim != 2 or y.ndim != 2 or len(x) != len(y) or not x.size or not y.size:
+        raise NeuralRaceError(
+            "the base data must be inputs and targets of the same items",
+            got=f"shapes {x.shape} and {y.shape}",
+            wanted="shapes (items, inputs) and (items, outputs)",
+            fix="a row is an item: transpose data with an item a column",
+        )
+    return x, y
+
+
+def _route_matrix(routes: object, M: int) -> Bool[np.ndarray, "M M"]:
+    given = np.asarray(routes)
+    if given.dtype == bool and given.shape == (M, M):
+        matrix = given
+    else:
+        matrix = np.zeros((M, M), bool)
+        pairs: Int[np.ndarray, "R 2"] = given
+        if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
+            raise _bad_routes(f"shape {given.shape} of dtype {given.dtype}", M)
+        if pairs.min(initial=1) < 1 or pairs.max(initial=1) > M:
+            raise _bad_routes(f"pairs of {pairs.min()} … {pairs.max()}", M)
+        matrix[pairs[:, 0] - 1, pairs[:, 1] - 1] = True
+    if not matrix.any():
+        raise _bad_routes("no route", M)
+    return matrix
+
+
+def _bad_routes(got: str, M: int) -> NeuralRaceError:
+    return NeuralRaceError(
+        "these are no routes",
+        got=got,
+        wanted=f"a boolean matrix of shape ({M}, {M}), or pairs (input, output) in 1 … {M}, "
+        "with at least one route",
+        fix="turn a matrix of zeros and ones into booleans with .astype(bool); check M",
+    )

@@ -1,0 +1,268 @@
+"""Structures among items, each a matrix with a row a property and a column an item."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.tasks.checks import whole
+
+Structure = Float[np.ndarray, "properties items"]
+
+RING_PROFILE = (0.0, 0.33, 0.66, 1.0, 1.0, 0.66, 0.33, 0.0)
+"""One property of the ring of MHS Fig. 3, over its eight items."""
+
+
+def partition(groups: Sequence[int]) -> Structure:
+    """Neighbouring items in disjoint groups: a row for each, one on its items.
+
+    **Arguments:** `groups`, the number of items of each group.
+
+    **Returns:** shape `(len(groups), sum(groups))`.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> tasks.partition((2, 1))
+    array([[1., 1., 0.],
+           [0., 0., 1.]])
+
+    ```
+    """
+    sizes = [whole("a group of this size", n, 1, "leave out empty groups") for n in groups]
+    if not sizes:
+        raise NeuralRaceError(
+            "a partition needs a group", got=groups, wanted="(size, size, …)", fix="try (4, 4)"
+        )
+    return np.repeat(np.eye(len(sizes)), sizes, axis=1)
+
+
+def hierarchy(
+    branching: int | Sequence[int] = 2,
+    depth: int | None = None,
+    amplitudes: Sequence[float] | None = None,
+) -> Structure:
+    """A tree over the items: a row for every node, on for the items below it (MHS Fig. 3).
+
+    The default is MHS's 15 × 8: a row of ones, two rows of halves, four of quarters, eight of
+    single items. `hierarchy(depth=2, amplitudes=(6.0, 4.0, 3.0))` is the 7 × 4 of NRR Fig. 4c.
+
+    **Arguments:** `branching`, the children of a node, one number or one for each level from the
+    root down; `depth`, the levels below the root, 3 by default; `amplitudes`, the value of the
+    rows of each level (`depth + 1` numbers), 1 by default.
+
+    **Returns:** shape `(nodes, leaves)`, rows from the root down.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> tasks.hierarchy(depth=2, amplitudes=(6.0, 4.0, 3.0))
+    array([[6., 6., 6., 6.],
+           [4., 4., 0., 0.],
+           [0., 0., 4., 4.],
+           [3., 0., 0., 0.],
+           [0., 3., 0., 0.],
+           [0., 0., 3., 0.],
+           [0., 0., 0., 3.]])
+
+    ```
+    """
+    return _stacked(_levels(_branches(branching, depth)), amplitudes)
+
+
+def crossed_hierarchy(
+    branching: int | Sequence[int] = 2,
+    depth: int | None = None,
+    amplitudes: Sequence[float] | None = None,
+) -> Structure:
+    """A hierarchy whose smallest groups cut across the tree (context 3 of MHS Fig. 3).
+
+    As `hierarchy`, but the level above the single items groups the first children of
+    neighbouring nodes, the second children, and so on: with eight items {1, 3}, {2, 4}, {5, 7},
+    {6, 8} in place of {1, 2}, {3, 4}, {5, 6}, {7, 8}. It needs a depth of at least 2.
+
+    **Returns:** shape `(rows, leaves)`; 15 × 8 by default.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> tasks.crossed_hierarchy()[3:5]
+    array([[1., 0., 1., 0., 0., 0., 0., 0.],
+           [0., 1., 0., 1., 0., 0., 0., 0.]])
+
+    ```
+    """
+    branches = _branches(branching, depth)
+    if len(branches) < 2:
+        raise NeuralRaceError(
+            "a crossed hierarchy has at least two levels below its root",
+            got=f"depth {len(branches)}",
+            wanted="a depth of at least 2",
+            fix="use hierarchy() for a flat one",
+        )
+    levels = _levels(branches)
+    *above, parents, children = branches
+    levels[-2] = np.kron(np.eye(math.prod(above)), np.tile(np.eye(children), (1, parents)))
+    return _stacked(levels, amplitudes)
+
+
+def ring(profile: Sequence[float] = RING_PROFILE, rows: int | None = None) -> Structure:
+    """Items around a circle: one profile, turned by one item a row (context 2 of MHS Fig. 3).
+
+    **Arguments:** `profile`, a property's value on each item; `rows`, the number of properties,
+    by default `2 · items − 1` as in a hierarchy. The first is one everywhere; the k-th after it
+    (k = 0, 1, …) is the profile rolled left by k, and the ring is gone round again where rows are
+    left.
+
+    **Returns:** shape `(rows, len(profile))`; 15 × 8 by default.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> tasks.ring()[:3]
+    array([[1.  , 1.  , 1.  , 1.  , 1.  , 1.  , 1.  , 1.  ],
+           [0.  , 0.33, 0.66, 1.  , 1.  , 0.66, 0.33, 0.  ],
+           [0.33, 0.66, 1.  , 1.  , 0.66, 0.33, 0.  , 0.  ]])
+
+    ```
+    """
+    values = np.asarray(profile, float)
+    if values.ndim != 1 or not values.size or not np.isfinite(values).all():
+        raise NeuralRaceError(
+            "the profile of a ring must be a row of finite numbers",
+            got=profile,
+            wanted="one number an item",
+            fix="try (0.0, 0.5, 1.0, 0.5)",
+        )
+    rows = 2 * len(values) - 1 if rows is None else rows
+    rows = whole("a ring with so many rows", rows, 1, "count the row of ones too")
+    return np.stack([np.ones_like(values), *(np.roll(values, -k) for k in range(rows - 1))])
+
+
+def random_tree(items: int = 8, seed: int = 0) -> Structure:
+    """A random binary tree over the items: a row for every node, on for the items below it.
+
+    Two groups of items, drawn at random from those there are, are joined until one is left. Like
+    MHS's hierarchy it has 2 · items − 1 rows (MHS App. F: Y of 2N − 1 rows).
+
+    **Arguments:** `items`, the number of leaves; `seed` of NumPy's generator.
+
+    **Returns:** shape `(2 · items − 1, items)`, large groups first.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> tasks.random_tree(3, seed=1)
+    array([[1., 1., 1.],
+           [1., 1., 0.],
+           [1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
+
+    ```
+    """
+    items = whole("a tree over so many items", items, 1, "give it at least one leaf")
+    rng = np.random.default_rng(seed)
+    rows = list(np.eye(items))
+    roots = list(range(items))
+    while len(roots) > 1:
+        pair = sorted(rng.choice(len(roots), size=2, replace=False), reverse=True)
+        rows.append(rows[roots.pop(pair[0])] + rows[roots.pop(pair[1])])
+        roots.append(len(rows) - 1)
+    tree = np.stack(rows)
+    return tree[np.lexsort((*-tree.T[::-1], -tree.sum(axis=1)))]
+
+
+def structure(name: str, items: int = 8) -> Structure:
+    """A structure of MHS Fig. 3 by name: `"hierarchy"`, `"ring"` or `"crossed"`.
+
+    All have 2 · items − 1 rows. Hierarchies need a power of two, the ring MHS's eight items.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> tasks.structure("hierarchy", items=4).shape
+    (7, 4)
+
+    ```
+    """
+    if name not in _NAMED:
+        raise NeuralRaceError(
+            f"unknown structure {name!r}",
+            got=repr(name),
+            wanted=f"one of {listed(_NAMED)}, or a matrix of shape (properties, items)",
+            fix="check the spelling; for others pass tasks.partition(…), tasks.random_tree(…), …",
+        )
+    items = whole("a structure of so many items", items, 1, "give it at least one item")
+    return _NAMED[name](items)
+
+
+def _binary_depth(items: int) -> int:
+    depth = items.bit_length() - 1
+    if items != 2**depth or depth == 0:
+        raise NeuralRaceError(
+            "a named hierarchy is binary",
+            got=f"{items} items",
+            wanted="2, 4, 8, 16, … items",
+            fix="pass a matrix instead, for example tasks.hierarchy((3, 4)) for 12 items",
+        )
+    return depth
+
+
+def _named_ring(items: int) -> Structure:
+    if items != len(RING_PROFILE):
+        raise NeuralRaceError(
+            "the ring of MHS has eight items",
+            got=f"{items} items",
+            wanted=f"{len(RING_PROFILE)} items",
+            fix="pass tasks.ring(profile) with a profile of your own in place of 'ring'",
+        )
+    return ring()
+
+
+_NAMED: Mapping[str, Callable[[int], Structure]] = MappingProxyType(
+    {
+        "hierarchy": lambda items: hierarchy(depth=_binary_depth(items)),
+        "ring": _named_ring,
+        "crossed": lambda items: crossed_hierarchy(depth=_binary_depth(items)),
+    }
+)
+
+
+def _branches(branching: int | Sequence[int], depth: int | None) -> list[int]:
+    """The number of children at each level, from the root down."""
+    if isinstance(branching, Sequence | np.ndarray):
+        branches = list(branching)
+        if depth not in (None, len(branches)):
+            raise NeuralRaceError(
+                "branching and depth disagree",
+                got=f"{len(branches)} levels of branching, depth = {depth}",
+                wanted="one number of children for each level",
+                fix="leave out depth, or give branching as one number",
+            )
+    else:
+        depth = 3 if depth is None else depth
+        branches = [branching] * whole("a tree of this depth", depth, 1, "use at least one level")
+    if not branches:
+        raise NeuralRaceError(
+            "a tree needs a level", got=branching, wanted="(children, …)", fix="try (2, 2, 2)"
+        )
+    return [whole("this branching", n, 1, "give each node at least one child") for n in branches]
+
+
+def _levels(branches: Sequence[int]) -> list[np.ndarray]:
+    """The rows of every level of a tree, the root first."""
+    items = math.prod(branches)
+    nodes = [math.prod(branches[:level]) for level in range(len(branches) + 1)]
+    return [partition([items // n] * n) for n in nodes]
+
+
+def _stacked(levels: Sequence[np.ndarray], amplitudes: Sequence[float] | None) -> Structure:
+    amplitudes = [1.0] * len(levels) if amplitudes is None else list(amplitudes)
+    if len(amplitudes) != len(levels):
+        raise NeuralRaceError(
+            "every level of the tree needs an amplitude",
+            got=f"{len(amplitudes)} amplitudes",
+            wanted=f"{len(levels)}, from the root down to the single items",
+            fix="leave them out for ones, or give depth + 1 numbers",
+        )
+    return np.concatenate([a * rows for a, rows in zip(amplitudes, levels, strict=True)])

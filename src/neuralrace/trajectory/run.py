@@ -1,0 +1,345 @@
+"""What any run or solution returns: time, loss, what was recorded, and how it came about."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace import __version__
+from neuralrace.architecture import Architecture
+from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.gdln import GDLN, Network
+from neuralrace.relu import ReLUNetwork
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+
+FORMAT = "neuralrace trajectory 1"
+
+
+@final
+class Trajectory(eqx.Module):
+    """A run of a network or a solution of its theory; both come back as this.
+
+    `time` has shape `(T,)`, `loss` `(*axes, T)`, each recorded value `(*axes, T, …)`, and the
+    weights in `final` `(*axes, |t|, |s|)`. A single run has no axes; an ensemble's are named in
+    `axes`, name → coordinates, in order. `settings` says how it was made, versions included.
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> net = nr.GDLN(nr.Architecture.chain(1, 4, 1))
+    >>> data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    >>> run = nr.train(net, net.init(jax.random.key(0)), data, learning_rate=0.1, steps=20,
+    ...                record_every=10)
+    >>> run.time, run.loss.shape, run.settings["steps"]
+    (array([0., 1., 2.]), (3,), 20)
+
+    ```
+    """
+
+    time: Float[np.ndarray, " T"]
+    loss: Float[np.ndarray, "*axes T"]
+    values: dict[str, Any]
+    final: dict[str, Any]
+    net: Network | None
+    axes: dict[str, np.ndarray]
+    _settings: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        time: Any,
+        loss: Any,
+        *,
+        values: Mapping[str, Any] | None = None,
+        final: Mapping[str, Any] | None = None,
+        net: Network | None = None,
+        axes: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.time, self.loss = np.asarray(time, np.float64), np.asarray(loss)
+        self.values, self.final = dict(values or {}), dict(final or {})
+        self.net = net
+        self.axes = {name: np.asarray(c) for name, c in (axes or {}).items()}
+        self._settings = json.dumps({"versions": versions()} | dict(settings or {}))
+        wanted = (*(len(c) for c in self.axes.values()), len(self.time))
+        if self.loss.shape != wanted:
+            raise NeuralRaceError(
+                "the loss does not fit the times and axes of the trajectory",
+                got=f"loss of shape {self.loss.shape}",
+                wanted=f"shape {wanted}",
+                fix="give one loss a time, ensemble axes first",
+            )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How this was made: method, steps, rates, seeds, versions of the packages."""
+        return json.loads(self._settings)
+
+    def plot(self, *, ax: Axes | None = None, log: bool = False) -> Axes:
+        """Draw the loss over time, every member of an ensemble faintly and their mean.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> ax = nr.Trajectory([0, 1, 2], [1.0, 0.5, 0.2]).plot()
+
+        ```
+        """
+        from neuralrace.plot import draw_curves
+
+        loss = self.loss if self.loss.ndim == 1 else self.loss.reshape(-1, len(self.time))
+        kind = "theory" if self.settings.get("method") in THEORY else "simulation"
+        return draw_curves(self.time, {"loss": loss}, kind=kind, log=log, ax=ax)
+
+    def to_xarray(self) -> xarray.Dataset:
+        """The same as an `xarray.Dataset`: dimensions are the axes, `time`, and each value's own.
+
+        Nested names are joined by a dot: `outputs.y`, `final.W1`.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> dict(nr.Trajectory([0, 1], [1.0, 0.5]).to_xarray().sizes)
+        {'time': 2}
+
+        ```
+        """
+        import xarray
+
+        lead = tuple(self.axes)
+        variables: dict[str, Any] = {"loss": ((*lead, "time"), self.loss)}
+        for name, value in flat(self.values).items():
+            variables[name] = _dims(name, value, (*lead, "time"))
+        for name, value in flat(self.final).items():
+            variables[f"final.{name}"] = _dims(f"final.{name}", value, lead)
+        attrs = {
+            "format": FORMAT,
+            "settings": self._settings,
+            "net": json.dumps(_described(self.net)),
+        }
+        return xarray.Dataset(variables, {"time": self.time, **self.axes}, attrs)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write to a netCDF file, whole or not at all; `nr.load` reads it back.
+
+        ```python
+        >>> import tempfile, neuralrace as nr
+        >>> folder = tempfile.mkdtemp()
+        >>> nr.load(nr.Trajectory([0, 1], [1.0, 0.5]).save(f"{folder}/run.nc")).loss
+        array([1. , 0.5])
+
+        ```
+        """
+        path = Path(path)
+        table = self.to_xarray()
+        try:
+            handle, draft = tempfile.mkstemp(
+                dir=path.parent, prefix=f".{path.name}.", suffix=".part"
+            )
+        except OSError as error:
+            raise NeuralRaceError(
+                f"cannot write to the folder {str(path.parent)!r}",
+                got=error.strerror,
+                wanted="a folder that exists and is writable",
+                fix="make the folder or choose another; nothing is lost, call save again",
+            ) from error
+        os.close(handle)
+        try:
+            table.to_netcdf(draft, engine="h5netcdf")
+            os.replace(draft, path)
+        except BaseException:
+            Path(draft).unlink(missing_ok=True)
+            raise
+        return path
+
+
+THEORY = ("race", "closed form")
+"""The methods whose trajectories are predictions."""
+
+
+def load(path: str | os.PathLike[str]) -> Trajectory:
+    """Read a trajectory that `Trajectory.save` wrote.
+
+    ```python
+    >>> import tempfile, neuralrace as nr
+    >>> path = nr.Trajectory([0, 1], [1.0, 0.5]).save(f"{tempfile.mkdtemp()}/run.nc")
+    >>> nr.load(path).time
+    array([0., 1.])
+
+    ```
+    """
+    import xarray
+
+    try:
+        with xarray.open_dataset(path, engine="h5netcdf") as opened:
+            table = opened.load()
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise _not_a_trajectory(path, f"{type(error).__name__}: {error}") from error
+    if table.attrs.get("format") != FORMAT:
+        raise _not_a_trajectory(path, f"format {table.attrs.get('format')!r}")
+    table_values = {
+        str(name): value.to_numpy() for name, value in table.data_vars.items() if name != "loss"
+    }
+    final = {k.removeprefix("final."): v for k, v in table_values.items() if k.startswith("final.")}
+    values = {k: v for k, v in table_values.items() if not k.startswith("final.")}
+    return Trajectory(
+        table["time"].to_numpy(),
+        table["loss"].to_numpy(),
+        values=_nested(values),
+        final=_nested(final),
+        net=_rebuilt(json.loads(table.attrs["net"])),
+        axes={str(d): table[d].to_numpy() for d in table["loss"].dims if d != "time"},
+        settings=json.loads(table.attrs["settings"]),
+    )
+
+
+def _not_a_trajectory(path: Any, got: str) -> NeuralRaceError:
+    return NeuralRaceError(
+        f"{str(path)!r} is not a trajectory",
+        got=got,
+        wanted=f"a netCDF file of format {FORMAT!r}",
+        fix="load what Trajectory.save wrote",
+    )
+
+
+def join(*runs: Trajectory) -> Trajectory:
+    """Runs one after another on one time axis, each starting where the one before it ended.
+
+    For gates in stages: train, then train on from `run.final` with other gates. The moment of
+    change is kept once, with the loss before the change. What only some runs recorded is left out.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> first, second = nr.Trajectory([0, 1], [1.0, 0.5]), nr.Trajectory([0, 1, 2], [0.5, 0.3, 0.2])
+    >>> both = nr.join(first, second)
+    >>> both.time, both.loss
+    (array([0., 1., 2., 3.]), array([1. , 0.5, 0.3, 0.2]))
+
+    ```
+    """
+    if not runs or any(list(run.axes) != list(runs[0].axes) for run in runs):
+        raise NeuralRaceError(
+            "only runs with the same axes can be joined",
+            got=[list(run.axes) for run in runs],
+            wanted="one or more runs, single ones or ensembles over the same axes",
+            fix="join runs that were made alike",
+        )
+    lead = len(runs[0].axes)
+    shared = set.intersection(*(set(flat(run.values)) for run in runs))
+    starts = np.concatenate([[0.0], np.cumsum([run.time[-1] - run.time[0] for run in runs])])
+    time, loss, values = [], [], {name: [] for name in flat(runs[0].values) if name in shared}
+    for i, run in enumerate(runs):
+        keep = slice(1 if i else 0, None)
+        time.append(run.time[keep] - run.time[0] + starts[i] + runs[0].time[0])
+        along_time = (slice(None),) * lead + (keep,)
+        loss.append(run.loss[along_time])
+        recorded = flat(run.values)
+        for name, parts in values.items():
+            parts.append(np.asarray(recorded[name])[along_time])
+    return Trajectory(
+        np.concatenate(time),
+        np.concatenate(loss, axis=lead),
+        values=_nested({name: np.concatenate(parts, axis=lead) for name, parts in values.items()}),
+        final=runs[-1].final,
+        net=runs[-1].net,
+        axes=runs[0].axes,
+        settings={"method": "join", "parts": [run.settings for run in runs]},
+    )
+
+
+def member(run: Trajectory, **where: int) -> Trajectory:
+    """One run of an ensemble, by the index along each of its axes (0 where none is given).
+
+    ```python
+    >>> import neuralrace as nr
+    >>> many = nr.Trajectory([0, 1], [[1.0, 0.5], [1.0, 0.4]], axes={"seed": [0, 1]})
+    >>> nr.member(many, seed=1).loss
+    array([1. , 0.4])
+
+    ```
+    """
+    unknown = sorted(set(where) - set(run.axes))
+    if unknown:
+        raise NeuralRaceError(
+            f"the trajectory has no axis {unknown[0]!r}",
+            got=repr(unknown[0]),
+            wanted=f"one of {listed(run.axes)}",
+            fix="an ensemble names its axes in run.axes",
+        )
+    index = tuple(where.get(name, 0) for name in run.axes)
+    pick = lambda array: np.asarray(array)[index]  # noqa: E731
+    return Trajectory(
+        run.time,
+        run.loss[index],
+        values=jax.tree.map(pick, run.values),
+        final=jax.tree.map(pick, run.final),
+        net=run.net,
+        settings=run.settings | {"member": where},
+    )
+
+
+def versions() -> dict[str, str]:
+    """The versions of everything that decides a number."""
+    found = {"neuralrace": __version__, "python": platform.python_version()}
+    for package in ("jax", "jaxlib", "equinox", "diffrax", "numpy"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, np.ndarray]:
+    """Nested dictionaries as one, names joined by dots."""
+    found: dict[str, np.ndarray] = {}
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{prefix}{name}.")
+        else:
+            found[prefix + name] = np.asarray(value)
+    return found
+
+
+def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The opposite of `flat`."""
+    tree: dict[str, Any] = {}
+    for name, value in values.items():
+        *parents, last = name.split(".")
+        branch = tree
+        for parent in parents:
+            branch = branch.setdefault(parent, {})
+        branch[last] = value
+    return tree
+
+
+def _dims(name: str, value: Any, lead: tuple[str, ...]) -> tuple[tuple[str, ...], np.ndarray]:
+    value = np.asarray(value)
+    own = tuple(f"{name}.{i}" for i in range(value.ndim - len(lead)))
+    return (*lead, *own), value
+
+
+def _described(net: Network | None) -> dict[str, Any] | None:
+    if net is None:
+        return None
+    described = {"sizes": dict(net.arch.sizes), "edges": dict(net.arch.edges)}
+    return described | ({"leak": net.leak} if isinstance(net, ReLUNetwork) else {})
+
+
+def _rebuilt(described: dict[str, Any] | None) -> Network | None:
+    if described is None:
+        return None
+    edges = {e: (s, t) for e, (s, t) in described["edges"].items()}
+    arch = Architecture(described["sizes"], edges)
+    return ReLUNetwork(arch, leak=described["leak"]) if "leak" in described else GDLN(arch)

@@ -1,0 +1,483 @@
+"""What samples show, want and gate; gate classes; pathways; bad data."""
+
+from collections import defaultdict
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import neuralrace as nr
+from neuralrace.dataset import matched
+from tests.test_errors import says
+from verification.cases import random_case
+
+seeds = st.integers(0, 2**32 - 1)
+CHAIN = nr.Architecture.chain(2, 3, 1)
+
+
+def simple(n: int = 4, **more) -> nr.Dataset:
+    """N samples for a chain with two inputs and one output."""
+    rng = np.random.default_rng(n)
+    return nr.Dataset({"x": rng.normal(size=(n, 2))}, {"y": rng.normal(size=(n, 1))}, **more)
+
+
+# ---- what is kept -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_precision_is_kept(dtype):
+    x = np.array([[1 / 3, 2], [3, 4]], dtype)
+    data = nr.Dataset({"x": x}, {"y": x}, gates={"h": x[:, 0]}, sample_weight=x[:, 0])
+    for value in (data.x["x"], data.y["y"], data.gates["h"], data.sample_weight):
+        assert isinstance(value, np.ndarray)
+        assert value.dtype == dtype
+    np.testing.assert_array_equal(data.x["x"], x)
+
+
+def test_float64_numpy_stays_where_jax_would_narrow_it():
+    x = np.array([[1 + 1e-12]])
+    with jax.enable_x64(False):
+        data = nr.Dataset({"x": x}, {"y": x}, gates={"h": x[:, 0]})
+    assert data.x["x"][0, 0] == data.gates["h"][0] == 1 + 1e-12
+
+
+@pytest.mark.parametrize("kind", [bool, np.int8, np.uint8, np.int64])
+def test_integers_and_booleans_become_floats_but_labels_stay(kind):
+    x = np.array([[1, 0], [0, 1]], kind)
+    data = nr.Dataset({"x": x}, {"y": x}, gates={"h": x[:, 0]}, labels={"c": x[:, 0]})
+    for value in (data.x["x"], data.y["y"], data.gates["h"]):
+        assert value.dtype == np.float64
+    np.testing.assert_array_equal(data.x["x"], np.eye(2))
+    assert data.labels["c"].dtype == kind
+
+
+def test_jax_arrays_stay_jax_arrays():
+    data = nr.Dataset({"x": jnp.ones((2, 3), jnp.float32)}, {"y": jnp.ones((2, 1), int)})
+    assert isinstance(data.x["x"], jax.Array)
+    assert data.x["x"].dtype == jnp.float32
+    assert data.y["y"].dtype == jnp.float64
+
+
+def test_sample_weights_are_normalised():
+    data = simple(3, sample_weight=[1, 0, 3])
+    np.testing.assert_array_equal(data.sample_weight, [0.25, 0, 0.75])
+    np.testing.assert_array_equal(data.probability, [0.25, 0, 0.75])
+    plain = simple(4)
+    assert plain.sample_weight is None
+    np.testing.assert_array_equal(plain.probability, [0.25] * 4)
+
+
+def test_gated_replaces_all_gates_and_keeps_the_rest():
+    data = simple(2, gates={"h": [1, 0], "W1": [2, 3]}, sample_weight=[1, 3], labels={"c": [5, 6]})
+    other = data.gated({"W2": [0, 1]})
+    assert set(other.gates) == {"W2"}
+    assert data.gated({}).gates == {}
+    assert set(data.gates) == {"h", "W1"}
+    np.testing.assert_array_equal(other.sample_weight, [0.25, 0.75])
+    np.testing.assert_array_equal(other.labels["c"], [5, 6])
+    np.testing.assert_array_equal(other.x["x"], data.x["x"])
+
+
+# ---- a pytree -----------------------------------------------------------------------------------
+
+
+def test_through_jit_with_labels_and_gates():
+    data = simple(3, gates={"h": [1.0, 0.5, 0]}, sample_weight=[1, 1, 2], labels={"c": [1, 2, 1]})
+
+    @jax.jit
+    def f(d):
+        assert isinstance(d, nr.Dataset)
+        assert d.n_samples == 3
+        total = jnp.sum(d.x["x"][:, 0] * (d.labels["c"] == 1) * d.gates["h"] * d.probability)
+        return total, d
+
+    total, back = f(data)
+    x = data.x["x"]
+    assert float(total) == pytest.approx(x[0, 0] * 0.25)
+    assert isinstance(back, nr.Dataset)
+    assert jax.tree.structure(back) == jax.tree.structure(data)
+    for one, two in zip(jax.tree.leaves(back), jax.tree.leaves(data), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_jit_compiles_once_for_other_values_of_the_same_shapes():
+    traces = []
+
+    @jax.jit
+    def f(d):
+        traces.append(d)
+        return d.x["x"].sum()
+
+    first = simple(3, labels={"c": [1, 2, 3]})
+    second = nr.Dataset({"x": first.x["x"] + 1}, first.y, labels={"c": [3, 2, 1]})
+    assert float(f(second) - f(first)) == pytest.approx(6)
+    assert len(traces) == 1
+
+
+def test_built_under_jit_and_differentiated():
+    net = nr.GDLN(CHAIN)
+    weights = net.init(jax.random.key(0))
+    data = simple(4)
+
+    @jax.jit
+    def loss(gate, weight):
+        built = nr.Dataset(data.x, data.y, gates={"h": gate}, sample_weight=weight)
+        return net.loss(weights, built)
+
+    gate, weight = jnp.array([0.3, 1, 0, 2.0]), jnp.array([1, 2, 3, 4.0])
+    found = jax.grad(loss, argnums=(0, 1))(gate, weight)
+    for which in range(2):
+        for i in range(4):
+            step = 1e-6 * jnp.eye(4)[i]
+            up, down = (
+                loss(*(a + sign * step if k == which else a for k, a in enumerate((gate, weight))))
+                for sign in (1, -1)
+            )
+            assert float(found[which][i]) == pytest.approx(float(up - down) / 2e-6, abs=1e-7)
+
+
+def test_vmap_over_a_stack_of_datasets():
+    net = nr.GDLN(CHAIN)
+    weights = net.init(jax.random.key(0))
+    several = [
+        simple(3, gates={"h": g}, sample_weight=[1, 2, i + 1.0], labels={"c": [i, i, 0]})
+        for i, g in enumerate([[1.0, 0, 1], [0.5, 0.5, 0], [1, 1, 1]])
+    ]
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *several)
+    losses, labels = jax.vmap(lambda d: (net.loss(weights, d), d.labels["c"][0]))(stacked)
+    np.testing.assert_allclose(losses, [net.loss(weights, d) for d in several], rtol=1e-14)
+    np.testing.assert_array_equal(labels, [0, 1, 2])
+
+
+def test_shapes_and_names_are_checked_under_jit():
+    @jax.jit
+    def f(x):
+        return matched(CHAIN, nr.Dataset({"x": x}, {"y": jnp.zeros((3, 1))})).n_samples
+
+    assert int(f(jnp.zeros((3, 2)))) == 3
+    with says("y['y'] has another number", got="(3, 1)", wanted="4 samples"):
+        f(jnp.zeros((4, 2)))
+    with says("x['x'] does not fit node 'x'", got="(3, 5)", wanted="(N, 2)"):
+        f(jnp.zeros((3, 5)))
+
+
+# ---- masks and gate classes ---------------------------------------------------------------------
+
+
+def test_mask_by_labels():
+    data = simple(6, labels={"context": [1, 2, 3, 1, 2, 3], "old": [1, 1, 1, 0, 0, 0]})
+    np.testing.assert_array_equal(data.mask(context=2), [0, 1, 0, 0, 1, 0])
+    np.testing.assert_array_equal(data.mask(context=(1, 3)), [1, 0, 1, 1, 0, 1])
+    np.testing.assert_array_equal(data.mask(context={1, 3}, old=0), [0, 0, 0, 1, 0, 1])
+    np.testing.assert_array_equal(data.mask(context=np.array([3])), [0, 0, 1, 0, 0, 1])
+    np.testing.assert_array_equal(data.mask(context=range(5)), [1] * 6)
+    assert data.mask().all()
+    assert data.mask(context=7).dtype == bool
+    assert not data.mask(context=7).any()
+    flags = simple(2, labels={"on": np.array([True, False])})
+    np.testing.assert_array_equal(flags.mask(on=True), [1, 0])
+
+
+def test_one_pathway_a_sample():
+    masks = simple(3).one_per_sample("row")
+    assert list(masks) == ["row1", "row2", "row3"]
+    np.testing.assert_array_equal(np.stack(list(masks.values())), np.eye(3))
+    arch, data = nr.pathways(simple(3), masks, hidden=2)
+    assert arch.hidden == ("row1", "row2", "row3")
+    assert len(data.gate_classes()) == 3
+
+
+def classes_by_dict(data: nr.Dataset) -> list[list[int]]:
+    groups = defaultdict(list)
+    for n in range(data.n_samples):
+        row = [(name, *np.ravel(np.asarray(g)[n]).tolist()) for name, g in data.gates.items()]
+        groups[tuple(row)].append(n)
+    return sorted(groups.values())
+
+
+@given(
+    seed=seeds,
+    n=st.integers(1, 12),
+    names=st.lists(st.sampled_from(["h", "k", "W1"]), unique=True),
+    weighted=st.booleans(),
+)
+def test_gate_classes_against_grouping_in_a_dict(seed, n, names, weighted):
+    rng = np.random.default_rng(seed)
+    values = np.array([0.0, 1.0, -0.0, 0.5])  # zero of either sign is the same gate
+    gates = {v: rng.choice(values, size=(n, 2) if v == "k" else n) for v in names}
+    data = simple(n, gates=gates, sample_weight=rng.uniform(0.1, 1, n) if weighted else None)
+    classes = data.gate_classes()
+    groups = [np.flatnonzero(classes.index == c).tolist() for c in range(len(classes))]
+    assert sorted(groups) == classes_by_dict(data)
+    assert set(classes.gates) == set(names)
+    for c, members in enumerate(groups):
+        assert classes.weight[c] == pytest.approx(data.probability[members].sum(), rel=1e-14)
+        for name, gate in classes.gates.items():
+            np.testing.assert_array_equal(data.gates[name][members], [gate[c]] * len(members))
+
+
+def test_gate_classes_by_hand():
+    gates = {"h": [1.0, 1 + 1e-15, 1.0, 1.0], "k": [[1, 0], [1, 0], [0, 1], [1, 0]]}
+    classes = simple(4, gates=gates).gate_classes()
+    assert len(classes) == 3
+    assert classes.index[0] == classes.index[3]
+    assert len({int(i) for i in classes.index[:3]}) == 3
+    assert classes.weight[classes.index[0]] == 0.5
+    np.testing.assert_array_equal(classes.gates["k"][classes.index[2]], [0, 1])
+    ungated = simple(5).gate_classes()
+    assert len(ungated) == 1
+    np.testing.assert_allclose(ungated.weight, [1])
+
+
+# ---- meeting an architecture --------------------------------------------------------------------
+
+
+def test_bias_is_filled_in_only_where_missing():
+    arch = CHAIN.with_bias()
+    data = simple(3, gates={"h": [1, 0, 1]}, labels={"c": [1, 2, 3]})
+    full = matched(arch, data)
+    np.testing.assert_array_equal(full.x["bias"], np.ones((3, 1)))
+    assert set(data.x) == {"x"}
+    np.testing.assert_array_equal(full.gates["h"], [1, 0, 1])
+    own = nr.Dataset({**data.x, "bias": [[2.0]] * 3}, data.y)
+    assert matched(arch, own) is own
+
+
+def test_matching_data_come_back_as_they_are():
+    data = simple(3, gates={"x": [1, 0, 1], "W2": [1, 0, 2], "y": [[0], [1], [2]]})
+    assert matched(CHAIN, data) is data
+
+
+@given(seeds)
+def test_any_random_case_matches_its_own_graph(seed):
+    case = random_case(np.random.default_rng(seed))
+    assert matched(case.arch, case.data) is case.data
+
+
+# ---- pathways -----------------------------------------------------------------------------------
+
+
+def context_task() -> nr.Dataset:
+    context = np.repeat([1, 2, 3], 2)
+    return nr.Dataset(
+        {"item": np.tile(np.eye(2), (3, 1)), "context": np.eye(3)[context - 1]},
+        {"y": np.arange(24.0).reshape(6, 4), "z": np.ones((6, 1))},
+        sample_weight=[1, 2, 3, 4, 5, 6],
+        labels={"context": context},
+    )
+
+
+def test_pathways_gates_and_graph():
+    base = context_task()
+    c = base.labels["context"]
+    arch, data = nr.pathways(
+        base,
+        {"common": None, "not1": c != 1, "soft": c / 2},
+        hidden={"soft": 5, "common": 7, "not1": 6},
+        inputs={"not1": ("item",)},
+        outputs={"soft": ("z",)},
+    )
+    assert arch == nr.Architecture(
+        {"item": 2, "context": 3, "common": 7, "not1": 6, "soft": 5, "y": 4, "z": 1},
+        {
+            "item_common": ("item", "common"),
+            "context_common": ("context", "common"),
+            "common_y": ("common", "y"),
+            "common_z": ("common", "z"),
+            "item_not1": ("item", "not1"),
+            "not1_y": ("not1", "y"),
+            "not1_z": ("not1", "z"),
+            "item_soft": ("item", "soft"),
+            "context_soft": ("context", "soft"),
+            "soft_z": ("soft", "z"),
+        },
+    )
+    assert arch.hidden == ("common", "not1", "soft")
+    assert set(data.gates) == {"not1", "soft"}
+    np.testing.assert_array_equal(data.gates["not1"], [0, 0, 1, 1, 1, 1])
+    np.testing.assert_array_equal(data.gates["soft"], [0.5, 0.5, 1, 1, 1.5, 1.5])
+    np.testing.assert_allclose(data.sample_weight, np.arange(1, 7) / 21, rtol=1e-15)
+    np.testing.assert_array_equal(data.labels["context"], c)
+
+
+def test_pathways_leave_out_inputs_that_none_reads_with_their_gates():
+    base = context_task().gated({"context": [1, 0, 1, 0, 1, 0], "item": [1, 1, 0, 0, 1, 1]})
+    inputs = {"a": ("item",), "b": ("item",)}
+    arch, data = nr.pathways(base, {"a": None, "b": [1, 0, 0, 0, 0, 0]}, hidden=2, inputs=inputs)
+    assert arch.inputs == ("item",)
+    assert set(data.x) == {"item"}
+    assert set(data.gates) == {"item", "b"}
+    kept, _ = nr.pathways(base, {"a": None, "b": None}, hidden=2, inputs={"a": ("item",)})
+    assert kept.inputs == ("item", "context")
+
+
+def test_pathways_compute_what_their_masks_say():
+    base = context_task()
+    on = base.mask(context=(1, 3))
+    arch, data = nr.pathways(base, {"a": None, "b": on}, hidden=3)
+    net = nr.GDLN(arch)
+    w = net.init(jax.random.key(0))
+    shown = {
+        p: sum(np.asarray(base.x[v]) @ w[f"{v}_{p}"].T for v in ("item", "context"))
+        for p in ("a", "b")
+    }
+    wanted = shown["a"] @ w["a_y"].T + on[:, None] * (shown["b"] @ w["b_y"].T)
+    np.testing.assert_allclose(net(w, data)["y"], wanted, rtol=1e-12, atol=1e-12)
+
+
+# ---- bad data -----------------------------------------------------------------------------------
+
+
+def test_zero_samples():
+    with says("no samples", got="x['x'] of shape (0, 2)", wanted="at least one", fix="transpose"):
+        nr.Dataset({"x": np.zeros((0, 2))}, {"y": np.zeros((0, 1))})
+
+
+def test_nothing_shown_or_wanted():
+    with says("needs inputs and targets", got="x for -", wanted="every input node"):
+        nr.Dataset({}, {"y": np.zeros((2, 1))})
+    with says("needs inputs and targets", got="y for -", wanted="every output node"):
+        nr.Dataset({"x": np.zeros((2, 1))}, {})
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", ["numpy", "jax"])
+def test_nan_and_infinity(bad, kind):
+    make = np.array if kind == "numpy" else jnp.array
+    good = {"x": {"x": np.zeros((3, 2))}, "y": {"y": np.zeros((3, 1))}}
+    where = {
+        "x['x']": ({"x": {"x": make([[0, 0], [0, bad], [bad, 0]])}}, "2 such values", "(1, 1)"),
+        "y['y']": ({"y": {"y": make([[0], [0], [bad]])}}, "1 such values", "(2, 0)"),
+        "gates['h']": ({"gates": {"h": make([1, bad, 1])}}, "1 such values", "(1,)"),
+        "sample_weight": ({"sample_weight": make([bad, 1, 1])}, "1 such values", "(0,)"),
+        "labels['c']": ({"labels": {"c": make([1, 1, bad])}}, "1 such values", "(2,)"),
+    }
+    for name, (fields, count, index) in where.items():
+        with says(f"{name} holds NaN or infinity", got=count, wanted="finite"):
+            nr.Dataset(**{**good, **fields})
+        with says(name, got=f"index {index}", wanted="finite"):
+            nr.Dataset(**{**good, **fields})
+
+
+@pytest.mark.parametrize(
+    ("weight", "got"),
+    [([1, -2, 3], "minimum -2"), ([0, 0, 0], "sum 0"), ([-1, -1, -1], "minimum -1")],
+)
+def test_bad_sample_weights(weight, got):
+    with says("sample weights must be non-negative", got=got, wanted="positive sum", fix="None"):
+        simple(3, sample_weight=weight)
+
+
+def test_sample_weights_of_the_wrong_shape():
+    with says("sample_weight has another number", got="(2,)", wanted="3 samples"):
+        simple(3, sample_weight=[1, 2])
+    with says("sample_weight has the wrong number of axes", got="(3, 1)", wanted="(N,)"):
+        simple(3, sample_weight=np.ones((3, 1)))
+
+
+def test_gates_and_labels_of_the_wrong_length():
+    with says("gates['h'] has another number", got="(5,)", wanted="4 samples"):
+        simple(4, gates={"h": np.ones(5)})
+    with says("gates['h'] has another number", got="(3, 4)", wanted="4 samples", fix="transpose"):
+        simple(4, gates={"h": np.ones((3, 4))})
+    with says("labels['c'] has another number", got="(1,)", wanted="4 samples"):
+        simple(4, labels={"c": [1]})
+    with says("y['y'] has another number of samples than x['x']", got="(3, 1)", wanted="4 samples"):
+        nr.Dataset({"x": np.zeros((4, 2))}, {"y": np.zeros((3, 1))})
+
+
+def test_wrong_number_of_axes():
+    with says("x['x'] has the wrong number of axes", got="(4,)", wanted="(N, size)", fix="(N, 1)"):
+        nr.Dataset({"x": np.zeros(4)}, {"y": np.zeros((4, 1))})
+    with says("y['y'] has the wrong number of axes", got="(4, 1, 1)", wanted="(N, size)"):
+        nr.Dataset({"x": np.zeros((4, 1))}, {"y": np.zeros((4, 1, 1))})
+    with says("gates['h'] has the wrong number", got="()", wanted="(N,) or (N, size)"):
+        simple(4, gates={"h": 1.0})
+    with says("labels['c'] has the wrong number", got="(4, 1)", wanted="(N,)"):
+        simple(4, labels={"c": np.ones((4, 1))})
+
+
+def test_labels_and_values_that_are_no_numbers():
+    with says("labels['c'] must hold real", got="<U", wanted="floats", fix="return_inverse"):
+        simple(3, labels={"c": ["cat", "dog", "cat"]})
+    with says("x['x'] must hold real numbers", got="complex128", wanted="floats"):
+        nr.Dataset({"x": np.ones((2, 1)) * 1j}, {"y": np.zeros((2, 1))})
+    with says("gates['h'] must hold real numbers", got="object", wanted="floats"):
+        simple(2, gates={"h": [1, None]})
+    with says("x['x'] must hold real numbers", got="list", wanted="floats"):
+        nr.Dataset({"x": [[1.0, 2.0], [3.0]]}, {"y": np.zeros((2, 1))})
+
+
+def test_unknown_label():
+    with says("unknown label 'contxt'", got="'contxt'", wanted="'context'", fix="spelling"):
+        simple(2, labels={"context": [1, 2]}).mask(contxt=1)
+
+
+def test_missing_and_unknown_names_of_x_and_y():
+    two, one = np.zeros((3, 2)), np.zeros((3, 1))
+    both = nr.Architecture({"a": 2, "x": 2, "y": 1}, {"ay": ("a", "y"), "xy": ("x", "y")})
+    with says("input node 'x' has no x", got="x for 'a'", wanted="x for 'a', 'x'", fix="'x'"):
+        matched(both, nr.Dataset({"a": two}, {"y": one}))
+    with says("unknown name 'X' in x", got="'X'", wanted="x for 'x'", fix="'X'"):
+        matched(CHAIN, nr.Dataset({"X": two}, {"y": one}))
+    with says("unknown name 'h' in x", got="'h', 'x'", wanted="x for 'x'", fix="'h'"):
+        matched(CHAIN, nr.Dataset({"x": two, "h": np.zeros((3, 3))}, {"y": one}))
+    with says("output node 'y' has no y", got="y for 'z'", wanted="y for 'y'", fix="'y'"):
+        matched(CHAIN, nr.Dataset({"x": two}, {"z": one}))
+    with says("unknown name 'z' in y", got="'y', 'z'", wanted="y for 'y'", fix="'z'"):
+        matched(CHAIN, nr.Dataset({"x": two}, {"y": one, "z": one}))
+
+
+def test_sizes_that_do_not_match_the_arrays():
+    with says("x['x'] does not fit node 'x'", got="(3, 4)", wanted="(N, 2)"):
+        matched(CHAIN, nr.Dataset({"x": np.zeros((3, 4))}, {"y": np.zeros((3, 1))}))
+    with says("y['y'] does not fit node 'y'", got="(3, 2)", wanted="(N, 1)"):
+        matched(CHAIN, nr.Dataset({"x": np.zeros((3, 2))}, {"y": np.zeros((3, 2))}))
+    with says("gates['h'] does not fit node 'h'", got="(4, 2)", wanted="(N, 3)"):
+        matched(CHAIN, simple(4, gates={"h": np.ones((4, 2))}))
+
+
+def test_gates_that_the_graph_cannot_have():
+    with says("unknown name 'k'", got="'k'", wanted="an edge ('W1', 'W2')"):
+        matched(CHAIN, simple(4, gates={"k": np.ones(4)}))
+    with says("edge 'W1' has one gate a sample", got="(4, 3)", wanted="(N,)", fix="node instead"):
+        matched(CHAIN, simple(4, gates={"W1": np.ones((4, 3))}))
+
+
+def test_bad_pathways():
+    base = context_task()
+    with says("no pathways", got="{}", wanted="{name: mask or None}"):
+        nr.pathways(base, {}, hidden=3)
+    with says("a width to every pathway", got="'a', 'c'", wanted="'a', 'b'"):
+        nr.pathways(base, {"a": None, "b": None}, hidden={"a": 3, "c": 4})
+    with says("pathway 'item' has the name of an input", got="'item'", wanted="other than"):
+        nr.pathways(base, {"item": None}, hidden=3)
+    with says("pathway 'y' has the name of an input or output", got="'y'", wanted="'z'"):
+        nr.pathways(base, {"y": None}, hidden=3)
+    with says("the size of node 'a'", got="0", wanted="at least 1"):
+        nr.pathways(base, {"a": None}, hidden=0)
+    with says("'not 1' cannot name a node", got="'not 1'", wanted="underscores"):
+        nr.pathways(base, {"not 1": None}, hidden=3)
+    with says("gates['a'] has another number", got="(2,)", wanted="6 samples"):
+        nr.pathways(base, {"a": [1, 0]}, hidden=3)
+    with says("gates['a'] holds NaN", got="index (1,)", wanted="finite"):
+        nr.pathways(base, {"a": [1, np.nan, 0, 0, 0, 0]}, hidden=3)
+    with says("node 'z' is on no path", got="'z'", wanted="on a path"):
+        nr.pathways(base, {"a": None}, hidden=3, outputs={"a": ("y",)})
+
+
+@pytest.mark.parametrize("others", [{}, {"a": ("item",)}])
+def test_unknown_names_of_pathways_and_their_ends(others):
+    """Found whether or not some input is left out."""
+    base = context_task()
+    with says("inputs of pathway 'q'", got="'q'", wanted="a pathway among 'a'"):
+        nr.pathways(base, {"a": None}, hidden=3, inputs={**others, "q": ("item",)})
+    with says("inputs of pathway 'a'", got="'itm'", wanted="inputs among 'context', 'item'"):
+        nr.pathways(base, {"a": None}, hidden=3, inputs={**others, "a": ("itm",)})
+    with says("outputs of pathway 'q'", got="'q'", wanted="a pathway among 'a'"):
+        nr.pathways(base, {"a": None}, hidden=3, inputs=others, outputs={"q": ("y",)})
+    with says("outputs of pathway 'a'", got="'item'", wanted="outputs among 'y', 'z'"):
+        nr.pathways(base, {"a": None}, hidden=3, inputs=others, outputs={"a": ("item",)})

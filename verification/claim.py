@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -54,8 +56,24 @@ def at_most(value: float, bound: float, note: str = "") -> Measurement:
     return Measurement(f"{value:.3g}", bool(value <= bound), note)
 
 
+PEAK_MEMORY = """
+def peak_memory():
+    # of this process since its start, in MB; unlike ru_maxrss not that of the one it was forked from
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
+"""
+"""A function for the scripts that measure their own memory in a process of their own."""
+
+
+def run_script(script: str, *arguments: object) -> list[float]:
+    """The numbers that a script prints, run in a process of its own."""
+    command = [sys.executable, "-W", "ignore", "-c", PEAK_MEMORY + script, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    return [float(word) for word in done.stdout.split()]
+
+
 def all_claims() -> list[Claim]:
     """Every registered claim, in the order of the sections."""
-    from verification import foundation  # noqa: F401  (importing registers)
+    from verification import dynamics, foundation, statistics  # noqa: F401  (importing registers)
 
     return CLAIMS

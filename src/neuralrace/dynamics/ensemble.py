@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -82,7 +83,6 @@ def train_ensemble(
     keys = jax.random.split(key, seeds)
     by_edge = [s if isinstance(s, Mapping) else dict.fromkeys(net.arch.edges, s) for s in scales]
     by_edge = jax.tree.map(lambda *values: jnp.asarray(values), *by_edge)
-    init = jax.jit(jax.vmap(lambda k, s: net.init(k, s, kind, dtype)))
     sample = net.init(keys[0], scales[0], kind, dtype)
     checked = [prepared(net, sample, d)[1] for d in datasets]
     _check_one_shape(checked)
@@ -102,7 +102,7 @@ def train_ensemble(
                 descend(
                     net,
                     recorder,
-                    init(keys[which_seed], _picked(by_edge, which_scale)),
+                    _init(net, kind, dtype, keys[which_seed], _picked(by_edge, which_scale)),
                     _picked(stacked, which_data) if several else checked[0],
                     np.asarray(rates)[which_rate],
                     stops,
@@ -180,6 +180,12 @@ def _ensemble_axes(
             fix="call the axis of the datasets something else",
         )
     return axes | {"seed": np.arange(seeds)}
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _init(net: Network, kind: str, dtype: Any, keys: Any, scales: Any) -> Weights:
+    """The initial weights of every member, as `net.init` makes them for one."""
+    return jax.vmap(lambda key, scale: net.init(key, scale, kind, dtype))(keys, scales)
 
 
 def _picked(tree: Any, index: np.ndarray) -> Any:

@@ -58,7 +58,7 @@ def at_most(value: float, bound: float, note: str = "") -> Measurement:
 
 PEAK_MEMORY = """
 def peak_memory():
-    # of this process since its start, in MB; unlike ru_maxrss not that of the one it was forked from
+    # in MB, of this process alone: ru_maxrss counts what it was forked from
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
 """

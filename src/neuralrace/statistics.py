@@ -215,7 +215,18 @@ class PathGroup:
 @final
 @dataclass(frozen=True, eq=False)
 class PathStatistics:
-    """The statistics of every path, made when they are asked for; see `path_statistics`."""
+    """The statistics of every path, made when they are asked for; see `path_statistics`.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> data = nr.Dataset({"x": [[1.0], [3.0]]}, {"y": [[2.0], [4.0]]})
+    >>> stats = nr.path_statistics(nr.Architecture.chain(1, 8, 1), data)
+    >>> (path,) = stats.paths
+    >>> stats.yx[path].round(6), stats.x[path, path].round(6)
+    (array([[7.]]), array([[5.]]))
+
+    ```
+    """
 
     whole: SplitNetwork
     factor: ClassFactor

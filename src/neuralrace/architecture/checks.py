@@ -84,6 +84,13 @@ def _check_name(name: Any, kind: str) -> None:
 def check_ends(choice: Mapping[str, Sequence[str]], pathways: Any, nodes: Any, kind: str) -> None:
     """Raise where `choice`, {pathway: its input or output nodes}, has a name that is not there."""
     for name, ends in choice.items():
+        if isinstance(ends, str):
+            raise NeuralRaceError(
+                f"the {kind}s of pathway {name!r} must be a sequence of names",
+                got=repr(ends),
+                wanted=f"for example ({ends!r},)",
+                fix="put a single name in a tuple",
+            )
         unknown = [repr(name)] if name not in pathways else []
         unknown += [repr(end) for end in ends if end not in nodes]
         if unknown:

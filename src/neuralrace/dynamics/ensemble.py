@@ -76,7 +76,7 @@ def train_ensemble(
     scales = list(scale) if np.ndim(scale) == 1 else [scale]
     rates = [positive_rate(r) for r in np.atleast_1d(learning_rate)]
     seeds = at_least_one("seeds", seeds)
-    axes = _ensemble_axes(data, datasets, scale, learning_rate, seeds, axis)
+    axes = _ensemble_axes(data, datasets, scale, learning_rate, seeds, axis, record or {})
     counts = (len(datasets), len(scales), len(rates), seeds)
     grid = np.stack(np.unravel_index(np.arange(np.prod(counts)), counts), axis=-1)
 
@@ -89,9 +89,12 @@ def train_ensemble(
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *checked)
     recorder = make_recorder(net, record, sample, checked[0])
     stops = recording_steps(steps, record_every, record_at)
-    at_once = min(
-        members_at_once or _members_that_fit(recorder, sample, checked[0], stops), len(grid)
+    fitting = (
+        _members_that_fit(recorder, sample, checked[0], stops)
+        if members_at_once is None
+        else at_least_one("members_at_once", members_at_once)
     )
+    at_once = min(fitting, len(grid))
     several = len(datasets) > 1
     done: list[Descent] = []
     with progress(int(stops[-1]) * len(grid), "ensemble") as advance:
@@ -141,7 +144,13 @@ def train_ensemble(
 
 
 def _ensemble_axes(
-    data: Any, datasets: list[Dataset], scale: Any, rate: Any, seeds: int, axis: Any
+    data: Any,
+    datasets: list[Dataset],
+    scale: Any,
+    rate: Any,
+    seeds: int,
+    axis: Any,
+    record: Record,
 ) -> dict[str, Any]:
     axes: dict[str, Any] = {}
     if not isinstance(data, Dataset):
@@ -163,21 +172,23 @@ def _ensemble_axes(
             fix="pass data=[…], or leave out axis",
         )
     for name, value in (("scale", scale), ("learning_rate", rate)):
-        if np.ndim(value) > 1 or np.size(value) == 0:
+        by_edge = np.ndim(value) == 1 and any(isinstance(v, Mapping) for v in value)
+        if np.ndim(value) > 1 or np.size(value) == 0 or by_edge:
             raise NeuralRaceError(
                 f"{name} must be a number or a sequence of numbers",
-                got=f"shape {np.shape(value)}",
+                got="scales by edge, several" if by_edge else f"shape {np.shape(value)}",
                 wanted="a number, or a sequence of at least one",
-                fix="scales by edge are not for ensembles: train each with nr.train",
+                fix="of scales by edge, {edge: scale}, there can be one: call again for each",
             )
         if np.ndim(value) == 1:
             axes[name] = [float(v) for v in value]
-    if len(set(axes) | {"seed", "time"}) < len(axes) + 2:
+    names = [*axes, "seed", "time", "loss", *record]
+    if len(set(names)) < len(names):
         raise NeuralRaceError(
-            "two axes of the ensemble have one name",
-            got=listed([*axes, "seed", "time"]),
+            "two axes or values of the ensemble have one name",
+            got=listed(names),
             wanted="names of their own",
-            fix="call the axis of the datasets something else",
+            fix="call the axis of the datasets, or what is recorded, something else",
         )
     return axes | {"seed": np.arange(seeds)}
 

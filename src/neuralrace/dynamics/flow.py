@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -82,10 +83,11 @@ def flow(
             limits,
         )
     reached = float(solution["end"])
-    seen = np.isfinite(np.asarray(solution["times"]))
+    solved = np.asarray(solution["times"])  # in the weights' precision, as `reached` is
+    seen = np.isfinite(solved)
     loss, values = jax.tree.map(lambda leaf: np.asarray(leaf)[seen], solution["recorded"])
     shown_times = times[seen]
-    if reached > shown_times[-1] if seen.any() else True:
+    if not seen.any() or reached > solved[seen][-1]:
         last = jax.tree.map(lambda leaf: np.asarray(leaf)[None], solution["last"])
         shown_times = np.append(shown_times, reached)
         loss, values = jax.tree.map(lambda a, b: np.concatenate([a, b]), (loss, values), last)
@@ -136,6 +138,8 @@ def _solve(
     limits: Any,
 ) -> dict[str, Any]:
     """Call the compiled solver and say in a word why it ended."""
+    import diffrax
+
     solution, recorded = _compiled(
         net, recorder, stops, max_steps, shown, weights, data, times, rtol, atol, limits
     )
@@ -173,6 +177,8 @@ def _compiled(
     atol: Any,
     limits: Any,
 ) -> Any:
+    import diffrax
+
     def velocity(t: Any, w: Weights, args: Any) -> Weights:
         return jax.tree.map(jnp.negative, jax.grad(net.loss)(w, data))
 
@@ -204,7 +210,7 @@ def _compiled(
         event=diffrax.Event(events) if events else None,
         max_steps=max_steps,
         throw=False,
-        progress_meter=_Meter() if shown else diffrax.NoProgressMeter(),
+        progress_meter=_meter() if shown else diffrax.NoProgressMeter(),
     )
     assert solution.ys is not None
     final = jax.tree.map(lambda leaf: leaf[0], solution.ys[1])
@@ -238,8 +244,6 @@ _LISTENERS: list[Callable[[float], None]] = []
 @contextmanager
 def _shown_progress() -> Iterator[bool]:
     """Listen to the solver where someone watches; yields whether it should report at all."""
-    import sys
-
     if not sys.stderr.isatty():
         yield False
         return
@@ -257,16 +261,21 @@ def _tell(amount: Any) -> None:
         listener(float(amount))
 
 
-class _Meter(diffrax.AbstractProgressMeter):
-    """Reports each further hundredth of the time to whoever listens."""
+@functools.cache
+def _meter() -> Any:
+    """A progress meter that reports each further hundredth of the time to whoever listens."""
+    import diffrax
 
-    def init(self) -> Any:
-        return jnp.zeros(())
+    class Meter(diffrax.AbstractProgressMeter):
+        def init(self) -> Any:
+            return jnp.zeros(())
 
-    def step(self, state: Any, progress: Any) -> Any:
-        more = progress - state >= 0.01
-        jax.lax.cond(more, lambda: jax.debug.callback(_tell, progress - state), lambda: None)
-        return jnp.where(more, progress, state)
+        def step(self, state: Any, progress: Any) -> Any:
+            more = progress - state >= 0.01
+            jax.lax.cond(more, lambda: jax.debug.callback(_tell, progress - state), lambda: None)
+            return jnp.where(more, progress, state)
 
-    def close(self, state: Any) -> None:
-        return None
+        def close(self, state: Any) -> None:
+            return None
+
+    return Meter()

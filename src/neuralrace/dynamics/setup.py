@@ -21,6 +21,9 @@ from neuralrace.trajectory import Trajectory
 Record = Mapping[str, bool | Callable[[Weights], Any]]
 """What to record: `{"outputs": True, "weights": True, "activity": True, name: f(weights)}`."""
 
+RESERVED = ("outputs", "weights", "activity", "loss", "time", "final")
+"""What a trajectory names by itself, so that no recording function can."""
+
 
 class StoppedError(NeuralRaceError):
     """A run that could not go on. `trajectory` holds all that was computed before it stopped.
@@ -79,11 +82,11 @@ def make_recorder(net: Network, record: Record | None, weights: Weights, data: D
     what: list[tuple[str, Callable[[Weights], Any] | None]] = []
     for name, value in (record or {}).items():
         if callable(value):
-            if name in ("outputs", "weights", "activity", "loss") or "." in name:
+            if name in RESERVED or "." in name:
                 raise NeuralRaceError(
                     f"a recording function cannot be called {name!r}",
                     got=repr(name),
-                    wanted="a name without dots, other than outputs, weights, activity, loss",
+                    wanted=f"a name without dots, other than {', '.join(RESERVED)}",
                     fix="choose another name",
                 )
             what.append((name, value))
@@ -97,25 +100,38 @@ def make_recorder(net: Network, record: Record | None, weights: Weights, data: D
         elif value:
             what.append((name, None))
     recorder = Recorder(net, tuple(what))
-    try:
-        first = jax.eval_shape(recorder, weights, data)
-        again = jax.eval_shape(recorder, weights, data)
-        leaves = jax.tree.leaves(first, is_leaf=lambda leaf: leaf is None)
-        fixed = first == again and all(hasattr(leaf, "shape") for leaf in leaves)
-        trouble = "its shapes differ from call to call"
-    except (TypeError, ValueError, IndexError, jax.errors.JAXTypeError) as error:
-        if isinstance(error, NeuralRaceError):
-            raise
-        fixed, trouble = False, f"{type(error).__name__}: {str(error).splitlines()[0]}"
-    if not fixed:
-        names = [name for name, function in what if function is not None]
-        raise NeuralRaceError(
-            f"the recording functions {listed(names)} cannot be compiled",
-            got=trouble,
-            wanted="functions of the weights made of jax.numpy, returning arrays of fixed shapes",
-            fix="use jnp.where instead of indexing with a mask, jnp instead of np, and no state",
+    names = [name for name, function in what if function is not None]
+    try:  # a new function each time: JAX remembers the shapes of one that it has seen
+        first, again = (
+            jax.eval_shape(lambda *given: recorder(*given), weights, data) for _ in range(2)
         )
+    except NeuralRaceError:
+        raise
+    except Exception as error:
+        message = str(error).partition("\n")[0]
+        raise _unrecordable(names, f"{type(error).__name__}: {message}") from error
+    if first != again:
+        raise _unrecordable(names, "shapes that differ from call to call")
+    if not _is_named(first):
+        raise _unrecordable(names, "a value that is neither an array nor a dictionary of arrays")
     return recorder
+
+
+def _unrecordable(names: list[str], got: str) -> NeuralRaceError:
+    return NeuralRaceError(
+        f"the recording functions {listed(names)} cannot be compiled",
+        got=got,
+        wanted="functions of the weights made of jax.numpy, returning arrays of fixed shapes, or "
+        "dictionaries of them with names without dots",
+        fix="use jnp.where instead of indexing with a mask, jnp instead of np, and no state",
+    )
+
+
+def _is_named(value: Any) -> bool:
+    """Whether this is an array, or nested dictionaries of arrays that a file can name."""
+    if isinstance(value, Mapping):
+        return all(isinstance(k, str) and "." not in k and _is_named(v) for k, v in value.items())
+    return hasattr(value, "shape")
 
 
 def prepared(net: Network, weights: Mapping[str, Any], data: Dataset) -> tuple[Weights, Dataset]:
@@ -161,7 +177,7 @@ def at_least_one(name: str, value: Any) -> int:
 
 def positive_rate(rate: Any) -> float:
     """A learning rate as a number, or an error."""
-    value = float(rate) if np.ndim(rate) == 0 else math.nan
+    value = float(rate) if hasattr(rate, "__float__") and np.ndim(rate) == 0 else math.nan
     if not 0 < value < math.inf:
         raise NeuralRaceError(
             "the learning rate must be a positive number",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import platform
-import tempfile
+import secrets
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
 import equinox as eqx
 import jax
@@ -142,10 +143,9 @@ class Trajectory(eqx.Module):
         """
         path = Path(path)
         table = self.to_xarray()
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         try:
-            handle, draft = tempfile.mkstemp(
-                dir=path.parent, prefix=f".{path.name}.", suffix=".part"
-            )
+            draft.touch(exist_ok=False)
         except OSError as error:
             raise NeuralRaceError(
                 f"cannot write to the folder {str(path.parent)!r}",
@@ -153,12 +153,11 @@ class Trajectory(eqx.Module):
                 wanted="a folder that exists and is writable",
                 fix="make the folder or choose another; nothing is lost, call save again",
             ) from error
-        os.close(handle)
         try:
             table.to_netcdf(draft, engine="h5netcdf")
-            os.replace(draft, path)
+            draft.replace(path)
         except BaseException:
-            Path(draft).unlink(missing_ok=True)
+            draft.unlink(missing_ok=True)
             raise
         return path
 
@@ -218,7 +217,8 @@ def join(*runs: Trajectory) -> Trajectory:
     """Runs one after another on one time axis, each starting where the one before it ended.
 
     For gates in stages: train, then train on from `run.final` with other gates. The moment of
-    change is kept once, with the loss before the change. What only some runs recorded is left out.
+    change is kept once, with the loss before the change. What only some runs recorded, or in other
+    shapes, is left out.
 
     ```python
     >>> import neuralrace as nr
@@ -229,25 +229,27 @@ def join(*runs: Trajectory) -> Trajectory:
 
     ```
     """
-    if not runs or any(list(run.axes) != list(runs[0].axes) for run in runs):
+    axes = [[(name, c.tolist()) for name, c in run.axes.items()] for run in runs]
+    if not runs or any(those != axes[0] for those in axes):
         raise NeuralRaceError(
             "only runs with the same axes can be joined",
-            got=[list(run.axes) for run in runs],
+            got=axes,
             wanted="one or more runs, single ones or ensembles over the same axes",
             fix="join runs that were made alike",
         )
     lead = len(runs[0].axes)
-    shared = set.intersection(*(set(flat(run.values)) for run in runs))
+    recorded = [flat(run.values) for run in runs]
+    shapes = ({(name, v.shape[lead + 1 :]) for name, v in each.items()} for each in recorded)
+    shared = {name for name, _ in set.intersection(*shapes)}
     starts = np.concatenate([[0.0], np.cumsum([run.time[-1] - run.time[0] for run in runs])])
-    time, loss, values = [], [], {name: [] for name in flat(runs[0].values) if name in shared}
+    time, loss, values = [], [], {name: [] for name in recorded[0] if name in shared}
     for i, run in enumerate(runs):
         keep = slice(1 if i else 0, None)
         time.append(run.time[keep] - run.time[0] + starts[i] + runs[0].time[0])
         along_time = (slice(None),) * lead + (keep,)
         loss.append(run.loss[along_time])
-        recorded = flat(run.values)
         for name, parts in values.items():
-            parts.append(np.asarray(recorded[name])[along_time])
+            parts.append(recorded[i][name][along_time])
     return Trajectory(
         np.concatenate(time),
         np.concatenate(loss, axis=lead),
@@ -259,7 +261,7 @@ def join(*runs: Trajectory) -> Trajectory:
     )
 
 
-def member(run: Trajectory, **where: int) -> Trajectory:
+def member(run: Trajectory, **where: SupportsIndex) -> Trajectory:
     """One run of an ensemble, by the index along each of its axes (0 where none is given).
 
     ```python
@@ -278,7 +280,7 @@ def member(run: Trajectory, **where: int) -> Trajectory:
             wanted=f"one of {listed(run.axes)}",
             fix="an ensemble names its axes in run.axes",
         )
-    index = tuple(where.get(name, 0) for name in run.axes)
+    index = tuple(operator.index(where.get(name, 0)) for name in run.axes)
     pick = lambda array: np.asarray(array)[index]  # noqa: E731
     return Trajectory(
         run.time,
@@ -286,7 +288,7 @@ def member(run: Trajectory, **where: int) -> Trajectory:
         values=jax.tree.map(pick, run.values),
         final=jax.tree.map(pick, run.final),
         net=run.net,
-        settings=run.settings | {"member": where},
+        settings=run.settings | {"member": dict(zip(run.axes, index, strict=True))},
     )
 
 

@@ -9,7 +9,7 @@ demo: $(READY)
 	$(BIN)/neuralrace demo --out out/demo
 
 test: lint
-	$(BIN)/pytest -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from neuralrace.errors import NeuralRaceError as NeuralRaceError
     from neuralrace.gdln import GDLN as GDLN
     from neuralrace.gdln import Network as Network
+    from neuralrace.reduction import Block as Block
+    from neuralrace.reduction import Race as Race
+    from neuralrace.reduction import Start as Start
+    from neuralrace.reduction import reduce as reduce
     from neuralrace.relu import ReLUNetwork as ReLUNetwork
     from neuralrace.statistics import PathGroup as PathGroup
     from neuralrace.statistics import PathStatistics as PathStatistics
@@ -47,6 +51,10 @@ _HOME = {
     "NeuralRaceError": "errors",
     "GDLN": "gdln",
     "Network": "gdln",
+    "Block": "reduction",
+    "Race": "reduction",
+    "Start": "reduction",
+    "reduce": "reduction",
     "ReLUNetwork": "relu",
     "PathGroup": "statistics",
     "PathStatistics": "statistics",

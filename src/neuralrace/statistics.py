@@ -149,36 +149,42 @@ class ClassFactor:
 
 
 def class_factor(data: Dataset) -> ClassFactor:
-    """Sort samples into gate classes and keep a factor of each; gates must be per node or edge."""
+    """Sort samples into gate classes and keep a factor of each; gates must be per node or edge.
+
+    Inputs that their own gate switches off count as zero.
+    """
     classes = data.gate_classes()
     order = np.argsort(classes.index, kind="stable")
-    bounds = np.searchsorted(classes.index[order], np.arange(len(classes) + 1))
+    index = classes.index[order]
     root = np.sqrt(np.asarray(data.probability, np.float64))[order, None]
     x = {v: root * np.asarray(a, np.float64)[order] for v, a in data.x.items()}
     y = {v: root * np.asarray(a, np.float64)[order] for v, a in data.y.items()}
-    width = sum(a.shape[1] for a in x.values())
-    sizes = np.diff(bounds)
-    if (sizes > width).any():
-        x, y = _qr_by_class(x, y, bounds, width)
-        sizes = np.minimum(sizes, width)
-    start = np.concatenate([[0], np.cumsum(sizes)])
-    return ClassFactor(np.repeat(np.arange(len(classes)), sizes), start, x, y, classes.gates)
-
-
-def _qr_by_class(
-    x: Mapping[str, np.ndarray], y: Mapping[str, np.ndarray], bounds: np.ndarray, width: int
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """In classes with more samples than features, the rows of R with targets Qᵀy."""
+    for v in x:
+        if v in classes.gates:
+            x[v] = x[v] * (classes.gates[v][index] != 0)[:, None]
+    bounds = np.searchsorted(index, np.arange(len(classes) + 1))
     x_all, y_all = (np.concatenate(list(field.values()), axis=1) for field in (x, y))
-    kept: list[tuple[np.ndarray, np.ndarray]] = []
-    for low, high in pairwise(bounds):
-        if high - low > width:
-            q, r = np.linalg.qr(x_all[low:high])
-            kept.append((r, q.T @ y_all[low:high]))
-        else:
-            kept.append((x_all[low:high], y_all[low:high]))
-    x_all, y_all = (np.concatenate([pair[i] for pair in kept]) for i in (0, 1))
-    return _columns(x_all, x), _columns(y_all, y)
+    shown = np.add.reduceat(x_all != 0, bounds[:-1], axis=0) > 0  # features a class shows at all
+    kept = np.minimum(np.diff(bounds), shown.sum(axis=1))
+    if (kept < np.diff(bounds)).any():
+        parts = [
+            _fewest_rows(x_all[low:high], y_all[low:high], shown[c])
+            for c, (low, high) in enumerate(pairwise(bounds))
+        ]
+        x_all, y_all = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        x, y = _columns(x_all, x), _columns(y_all, y)
+    start = np.concatenate([[0], np.cumsum(kept)])
+    return ClassFactor(np.repeat(np.arange(len(classes)), kept), start, x, y, classes.gates)
+
+
+def _fewest_rows(x: np.ndarray, y: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of R with targets Qᵀy, if a class has more samples than features that it shows."""
+    if len(x) <= shown.sum():
+        return x, y
+    q, r = np.linalg.qr(x[:, shown])
+    wide = np.zeros((len(r), x.shape[1]))
+    wide[:, shown] = r
+    return wide, q.T @ y
 
 
 def _columns(table: np.ndarray, like: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -42,7 +42,7 @@ def train_ensemble(
     record_every: int = 1,
     record_at: Any = None,
     record: Record | None = None,
-    axis: tuple[str, Sequence[Any]] | None = None,
+    axis: tuple[str, Any] | None = None,
     members_at_once: int | None = None,
     dtype: Any = None,
 ) -> Trajectory:
@@ -99,7 +99,8 @@ def train_ensemble(
     done: list[Descent] = []
     with progress(int(stops[-1]) * len(grid), "ensemble") as advance:
         for low in range(0, len(grid), at_once):
-            chunk = np.resize(grid[low : low + at_once], (at_once, 4))  # the last is filled up
+            members = min(at_once, len(grid) - low)
+            chunk = np.resize(grid[low : low + members], (at_once, 4))  # the last is filled up
             which_data, which_scale, which_rate, which_seed = chunk.T
             done.append(
                 descend(
@@ -109,7 +110,7 @@ def train_ensemble(
                     _picked(stacked, which_data) if several else checked[0],
                     np.asarray(rates)[which_rate],
                     stops,
-                    lambda amount: advance(amount * at_once),
+                    lambda amount, members=members: advance(amount * members),
                     batched=(True, several, True),
                 )
             )
@@ -152,7 +153,7 @@ def _ensemble_axes(
     axis: Any,
     record: Record,
 ) -> dict[str, Any]:
-    axes: dict[str, Any] = {}
+    axes: list[tuple[str, Any]] = []
     if not isinstance(data, Dataset):
         name, coordinates = axis or ("data", range(len(datasets)))
         coordinates = list(coordinates)
@@ -163,7 +164,7 @@ def _ensemble_axes(
                 wanted="one coordinate a dataset, and at least one of each",
                 fix="pass axis=(name, coordinates) with as many coordinates as datasets",
             )
-        axes[name] = coordinates
+        axes.append((name, coordinates))
     elif axis is not None:
         raise NeuralRaceError(
             f"axis {axis[0]!r} names an axis of datasets, but there is only one dataset",
@@ -181,8 +182,9 @@ def _ensemble_axes(
                 fix="of scales by edge, {edge: scale}, there can be one: call again for each",
             )
         if np.ndim(value) == 1:
-            axes[name] = [float(v) for v in value]
-    names = [*axes, "seed", "time", "loss", *record]
+            axes.append((name, [float(v) for v in value]))
+    axes.append(("seed", np.arange(seeds)))
+    names = [*(name for name, _ in axes), "time", "loss", *record]
     if len(set(names)) < len(names):
         raise NeuralRaceError(
             "two axes or values of the ensemble have one name",
@@ -190,7 +192,7 @@ def _ensemble_axes(
             wanted="names of their own",
             fix="call the axis of the datasets, or what is recorded, something else",
         )
-    return axes | {"seed": np.arange(seeds)}
+    return dict(axes)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))

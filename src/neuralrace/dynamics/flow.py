@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.setup import Record, Recorder, StoppedError, make_recorder, prepared
+from neuralrace.dynamics.setup import Record, StoppedError, make_recorder, prepared
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import Network, Weights
 from neuralrace.progress import progress
@@ -62,26 +62,22 @@ def flow(
     """
     weights, data = prepared(net, weights, data)
     recorder = make_recorder(net, record, weights, data)
-    times = _checked_times(times)
+    times = checked_times(times)
     dtype = jnp.result_type(*weights.values())
     rtol = RTOL[str(dtype)] if rtol is None else rtol
     atol = rtol * smallest_rms(weights) if atol is None else atol
-    stops = (until_loss is not None, until_stationary is not None)
-    limits = jnp.asarray([until_loss or 0.0, until_stationary or 0.0], dtype)
-    with _shown_progress() as shown:
-        solution = _solve(
-            net,
-            recorder,
-            stops,
-            max_steps,
-            shown,
-            weights,
-            data,
-            jnp.asarray(times, dtype),
-            jnp.asarray(rtol, dtype),
-            jnp.asarray(atol, dtype),
-            limits,
-        )
+    solution = solve_flow(
+        net,
+        recorder,
+        weights,
+        data,
+        times,
+        rtol=rtol,
+        atol=atol,
+        max_steps=max_steps,
+        until_loss=until_loss,
+        until_stationary=until_stationary,
+    )
     reached = float(solution["end"])
     solved = np.asarray(solution["times"])  # in the weights' precision, as `reached` is
     seen = np.isfinite(solved)
@@ -118,26 +114,47 @@ def flow(
     return run
 
 
-def smallest_rms(weights: Mapping[str, Any]) -> float:
+def smallest_rms(weights: Mapping[Any, Any]) -> float:
     """The smallest nonzero root mean square of an edge's weights, or 1 where all are zero."""
     sizes = [float(jnp.sqrt(jnp.mean(w**2))) for w in weights.values()]
     return min((size for size in sizes if size > 0), default=1.0)
 
 
+def solve_flow(
+    net: Any,
+    recorder: Any,
+    weights: Any,
+    data: Any,
+    times: np.ndarray,
+    *,
+    rtol: float,
+    atol: float,
+    max_steps: int,
+    until_loss: float | None = None,
+    until_stationary: float | None = None,
+) -> dict[str, Any]:
+    """The flow of anything hashable with a `loss(weights, data)`, and in a word why it ended."""
+    stops = (until_loss is not None, until_stationary is not None)
+    dtype = jnp.result_type(*jax.tree.leaves(weights))
+    numbers = [jnp.asarray(a, dtype) for a in (times, rtol, atol)]
+    limits = jnp.asarray([until_loss or 0.0, until_stationary or 0.0], dtype)
+    with _shown_progress() as shown:
+        return _solve(net, recorder, stops, max_steps, shown, weights, data, *numbers, limits)
+
+
 def _solve(
-    net: Network,
-    recorder: Recorder,
+    net: Any,
+    recorder: Any,
     stops: tuple[bool, bool],
     max_steps: int,
     shown: bool,
-    weights: Weights,
-    data: Dataset,
+    weights: Any,
+    data: Any,
     times: Any,
     rtol: Any,
     atol: Any,
     limits: Any,
 ) -> dict[str, Any]:
-    """Call the compiled solver and say in a word why it ended."""
     import diffrax
 
     solution, recorded = _compiled(
@@ -165,13 +182,13 @@ def _solve(
 
 @eqx.filter_jit
 def _compiled(
-    net: Network,
-    recorder: Recorder,
+    net: Any,
+    recorder: Any,
     stops: tuple[bool, bool],
     max_steps: int,
     shown: bool,
-    weights: Weights,
-    data: Dataset,
+    weights: Any,
+    data: Any,
     times: Any,
     rtol: Any,
     atol: Any,
@@ -223,7 +240,7 @@ def _rms(tree: Any) -> Any:
     return jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in leaves) / sum(leaf.size for leaf in leaves))
 
 
-def _checked_times(times: Any) -> np.ndarray:
+def checked_times(times: Any) -> np.ndarray:
     times = np.atleast_1d(np.asarray(times, np.float64))
     fine = times.ndim == 1 and times.size > 0 and bool(np.isfinite(times).all())
     if not fine or times[0] < 0 or (np.diff(times) <= 0).any() or times[-1] == 0:

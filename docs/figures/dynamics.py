@@ -1,0 +1,103 @@
+"""The pictures of docs/dynamics.md: descent and flow, an ensemble over Δ, gates in stages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+import neuralrace as nr
+from neuralrace import tasks
+from neuralrace.plot import COLOURS, draw_curves, style
+
+FOLDER = Path(__file__).parents[1] / "img"
+KEY = jax.random.key(0)
+DELTAS = np.linspace(0, 1.6, 9)
+
+
+def flow() -> Figure:
+    """Descent with two learning rates against the flow, and how far they are from it."""
+    arch, data = tasks.xor_pathways(tasks.extended_xor(0.6), total=32)
+    net = nr.GDLN(arch)
+    weights = net.init(KEY, scale=0.05)
+    runs = {
+        rate: nr.train(net, weights, data, learning_rate=rate, steps=round(16 / rate))
+        for rate in (0.4, 0.1)
+    }
+    limit = nr.flow(net, weights, data, times=np.linspace(0, 16, 321))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.7))
+    names = {rate: f"descent, learning rate {rate}" for rate in runs}
+    times = {names[rate]: run.time for rate, run in runs.items()}
+    draw_curves(times, {names[rate]: run.loss for rate, run in runs.items()}, ax=left)
+    draw_curves(limit.time, {"flow": limit.loss}, kind="theory", ax=left)
+    left.set_title("extended XoR, four pathways")
+    gaps = {
+        names[rate]: np.abs(run.loss - np.interp(run.time, limit.time, limit.loss))
+        for rate, run in runs.items()
+    }
+    draw_curves(times, gaps, ylabel="difference of loss", ax=right)
+    right.set_title("distance to the flow")
+    return figure
+
+
+def ensemble() -> Figure:
+    """Five seeds of a ReLU network at every Δ of the extended XoR."""
+    many = nr.train_ensemble(
+        nr.ReLUNetwork((3, 24, 1)),
+        [tasks.extended_xor(float(delta)) for delta in DELTAS],
+        axis=("delta", DELTAS),
+        key=KEY,
+        seeds=5,
+        scale=0.01,
+        learning_rate=0.05,
+        steps=300,
+    )
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.7))
+    shown = {f"Δ = {DELTAS[i]:.1f}": many.loss[i] for i in (0, 4, 8)}
+    draw_curves(many.time, shown, ax=left)
+    left.set_title("five seeds each, and their mean")
+    half = many.time[np.argmax(many.loss < many.loss[..., :1] / 2, axis=-1)]
+    draw_curves(DELTAS, {"time to half of the loss": half.T}, ylabel="time", ax=right)
+    right.set(xlabel="Δ", ylim=(0, None), title="how fast, by Δ")
+    return figure
+
+
+def stages() -> Figure:
+    """The common pathway alone, then all of them."""
+    arch, data = tasks.common_and_all_but_one(tasks.contextual(contexts=3), hidden=30)
+    net = nr.GDLN(arch)
+    closed = data.gated({name: np.zeros(data.n_samples) for name in data.gates})
+    options = {"learning_rate": 0.05, "steps": 1400, "record_every": 5}
+    first = nr.train(net, net.init(KEY, scale=0.05), closed, **options)
+    both = nr.join(first, nr.train(net, first.final, data, **options))
+    figure, ax = plt.subplots(figsize=(4.6, 2.7))
+    both.plot(ax=ax)
+    ax.axvline(first.time[-1], color=COLOURS["neutral"], linewidth=0.8, linestyle=":")
+    ax.annotate(
+        "the others open",
+        (first.time[-1], ax.get_ylim()[1]),
+        (4, -4),
+        va="top",
+        textcoords="offset points",
+        color=COLOURS["neutral"],
+    )
+    ax.get_legend().remove()
+    return figure
+
+
+PICTURES = (flow, ensemble, stages)
+
+
+def main(folder: Path = FOLDER) -> None:
+    """Write `dynamics_*.png` into the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with jax.enable_x64(True), style():
+        for picture in PICTURES:
+            figure = picture()
+            figure.savefig(
+                folder / f"dynamics_{picture.__name__}.png", dpi=150, pil_kwargs={"optimize": True}
+            )
+            plt.close(figure)

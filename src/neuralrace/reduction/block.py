@@ -1,0 +1,251 @@
+"""A block of the race: a small gated network on the same graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset
+from neuralrace.reduction.components import Component
+from neuralrace.reduction.mixtures import Mixer
+from neuralrace.statistics import ClassFactor, class_factor
+
+Matrix = Float[np.ndarray, "_ _"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A part of the problem that learns by itself: a few directions at each end of the graph.
+
+    `basis[v]` holds, in its columns, the directions of input or output node v that belong to it;
+    `arch` and `data` are the same graph and task seen in these directions alone, so that
+    `nr.GDLN(block.arch)` on `block.data` is the block. `strength` is the largest singular value of
+    its Σ^yx. `aligned` holds weights of unit size that agree with the singular vectors of Σ^yx, and
+    hidden nodes have as many neurons as these need: one, if the block is scalar.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> data = nr.Dataset({"x": np.eye(2)}, {"y": [[2.0, 0.0], [0.0, 1.0]]})
+    >>> block = nr.reduce(nr.Architecture.chain(2, 8, 2), data).blocks[0]
+    >>> block.dims, round(block.strength, 6)
+    ({'x': 1, 'y': 1}, 1.0)
+
+    ```
+    """
+
+    name: str
+    basis: Mapping[str, Matrix]
+    arch: Architecture
+    data: Dataset
+    strength: float
+    aligned: Mapping[str, Matrix]
+
+    @property
+    def dims(self) -> dict[str, int]:
+        """The number of directions at each input and output node."""
+        return {v: b.shape[1] for v, b in self.basis.items()}
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether there is one direction at every node: a mode of the papers."""
+        return all(n == 1 for n in self.arch.sizes.values())
+
+    @property
+    def initial_loss(self) -> float:
+        """Its loss at zero weights, ½⟨‖y‖²⟩."""
+        rows = np.asarray(self.data.probability)
+        return sum(float((rows @ np.asarray(y) ** 2).sum()) for y in self.data.y.values()) / 2
+
+    def named(self, name: str) -> Block:
+        return replace(self, name=name)
+
+    @cached_property
+    def failure(self) -> str:
+        """In words, which statistics keep this block from being scalar, and by how much."""
+        if self.is_scalar:
+            return ""
+        mixer = Mixer(self.arch, class_factor(self.data))
+        family = mixer.family(np.random.default_rng(0), 4)
+        worst = ("", 0.0)
+        for kind, stacks in (("Σ^yx", family.yx), ("Σ^x", family.xx)):
+            for (a, b), stack in stacks.items():
+                u, _, vt = np.linalg.svd(stack[0], full_matrices=True)
+                turned = np.abs(u.T @ stack @ vt.T)
+                turned[:, np.arange(min(turned.shape[1:])), np.arange(min(turned.shape[1:]))] = 0
+                size = float(turned.max() / np.abs(stack).max())
+                if size > worst[1]:
+                    worst = (f"the {kind} between {a!r} and {b!r}", size)
+        where = worst[0] or "nodes that are joined by several inputs"
+        return f"{self.name}: {where} have no common singular vectors (off by {worst[1]:.2g})"
+
+    def __str__(self) -> str:
+        left, right = (
+            ", ".join(f"{v} {n}" for v, n in self.dims.items() if v in ends)
+            for ends in (self.arch.inputs, self.arch.outputs)
+        )
+        if self.arch.inputs and len(self.arch.inputs) > 4:
+            left = f"{len(self.arch.inputs)} inputs of {_spread(self.dims, self.arch.inputs)}"
+        if len(self.arch.outputs) > 4:
+            right = f"{len(self.arch.outputs)} outputs of {_spread(self.dims, self.arch.outputs)}"
+        return f"{self.name}: {left} → {right}, s = {self.strength:.4g}"
+
+
+def _spread(dims: Mapping[str, int], nodes: tuple[str, ...]) -> str:
+    low, high = min(dims[v] for v in nodes), max(dims[v] for v in nodes)
+    return str(low) if low == high else f"{low}–{high}"
+
+
+def make_block(part: Component, basis: Mapping[str, Matrix]) -> Block | None:
+    """The block with these directions, or None where no path joins inputs to outputs in it."""
+    arch = _pruned(part.arch, set(basis))
+    if arch is None:
+        return None
+    sizes = {v: basis[v].shape[1] if v in basis else 1 for v in arch.sizes}
+    arch = Architecture(sizes, arch.edges)
+    basis = _signed(arch, part.factor, {v: basis[v] for v in (*arch.inputs, *arch.outputs)})
+    data = _block_data(arch, part.factor, basis)
+    mixer = Mixer(arch, class_factor(data))
+    total = mixer.yx(mixer.path_sums(dict.fromkeys(arch.edges, 1.0)))
+    strength = max((float(np.linalg.norm(m, 2)) for m in total.values()), default=0.0)
+    if strength == 0.0:
+        return None
+    aligned = _aligned(mixer)
+    for edge, (s, t) in arch.edges.items():
+        sizes[t], sizes[s] = aligned[edge].shape
+    return Block("", basis, Architecture(sizes, arch.edges), data, strength, aligned)
+
+
+def _signed(
+    arch: Architecture, factor: ClassFactor, basis: Mapping[str, Matrix]
+) -> dict[str, Matrix]:
+    """The same directions with signs that make Σ^yx positive wherever a block is scalar."""
+    if any(b.shape[1] != 1 for b in basis.values()):
+        return dict(basis)
+    mixer = Mixer(arch, factor)
+    sums = mixer.path_sums(dict.fromkeys(arch.edges, 1.0))
+    sign = dict.fromkeys(basis, 0.0)
+    links: dict[str, list[tuple[str, float]]] = {v: [] for v in basis}
+    for (t, s), matrix in mixer.yx(sums).items():
+        value = float((basis[t].T @ matrix @ basis[s])[0, 0])
+        if value:
+            links[t].append((s, value))
+            links[s].append((t, value))
+    for first in basis:
+        waiting = [first] if sign[first] == 0 else []
+        sign[first] = sign[first] or 1.0
+        while waiting:
+            node = waiting.pop()
+            for other, value in links[node]:
+                if sign[other] == 0:
+                    sign[other] = sign[node] * np.sign(value)
+                    waiting.append(other)
+    return {v: sign[v] * b for v, b in basis.items()}
+
+
+def _pruned(arch: Architecture, ends: set[str]) -> Architecture | None:
+    """The edges on paths between these inputs and outputs."""
+    forward = {v for v in arch.inputs if v in ends}
+    for node in arch.order:
+        fed = any(arch.edges[e][0] in forward for e in arch.incoming[node])
+        if fed and (node in arch.hidden or node in ends):
+            forward.add(node)
+    backward = {v for v in arch.outputs if v in ends and v in forward}
+    for node in reversed(arch.order):
+        if any(arch.edges[e][1] in backward for e in arch.outgoing[node]) and node in forward:
+            backward.add(node)
+    edges = {e: st for e, st in arch.edges.items() if st[0] in backward and st[1] in backward}
+    if not edges:
+        return None
+    return Architecture({v: n for v, n in arch.sizes.items() if v in backward}, edges)
+
+
+def _block_data(arch: Architecture, factor: ClassFactor, basis: Mapping[str, Matrix]) -> Dataset:
+    """The rows of the factor seen in these directions, as few as tell all there is to know."""
+    count = len(factor.row_class)
+    root = np.sqrt(count)
+    rows = Dataset(
+        {v: root * factor.x[v] @ basis[v] for v in arch.inputs},
+        {v: root * factor.y[v] @ basis[v] for v in arch.outputs},
+        {
+            name: g[factor.row_class]
+            for name, g in factor.gates.items()
+            if name in arch.sizes or name in arch.edges
+        },
+    )
+    small = class_factor(rows)
+    root = np.sqrt(max(len(small.row_class), 1))
+    if len(small.row_class) == 0:
+        return rows
+    return Dataset(
+        {v: root * x for v, x in small.x.items()},
+        {v: root * y for v, y in small.y.items()},
+        {name: g[small.row_class] for name, g in small.gates.items()},
+    )
+
+
+def _aligned(mixer: Mixer) -> dict[str, Matrix]:
+    """Weights of unit size along the singular vectors of Σ^yx.
+
+    In a block with one direction a node, every edge is 1. Otherwise each hidden node reads and
+    writes the singular vectors of Σ^yx summed over the paths through it, with all inputs and all
+    outputs of the block side by side.
+    """
+    arch = mixer.arch
+    if all(arch.sizes[v] == 1 for v in (*arch.inputs, *arch.outputs)):
+        return {edge: np.ones((1, 1)) for edge in arch.edges}
+    inputs, outputs = (places(ends, arch.sizes) for ends in (arch.inputs, arch.outputs))
+    writes, reads = {}, {}
+    for node in arch.hidden:
+        writes[node], reads[node] = _singular_vectors(mixer, _edges_through(arch, node))
+    found = {}
+    for edge, (s, t) in arch.edges.items():
+        if s in inputs and t in outputs:
+            u, vt = _singular_vectors(mixer, {edge})
+            found[edge] = u[outputs[t]] @ vt[:, inputs[s]]
+        elif s in inputs:
+            found[edge] = reads[t][:, inputs[s]]
+        elif t in outputs:
+            found[edge] = writes[s][outputs[t]]
+        else:
+            found[edge] = reads[t] @ reads[s].T
+    return found
+
+
+def places(nodes: tuple[str, ...], sizes: Mapping[str, int]) -> dict[str, slice]:
+    """Where each node stands when several are put side by side."""
+    ends = np.cumsum([0, *(sizes[v] for v in nodes)]).tolist()
+    return {v: slice(ends[i], ends[i + 1]) for i, v in enumerate(nodes)}
+
+
+def _singular_vectors(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix]:
+    """Left and right singular vectors of Σ^yx summed over the paths made of these edges."""
+    arch = mixer.arch
+    found = mixer.yx(mixer.path_sums({e: float(e in edges) for e in arch.edges}))
+    inputs, outputs = (places(ends, arch.sizes) for ends in (arch.inputs, arch.outputs))
+    total = np.zeros(
+        tuple(sum(arch.sizes[v] for v in ends) for ends in (arch.outputs, arch.inputs))
+    )
+    for (t, s), matrix in found.items():
+        total[outputs[t], inputs[s]] = matrix
+    u, s, vt = np.linalg.svd(total, full_matrices=False)
+    rank = max(1, int((s > 1e-10 * s[0]).sum()))
+    return u[:, :rank], vt[:rank]
+
+
+def _edges_through(arch: Architecture, node: str) -> set[str]:
+    """The edges of the paths that run through a node."""
+    before, after = {node}, {node}
+    for v in reversed(arch.order):
+        if any(arch.edges[e][1] in before for e in arch.outgoing[v]):
+            before.add(v)
+    for v in arch.order:
+        if any(arch.edges[e][0] in after for e in arch.incoming[v]):
+            after.add(v)
+    return {e for e, (s, t) in arch.edges.items() if t in before or s in after}

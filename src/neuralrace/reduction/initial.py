@@ -1,0 +1,321 @@
+"""Where a race starts: from actual weights, with nothing fitted, or from one number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from neuralrace.errors import NeuralRaceError
+from neuralrace.gdln import check_finite, checked_weights
+from neuralrace.reduction.block import Block, Matrix, places
+from neuralrace.reduction.mixtures import Mixer
+from neuralrace.statistics import SplitNetwork, class_factor
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Initial weights of every block of a race; see `Race.start`.
+
+    `weights[i]` are those of block i, `{edge: (|t|, |s|)}`. `alignment` is the share of the
+    squared norm of the network's weights that the start carries: 1 where they are decoupled
+    already (MHS Assumption 2.1.2), little for wide random weights, of which only the growing half
+    along the modes matters; `None` for a start that was not made from weights.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+    >>> race.start(0.01).weights[0]["x_sample1"]
+    array([[0.01]])
+
+    ```
+    """
+
+    weights: tuple[dict[str, Matrix], ...]
+    alignment: float | None
+    description: str
+
+
+def start_from_number(blocks: Sequence[Block], value: Any) -> Start:
+    """Aligned weights in which every singular value of every edge is `value`."""
+    if not np.ndim(value) == 0 or not np.isfinite(float(value)):
+        raise NeuralRaceError(
+            "a start is a finite number or the weights of the network",
+            got=repr(value),
+            wanted="a number, or {edge: matrix}",
+            fix="race.start(0.01), or race.start(net.init(key, scale=1e-3))",
+        )
+    value = float(value)
+    weights = tuple({e: value * w for e, w in block.aligned.items()} for block in blocks)
+    return Start(weights, None, f"aligned, {value:g}")
+
+
+def start_from_weights(
+    blocks: Sequence[Block], whole: SplitNetwork, weights: Mapping[str, Any]
+) -> Start:
+    """What the race sees of actual initial weights."""
+    check_finite(checked_weights(whole.whole, weights))
+    parts = whole.split(weights)
+    restricted = [_restricted(block, parts) for block in blocks]
+    carried = _norm(restricted, blocks, whole)
+    if all(_is_two_edge(block) for block in blocks):
+        restricted = _two_edges(blocks, restricted)
+        carried = _norm(restricted, blocks, whole)
+        how = "from weights: what is orthogonal to faster modes"
+    else:
+        how = "from weights: restricted to the directions of each block"
+    total = sum(float((parts[e] ** 2).sum()) for e in _end_edges(whole))
+    return Start(tuple(restricted), carried / total if total else None, how)
+
+
+def _end_edges(whole: SplitNetwork) -> list[str]:
+    """The edges that touch an input or an output."""
+    ends = {*whole.arch.inputs, *whole.arch.outputs}
+    return [e for e, (s, t) in whole.arch.edges.items() if s in ends or t in ends]
+
+
+def _norm(
+    weights: Sequence[Mapping[str, Matrix]], blocks: Sequence[Block], whole: SplitNetwork
+) -> float:
+    """The squared norm at the ends of the graph, over all blocks."""
+    edges = set(_end_edges(whole))
+    return sum(float((w**2).sum()) for found in weights for e, w in found.items() if e in edges)
+
+
+def _restricted(block: Block, weights: Mapping[str, Matrix]) -> dict[str, Matrix]:
+    """The weights between the block's directions; hidden nodes keep all their neurons."""
+    found = {}
+    for edge, (s, t) in block.arch.edges.items():
+        w = weights[edge]
+        w = w @ block.basis[s] if s in block.basis else w
+        found[edge] = block.basis[t].T @ w if t in block.basis else w
+    return found
+
+
+def _is_two_edge(block: Block) -> bool:
+    """Whether every path of the block has two edges."""
+    arch = block.arch
+    ends = {*arch.inputs, *arch.outputs}
+    return all((s in ends) != (t in ends) for s, t in arch.edges.values())
+
+
+@final
+@dataclass(frozen=True)
+class _AtNode:
+    """A block at a hidden node: what it reads (h × K_in) and writes (h × K_out), and its modes.
+
+    The modes are those of the block's Σ^yx through the node, singular values `s`, largest first,
+    and vectors in the columns of `right` and `left`.
+    """
+
+    block: int
+    reads: Matrix
+    writes: Matrix
+    s: np.ndarray
+    right: Matrix
+    left: Matrix
+
+    @property
+    def growing(self) -> Matrix:
+        """½ (W₁v + W₂ᵀu) of every mode, in columns."""
+        return (self.reads @ self.right + self.writes @ self.left) / 2
+
+
+def _two_edges(
+    blocks: Sequence[Block], restricted: Sequence[dict[str, Matrix]]
+) -> list[dict[str, Matrix]]:
+    """Remove from every block, at each hidden node, what the faster blocks will expel.
+
+    While modes are small, `W₁v + W₂ᵀu` grows and `W₁v − W₂ᵀu` decays; a learned mode then expels
+    later modes from its hidden direction. So a scalar mode behaves as if it had started, aligned
+    and balanced, at the squared distance of its growing half from those of faster modes; a matrix
+    block keeps both halves and loses these directions. Blocks that are copies of each other are
+    first turned so that their growing halves are orthogonal.
+    """
+    found: list[dict[str, Matrix]] = [dict(weights) for weights in restricted]
+    for copies in identical(blocks):
+        _turn(blocks, found, copies)
+    for node in dict.fromkeys(v for block in blocks for v in block.arch.hidden):
+        users = [i for i, block in enumerate(blocks) if node in block.arch.sizes]
+        here = [_at_node(i, blocks[i], found[i], node) for i in users]
+        for part in here:
+            reads, writes = _expelled(part, [p for p in here if p is not part])
+            if reads.shape[1] == writes.shape[1] == 1:
+                size = float(np.linalg.norm(reads + writes)) / 2
+                block = blocks[part.block]
+                for edge in (*block.arch.incoming[node], *block.arch.outgoing[node]):
+                    found[part.block][edge] = np.full((1, 1), size)
+            else:
+                _replace(found[part.block], blocks[part.block], node, reads, writes)
+    return found
+
+
+def _expelled(part: _AtNode, others: Sequence[_AtNode]) -> tuple[Matrix, Matrix]:
+    """What a block reads and writes, each mode without the directions of other, faster modes."""
+    reads, writes = part.reads.copy(), part.writes.copy()
+    for i, s in enumerate(part.s):
+        faster = [p.growing[:, p.s > s * (1 + CLOSE)] for p in others]
+        q = _orthonormal(np.concatenate([reads[:, :0], *faster], axis=1))
+        for whole, direction in ((reads, part.right[:, i]), (writes, part.left[:, i])):
+            whole -= np.outer(q @ (q.T @ (whole @ direction)), direction)
+    return reads, writes
+
+
+CLOSE = 1e-6
+"""Singular values closer than this, relatively, count as equal."""
+
+
+def _turn(
+    blocks: Sequence[Block], weights: list[dict[str, Matrix]], copies: Sequence[Copy]
+) -> None:
+    """Replace copies of one block by the combinations whose growing halves are orthogonal.
+
+    The halves are compared without the directions that faster modes of other blocks will take.
+    """
+    first = blocks[copies[0].block]
+    seen = [_seen_as_first(blocks[c.block], weights[c.block], c.turns) for c in copies]
+    among = {c.block for c in copies}
+    gram = np.zeros((len(copies), len(copies)))
+    for node in first.arch.hidden:
+        others = [
+            _at_node(i, block, weights[i], node)
+            for i, block in enumerate(blocks)
+            if node in block.arch.sizes and i not in among
+        ]
+        halves = []
+        for w in seen:
+            part = _at_node(0, first, w, node)
+            reads, writes = _expelled(part, others)
+            halves.append((reads @ part.right + writes @ part.left).ravel())
+        gram += np.array(halves) @ np.array(halves).T
+    mix = np.linalg.eigh(gram)[1][:, ::-1].T
+    for k, copy in enumerate(copies):
+        turned = {e: np.tensordot(mix[k], [w[e] for w in seen], axes=1) for e in first.arch.edges}
+        weights[copy.block] = _seen_as_first(first, turned, {v: o.T for v, o in copy.turns.items()})
+
+
+def _seen_as_first(
+    block: Block, weights: Mapping[str, Matrix], turns: Mapping[str, Matrix]
+) -> dict[str, Matrix]:
+    """Weights in the coordinates of the first copy: directions turned at the ends."""
+    found = {}
+    for edge, (s, t) in block.arch.edges.items():
+        w = weights[edge]
+        w = w @ turns[s].T if s in turns else w
+        found[edge] = turns[t] @ w if t in turns else w
+    return found
+
+
+@final
+@dataclass(frozen=True)
+class Copy:
+    """A block that is a copy of another: `turns[v]` brings its directions to those of the first."""
+
+    block: int
+    turns: Mapping[str, Matrix]
+
+
+def identical(blocks: Sequence[Block]) -> list[list[Copy]]:
+    """Groups of two or more blocks whose statistics are the same but for a turn."""
+    groups: list[list[Copy]] = []
+    for i, block in enumerate(blocks):
+        for group in groups:
+            turns = intertwiner(block, blocks[group[0].block])
+            if turns is not None:
+                group.append(Copy(i, turns))
+                break
+        else:
+            eye = {v: np.eye(n) for v, n in block.dims.items()}
+            groups.append([Copy(i, eye)])
+    return [group for group in groups if len(group) > 1]
+
+
+def intertwiner(block: Block, other: Block) -> dict[str, Matrix] | None:
+    """Orthogonal O_v with O_a M = M' O_b for all statistics M of `block`, M' of `other`, if any."""
+    if block.arch != other.arch or abs(block.strength - other.strength) > CLOSE * other.strength:
+        return None
+    mine, theirs = (
+        Mixer(b.arch, class_factor(b.data)).family(np.random.default_rng(0), 3)
+        for b in (block, other)
+    )
+    if set(dict(mine.pairs())) != set(dict(theirs.pairs())):
+        return None
+    dims = block.dims
+    place = places(tuple(dims), {v: n * n for v, n in dims.items()})
+    rows = []
+    for (a, b), stack in mine.pairs():
+        target = dict(theirs.pairs())[a, b]
+        scale = max(float(np.abs(stack).max()), 1e-300)
+        for m, w in zip(stack / scale, target / scale, strict=True):
+            row = np.zeros((dims[a] * dims[b], sum(n * n for n in dims.values())))
+            row[:, place[a]] += np.kron(np.eye(dims[a]), m.T)
+            row[:, place[b]] -= np.kron(w, np.eye(dims[b]))
+            rows.append(row)
+    _, s, vt = np.linalg.svd(np.concatenate(rows), full_matrices=True)
+    if len(s) == vt.shape[0] and s[-1] > CLOSE * s[0]:
+        return None
+    found = {v: vt[-1][place[v]].reshape(n, n) for v, n in dims.items()}
+    turns = {}
+    for v, o in found.items():
+        u, size, wt = np.linalg.svd(o)
+        if size[-1] < (1 - 1e-3) * size[0] or size[0] == 0:
+            return None
+        turns[v] = u @ wt
+    return turns
+
+
+def _at_node(index: int, block: Block, weights: Mapping[str, Matrix], node: str) -> _AtNode:
+    arch = block.arch
+    reads = np.concatenate([weights[e] for e in arch.incoming[node]], axis=1)
+    writes = np.concatenate([weights[e].T for e in arch.outgoing[node]], axis=1)
+    statistic = np.block(
+        [[_yx(block, node, e, f) for e in arch.incoming[node]] for f in arch.outgoing[node]]
+    )
+    u, s, vt = np.linalg.svd(statistic, full_matrices=False)
+    rank = max(1, int((s > 1e-10 * s[0]).sum()))
+    return _AtNode(index, reads, writes, s[:rank], vt[:rank].T, u[:, :rank])
+
+
+def _yx(block: Block, node: str, into: str, out: str) -> Matrix:
+    """Σ^yx of the path of two edges through a hidden node, in the block's directions."""
+    source, target = block.arch.edges[into][0], block.arch.edges[out][1]
+    gate = np.asarray(block.data.probability)
+    for name in (source, into, node, out, target):
+        gate = gate * np.asarray(block.data.gates.get(name, 1.0))
+    y, x = np.asarray(block.data.y[target]), np.asarray(block.data.x[source])
+    return (gate[:, None] * y).T @ x
+
+
+def _orthonormal(columns: Matrix) -> Matrix:
+    """An orthonormal basis of the span of some columns, whatever their lengths."""
+    from scipy.linalg import qr
+
+    norms = np.linalg.norm(columns, axis=0)
+    columns = columns[:, norms > 0] / norms[norms > 0]
+    if not columns.shape[1]:
+        return columns
+    found: Any = qr(columns, mode="economic", pivoting=True)
+    rank = int((np.abs(np.diagonal(found[1])) > 1e-12).sum())
+    return found[0][:, :rank]
+
+
+def _replace(
+    weights: dict[str, Matrix], block: Block, node: str, reads: Matrix, writes: Matrix
+) -> None:
+    """Put in the weights that are left, seen from an orthonormal basis of what they span."""
+    q = _orthonormal(np.concatenate([reads, writes], axis=1))
+    if not q.shape[1]:
+        q = np.eye(len(reads), 1)
+    at = 0
+    for edge in block.arch.incoming[node]:
+        width = weights[edge].shape[1]
+        weights[edge] = q.T @ reads[:, at : at + width]
+        at += width
+    at = 0
+    for edge in block.arch.outgoing[node]:
+        width = weights[edge].shape[0]
+        weights[edge] = writes[:, at : at + width].T @ q
+        at += width

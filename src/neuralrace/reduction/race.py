@@ -1,0 +1,231 @@
+"""The neural race reduction: a gated network as a sum of small independent ones (NRR §3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset
+from neuralrace.errors import NeuralRaceError
+from neuralrace.reduction.basis import shared_basis
+from neuralrace.reduction.block import Block, make_block
+from neuralrace.reduction.components import components
+from neuralrace.reduction.initial import Start, start_from_number, start_from_weights
+from neuralrace.reduction.mixtures import Mixer
+from neuralrace.reduction.solution import full_weights, solve_blocks
+from neuralrace.statistics import SplitNetwork, class_factor, split_neurons
+from neuralrace.trajectory import Trajectory
+
+EXACT = 1e-8
+"""Couplings below this are rounding: a reduction that leaves no more is called exact."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Race:
+    """A gated network reduced to blocks that learn independently; see `reduce`.
+
+    `blocks` are ordered by strength, the largest singular value of their Σ^yx. `constant` is the
+    loss that no weights can remove. `residual` is the largest coupling between blocks that was
+    dropped, relative to the largest statistic of its kind; `silent` counts, for every input and
+    output node, the directions that take no part in learning.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=7, K=4)[0]))
+    >>> race.is_decoupled, len(race.blocks), race.residual < 1e-8
+    (True, 4, True)
+
+    ```
+    """
+
+    arch: Architecture
+    data: Dataset
+    whole: SplitNetwork
+    blocks: tuple[Block, ...]
+    constant: float
+    residual: float
+    tolerance: float
+    silent: Mapping[str, int]
+
+    @property
+    def is_decoupled(self) -> bool:
+        """Whether every block has one direction a node: MHS Assumption 2.1.1 holds."""
+        return all(block.is_scalar for block in self.blocks)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing but rounding was dropped."""
+        return self.residual <= EXACT
+
+    @property
+    def reduces(self) -> bool:
+        """Whether the problem falls into parts smaller than itself at all."""
+        return len(self.blocks) != 1 or self.blocks[0].is_scalar
+
+    def start(self, source: Any) -> Start:
+        """Where the race starts: from actual weights, nothing fitted, or from one number.
+
+        A mapping is taken as the network's initial weights. Of a two-edge pathway the growing half
+        `c = ½ (W₁v + W₂ᵀu)` of each mode counts, and of it what is orthogonal to the modes that
+        grow faster; pathways of other lengths are restricted to each block's directions. A number
+        b gives an aligned start in which every singular value of every edge is b. `alignment` of
+        the result says which share of the weights' squared norm it carries.
+
+        ```python
+        >>> import jax, numpy as np, neuralrace as nr
+        >>> arch = nr.Architecture.chain(8, 64, 15)
+        >>> data = nr.Dataset({"x": np.eye(8)}, {"y": nr.tasks.hierarchy().T})
+        >>> race = nr.reduce(arch, data)
+        >>> start = race.start(nr.GDLN(arch).init(jax.random.key(0), scale=1e-3))
+        >>> len(start.weights), race.start(1e-3).alignment
+        (8, None)
+
+        ```
+        """
+        if isinstance(source, Mapping):
+            return start_from_weights(self.blocks, self.whole, source)
+        return start_from_number(self.blocks, source)
+
+    def solve(
+        self, *, times: Any, start: Start | float, learning_rate: float | None = None
+    ) -> Trajectory:
+        """The solution of the race at `times`, as a `Trajectory` like any other.
+
+        Gradient flow in every block, or with a `learning_rate` the descent itself: on blocks this
+        small its steps are taken one by one, so that nothing about the step is approximate (times
+        are then rounded to whole steps). `values` holds the loss of each block (`"losses"`), every
+        variable (`"variables"`, by block and edge) and, where there are at most 1000 paths in a
+        block, every pathway's strength (`"pathways"`, the product of its edges).
+
+        ```python
+        >>> import numpy as np, neuralrace as nr
+        >>> race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+        >>> sol = race.solve(times=np.linspace(0, 40, 5), start=0.01)
+        >>> sol.loss.round(3)
+        array([0.5  , 0.367, 0.   , 0.   , 0.   ])
+
+        ```
+        """
+        if not isinstance(start, Start):
+            start = self.start(start)
+        return solve_blocks(self.blocks, start, times, learning_rate, self.constant)
+
+    def weights(self, solution: Trajectory, t: float, key: Any) -> dict[str, np.ndarray]:
+        """Full-size weights of the network at time `t` of a solution; at t = 0 a decoupled start.
+
+        Hidden directions are random orthonormal ones drawn from `key`:
+        `W_e = Σ_blocks R_t(e) B_e R_s(e)ᵀ` (NRR Eq. 9).
+
+        ```python
+        >>> import jax, numpy as np, neuralrace as nr
+        >>> arch, data = nr.tasks.xor_pathways(nr.tasks.xor())
+        >>> race = nr.reduce(arch, data)
+        >>> sol = race.solve(times=np.linspace(0, 40, 5), start=0.01)
+        >>> weights = race.weights(sol, 40, jax.random.key(0))
+        >>> bool(nr.GDLN(arch).loss(weights, data) < 1e-6)
+        True
+
+        ```
+        """
+        return full_weights(self.blocks, self.whole, solution, t, key)
+
+    @cached_property
+    def failures(self) -> tuple[str, ...]:
+        """Where MHS Assumption 2.1.1 (all statistics diagonal in shared bases) fails, in words."""
+        return tuple(block.failure for block in self.blocks if block.failure)
+
+    def __str__(self) -> str:
+        if not self.blocks:
+            return (
+                "No signal: inputs and targets are uncorrelated on every path. Nothing is learned."
+            )
+        scalar = sum(block.is_scalar for block in self.blocks)
+        head = f"{len(self.blocks)} independent blocks, {scalar} of them scalar modes"
+        if not self.reduces:
+            head = "does not reduce: one block as large as the whole problem"
+        kind = f"exact (no coupling above {EXACT:.0e})"
+        if not self.is_exact:
+            kind = f"approximate: couplings up to {self.residual:.1e} dropped"
+        lines = [f"{head}; {kind}."]
+        lines += [f"  {block}" for block in self.blocks[:12]]
+        if len(self.blocks) > 12:
+            lines.append(f"  … and {len(self.blocks) - 12} more")
+        quiet = {v: n for v, n in self.silent.items() if n}
+        if quiet:
+            lines.append("silent directions: " + ", ".join(f"{v} {n}" for v, n in quiet.items()))
+        if self.constant > 1e-12:
+            lines.append(f"loss that cannot be learned: {self.constant:.4g}")
+        lines += [f"Assumption 2.1.1 fails: {failure}" for failure in self.failures]
+        return "\n".join(lines)
+
+
+def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Race:
+    """The neural race reduction of any graph, gating and data (NRR Eqs. 7–10), found by itself.
+
+    First the parts of the network that learn independently of each other are told apart, then
+    orthogonal bases at the input and output nodes are found that bring all their statistics to the
+    finest common block-diagonal form. Scalar blocks are the papers' modes, each a network with one
+    neuron a node; where the statistics do not commute, small matrix blocks remain, and the
+    reduction still holds exactly. No path is listed: the cost follows edges and gate classes.
+
+    **Arguments:** couplings between blocks smaller than `tolerance`, relative to the largest
+    statistic of their kind, are dropped. The default drops only rounding; a larger one makes an
+    approximate reduction, which says so (`is_exact`, `residual`).
+
+    ```python
+    >>> import neuralrace as nr
+    >>> print(nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0))))
+    2 independent blocks, 2 of them scalar modes; exact (no coupling above 1e-08).
+      mode1: x 1 → y 1, s = 0.5
+      mode2: x 1 → y 1, s = 0.5
+    silent directions: x 2
+
+    ```
+    """
+    if not 0 < tolerance < 1:
+        raise NeuralRaceError(
+            "the tolerance must lie between 0 and 1",
+            got=tolerance,
+            wanted="a relative size of couplings to drop",
+            fix=f"leave it out for an exact reduction ({EXACT:g})",
+        )
+    whole = split_neurons(arch, data)
+    factor = class_factor(whole.data)
+    found = [
+        (part, shared_basis(Mixer(part.arch, part.factor), tolerance))
+        for part in components(whole.arch, factor, tolerance)
+    ]
+    blocks = [
+        block
+        for part, basis in found
+        for k in range(basis.count)
+        if (block := make_block(part, basis.of(k))) is not None
+    ]
+    blocks.sort(key=lambda block: -block.strength)
+    named = tuple(block.named(f"mode{i + 1}") for i, block in enumerate(blocks))
+    total = sum(
+        float((np.asarray(whole.data.probability) @ np.asarray(y) ** 2).sum()) / 2
+        for y in whole.data.y.values()
+    )
+    learnable = sum(block.initial_loss for block in named)
+    ends = (*whole.arch.inputs, *whole.arch.outputs)
+    silent = {
+        v: whole.arch.sizes[v] - _rank([block.basis[v] for block in named if v in block.basis])
+        for v in ends
+    }
+    residual = max((basis.residual for _, basis in found), default=0.0)
+    return Race(arch, data, whole, named, total - learnable, residual, tolerance, silent)
+
+
+def _rank(bases: list[Float[np.ndarray, "_ _"]]) -> int:
+    """The dimension of the sum of some spaces."""
+    if not bases:
+        return 0
+    return int(np.linalg.matrix_rank(np.concatenate(bases, axis=1), tol=1e-8))

@@ -1,0 +1,269 @@
+"""Solving the blocks of a race together, and going back to full-size weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset
+from neuralrace.dynamics.descent import descend
+from neuralrace.dynamics.flow import checked_times, smallest_rms, solve_flow
+from neuralrace.dynamics.setup import StoppedError, positive_rate
+from neuralrace.errors import NeuralRaceError
+from neuralrace.gdln import GDLN
+from neuralrace.progress import progress
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.initial import Start
+from neuralrace.statistics import SplitNetwork
+from neuralrace.trajectory import Trajectory
+
+MAX_PATHS = 1000
+"""Up to so many paths in a block, the strength of each is recorded."""
+
+RTOL = 1e-9
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class _Stack:
+    """Several networks of one shape side by side: weights and data have a leading axis."""
+
+    net: GDLN
+
+    def losses(self, weights: Any, data: Any) -> Any:
+        return jax.vmap(self.net.loss)(weights, data)
+
+    def loss(self, weights: Any, data: Any) -> Any:
+        return jnp.sum(self.losses(weights, data))
+
+
+@dataclass(frozen=True)
+class _Record:
+    """Records every variable and the loss of every block of a stack."""
+
+    stack: _Stack
+
+    def __call__(self, weights: Any, data: Any) -> dict[str, Any]:
+        return {"weights": weights, "losses": self.stack.losses(weights, data)}
+
+
+@final
+@dataclass(frozen=True)
+class _Shape:
+    """A block under names that depend on its shape alone: equal shapes are solved at once."""
+
+    arch: Architecture
+    nodes: Mapping[str, str]
+    edges: Mapping[str, str]
+
+
+def solve_blocks(
+    blocks: Sequence[Block],
+    start: Start,
+    times: Any,
+    learning_rate: float | None,
+    constant: float,
+) -> Trajectory:
+    """Every block from its start, by flow or by descent, and the sum of their losses."""
+    times, steps = checked_times(times), None
+    if learning_rate is not None:
+        learning_rate = positive_rate(learning_rate)
+        steps = np.unique(np.round(times / learning_rate).astype(int))
+        times = learning_rate * steps
+    loss = np.full(len(times), constant)
+    losses = np.zeros((len(times), len(blocks)))
+    variables: dict[str, dict[str, np.ndarray]] = {}
+    with jax.enable_x64(True):
+        for members in _by_shape(blocks, start):
+            if learning_rate is None or steps is None:
+                weights, parts = _flow(members, times)
+            else:
+                weights, parts = _descent(members, steps, learning_rate)
+            for k, (index, _, _, shape) in enumerate(members):
+                losses[:, index] = parts[:, k]
+                variables[blocks[index].name] = {
+                    edge: weights[name][:, k] for edge, name in shape.edges.items()
+                }
+    pathways = {
+        block.name: _strengths(block.arch, variables[block.name])
+        for block in blocks
+        if block.arch.path_count() <= MAX_PATHS
+    }
+    return Trajectory(
+        times,
+        loss + losses.sum(axis=1),
+        values={
+            "losses": losses,
+            "variables": {block.name: variables[block.name] for block in blocks},
+            "pathways": pathways,
+        },
+        settings={
+            "method": "race",
+            "learning_rate": learning_rate,
+            "start": start.description,
+            "blocks": len(blocks),
+        },
+    )
+
+
+def _by_shape(
+    blocks: Sequence[Block], start: Start
+) -> list[list[tuple[int, dict[str, np.ndarray], Dataset, _Shape]]]:
+    """Blocks sorted into groups that one compiled program can solve."""
+    groups: dict[Any, list[tuple[int, dict[str, np.ndarray], Dataset, _Shape]]] = {}
+    for index, (block, weights) in enumerate(zip(blocks, start.weights, strict=True)):
+        sizes = dict(block.arch.sizes)
+        for edge, (s, t) in block.arch.edges.items():
+            sizes[t], sizes[s] = weights[edge].shape
+        shape = _canonical(Architecture(sizes, block.arch.edges))
+        data = Dataset(
+            {shape.nodes[v]: x for v, x in block.data.x.items()},
+            {shape.nodes[v]: y for v, y in block.data.y.items()},
+            {{**shape.nodes, **shape.edges}[name]: g for name, g in block.data.gates.items()},
+        )
+        named = {shape.edges[edge]: w for edge, w in weights.items()}
+        key = (shape.arch, tuple(sorted(data.gates)))
+        groups.setdefault(key, []).append((index, named, data, shape))
+    return list(groups.values())
+
+
+def _canonical(arch: Architecture) -> _Shape:
+    nodes = {v: f"n{i}" for i, v in enumerate(arch.order)}
+    position = {v: i for i, v in enumerate(arch.order)}
+    ordered = sorted(arch.edges, key=lambda e: (*(position[v] for v in arch.edges[e]), e))
+    edges = {e: f"e{i}" for i, e in enumerate(ordered)}
+    renamed = Architecture(
+        {nodes[v]: arch.sizes[v] for v in arch.order},
+        {edges[e]: (nodes[arch.edges[e][0]], nodes[arch.edges[e][1]]) for e in ordered},
+    )
+    return _Shape(renamed, nodes, edges)
+
+
+def _stacked(members: Sequence[tuple[int, Any, Dataset, _Shape]]) -> tuple[_Stack, Any, Any]:
+    """One network, and the weights and data of all members with a leading axis."""
+    count = max(data.n_samples for _, _, data, _ in members)
+
+    def padded(data: Dataset) -> Dataset:
+        grow = np.sqrt(count / data.n_samples)  # rows of zeros change nothing but the mean
+        pad = lambda a: np.pad(a, [(0, count - len(a)), *[(0, 0)] * (a.ndim - 1)])  # noqa: E731
+        return Dataset(
+            {v: pad(grow * x) for v, x in data.x.items()},
+            {v: pad(grow * y) for v, y in data.y.items()},
+            {name: pad(g) for name, g in data.gates.items()},
+        )
+
+    stack = _Stack(GDLN(members[0][3].arch))
+    weights = jax.tree.map(lambda *w: jnp.stack(w), *(w for _, w, _, _ in members))
+    data = jax.tree.map(lambda *d: jnp.stack(d), *(padded(d) for _, _, d, _ in members))
+    return stack, weights, data
+
+
+def _flow(members: Any, times: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    stack, weights, data = _stacked(members)
+    atol = RTOL * smallest_rms({(e, k): w[k] for e, w in weights.items() for k in range(len(w))})
+    solution = solve_flow(
+        stack, _Record(stack), weights, data, times, rtol=RTOL, atol=atol, max_steps=1_000_000
+    )
+    _, recorded = jax.tree.map(np.asarray, solution["recorded"])
+    if solution["why"] != "end":
+        raise StoppedError(
+            Trajectory([0.0, float(solution["end"])], [np.nan, np.nan]),
+            f"the race could not be solved up to t = {times[-1]:g}",
+            got=f"t = {float(solution['end']):.6g} after {int(solution['steps'])} steps",
+            wanted="the end of times",
+            fix="ask for an earlier time, or check that the start is not too large",
+        )
+    return recorded["weights"], recorded["losses"]
+
+
+def _descent(
+    members: Any, steps: np.ndarray, rate: float
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    stack, weights, data = _stacked(members)
+    stops = np.unique(np.append(0, steps))
+    with progress(int(stops[-1]), "race") as advance:
+        done = descend(stack, _Record(stack), weights, data, rate, stops, advance)  # type: ignore[arg-type]
+    if done.stopped is not None:
+        raise NeuralRaceError(
+            f"the loss stopped being finite at step {done.stopped}",
+            got=f"learning rate {rate:g}",
+            wanted="a descent that converges",
+            fix="a smaller learning rate",
+        )
+    asked = np.searchsorted(stops, steps)
+    recorded = jax.tree.map(lambda a: a[asked], done.values)
+    return recorded["weights"], recorded["losses"]
+
+
+def _strengths(arch: Architecture, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The product of the matrices along every path: its value if scalar, else its norm."""
+    found = {}
+    for path in arch.paths():
+        product = weights[path.edges[0]]
+        for edge in path.edges[1:]:
+            product = weights[edge] @ product
+        scalar = product.shape[1:] == (1, 1)
+        found["-".join(path.edges)] = (
+            product[:, 0, 0] if scalar else np.linalg.norm(product, axis=(1, 2))
+        )
+    return found
+
+
+def full_weights(
+    blocks: Sequence[Block], whole: SplitNetwork, solution: Trajectory, t: float, key: Any
+) -> dict[str, np.ndarray]:
+    """W_e = Σ_blocks R_t(e) B_e R_s(e)ᵀ at the time of a solution that is nearest to t."""
+    if "variables" not in solution.values:
+        raise NeuralRaceError(
+            "these are not the variables of a race",
+            got=f"a trajectory by {solution.settings.get('method')!r}",
+            wanted="what race.solve returned",
+            fix="pass the solution of this race",
+        )
+    when = int(np.argmin(np.abs(solution.time - t)))
+    at = {
+        block.name: {
+            e: np.asarray(w[when]) for e, w in solution.values["variables"][block.name].items()
+        }
+        for block in blocks
+    }
+    bases = _hidden_bases(blocks, whole.arch, at, key)
+    weights = {
+        e: np.zeros((whole.arch.sizes[target], whole.arch.sizes[source]))
+        for e, (source, target) in whole.arch.edges.items()
+    }
+    for block in blocks:
+        place = dict(block.basis) | bases[block.name]
+        for e, (source, target) in block.arch.edges.items():
+            weights[e] += place[target] @ at[block.name][e] @ place[source].T
+    return whole.join(weights)
+
+
+def _hidden_bases(
+    blocks: Sequence[Block], arch: Architecture, at: Mapping[str, Any], key: Any
+) -> dict[str, dict[str, np.ndarray]]:
+    """Orthonormal directions of its own for every block at every hidden node."""
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
+    bases: dict[str, dict[str, np.ndarray]] = {block.name: {} for block in blocks}
+    for node in arch.hidden:
+        users = [block for block in blocks if node in block.arch.sizes]
+        widths = [at[b.name][b.arch.incoming[node][0]].shape[0] for b in users]
+        size = arch.sizes[node]
+        if sum(widths) > size:
+            raise NeuralRaceError(
+                f"node {node!r} has too few neurons for every block to have its own",
+                got=f"{size} neurons",
+                wanted=f"at least {sum(widths)}",
+                fix="widen the node, or start the race from a number, which needs the fewest",
+            )
+        q = np.linalg.qr(rng.normal(size=(size, sum(widths))))[0]
+        cuts = np.cumsum([0, *widths])
+        for i, block in enumerate(users):
+            bases[block.name][node] = q[:, cuts[i] : cuts[i + 1]]
+    return bases

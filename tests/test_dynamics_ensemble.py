@@ -1,0 +1,272 @@
+"""Ensembles: their axes, the numbers of single runs, chunks, runs that diverge, bad input."""
+
+import logging
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from tests.test_dynamics_train import compilations
+from tests.test_errors import says
+
+NET = nr.ReLUNetwork((3, 5, 1))
+KEY = jax.random.key(3)
+DELTAS = (0.2, 1.1)
+TASKS = [nr.tasks.extended_xor(delta) for delta in DELTAS]
+
+
+def first_row(w):
+    return w["W1"][0]
+
+
+def ensemble(data=TASKS[0], net=NET, **more) -> nr.Trajectory:
+    """`nr.train_ensemble` with everything that a test does not care about filled in."""
+    usual = {"key": KEY, "seeds": 2, "scale": 0.3, "learning_rate": 0.1, "steps": 12}
+    return nr.train_ensemble(net, data, **usual | more)
+
+
+def assert_member(many: nr.Trajectory, index: tuple, one: nr.Trajectory) -> None:
+    np.testing.assert_allclose(many.loss[index], one.loss, rtol=1e-11)
+    for found, wanted in ((many.values, one.values), (many.final, one.final)):
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a[index], b, rtol=1e-10, atol=1e-13),
+            found,
+            wanted,
+        )
+
+
+# ---- the numbers --------------------------------------------------------------------------------
+
+
+def test_every_combination_equals_its_single_run():
+    scales, rates = [0.1, 0.5], [0.02, 0.1, 0.2]
+    record = {"outputs": True, "row": first_row}
+    many = ensemble(
+        TASKS,
+        scale=scales,
+        learning_rate=rates,
+        axis=("delta", np.array(DELTAS)),
+        record=record,
+        record_every=4,
+    )
+    assert list(many.axes) == ["delta", "scale", "learning_rate", "seed"]
+    assert many.axes["delta"].tolist() == list(DELTAS)
+    assert many.axes["scale"].tolist() == scales
+    assert many.axes["learning_rate"].tolist() == rates
+    assert many.axes["seed"].tolist() == [0, 1]
+    assert many.loss.shape == (2, 2, 3, 2, 4)
+    assert many.values["outputs"]["y"].shape == (2, 2, 3, 2, 4, 4, 1)
+    assert many.final["W1"].shape == (2, 2, 3, 2, 5, 3)
+    assert many.time.tolist() == [0, 4, 8, 12], "with several rates, time counts steps"
+    assert many.settings["time"] == "steps"
+    for i, j, k, seed in np.ndindex(2, 2, 3, 2):
+        one = nr.train(
+            NET,
+            NET.init(jax.random.split(KEY, 2)[seed], scales[j]),
+            TASKS[i],
+            learning_rate=rates[k],
+            steps=12,
+            record=record,
+            record_every=4,
+        )
+        assert_member(many, (i, j, k, seed), one)
+        picked = nr.member(many, delta=i, scale=j, learning_rate=k, seed=seed)
+        np.testing.assert_array_equal(picked.loss, many.loss[i, j, k, seed])
+
+
+def test_one_dataset_has_no_axis_and_one_rate_gives_time():
+    many = ensemble(seeds=3, learning_rate=0.05)
+    assert list(many.axes) == ["seed"]
+    assert many.loss.shape == (3, 13)
+    np.testing.assert_allclose(many.time, 0.05 * np.arange(13), rtol=1e-15)
+    assert many.settings["time"] == "learning_rate · step"
+    assert len(np.unique(many.loss[:, 0])) == 3, "every seed starts elsewhere"
+
+
+def test_sequences_of_one_keep_their_axes():
+    many = ensemble([TASKS[0]], scale=[0.3], learning_rate=[0.1], seeds=1)
+    assert list(many.axes) == ["data", "scale", "learning_rate", "seed"]
+    assert many.loss.shape == (1, 1, 1, 1, 13)
+    np.testing.assert_allclose(many.loss[0, 0, 0, 0], ensemble(seeds=1).loss[0], rtol=1e-12)
+
+
+def test_gates_and_weights_of_each_dataset_count():
+    arch, on = nr.tasks.linear_pathways(nr.tasks.xor(), total=4)
+    rng = np.random.default_rng(0)
+    other = nr.Dataset(
+        on.x,
+        on.y,
+        {name: rng.uniform(size=4) for name in on.gates},
+        sample_weight=[1, 2, 3, 4],
+        labels=on.labels,
+    )
+    net = nr.GDLN(arch)
+    many = ensemble([on, other], net, seeds=1)
+    for i, data in enumerate((on, other)):
+        weights = net.init(jax.random.split(KEY, 1)[0], 0.3)
+        one = nr.train(net, weights, data, learning_rate=0.1, steps=12)
+        assert_member(many, (i, 0), one)
+
+
+@pytest.mark.parametrize("kind", ["xavier", "orthogonal"])
+def test_scales_by_edge_and_kinds_of_start(kind):
+    scale = {"W1": 0.5, "W2": 0.01}
+    many = ensemble(scale=scale, kind=kind, seeds=2)
+    for seed in range(2):
+        weights = NET.init(jax.random.split(KEY, 2)[seed], scale, kind)
+        assert_member(many, (seed,), nr.train(NET, weights, TASKS[0], learning_rate=0.1, steps=12))
+    assert many.settings["scale"] == scale
+    assert many.settings["kind"] == kind
+
+
+def test_float32():
+    data = jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), TASKS[0])
+    many = ensemble(data, dtype=jnp.float32)
+    assert many.loss.dtype == many.final["W1"].dtype == np.float32
+    weights = NET.init(jax.random.split(KEY, 2)[1], 0.3, dtype=jnp.float32)
+    one = nr.train(NET, weights, data, learning_rate=0.1, steps=12)
+    np.testing.assert_allclose(many.loss[1], one.loss, rtol=1e-4)
+
+
+# ---- chunks -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 100])
+def test_chunks_give_the_same_numbers(at_once):
+    options = {"seeds": 5, "record": {"outputs": True}, "axis": ("delta", DELTAS)}
+    whole = ensemble(TASKS, **options)
+    chunked = ensemble(TASKS, members_at_once=at_once, **options)
+    assert chunked.loss.shape == (2, 5, 13)
+    for index in np.ndindex(2, 5):
+        assert_member(chunked, index, nr.member(whole, delta=index[0], seed=index[1]))
+
+
+def test_memory_decides_how_many_run_at_once(monkeypatch):
+    from neuralrace.dynamics import ensemble as module
+
+    sizes = []
+    descend = module.descend
+
+    def spy(net, recorder, weights, *more, **options):
+        sizes.append(len(weights["W1"]))
+        return descend(net, recorder, weights, *more, **options)
+
+    monkeypatch.setattr(module, "descend", spy)
+    whole = ensemble(seeds=6)
+    assert sizes == [6]
+    one = 13 * 8 + 8 * (15 + 5) * 8  # the losses of a run, and its weights several times over
+    monkeypatch.setattr(module, "MEMORY", 2.5 * one)
+    np.testing.assert_allclose(ensemble(seeds=6).loss, whole.loss, rtol=1e-12)
+    assert sizes == [6, 2, 2, 2]
+    monkeypatch.setattr(module, "MEMORY", 1)
+    ensemble(seeds=2)
+    assert sizes[4:] == [1, 1]
+
+
+def test_a_second_call_compiles_nothing():
+    def call(seed: int, rate: float, scale: float, deltas: tuple) -> None:
+        data = [nr.tasks.extended_xor(delta) for delta in deltas]
+        key = jax.random.key(seed)
+        ensemble(data, key=key, seeds=3, learning_rate=rate, scale=scale, members_at_once=4)
+
+    call(0, 0.1, 0.1, (0.1, 0.2))
+    assert compilations(lambda: call(0, 0.1, 0.1, (0.1, 0.2))) == 0
+    assert compilations(lambda: call(1, 0.2, 0.3, (0.5, 0.9))) == 0
+
+
+# ---- runs that diverge --------------------------------------------------------------------------
+
+
+def test_a_run_that_diverges_leaves_the_others_right(caplog):
+    rates = [0.1, 1e4]
+    with caplog.at_level(logging.WARNING, logger="neuralrace"):
+        many = ensemble(learning_rate=rates, steps=40, record_every=10)
+    assert not np.isfinite(many.loss[1, :, -1]).any()
+    assert np.isfinite(many.loss[0]).all()
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert "2 of 4 runs" in message
+    assert "smaller learning rate" in message
+    caplog.clear()
+    alone = ensemble(learning_rate=[0.1], steps=40, record_every=10)
+    assert not caplog.records
+    np.testing.assert_allclose(many.loss[0], alone.loss[0], rtol=1e-12)
+    for edge, w in alone.final.items():
+        np.testing.assert_allclose(many.final[edge][0], w[0], rtol=1e-11)
+
+
+# ---- settings -----------------------------------------------------------------------------------
+
+
+def test_the_settings_hold_all_that_is_needed_to_do_it_again(tmp_path):
+    many = ensemble(scale=[0.1, 0.2], learning_rate=0.05, seeds=2, steps=9)
+    settings = nr.load(many.save(tmp_path / "many.nc")).settings
+    assert settings["seeds"] == 2
+    assert settings["scale"] == [0.1, 0.2]
+    assert settings["learning_rate"] == 0.05
+    assert settings["steps"] == 9
+    assert settings["dtype"] == "float64"
+    key = jax.random.wrap_key_data(jnp.asarray(settings["key"], jnp.uint32))
+    again = ensemble(key=key, scale=[0.1, 0.2], learning_rate=0.05, seeds=2, steps=9)
+    np.testing.assert_array_equal(again.loss, many.loss)
+
+
+# ---- bad input ----------------------------------------------------------------------------------
+
+
+def test_axes_that_do_not_fit():
+    with says("axis 'delta' does not fit", got="3 coordinates for 2", wanted="one coordinate"):
+        ensemble(TASKS, axis=("delta", [0.1, 0.2, 0.3]))
+    with says("axis 'data' does not fit", got="0 coordinates for 0", wanted="at least one"):
+        ensemble([])
+    with says("axis 'delta' names an axis of datasets", got="one Dataset", wanted="a sequence"):
+        ensemble(TASKS[0], axis=("delta", [0.2]))
+
+
+@pytest.mark.parametrize("name", ["seed", "time", "scale", "loss", "row"])
+def test_axes_and_values_of_one_name(name):
+    with says("have one name", got=repr(name), wanted="names of their own"):
+        ensemble(TASKS, axis=(name, DELTAS), scale=[0.1, 0.2], record={"row": first_row})
+
+
+def test_a_value_cannot_have_the_name_of_an_axis():
+    with says("have one name", got="'seed'", wanted="names of their own", fix="what is recorded"):
+        ensemble(record={"seed": first_row})
+
+
+def test_datasets_of_unequal_shapes():
+    fewer = nr.Dataset({"x": np.ones((3, 3))}, {"y": np.ones((3, 1))})
+    with says("dataset 1 of the ensemble has another shape", got="(3, 3)", wanted="x: (4, 3)"):
+        ensemble([TASKS[0], fewer])
+    gated = TASKS[1].gated({"h": np.ones(4)})
+    with says("dataset 1 of the ensemble", got="gates h: (4,)", wanted="gates none"):
+        ensemble([TASKS[0], gated])
+
+
+@pytest.mark.parametrize("value", [[], np.ones((2, 2))])
+def test_scales_and_rates_are_numbers_or_sequences(value):
+    with says("scale must be a number or a sequence", got="shape", wanted="at least one"):
+        ensemble(scale=value)
+
+
+def test_several_scales_by_edge():
+    by_edge = {"W1": 0.1, "W2": 0.2}
+    with says("scale must be a number", got="by edge", wanted="a sequence", fix="call again"):
+        ensemble(scale=[by_edge, by_edge])
+    with says("scale must name every edge", got="'W1'", wanted="'W1', 'W2'"):
+        ensemble(scale={"W1": 0.1})
+
+
+@pytest.mark.parametrize("rate", [[], [0.1, -0.1], np.ones((2, 2)), 0.0])
+def test_rates_are_positive(rate):
+    with says("learning", got="", wanted=""):
+        ensemble(learning_rate=rate)
+
+
+@pytest.mark.parametrize("value", [0, -1])
+def test_counts_are_positive(value):
+    with says("seeds must be a positive whole number", got=repr(value), wanted="1 or more"):
+        ensemble(seeds=value)
+    with says("members_at_once must be a positive", got=repr(value), wanted="1 or more"):
+        ensemble(members_at_once=value)

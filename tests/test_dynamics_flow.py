@@ -1,0 +1,227 @@
+"""Gradient flow against closed forms, where it stops, its tolerances, and bad input."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+import neuralrace as nr
+from tests.test_dynamics_train import compilations
+from tests.test_errors import says
+
+RNG = np.random.default_rng(2)
+X = RNG.normal(size=(6, 1))
+Y = 1.5 * X + 0.3 * RNG.normal(size=(6, 1))
+DATA = nr.Dataset({"x": X}, {"y": Y})
+S, D, REST = float((X * Y).mean()), float((X * X).mean()), float((Y * Y).mean())
+ONE, TWO = (nr.GDLN(nr.Architecture.chain(*sizes)) for sizes in ((1, 1), (1, 1, 1)))
+LINEAR, LOG = np.linspace(0, 12, 25), np.geomspace(1e-3, 12, 25)
+
+
+def chain(*values: float) -> dict:
+    return {f"W{i}": jnp.full((1, 1), value) for i, value in enumerate(values, start=1)}
+
+
+def loss_of(a: np.ndarray) -> np.ndarray:
+    """½⟨(y − a x)²⟩."""
+    return REST / 2 - S * a + D * a**2 / 2
+
+
+def logistic(t, a0: float, s: float = S, d: float = D) -> np.ndarray:
+    """W2 W1 of a balanced chain of two edges: da/dt = 2a (s − d a)."""
+    return (s / d) / (1 - (1 - s / (d * a0)) * np.exp(-2 * s * np.asarray(t)))
+
+
+def flow_two(start: float = 0.1, times=LINEAR, **more) -> nr.Trajectory:
+    return nr.flow(TWO, chain(start, start), DATA, times=times, **more)
+
+
+# ---- closed forms -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("times", [LINEAR, LOG], ids=["linear", "log"])
+def test_one_edge(times):
+    weights = {"W": jnp.full((1, 1), -0.4)} if "W" in ONE.arch.edges else chain(-0.4)
+    run = nr.flow(ONE, weights, DATA, times=times)
+    a = S / D + (-0.4 - S / D) * np.exp(-D * times)
+    np.testing.assert_allclose(run.loss, loss_of(a), rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(run.time, times)
+    assert run.settings["method"] == "gradient flow"
+    assert run.settings["stopped"] == "end"
+
+
+@pytest.mark.parametrize("times", [LINEAR, LOG], ids=["linear", "log"])
+def test_two_balanced_edges(times):
+    run = flow_two(0.1, times)
+    np.testing.assert_allclose(run.loss, loss_of(logistic(times, 0.01)), rtol=1e-6, atol=1e-9)
+    end = float(run.final["W2"][0, 0] * run.final["W1"][0, 0])
+    assert end == pytest.approx(logistic(times[-1], 0.01), rel=1e-6)
+
+
+def test_two_unbalanced_edges():
+    """With λ = w₁² − w₂² conserved, da/dt = √(λ² + 4a²) (s − d a)."""
+    w1, w2 = 0.8, 0.05
+    times = np.linspace(0, 1, 25)
+    record = {"a": product, "w": lambda w: w["W1"][0, 0]}
+    run = nr.flow(TWO, chain(w1, w2), DATA, times=times, record=record)
+    lam = w1**2 - w2**2
+    for t, a in zip(run.time[1:], run.values["a"][1:], strict=True):
+        needed = quad(lambda v: 1 / (np.hypot(lam, 2 * v) * (S - D * v)), w1 * w2, a, epsabs=1e-12)
+        assert needed[0] == pytest.approx(t, rel=1e-6)
+    np.testing.assert_allclose(
+        run.values["w"] ** 2 - (run.values["a"] / run.values["w"]) ** 2, lam, rtol=1e-7
+    )
+
+
+def product(w):
+    return w["W2"][0, 0] * w["W1"][0, 0]
+
+
+def test_what_is_recorded_belongs_to_the_recorded_weights():
+    run = flow_two(record={"weights": True, "outputs": True, "a": product})
+    for i in range(len(run.time)):
+        weights = {e: w[i] for e, w in run.values["weights"].items()}
+        assert float(run.loss[i]) == pytest.approx(float(TWO.loss(weights, DATA)), rel=1e-12)
+        np.testing.assert_allclose(run.values["outputs"]["y"][i], TWO(weights, DATA)["y"])
+        assert run.values["a"][i] == pytest.approx(float(product(weights)), rel=1e-12)
+    for edge, w in run.final.items():
+        np.testing.assert_allclose(w, run.values["weights"][edge][-1], rtol=1e-12)
+
+
+# ---- small starts -------------------------------------------------------------------------------
+
+
+def test_the_usual_absolute_tolerance_mistimes_the_escape():
+    start = 1e-12
+    times = np.log(S / D / start**2) / (2 * S) * np.linspace(0.8, 1.2, 25)  # around a = s/2d
+    wanted = loss_of(logistic(times, start**2))
+    default, usual = (flow_two(start, times, **more) for more in ({}, {"atol": 1e-8}))
+    assert default.settings["atol"] == pytest.approx(1e-8 * start, rel=1e-6)
+    assert usual.settings["atol"] == 1e-8
+    initial = wanted[0]
+    assert np.abs(default.loss - wanted).max() < 1e-6 * initial
+    assert np.abs(usual.loss - wanted).max() > 1e-2 * initial
+
+
+def test_the_default_follows_the_smallest_edge_that_is_not_zero():
+    from neuralrace.dynamics.flow import smallest_rms
+
+    weights = {"a": np.array([[3.0, 4.0]]), "b": np.array([[1e-3, 1e-3]]), "c": np.zeros((2, 2))}
+    assert smallest_rms(weights) == pytest.approx(1e-3)
+    assert smallest_rms({"a": np.array([[3.0, 4.0]])}) == pytest.approx(np.sqrt(12.5))
+    assert smallest_rms({"c": np.zeros((2, 2))}) == 1.0
+
+
+def test_a_start_at_exactly_zero_stays_there():
+    run = flow_two(0.0)
+    np.testing.assert_allclose(run.loss, REST / 2, rtol=1e-14)
+    assert not any(w.any() for w in run.final.values())
+
+
+def test_float32():
+    data = jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), DATA)
+    weights = {e: w.astype(jnp.float32) for e, w in chain(0.1, 0.1).items()}
+    times = np.linspace(0, 3, 31)  # 0.1, 0.2, … are not exact in either precision
+    run = nr.flow(TWO, weights, data, times=times)
+    np.testing.assert_array_equal(run.time, times)
+    assert run.loss.dtype == run.final["W1"].dtype == np.float32
+    assert run.settings["rtol"] == 1e-4
+    np.testing.assert_allclose(run.loss, loss_of(logistic(times, 0.01)), atol=1e-3)
+
+
+# ---- stopping -----------------------------------------------------------------------------------
+
+
+def test_until_loss():
+    least = REST / 2 - S**2 / D / 2
+    limit = least + 0.1
+    run = flow_two(until_loss=limit)
+    assert run.settings["stopped"] == "loss"
+    assert run.loss[-1] <= limit < run.loss[-2]
+    assert run.time[-1] < LINEAR[-1]
+    crossing = np.linspace(0, 12, 100_001)
+    crossing = crossing[np.argmax(loss_of(logistic(crossing, 0.01)) <= limit)]
+    assert crossing <= run.time[-1] + 1e-4
+    np.testing.assert_allclose(run.loss, loss_of(logistic(run.time, 0.01)), rtol=1e-6, atol=1e-9)
+    assert float(TWO.loss(run.final, DATA)) == pytest.approx(float(run.loss[-1]), rel=1e-12)
+    never = flow_two(until_loss=least / 2)
+    assert never.settings["stopped"] == "end"
+    assert never.time.tolist() == LINEAR.tolist()
+
+
+def test_until_stationary():
+    times = np.linspace(0, 1000, 25)
+    run = flow_two(times=times, until_stationary=1e-4)
+    assert run.settings["stopped"] == "stationary"
+    assert len(run.time) < len(times)
+    velocity = jax.grad(TWO.loss)(run.final, DATA)
+    size = lambda tree: np.sqrt(sum(float(jnp.sum(leaf**2)) for leaf in jax.tree.leaves(tree)))  # noqa: E731
+    assert size(velocity) <= 1e-4 * size(run.final)
+    a = float(product(run.final))
+    assert a == pytest.approx(S / D, rel=1e-3)
+    assert run.loss[-1] == pytest.approx(float(loss_of(a)), rel=1e-10)
+
+
+def test_both_at_once_say_which_came_first():
+    least = REST / 2 - S**2 / D / 2
+    times = np.linspace(0, 1000, 25)
+    run = flow_two(times=times, until_loss=least + 0.1, until_stationary=1e-4)
+    assert run.settings["stopped"] == "loss"
+    run = flow_two(times=times, until_loss=least / 2, until_stationary=1e-4)
+    assert run.settings["stopped"] == "stationary"
+
+
+def test_too_few_steps_keep_what_was_reached():
+    with pytest.raises(nr.StoppedError, match="could not reach t = 12") as caught:
+        flow_two(max_steps=4, record={"a": product})
+    error, run = caught.value, caught.value.trajectory
+    assert "after 4 steps" in error.got
+    assert "max_steps = 4" in error.wanted
+    assert 0 < run.time[-1] < 12
+    assert f"t = {run.time[-1]:.6g}" in error.got
+    wanted = logistic(run.time, 0.01)
+    np.testing.assert_allclose(run.loss, loss_of(wanted), rtol=1e-6)
+    np.testing.assert_allclose(run.values["a"], wanted, rtol=1e-6)
+    assert float(product(run.final)) == pytest.approx(wanted[-1], rel=1e-6)
+    assert run.settings["stopped"] == "failed"
+
+
+# ---- compilation --------------------------------------------------------------------------------
+
+
+def test_a_second_call_compiles_nothing():
+    def call(start: float, factor: float) -> None:
+        data = nr.Dataset({"x": factor * X}, {"y": Y})
+        nr.flow(TWO, chain(start, start), data, times=factor * LINEAR)
+
+    call(0.1, 1.0)
+    assert compilations(lambda: call(0.1, 1.0)) == 0
+    assert compilations(lambda: call(0.2, 1.5)) == 0, "other weights, data, times and tolerances"
+
+
+# ---- bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "times",
+    [[0, 2, 1], [0, 1, 1], [-1, 1], [0, np.nan], [0, np.inf], [], [0], [[0, 1], [2, 3]]],
+)
+def test_times_increase(times):
+    with says("times must increase", got="[", wanted="increasing finite numbers"):
+        flow_two(times=times)
+
+
+def test_one_time_is_enough():
+    run = flow_two(times=2.0)
+    assert run.time.tolist() == [2.0]
+    assert run.loss[0] == pytest.approx(loss_of(logistic(2.0, 0.01)), rel=1e-6)
+
+
+def test_weights_and_records_are_checked():
+    with says("the weights of edge 'W2' hold NaN", got="1 such", wanted="finite weights"):
+        nr.flow(TWO, chain(0.1, np.nan), DATA, times=LINEAR)
+    with says("cannot record 'activity'", got="'activity'", wanted="'outputs', 'weights'"):
+        flow_two(record={"activity": True})
+    with says("functions 'odd' cannot be compiled", got="Error", wanted="fixed shapes"):
+        flow_two(record={"odd": lambda w: w["W1"][w["W1"] > 0]})

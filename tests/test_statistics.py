@@ -1,0 +1,247 @@
+"""Path statistics against sums over samples, their laziness, and the flow through them."""
+
+from itertools import pairwise
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neuralrace as nr
+from neuralrace.statistics import class_factor, split_neurons
+from tests.test_errors import says
+from verification.cases import brute_force_outputs, random_case
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def gate_of(stats: nr.PathStatistics, path: nr.Path) -> np.ndarray:
+    """g_p on every sample: the product of the gates of all nodes and edges on the path."""
+    data, arch = stats.whole.data, stats.arch
+    names = [path.source]
+    for edge in path.edges:
+        names += [edge, arch.edges[edge][1]]
+    gate = np.ones(data.n_samples)
+    for name in names:
+        if name in data.gates:
+            gate = gate * data.gates[name]
+    return gate
+
+
+def by_samples(weight, left, right) -> np.ndarray:
+    """Σ_n weight_n left_n right_nᵀ, one sample after another."""
+    total = np.zeros((left.shape[1], right.shape[1]))
+    for w, a, b in zip(weight, left, right, strict=True):
+        total += w * np.outer(a, b)
+    return total
+
+
+# ---- the matrices -------------------------------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(seeds)
+def test_statistics_equal_sums_over_samples(seed):
+    case = random_case(np.random.default_rng(seed))
+    stats = nr.path_statistics(case.arch, case.data)
+    data, weight = stats.whole.data, np.asarray(case.data.probability)
+    some = stats.paths[:12]
+    gates = {p: gate_of(stats, p) for p in some}
+    for p in some:
+        wanted = by_samples(weight * gates[p], data.y[p.target], data.x[p.source])
+        np.testing.assert_allclose(stats.yx[p], wanted, rtol=1e-10, atol=1e-12)
+        assert stats.yx[p].dtype == np.float64
+        for j in some:
+            wanted = by_samples(weight * gates[j] * gates[p], data.x[j.source], data.x[p.source])
+            np.testing.assert_allclose(stats.x[j, p], wanted, rtol=1e-10, atol=1e-12)
+
+
+@settings(max_examples=10)
+@given(seeds)
+def test_velocity_is_minus_the_gradient(seed):
+    case = random_case(np.random.default_rng(seed))
+    gradient = jax.grad(nr.GDLN(case.arch).loss)(case.weights, case.data)
+    velocity = nr.path_statistics(case.arch, case.data).velocity(case.weights)
+    assert list(velocity) == list(case.arch.edges)
+    scale = max(float(np.abs(g).max()) for g in gradient.values())
+    for edge, g in gradient.items():
+        np.testing.assert_allclose(velocity[edge], -np.asarray(g), atol=1e-11 * max(scale, 1))
+
+
+def test_velocity_checks_the_weights():
+    arch, data = nr.tasks.xor_pathways(nr.tasks.xor(), total=4)
+    stats = nr.path_statistics(arch, data)
+    weights = nr.GDLN(arch).init(jax.random.key(0))
+    weights.pop("x_sample1")
+    with says("weights lack edge 'x_sample1'", got="x_sample2", wanted="x_sample1"):
+        stats.velocity(weights)
+
+
+# ---- groups and laziness ------------------------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(seeds)
+def test_groups_partition_the_paths_by_ends_and_gates(seed):
+    case = random_case(np.random.default_rng(seed), neurons=bool(seed % 2))
+    stats = nr.path_statistics(case.arch, case.data)
+    grouped = [p for group in stats.groups for p in group.paths]
+    assert len(grouped) == len(set(grouped)) == stats.arch.path_count()
+    assert set(grouped) == set(stats.arch.paths()) == set(stats.paths)
+    kinds = {}
+    for i, group in enumerate(stats.groups):
+        for p in group.paths:
+            assert (p.source, p.target) == (group.source, group.target)
+            kind = (p.source, p.target, tuple(np.round(gate_of(stats, p), 12) + 0.0))
+            assert kinds.setdefault(kind, i) == i, "two groups hold paths of equal ends and gates"
+    assert len(kinds) == len(stats.groups), "one group holds paths of different gates"
+
+
+def test_equal_gates_share_one_computation():
+    base = nr.tasks.xor()
+    on = base.mask(positive=True)
+    arch, data = nr.pathways(base, {"a": on, "b": on, "c": ~on, "d": on}, hidden=3)
+    stats = nr.path_statistics(arch, data)
+    assert [len(group.paths) for group in stats.groups] == [3, 1]
+    a, b, d, c = stats.paths
+    assert len(stats.yx) == len(stats.x) == 0, "nothing is built before it is asked for"
+    assert stats.yx[a] is stats.yx[b] is stats.yx[d]
+    assert len(stats.yx) == 1
+    assert stats.yx[c] is not stats.yx[a]
+    assert len(stats.yx) == 2
+    assert stats.x[a, b] is stats.x[d, d]
+    assert len(stats.x) == 1
+
+
+def test_pairs_that_are_never_on_together_are_never_built():
+    arch, data = nr.tasks.xor_pathways(nr.tasks.extended_xor(0.5), total=4)
+    stats = nr.path_statistics(arch, data)
+    for i, j in enumerate(stats.paths):
+        for k, p in enumerate(stats.paths):
+            assert stats.x[j, p].shape == (3, 3)
+            assert stats.x[j, p].any() == (i == k)
+    assert len(stats.x) == 4
+
+
+def test_a_path_that_is_never_on_has_zeros():
+    base = nr.tasks.xor()
+    arch, data = nr.pathways(base, {"on": None, "off": np.zeros(4)}, hidden=3)
+    stats = nr.path_statistics(arch, data)
+    on, off = (nr.Path((f"x_{name}", f"{name}_y"), "x", "y") for name in ("on", "off"))
+    assert {g.paths: len(g.classes) for g in stats.groups} == {(on,): 1, (off,): 0}
+    assert stats.yx[off].shape == (1, 2)
+    assert not stats.yx[off].any()
+    assert not stats.x[on, off].any()
+    velocity = stats.velocity(nr.GDLN(arch).init(jax.random.key(0)))
+    assert not velocity["x_off"].any() and velocity["x_on"].any()
+
+
+# ---- the factor of a gate class -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_class_of_many_samples_keeps_few_rows_and_all_moments(weighted):
+    rng = np.random.default_rng(0)
+    n = 300
+    gate = rng.choice([0.0, 1.0, 2.0], n)
+    gate[:4], gate[4:] = 5.0, np.where(gate[4:] == 5, 1.0, gate[4:])  # a class of only four
+    data = nr.Dataset(
+        {"a": rng.normal(size=(n, 3)), "b": rng.normal(size=(n, 4))},
+        {"y": rng.normal(size=(n, 5)), "z": rng.normal(size=(n, 1))},
+        gates={"h": gate},
+        sample_weight=rng.uniform(size=n) if weighted else None,
+    )
+    factor = class_factor(data)
+    assert factor.count == 4
+    for c in range(4):
+        samples = gate == factor.gates["h"][c]
+        rows = factor.row_class == c
+        assert rows.sum() == min(samples.sum(), 7)
+        weight = np.asarray(data.probability)[samples]
+        x, y = np.hstack([data.x["a"], data.x["b"]]), np.hstack([data.y["y"], data.y["z"]])
+        kept_x = np.hstack([factor.x["a"], factor.x["b"]])[rows]
+        kept_y = np.hstack([factor.y["y"], factor.y["z"]])[rows]
+        np.testing.assert_allclose(
+            kept_x.T @ kept_x, by_samples(weight, x[samples], x[samples]), atol=1e-13
+        )
+        np.testing.assert_allclose(
+            kept_y.T @ kept_x, by_samples(weight, y[samples], x[samples]), atol=1e-13
+        )
+
+
+def test_velocity_with_many_samples_a_class():
+    rng = np.random.default_rng(1)
+    base = nr.Dataset({"x": rng.normal(size=(200, 3))}, {"y": rng.normal(size=(200, 2))})
+    halves = np.arange(200) < 90
+    arch, data = nr.pathways(base, {"all": None, "a": halves, "b": 0.5 * ~halves}, hidden=4)
+    stats = nr.path_statistics(arch, data)
+    assert len(stats.factor.row_class) == 6
+    weights = nr.GDLN(arch).init(jax.random.key(0))
+    gradient = jax.grad(nr.GDLN(arch).loss)(weights, data)
+    for edge, velocity in stats.velocity(weights).items():
+        np.testing.assert_allclose(velocity, -np.asarray(gradient[edge]), atol=1e-13)
+
+
+# ---- neurons with gates of their own ------------------------------------------------------------
+
+
+@settings(max_examples=25)
+@given(seeds)
+def test_a_split_network_computes_what_the_whole_does(seed):
+    case = random_case(np.random.default_rng(seed))
+    split = split_neurons(case.arch, case.data)
+    assert all(np.ndim(g) == 1 for g in split.data.gates.values())
+    parts = split.split(case.weights)
+    assert {e: w.shape for e, w in parts.items()} == {
+        e: (split.arch.sizes[t], split.arch.sizes[s]) for e, (s, t) in split.arch.edges.items()
+    }
+    outputs = nr.GDLN(split.arch)(parts, split.data)
+    for node, wanted in brute_force_outputs(case).items():
+        found = np.full_like(wanted, np.nan)
+        for name, neurons in split.parts[node]:
+            found[:, neurons] = outputs[name]
+        np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
+    back = split.join(parts)
+    assert list(back) == list(case.weights)
+    for edge, w in case.weights.items():
+        np.testing.assert_array_equal(back[edge], w)
+
+
+def test_names_of_parts_do_not_collide():
+    arch = nr.Architecture(
+        {"x": 1, "h": 2, "h_1": 1, "y": 1},
+        {"a": ("x", "h"), "b": ("h", "y"), "c": ("x", "h_1"), "d": ("h_1", "y")},
+    )
+    gates = {"h": [[1, 0], [0, 1]]}
+    split = split_neurons(arch, nr.Dataset({"x": [[1.0]] * 2}, {"y": [[1.0]] * 2}, gates=gates))
+    assert set(split.arch.sizes) == {"x", "h__1", "h__2", "h_1", "y"}
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+def test_too_many_paths_names_their_number():
+    layers = {f"h{i}": 1 for i in range(17)}
+    names = ["x", *layers, "y"]
+    edges = {f"{side}{i}": pair for i, pair in enumerate(pairwise(names)) for side in ("a", "b")}
+    arch = nr.Architecture({"x": 1, **layers, "y": 1}, edges)
+    data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    for limit in ({}, {"limit": 2**18 - 1}):
+        with pytest.raises(nr.NeuralRaceError, match=r"262.?144"):
+            nr.path_statistics(arch, data, **limit)
+
+
+def test_unknown_paths():
+    arch, data = nr.tasks.xor_pathways(nr.tasks.xor(), total=4)
+    stats = nr.path_statistics(arch, data)
+    p = stats.paths[0]
+    odd = nr.Path(("nowhere",), "x", "y")
+    with says("no statistics for these paths", got="nowhere", wanted="1 of statistics.paths"):
+        stats.yx[odd]
+    with says("no statistics for these paths", got="nowhere", wanted="2 of statistics.paths"):
+        stats.x[p, odd]
+    with says("no statistics", got=str(p), wanted="2 of statistics.paths", fix="x[j, p] two"):
+        stats.x[p]
+    with says("no statistics", got=str(p), wanted="1 of statistics.paths", fix="yx[p] takes one"):
+        stats.yx[p, p]

@@ -59,18 +59,15 @@ def shared_basis(mixer: Mixer, tolerance: float, seed: int = 0) -> SharedBasis:
 
     Draws mixtures of the statistics until fresh ones agree with the blocks found from the others.
     """
-    from threadpoolctl import threadpool_limits
-
     rng = np.random.default_rng(seed)
     family = mixer.family(rng, FIRST_DRAWS)
-    with threadpool_limits(1, "blas"):  # problems this small are solved faster by one thread
+    found = _blocks(family, _sizes(mixer), tolerance, rng)
+    for _ in range(MAX_ROUNDS):
+        fresh = mixer.family(rng, CHECK_DRAWS)
+        family = family.joined(fresh)
+        if _left_out(fresh, found) <= tolerance:
+            break
         found = _blocks(family, _sizes(mixer), tolerance, rng)
-        for _ in range(MAX_ROUNDS):
-            fresh = mixer.family(rng, CHECK_DRAWS)
-            family = family.joined(fresh)
-            if _left_out(fresh, found) <= tolerance:
-                break
-            found = _blocks(family, _sizes(mixer), tolerance, rng)
     return replace(found, residual=_left_out(family, found))
 
 

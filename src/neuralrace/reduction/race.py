@@ -196,6 +196,13 @@ def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Ra
             wanted="a relative size of couplings to drop",
             fix=f"leave it out for an exact reduction ({EXACT:g})",
         )
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, "blas"):  # matrices this small are quicker on one thread
+        return _reduced(arch, data, tolerance)
+
+
+def _reduced(arch: Architecture, data: Dataset, tolerance: float) -> Race:
     whole = split_neurons(arch, data)
     factor = class_factor(whole.data)
     found = [

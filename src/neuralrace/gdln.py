@@ -69,6 +69,28 @@ class Network(abc.ABC):
             terms.append(jnp.dot(jnp.asarray(data.probability, h.dtype), square))
         return functools.reduce(jnp.add, terms) / 2
 
+    def velocity(self, weights: Mapping[str, Any], data: Dataset) -> Weights:
+        """−∂L/∂W_e of every edge: the direction of gradient flow (NRR Eq. 2 with τ = 1).
+
+        ```python
+        >>> import jax, neuralrace as nr
+        >>> net = nr.GDLN(nr.Architecture.chain(1, 1))
+        >>> data = nr.Dataset({"x": [[1.0]]}, {"y": [[2.0]]})
+        >>> float(net.velocity({"W1": [[0.5]]}, data)["W1"][0, 0])
+        1.5
+
+        ```
+        """
+        return self.loss_and_velocity(weights, data)[1]
+
+    def loss_and_velocity(
+        self, weights: Mapping[str, Any], data: Dataset
+    ) -> tuple[Float[Array, ""], Weights]:
+        """The loss and −∂L/∂W_e of every edge, in one pass."""
+        arrays = checked_weights(self.arch, weights)
+        loss, gradient = jax.value_and_grad(self.loss)(arrays, data)
+        return loss, jax.tree.map(jnp.negative, gradient)
+
     def init(
         self,
         key: Any,

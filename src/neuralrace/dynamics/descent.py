@@ -171,9 +171,9 @@ def _descend_part(
     """
 
     def one_step(weights: Weights, data: Dataset, rate: Any, step: Any, first_bad: Any) -> Any:
-        loss, gradient = jax.value_and_grad(net.loss)(weights, data)
+        loss, velocity = net.loss_and_velocity(weights, data)
         fine = jnp.isfinite(loss)
-        moved = jax.tree.map(lambda w, g: jnp.where(fine, w - rate * g, w), weights, gradient)
+        moved = jax.tree.map(lambda w, v: jnp.where(fine, w + rate * v, w), weights, velocity)
         return moved, jnp.where(fine | (first_bad >= 0), first_bad, step), loss
 
     observe: Callable[..., Any] = recorder

@@ -133,13 +133,13 @@ def solve_flow(
     until_loss: float | None = None,
     until_stationary: float | None = None,
 ) -> dict[str, Any]:
-    """The flow of anything hashable with a `loss(weights, data)`, and in a word why it ended."""
+    """The flow of anything hashable with a `loss` and a `velocity`, and in a word why it ended."""
     stops = (until_loss is not None, until_stationary is not None)
     dtype = jnp.result_type(*jax.tree.leaves(weights))
-    numbers = [jnp.asarray(a, dtype) for a in (times, rtol, atol)]
+    t, r, a = (jnp.asarray(value, dtype) for value in (times, rtol, atol))
     limits = jnp.asarray([until_loss or 0.0, until_stationary or 0.0], dtype)
     with _shown_progress() as shown:
-        return _solve(net, recorder, stops, max_steps, shown, weights, data, *numbers, limits)
+        return _solve(net, recorder, stops, max_steps, shown, weights, data, t, r, a, limits)
 
 
 def _solve(
@@ -197,7 +197,7 @@ def _compiled(
     import diffrax
 
     def velocity(t: Any, w: Weights, args: Any) -> Weights:
-        return jax.tree.map(jnp.negative, jax.grad(net.loss)(w, data))
+        return net.velocity(w, data)
 
     def observed(t: Any, w: Weights, args: Any) -> Any:
         return net.loss(w, data), recorder(w, data)

@@ -25,8 +25,9 @@ DENSE_LIMIT = 3000
 ROUNDING, SILENT = 1e-7, 1e-11
 """What is zero in double precision: the root of an eigenvalue, and a singular value."""
 
-GAP, LOOSE = 0.2, 100.0
-"""A relative step that counts as a gap; how far from a symmetry, in tolerances, still to try."""
+GAP, LOOSE, TRIES = 0.2, 100.0, 3
+"""A relative step that counts as a gap; how far from a symmetry, in tolerances, still to try; how
+often."""
 
 FIRST_DRAWS, CHECK_DRAWS, MAX_ROUNDS = 3, 2, 40
 """Mixtures drawn at first, drawn to check the blocks and then added, and how often at the most."""
@@ -221,11 +222,11 @@ def _symmetries(
 def _null_spaces(breach: np.ndarray, vectors: np.ndarray, tolerance: float) -> Iterator[np.ndarray]:
     """Spaces of near symmetries, cut off wherever there is a gap in how far they are from one.
 
-    An exact space is tried three times, with different random elements, approximate ones once.
+    Each is yielded several times, for a random element may have nearly equal eigenvalues.
     """
     for k in np.flatnonzero(np.diff(np.append(breach, np.inf)) > GAP * breach):
         if breach[k] <= max(ROUNDING, LOOSE * tolerance):
-            yield from [vectors[:, : k + 1]] * (3 if breach[k] <= ROUNDING else 1)
+            yield from [vectors[:, : k + 1]] * TRIES
 
 
 @cache

@@ -20,11 +20,17 @@ from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.initial import Start
+from neuralrace.reduction.lumping import merged
+from neuralrace.reduction.polynomial import MAX_PATHS as MAX_LISTED
+from neuralrace.reduction.polynomial import PolynomialSystem, merged_system, scalar_race
 from neuralrace.statistics import SplitNetwork
 from neuralrace.trajectory import Trajectory
 
 MAX_PATHS = 1000
 """Up to so many paths in a block, the strength of each is recorded."""
+
+MAX_TABLE = 2**20
+"""Up to so many powers in its equations, a scalar block is solved by them."""
 
 RTOL = 1e-9
 
@@ -42,12 +48,40 @@ class _Stack:
     def loss(self, weights: Any, data: Any) -> Any:
         return jnp.sum(self.losses(weights, data))
 
+    def velocity(self, weights: Any, data: Any) -> Any:
+        return self.loss_and_velocity(weights, data)[1]
+
+    def loss_and_velocity(self, weights: Any, data: Any) -> Any:
+        losses, velocity = jax.vmap(self.net.loss_and_velocity)(weights, data)
+        return jnp.sum(losses), velocity
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class _Polynomials:
+    """Several merged scalar races side by side; the arrays of `_padded` are the data."""
+
+    def _monomials(self, b: Any, data: Any) -> Any:
+        return jnp.prod(jnp.power(b["b"][:, None, :], data["powers"]), axis=-1)
+
+    def losses(self, b: Any, data: Any) -> Any:
+        return jnp.sum(self._monomials(b, data) * data["loss"], axis=-1)
+
+    def loss(self, b: Any, data: Any) -> Any:
+        return jnp.sum(self.losses(b, data))
+
+    def velocity(self, b: Any, data: Any) -> Any:
+        return {"b": jnp.einsum("nkm,nm->nk", data["velocity"], self._monomials(b, data))}
+
+    def loss_and_velocity(self, b: Any, data: Any) -> Any:
+        return self.loss(b, data), self.velocity(b, data)
+
 
 @dataclass(frozen=True)
 class _Record:
     """Records every variable and the loss of every block of a stack."""
 
-    stack: _Stack
+    stack: _Stack | _Polynomials
 
     def __call__(self, weights: Any, data: Any) -> dict[str, Any]:
         return {"weights": weights, "losses": self.stack.losses(weights, data)}
@@ -79,12 +113,22 @@ def solve_blocks(
     loss = np.full(len(times), constant)
     losses = np.zeros((len(times), len(blocks)))
     variables: dict[str, dict[str, np.ndarray]] = {}
+
+    def solved(stack: Any, weights: Any, data: Any) -> tuple[Any, np.ndarray]:
+        if learning_rate is None or steps is None:
+            return _flow(stack, weights, data, times)
+        return _descent(stack, weights, data, steps, learning_rate)
+
+    systems = {i: found for i, b in enumerate(blocks) if (found := _merged(b, start.weights[i]))}
+    others = [i for i in range(len(blocks)) if i not in systems]
     with jax.enable_x64(True):
-        for members in _by_shape(blocks, start):
-            if learning_rate is None or steps is None:
-                weights, parts = _flow(members, times)
-            else:
-                weights, parts = _descent(members, steps, learning_rate)
+        if systems:
+            values, losses[:, list(systems)] = solved(*_padded(list(systems.values())))
+            for k, (i, (system, _)) in enumerate(systems.items()):
+                edges = system.expanded(values["b"][:, k, : len(system.variables)])
+                variables[blocks[i].name] = {e: b[:, None, None] for e, b in edges.items()}
+        for members in _by_shape(blocks, start, others):
+            weights, parts = solved(*_stacked(members))
             for k, (index, _, _, shape) in enumerate(members):
                 losses[:, index] = parts[:, k]
                 variables[blocks[index].name] = {
@@ -112,12 +156,50 @@ def solve_blocks(
     )
 
 
+def _merged(
+    block: Block, weights: Mapping[str, np.ndarray]
+) -> tuple[PolynomialSystem, np.ndarray] | None:
+    """The merged equations of a block that is scalar and starts so, with the start values."""
+    if any(w.shape != (1, 1) for w in weights.values()) or block.arch.path_count() > MAX_LISTED:
+        return None
+    race = scalar_race(block)
+    values = np.array([weights[edge][0, 0] for edge in race.edges])
+    classes = merged(race, values)
+    system = merged_system(race, classes)
+    if system.powers.size > MAX_TABLE:
+        return None
+    return system, np.array([values[members[0]] for members in classes])
+
+
+def _padded(
+    systems: Sequence[tuple[PolynomialSystem, np.ndarray]],
+) -> tuple[_Polynomials, Any, Any]:
+    """All systems in arrays of one shape, rounded up so that other races compile nothing anew."""
+    rounded = lambda n: 1 << (int(n) - 1).bit_length()  # noqa: E731
+    count, K, m = (
+        len(systems),
+        rounded(max(len(start) for _, start in systems)),
+        rounded(max(len(system.powers) for system, _ in systems)),
+    )
+    b, powers = np.zeros((count, K)), np.zeros((count, m, K), int)
+    velocity, loss = np.zeros((count, K, m)), np.zeros((count, m))
+    for i, (system, start) in enumerate(systems):
+        rows, columns = system.powers.shape
+        b[i, :columns] = start
+        powers[i, :rows, :columns] = system.powers
+        velocity[i, :columns, :rows] = system.velocity
+        loss[i, :rows] = system.loss
+    data = {"powers": powers, "velocity": velocity, "loss": loss}
+    return _Polynomials(), {"b": jnp.asarray(b)}, jax.tree.map(jnp.asarray, data)
+
+
 def _by_shape(
-    blocks: Sequence[Block], start: Start
+    blocks: Sequence[Block], start: Start, indices: Sequence[int]
 ) -> list[list[tuple[int, dict[str, np.ndarray], Dataset, _Shape]]]:
     """Blocks sorted into groups that one compiled program can solve."""
     groups: dict[Any, list[tuple[int, dict[str, np.ndarray], Dataset, _Shape]]] = {}
-    for index, (block, weights) in enumerate(zip(blocks, start.weights, strict=True)):
+    for index in indices:
+        block, weights = blocks[index], start.weights[index]
         sizes = dict(block.arch.sizes)
         for edge, (s, t) in block.arch.edges.items():
             sizes[t], sizes[s] = weights[edge].shape
@@ -164,9 +246,9 @@ def _stacked(members: Sequence[tuple[int, Any, Dataset, _Shape]]) -> tuple[_Stac
     return stack, weights, data
 
 
-def _flow(members: Any, times: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    stack, weights, data = _stacked(members)
-    atol = RTOL * smallest_rms({(e, k): w[k] for e, w in weights.items() for k in range(len(w))})
+def _flow(stack: Any, weights: Any, data: Any, times: np.ndarray) -> tuple[Any, np.ndarray]:
+    sizes = {(name, k): w[k] for name, w in weights.items() for k in range(len(w))}
+    atol = RTOL * smallest_rms(sizes)
     solution = solve_flow(
         stack, _Record(stack), weights, data, times, rtol=RTOL, atol=atol, max_steps=1_000_000
     )
@@ -183,12 +265,12 @@ def _flow(members: Any, times: np.ndarray) -> tuple[dict[str, np.ndarray], np.nd
 
 
 def _descent(
-    members: Any, steps: np.ndarray, rate: float
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    stack, weights, data = _stacked(members)
+    stack: Any, weights: Any, data: Any, steps: np.ndarray, rate: float
+) -> tuple[Any, np.ndarray]:
     stops = np.unique(np.append(0, steps))
     with progress(int(stops[-1]), "race") as advance:
-        done = descend(stack, _Record(stack), weights, data, rate, stops, advance)  # type: ignore[arg-type]
+        recorder: Any = _Record(stack)
+        done = descend(stack, recorder, weights, data, rate, stops, advance)
     if done.stopped is not None:
         raise NeuralRaceError(
             f"the loss stopped being finite at step {done.stopped}",

@@ -1,0 +1,175 @@
+"""The race of a scalar block, written out: one polynomial equation for each edge.
+
+τ dB_e/dt = Σ_{p∋e} B_{p∖e} [ S(p) − Σ_j B_j D(j,p) ]   (NRR Eq. 10)
+
+with one number B_e for every edge, B_p their product along a path. Only paths that are on
+somewhere take part. The vector field and the loss are polynomials; `lumping` merges variables that
+stay equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from neuralrace.reduction.block import Block
+from neuralrace.statistics import path_statistics
+
+MAX_PATHS = 20_000
+"""Blocks with more paths than this are solved as networks instead."""
+
+Monomial = tuple[int, ...]
+"""The power of each variable."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ScalarRace:
+    """S(p) and D(j,p) of a scalar block, by group of paths with equal ends and gates.
+
+    `paths[i]` lists the edges of path i (indices into `edges`, padded with −1), `group[i]` its
+    group; `S` has shape `(G,)` and `D` is a sparse `(G, G)` matrix, zero between groups that end
+    at different outputs. `constant` is the loss at zero.
+    """
+
+    edges: tuple[str, ...]
+    paths: Int[np.ndarray, "P L"]
+    group: Int[np.ndarray, " P"]
+    S: Float[np.ndarray, " G"]
+    D: object
+    constant: float
+
+    def velocity(self, b: Float[np.ndarray, " E"]) -> Float[np.ndarray, " E"]:
+        """dB_e/dt of every edge (NRR Eq. 10 with τ = 1)."""
+        values = np.append(b, 1.0)[self.paths]
+        before = np.cumprod(np.concatenate([np.ones((len(values), 1)), values[:, :-1]], 1), 1)
+        after = np.cumprod(np.concatenate([np.ones((len(values), 1)), values[:, :0:-1]], 1), 1)
+        others = before * after[:, ::-1]
+        total = np.bincount(self.group, values.prod(axis=1), minlength=len(self.S))
+        error = (self.S - self.D @ total)[self.group]  # type: ignore[operator]
+        used = self.paths >= 0
+        push = (others * error[:, None])[used]
+        return np.bincount(self.paths[used], push, minlength=len(self.edges))
+
+
+def scalar_race(block: Block) -> ScalarRace:
+    """The coefficients of a scalar block's equations."""
+    from scipy.sparse import csr_matrix
+
+    stats = path_statistics(block.arch, block.data, limit=MAX_PATHS)
+    on = [group for group in stats.groups if len(group.classes)]
+    edges = tuple(block.arch.edges)
+    index = {edge: i for i, edge in enumerate(edges)}
+    listed = [path for group in on for path in group.paths]
+    longest = max(len(path.edges) for path in listed)
+    paths = np.full((len(listed), longest), -1)
+    for i, path in enumerate(listed):
+        paths[i, : len(path.edges)] = [index[e] for e in path.edges]
+    group = np.repeat(np.arange(len(on)), [len(g.paths) for g in on])
+    S = np.array([stats.yx[g.paths[0]][0, 0] for g in on])
+    rows, columns, values = [], [], []
+    seen: dict[tuple[str, int], list[int]] = {}
+    for i, g in enumerate(on):
+        for c in g.classes:
+            seen.setdefault((g.target, int(c)), []).append(i)
+    pairs = {(i, k) for together in seen.values() for i in together for k in together}
+    for i, k in sorted(pairs):
+        value = stats.x[on[i].paths[0], on[k].paths[0]][0, 0]
+        if value:
+            rows.append(i)
+            columns.append(k)
+            values.append(value)
+    D = csr_matrix((values, (rows, columns)), shape=(len(on), len(on)))
+    return ScalarRace(edges, paths, group, S, D, block.initial_loss)
+
+
+@final
+@dataclass(frozen=True)
+class PolynomialSystem:
+    """db_k/dt = Σ_m velocity[k, m] Π_l b_l^powers[m, l], and the loss alike.
+
+    `variables[k]` lists the edges whose values variable k stands for; `powers` has shape
+    `(m, K)`, `velocity` `(K, m)` and `loss` `(m,)`.
+    """
+
+    variables: tuple[tuple[str, ...], ...]
+    powers: Int[np.ndarray, "m K"]
+    velocity: Float[np.ndarray, "K m"]
+    loss: Float[np.ndarray, " m"]
+
+    def expanded(self, values: Float[np.ndarray, "*T K"]) -> dict[str, np.ndarray]:
+        """The value of every edge, given those of the variables along the last axis."""
+        return {edge: values[..., k] for k, edges in enumerate(self.variables) for edge in edges}
+
+
+def merged_system(race: ScalarRace, classes: Sequence[Sequence[int]]) -> PolynomialSystem:
+    """The equations of one representative a class, in terms of one variable a class."""
+    K = len(classes)
+    of = np.zeros(len(race.edges) + 1, int)
+    for k, members in enumerate(classes):
+        of[list(members)] = k
+    of[-1] = -1  # padding
+    powers = np.stack([_power(of[path], K) for path in race.paths])
+    group_powers: list[dict[Monomial, float]] = [{} for _ in race.S]
+    for g, power in zip(race.group, map(tuple, powers.tolist()), strict=True):
+        group_powers[g][power] = group_powers[g].get(power, 0.0) + 1.0
+    errors = _errors(race, group_powers)
+    velocity: list[dict[Monomial, float]] = []
+    for members in classes:
+        found: dict[Monomial, float] = {}
+        for i, position in np.argwhere(race.paths == members[0]):
+            rest = powers[i].tolist()
+            rest[of[race.paths[i, position]]] -= 1
+            _add_product(found, {tuple(rest): 1.0}, errors[race.group[i]])
+        velocity.append(found)
+    loss: dict[Monomial, float] = {(0,) * K: race.constant}
+    for g, terms in enumerate(group_powers):  # L = ½⟨y²⟩ − Σ S_g B_g + ½ Σ B_g D B_g'
+        _add_product(loss, terms, {(0,) * K: -race.S[g] / 2})
+        _add_product(loss, terms, {m: -c / 2 for m, c in errors[g].items()})
+    monomials = sorted({m for terms in (*velocity, loss) for m in terms})
+    column = {m: i for i, m in enumerate(monomials)}
+    table = np.zeros((K + 1, len(monomials)))
+    for k, terms in enumerate((*velocity, loss)):
+        for m, c in terms.items():
+            table[k, column[m]] = c
+    keep = np.abs(table).max(axis=0) > 0
+    return PolynomialSystem(
+        tuple(tuple(race.edges[i] for i in members) for members in classes),
+        np.array(monomials, int).reshape(-1, K)[keep],
+        table[:-1, keep],
+        table[-1, keep],
+    )
+
+
+def _power(classes: np.ndarray, K: int) -> np.ndarray:
+    return np.bincount(classes[classes >= 0], minlength=K)
+
+
+def _errors(
+    race: ScalarRace, group_powers: Sequence[Mapping[Monomial, float]]
+) -> list[dict[Monomial, float]]:
+    """S(p) − Σ_j B_j D(j,p) of every group, as polynomials."""
+    K = len(next(iter(group_powers[0])))
+    found: list[dict[Monomial, float]] = []
+    D = race.D.tocsr()  # type: ignore[attr-defined]
+    for g, s in enumerate(race.S):
+        terms: dict[Monomial, float] = {(0,) * K: float(s)}
+        low, high = D.indptr[g], D.indptr[g + 1]
+        for j, d in zip(D.indices[low:high], D.data[low:high], strict=True):
+            for monomial, count in group_powers[j].items():
+                terms[monomial] = terms.get(monomial, 0.0) - d * count
+        found.append(terms)
+    return found
+
+
+def _add_product(
+    into: dict[Monomial, float], left: Mapping[Monomial, float], right: Mapping[Monomial, float]
+) -> None:
+    for a, x in left.items():
+        for b, y in right.items():
+            monomial = tuple(i + k for i, k in zip(a, b, strict=True))
+            into[monomial] = into.get(monomial, 0.0) + x * y

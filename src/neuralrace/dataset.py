@@ -121,6 +121,29 @@ class Dataset(eqx.Module):
         """
         return Dataset(self.x, self.y, gates, self.sample_weight, self.labels)
 
+    def residual(self) -> Dataset:
+        """The same samples with what the best linear map of all inputs leaves of the targets.
+
+        What pathways that learn late are left with when one that is always on has learned
+        (MHS App. F). Gates are kept; computed in float64.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> data = nr.Dataset({"x": [[1.0], [1.0]]}, {"y": [[1.0], [3.0]]})
+        >>> data.residual().y["y"].round(6)
+        array([[-1.],
+               [ 1.]])
+
+        ```
+        """
+        x = np.concatenate([np.asarray(a, np.float64) for a in self.x.values()], axis=1)
+        root = np.sqrt(np.asarray(self.probability, np.float64))[:, None]
+        y = {}
+        for node, target in self.y.items():
+            wanted = np.asarray(target, np.float64)
+            y[node] = wanted - x @ np.linalg.lstsq(root * x, root * wanted)[0]
+        return Dataset(self.x, y, self.gates, self.sample_weight, self.labels)
+
     def mask(self, **where: Any) -> Bool[np.ndarray, " N"]:
         """The samples whose labels are among the given values: a mask of shape `(N,)`.
 

@@ -308,8 +308,24 @@ class PathStatistics:
                     velocity[edge] += reduce(lambda product, w: product @ w.T, matrices[:k], after)
         return self.whole.join(velocity)
 
+    def loss(self, weights: Mapping[str, Any]) -> float:
+        """½⟨‖y − h‖²⟩ less the part of the targets that no input can reach: 0 if all is learned."""
+        error, _ = self._row_errors(self.whole.split(weights))
+        return sum(float((e**2).sum()) for e in error.values()) / 2
+
     def _errors(self, parts: Mapping[str, Matrix]) -> list[Matrix]:
         """E(p) of every group (NRR Eq. 4)."""
+        factor = self.factor
+        error, rows = self._row_errors(parts)
+        return [
+            (gate[:, None] * error[group.target][on]).T @ factor.x[group.source][on]
+            for group, (on, gate) in zip(self.groups, rows, strict=True)
+        ]
+
+    def _row_errors(
+        self, parts: Mapping[str, Matrix]
+    ) -> tuple[dict[str, Matrix], list[tuple[np.ndarray, np.ndarray]]]:
+        """y − h on every row of the factor, and the rows and gates of every group."""
         factor = self.factor
         rows = [self._rows(group) for group in self.groups]
         error = {v: y.copy() for v, y in factor.y.items()}
@@ -317,10 +333,7 @@ class PathStatistics:
             if len(on):
                 total = sum((_product(parts, p.edges) for p in group.paths), np.zeros(()))
                 error[group.target][on] -= gate[:, None] * (factor.x[group.source][on] @ total.T)
-        return [
-            (gate[:, None] * error[group.target][on]).T @ factor.x[group.source][on]
-            for group, (on, gate) in zip(self.groups, rows, strict=True)
-        ]
+        return error, rows
 
 
 def _product(weights: Mapping[str, Matrix], edges: tuple[str, ...]) -> Matrix:

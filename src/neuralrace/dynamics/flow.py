@@ -116,7 +116,7 @@ def flow(
 
 def smallest_rms(weights: Mapping[Any, Any]) -> float:
     """The smallest nonzero root mean square of an edge's weights, or 1 where all are zero."""
-    sizes = [float(jnp.sqrt(jnp.mean(w**2))) for w in weights.values()]
+    sizes = [float(np.sqrt(np.mean(np.asarray(w, np.float64) ** 2))) for w in weights.values()]
     return min((size for size in sizes if size > 0), default=1.0)
 
 
@@ -136,8 +136,8 @@ def solve_flow(
     """The flow of anything hashable with a `loss` and a `velocity`, and in a word why it ended."""
     stops = (until_loss is not None, until_stationary is not None)
     dtype = jnp.result_type(*jax.tree.leaves(weights))
-    t, r, a = (jnp.asarray(value, dtype) for value in (times, rtol, atol))
-    limits = jnp.asarray([until_loss or 0.0, until_stationary or 0.0], dtype)
+    t, r, a = (np.asarray(value, dtype) for value in (times, rtol, atol))
+    limits = np.asarray([until_loss or 0.0, until_stationary or 0.0], dtype)
     with _shown_progress() as shown:
         return _solve(net, recorder, stops, max_steps, shown, weights, data, t, r, a, limits)
 

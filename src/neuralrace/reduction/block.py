@@ -112,14 +112,33 @@ def make_block(part: Component, basis: Mapping[str, Matrix]) -> Block | None:
     basis = _signed(arch, part.factor, {v: basis[v] for v in (*arch.inputs, *arch.outputs)})
     data = _block_data(arch, part.factor, basis)
     mixer = Mixer(arch, class_factor(data))
-    total = mixer.yx(mixer.path_sums(dict.fromkeys(arch.edges, 1.0)))
-    strength = max((float(np.linalg.norm(m, 2)) for m in total.values()), default=0.0)
+    strength = _strength(mixer)
     if strength == 0.0:
         return None
     aligned = _aligned(mixer)
     for edge, (s, t) in arch.edges.items():
         sizes[t], sizes[s] = aligned[edge].shape
     return Block("", basis, Architecture(sizes, arch.edges), data, strength, aligned)
+
+
+def _strength(mixer: Mixer) -> float:
+    """The largest singular value of Σ^yx between an input and an output, over all paths.
+
+    Where paths cancel each other in the sum, as contextual pathways may, over those through one
+    hidden node at a time.
+    """
+
+    def largest(scalars: Mapping[str, float]) -> float:
+        found = mixer.yx(mixer.path_sums(scalars)).values()
+        return max((float(np.linalg.norm(m, 2)) for m in found), default=0.0)
+
+    edges = mixer.arch.edges
+    total = largest(dict.fromkeys(edges, 1.0))
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], len(edges))
+    if total > 1e-3 * largest(dict(zip(edges, signs.tolist(), strict=True))):
+        return total
+    through = [_edges_through(mixer.arch, node) for node in mixer.arch.hidden]
+    return max((largest({e: float(e in part) for e in edges}) for part in through), default=total)
 
 
 def _signed(

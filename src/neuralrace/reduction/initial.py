@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import check_finite, checked_weights
 from neuralrace.reduction.block import Block, Matrix, places
 from neuralrace.reduction.mixtures import Mixer
@@ -40,17 +40,21 @@ class Start:
 
 
 def start_from_number(blocks: Sequence[Block], value: Any) -> Start:
-    """Aligned weights in which every singular value of every edge is `value`."""
-    if not np.ndim(value) == 0 or not np.isfinite(float(value)):
+    """Aligned weights in which every singular value of an edge is `value`, or `value[edge]`."""
+    edges = {e for block in blocks for e in block.arch.edges}
+    by_edge: dict[str, Any] = dict.fromkeys(edges, value)
+    if isinstance(value, Mapping):
+        by_edge = dict(value)
+    numbers = all(np.ndim(b) == 0 and np.isfinite(b) for b in by_edge.values())
+    if not numbers or not edges <= set(by_edge):
         raise NeuralRaceError(
-            "a start is a finite number or the weights of the network",
-            got=repr(value),
-            wanted="a number, or {edge: matrix}",
+            "a start is a finite number, one for every edge, or the weights of the network",
+            got=f"numbers for {listed(by_edge)}" if isinstance(value, Mapping) else repr(value),
+            wanted=f"a number, or {{edge: number}} or {{edge: matrix}} for {listed(edges)}",
             fix="race.start(0.01), or race.start(net.init(key, scale=1e-3))",
         )
-    value = float(value)
-    weights = tuple({e: value * w for e, w in block.aligned.items()} for block in blocks)
-    return Start(weights, None, f"aligned, {value:g}")
+    weights = tuple({e: float(by_edge[e]) * w for e, w in b.aligned.items()} for b in blocks)
+    return Start(weights, None, f"aligned, {value}")
 
 
 def start_from_weights(

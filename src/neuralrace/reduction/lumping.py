@@ -6,12 +6,22 @@ like it, with a coefficient that counts the paths through it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from neuralrace.reduction.polynomial import ScalarRace
+from neuralrace.architecture import Architecture
+from neuralrace.reduction.block import Block, Matrix
+from neuralrace.reduction.polynomial import (
+    MAX_PATHS,
+    PolynomialSystem,
+    ScalarRace,
+    merged_system,
+    scalar_race,
+)
+from neuralrace.statistics import path_statistics
 
 SAME = 1e-9
 """Velocities closer than this, relative to the largest, are equal."""
@@ -20,16 +30,16 @@ POINTS = 3
 
 
 def merged(
-    race: ScalarRace, start: Float[np.ndarray, " E"] | None = None, seed: int = 0
+    race: ScalarRace, label: Int[np.ndarray, " E"] | None = None, seed: int = 0
 ) -> list[list[int]]:
     """The coarsest partition of the edges whose members stay equal, from equal start values.
 
     Partition refinement: give every class one random value, evaluate the right-hand side, split
     classes whose velocities differ, and repeat until nothing splits (the coarsest backward
-    differential equivalence). `start=None` supposes that all edges start alike.
+    differential equivalence). `label` says which edges start alike: all, if it is None.
     """
     rng = np.random.default_rng(seed)
-    label = np.zeros(len(race.edges), int) if start is None else _distinct(start)
+    label = np.zeros(len(race.edges), int) if label is None else np.asarray(label)
     while True:
         finer = label
         for _ in range(POINTS):
@@ -57,6 +67,168 @@ def _refined(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.unique(np.stack([left, right]), axis=1, return_inverse=True)[1].reshape(-1)
 
 
-def sizes(classes: Sequence[Sequence[int]]) -> list[int]:
-    """The multiplicity of every merged variable."""
-    return [len(members) for members in classes]
+# ---- matrix blocks -----------------------------------------------------------------------------
+
+MAX_VARIABLES = 8
+"""Closed subspaces larger than this are not written out."""
+
+OUTSIDE = 1e-8
+"""A velocity that leaves a subspace by less than this, relatively, stays in it."""
+
+
+def closed_subspace(
+    block: Block, start: Mapping[str, Matrix], seed: int = 0
+) -> tuple[Mapping[str, Matrix], ...] | None:
+    """The smallest linear subspace of weights that holds the start and is closed under the flow.
+
+    It sees symmetries that equal variables do not show: signs and rotations. Evaluates the flow at
+    random points of the span and appends what falls outside, until nothing does; the basis is in
+    echelon form, so that every variable is the value of one weight. None where it grows beyond
+    `MAX_VARIABLES`.
+    """
+    rng = np.random.default_rng(seed)
+    stats = path_statistics(block.arch, block.data)
+    edges = tuple(block.arch.edges)
+    shapes = {e: start[e].shape for e in edges}
+    basis = _flat(start, edges)[None]
+    basis = basis / np.linalg.norm(basis)
+    calm = 0
+    while calm < POINTS:
+        w = rng.normal(size=len(basis)) @ basis
+        v = _flat(stats.velocity(_shaped(w, shapes)), edges)
+        outside = v - (v @ basis.T) @ basis
+        outside = outside - (outside @ basis.T) @ basis
+        if np.linalg.norm(outside) <= OUTSIDE * np.linalg.norm(v):
+            calm += 1
+            continue
+        calm = 0
+        basis = np.concatenate([basis, outside[None] / np.linalg.norm(outside)])
+        if len(basis) > MAX_VARIABLES:
+            return None
+    parts = []
+    for row in echelon(basis):
+        matrices = _shaped(row, shapes)
+        parts.append({e: w for e, w in matrices.items() if w.any()})
+    return tuple(parts)
+
+
+def subspace_system(block: Block, parts: tuple[Mapping[str, Matrix], ...]) -> PolynomialSystem:
+    """The polynomial flow and loss in the coordinates of a closed subspace.
+
+    Their degree is known, twice the longest path less one; the coefficients follow from the values
+    at as many random points, with more points to spare as a check.
+    """
+    stats = path_statistics(block.arch, block.data)
+    edges = tuple(block.arch.edges)
+    shapes = {
+        e: (block_rows, block_columns) for e, (block_rows, block_columns) in _shapes(parts, block)
+    }
+    basis = np.stack([_flat(_filled(part, shapes), edges) for part in parts])
+    powers = _powers(len(parts), 2 * max(len(p.edges) for p in stats.paths))
+    points = np.random.default_rng(1).normal(size=(2 * len(powers) + 10, len(parts)))
+    table = np.prod(points[:, None, :] ** powers, axis=-1)
+    inverse = np.linalg.pinv(basis)
+    velocities, losses = [], []
+    constant = block.initial_loss - stats.loss({e: np.zeros(s) for e, s in shapes.items()})
+    for z in points:
+        weights = _shaped(z @ basis, shapes)
+        velocities.append(_flat(stats.velocity(weights), edges) @ inverse)
+        losses.append(stats.loss(weights) + constant)
+    solved = np.linalg.lstsq(table, np.column_stack([*np.array(velocities).T, losses]))[0].T
+    scale = np.abs(solved).max(axis=1, keepdims=True)
+    solved[np.abs(solved) < 1e-10 * scale] = 0.0
+    keep = np.abs(solved).max(axis=0) > 0
+    return PolynomialSystem(parts, powers[keep], solved[:-1, keep], solved[-1, keep])
+
+
+def _shapes(
+    parts: tuple[Mapping[str, Matrix], ...], block: Block
+) -> list[tuple[str, tuple[int, int]]]:
+    known = {e: w.shape for part in parts for e, w in part.items()}
+    sizes = block.arch.sizes
+    return [(e, known.get(e, (sizes[t], sizes[s]))) for e, (s, t) in block.arch.edges.items()]
+
+
+def _filled(part: Mapping[str, Matrix], shapes: Mapping[str, tuple[int, int]]) -> dict[str, Matrix]:
+    return {e: part.get(e, np.zeros(shape)) for e, shape in shapes.items()}
+
+
+def _flat(weights: Mapping[str, Matrix], edges: tuple[str, ...]) -> np.ndarray:
+    return np.concatenate([np.ravel(weights[e]) for e in edges])
+
+
+def _shaped(w: np.ndarray, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Matrix]:
+    ends = np.cumsum([0, *(int(np.prod(s)) for s in shapes.values())]).tolist()
+    return {e: w[ends[i] : ends[i + 1]].reshape(s) for i, (e, s) in enumerate(shapes.items())}
+
+
+def echelon(basis: np.ndarray) -> np.ndarray:
+    """The reduced row echelon form: each row is one at a place where the others are zero."""
+    rows = basis.copy()
+    pivots: list[int] = []
+    for k in range(len(rows)):
+        free = np.abs(rows[k:]).max(axis=0)
+        column = int(np.flatnonzero(free > 0.1 * free.max())[0])
+        swap = k + int(np.argmax(np.abs(rows[k:, column])))
+        rows[[k, swap]] = rows[[swap, k]]
+        rows[k] /= rows[k, column]
+        for other in range(len(rows)):
+            if other != k:
+                rows[other] -= rows[other, column] * rows[k]
+        pivots.append(column)
+    rows[np.abs(rows) < 1e-12] = 0.0
+    return rows[np.argsort(pivots)]
+
+
+def _powers(variables: int, degree: int) -> np.ndarray:
+    """Every tuple of powers with a sum of at most `degree`."""
+    grid = np.indices((degree + 1,) * variables).reshape(variables, -1).T
+    return grid[grid.sum(axis=1) <= degree]
+
+
+def block_system(
+    block: Block, start: Mapping[str, Matrix] | None = None
+) -> tuple[PolynomialSystem, np.ndarray] | None:
+    """The merged equations of a block and its start values, or None where they are too many.
+
+    `start=None` supposes an aligned start in which all edges are alike. Equal variables are
+    merged; in matrix blocks, where signs and rotations hide which are equal, the smallest closed
+    subspace is taken. Variables are ordered by their depth in the graph.
+    """
+    weights = block.aligned if start is None else start
+    if all(w.shape == (1, 1) for w in weights.values()):
+        if block.arch.path_count() > MAX_PATHS:
+            return None
+        values = np.array([weights[edge][0, 0] for edge in block.arch.edges])
+        label = np.zeros(len(values), int) if start is None else _distinct(values)
+        system, representatives = _scalar_system(block, tuple(label.tolist()))
+        return system, values[representatives]
+    if not any(w.any() for w in weights.values()):
+        return None
+    parts = closed_subspace(block, weights)
+    if parts is None:
+        return None
+    system = subspace_system(block, parts)
+    edges = tuple(block.arch.edges)
+    shapes = dict(_shapes(parts, block))
+    basis = np.stack([_flat(_filled(part, shapes), edges) for part in parts])
+    return system, _flat(weights, edges) @ np.linalg.pinv(basis)
+
+
+@lru_cache(maxsize=1024)
+def _scalar_system(block: Block, label: tuple[int, ...]) -> tuple[PolynomialSystem, list[int]]:
+    """The merged equations of a scalar block whose edges start in these classes of equal values."""
+    race = scalar_race(block)
+    classes = merged(race, np.array(label))
+    depth = edge_depths(block.arch)
+    classes.sort(key=lambda members: min(depth[race.edges[i]] for i in members))
+    return merged_system(race, classes), [members[0] for members in classes]
+
+
+def edge_depths(arch: Architecture) -> dict[str, int]:
+    """How many edges lie before each edge on the longest way to it."""
+    at = dict.fromkeys(arch.sizes, 0)
+    for node in arch.order:
+        for edge in arch.incoming[node]:
+            at[node] = max(at[node], at[arch.edges[edge][0]] + 1)
+    return {edge: at[source] for edge, (source, _) in arch.edges.items()}

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from functools import lru_cache
+from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from neuralrace.dataset import Dataset
 from neuralrace.reduction.block import Block
 from neuralrace.statistics import path_statistics
 
@@ -40,7 +42,7 @@ class ScalarRace:
     paths: Int[np.ndarray, "P L"]
     group: Int[np.ndarray, " P"]
     S: Float[np.ndarray, " G"]
-    D: object
+    D: Any
     constant: float
 
     def velocity(self, b: Float[np.ndarray, " E"]) -> Float[np.ndarray, " E"]:
@@ -50,12 +52,13 @@ class ScalarRace:
         after = np.cumprod(np.concatenate([np.ones((len(values), 1)), values[:, :0:-1]], 1), 1)
         others = before * after[:, ::-1]
         total = np.bincount(self.group, values.prod(axis=1), minlength=len(self.S))
-        error = (self.S - self.D @ total)[self.group]  # type: ignore[operator]
+        error = (self.S - self.D @ total)[self.group]
         used = self.paths >= 0
         push = (others * error[:, None])[used]
         return np.bincount(self.paths[used], push, minlength=len(self.edges))
 
 
+@lru_cache(maxsize=1024)
 def scalar_race(block: Block) -> ScalarRace:
     """The coefficients of a scalar block's equations."""
     from scipy.sparse import csr_matrix
@@ -88,22 +91,39 @@ def scalar_race(block: Block) -> ScalarRace:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PolynomialSystem:
     """db_k/dt = Σ_m velocity[k, m] Π_l b_l^powers[m, l], and the loss alike.
 
-    `variables[k]` lists the edges whose values variable k stands for; `powers` has shape
-    `(m, K)`, `velocity` `(K, m)` and `loss` `(m,)`.
+    `parts[k]` says what variable k stands for: the weights of edge e are Σ_k b_k parts[k][e].
+    `powers` has shape `(m, K)`, `velocity` `(K, m)` and `loss` `(m,)`.
     """
 
-    variables: tuple[tuple[str, ...], ...]
+    parts: tuple[Mapping[str, np.ndarray], ...]
     powers: Int[np.ndarray, "m K"]
     velocity: Float[np.ndarray, "K m"]
     loss: Float[np.ndarray, " m"]
 
+    @property
+    def edges(self) -> tuple[tuple[str, ...], ...]:
+        """The edges that each variable has a part in."""
+        return tuple(tuple(part) for part in self.parts)
+
     def expanded(self, values: Float[np.ndarray, "*T K"]) -> dict[str, np.ndarray]:
-        """The value of every edge, given those of the variables along the last axis."""
-        return {edge: values[..., k] for k, edges in enumerate(self.variables) for edge in edges}
+        """The weights of every edge, `(*T, |t|, |s|)`, given the variables along the last axis."""
+        found: dict[str, np.ndarray] = {}
+        for k, part in enumerate(self.parts):
+            for edge, matrix in part.items():
+                found[edge] = found.get(edge, 0.0) + values[..., k, None, None] * matrix
+        return found
+
+    def velocity_at(self, b: Float[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
+        """db/dt at one point."""
+        return self.velocity @ np.prod(b**self.powers, axis=1)
+
+    def loss_at(self, b: Float[np.ndarray, "*T K"]) -> Any:
+        """The loss of the block at one point or several."""
+        return np.prod(b[..., None, :] ** self.powers, axis=-1) @ self.loss
 
 
 def merged_system(race: ScalarRace, classes: Sequence[Sequence[int]]) -> PolynomialSystem:
@@ -130,19 +150,25 @@ def merged_system(race: ScalarRace, classes: Sequence[Sequence[int]]) -> Polynom
     for g, terms in enumerate(group_powers):  # L = ½⟨y²⟩ − Σ S_g B_g + ½ Σ B_g D B_g'
         _add_product(loss, terms, {(0,) * K: -race.S[g] / 2})
         _add_product(loss, terms, {m: -c / 2 for m, c in errors[g].items()})
+    parts = tuple({race.edges[i]: np.ones((1, 1)) for i in members} for members in classes)
+    return tabled(parts, velocity, loss)
+
+
+def tabled(
+    parts: tuple[Mapping[str, np.ndarray], ...],
+    velocity: Sequence[Mapping[Monomial, float]],
+    loss: Mapping[Monomial, float],
+) -> PolynomialSystem:
+    """Polynomials given term by term, as one table of powers and coefficients."""
     monomials = sorted({m for terms in (*velocity, loss) for m in terms})
     column = {m: i for i, m in enumerate(monomials)}
-    table = np.zeros((K + 1, len(monomials)))
+    table = np.zeros((len(parts) + 1, len(monomials)))
     for k, terms in enumerate((*velocity, loss)):
         for m, c in terms.items():
             table[k, column[m]] = c
     keep = np.abs(table).max(axis=0) > 0
-    return PolynomialSystem(
-        tuple(tuple(race.edges[i] for i in members) for members in classes),
-        np.array(monomials, int).reshape(-1, K)[keep],
-        table[:-1, keep],
-        table[-1, keep],
-    )
+    powers = np.array(monomials, int).reshape(-1, len(parts))[keep]
+    return PolynomialSystem(parts, powers, table[:-1, keep], table[-1, keep])
 
 
 def _power(classes: np.ndarray, K: int) -> np.ndarray:
@@ -155,7 +181,7 @@ def _errors(
     """S(p) − Σ_j B_j D(j,p) of every group, as polynomials."""
     K = len(next(iter(group_powers[0])))
     found: list[dict[Monomial, float]] = []
-    D = race.D.tocsr()  # type: ignore[attr-defined]
+    D = race.D.tocsr()
     for g, s in enumerate(race.S):
         terms: dict[Monomial, float] = {(0,) * K: float(s)}
         low, high = D.indptr[g], D.indptr[g + 1]
@@ -173,3 +199,26 @@ def _add_product(
         for b, y in right.items():
             monomial = tuple(i + k for i, k in zip(a, b, strict=True))
             into[monomial] = into.get(monomial, 0.0) + x * y
+
+
+def drive_when_on(block: Block, data: Dataset) -> float | None:
+    """Σ^yx(p) / Pr(g_p = 1), the drive of a path given that it is on (NRR Eq. 40).
+
+    None unless the block is scalar, all its paths agree in it, and gates are 0 and 1.
+    """
+    if not block.is_scalar or block.arch.path_count() > MAX_PATHS:
+        return None
+    classes = data.gate_classes()
+    if any(((g != 0) & (g != 1)).any() for g in classes.gates.values()):
+        return None
+    stats = path_statistics(block.arch, block.data, limit=MAX_PATHS)
+    found = []
+    for group in stats.groups:
+        if len(group.classes):
+            path = group.paths[0]
+            nodes = [path.source, *(block.arch.edges[e][1] for e in path.edges)]
+            on = np.ones(len(classes), bool)
+            for name in (*nodes, *path.edges):
+                on &= classes.gates.get(name, np.ones(len(classes))) != 0
+            found.append(float(stats.yx[path][0, 0]) / float(classes.weight[on].sum()))
+    return found[0] if np.ptp(found) <= 1e-9 * abs(found[0]) else None

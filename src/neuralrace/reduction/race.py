@@ -15,15 +15,17 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reduction.basis import shared_basis
 from neuralrace.reduction.block import Block, make_block
+from neuralrace.reduction.closed_form import ClosedForm, mode_form
 from neuralrace.reduction.components import components
+from neuralrace.reduction.equations import Variable, WrittenMode, conserved, equations, latex
 from neuralrace.reduction.initial import Start, start_from_number, start_from_weights
+from neuralrace.reduction.lumping import block_system
 from neuralrace.reduction.mixtures import Mixer
+from neuralrace.reduction.polynomial import drive_when_on
 from neuralrace.reduction.solution import full_weights, solve_blocks
+from neuralrace.reduction.summary import EXACT, summary
 from neuralrace.statistics import SplitNetwork, class_factor, split_neurons
 from neuralrace.trajectory import Trajectory
-
-EXACT = 1e-8
-"""Couplings below this are rounding: a reduction that leaves no more is called exact."""
 
 
 @final
@@ -75,8 +77,9 @@ class Race:
         A mapping is taken as the network's initial weights. Of a two-edge pathway the growing half
         `c = ½ (W₁v + W₂ᵀu)` of each mode counts, and of it what is orthogonal to the modes that
         grow faster; pathways of other lengths are restricted to each block's directions. A number
-        b gives an aligned start in which every singular value of every edge is b. `alignment` of
-        the result says which share of the weights' squared norm it carries.
+        b gives an aligned start in which every singular value of every edge is b; so does
+        `{edge: b}`, edge by edge. `alignment` of the result says which share of the weights'
+        squared norm it carries.
 
         ```python
         >>> import jax, numpy as np, neuralrace as nr
@@ -89,7 +92,7 @@ class Race:
 
         ```
         """
-        if isinstance(source, Mapping):
+        if isinstance(source, Mapping) and any(np.ndim(w) for w in source.values()):
             return start_from_weights(self.blocks, self.whole, source)
         return start_from_number(self.blocks, source)
 
@@ -136,34 +139,118 @@ class Race:
         """
         return full_weights(self.blocks, self.whole, solution, t, key)
 
+    # ---- in symbols ----------------------------------------------------------------------------
+
+    def _written(self, start: Start | None) -> tuple[list[WrittenMode], list[str]]:
+        """The merged modes, and the names of the blocks that are too large to be written out."""
+        written, left_out = [], []
+        for i, block in enumerate(self.blocks):
+            found = block_system(block, None if start is None else start.weights[i])
+            if found is None:
+                left_out.append(block.name)
+            else:
+                drive = drive_when_on(block, self.whole.data)
+                written.append(WrittenMode(block, *found, drive))
+        return written, left_out
+
+    def variables(self, start: Start | None = None) -> tuple[Variable, ...]:
+        """The variables of the race, those that must stay equal merged, with multiplicities.
+
+        Without a `start`, all edges of a block are supposed to start alike.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+        >>> str(race.variables()[0])
+        'B1: 2 edges (x_sample1, sample1_y)'
+
+        ```
+        """
+        return tuple(v for mode in self._written(start)[0] for v in mode.variables)
+
+    def equations(self, start: Start | None = None) -> dict[str, list[Any]]:
+        """The merged equations of every mode in SymPy (NRR Eq. 10 and what follows from it).
+
+        ```python
+        >>> import neuralrace as nr
+        >>> race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=7, K=4)[0]))
+        >>> race.equations()["mode1"][0].rhs
+        (-D*B_1(t)**2*B_2(t) + S)*B_1(t)*B_2(t)/7
+
+        ```
+        """
+        return {mode.block.name: equations(mode) for mode in self._written(start)[0]}
+
+    def latex(self, start: Start | None = None) -> str:
+        """The merged equations as LaTeX, modes of equal form written once, with their S and D.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> race = nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0)))
+        >>> print(race.latex())
+        \\begin{aligned}
+        \\tau \\frac{d}{d t} B_{1} &= \\frac{\\left(- D B_{1}^{2} + S\\right) B_{1}}{2}
+        \\end{aligned}
+        \\qquad \\mathrm{mode1}: S = 1, D = 1, \\mathrm{mode2}: S = 1, D = 1
+
+        ```
+        """
+        return latex(*self._written(start))
+
+    def conserved(self, start: Start | None = None) -> dict[str, list[Any]]:
+        """Quadratic quantities of every mode that learning leaves as they are, in SymPy.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=7, K=4)[0]))
+        >>> race.conserved()["mode1"]
+        [7*B_1**2 - B_2**2]
+
+        ```
+        """
+        return {mode.block.name: conserved(mode) for mode in self._written(start)[0]}
+
+    def closed_form(self, start: Start | float) -> ClosedForm | None:
+        """The closed form of the race from a start, or None where none is known.
+
+        Recognised from the merged equations: single pathways of any depth, balanced or not,
+        whatever graph they came from.
+
+        ```python
+        >>> import numpy as np, neuralrace as nr
+        >>> race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+        >>> form = race.closed_form(0.01)
+        >>> form.modes["mode1"].formula
+        Eq(a(t), S/(D*(-(1 - S/(D*a_0))*exp(-2*S*t/tau) + 1)))
+
+        ```
+        """
+        if not isinstance(start, Start):
+            start = self.start(start)
+        forms = {}
+        for i, block in enumerate(self.blocks):
+            found = block_system(block, start.weights[i])
+            if found is None:
+                return None
+            names = tuple(f"B{k + 1}" for k in range(len(found[1])))
+            form = mode_form(*found, names)
+            if form is None:
+                return None
+            forms[block.name] = form
+        return ClosedForm(forms, self.constant) if forms else None
+
+    # ---- in words ------------------------------------------------------------------------------
+
     @cached_property
     def failures(self) -> tuple[str, ...]:
         """Where MHS Assumption 2.1.1 (all statistics diagonal in shared bases) fails, in words."""
         return tuple(block.failure for block in self.blocks if block.failure)
 
     def __str__(self) -> str:
-        if not self.blocks:
-            return (
-                "No signal: inputs and targets are uncorrelated on every path. Nothing is learned."
-            )
-        scalar = sum(block.is_scalar for block in self.blocks)
-        head = f"{len(self.blocks)} independent blocks, {scalar} of them scalar modes"
-        if not self.reduces:
-            head = "does not reduce: one block as large as the whole problem"
-        kind = f"exact (no coupling above {EXACT:.0e})"
-        if not self.is_exact:
-            kind = f"approximate: couplings up to {self.residual:.1e} dropped"
-        lines = [f"{head}; {kind}."]
-        lines += [f"  {block}" for block in self.blocks[:12]]
-        if len(self.blocks) > 12:
-            lines.append(f"  … and {len(self.blocks) - 12} more")
-        quiet = {v: n for v, n in self.silent.items() if n}
-        if quiet:
-            lines.append("silent directions: " + ", ".join(f"{v} {n}" for v, n in quiet.items()))
-        if self.constant > 1e-12:
-            lines.append(f"loss that cannot be learned: {self.constant:.4g}")
-        lines += [f"Assumption 2.1.1 fails: {failure}" for failure in self.failures]
-        return "\n".join(lines)
+        return summary(self)
+
+    def _repr_markdown_(self) -> str:
+        return f"```text\n{self}\n```\n\n$$\n{self.latex()}\n$$"
 
 
 def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Race:
@@ -183,8 +270,8 @@ def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Ra
     >>> import neuralrace as nr
     >>> print(nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0))))
     2 independent blocks, 2 of them scalar modes; exact (no coupling above 1e-08).
-      mode1: x 1 → y 1, s = 0.5
-      mode2: x 1 → y 1, s = 0.5
+      mode1: x 1 → y 1, s = 0.5; B1: 2 edges (x_positive, positive_y); closed form: logistic
+      mode2: x 1 → y 1, s = 0.5; B1: 2 edges (x_negative, negative_y); closed form: logistic
     silent directions: x 2
 
     ```

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, final
 
 import jax
@@ -20,9 +21,8 @@ from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.initial import Start
-from neuralrace.reduction.lumping import merged
-from neuralrace.reduction.polynomial import MAX_PATHS as MAX_LISTED
-from neuralrace.reduction.polynomial import PolynomialSystem, merged_system, scalar_race
+from neuralrace.reduction.lumping import block_system
+from neuralrace.reduction.polynomial import PolynomialSystem
 from neuralrace.statistics import SplitNetwork
 from neuralrace.trajectory import Trajectory
 
@@ -125,8 +125,8 @@ def solve_blocks(
         if systems:
             values, losses[:, list(systems)] = solved(*_padded(list(systems.values())))
             for k, (i, (system, _)) in enumerate(systems.items()):
-                edges = system.expanded(values["b"][:, k, : len(system.variables)])
-                variables[blocks[i].name] = {e: b[:, None, None] for e, b in edges.items()}
+                at = values["b"][:, k, : len(system.parts)]
+                variables[blocks[i].name] = system.expanded(at)
         for members in _by_shape(blocks, start, others):
             weights, parts = solved(*_stacked(members))
             for k, (index, _, _, shape) in enumerate(members):
@@ -160,15 +160,10 @@ def _merged(
     block: Block, weights: Mapping[str, np.ndarray]
 ) -> tuple[PolynomialSystem, np.ndarray] | None:
     """The merged equations of a block that is scalar and starts so, with the start values."""
-    if any(w.shape != (1, 1) for w in weights.values()) or block.arch.path_count() > MAX_LISTED:
+    if any(w.shape != (1, 1) for w in weights.values()):
         return None
-    race = scalar_race(block)
-    values = np.array([weights[edge][0, 0] for edge in race.edges])
-    classes = merged(race, values)
-    system = merged_system(race, classes)
-    if system.powers.size > MAX_TABLE:
-        return None
-    return system, np.array([values[members[0]] for members in classes])
+    found = block_system(block, weights)
+    return None if found is None or found[0].powers.size > MAX_TABLE else found
 
 
 def _padded(
@@ -190,7 +185,7 @@ def _padded(
         velocity[i, :columns, :rows] = system.velocity
         loss[i, :rows] = system.loss
     data = {"powers": powers, "velocity": velocity, "loss": loss}
-    return _Polynomials(), {"b": jnp.asarray(b)}, jax.tree.map(jnp.asarray, data)
+    return _Polynomials(), {"b": b}, data
 
 
 def _by_shape(
@@ -241,8 +236,8 @@ def _stacked(members: Sequence[tuple[int, Any, Dataset, _Shape]]) -> tuple[_Stac
         )
 
     stack = _Stack(GDLN(members[0][3].arch))
-    weights = jax.tree.map(lambda *w: jnp.stack(w), *(w for _, w, _, _ in members))
-    data = jax.tree.map(lambda *d: jnp.stack(d), *(padded(d) for _, _, d, _ in members))
+    weights = jax.tree.map(lambda *w: np.stack(w), *(w for _, w, _, _ in members))
+    data = jax.tree.map(lambda *d: np.stack(d), *(padded(d) for _, _, d, _ in members))
     return stack, weights, data
 
 
@@ -286,15 +281,20 @@ def _descent(
 def _strengths(arch: Architecture, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The product of the matrices along every path: its value if scalar, else its norm."""
     found = {}
-    for path in arch.paths():
-        product = weights[path.edges[0]]
-        for edge in path.edges[1:]:
+    for edges in _path_edges(arch):
+        product = weights[edges[0]]
+        if all(weights[e].shape[1:] == (1, 1) for e in edges):
+            found["-".join(edges)] = np.prod([weights[e][:, 0, 0] for e in edges], axis=0)
+            continue
+        for edge in edges[1:]:
             product = weights[edge] @ product
-        scalar = product.shape[1:] == (1, 1)
-        found["-".join(path.edges)] = (
-            product[:, 0, 0] if scalar else np.linalg.norm(product, axis=(1, 2))
-        )
+        found["-".join(edges)] = np.linalg.norm(product, axis=(1, 2))
     return found
+
+
+@lru_cache(maxsize=256)
+def _path_edges(arch: Architecture) -> tuple[tuple[str, ...], ...]:
+    return tuple(path.edges for path in arch.paths())
 
 
 def full_weights(

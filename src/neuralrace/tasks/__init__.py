@@ -10,6 +10,7 @@ from neuralrace.tasks.classification import (
     single_pathway,
 )
 from neuralrace.tasks.contextual import (
+    all_but_one,
     all_subsets,
     common_and_all_but_one,
     common_and_single,
@@ -27,6 +28,7 @@ from neuralrace.tasks.structures import (
 from neuralrace.tasks.xor import extended_xor, linear_pathways, xor, xor_pathways
 
 __all__ = [
+    "all_but_one",
     "all_subsets",
     "circulant_routes",
     "common_and_all_but_one",

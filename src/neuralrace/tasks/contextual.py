@@ -98,6 +98,26 @@ def common_and_all_but_one(data: Dataset, hidden: int = 100) -> tuple[Architectu
     return _common_and(data, {f"not{c}": context != c for c in np.unique(context)}, hidden)
 
 
+def all_but_one(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset]:
+    """The contextual pathways of `common_and_all_but_one` by themselves, on what is left to them.
+
+    Targets are replaced by what a learned common pathway leaves (`Dataset.residual`): the setting
+    in which MHS App. F and G solve the contextual pathways.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> arch, data = tasks.all_but_one(tasks.contextual(contexts=3, items=2))
+    >>> arch.hidden, arch.inputs
+    (('not1', 'not2', 'not3'), ('item',))
+
+    ```
+    """
+    context = _contexts(data)
+    masks = {f"not{c}": context != c for c in np.unique(context)}
+    _check_items(data)
+    return pathways(data.residual(), masks, hidden=hidden, inputs=dict.fromkeys(masks, ("item",)))
+
+
 def common_and_single(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset]:
     """A pathway that is always on, and for each context one that is on there alone.
 
@@ -145,6 +165,12 @@ def _contexts(data: Dataset) -> np.ndarray:
 def _common_and(
     data: Dataset, masks: Mapping[str, Bool[np.ndarray, " N"]], hidden: int
 ) -> tuple[Architecture, Dataset]:
+    _check_items(data)
+    reads = dict.fromkeys(masks, ("item",))
+    return pathways(data, {"common": None, **masks}, hidden=hidden, inputs=reads)
+
+
+def _check_items(data: Dataset) -> None:
     if "item" not in data.x:
         raise NeuralRaceError(
             "the contextual pathways read the items alone, but there is no input node 'item'",
@@ -152,8 +178,6 @@ def _common_and(
             wanted="x for 'item' and 'context'",
             fix="make the data with tasks.contextual(…, joined=False)",
         )
-    reads = dict.fromkeys(masks, ("item",))
-    return pathways(data, {"common": None, **masks}, hidden=hidden, inputs=reads)
 
 
 def _of_each_context(structures: Matrix | Sequence[Matrix], contexts: int | None) -> list[Matrix]:

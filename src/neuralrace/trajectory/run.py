@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import operator
 import os
@@ -292,6 +293,7 @@ def member(run: Trajectory, **where: SupportsIndex) -> Trajectory:
     )
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """The versions of everything that decides a number."""
     found = {"neuralrace": __version__, "python": platform.python_version()}

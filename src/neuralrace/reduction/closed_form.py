@@ -1,0 +1,409 @@
+"""Closed forms of merged races, recognised from their equations and not from a task's name.
+
+Every case known to be solvable has one shape: with M = Π_k b_k^{n_k} the strength of a pathway,
+
+    db_k/dt = γ_k (M / b_k) (S − D M)   for every variable k,
+
+so that b_k²/γ_k − b_l²/γ_l is conserved and b_k² = b_k(0)² + γ_k z for one scalar z with
+dz/dt = 2 M (S − D M). Chains of any depth, balanced or not, the C contexts, routing and P-shared
+routing are all of this kind; they differ in the powers n_k and the rates γ_k alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.errors import NeuralRaceError
+from neuralrace.reduction.polynomial import PolynomialSystem
+
+ZERO = 1e-9
+"""Coefficients smaller than this, relative to the largest, are zero."""
+
+
+@final
+@dataclass(frozen=True)
+class MonomialRace:
+    """db_k/dt = γ_k (M/b_k)(S − D M), M = Π b_k^{n_k}; the total power is the depth."""
+
+    powers: tuple[int, ...]
+    rates: tuple[float, ...]
+    S: float
+    D: float
+
+    @property
+    def depth(self) -> int:
+        """The number of edges on a path, Σ_k n_k."""
+        return sum(self.powers)
+
+
+def recognised(system: PolynomialSystem) -> MonomialRace | None:
+    """The single pathway whose race these equations are, or None."""
+    K = len(system.parts)
+    if K == 0:
+        return None
+    scale = np.abs(system.velocity).max()
+    rows = [
+        {
+            tuple(p): c
+            for p, c in zip(system.powers.tolist(), row, strict=True)
+            if abs(c) > ZERO * scale
+        }
+        for row in system.velocity
+    ]
+    if any(len(row) != 2 for row in rows):
+        return None
+    powers = None
+    rates, ratios = [], []
+    for k, row in enumerate(rows):
+        (low, drive), (high, brake) = sorted(row.items(), key=lambda term: sum(term[0]))
+        path = tuple(n + (i == k) for i, n in enumerate(low))
+        double = tuple(2 * n - (i == k) for i, n in enumerate(path))
+        if high != double or (powers is not None and path != powers) or drive == 0:
+            return None
+        powers = path
+        rates.append(drive)
+        ratios.append(-brake / drive)
+    assert powers is not None
+    if any(n == 0 for n in powers) or max(ratios) - min(ratios) > ZERO * max(map(abs, ratios)):
+        return None
+    top = max(rates, key=abs)
+    if any(rate / top <= 0 for rate in rates):
+        return None
+    return MonomialRace(powers, tuple(r / top for r in rates), float(top), float(top * ratios[0]))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ModeForm:
+    """The solution of one mode: its pathway strength M(t), its variables, and their inverse.
+
+    Assumes gradient flow (τ = 1) from `start`, the values of the variables at t = 0. `kind` says
+    which solution it is; `formula` is it in SymPy.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> data = nr.Dataset({"x": [[1.0]]}, {"y": [[2.0]]})
+    >>> race = nr.reduce(nr.Architecture.chain(1, 1, 1, 1), data)
+    >>> mode = race.closed_form(0.1).modes["mode1"]
+    >>> mode.kind, mode.final, mode.time_to(1.0).round(4), mode.value(mode.time_to(1.0)).round(9)
+    ('quadrature', 2.0, np.float64(4.6613), np.float64(1.0))
+
+    ```
+    """
+
+    race: MonomialRace
+    start: tuple[float, ...]
+    names: tuple[str, ...]
+    system: PolynomialSystem
+
+    # ---- what it is ----------------------------------------------------------------------------
+
+    @cached_property
+    def kind(self) -> str:
+        """`"exponential"`, `"logistic"`, `"unbalanced"` (explicit) or `"quadrature"`."""
+        if self.race.depth == 1:
+            return "exponential"
+        if self.race.depth == 2:
+            return "logistic" if self._is_balanced else "unbalanced"
+        return "quadrature"
+
+    @property
+    def assumes(self) -> str:
+        """What the solution takes for granted."""
+        balance = "equal edges" if self._is_balanced else "any start of positive strength"
+        return f"gradient flow, one pathway of {self.race.depth} edges, {balance}"
+
+    @property
+    def _is_balanced(self) -> bool:
+        scaled = np.array(self.start) ** 2 / np.array(self.race.rates)
+        return bool(np.ptp(scaled) <= 1e-12 * scaled.max())
+
+    @property
+    def initial(self) -> float:
+        """M(0)."""
+        return float(np.prod(np.array(self.start) ** np.array(self.race.powers)))
+
+    @property
+    def final(self) -> float:
+        """M(∞) = S/D, or infinity without a brake."""
+        return self.race.S / self.race.D if self.race.D else np.inf
+
+    # ---- values --------------------------------------------------------------------------------
+
+    def value(self, t: Any) -> np.ndarray | np.floating:
+        """The pathway strength M(t)."""
+        t = np.asarray(t, np.float64)
+        if self.kind == "exponential":
+            rate, limit = self._exponential
+            return limit + (self.start[0] - limit) * np.exp(-rate * t)
+        if self.kind == "logistic":
+            return self._logistic(t)
+        if self.kind == "unbalanced":
+            return self._unbalanced(t)
+        return self._strength(self._inverted(t))
+
+    def variables(self, t: Any) -> dict[str, np.ndarray | np.floating]:
+        """Every variable at the times t."""
+        if self.race.depth == 1:
+            return {self.names[0]: self.value(t)}
+        z = self._growth(self.value(t))
+        squares = np.array(self.start) ** 2 + np.multiply.outer(z, self.race.rates)
+        roots = np.sqrt(np.maximum(squares, 0.0)) * np.where(np.array(self.start) < 0, -1.0, 1.0)
+        return {name: roots[..., k] for k, name in enumerate(self.names)}
+
+    def loss(self, t: Any) -> np.ndarray | np.floating:
+        """The loss of the mode's block."""
+        found = self.variables(t)
+        return self.system.loss_at(np.stack([found[name] for name in self.names], axis=-1))
+
+    def time_to(self, value: Any) -> np.ndarray | np.floating:
+        """The time at which M(t) reaches a value: the inverse of `value`.
+
+        Infinite for values at or beyond the fixed point, NaN for those behind the start.
+        """
+        value = np.asarray(value, np.float64)
+        begin, end = self.initial, self.final
+        way = (value - begin) / (end - begin) if np.isfinite(end) else value - begin
+        inside = (way >= 0) & ((way < 1) | np.isinf(end))
+        safe = np.where(inside, value, begin)
+        if self.kind == "exponential":
+            rate, limit = self._exponential
+            found = np.log((self.start[0] - limit) / (safe - limit)) / rate
+        elif self.kind == "logistic":
+            growth = 2 * self._pace * self.race.S
+            found = np.log((end / begin - 1) / (end / safe - 1)) / growth
+        else:
+            found = self._elapsed(self._logit(safe))
+        return np.where(inside, found, np.where(way >= 1, np.inf, np.nan))
+
+    # ---- the explicit ones ---------------------------------------------------------------------
+
+    @property
+    def _exponential(self) -> tuple[float, float]:
+        return self.race.D, self.final
+
+    @property
+    def _pace(self) -> float:
+        """√(γ₁γ₂) of a two-edge pathway, by which it runs faster than with γ = 1."""
+        rates = [
+            r for r, n in zip(self.race.rates, self.race.powers, strict=True) for _ in range(n)
+        ]
+        return float(np.sqrt(np.prod(rates)))
+
+    def _logistic(self, t: Any) -> Any:
+        """(S/D) / (1 − (1 − S/(D a₀)) e^{−2St}), in the pace of the pathway (NRR Eq. 21)."""
+        decay = np.exp(-2 * self._pace * self.race.S * t)
+        return self.final / (1 - (1 - self.final / self.initial) * decay)
+
+    def _unbalanced(self, t: Any) -> Any:
+        """By y = (b₁+b₂)² with b₂² − b₁² conserved: a Riccati equation with constant roots."""
+        b = np.array(self.start) / np.sqrt(np.array(self.race.rates))
+        pace = self._pace
+        s, d = pace * self.race.S, pace**2 * self.race.D
+        k2, y0 = float((b[1] ** 2 - b[0] ** 2) ** 2), float((b[0] + b[1]) ** 2)
+        omega = np.sqrt(s**2 + d**2 * k2 / 4)
+        high, low = 2 / d * (s + omega), 2 / d * (s - omega)
+        q = (y0 - high) / (y0 - low) * np.exp(-2 * omega * t)
+        y = (high - low * q) / (1 - q)
+        return pace * (y - k2 / y) / 4
+
+    # ---- by quadrature -------------------------------------------------------------------------
+    # With q = log(M / |S/D − M|), dt/dq = 1 / (S Σ_k n_k γ_k M / b_k²) is smooth and positive.
+
+    def _log_strength(self, z: Any) -> Any:
+        squares = np.array(self.start) ** 2 + np.multiply.outer(z, self.race.rates)
+        return (np.log(np.maximum(squares, 1e-300)) * np.array(self.race.powers) / 2).sum(axis=-1)
+
+    def _strength(self, q: Any) -> Any:
+        """M as a function of q."""
+        above = self.initial > self.final
+        return self.final / (1 - np.exp(-q)) if above else self.final / (1 + np.exp(-q))
+
+    def _logit(self, M: Any) -> Any:
+        return np.log(M / np.abs(self.final - M))
+
+    def _growth(self, M: Any) -> Any:
+        """z with M(z) = M, by Newton's method on log M, which is increasing and concave in z."""
+        target = np.log(np.maximum(M, 1e-300))
+        rates, powers = np.array(self.race.rates), np.array(self.race.powers)
+        start = np.array(self.start) ** 2
+        floor = -float(np.min(start / rates))
+        z = np.zeros_like(target)
+        for _ in range(200):
+            squares = start + np.multiply.outer(z, rates)
+            slope = (powers * rates / (2 * squares)).sum(axis=-1)
+            step = (target - self._log_strength(z)) / slope
+            moved = np.maximum(z + step, floor + (z - floor) / 2)
+            if np.all(np.abs(moved - z) <= 1e-15 * (np.abs(moved) + np.min(start / rates))):
+                return moved
+            z = moved
+        return z
+
+    def _slowness(self, q: Any) -> Any:
+        """dt/dq."""
+        M = self._strength(q)
+        squares = np.array(self.start) ** 2 + np.multiply.outer(self._growth(M), self.race.rates)
+        push = (np.array(self.race.powers) * np.array(self.race.rates) / squares).sum(axis=-1)
+        sign = -1.0 if self.initial > self.final else 1.0
+        return sign / (self.race.S * M * push) * np.where(sign < 0, -1.0, 1.0)
+
+    def _elapsed(self, q: Any) -> Any:
+        """∫ dt/dq from the start to q, by Gauss and Legendre on short panels."""
+        begin = float(self._logit(np.asarray(self.initial)))
+        nodes, weights = np.polynomial.legendre.leggauss(24)
+        flat = np.atleast_1d(q).ravel()
+        panels = int(np.ceil(np.abs(flat - begin).max(initial=0.0) / PANEL)) + 1
+        edges = begin + PANEL * np.arange(panels + 1) * np.sign((flat - begin).sum() or 1.0)
+        middle, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
+        whole = (self._slowness(middle[:, None] + half[:, None] * nodes) * weights).sum(1) * half
+        passed = np.concatenate([[0.0], np.cumsum(whole)])
+        index = np.minimum((np.abs(flat - begin) / PANEL).astype(int), panels - 1)
+        low = edges[index]
+        half = (flat - low) / 2
+        rest = (self._slowness((low + half)[:, None] + half[:, None] * nodes) * weights).sum(
+            1
+        ) * half
+        return (passed[index] + rest).reshape(np.shape(q))
+
+    def _inverted(self, t: Any) -> Any:
+        """q at the times t: Newton's method on the quadrature, from a table of it."""
+        begin = float(self._logit(np.asarray(self.initial)))
+        reach = begin + PANEL
+        while self._elapsed(np.asarray(reach)) < t.max(initial=0.0) and reach < MAX_LOGIT:
+            reach = begin + 2 * (reach - begin)
+        table = np.linspace(begin, min(reach, MAX_LOGIT), 400)
+        q = np.interp(t, self._elapsed(table), table)
+        for _ in range(50):
+            step = (t - self._elapsed(q)) / self._slowness(q)
+            q = np.clip(q + np.clip(step, -PANEL, PANEL), begin, MAX_LOGIT)
+            if np.abs(step).max(initial=0.0) < 1e-13 * max(1.0, float(np.abs(q).max())):
+                break
+        return q
+
+    # ---- in symbols ----------------------------------------------------------------------------
+
+    @cached_property
+    def formula(self) -> Any:
+        """The solution as a SymPy equation in t (or, by quadrature, for t as an integral)."""
+        from neuralrace.reduction.equations import mode_formula
+
+        return mode_formula(self)
+
+
+PANEL = 0.5
+MAX_LOGIT = 36.0
+"""1/(1 + e^−36) is one in double precision."""
+
+
+def mode_form(
+    system: PolynomialSystem, start: Float[np.ndarray, " K"], names: tuple[str, ...]
+) -> ModeForm | None:
+    """The closed form of merged equations from these start values, or None where none is known."""
+    race = recognised(system)
+    if race is None or race.S <= 0 or race.D <= 0:
+        return None
+    form = ModeForm(race, tuple(float(b) for b in start), names, system)
+    if race.depth > 1 and not (form.initial > 0 and min(np.abs(form.start)) > 0):
+        return None
+    if form.kind == "quadrature" and form.initial >= form.final:
+        return None
+    return form
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ClosedForm:
+    """The closed form of a whole race: one `ModeForm` a block, and the loss they add up to.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+    >>> form = race.closed_form(race.start(0.01))
+    >>> form.modes["mode1"].kind, float(form.time_to_loss(0.2).round(2))
+    ('logistic', 11.77)
+
+    ```
+    """
+
+    modes: Mapping[str, ModeForm]
+    constant: float
+
+    def value(self, t: Any) -> dict[str, np.ndarray | np.floating]:
+        """The pathway strength of every mode at the times t."""
+        return {name: mode.value(t) for name, mode in self.modes.items()}
+
+    def loss(self, t: Any) -> np.ndarray | np.floating:
+        """The loss at the times t."""
+        losses = [mode.loss(t) for mode in self.modes.values()]
+        return self.constant + np.sum(losses, axis=0)
+
+    def time_to(self, value: Any) -> dict[str, np.ndarray | np.floating]:
+        """The time at which each mode's strength reaches a value."""
+        return {name: mode.time_to(value) for name, mode in self.modes.items()}
+
+    def time_to_loss(self, criterion: float) -> np.ndarray:
+        """The time at which the loss falls to a criterion; infinite if it never does."""
+        from scipy.optimize import brentq
+
+        limit = self.constant + sum(
+            float(mode.system.loss_at(_at_rest(mode))) for mode in self.modes.values()
+        )
+        start = float(self.loss(np.zeros(())))
+        if criterion >= start:
+            return np.asarray(0.0)
+        if criterion <= limit + 1e-14 * start:
+            return np.asarray(np.inf)
+        late = 1.0
+        while float(self.loss(np.asarray(late))) > criterion:
+            late *= 2
+            if late > 1e15:
+                raise NeuralRaceError(
+                    "the loss did not reach the criterion",
+                    got=f"{float(self.loss(np.asarray(late))):.4g} at t = {late:.1g}",
+                    wanted=f"{criterion:g}",
+                    fix="choose a criterion further above the final loss",
+                )
+        gap = lambda t: float(self.loss(np.asarray(t))) - criterion  # noqa: E731
+        return np.asarray(brentq(gap, 0.0, late, xtol=1e-13 * late))
+
+
+def _at_rest(mode: ModeForm) -> np.ndarray:
+    """The variables at the end of learning."""
+    if mode.race.depth == 1:
+        return np.array([mode.final])
+    z = mode._growth(np.asarray(mode.final))
+    return np.sqrt(np.array(mode.start) ** 2 + z * np.array(mode.race.rates))
+
+
+def deep_limit(t: Any, *, s: float, d: float, start: float, depth: float) -> np.ndarray:
+    """The strength of a balanced chain of many edges, D → ∞ with a₀ fixed, by Lambert's W.
+
+    `a = (s/d) / (1 + W[(r₀ − 1) e^{r₀ − 1 − D (s²/d) t}])`, `r₀ = s/(d a₀)` (the talk's limit with
+    its rate mended), evaluated through Wright's ω since e^{r₀} overflows. The limit is slow: at
+    D = 100 learning is still 4 % faster than this.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> nr.deep_limit([0.0, 1.0], s=1.0, d=1.0, start=0.05, depth=100).round(3)
+    array([0.05, 1.  ])
+
+    ```
+    """
+    from scipy.special import wrightomega
+
+    if not (s > 0 and d > 0 and 0 < start < s / d and depth > 0):
+        raise NeuralRaceError(
+            "the limit of many edges needs a start between zero and the fixed point",
+            got=f"s = {s:g}, d = {d:g}, start = {start:g}, depth = {depth:g}",
+            wanted="positive s, d and depth, and 0 < start < s/d",
+            fix="for other starts solve the chain of finite depth",
+        )
+    r0 = s / (d * start)
+    argument = np.log(r0 - 1) + r0 - 1 - depth * s**2 / d * np.asarray(t, np.float64)
+    return (s / d) / (1 + np.real(wrightomega(argument)))

@@ -1,0 +1,249 @@
+"""The merged race in symbols: equations, conserved quantities, closed forms, LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.closed_form import recognised
+from neuralrace.reduction.lumping import echelon
+from neuralrace.reduction.polynomial import PolynomialSystem
+
+if TYPE_CHECKING:
+    from neuralrace.reduction.closed_form import ModeForm
+
+TAU = "tau"
+
+
+@final
+@dataclass(frozen=True)
+class Variable:
+    """A merged variable of a race: its name, its mode, the edges it stands for.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=7, K=4)[0]))
+    >>> [(v.name, v.multiplicity) for v in race.variables() if v.mode == "mode1"]
+    [('B1', 14), ('B2', 1)]
+
+    ```
+    """
+
+    name: str
+    mode: str
+    edges: tuple[str, ...]
+    start: float
+
+    @property
+    def multiplicity(self) -> int:
+        """How many edges it stands for."""
+        return len(self.edges)
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.edges[:3]) + (", …" if len(self.edges) > 3 else "")
+        return f"{self.name}: {len(self.edges)} edge{'s' * (len(self.edges) != 1)} ({shown})"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class WrittenMode:
+    """The merged system of one block, ready to be written down.
+
+    `S` is the drive of a path given that it is on, Σ^yx(p) / Pr(on) (NRR Eq. 40), if all paths of
+    the block agree in it.
+    """
+
+    block: Block
+    system: PolynomialSystem
+    start: np.ndarray
+    S: float | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """B1, B2, … in the order of their depth."""
+        return tuple(f"B{k + 1}" for k in range(len(self.system.parts)))
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The merged variables with what they stand for."""
+        rows = zip(self.names, self.system.edges, self.start.tolist(), strict=True)
+        return tuple(Variable(name, self.block.name, e, b) for name, e, b in rows)
+
+
+def symbols(names: Sequence[str]) -> Any:
+    import sympy
+
+    return [sympy.Symbol(_subscripted(name), real=True) for name in names]
+
+
+def _subscripted(name: str) -> str:
+    return f"{name[0]}_{name[1:]}"
+
+
+def equations(mode: WrittenMode) -> list[Any]:
+    """One SymPy equation a variable: τ dB/dt = ….
+
+    Where the equations are those of a single pathway they are written as the papers do, with S and
+    D the statistics *given that the path is on*, so that the coefficients count paths:
+    (number of paths) × Pr(on) (NRR Eqs. 13–14, 16–17, 44–46).
+    """
+    import sympy
+
+    t, tau = sympy.Symbol("t", real=True), sympy.Symbol(TAU, positive=True)
+    B = [sympy.Function(_subscripted(name))(t) for name in mode.names]
+    race = recognised(mode.system)
+    found = []
+    for k, b in enumerate(B):
+        if race is not None:
+            S, D = sympy.Symbol("S", positive=True), sympy.Symbol("D", positive=True)
+            strength = _monomial(B, race.powers)
+            count = number(race.rates[k] * race.S / (mode.S or race.S))
+            right = count * strength / b * (S - strength * D)
+        else:
+            terms = zip(mode.system.velocity[k], mode.system.powers.tolist(), strict=True)
+            right = sympy.Add(*(number(c) * _monomial(B, p) for c, p in terms if c))
+        found.append(sympy.Eq(tau * sympy.Derivative(b, t), right))
+    return found
+
+
+def statistics_in_symbols(mode: WrittenMode) -> dict[str, float] | None:
+    """The values of S and D in `equations`, or None where they do not appear."""
+    race = recognised(mode.system)
+    if race is None:
+        return None
+    given = mode.S or race.S
+    return {"S": given, "D": given * race.D / race.S}
+
+
+def conserved(mode: WrittenMode) -> list[Any]:
+    """Quadratic forms in the variables that the flow leaves as they are.
+
+    Found as the forms q with Σ_kl q_kl (b_k db_l/dt + b_l db_k/dt) = 0 identically in b.
+    """
+    import sympy
+
+    K = len(mode.names)
+    pairs = [(k, m) for k in range(K) for m in range(k, K)]
+    columns = [_derivative(mode.system, k, m) for k, m in pairs]
+    monomials = sorted({p for column in columns for p in column})
+    table = np.array([[column.get(p, 0.0) for column in columns] for p in monomials])
+    if not len(table):
+        return []
+    _, s, vt = np.linalg.svd(table, full_matrices=True)
+    null = vt[int((s > 1e-9 * max(s[0], 1e-300)).sum()) :]
+    if not len(null):
+        return []
+    reduced = sympy.Matrix([[number(c) for c in row] for row in _rational_rows(null)])
+    B = symbols(mode.names)
+    return [
+        sympy.Add(*(c * B[k] * B[m] for c, (k, m) in zip(row, pairs, strict=True)))
+        for row in reduced.tolist()
+    ]
+
+
+def _derivative(system: PolynomialSystem, k: int, m: int) -> dict[tuple[int, ...], float]:
+    """d(b_k b_m)/dt as a polynomial."""
+    found: dict[tuple[int, ...], float] = {}
+    for a, b in ((k, m), (m, k)):
+        for power, c in zip(system.powers.tolist(), system.velocity[a], strict=True):
+            if c:
+                raised = tuple(n + (i == b) for i, n in enumerate(power))
+                found[raised] = found.get(raised, 0.0) + c
+    return found
+
+
+def _rational_rows(rows: np.ndarray) -> np.ndarray:
+    """The same space in echelon form, every row with small whole numbers where that is possible."""
+    found = echelon(rows)
+    return found / np.abs([[row[np.flatnonzero(row)[-1]]] for row in found])
+
+
+def number(value: float) -> Any:
+    """A float as the simple exact number it stands for, if there is one: 1/7, √2/4."""
+    import sympy
+
+    value = float(value)
+    if value == 0:
+        return sympy.Integer(0)
+    for square in (False, True):
+        target = value**2 if square else value
+        ratio = sympy.nsimplify(target, rational=True, tolerance=1e-10 * abs(target))
+        if max(abs(ratio.p), ratio.q) <= 10_000 and abs(float(ratio) - target) <= 1e-9 * abs(
+            target
+        ):
+            return sympy.sign(value) * sympy.sqrt(ratio) if square else ratio
+    return sympy.Float(value, 6)
+
+
+def _monomial(B: Sequence[Any], powers: Sequence[int]) -> Any:
+    import sympy
+
+    return sympy.Mul(*(b**n for b, n in zip(B, powers, strict=True)))
+
+
+def mode_formula(form: ModeForm) -> Any:
+    """The closed form of a mode in SymPy: a(t) explicitly, or t as an integral over z."""
+    import sympy
+
+    t, tau = sympy.Symbol("t", nonnegative=True), sympy.Symbol(TAU, positive=True)
+    S, D, a0 = (sympy.Symbol(n, positive=True) for n in ("S", "D", "a_0"))
+    a = sympy.Function("a")(t)
+    g = number(form._pace) if form.race.depth == 2 else sympy.Integer(1)
+    if form.kind == "exponential":
+        return sympy.Eq(a, S / D + (a0 - S / D) * sympy.exp(-D * t / tau))
+    if form.kind == "logistic":
+        return sympy.Eq(a, (S / D) / (1 - (1 - S / (D * a0)) * sympy.exp(-2 * g * S * t / tau)))
+    if form.kind == "unbalanced":
+        k, y0 = sympy.Symbol("k", nonnegative=True), sympy.Symbol("y_0", positive=True)
+        omega = sympy.sqrt((g * S) ** 2 + (g**2 * D) ** 2 * k**2 / 4)
+        high, low = (2 / (g**2 * D) * (g * S + sign * omega) for sign in (1, -1))
+        q = (y0 - high) / (y0 - low) * sympy.exp(-2 * omega * t / tau)
+        y = (high - low * q) / (1 - q)
+        return sympy.Eq(a, g * (y - k**2 / y) / 4)
+    z, end = sympy.symbols("z Z", nonnegative=True)
+    starts = [sympy.Symbol(f"{_subscripted(name)}^0", positive=True) for name in form.names]
+    strength = sympy.Mul(
+        *(
+            (b**2 + number(rate) * z) ** sympy.Rational(n, 2)
+            for b, rate, n in zip(starts, form.race.rates, form.race.powers, strict=True)
+        )
+    )
+    return sympy.Eq(t / tau, sympy.Integral(1 / (2 * strength * (S - D * strength)), (z, 0, end)))
+
+
+def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = ()) -> str:
+    """The equations of all modes as LaTeX, those of equal form written once."""
+    import sympy
+
+    groups: dict[str, list[WrittenMode]] = {}
+    for mode in modes:
+        lines = " \\\\\n".join(_aligned(eq) for eq in equations(mode))
+        groups.setdefault(lines, []).append(mode)
+    parts = []
+    for lines, members in groups.items():
+        values = [statistics_in_symbols(mode) for mode in members]
+        where = ", ".join(
+            rf"\mathrm{{{mode.block.name}}}: S = {sympy.latex(number(v['S']))}, "
+            rf"D = {sympy.latex(number(v['D']))}"
+            for mode, v in zip(members, values, strict=True)
+            if v is not None
+        )
+        parts.append(
+            "\\begin{aligned}\n"
+            + lines
+            + "\n\\end{aligned}"
+            + (f"\n\\qquad {where}" if where else "")
+        )
+    parts += [rf"\text{{{name}: too many variables to be written out}}" for name in left_out]
+    return "\n\n".join(parts)
+
+
+def _aligned(equation: Any) -> str:
+    import sympy
+
+    text = sympy.latex(equation, mul_symbol=None).replace("{\\left(t \\right)}", "")
+    return text.replace(" = ", " &= ", 1)

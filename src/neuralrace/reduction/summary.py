@@ -1,0 +1,67 @@
+"""A race in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralrace.reduction.block import Block
+from neuralrace.reduction.closed_form import mode_form
+from neuralrace.reduction.equations import WrittenMode, conserved
+from neuralrace.reduction.lumping import block_system
+
+if TYPE_CHECKING:
+    from neuralrace.reduction.race import Race
+
+EXACT = 1e-8
+"""Couplings below this are rounding: a reduction that leaves no more is called exact."""
+
+SHOWN = 8
+"""So many blocks, and failures of an assumption, are listed one by one."""
+
+
+def summary(race: Race) -> str:
+    """What a person wants to know of a race: modes, variables, exactness, closed forms."""
+    if not race.blocks:
+        return "No signal: inputs and targets are uncorrelated on every path. Nothing is learned."
+    scalar = sum(block.is_scalar for block in race.blocks)
+    head = f"{len(race.blocks)} independent blocks, {scalar} of them scalar modes"
+    if not race.reduces:
+        head = "does not reduce: one block as large as the whole problem"
+    kind = f"exact (no coupling above {EXACT:.0e})"
+    if not race.is_exact:
+        kind = f"approximate: couplings up to {race.residual:.1e} dropped"
+    lines = [f"{head}; {kind}."]
+    lines += [f"  {_mode(block)}" for block in race.blocks[:SHOWN]]
+    if len(race.blocks) > SHOWN:
+        lines.append(f"  … and {len(race.blocks) - SHOWN} more")
+    quiet = {v: n for v, n in race.silent.items() if n}
+    if quiet:
+        shown = [f"{v} {n}" for v, n in list(quiet.items())[:SHOWN]]
+        rest = f", … ({sum(quiet.values())} in all)" if len(quiet) > SHOWN else ""
+        lines.append("silent directions: " + ", ".join(shown) + rest)
+    if race.constant > 1e-12:
+        lines.append(f"loss that cannot be learned: {race.constant:.4g}")
+    if race.failures:
+        lines.append("MHS Assumption 2.1.1 (statistics diagonal in shared bases) fails:")
+        lines += [f"  {failure}" for failure in race.failures[:SHOWN]]
+    return "\n".join(lines)
+
+
+def _mode(block: Block) -> str:
+    """One line: what the block is, its merged variables, whether it has a closed form."""
+    found = block_system(block)
+    if found is None:
+        return f"{block}; {sum(w.size for w in block.aligned.values())} variables, not merged"
+    system, start = found
+    mode = WrittenMode(block, system, start, None)
+    parts = [str(block), "; ".join(str(v) for v in mode.variables)]
+    parts += [f"conserved: {q}" for q in conserved(mode)]
+    form = mode_form(system, np.full(len(start), SMALL), mode.names)
+    parts.append(f"closed form: {form.kind}" if form else "no closed form known")
+    return "; ".join(parts)
+
+
+SMALL = 1e-3
+"""A small equal start, from which a closed form is looked for when none is given."""

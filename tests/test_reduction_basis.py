@@ -1,0 +1,427 @@
+"""Shared bases: all statistics of all paths in block form, against `path_statistics`."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.reduction import basis
+from tests.test_errors import says
+from verification.cases import random_case
+from verification.reduction import found_sizes, planted
+
+TASKS = {
+    "hierarchy": lambda: (
+        nr.Architecture.chain(8, 20, 15),
+        nr.Dataset({"x": np.eye(8)}, {"y": nr.tasks.hierarchy().T}),
+    ),
+    "xor": lambda: nr.tasks.xor_pathways(nr.tasks.extended_xor(0.7)),
+    "linear": lambda: nr.tasks.linear_pathways(nr.tasks.extended_xor(0.7)),
+    "routing": lambda: nr.tasks.routing_pathways(nr.tasks.routing(4, 2)[0]),
+    "routing with distractors": lambda: nr.tasks.routing_pathways(
+        nr.tasks.routing(3, 2, distractors=1)[0]
+    ),
+    "per context": lambda: nr.tasks.pathway_per_context(nr.tasks.contextual_classification()),
+    "one pathway": lambda: nr.tasks.single_pathway(nr.tasks.contextual_classification(order=3)),
+    "all but one": lambda: nr.tasks.common_and_all_but_one(nr.tasks.contextual(3)),
+    "single contexts": lambda: nr.tasks.common_and_single(nr.tasks.contextual(3, items=4)),
+    "all subsets": lambda: nr.tasks.all_subsets(nr.tasks.contextual(3, items=4)),
+}
+
+
+def breach(race: nr.Race) -> float:
+    """The largest part of a statistic that leads out of a block, relative to its kind.
+
+    For every block: what Σ^x(j,p), for two paths with one target, makes of the block's directions
+    at s(p) must lie in its directions at s(j), and must be zero where path j is not in the block.
+    And the blocks together must hold all of Σ^yx(p).
+    """
+    stats = nr.path_statistics(race.whole.arch, race.whole.data)
+    sizes = {"yx": [1e-300], "x": [1e-300]}
+    found = {"yx": [0.0], "x": [0.0]}
+
+    def inside(path: nr.Path) -> list[nr.Block]:
+        return [b for b in race.blocks if set(path.edges) <= set(b.arch.edges)]
+
+    def projector(block: nr.Block, node: str) -> np.ndarray:
+        return block.basis[node] @ block.basis[node].T
+
+    for p in stats.paths:
+        yx = stats.yx[p]
+        held = sum(
+            (projector(b, p.target) @ yx @ projector(b, p.source) for b in inside(p)),
+            np.zeros_like(yx),
+        )
+        sizes["yx"].append(float(np.abs(yx).max()))
+        found["yx"].append(float(np.abs(yx - held).max()))
+        for j in stats.paths:
+            if j.target != p.target:
+                continue
+            x = stats.x[j, p]
+            sizes["x"].append(float(np.abs(x).max()))
+            for b in inside(p):
+                seen = x @ b.basis[p.source]
+                if set(j.edges) <= set(b.arch.edges):
+                    seen = seen - projector(b, j.source) @ seen
+                found["x"].append(float(np.abs(seen).max()))
+    return max(max(found[kind]) / max(sizes[kind]) for kind in found)
+
+
+def is_orthonormal(race: nr.Race) -> bool:
+    """Whether the directions are orthonormal, over all blocks that share an edge."""
+    for a in race.blocks:
+        for b in race.blocks:
+            if not set(a.arch.edges) & set(b.arch.edges):
+                continue
+            for node in set(a.basis) & set(b.basis):
+                left, right = a.basis[node], b.basis[node]
+                wanted = np.eye(left.shape[1]) if a is b else 0.0
+                if np.abs(left.T @ right - wanted).max() > 1e-10:
+                    return False
+    return True
+
+
+def dims(race: nr.Race) -> Counter:
+    return Counter(tuple(sorted(b.dims.items())) for b in race.blocks)
+
+
+def rotation(rng: np.random.Generator, n: int) -> np.ndarray:
+    return np.linalg.qr(rng.normal(size=(n, n)))[0]
+
+
+# ---- every statistic in block form --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_tasks_of_the_papers_are_in_block_form(task):
+    race = nr.reduce(*TASKS[task]())
+    assert breach(race) < 1e-8
+    assert is_orthonormal(race)
+    assert race.is_exact and race.reduces and len(race.blocks) > 0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_gated_networks_are_in_block_form(seed):
+    """Any graph and gates, a neuron too; what does not reduce must still be held whole."""
+    case = random_case(np.random.default_rng(seed), samples=9)
+    race = nr.reduce(case.arch, case.data)
+    assert breach(race) < 1e-8
+    assert is_orthonormal(race)
+
+
+def test_planted_blocks_are_found_and_in_block_form():
+    rng, cases, repeated = np.random.default_rng(21), 0, 0
+    while cases < 5:
+        arch, data, blocks = planted(rng)
+        race = nr.reduce(arch, data)
+        assert breach(race) < 1e-8
+        assert is_orthonormal(race)
+        if any(set(b.arch.edges) != set(arch.edges) for b in race.blocks):
+            continue  # a graph in several parts has the blocks of each
+        cases += 1
+        assert found_sizes(race, arch) == Counter(blocks)
+        assert len(race.blocks) == len(blocks)
+        repeated += max(Counter(blocks).values()) > 1
+    assert repeated
+
+
+def test_planted_blocks_under_noise():
+    rng, cases = np.random.default_rng(22), 0
+    while cases < 4:
+        arch, data, blocks = planted(rng, 1e-6)
+        race = nr.reduce(arch, data, tolerance=1e-4)
+        if any(set(b.arch.edges) != set(arch.edges) for b in race.blocks):
+            continue
+        cases += 1
+        assert found_sizes(race, arch) == Counter(blocks)
+        assert 1e-9 < race.residual <= 1e-4
+        assert not race.is_exact
+        strict = nr.reduce(arch, data)  # to all digits, the noise joins everything
+        assert len(strict.blocks) < len(race.blocks)
+
+
+def test_blocks_do_not_depend_on_the_seed_of_the_mixtures():
+    """Other mixtures of the same statistics, the same blocks."""
+    arch, data = TASKS["all but one"]()
+    mixer = basis.Mixer(arch, nr.path_statistics(arch, data).factor)
+    found = [basis.shared_basis(mixer, 1e-8, seed=seed) for seed in range(3)]
+    counted = [
+        Counter(tuple(sorted((v, d.shape[1]) for v, d in f.of(k).items())) for k in range(f.count))
+        for f in found
+    ]
+    assert counted[0] == counted[1] == counted[2]
+
+
+def test_pathways_that_are_never_on_together_have_bases_of_their_own():
+    """Neither is diagonal in the other's, and they need not be: Σ^x between them is zero."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(40, 3)), rng.normal(size=(40, 2))
+    on = np.arange(40) < 20
+    arch, data = nr.pathways(nr.Dataset({"x": x}, {"y": y}), {"a": on, "b": ~on}, hidden=6)
+    race = nr.reduce(arch, data)
+    assert [b.dims for b in race.blocks] == [{"x": 3, "y": 2}] * 2
+    assert breach(race) < 1e-8
+
+
+# ---- degenerate values, sizes, names ------------------------------------------------------------
+
+
+def test_degenerate_singular_values_of_the_hierarchy():
+    arch, data = TASKS["hierarchy"]()
+    race = nr.reduce(arch, data)
+    expected = np.linalg.svd(nr.tasks.hierarchy() / 8, compute_uv=False)
+    assert len(set(expected.round(8))) < 8  # there are equal ones
+    np.testing.assert_allclose([b.strength for b in race.blocks], expected, atol=1e-12)
+    assert race.is_decoupled
+    assert [b.name for b in race.blocks] == [f"mode{i}" for i in range(1, 9)]
+    for block in race.blocks:
+        u, v = block.basis["y"][:, 0], block.basis["x"][:, 0]
+        assert u @ (nr.tasks.hierarchy() / 8) @ v == pytest.approx(block.strength)
+        assert block.dims == {"x": 1, "y": 1}
+        assert dict(block.arch.sizes) == {"x": 1, "h": 1, "y": 1}
+
+
+def test_wholly_degenerate():
+    """y = x: every basis is as good as any other, and one must still be found."""
+    rng = np.random.default_rng(3)
+    data = nr.Dataset({"x": np.eye(6)}, {"y": rotation(rng, 6)})
+    race = nr.reduce(nr.Architecture.chain(6, 6, 6), data)
+    assert len(race.blocks) == 6 and race.is_decoupled
+    assert breach(race) < 1e-8
+
+
+def test_generic_data_does_not_reduce():
+    """Correlated inputs: Σ^x is not diagonal in the singular vectors of Σ^yx."""
+    rng = np.random.default_rng(4)
+    data = nr.Dataset({"x": rng.normal(size=(9, 4))}, {"y": rng.normal(size=(9, 3))})
+    race = nr.reduce(nr.Architecture.chain(4, 6, 3), data)
+    (block,) = race.blocks
+    assert block.dims == {"x": 4, "y": 3}
+    assert not race.reduces and not race.is_decoupled and race.is_exact
+    assert "does not reduce" in str(race) and "as large as the whole problem" in str(race)
+    assert race.failures and "Assumption 2.1.1" in str(race) and "fails" in str(race)
+
+
+def test_matrix_blocks_say_what_fails():
+    race = nr.reduce(*TASKS["all but one"]())
+    assert race.reduces and not race.is_decoupled
+    assert len(race.failures) == len(race.blocks)
+    assert race.failures[0].startswith("mode1: ")
+    assert str(race).startswith("8 independent blocks, 0 of them scalar modes; exact")
+    decoupled = nr.reduce(*TASKS["routing"]())
+    assert decoupled.failures == () and "Assumption" not in str(decoupled)
+
+
+def test_contexts_have_one_block_an_item_mode():
+    """MHS §5, THEORY: 7 blocks 1 → C, and the constant item mode with the contexts."""
+    for C in (3, 4):
+        race = nr.reduce(*nr.tasks.common_and_all_but_one(nr.tasks.contextual(C)))
+        alone, joined = {"item": 1, "y": C}, {"item": 1, "context": C, "y": C}
+        assert dims(race) == Counter(
+            {tuple(sorted(alone.items())): 7, tuple(sorted(joined.items())): 1}
+        )
+
+
+def test_contexts_with_different_structures():
+    base = nr.tasks.contextual(structures=("hierarchy", "ring", "crossed"))
+    race = nr.reduce(*nr.tasks.common_and_all_but_one(base))
+    large, small = sorted(race.blocks, key=lambda b: -sum(b.dims.values()))
+    assert large.dims == {"item": 7, "context": 3, "y": 21}
+    assert small.dims == {"item": 1, "y": 3}
+    assert race.silent == {"item": 0, "context": 0, "y": 36}
+
+
+# ---- parts that learn by themselves -------------------------------------------------------------
+
+
+def test_xor_pathways_are_four_scalar_parts():
+    arch, data = nr.tasks.xor_pathways(nr.tasks.xor())
+    race = nr.reduce(arch, data)
+    assert len(race.blocks) == 4 and race.is_decoupled
+    assert {b.arch.hidden for b in race.blocks} == {(h,) for h in arch.hidden}
+    for block in race.blocks:
+        sample = int(block.arch.hidden[0].removeprefix("sample")) - 1
+        shown = np.asarray(data.x["x"])[sample]
+        assert abs(block.basis["x"][:, 0] @ shown) == pytest.approx(np.linalg.norm(shown))
+        assert block.strength == pytest.approx(np.sqrt(2) / 4)
+
+
+def test_contextual_classification_per_context():
+    """NRR Eqs. 26–29: Σ^yx of pathway c is e_c/6 and Σ^x is I/6 there, 0 between pathways."""
+    arch, data = nr.tasks.pathway_per_context(nr.tasks.contextual_classification())
+    race = nr.reduce(arch, data)
+    assert len(race.blocks) == 2 and race.is_decoupled
+    for block in race.blocks:
+        context = int(block.arch.hidden[0].removeprefix("only"))
+        np.testing.assert_allclose(
+            np.abs(block.basis["x"][:, 0]), np.eye(2)[context - 1], atol=1e-12
+        )
+        assert block.strength == pytest.approx(1 / 6)
+        assert np.mean(np.asarray(block.data.x["x"]) ** 2) == pytest.approx(1 / 6)
+    assert race.silent == {"x": 0, "y": 0}
+
+
+def test_contextual_classification_with_one_pathway():
+    """NRR Eqs. 24–25: Σ^yx = (1, 1)/6, Σ^x = I/3; half of the variance cannot be learned."""
+    race = nr.reduce(*nr.tasks.single_pathway(nr.tasks.contextual_classification()))
+    (block,) = race.blocks
+    assert block.is_scalar and race.reduces
+    assert block.strength == pytest.approx(np.sqrt(2) / 6)
+    np.testing.assert_allclose(np.abs(block.basis["x"][:, 0]), np.sqrt([0.5, 0.5]))
+    assert race.silent == {"x": 1, "y": 0}
+    assert race.constant == pytest.approx(1 / 12)
+    assert "loss that cannot be learned: 0.0833" in str(race)
+
+
+def test_parts_are_joined_by_correlated_inputs_alone():
+    u = np.array([[1.0], [1.0], [-1.0], [-1.0]])
+    v = np.array([[1.0], [-1.0], [1.0], [-1.0]])
+    arch = nr.Architecture({"u": 1, "v": 1, "y": 1}, {"uy": ("u", "y"), "vy": ("v", "y")})
+    apart = nr.reduce(arch, nr.Dataset({"u": u, "v": v}, {"y": u + 2 * v}))
+    assert sorted(tuple(b.dims) for b in apart.blocks) == [("u", "y"), ("v", "y")]
+    together = nr.reduce(arch, nr.Dataset({"u": u, "v": v + 0.1 * u}, {"y": u + 2 * v}))
+    assert [set(b.dims) for b in together.blocks] == [{"u", "v", "y"}]
+
+
+# ---- many unknowns, silence, tolerance ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", ["hierarchy", "all but one", "routing", "xor"])
+def test_symmetries_by_projection_agree_with_the_dense_ones(task, monkeypatch):
+    arch, data = TASKS[task]()
+    dense = nr.reduce(arch, data)
+    called = []
+    projected = basis._projected_symmetry
+    monkeypatch.setattr(basis, "_projected_symmetry", lambda *a: called.append(1) or projected(*a))
+    monkeypatch.setattr(basis, "DENSE_LIMIT", 1)
+    race = nr.reduce(arch, data)
+    assert called
+    assert dims(race) == dims(dense)
+    np.testing.assert_allclose(
+        [b.strength for b in race.blocks], [b.strength for b in dense.blocks], atol=1e-9
+    )
+    assert breach(race) < 1e-8
+
+
+def test_planted_blocks_by_projection(monkeypatch):
+    monkeypatch.setattr(basis, "DENSE_LIMIT", 1)
+    rng, cases = np.random.default_rng(23), 0
+    while cases < 2:
+        arch, data, blocks = planted(rng)
+        race = nr.reduce(arch, data)
+        if all(set(b.arch.edges) == set(arch.edges) for b in race.blocks):
+            cases += 1
+            assert found_sizes(race, arch) == Counter(blocks)
+
+
+def test_silent_directions_are_those_that_no_statistic_touches():
+    race = nr.reduce(*TASKS["all but one"]())
+    stats = nr.path_statistics(race.arch, race.data)
+    heard = {
+        v: np.linalg.matrix_rank(
+            np.concatenate([stats.yx[p] for p in stats.paths if p.target == v], axis=1)
+        )
+        for v in race.arch.outputs
+    }
+    assert race.silent == {"item": 0, "context": 0, "y": 60 - heard["y"]} and heard["y"] == 24
+    assert "silent directions: y 36" in str(race)
+
+
+def test_rank_deficient_inputs():
+    """Inputs that span 2 of 5 directions; the rest is silent and the blocks are exact."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(7, 2)) @ rng.normal(size=(2, 5))
+    y = rng.normal(size=(7, 3))
+    race = nr.reduce(nr.Architecture.chain(5, 6, 3), nr.Dataset({"x": x}, {"y": y}))
+    assert race.silent == {"x": 3, "y": 1}
+    assert breach(race) < 1e-8
+    q = np.linalg.qr(x)[0][:, :2]
+    unlearnable = ((y - q @ (q.T @ y)) ** 2).sum() / 14
+    assert race.constant == pytest.approx(unlearnable)
+
+
+def weakly_coupled(epsilon: float) -> tuple[nr.Architecture, nr.Dataset]:
+    """Σ^yx = diag(2, 1)/2 and Σ^x = (1, ε; ε, 1)/2, so that ε alone joins the modes."""
+    x = np.linalg.cholesky(np.array([[1.0, epsilon], [epsilon, 1.0]])).T
+    y = np.linalg.solve(x.T, np.diag([2.0, 1.0]))
+    return nr.Architecture.chain(2, 6, 2), nr.Dataset({"x": x}, {"y": y})
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-4, 1e-2])
+def test_residual_is_the_coupling_that_was_dropped(epsilon):
+    arch, data = weakly_coupled(epsilon)
+    exact, loose = nr.reduce(arch, data), nr.reduce(arch, data, tolerance=10 * epsilon)
+    assert not exact.reduces and exact.residual < 1e-8
+    assert len(loose.blocks) == 2 and loose.is_decoupled and not loose.is_exact
+    assert 0.2 * epsilon < loose.residual <= 2 * epsilon
+    assert breach(loose) == pytest.approx(epsilon, rel=0.9)
+    assert f"approximate: couplings up to {loose.residual:.1e} dropped" in str(loose)
+    assert loose.tolerance == 10 * epsilon
+
+
+def test_couplings_above_the_tolerance_are_kept():
+    arch, data = weakly_coupled(1e-2)
+    race = nr.reduce(arch, data, tolerance=1e-3)
+    assert not race.reduces and race.is_exact
+
+
+@pytest.mark.parametrize("tolerance", [0.0, -1e-8, 1.0, 2.0, float("nan"), float("inf")])
+def test_bad_tolerance(tolerance):
+    arch, data = weakly_coupled(0.1)
+    with says("tolerance", got=str(tolerance), wanted="couplings to drop", fix="leave it out"):
+        nr.reduce(arch, data, tolerance=tolerance)
+
+
+def test_data_that_do_not_fit_the_network():
+    _, data = weakly_coupled(0.1)
+    with says("x", got="2", wanted="3"):
+        nr.reduce(nr.Architecture.chain(3, 6, 2), data)
+
+
+# ---- gates of neurons, thousands of gate classes ------------------------------------------------
+
+
+def test_gates_of_neurons_are_split_first():
+    """Neurons with gates of their own are pathways under another name."""
+    rng = np.random.default_rng(6)
+    x, y = rng.normal(size=(8, 3)), rng.normal(size=(8, 2))
+    left, right = np.arange(8) < 5, np.arange(8) >= 5
+    gates = np.stack([left, right, left, right, right], axis=1).astype(float)
+    whole = nr.reduce(nr.Architecture.chain(3, 5, 2), nr.Dataset({"x": x}, {"y": y}, {"h": gates}))
+    arch, data = nr.pathways(
+        nr.Dataset({"x": x}, {"y": y}), {"left": left, "right": right}, hidden=3
+    )
+    paths = nr.reduce(arch, data)
+    assert sorted(n for v, n in whole.whole.arch.sizes.items() if v.startswith("h")) == [2, 3]
+    assert dims(whole) == dims(paths)
+    np.testing.assert_allclose(
+        [b.strength for b in whole.blocks], [b.strength for b in paths.blocks]
+    )
+    assert breach(whole) < 1e-8
+
+
+def test_thousands_of_gate_classes_that_share_a_basis():
+    """A real gate for every sample; commuting data reduce to modes as ever."""
+    rng, n = np.random.default_rng(7), 3000
+    left, right = rotation(rng, 3), rotation(rng, 3)
+    item = np.tile(np.arange(3), n // 3)
+    x, y = np.eye(3)[item] @ right.T, (np.eye(3)[item] * [3.0, 2.0, 1.0]) @ left.T
+    gate = rng.uniform(0.5, 1.5, n)
+    race = nr.reduce(nr.Architecture.chain(3, 4, 3), nr.Dataset({"x": x}, {"y": y}, {"h": gate}))
+    assert len(race.blocks) == 3 and race.is_decoupled
+    expected = sorted(
+        (np.array([3.0, 2.0, 1.0])[k] * gate[item == k].sum() / n for k in range(3)), reverse=True
+    )
+    np.testing.assert_allclose([b.strength for b in race.blocks], expected)
+    assert breach(race) < 1e-8
+
+
+def test_thousands_of_gate_classes_that_share_none():
+    rng, n = np.random.default_rng(8), 3000
+    data = nr.Dataset({"x": rng.normal(size=(n, 3))}, {"y": rng.normal(size=(n, 2))})
+    arch, data = nr.pathways(data, {f"p{i}": rng.normal(size=n) for i in range(4)}, hidden=3)
+    race = nr.reduce(arch, data)
+    assert not race.reduces
+    assert "does not reduce" in str(race)
+    assert breach(race) < 1e-8

@@ -1,0 +1,355 @@
+"""Start values from actual weights: against formulas written out here, and against simulation."""
+
+import jax
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.reduction.initial import identical, intertwiner
+from tests.test_errors import says
+from verification.cases import random_case
+from verification.reduction import planted
+
+KEY = jax.random.key(0)
+
+
+def rotation(rng: np.random.Generator, n: int) -> np.ndarray:
+    return np.linalg.qr(rng.normal(size=(n, n)))[0]
+
+
+def modes(
+    s: list[float], inputs: int, outputs: int, seed: int = 0
+) -> tuple[nr.Dataset, np.ndarray, np.ndarray]:
+    """White inputs and targets with these singular values of Σ^yx, and its singular vectors."""
+    rng = np.random.default_rng(seed)
+    u, v = rotation(rng, outputs)[:, : len(s)], rotation(rng, inputs)[:, : len(s)]
+    x = np.sqrt(inputs) * np.eye(inputs)
+    y = x @ (u @ np.diag(s) @ v.T).T
+    return nr.Dataset({"x": x}, {"y": y}), u, v
+
+
+def gaussian(arch: nr.Architecture, seed: int, scale: float) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {
+        e: scale * rng.normal(size=(arch.sizes[t], arch.sizes[s]))
+        for e, (s, t) in arch.edges.items()
+    }
+
+
+def halves(weights: dict, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """½ (W₁v + W₂ᵀu) of every mode, in columns."""
+    return (weights["W1"] @ v + weights["W2"].T @ u) / 2
+
+
+def values(start: nr.Start) -> np.ndarray:
+    """The product of the two edges of every scalar block; balanced, as it must be."""
+    for w in start.weights:
+        assert w["W1"].shape == w["W2"].shape == (1, 1)
+        assert w["W1"][0, 0] == w["W2"][0, 0] > 0
+    return np.array([w["W1"][0, 0] * w["W2"][0, 0] for w in start.weights])
+
+
+# ---- two-edge pathways --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_mode_starts_at_its_growing_half(seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(6, 1)), rng.normal(size=(6, 1))
+    arch = nr.Architecture.chain(1, 32, 1)
+    weights = gaussian(arch, seed, 1e-3)
+    race = nr.reduce(arch, nr.Dataset({"x": x}, {"y": y}))
+    sign = np.sign((x * y).sum())  # W₁ and W₂ᵀ grow together if positive, against each other if not
+    c = (weights["W1"][:, 0] + sign * weights["W2"][0]) / 2
+    assert values(race.start(weights))[0] == pytest.approx(c @ c, rel=1e-12)
+
+
+def test_one_mode_is_exact_in_the_limit_of_small_weights():
+    """One mode from unaligned hidden vectors: the loss error falls with their size squared."""
+    arch = nr.Architecture.chain(1, 16, 1)
+    data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    race, net, errors = nr.reduce(arch, data), nr.GDLN(arch), []
+    for scale in (1e-2, 1e-3):
+        weights = gaussian(arch, 3, scale)
+        run = nr.train(net, weights, data, learning_rate=0.1, steps=300)
+        stepped = race.solve(times=run.time, start=race.start(weights), learning_rate=0.1)
+        errors.append(nr.compare(run, stepped).max)
+    assert errors[1] < 1e-4
+    assert errors[1] < errors[0] / 50
+
+
+@pytest.mark.parametrize("hidden", [5, 24])
+def test_modes_start_at_their_distance_from_faster_ones(hidden):
+    data, u, v = modes([4.0, 3.0, 2.0, 1.0], 5, 6)
+    arch = nr.Architecture.chain(5, hidden, 6)
+    weights = gaussian(arch, 1, 1e-3)
+    race = nr.reduce(arch, data)
+    np.testing.assert_allclose([b.strength for b in race.blocks], [4, 3, 2, 1])
+    taken, expected = [], []
+    for c in halves(weights, u, v).T:  # Gram–Schmidt, fastest first
+        left = c.copy()
+        for direction in taken:
+            left -= (direction @ left) * direction
+        expected.append(left @ left)
+        taken.append(left / np.linalg.norm(left))
+    np.testing.assert_allclose(values(race.start(weights)), expected, rtol=1e-9)
+
+
+def test_start_does_not_depend_on_d():
+    """Inputs twice as large with targets half as large: Σ^yx is the same."""
+    data, _, _ = modes([3.0, 2.0, 1.0], 3, 3)
+    other = nr.Dataset({"x": 2 * np.asarray(data.x["x"])}, {"y": np.asarray(data.y["y"]) / 2})
+    arch = nr.Architecture.chain(3, 8, 3)
+    weights = gaussian(arch, 2, 1e-3)
+    one, two = (values(nr.reduce(arch, d).start(weights)) for d in (data, other))
+    np.testing.assert_allclose(one, two, rtol=1e-9)
+
+
+def test_equal_modes_start_at_the_eigenvalues_of_their_projected_gram_matrix():
+    data, u, v = modes([3.0, 2.0, 2.0, 2.0, 1.0, 1.0], 6, 7)
+    arch = nr.Architecture.chain(6, 20, 7)
+    weights = gaussian(arch, 5, 1e-3)
+    race = nr.reduce(arch, data)
+    found = values(race.start(weights))
+    c = halves(weights, u, v)
+    for low, high in ((0, 1), (1, 4), (4, 6)):
+        faster = np.linalg.qr(c[:, :low])[0] if low else np.zeros((20, 0))
+        left = c[:, low:high] - faster @ (faster.T @ c[:, low:high])
+        gram = left.T @ left
+        assert found[low:high].prod() == pytest.approx(np.linalg.det(gram), rel=1e-8)
+        np.testing.assert_allclose(np.sort(found[low:high]), np.linalg.eigvalsh(gram), rtol=1e-8)
+
+
+def test_too_few_hidden_neurons_leave_slow_modes_nothing():
+    """Three directions for five modes: the last two are expelled from all of them."""
+    data, _, _ = modes([5.0, 4.0, 3.0, 2.0, 1.0], 5, 5)
+    arch = nr.Architecture.chain(5, 3, 5)
+    weights = gaussian(arch, 6, 1e-2)
+    start = nr.reduce(arch, data).start(weights)
+    sizes = [float(w["W1"][0, 0]) for w in start.weights]
+    assert min(sizes[:3]) > 1e-5
+    assert max(sizes[3:]) < 1e-12
+
+
+def test_race_from_small_random_weights_follows_the_simulation():
+    """8-item hierarchy, degenerate modes, nothing fitted."""
+    data = nr.Dataset({"x": np.eye(8)}, {"y": nr.tasks.hierarchy().T})
+    arch = nr.Architecture.chain(8, 32, 15)
+    net, race, rate = nr.GDLN(arch), nr.reduce(arch, data), 0.1
+    weights = net.init(jax.random.key(3), scale=1e-5)
+    slowest = min(block.strength for block in race.blocks)
+    steps = int(np.log(1e9) / slowest / rate)
+    run = nr.train(net, weights, data, learning_rate=rate, steps=steps, record_every=steps // 200)
+    start = race.start(weights)
+    stepped = race.solve(times=run.time, start=start, learning_rate=rate)
+    assert nr.compare(run, stepped).mean < 1e-4
+    assert run.loss[-1] < 0.02 * run.loss[0]
+    plain = nr.Start(
+        tuple({e: np.full((1, 1), 1e-5 * 4) for e in w} for w in start.weights), None, "N_h σ²/2"
+    )  # the expected value: worse, or the test above would show nothing
+    worse = race.solve(times=run.time, start=plain, learning_rate=rate)
+    assert nr.compare(run, worse).mean > 5 * nr.compare(run, stepped).mean
+
+
+def test_contexts_from_small_random_weights_follow_the_simulation():
+    """Matrix blocks: common and contextual pathways together."""
+    arch, data = nr.tasks.common_and_all_but_one(nr.tasks.contextual(3, items=4), hidden=40)
+    net, race = nr.GDLN(arch), nr.reduce(arch, data)
+    weights = net.init(jax.random.key(1), scale=1e-5)
+    rate = 0.05
+    run = nr.train(net, weights, data, learning_rate=rate, steps=1500, record_every=10)
+    start = race.start(weights)
+    stepped = race.solve(times=run.time, start=start, learning_rate=rate)
+    assert nr.compare(run, stepped).mean < 1e-3
+    assert run.loss[-1] < 0.5 * run.loss[0]
+    assert 0 < start.alignment < 1
+
+
+# ---- decoupled weights --------------------------------------------------------------------------
+
+
+def test_decoupled_two_edge_weights_start_where_they_are():
+    data = nr.Dataset({"x": np.eye(4)}, {"y": nr.tasks.hierarchy(depth=2).T})
+    race = nr.reduce(nr.Architecture.chain(4, 9, 7), data)
+    solution = race.solve(times=[0.0, 1.0], start=0.05)
+    again = race.start(race.weights(solution, 0.0, KEY))
+    assert again.alignment == pytest.approx(1.0, rel=1e-10)
+    np.testing.assert_allclose(values(again), 0.05**2, rtol=1e-9)
+    later = race.start(race.weights(solution, 1.0, KEY))
+    grown = [float(solution.values["pathways"][b.name]["W1-W2"][-1]) for b in race.blocks]
+    np.testing.assert_allclose(values(later), grown, rtol=1e-9)
+
+
+def test_decoupled_matrix_blocks_start_where_they_are():
+    race = nr.reduce(*nr.tasks.common_and_all_but_one(nr.tasks.contextual(3, items=2), hidden=8))
+    times, rate = [0.0, 1.0, 2.0, 3.0], 0.1
+    solution = race.solve(times=times, start=0.05, learning_rate=rate)
+    again = race.start(race.weights(solution, 0.0, KEY))
+    assert again.alignment == pytest.approx(1.0, rel=1e-10)
+    np.testing.assert_allclose(
+        race.solve(times=times, start=again, learning_rate=rate).loss, solution.loss, rtol=1e-9
+    )
+
+
+def test_decoupled_three_edge_weights_start_where_they_are():
+    data = nr.Dataset({"x": np.eye(4)}, {"y": nr.tasks.hierarchy(depth=2).T})
+    race = nr.reduce(nr.Architecture.chain(4, 5, 6, 7), data)
+    times, rate = [0.0, 2.0, 4.0, 6.0], 0.1
+    solution = race.solve(times=times, start=0.3, learning_rate=rate)
+    again = race.start(race.weights(solution, 0.0, KEY))
+    assert again.alignment == pytest.approx(1.0, rel=1e-10)
+    assert "restricted to the directions of each block" in again.description
+    for w in again.weights:
+        assert {e: m.shape for e, m in w.items()} == {"W1": (5, 1), "W2": (6, 5), "W3": (7 - 6, 6)}
+        assert np.linalg.norm(w["W1"]) == pytest.approx(0.3)
+        assert np.linalg.norm(w["W3"]) == pytest.approx(0.3)
+        assert (w["W3"] @ w["W2"] @ w["W1"])[0, 0] == pytest.approx(0.3**3)
+    np.testing.assert_allclose(
+        race.solve(times=times, start=again, learning_rate=rate).loss, solution.loss, rtol=1e-9
+    )
+
+
+def test_one_block_keeps_all_of_the_weights():
+    """Where nothing reduces, three edges: the race is the network, from any weights."""
+    rng = np.random.default_rng(8)
+    data = nr.Dataset({"x": rng.normal(size=(9, 2))}, {"y": rng.normal(size=(9, 2))})
+    arch = nr.Architecture.chain(2, 3, 3, 2)
+    race = nr.reduce(arch, data)
+    assert not race.reduces
+    weights = gaussian(arch, 9, 0.4)
+    start = race.start(weights)
+    assert start.alignment == pytest.approx(1.0, rel=1e-10)
+    run = nr.train(nr.GDLN(arch), weights, data, learning_rate=0.1, steps=50, record_every=10)
+    solution = race.solve(times=run.time, start=start, learning_rate=0.1)
+    np.testing.assert_allclose(solution.loss, run.loss, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_alignment_of_random_weights_is_a_share(seed):
+    case = random_case(np.random.default_rng(seed))
+    race = nr.reduce(case.arch, case.data)
+    start = race.start(case.weights)
+    if race.blocks:
+        assert 0 < start.alignment <= 1 + 1e-10
+    assert len(start.weights) == len(race.blocks)
+    for block, weights in zip(race.blocks, start.weights, strict=True):
+        assert set(weights) == set(block.arch.edges)
+        assert all(np.isfinite(w).all() for w in weights.values())
+
+
+def test_wide_random_weights_are_little_aligned():
+    """Of N_h (inputs + outputs) numbers, a mode carries N_h/2 of N_h each in two edges."""
+    data, _, _ = modes([2.0], 4, 6)
+    arch = nr.Architecture.chain(4, 4000, 6)
+    start = nr.reduce(arch, data).start(gaussian(arch, 0, 1e-3))
+    assert start.alignment == pytest.approx(2 * (1 / 2) / (4 + 6), rel=0.1)
+
+
+# ---- copies of a block --------------------------------------------------------------------------
+
+
+def test_identical_scalar_modes():
+    data, _, _ = modes([3.0, 2.0, 2.0, 2.0, 1.0], 5, 5)
+    race = nr.reduce(nr.Architecture.chain(5, 8, 5), data)
+    (group,) = identical(race.blocks)
+    assert [copy.block for copy in group] == [1, 2, 3]
+    assert intertwiner(race.blocks[0], race.blocks[1]) is None
+
+
+def test_identical_matrix_blocks_are_turned_into_each_other():
+    """O_a M = M' O_b for every Σ^yx(p) and Σ^x(j,p) of planted repeats, path by path."""
+    rng, seen = np.random.default_rng(41), 0
+    while seen < 3:
+        arch, data, sizes = planted(rng)
+        race = nr.reduce(arch, data)
+        if any(set(b.arch.edges) != set(arch.edges) for b in race.blocks):
+            continue
+        groups = identical(race.blocks)
+        repeats = len(sizes) > len(set(sizes)) and sizes[-1] == sizes[0]
+        if not groups:
+            continue
+        assert repeats
+        seen += 1
+        (group,) = groups
+        assert len(group) == 2
+        first, other = (race.blocks[c.block] for c in group)
+        turns = group[1].turns
+        for o in turns.values():
+            np.testing.assert_allclose(o @ o.T, np.eye(len(o)), atol=1e-8)
+        one, two = (nr.path_statistics(b.arch, b.data) for b in (other, first))
+        for p in one.paths:
+            (q,) = (q for q in two.paths if q.edges == p.edges)
+            np.testing.assert_allclose(
+                turns[p.target] @ one.yx[p], two.yx[q] @ turns[p.source], atol=1e-7
+            )
+            for j in one.paths:
+                if j.target == p.target:
+                    (k,) = (k for k in two.paths if k.edges == j.edges)
+                    np.testing.assert_allclose(
+                        turns[j.source] @ one.x[j, p], two.x[k, q] @ turns[p.source], atol=1e-7
+                    )
+
+
+def test_blocks_on_other_edges_are_no_copies():
+    """XoR: four pathways with equal numbers, but each with edges of its own."""
+    race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+    assert len({round(b.strength, 10) for b in race.blocks}) == 1
+    assert identical(race.blocks) == []
+
+
+# ---- starts from numbers, and bad ones ----------------------------------------------------------
+
+
+def test_start_from_a_number():
+    race = nr.reduce(*nr.tasks.common_and_all_but_one(nr.tasks.contextual(3, items=4)))
+    start = race.start(0.07)
+    assert start.alignment is None
+    assert start.description == "aligned, 0.07"
+    assert len(start.weights) == len(race.blocks)
+    for block, weights in zip(race.blocks, start.weights, strict=True):
+        for e, (s, t) in block.arch.edges.items():
+            assert weights[e].shape == (block.arch.sizes[t], block.arch.sizes[s])
+        for node in block.arch.hidden:  # all it reads, and all it writes, side by side
+            reads = np.hstack([weights[e] for e in block.arch.incoming[node]])
+            writes = np.vstack([weights[e] for e in block.arch.outgoing[node]])
+            for matrix in (reads, writes):
+                np.testing.assert_allclose(np.linalg.svd(matrix, compute_uv=False), 0.07)
+
+
+def test_start_from_a_number_agrees_with_the_singular_vectors():
+    """Each pathway by itself would learn: W_p has a positive product with Σ^yx(p)."""
+    race = nr.reduce(*nr.tasks.common_and_all_but_one(nr.tasks.contextual(3, items=4)))
+    for block, weights in zip(race.blocks, race.start(0.1).weights, strict=True):
+        stats = nr.path_statistics(block.arch, block.data)
+        for node in block.arch.hidden:
+            total = sum(
+                float(np.sum((weights[p.edges[1]] @ weights[p.edges[0]]) * stats.yx[p]))
+                for p in stats.paths
+                if block.arch.edges[p.edges[0]][1] == node
+            )
+            assert total > 0
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), np.array([0.1, 0.2])])
+def test_a_start_that_is_no_number(value):
+    race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+    with says("a start is a finite number", got=repr(value), wanted="a number", fix="race.start("):
+        race.start(value)
+
+
+def test_weights_with_nan():
+    arch, data = nr.tasks.xor_pathways(nr.tasks.xor(), total=8)
+    weights = gaussian(arch, 0, 0.1)
+    weights["x_sample2"][0, 1] = np.nan
+    with says("'x_sample2' hold NaN", got="1 such values", wanted="finite weights"):
+        nr.reduce(arch, data).start(weights)
+
+
+def test_weights_of_another_network():
+    arch, data = nr.tasks.xor_pathways(nr.tasks.xor(), total=8)
+    race = nr.reduce(arch, data)
+    weights = gaussian(arch, 0, 0.1)
+    with says("weights lack edge", got="x_sample1", wanted="x_sample4"):
+        race.start({e: w for e, w in weights.items() if e != "x_sample4"})
+    with says("'x_sample1' have the wrong shape", got="(2, 3)", wanted="(2, 2)"):
+        race.start(weights | {"x_sample1": np.ones((2, 3))})

@@ -1,0 +1,426 @@
+"""The race against the full network: losses, flow, descent, weights; and bad input."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from tests.test_errors import says
+from verification.reduction import planted
+
+KEY = jax.random.key(0)
+TIMES = np.linspace(0, 6, 13)
+START = 0.3
+
+
+def hierarchy() -> tuple[nr.Architecture, nr.Dataset]:
+    data = nr.Dataset({"x": np.eye(4)}, {"y": nr.tasks.hierarchy(depth=2).T})
+    return nr.Architecture.chain(4, 6, 7), data
+
+
+def three_edges() -> tuple[nr.Architecture, nr.Dataset]:
+    return nr.Architecture.chain(4, 5, 6, 7), hierarchy()[1]
+
+
+def contexts() -> tuple[nr.Architecture, nr.Dataset]:
+    return nr.tasks.common_and_all_but_one(nr.tasks.contextual(3, items=2), hidden=8)
+
+
+def routing() -> tuple[nr.Architecture, nr.Dataset]:
+    base = np.eye(2), np.array([[2.0, 1.0], [2.0, -1.0]])
+    return nr.tasks.routing_pathways(nr.tasks.routing(3, 2, base=base)[0], hidden=4)
+
+
+def skip() -> tuple[nr.Architecture, nr.Dataset]:
+    """Paths of one, two and three edges; matrix blocks on gated, correlated data."""
+    rng = np.random.default_rng(1)
+    x = np.kron(np.eye(2), rng.normal(size=(6, 2)))
+    y = np.kron(np.eye(2), rng.normal(size=(6, 2)))
+    turned = (np.linalg.qr(rng.normal(size=(4, 4)))[0] for _ in range(2))
+    x, y = (a @ q for a, q in zip((x, y), turned, strict=True))
+    arch = nr.Architecture(
+        {"x": 4, "a": 7, "b": 8, "y": 4},
+        {"xa": ("x", "a"), "ab": ("a", "b"), "by": ("b", "y"), "ay": ("a", "y"), "xy": ("x", "y")},
+    )
+    return arch, nr.Dataset({"x": x}, {"y": y}, {"b": np.tile([1.0, 0.5, 0.0], 4)})
+
+
+def scalar_skip() -> tuple[nr.Architecture, nr.Dataset]:
+    """Paths of one and two edges between modes."""
+    arch = nr.Architecture(
+        {"x": 4, "h": 5, "y": 7}, {"xh": ("x", "h"), "hy": ("h", "y"), "xy": ("x", "y")}
+    )
+    return arch, hierarchy()[1]
+
+
+def neurons() -> tuple[nr.Architecture, nr.Dataset]:
+    """Gates a neuron, weighted samples, and a loss that cannot be learned."""
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(9, 2)), rng.normal(size=(9, 2))
+    first, second = np.arange(9) < 5, np.arange(9) >= 3
+    gates = np.stack([first, second] * 3, axis=1).astype(float)
+    data = nr.Dataset({"x": x}, {"y": y}, {"h": gates}, sample_weight=rng.uniform(0.1, 1, 9))
+    return nr.Architecture.chain(2, 6, 2), data
+
+
+PROBLEMS = {
+    f.__name__: f for f in (hierarchy, three_edges, contexts, routing, skip, scalar_skip, neurons)
+}
+
+
+@functools.cache
+def solved(name: str) -> tuple[nr.Race, nr.Trajectory]:
+    race = nr.reduce(*PROBLEMS[name]())
+    return race, race.solve(times=TIMES, start=START)
+
+
+def loss(race: nr.Race, weights: dict) -> float:
+    return float(nr.GDLN(race.arch).loss(weights, race.data))
+
+
+def descended(race: nr.Race, start, weights=None) -> tuple[nr.Trajectory, nr.Trajectory]:
+    """The network trained, from a decoupled start or these weights, and the race with its step."""
+    rate = 0.05
+    solution = race.solve(times=rate * np.arange(0, 101, 5), start=start, learning_rate=rate)
+    weights = race.weights(solution, 0.0, KEY) if weights is None else weights
+    run = nr.train(
+        nr.GDLN(race.arch), weights, race.data, learning_rate=rate, steps=100, record_every=5
+    )
+    return run, solution
+
+
+# ---- the race is the network --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_losses_of_blocks_add_up_to_that_of_the_network(name):
+    race, solution = solved(name)
+    parts = solution.values["losses"]
+    assert parts.shape == (len(TIMES), len(race.blocks))
+    np.testing.assert_allclose(parts.sum(axis=1) + race.constant, solution.loss, rtol=1e-12)
+    for k in (0, 3, 7, 12):
+        weights = race.weights(solution, TIMES[k], jax.random.key(k))
+        assert {e: w.shape for e, w in weights.items()} == {
+            e: (race.arch.sizes[t], race.arch.sizes[s]) for e, (s, t) in race.arch.edges.items()
+        }
+        assert loss(race, weights) == pytest.approx(solution.loss[k], rel=1e-10, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_block_is_a_network_with_its_loss(name):
+    race, solution = solved(name)
+    for i, block in enumerate(race.blocks):
+        for k in (0, 5):
+            weights = {e: w[k] for e, w in solution.values["variables"][block.name].items()}
+            value = nr.GDLN(block.arch).loss(weights, block.data)
+            assert float(value) == pytest.approx(solution.values["losses"][k, i], rel=1e-10)
+        zero = {e: jnp.zeros_like(w) for e, w in weights.items()}
+        assert float(nr.GDLN(block.arch).loss(zero, block.data)) == pytest.approx(
+            block.initial_loss
+        )
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_race_equals_the_flow_of_the_network(name):
+    race, solution = solved(name)
+    net = nr.GDLN(race.arch)
+    weights = race.weights(solution, 0.0, KEY)
+    run = nr.flow(net, weights, race.data, times=TIMES, rtol=1e-10)
+    assert np.abs(run.loss - solution.loss).max() < 1e-7 * run.loss[0]
+    assert solution.loss[-1] < 0.96 * solution.loss[0]  # something was learned
+    for e, w in race.weights(solution, TIMES[-1], KEY).items():  # the same hidden directions
+        np.testing.assert_allclose(np.asarray(run.final[e]), w, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_race_with_a_step_is_the_descent_of_the_network(name):
+    run, solution = descended(solved(name)[0], START)
+    np.testing.assert_allclose(solution.time, run.time, rtol=1e-14)
+    np.testing.assert_allclose(solution.loss, run.loss, rtol=1e-10)
+    assert solution.settings["learning_rate"] == 0.05
+
+
+def test_blocks_of_a_planted_structure_run_by_themselves():
+    """Matrix blocks on a random graph, from a start with unequal values, against descent."""
+    rng = np.random.default_rng(31)
+    arch, data, _ = planted(rng)
+    arch = nr.Architecture(
+        {v: 30 if v in arch.hidden else n for v, n in arch.sizes.items()}, arch.edges
+    )
+    race = nr.reduce(arch, data)
+    assert len(race.blocks) > 1 and not race.is_decoupled
+    start = race.start(0.2)
+    uneven = nr.Start(
+        tuple(
+            {e: w + 0.1 * rng.normal(size=w.shape) for e, w in weights.items()}
+            for weights in start.weights
+        ),
+        None,
+        "uneven",
+    )
+    rate = 0.02
+    times = rate * np.arange(0, 101, 20)
+    solution = race.solve(times=times, start=uneven, learning_rate=rate)
+    weights = race.weights(solution, 0.0, KEY)
+    run = nr.train(nr.GDLN(arch), weights, data, learning_rate=rate, steps=100, record_every=20)
+    np.testing.assert_allclose(solution.loss, run.loss, rtol=1e-10)
+    assert run.loss[-1] < 0.98 * run.loss[0]
+    assert solution.settings["start"] == "uneven"
+
+
+@pytest.mark.parametrize("name", ["hierarchy", "routing", "scalar_skip"])
+def test_scalar_blocks_solved_by_their_equations_equal_the_flow_of_the_block(name):
+    race, solution = solved(name)
+    assert race.is_decoupled
+    start = race.start(START)
+    for i in (0, len(race.blocks) - 1):
+        block = race.blocks[i]
+        run = nr.flow(
+            nr.GDLN(block.arch),
+            start.weights[i],
+            block.data,
+            times=TIMES,
+            rtol=1e-10,
+            record={"weights": True},
+        )
+        np.testing.assert_allclose(
+            solution.values["losses"][:, i], run.loss, atol=1e-8 * run.loss[0]
+        )
+        for e, b in solution.values["variables"][block.name].items():
+            np.testing.assert_allclose(b, run.values["weights"][e], rtol=1e-6)
+
+
+def test_two_edge_modes_follow_the_logistic_curve():
+    """THEORY: a(t) = (s/d) / (1 − (1 − s/(d a₀)) e^{−2st})."""
+    race, solution = solved("hierarchy")
+    for block in race.blocks:
+        s, d = block.strength, 1 / 4
+        expected = (s / d) / (1 - (1 - s / (d * START**2)) * np.exp(-2 * s * TIMES))
+        found = solution.values["pathways"][block.name]["W1-W2"]
+        np.testing.assert_allclose(found, expected, rtol=1e-7)
+
+
+# ---- what a solution holds ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["routing", "skip", "contexts"])
+def test_pathways_are_products_of_variables(name):
+    race, solution = solved(name)
+    for block in race.blocks:
+        variables = solution.values["variables"][block.name]
+        assert set(variables) == set(block.arch.edges)
+        strengths = solution.values["pathways"][block.name]
+        assert set(strengths) == {"-".join(p.edges) for p in block.arch.paths()}
+        for path in block.arch.paths():
+            product = functools.reduce(
+                lambda before, e: variables[e] @ before,
+                path.edges[1:],
+                variables[path.edges[0]],
+            )
+            expected = (
+                product[:, 0, 0]
+                if product.shape[1:] == (1, 1)
+                else np.sqrt((product**2).sum(axis=(1, 2)))
+            )
+            np.testing.assert_allclose(strengths["-".join(path.edges)], expected, rtol=1e-12)
+
+
+def test_variables_start_where_the_start_says():
+    race, solution = solved("skip")
+    for block, weights in zip(race.blocks, race.start(START).weights, strict=True):
+        for e, w in weights.items():
+            np.testing.assert_allclose(solution.values["variables"][block.name][e][0], w)
+
+
+def test_solution_is_saved_and_loaded(tmp_path):
+    race, solution = solved("contexts")
+    solution.save(tmp_path / "race.nc")
+    again = nr.load(tmp_path / "race.nc")
+    assert isinstance(solution, nr.Trajectory)
+    assert nr.compare(solution, again).max == 0
+    assert again.settings["method"] == "race"
+    assert again.settings["blocks"] == len(race.blocks)
+    for t in (0.0, 6.0):
+        one, other = (race.weights(s, t, KEY) for s in (solution, again))
+        for e in one:
+            np.testing.assert_array_equal(one[e], other[e])
+
+
+def test_times_are_rounded_to_whole_steps():
+    race = solved("hierarchy")[0]
+    solution = race.solve(times=[0.0, 0.1, 0.14, 0.26, 0.5], start=START, learning_rate=0.1)
+    np.testing.assert_allclose(solution.time, [0.0, 0.1, 0.3, 0.5])
+    later = race.solve(times=[0.3, 0.5], start=START, learning_rate=0.1)
+    np.testing.assert_allclose(later.loss, solution.loss[2:], rtol=1e-12)
+
+
+def test_times_need_not_begin_at_zero():
+    race, solution = solved("hierarchy")
+    later = race.solve(times=np.linspace(3, 6, 13), start=START)
+    np.testing.assert_allclose(later.loss[::2], solution.loss[6:], rtol=1e-7)
+
+
+def test_weights_keep_hidden_directions_by_key():
+    race, solution = solved("hierarchy")
+    same, other = (race.weights(solution, 2.0, jax.random.key(k)) for k in (0, 1))
+    again = race.weights(solution, 2.0, KEY)
+    assert all((same[e] == again[e]).all() for e in same)
+    assert np.abs(same["W1"] - other["W1"]).max() > 1e-3
+    np.testing.assert_allclose(same["W2"] @ same["W1"], other["W2"] @ other["W1"], atol=1e-12)
+
+
+def test_decoupled_weights_conserve_balance():
+    """At every hidden node, Σ_out WᵀW − Σ_in WWᵀ is conserved; it is zero from equal starts."""
+    race, solution = solved("three_edges")
+    for t in (0.0, 3.0, 6.0):
+        w = race.weights(solution, t, KEY)
+        np.testing.assert_allclose(w["W2"].T @ w["W2"], w["W1"] @ w["W1"].T, atol=1e-8)
+        np.testing.assert_allclose(w["W3"].T @ w["W3"], w["W2"] @ w["W2"].T, atol=1e-8)
+
+
+# ---- approximate reductions ---------------------------------------------------------------------
+
+
+def test_error_of_an_approximate_reduction_falls_with_the_coupling_dropped():
+    errors = []
+    for epsilon in (1e-1, 1e-2):
+        x = np.linalg.cholesky(np.array([[1.0, epsilon], [epsilon, 1.0]])).T
+        y = np.linalg.solve(x.T, np.diag([2.0, 1.0]))
+        arch, data = nr.Architecture.chain(2, 4, 2), nr.Dataset({"x": x}, {"y": y})
+        race = nr.reduce(arch, data, tolerance=0.3)
+        assert race.is_decoupled and not race.is_exact
+        run, solution = descended(race, 0.1)
+        errors.append(nr.compare(run, solution).max)
+    assert errors[1] < 0.2 * errors[0] < 0.2
+    assert errors[1] > 0
+
+
+# ---- bad input, and what is right nevertheless --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        nr.Dataset({"x": np.eye(3)}, {"y": np.zeros((3, 2))}),
+        nr.Dataset({"x": np.eye(3)}, {"y": np.ones((3, 2))}, {"h": np.zeros(3)}),
+    ],
+    ids=["zero targets", "closed gates"],
+)
+def test_no_signal(data):
+    """Nothing is learned from aligned weights: the loss is what it is at zero, for ever."""
+    size = next(iter(data.y.values())).shape[1]
+    arch = nr.Architecture.chain(3, 4, size)
+    race = nr.reduce(arch, data)
+    assert race.blocks == ()
+    assert "No signal" in str(race) and "Nothing is learned" in str(race)
+    zero = {e: np.zeros((arch.sizes[t], arch.sizes[s])) for e, (s, t) in arch.edges.items()}
+    assert race.constant == pytest.approx(loss(race, zero))
+    assert race.silent == {"x": 3, "y": size}
+    for rate in (None, 0.1):
+        solution = race.solve(times=[0.0, 1.0, 2.0], start=0.1, learning_rate=rate)
+        np.testing.assert_allclose(solution.loss, loss(race, zero))
+    weights = race.weights(solution, 1.0, KEY)
+    assert all(not w.any() for w in weights.values())
+    assert race.start(nr.GDLN(arch).init(KEY)).alignment == 0
+
+
+def test_rank_deficient_inputs_race_like_the_flow():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(7, 2)) @ rng.normal(size=(2, 5))
+    arch, data = nr.Architecture.chain(5, 6, 3), nr.Dataset({"x": x}, {"y": x[:, :3] - 1.0})
+    race = nr.reduce(arch, data)
+    run, solution = descended(race, 0.1)
+    assert nr.compare(run, solution).max < 1e-10
+
+
+@pytest.mark.parametrize("rate", [None, 0.1])
+def test_a_start_at_the_saddle_stays_there(rate):
+    race = solved("hierarchy")[0]
+    solution = race.solve(times=10 * TIMES, start=0.0, learning_rate=rate)
+    np.testing.assert_array_equal(solution.loss, solution.loss[0])
+    assert solution.loss[0] == pytest.approx(
+        race.constant + sum(b.initial_loss for b in race.blocks)
+    )
+    zero = race.weights(solution, 0.0, KEY)
+    assert all(not w.any() for w in zero.values())
+    again = race.start(zero)
+    assert again.alignment is None
+    np.testing.assert_allclose(race.solve(times=TIMES, start=again).loss, solution.loss[0])
+
+
+@pytest.mark.parametrize("name", ["hierarchy", "three_edges", "scalar_skip", "contexts"])
+def test_negative_starts(name):
+    """An odd number of negative edges starts on the wrong side; the flow says what happens."""
+    race = solved(name)[0]
+    solution = race.solve(times=TIMES, start=-START)
+    run = nr.flow(
+        nr.GDLN(race.arch), race.weights(solution, 0.0, KEY), race.data, times=TIMES, rtol=1e-10
+    )
+    assert np.abs(run.loss - solution.loss).max() < 1e-7 * run.loss[0]
+    positive = solved(name)[1]
+    if name in ("hierarchy", "contexts"):  # two edges: the signs cancel
+        np.testing.assert_allclose(solution.loss, positive.loss, rtol=1e-8)
+    else:
+        assert solution.loss[-1] > positive.loss[-1] + 1e-4
+
+
+def test_paths_of_different_lengths_have_no_growing_half():
+    """A skip connection: actual weights are restricted, and the race follows them."""
+    arch, data = scalar_skip()
+    race = nr.reduce(arch, data)
+    weights = nr.GDLN(arch).init(jax.random.key(4), scale=0.01)
+    start = race.start(weights)
+    assert "restricted" in start.description
+    run, solution = descended(race, start, weights)
+    assert nr.compare(run, solution).max < 1e-3
+
+
+def test_thousands_of_gate_classes_are_solved():
+    rng, n = np.random.default_rng(7), 3000
+    item = np.tile(np.arange(2), n // 2)
+    data = nr.Dataset(
+        {"x": np.eye(2)[item]},
+        {"y": np.diag([2.0, 1.0])[item]},
+        {"h": rng.uniform(0.5, 1.5, n)},
+    )
+    arch = nr.Architecture.chain(2, 3, 2)
+    race = nr.reduce(arch, data)
+    assert race.is_decoupled and len(race.blocks) == 2
+    run, solution = descended(race, START)
+    assert nr.compare(run, solution).max < 1e-10
+
+
+def test_hidden_nodes_too_narrow_for_every_block():
+    arch, data = nr.Architecture.chain(4, 3, 7), hierarchy()[1]
+    race = nr.reduce(arch, data)
+    solution = race.solve(times=[0.0, 1.0], start=0.1)
+    with says("node 'h' has too few neurons", got="3 neurons", wanted="at least 4", fix="widen"):
+        race.weights(solution, 0.0, KEY)
+
+
+def test_weights_of_a_run_that_is_no_race():
+    race = solved("hierarchy")[0]
+    run = nr.Trajectory([0.0, 1.0], [1.0, 0.5], settings={"method": "gradient descent"})
+    with says("not the variables of a race", got="gradient descent", wanted="race.solve"):
+        race.weights(run, 0.0, KEY)
+
+
+@pytest.mark.parametrize("times", [[1.0, 0.5], [0.0, 1.0, 1.0], [-1.0, 1.0], [0.0, np.nan], [0.0]])
+@pytest.mark.parametrize("rate", [None, 0.1])
+def test_times_must_increase(times, rate):
+    with says("times must increase", got=str(times[0]).rstrip("0"), wanted="increasing finite"):
+        solved("hierarchy")[0].solve(times=times, start=0.1, learning_rate=rate)
+
+
+@pytest.mark.parametrize("rate", [0.0, -0.1, float("nan"), float("inf")])
+def test_learning_rate_must_be_positive(rate):
+    with says("learning rate must be a positive number", got=repr(rate), wanted="above 0"):
+        solved("hierarchy")[0].solve(times=[0.0, 1.0], start=0.1, learning_rate=rate)
+
+
+def test_a_learning_rate_that_diverges():
+    with says("stopped being finite", got="learning rate 30", wanted="converges", fix="smaller"):
+        solved("hierarchy")[0].solve(times=[0.0, 3000.0], start=1.0, learning_rate=30.0)

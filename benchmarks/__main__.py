@@ -9,11 +9,14 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
-from benchmarks import foundation  # noqa: E402
+from benchmarks import dynamics, equations, foundation  # noqa: E402
 
 BENCHMARKS = {
     "ladder: one gradient, 40 layers over 20": foundation.ladder_ratio,
     "import neuralrace (every name) over import jax, equinox": foundation.import_ratio,
+    "100 seeds of XoR: runs a second over a Python loop": dynamics.ensemble_ratio,
+    "routing M = 7: training over solving the race": lambda: equations.routing_ratio(7, 4)[0],
+    "routing M = 40: training over solving the race": lambda: equations.routing_ratio(40, 16)[0],
 }
 
 

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 
 import jax
+import networkx as nx
 import numpy as np
 
 import neuralrace as nr
@@ -20,7 +21,7 @@ SECTION = "Reduction"
 
 def planted(
     rng: np.random.Generator, noise: float = 0.0
-) -> tuple[nr.Architecture, nr.Dataset, list[tuple[int, int]]]:
+) -> tuple[nr.Architecture, nr.Dataset, list[tuple]]:
     """Blocks of known sizes, hidden by random rotations at every input and output.
 
     Every input and output node has the same k_in or k_out directions in a block. A gate class for
@@ -29,7 +30,7 @@ def planted(
     """
     while True:
         shape = random_architecture(rng, max_size=1)
-        if shape.hidden:
+        if shape.hidden and is_one_piece(shape):
             break
     blocks = [(int(rng.integers(1, 5)), int(rng.integers(1, 5))) for _ in range(rng.integers(2, 5))]
     repeats = {len(blocks): 0} if rng.integers(2) else {}
@@ -44,7 +45,10 @@ def planted(
         for v in (*arch.inputs, *arch.outputs)
     }
     classes = int(rng.integers(3, 6))
-    on = {v: rng.uniform(0.5, 1.5, classes) for v in arch.hidden}
+    on = {
+        v: rng.uniform(0.5, 1.5, classes) * rng.choice([-1, 0, 1], classes, p=[0.3, 0.1, 0.6])
+        for v in arch.hidden
+    }
     x: dict[str, list[np.ndarray]] = {v: [] for v in arch.inputs}
     y: dict[str, list[np.ndarray]] = {v: [] for v in arch.outputs}
     gates: dict[str, list[float]] = {v: [] for v in arch.hidden}
@@ -90,44 +94,51 @@ def _audible(
     data: nr.Dataset,
     blocks: list[tuple[int, int]],
     turn: dict[str, np.ndarray],
-) -> list[tuple[int, int]] | None:
-    """The planted sizes less the output directions that no path's Σ^yx touches.
+) -> list[tuple] | None:
+    """The directions of every planted block at every node that some statistic touches.
 
     There are as many different Σ^yx(p) as paths with different gates: with few of them, an output
-    of four directions that is driven by one input direction is not heard in all of them. None
-    where a direction is neither silent nor louder than ten tolerances: to be planted anew.
+    of four directions that is driven by one input direction is not heard in all of them. None, to
+    be planted anew, where a block is not heard at all at some node, or where a direction is
+    neither silent nor louder than ten tolerances.
     """
     stats = nr.path_statistics(arch, data)
-    loudest = max(float(np.linalg.norm(stats.yx[p], 2)) for p in stats.paths)
-    found, at = [], 0
+    touched: dict[str, list[np.ndarray]] = {v: [] for v in (*arch.inputs, *arch.outputs)}
+    for p in stats.paths:
+        touched[p.target].append(stats.yx[p])
+        touched[p.source].append(stats.yx[p].T)
+        for j in stats.paths:
+            if j.target == p.target:
+                touched[p.source].append(stats.x[j, p].T)
+    loudest = max(float(np.abs(m).max()) for parts in touched.values() for m in parts)
+    found, at_in, at_out = [], 0, 0
     for n_in, n_out in blocks:
-        heard = 0
-        for v in arch.outputs:
-            place = turn[v][:, at : at + n_out]
-            into = [place.T @ stats.yx[p] for p in stats.paths if p.target == v]
-            sizes = np.linalg.svd(np.concatenate(into, axis=1), compute_uv=False)
-            if ((sizes > 1e-9) & (sizes < 1e-3 * loudest)).any():
+        dims = {}
+        for v, parts in touched.items():
+            low, n = (at_in, n_in) if v in arch.inputs else (at_out, n_out)
+            seen = turn[v][:, low : low + n].T @ np.concatenate(parts, axis=1)
+            sizes = np.linalg.svd(seen, compute_uv=False)
+            dims[v] = int((sizes > 1e-9 * loudest).sum())
+            if dims[v] == 0 or sizes[dims[v] - 1] < 1e-2 * loudest:
                 return None
-            heard = max(heard, int((sizes > 1e-9).sum()))
-        found.append((n_in, heard))
-        at += n_out
+        found.append(tuple(sorted(dims.items())))
+        at_in, at_out = at_in + n_in, at_out + n_out
     return found
 
 
-def found_sizes(race: nr.Race, arch: nr.Architecture) -> Counter[tuple[int, int]]:
-    """(directions an input, directions an output) of every block."""
-    return Counter(
-        (
-            max(n for v, n in block.dims.items() if v in arch.inputs),
-            max(n for v, n in block.dims.items() if v in arch.outputs),
-        )
-        for block in race.blocks
-    )
+def found_sizes(race: nr.Race) -> Counter[tuple]:
+    """The number of directions of every block at every node."""
+    return Counter(tuple(sorted(block.dims.items())) for block in race.blocks)
 
 
-def _is_one_component(race: nr.Race) -> bool:
-    """Whether the graph is in one piece, so that its blocks are those that were planted."""
-    return all(set(b.arch.edges) == set(race.arch.edges) for b in race.blocks)
+def is_one_piece(arch: nr.Architecture) -> bool:
+    """Whether all edges hang together through hidden nodes.
+
+    A graph that falls into parts has the planted blocks in each of them: not planted here.
+    """
+    return nx.number_weakly_connected_components(
+        arch.to_networkx().subgraph(arch.hidden)
+    ) == 1 and not any(s in arch.inputs and t in arch.outputs for s, t in arch.edges.values())
 
 
 @claim(
@@ -144,10 +155,8 @@ def planted_blocks(full: bool) -> Measurement:
         while cases < (200 if full else 12):
             arch, data, blocks = planted(rng, noise)
             race = nr.reduce(arch, data, tolerance=tolerance)
-            if not _is_one_component(race):
-                continue  # a graph that falls into parts repeats the blocks of each
             cases += 1
-            right += found_sizes(race, arch) == Counter(blocks)
+            right += found_sizes(race) == Counter(blocks)
         text.append(f"noise {noise:g}: {right} of {cases}")
         met &= right == cases
     return Measurement("; ".join(text), met)
@@ -167,8 +176,6 @@ def planted_solved(full: bool) -> Measurement:
             {v: 40 if v in arch.hidden else n for v, n in arch.sizes.items()}, arch.edges
         )
         race = nr.reduce(wide, data)
-        if not _is_one_component(race):
-            continue
         cases += 1
         solution = race.solve(times=times, start=0.3)
         weights = race.weights(solution, 0.0, jax.random.key(cases))
@@ -233,7 +240,7 @@ def different_structures(full: bool) -> Measurement:
     SECTION,
     "8-item hierarchy through a two-edge chain, N_h = 16, 64, 128, 8 seeds, σ = 1e-7 … 1e-2, "
     "η = 0.1: the race from the actual weights against descent",
-    "mean |ΔL|/L(0) ≤ 0.1 % with the step, ≤ 0.005 % for σ ≤ 1e-3",
+    "mean |ΔL|/L(0) of every seed ≤ 0.1 % with the step, ≤ 0.005 % for σ ≤ 1e-3",
 )
 def hierarchy(full: bool) -> Measurement:
     data = nr.Dataset({"x": np.eye(8)}, {"y": nr.tasks.hierarchy().T})
@@ -254,14 +261,23 @@ def hierarchy(full: bool) -> Measurement:
                 start = race.start(weights)
                 stepped = race.solve(times=run.time, start=start, learning_rate=rate)
                 found.append((nr.compare(run, stepped).mean, _corrected(race, start, run, rate)))
-            mapped[width, scale], logistic[width, scale] = np.mean(found, axis=0)
+            mapped[width, scale], logistic[width, scale] = np.max(found, axis=0)
     small = {k: v for k, v in mapped.items() if k[1] <= 1e-3}
     text = (
         f"at most {max(mapped.values()):.3%}; for σ ≤ 1e-3 at most {max(small.values()):.4%}, "
         f"median {np.median(list(small.values())):.5%} (logistic curves with s → log(1 + ηs)/η: at "
         f"most {max(logistic.values()):.3%}, {max(logistic[k] for k in small):.3%} for σ ≤ 1e-3)"
     )
-    return Measurement(text, max(mapped.values()) <= 1e-3 and max(small.values()) <= 5e-5)
+    met = max(mapped.values()) <= 1e-3 and max(small.values()) <= 5e-5
+    return Measurement(text, met, "" if met else HIERARCHY_NOTE)
+
+
+HIERARCHY_NOTE = (
+    "Missed by one or two of the eight seeds at N_h = 16 with σ = 1e-3, where eight modes share "
+    "sixteen hidden directions: a slower mode is not yet small when a faster one expels it, and "
+    "while it is expelled the two are coupled, which no start values of independent modes can "
+    "show. Keeping both halves of every mode instead of the growing one changes nothing there."
+)
 
 
 def _corrected(race: nr.Race, start: nr.Start, run: nr.Trajectory, rate: float) -> float:
@@ -344,5 +360,5 @@ def noise(full: bool) -> Measurement:
         error = nr.compare(run, solution).mean
         kept_text = "blocks kept" if kept else f"blocks {dict(sizes)}"
         text.append(f"ε = {epsilon:g}: residual {race.residual:.0e}, {kept_text}, {error:.3%}")
-        met &= race.residual <= 3 * epsilon and kept
+        met &= 0.01 * epsilon <= race.residual <= 3 * epsilon and kept
     return Measurement("; ".join(text), met)

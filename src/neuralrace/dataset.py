@@ -279,7 +279,7 @@ def matched(arch: Architecture, data: Dataset) -> Dataset:
 
 def pathways(
     base: Dataset,
-    masks: Mapping[str, Any],
+    masks: Any,
     hidden: int | Mapping[str, int],
     inputs: Mapping[str, Sequence[str]] | None = None,
     outputs: Mapping[str, Sequence[str]] | None = None,
@@ -302,10 +302,10 @@ def pathways(
 
     ```
     """
-    if not masks:
+    if not isinstance(masks, Mapping) or not masks:
         raise NeuralRaceError(
             "there are no pathways",
-            got=masks,
+            got=repr(masks),
             wanted="{name: mask or None}",
             fix="name at least one pathway, for example {'common': None}",
         )
@@ -335,7 +335,8 @@ def pathways(
         reads=reads,
         writes=outputs,
     )
-    gates = {name: gate for name, gate in base.gates.items() if name not in set(base.x) - read}
+    dropped = (set(base.x) - read) | set(masks)
+    gates = {name: gate for name, gate in base.gates.items() if name not in dropped}
     gates |= {name: mask for name, mask in masks.items() if mask is not None}
     x = {v: x for v, x in base.x.items() if v in read}
     data = Dataset(x, base.y, gates, base.sample_weight, base.labels)

@@ -221,6 +221,14 @@ def checked_weights(arch: Architecture, weights: Mapping[str, Any]) -> dict[str,
             fix="make them with net.init(key), and update every edge together",
         )
     arrays = {edge: jnp.asarray(weights[edge]) for edge in arch.edges}
+    for edge, w in arrays.items():
+        if jnp.issubdtype(w.dtype, jnp.complexfloating):
+            raise NeuralRaceError(
+                f"the weights of edge {edge!r} are complex",
+                got=f"dtype {w.dtype}",
+                wanted="real numbers",
+                fix="take the real part, or check what made them complex",
+            )
     arrays = {e: w if jnp.issubdtype(w.dtype, jnp.inexact) else w * 1.0 for e, w in arrays.items()}
     for edge, (source, target) in arch.edges.items():
         wanted = (arch.sizes[target], arch.sizes[source])

@@ -133,7 +133,7 @@ class ClassFactor:
     Row r belongs to gate class `row_class[r]` and already carries the root of its weight, so that
     Σ_r y_r x_rᵀ over the rows of a class is the class's share of ⟨y xᵀ⟩. A class of n samples
     with d input features in all keeps min(n, d) rows: the triangular factor R of the QR
-    decomposition of its weighted inputs, with targets Qᵀy (THEORY: exact compressions).
+    decomposition of its weighted inputs, with targets Qᵀy.
     """
 
     row_class: Int[np.ndarray, " R"]

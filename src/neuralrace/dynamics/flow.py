@@ -15,7 +15,7 @@ import numpy as np
 
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.setup import Record, StoppedError, make_recorder, prepared
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import Network, Weights
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
@@ -64,6 +64,13 @@ def flow(
     recorder = make_recorder(net, record, weights, data)
     times = checked_times(times)
     dtype = jnp.result_type(*weights.values())
+    if str(dtype) not in RTOL:
+        raise NeuralRaceError(
+            "the flow needs weights of single or double precision",
+            got=f"dtype {dtype}",
+            wanted=f"one of {listed(RTOL)}",
+            fix="weights.astype(jnp.float32); descent (nr.train) takes any precision",
+        )
     rtol = RTOL[str(dtype)] if rtol is None else rtol
     atol = rtol * smallest_rms(weights) if atol is None else atol
     solution = solve_flow(

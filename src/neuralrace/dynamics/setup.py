@@ -16,6 +16,7 @@ import numpy as np
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import Network, Weights, check_finite, checked_weights
+from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
 
 Record = Mapping[str, bool | Callable[[Weights], Any]]
@@ -139,8 +140,9 @@ def prepared(net: Network, weights: Mapping[str, Any], data: Dataset) -> tuple[W
     arrays = checked_weights(net.arch, weights)
     check_finite(arrays)
     dtype = jnp.result_type(*arrays.values())
+    arrays = {edge: w.astype(dtype) for edge, w in arrays.items()}
     net(arrays, data)  # checks the data and warns of lost precision
-    data = matched(net.arch, data)
+    data = matched(net.arch, data.gated({}) if isinstance(net, ReLUNetwork) else data)
     data = eqx.tree_at(
         lambda d: d.sample_weight, data, data.probability, is_leaf=lambda v: v is None
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -205,6 +205,8 @@ def _symmetries(
                 basis, np.tensordot(gram, basis, axes=(1, 0)), axes=([0, 1], [0, 1])
             )
             add(v, v, (twice + twice.T) / 2)
+    if not total:
+        return [{v: np.eye(n) for v, n in widths.items()}]
     values, vectors = np.linalg.eigh(form)
     breach = np.maximum(np.sqrt(np.maximum(values, 0.0)) / max(1.0, np.sqrt(values[-1])), ROUNDING)
     found = []
@@ -229,7 +231,7 @@ def _null_spaces(breach: np.ndarray, vectors: np.ndarray, tolerance: float) -> I
             yield from [vectors[:, : k + 1]] * TRIES
 
 
-@cache
+@lru_cache(maxsize=32)
 def _symmetric_basis(n: int) -> Float[np.ndarray, "n n q"]:
     """An orthonormal basis of the symmetric n × n matrices, along the last axis."""
     rows, columns = np.triu_indices(n)

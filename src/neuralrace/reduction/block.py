@@ -27,8 +27,9 @@ class Block:
     `basis[v]` holds, in its columns, the directions of input or output node v that belong to it;
     `arch` and `data` are the same graph and task seen in these directions alone, so that
     `nr.GDLN(block.arch)` on `block.data` is the block. `strength` is the largest singular value of
-    its Σ^yx. `aligned` holds weights of unit size that agree with the singular vectors of Σ^yx, and
-    hidden nodes have as many neurons as these need: one, if the block is scalar.
+    Σ^yx, summed over the paths from one input to one output. `aligned` holds weights of unit size
+    that agree with the singular vectors of Σ^yx, and hidden nodes have as many neurons as these
+    need: one, if the block is scalar.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -71,19 +72,27 @@ class Block:
         """In words, which statistics keep this block from being scalar, and by how much."""
         if self.is_scalar:
             return ""
-        mixer = Mixer(self.arch, class_factor(self.data))
+        sizes = {v: self.dims.get(v, 1) for v in self.arch.sizes}
+        mixer = Mixer(Architecture(sizes, self.arch.edges), class_factor(self.data))
         family = mixer.family(np.random.default_rng(0), 4)
-        worst = ("", 0.0)
+        basis = {v: np.eye(n) for v, n in self.dims.items()}
+        seen: set[str] = set()
+        for (t, s), stack in family.yx.items():  # the best guess: singular vectors of one Σ^yx
+            u, _, vt = np.linalg.svd(stack[0])
+            basis |= {v: b for v, b in ((t, u), (s, vt.T)) if v not in seen}
+            seen |= {t, s}
+        worst = ("one neuron a node cannot carry all its paths", 0.0)
         for kind, stacks in (("Σ^yx", family.yx), ("Σ^x", family.xx)):
             for (a, b), stack in stacks.items():
-                u, _, vt = np.linalg.svd(stack[0], full_matrices=True)
-                turned = np.abs(u.T @ stack @ vt.T)
-                turned[:, np.arange(min(turned.shape[1:])), np.arange(min(turned.shape[1:]))] = 0
-                size = float(turned.max() / np.abs(stack).max())
-                if size > worst[1]:
-                    worst = (f"the {kind} between {a!r} and {b!r}", size)
-        where = worst[0] or "nodes that are joined by several inputs"
-        return f"{self.name}: {where} have no common singular vectors (off by {worst[1]:.2g})"
+                turned = np.abs(basis[a].T @ stack @ basis[b])
+                diagonal = np.arange(min(turned.shape[1:]))
+                largest = float(turned.max())
+                turned[:, diagonal, diagonal] = 0
+                size = float(turned.max()) / max(largest, 1e-300)
+                if size > max(worst[1], 1e-6):
+                    where = f"{kind} between {a!r} and {b!r} is not diagonal where another Σ^yx is"
+                    worst = (f"{where} (off by {size:.2g} of its largest entry)", size)
+        return f"{self.name}: {worst[0]}"
 
     def __str__(self) -> str:
         left, right = (
@@ -122,10 +131,10 @@ def make_block(part: Component, basis: Mapping[str, Matrix]) -> Block | None:
 
 
 def _strength(mixer: Mixer) -> float:
-    """The largest singular value of Σ^yx between an input and an output, over all paths.
+    """The largest singular value of Σ^yx between an input and an output, summed over their paths.
 
-    Where paths cancel each other in the sum, as contextual pathways may, over those through one
-    hidden node at a time.
+    Where paths cancel each other in the sum, as contextual pathways may, summed over those through
+    one hidden node (or one direct edge) at a time.
     """
 
     def largest(scalars: Mapping[str, float]) -> float:
@@ -138,6 +147,9 @@ def _strength(mixer: Mixer) -> float:
     if total > 1e-3 * largest(dict(zip(edges, signs.tolist(), strict=True))):
         return total
     through = [_edges_through(mixer.arch, node) for node in mixer.arch.hidden]
+    through += [
+        {e} for e, (s, t) in edges.items() if s in mixer.arch.inputs and t in mixer.arch.outputs
+    ]
     return max((largest({e: float(e in part) for e in edges}) for part in through), default=total)
 
 
@@ -212,29 +224,60 @@ def _block_data(arch: Architecture, factor: ClassFactor, basis: Mapping[str, Mat
 def _aligned(mixer: Mixer) -> dict[str, Matrix]:
     """Weights of unit size along the singular vectors of Σ^yx.
 
-    In a block with one direction a node, every edge is 1. Otherwise each hidden node reads and
-    writes the singular vectors of Σ^yx summed over the paths through it, with all inputs and all
-    outputs of the block side by side.
+    In a block with one direction a node, every edge is 1 or −1, where one neuron a node can carry
+    all paths through it. Otherwise each hidden node reads and writes the singular vectors of Σ^yx
+    summed over the paths through it, with all inputs and all outputs of the block side by side.
     """
     arch = mixer.arch
-    if all(arch.sizes[v] == 1 for v in (*arch.inputs, *arch.outputs)):
-        return {edge: np.ones((1, 1)) for edge in arch.edges}
     inputs, outputs = (places(ends, arch.sizes) for ends in (arch.inputs, arch.outputs))
+    scalar = all(arch.sizes[v] == 1 for v in (*arch.inputs, *arch.outputs))
+    found = {v: _signs(mixer, _edges_through(arch, v)) if scalar else None for v in arch.hidden}
+    one_neuron = all(pair is not None for pair in found.values())
     writes, reads = {}, {}
-    for node in arch.hidden:
-        writes[node], reads[node] = _singular_vectors(mixer, _edges_through(arch, node))
-    found = {}
+    for node, signs in found.items():
+        through = _edges_through(arch, node)
+        pair = signs if one_neuron and signs else _singular_vectors(mixer, through)
+        writes[node], reads[node] = pair
+    aligned = {}
     for edge, (s, t) in arch.edges.items():
         if s in inputs and t in outputs:
             u, vt = _singular_vectors(mixer, {edge})
-            found[edge] = u[outputs[t]] @ vt[:, inputs[s]]
+            aligned[edge] = u[outputs[t]] @ vt[:, inputs[s]]
         elif s in inputs:
-            found[edge] = reads[t][:, inputs[s]]
+            aligned[edge] = reads[t][:, inputs[s]]
         elif t in outputs:
-            found[edge] = writes[s][outputs[t]]
+            aligned[edge] = writes[s][outputs[t]]
         else:
-            found[edge] = reads[t] @ reads[s].T
-    return found
+            joined = reads[t] @ reads[s].T
+            aligned[edge] = np.sign(joined) if scalar and one_neuron else joined
+    return aligned
+
+
+def _signs(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix] | None:
+    """Signs with which one neuron can carry all paths through it, or None where it cannot.
+
+    It can if Σ^yx = α_t β_s for every pair of an output t and an input s that a path joins.
+    """
+    arch = mixer.arch
+    found = mixer.yx(mixer.path_sums({e: float(e in edges) for e in arch.edges}))
+    values = {pair: float(m[0, 0]) for pair, m in found.items()}
+    largest = max(map(abs, values.values()), default=0.0)
+    alpha: dict[str, float] = {}
+    beta: dict[str, float] = {}
+    waiting = dict(values)
+    while waiting:
+        known = [p for p in waiting if p[0] in alpha or p[1] in beta]
+        t, s = known[0] if known else next(iter(waiting))
+        value = waiting.pop((t, s))
+        if abs(value) <= 1e-9 * largest:
+            return None
+        if t not in alpha:
+            alpha[t] = value / beta.setdefault(s, 1.0)
+        beta.setdefault(s, value / alpha[t])
+        if abs(alpha[t] * beta[s] - value) > 1e-6 * abs(value):
+            return None
+    up = np.array([[np.sign(alpha.get(t, 1.0))] for t in arch.outputs])
+    return up, np.array([[np.sign(beta.get(s, 1.0)) for s in arch.inputs]])
 
 
 def places(nodes: tuple[str, ...], sizes: Mapping[str, int]) -> dict[str, slice]:

@@ -29,8 +29,12 @@ class Component:
 
 def components(
     arch: Architecture, factor: ClassFactor, tolerance: float, seed: int = 0
-) -> list[Component]:
-    """The finest parts of a gated network that learn independently of each other."""
+) -> tuple[list[Component], float]:
+    """The finest parts of a gated network that learn independently of each other.
+
+    Also the largest correlation between inputs of different parts that was not more than the
+    tolerance, and so was dropped.
+    """
     rng = np.random.default_rng(seed)
     mixer = Mixer(arch, factor)
     parts = _edge_components(arch)
@@ -40,10 +44,14 @@ def components(
         for part in parts
     ]
     group = list(range(len(parts)))
+    apart: dict[tuple[int, int], float] = {}
     for i, k in _that_meet(sums, factor.count):
-        if group[i] != group[k] and _correlated(sums[i], sums[k], factor, tolerance):
+        correlation = _correlation(sums[i], sums[k], factor)
+        if correlation > tolerance:
             old, new = group[k], group[i]
             group = [new if g == old else g for g in group]
+        else:
+            apart[i, k] = correlation
     found = []
     for label in dict.fromkeys(group):
         members = [i for i, g in enumerate(group) if g == label]
@@ -54,7 +62,8 @@ def components(
                 on |= value != 0
         if on.any():
             found.append(Component(_part_of(arch, edges), _restricted(factor, on)))
-    return found
+    dropped = [size for (i, k), size in apart.items() if group[i] != group[k]]
+    return found, max(dropped, default=0.0)
 
 
 def _edge_components(arch: Architecture) -> list[set[str]]:
@@ -89,22 +98,19 @@ def _that_meet(sums: list[dict[Pair, np.ndarray]], classes: int) -> list[tuple[i
     return sorted(found)
 
 
-def _correlated(
-    left: Mapping[Pair, np.ndarray],
-    right: Mapping[Pair, np.ndarray],
-    factor: ClassFactor,
-    tolerance: float,
-) -> bool:
-    """Whether the inputs of two parts are correlated where both drive one output."""
+def _correlation(
+    left: Mapping[Pair, np.ndarray], right: Mapping[Pair, np.ndarray], factor: ClassFactor
+) -> float:
+    """How correlated the inputs of two parts are where both drive one output, from 0 to 1."""
+    found = 0.0
     for (t, s), a in left.items():
         for (target, r), b in right.items():
             if t == target:
-                weight = (a * b)[factor.row_class][:, None]
-                x, z = factor.x[s], factor.x[r]
-                size = np.abs(weight * x).sum() * np.abs(z).max(initial=0.0)
-                if np.abs((weight * x).T @ z).max() > tolerance * max(float(size), 1e-300):
-                    return True
-    return False
+                x = a[factor.row_class][:, None] * factor.x[s]
+                z = b[factor.row_class][:, None] * factor.x[r]
+                size = np.linalg.norm(x.T @ x) * np.linalg.norm(z.T @ z)
+                found = max(found, float(np.linalg.norm(x.T @ z) / np.sqrt(max(size, 1e-300))))
+    return found
 
 
 def _part_of(arch: Architecture, edges: set[str]) -> Architecture:

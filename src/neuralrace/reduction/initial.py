@@ -21,9 +21,10 @@ class Start:
     """Initial weights of every block of a race; see `Race.start`.
 
     `weights[i]` are those of block i, `{edge: (|t|, |s|)}`. `alignment` is the share of the
-    squared norm of the network's weights that the start carries: 1 where they are decoupled
-    already (MHS Assumption 2.1.2), little for wide random weights, of which only the growing half
-    along the modes matters; `None` for a start that was not made from weights.
+    squared norm of the network's weights, at its ends, that the start carries, less the part in
+    which blocks share hidden directions: 1 where the weights are decoupled already (MHS Assumption
+    2.1.2), little for wide random weights, of which only the growing half along the modes matters;
+    `None` for a start that was not made from weights.
 
     ```python
     >>> import neuralrace as nr
@@ -63,30 +64,52 @@ def start_from_weights(
     """What the race sees of actual initial weights."""
     check_finite(checked_weights(whole.whole, weights))
     parts = whole.split(weights)
-    restricted = [_restricted(block, parts) for block in blocks]
-    carried = _norm(restricted, blocks, whole)
-    if all(_is_two_edge(block) for block in blocks):
-        restricted = _two_edges(blocks, restricted)
-        carried = _norm(restricted, blocks, whole)
-        how = "from weights: what is orthogonal to faster modes"
-    else:
-        how = "from weights: restricted to the directions of each block"
-    total = sum(float((parts[e] ** 2).sum()) for e in _end_edges(whole))
-    return Start(tuple(restricted), carried / total if total else None, how)
+    found = [_restricted(block, parts) for block in blocks]
+    two = [i for i, block in enumerate(blocks) if _is_two_edge(block)]
+    shared = _overlap([b for i, b in enumerate(blocks) if i not in two], found, blocks)
+    for i, weights_i in zip(
+        two, _two_edges([blocks[i] for i in two], [found[i] for i in two]), strict=True
+    ):
+        found[i] = weights_i
+    ends = set(_end_edges(whole))
+    carried = sum(float((w**2).sum()) for f in found for e, w in f.items() if e in ends)
+    total = sum(float((parts[e] ** 2).sum()) for e in ends)
+    how = "from weights: two-edge pathways by what is orthogonal to faster modes"
+    if len(two) < len(blocks):
+        how += ", others restricted to the directions of each block"
+    alignment = min(1.0, carried / total) * (1 - shared) if total else None
+    return Start(tuple(found), alignment, how)
+
+
+def _overlap(
+    deep: Sequence[Block], weights: Sequence[Mapping[str, Matrix]], blocks: Sequence[Block]
+) -> float:
+    """How far blocks share hidden directions: the part of all inner products that joins two.
+
+    Of what inputs write into, and outputs read from, each hidden node; 0 where the blocks have
+    directions of their own, as the race supposes.
+    """
+    index = {id(block): i for i, block in enumerate(blocks)}
+    within = between = 0.0
+    for node in dict.fromkeys(v for block in deep for v in block.arch.hidden):
+        for into in (True, False):
+            seen = []
+            for block in (b for b in deep if node in b.arch.sizes):
+                arch, mine = block.arch, weights[index[id(block)]]
+                edges = arch.incoming[node] if into else arch.outgoing[node]
+                ends = [e for e in edges if arch.edges[e][0 if into else 1] in block.basis]
+                seen += [[mine[e] if into else mine[e].T for e in ends]] if ends else []
+            columns = [np.concatenate(parts, axis=1) for parts in seen]
+            for i, a in enumerate(columns):
+                within += float(np.linalg.norm(a.T @ a) ** 2)
+                between += sum(2 * float(np.linalg.norm(a.T @ b) ** 2) for b in columns[i + 1 :])
+    return between / (within + between) if between else 0.0
 
 
 def _end_edges(whole: SplitNetwork) -> list[str]:
     """The edges that touch an input or an output."""
     ends = {*whole.arch.inputs, *whole.arch.outputs}
     return [e for e, (s, t) in whole.arch.edges.items() if s in ends or t in ends]
-
-
-def _norm(
-    weights: Sequence[Mapping[str, Matrix]], blocks: Sequence[Block], whole: SplitNetwork
-) -> float:
-    """The squared norm at the ends of the graph, over all blocks."""
-    edges = set(_end_edges(whole))
-    return sum(float((w**2).sum()) for found in weights for e, w in found.items() if e in edges)
 
 
 def _restricted(block: Block, weights: Mapping[str, Matrix]) -> dict[str, Matrix]:
@@ -148,13 +171,27 @@ def _two_edges(
         for part in here:
             reads, writes = _expelled(part, [p for p in here if p is not part])
             if reads.shape[1] == writes.shape[1] == 1:
-                size = float(np.linalg.norm(reads + writes)) / 2
-                block = blocks[part.block]
-                for edge in (*block.arch.incoming[node], *block.arch.outgoing[node]):
-                    found[part.block][edge] = np.full((1, 1), size)
+                into, out = _scalar_start(reads * part.right, writes * part.left)
+                arch = blocks[part.block].arch
+                found[part.block][arch.incoming[node][0]] = into * part.right
+                found[part.block][arch.outgoing[node][0]] = out * part.left
             else:
                 _replace(found[part.block], blocks[part.block], node, reads, writes)
     return found
+
+
+def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[float, float]:
+    """The start values of a scalar mode's two edges, from what it reads and writes.
+
+    If both already lie along one direction, their lengths there; else, aligned and balanced, the
+    length of the growing half.
+    """
+    a, b = float(np.linalg.norm(reads)), float(np.linalg.norm(writes))
+    overlap = float((reads * writes).sum())
+    if a * b > 0 and abs(overlap) >= (1 - 1e-9) * a * b:
+        return a, b * float(np.sign(overlap))
+    half = float(np.linalg.norm(reads + writes)) / 2
+    return half, half
 
 
 def _expelled(part: _AtNode, others: Sequence[_AtNode]) -> tuple[Matrix, Matrix]:

@@ -24,7 +24,7 @@ from neuralrace.reduction.polynomial import (
 from neuralrace.statistics import path_statistics
 
 SAME = 1e-9
-"""Velocities closer than this, relative to the largest, are equal."""
+"""Values closer than this, relatively, are equal."""
 
 POINTS = 3
 
@@ -44,7 +44,7 @@ def merged(
         finer = label
         for _ in range(POINTS):
             b = rng.uniform(0.5, 1.5, label.max() + 1)[label]
-            finer = _refined(finer, _distinct(race.velocity(b)))
+            finer = _refined(finer, _distinct(race.velocity(b), 1e-12))
         if finer.max() == label.max():
             break
         label = finer
@@ -52,11 +52,15 @@ def merged(
     return sorted(classes, key=lambda members: members[0])
 
 
-def _distinct(values: Float[np.ndarray, " E"]) -> np.ndarray:
-    """A label for each value; values that differ only by rounding share one."""
+def _distinct(values: Float[np.ndarray, " E"], rounding: float = 0.0) -> np.ndarray:
+    """A label for each value; values that differ relatively by less than `SAME` share one.
+
+    `rounding`, relative to the largest, is what a difference may be in absolute terms.
+    """
     order = np.argsort(values)
-    scale = np.abs(values).max(initial=0.0)
-    steps = np.diff(values[order]) > SAME * max(scale, 1e-300)
+    size = np.abs(values[order])
+    near = np.maximum(SAME * np.maximum(size[1:], size[:-1]), rounding * size.max(initial=0.0))
+    steps = np.diff(values[order]) > near
     label = np.empty(len(values), int)
     label[order] = np.concatenate([[0], np.cumsum(steps)])
     return label
@@ -208,11 +212,12 @@ def block_system(
     parts = closed_subspace(block, weights)
     if parts is None:
         return None
-    system = subspace_system(block, parts)
-    edges = tuple(block.arch.edges)
-    shapes = dict(_shapes(parts, block))
+    edges, shapes = tuple(block.arch.edges), dict(_shapes(parts, block))
     basis = np.stack([_flat(_filled(part, shapes), edges) for part in parts])
-    return system, _flat(weights, edges) @ np.linalg.pinv(basis)
+    values = _flat(weights, edges) @ np.linalg.pinv(basis)
+    signs = np.where(values < 0, -1.0, 1.0)
+    parts = tuple({e: s * w for e, w in p.items()} for s, p in zip(signs, parts, strict=True))
+    return subspace_system(block, parts), signs * values
 
 
 @lru_cache(maxsize=1024)

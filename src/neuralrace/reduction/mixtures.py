@@ -126,6 +126,8 @@ class Mixer:
         for t in self.arch.outputs:
             coefficient = rng.normal()
             ends = [s for s in self.arch.inputs if (t, s) in left and (t, s) in right]
+            if not ends:
+                continue
             on = np.array([left[t, s] != 0 for s in ends], np.float32).reshape(len(ends), -1)
             for i, k in np.argwhere(np.triu(on @ on.T)):
                 s, r = sorted((ends[i], ends[k]))

@@ -36,7 +36,8 @@ class Race:
     `blocks` are ordered by strength, the largest singular value of their Σ^yx. `constant` is the
     loss that no weights can remove. `residual` is the largest coupling between blocks that was
     dropped, relative to the largest statistic of its kind; `silent` counts, for every input and
-    output node, the directions that take no part in learning.
+    output node, the directions without a signal: weights along them learn nothing (those along
+    inputs that vary decay, which a start from large weights would show and the race does not).
 
     ```python
     >>> import neuralrace as nr
@@ -59,7 +60,7 @@ class Race:
     @property
     def is_decoupled(self) -> bool:
         """Whether every block has one direction a node: MHS Assumption 2.1.1 holds."""
-        return all(block.is_scalar for block in self.blocks)
+        return bool(self.blocks) and all(block.is_scalar for block in self.blocks)
 
     @property
     def is_exact(self) -> bool:
@@ -69,7 +70,7 @@ class Race:
     @property
     def reduces(self) -> bool:
         """Whether the problem falls into parts smaller than itself at all."""
-        return len(self.blocks) != 1 or self.blocks[0].is_scalar
+        return len(self.blocks) > 1 or self.is_decoupled
 
     def start(self, source: Any) -> Start:
         """Where the race starts: from actual weights, nothing fitted, or from one number.
@@ -116,9 +117,22 @@ class Race:
 
         ```
         """
-        if not isinstance(start, Start):
-            start = self.start(start)
+        start = self._checked(start)
         return solve_blocks(self.blocks, start, times, learning_rate, self.constant)
+
+    def _checked(self, start: Start | float) -> Start:
+        """A start of this race, made from a number if need be."""
+        if not isinstance(start, Start):
+            return self.start(start)
+        mine = [set(block.arch.edges) for block in self.blocks]
+        if [set(weights) for weights in start.weights] != mine:
+            raise NeuralRaceError(
+                "this is the start of another race",
+                got=f"{len(start.weights)} blocks: {start.description}",
+                wanted=f"a start of the {len(mine)} blocks of this race",
+                fix="make it with race.start(…) of the same race",
+            )
+        return start
 
     def weights(self, solution: Trajectory, t: float, key: Any) -> dict[str, np.ndarray]:
         """Full-size weights of the network at time `t` of a solution; at t = 0 a decoupled start.
@@ -225,8 +239,7 @@ class Race:
 
         ```
         """
-        if not isinstance(start, Start):
-            start = self.start(start)
+        start = self._checked(start)
         forms = {}
         for i, block in enumerate(self.blocks):
             found = block_system(block, start.weights[i])
@@ -264,7 +277,8 @@ def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Ra
 
     **Arguments:** couplings between blocks smaller than `tolerance`, relative to the largest
     statistic of their kind, are dropped. The default drops only rounding; a larger one makes an
-    approximate reduction, which says so (`is_exact`, `residual`).
+    approximate reduction, which says so (`is_exact`, `residual`). Inputs that are smaller than
+    others by more than the tolerance should be rescaled first, or they count as rounding.
 
     ```python
     >>> import neuralrace as nr
@@ -292,10 +306,8 @@ def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Ra
 def _reduced(arch: Architecture, data: Dataset, tolerance: float) -> Race:
     whole = split_neurons(arch, data)
     factor = class_factor(whole.data)
-    found = [
-        (part, shared_basis(Mixer(part.arch, part.factor), tolerance))
-        for part in components(whole.arch, factor, tolerance)
-    ]
+    parts, dropped = components(whole.arch, factor, tolerance)
+    found = [(part, shared_basis(Mixer(part.arch, part.factor), tolerance)) for part in parts]
     blocks = [
         block
         for part, basis in found
@@ -314,7 +326,7 @@ def _reduced(arch: Architecture, data: Dataset, tolerance: float) -> Race:
         v: whole.arch.sizes[v] - _rank([block.basis[v] for block in named if v in block.basis])
         for v in ends
     }
-    residual = max((basis.residual for _, basis in found), default=0.0)
+    residual = max([dropped, *(basis.residual for _, basis in found)])
     return Race(arch, data, whole, named, total - learnable, residual, tolerance, silent)
 
 

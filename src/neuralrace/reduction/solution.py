@@ -26,7 +26,7 @@ from neuralrace.reduction.polynomial import PolynomialSystem
 from neuralrace.statistics import SplitNetwork
 from neuralrace.trajectory import Trajectory
 
-MAX_PATHS = 1000
+RECORDED_PATHS = 1000
 """Up to so many paths in a block, the strength of each is recorded."""
 
 MAX_TABLE = 2**20
@@ -137,7 +137,7 @@ def solve_blocks(
     pathways = {
         block.name: _strengths(block.arch, variables[block.name])
         for block in blocks
-        if block.arch.path_count() <= MAX_PATHS
+        if block.arch.path_count() <= RECORDED_PATHS
     }
     return Trajectory(
         times,
@@ -242,7 +242,12 @@ def _stacked(members: Sequence[tuple[int, Any, Dataset, _Shape]]) -> tuple[_Stac
 
 
 def _flow(stack: Any, weights: Any, data: Any, times: np.ndarray) -> tuple[Any, np.ndarray]:
-    sizes = {(name, k): w[k] for name, w in weights.items() for k in range(len(w))}
+    entries = isinstance(stack, _Polynomials)  # every variable by itself, or every edge of a block
+    sizes = {
+        (name, i): part
+        for name, w in weights.items()
+        for i, part in enumerate(w.ravel() if entries else w)
+    }
     atol = RTOL * smallest_rms(sizes)
     solution = solve_flow(
         stack, _Record(stack), weights, data, times, rtol=RTOL, atol=atol, max_steps=1_000_000
@@ -309,6 +314,14 @@ def full_weights(
             fix="pass the solution of this race",
         )
     when = int(np.argmin(np.abs(solution.time - t)))
+    if not abs(solution.time[when] - t) <= 1e-9 * max(1.0, abs(t)):
+        raise NeuralRaceError(
+            f"the solution has no time {t:g}",
+            got=f"times from {solution.time[0]:g} to {solution.time[-1]:g}, the nearest "
+            f"{solution.time[when]:g}",
+            wanted="one of solution.time",
+            fix="solve the race with this time among times",
+        )
     at = {
         block.name: {
             e: np.asarray(w[when]) for e, w in solution.values["variables"][block.name].items()

@@ -28,7 +28,7 @@ def summary(race: Race) -> str:
     scalar = sum(block.is_scalar for block in race.blocks)
     head = f"{len(race.blocks)} independent blocks, {scalar} of them scalar modes"
     if not race.reduces:
-        head = "does not reduce: one block as large as the whole problem"
+        head = "does not reduce: one block holds all that can be learned"
     kind = f"exact (no coupling above {EXACT:.0e})"
     if not race.is_exact:
         kind = f"approximate: couplings up to {race.residual:.1e} dropped"

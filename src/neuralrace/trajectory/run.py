@@ -282,6 +282,14 @@ def member(run: Trajectory, **where: SupportsIndex) -> Trajectory:
             fix="an ensemble names its axes in run.axes",
         )
     index = tuple(operator.index(where.get(name, 0)) for name in run.axes)
+    for i, (name, coordinates) in zip(index, run.axes.items(), strict=True):
+        if not -len(coordinates) <= i < len(coordinates):
+            raise NeuralRaceError(
+                f"axis {name!r} has no member {i}",
+                got=i,
+                wanted=f"an index from 0 to {len(coordinates) - 1}",
+                fix="members are picked by index; run.axes has their coordinates",
+            )
     pick = lambda array: np.asarray(array)[index]  # noqa: E731
     return Trajectory(
         run.time,

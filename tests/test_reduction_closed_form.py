@@ -1,0 +1,170 @@
+"""Closed forms against the flow they claim to solve, and what is not one."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
+
+import neuralrace as nr
+from neuralrace.reduction.closed_form import MonomialRace, mode_form, recognised
+from neuralrace.reduction.polynomial import PolynomialSystem, tabled
+from tests.test_errors import says
+
+
+def single_path(
+    powers: tuple[int, ...], rates: tuple[float, ...], S: float, D: float
+) -> PolynomialSystem:
+    """The equations db_k/dt = γ_k (M/b_k)(S − D M), written out term by term."""
+    parts = tuple({f"W{k}": np.ones((1, 1))} for k in range(len(powers)))
+    velocity = []
+    for k, rate in enumerate(rates):
+        low = tuple(n - (i == k) for i, n in enumerate(powers))
+        high = tuple(2 * n - (i == k) for i, n in enumerate(powers))
+        velocity.append({low: rate * S, high: -rate * D})
+    zero, twice = (0,) * len(powers), tuple(2 * n for n in powers)
+    return tabled(parts, velocity, {zero: S**2 / (2 * D), powers: -S, twice: D / 2})
+
+
+def integrated(system: PolynomialSystem, start: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """The variables by an independent integrator."""
+    done = solve_ivp(
+        lambda t, b: system.velocity_at(b),
+        (0, times[-1]),
+        start,
+        t_eval=times,
+        rtol=1e-11,
+        atol=1e-13,
+        method="DOP853",
+    )
+    return done.y.T
+
+
+CASES = [
+    ((1,), (1.0,), (0.2,)),  # one edge
+    ((2,), (0.7,), (0.1,)),  # two equal edges
+    ((1, 1), (1.0, 0.3), (0.1, 0.4)),  # unbalanced
+    ((1, 1), (1.0, 1.0), (0.5, -0.1)),  # starts with a negative strength: not solved
+    ((3,), (1.0,), (0.3,)),
+    ((2, 1), (1 / 7, 1.0), (0.2, 0.2)),  # routing
+    ((1, 1, 1), (1 / 7, 1.0, 1 / 7), (0.2, 0.1, 0.3)),
+    ((5,), (1.0,), (0.4,)),
+]
+
+
+@pytest.mark.parametrize(("powers", "rates", "start"), CASES)
+def test_form_solves_the_equations(powers, rates, start):
+    system = single_path(powers, rates, S=1.3, D=0.9)
+    names = tuple(f"B{k + 1}" for k in range(len(powers)))
+    form = mode_form(system, np.array(start), names)
+    strength = np.prod(np.array(start) ** np.array(powers))
+    if strength <= 0:
+        assert form is None
+        return
+    assert form is not None
+    times = np.linspace(0, 30, 61)
+    b = integrated(system, np.array(start), times)
+    np.testing.assert_allclose(form.value(times), np.prod(b ** np.array(powers), 1), rtol=1e-8)
+    found = form.variables(times)
+    for k, name in enumerate(names):
+        np.testing.assert_allclose(found[name], b[:, k], rtol=1e-8)
+    np.testing.assert_allclose(form.loss(times), system.loss_at(b), atol=1e-9)
+
+
+@given(
+    st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    st.integers(0, 2**32 - 1),
+)
+def test_time_to_inverts_value(powers, seed):
+    rng = np.random.default_rng(seed)
+    rates = rng.uniform(0.2, 1, len(powers))
+    system = single_path(tuple(powers), tuple((rates / rates.max()).tolist()), S=1.0, D=1.0)
+    start = rng.uniform(0.05, 0.6, len(powers))
+    form = mode_form(system, start, tuple(f"B{k}" for k in range(len(powers))))
+    assert form is not None
+    values = form.initial + (form.final - form.initial) * np.array([0.05, 0.3, 0.7, 0.99])
+    np.testing.assert_allclose(form.value(form.time_to(values)), values, rtol=1e-8)
+
+
+def test_times_beyond_the_fixed_point_and_behind_the_start():
+    form = mode_form(single_path((2,), (1.0,), 1.0, 0.5), np.array([0.1]), ("B1",))
+    assert form is not None
+    assert form.time_to(2.0) == np.inf
+    assert form.time_to(5.0) == np.inf
+    assert np.isnan(form.time_to(0.001))
+    assert form.time_to(form.initial) == 0
+
+
+def test_recognised_reads_powers_rates_and_statistics():
+    found = recognised(single_path((2, 1), (1 / 7, 1.0), 2.0, 0.5))
+    assert found == MonomialRace((2, 1), (1 / 7, 1.0), 2.0, 0.5)
+    assert found.depth == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda v: v[0].update({(0, 0): 0.1}),  # a third term
+        lambda v: v[0].update({(1, 2): -0.9}),  # another ratio of brake to drive
+        lambda v: v[1].pop((1, 0)),  # no drive
+        lambda v: v[1].update({(1, 0): -1.0}),  # opposite signs
+    ],
+)
+def test_what_is_not_a_single_pathway_is_not_recognised(change):
+    velocity = [{(0, 1): 1.0, (1, 2): -0.5}, {(1, 0): 1.0, (2, 1): -0.5}]
+    parts = ({"W1": np.ones((1, 1))}, {"W2": np.ones((1, 1))})
+    assert recognised(tabled(parts, velocity, {(0, 0): 1.0})) is not None
+    change(velocity)
+    assert recognised(tabled(parts, velocity, {(0, 0): 1.0})) is None
+
+
+def test_coupled_pathways_have_no_closed_form():
+    data = nr.Dataset({"x": [[1.0], [2.0]]}, {"y": [[1.0], [1.0]]})
+    arch, data = nr.pathways(data, {"common": None, "second": [0, 1]}, hidden=4)
+    assert nr.reduce(arch, data).closed_form(0.1) is None
+
+
+def test_loss_of_a_race_and_time_to_loss():
+    race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+    form = race.closed_form(0.1)
+    assert form is not None
+    times = np.linspace(0, 30, 31)
+    flow = race.solve(times=times, start=0.1)
+    np.testing.assert_allclose(form.loss(times), flow.loss, atol=1e-8)
+    assert abs(float(form.loss(form.time_to_loss(0.2))) - 0.2) < 1e-10
+    assert form.time_to_loss(0.6) == 0
+    assert form.time_to_loss(0.0) == np.inf
+    a, s = form.value(times)["mode1"], np.sqrt(2) / 4
+    logistic = (s / 0.5) / (1 - (1 - s / (0.5 * 0.01)) * np.exp(-2 * s * times))
+    np.testing.assert_allclose(a, logistic, rtol=1e-10)  # NRR Eq. 21
+
+
+def test_unbalanced_hidden_vectors_by_hand():
+    """THEORY's solution of the two-edge chain in y = (b₁+b₂)², from unequal starts."""
+    data = nr.Dataset({"x": [[1.0]]}, {"y": [[0.8]]})
+    race = nr.reduce(nr.Architecture.chain(1, 1, 1), data)
+    form = race.closed_form(race.start({"W1": 0.1, "W2": 0.6}))
+    assert form is not None
+    assert form.modes["mode1"].kind == "unbalanced"
+    t, s, d = np.linspace(0, 10, 21), 0.8, 1.0
+    k2, y0 = (0.6**2 - 0.1**2) ** 2, 0.7**2
+    w = np.sqrt(s**2 + d**2 * k2 / 4)
+    high, low = 2 / d * (s + w), 2 / d * (s - w)
+    q = (y0 - high) / (y0 - low) * np.exp(-2 * w * t)
+    y = (high - low * q) / (1 - q)
+    np.testing.assert_allclose(form.value(t)["mode1"], (y - k2 / y) / 4, rtol=1e-12)
+
+
+def test_deep_limit_is_its_own_equation():
+    t = np.linspace(0, 0.3, 2001)
+    a = nr.deep_limit(t, s=1.5, d=0.8, start=0.05, depth=100)
+    rate = 100 * a**2 * (1.5 - 0.8 * a)  # D a^{2−2/D}(s − d a) for D → ∞
+    early = slice(5, int(np.argmax(a > 0.999 * 1.5 / 0.8)))
+    np.testing.assert_allclose(np.gradient(a, t)[early], rate[early], rtol=2e-3)
+    assert abs(a[0] - 0.05) < 1e-12
+
+
+def test_deep_limit_of_an_impossible_start():
+    with pytest.raises(nr.NeuralRaceError) as caught:
+        nr.deep_limit(1.0, s=1.0, d=1.0, start=2.0, depth=10)
+    says(caught.value, got="start = 2", wanted="0 < start < s/d")

@@ -1,0 +1,124 @@
+"""Equations, conserved quantities and LaTeX of merged races."""
+
+import numpy as np
+import pytest
+import sympy
+
+import neuralrace as nr
+from neuralrace.reduction.equations import number
+from neuralrace.reduction.lumping import block_system
+
+
+@pytest.fixture(scope="module")
+def routing() -> nr.Race:
+    return nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=5, K=3)[0], hidden=8))
+
+
+@pytest.fixture(scope="module")
+def contexts() -> nr.Race:
+    return nr.reduce(*nr.tasks.all_but_one(nr.tasks.contextual(4), hidden=10))
+
+
+def test_variables_and_their_multiplicities(routing):
+    first = [v for v in routing.variables() if v.mode == "mode1"]
+    assert [(v.name, v.multiplicity) for v in first] == [("B1", 10), ("B2", 1)]
+    assert first[1].edges == ("hidden",)
+    start = routing.start({e: 0.1 if e.startswith("in") else 0.2 for e in routing.arch.edges})
+    three = [v for v in routing.variables(start) if v.mode == "mode1"]
+    assert [v.multiplicity for v in three] == [5, 1, 5]
+    assert [v.start for v in three] == [0.1, 0.2, 0.2]
+
+
+def test_equations_are_the_velocity_of_the_network(routing):
+    """Numbers put into the printed equations against autodiff of the block itself."""
+    block = routing.blocks[0]
+    values = {"B_1": 0.7, "B_2": 1.3}
+    drive = np.linalg.svd(nr.tasks.hierarchy(2, 2, amplitudes=(6, 4, 3)))[1][0] / 4
+    weights = {e: [[values["B_2" if e == "hidden" else "B_1"]]] for e in block.arch.edges}
+    velocity = nr.GDLN(block.arch).velocity(weights, block.data)
+    for equation, edge in zip(routing.equations()["mode1"], ("in1", "hidden"), strict=True):
+        plain = {f: values[f.func.__name__] for f in equation.rhs.atoms(sympy.Function)}
+        found = equation.rhs.subs(plain).subs({"S": drive, "D": 0.25})
+        symbols = {s: {"S": drive, "D": 0.25}[s.name] for s in found.free_symbols}
+        assert float(found.subs(symbols)) == pytest.approx(float(velocity[edge][0, 0]), rel=1e-9)
+
+
+def test_conserved_quantities_do_not_change(routing):
+    start = routing.start({e: 0.1 if e.startswith("in") else 0.3 for e in routing.arch.edges})
+    solution = routing.solve(times=np.linspace(0, 40, 21), start=start)
+    at = solution.values["variables"]["mode1"]
+    values = {"B_1": at["in1"], "B_2": at["hidden"], "B_3": at["out1"]}
+    kept = routing.conserved(start)["mode1"]
+    assert len(kept) == 2
+    for form in kept:
+        names = sorted(form.free_symbols, key=str)
+        path = sympy.lambdify(names, form)(*(values[str(n)][:, 0, 0] for n in names))
+        assert np.ptp(path) < 1e-7 * np.abs(path).max()
+        assert np.ptp(values[str(names[0])]) > 0.1
+
+
+def test_conserved_is_empty_where_nothing_is(contexts):
+    assert contexts.conserved()["mode1"] == []
+
+
+def test_latex_writes_equal_modes_once(routing):
+    text = routing.latex()
+    assert text.count(r"\begin{aligned}") == 1
+    assert r"\frac{\left(- D B_{1}^{2} B_{2} + S\right) B_{1} B_{2}}{5}" in text
+    assert r"\mathrm{mode4}" in text
+
+
+def test_contexts_merge_to_one_variable_by_a_closed_subspace(contexts):
+    system, start = block_system(contexts.blocks[0])
+    assert len(system.parts) == 1
+    assert start.tolist() == pytest.approx([1.0])
+    b = np.array([0.4])
+    weights = system.expanded(b)
+    velocity = nr.GDLN(contexts.blocks[0].arch).velocity(weights, contexts.blocks[0].data)
+    moved = system.expanded(system.velocity_at(b))
+    for edge, v in velocity.items():
+        np.testing.assert_allclose(v, moved[edge], atol=1e-12)
+    loss = nr.GDLN(contexts.blocks[0].arch).loss(weights, contexts.blocks[0].data)
+    assert float(loss) == pytest.approx(float(system.loss_at(b)), rel=1e-10)
+
+
+def test_different_layers_need_two_variables(contexts):
+    numbers = {e: 0.1 if e.startswith("item") else 0.2 for e in contexts.whole.arch.edges}
+    found = block_system(contexts.blocks[0], contexts.start(numbers).weights[0])
+    assert found is not None
+    assert len(found[0].parts) == 2
+    np.testing.assert_allclose(sorted(found[1]), sorted(found[1]))
+    form = contexts.closed_form(contexts.start(numbers))
+    times = np.linspace(0, 60, 13)
+    assert form is not None
+    flow = contexts.solve(times=times, start=contexts.start(numbers))
+    np.testing.assert_allclose(form.loss(times), flow.loss, atol=1e-7 * flow.loss[0])
+
+
+def test_blocks_too_large_to_write_out_are_named():
+    base = nr.tasks.contextual(structures=("hierarchy", "ring", "crossed"))
+    race = nr.reduce(*nr.tasks.common_and_all_but_one(base, hidden=5))
+    assert "too many variables to be written out" in race.latex()
+    assert race.closed_form(0.01) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1 / 7, "1/7"), (np.sqrt(2) / 4, "sqrt(2)/4"), (-0.25, "-1/4"), (0.0, "0"), (3.0, "3")],
+)
+def test_numbers_are_recognised(value, text):
+    assert str(number(value)) == text
+
+
+def test_numbers_that_are_not_simple_stay_decimal():
+    assert str(number(np.pi)) == "3.14159"
+
+
+def test_summary_says_what_a_person_wants_to_know(routing, contexts):
+    text = str(routing)
+    for part in ("4 independent blocks, 4 of them scalar", "exact", "B1: 10 edges", "5*B_1**2"):
+        assert part in text
+    assert "closed form: quadrature" in text
+    assert "closed form: logistic" in str(contexts)
+    assert "Assumption 2.1.1" in str(contexts)
+    assert routing._repr_markdown_().count("$$") == 2

@@ -19,7 +19,7 @@ def commands() -> None:
 @commands.command()
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out/demo"), show_default=True)
 def demo(out: Path) -> None:
-    """XoR learned by ReLU networks and by a gated linear network, in one picture."""
+    """XoR by ReLU networks, by a gated linear network, and by the race that predicts it."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -27,7 +27,7 @@ def demo(out: Path) -> None:
 
     found = run(out)
     click.echo(found.sentence)
-    click.echo(f"The picture: {found.picture}")
+    click.echo(f"The picture: {found.picture}; the equations beside it in LaTeX.")
 
 
 def main() -> None:

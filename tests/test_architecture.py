@@ -457,5 +457,5 @@ def test_other_bad_constructors():
         nr.Architecture.routing(6, P=16)
     with says("the number of domains M", got="0", wanted="at least 1"):
         nr.Architecture.routing(0)
-    with says("the number of routes a pathway P", got="-4", wanted="at least 1"):
+    with says("P must be a whole number", got="-4", wanted="at least 1"):
         nr.Architecture.routing(6, P=-4)

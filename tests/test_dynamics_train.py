@@ -261,17 +261,19 @@ def test_a_loss_that_is_infinite_at_once():
 def test_steps_are_positive_whole_numbers(value):
     from neuralrace.dynamics.setup import recording_steps
 
-    with says("steps must be a positive whole number", got=repr(value), wanted="1 or more"):
+    with says("steps must be a whole number", got=repr(value), wanted="an integer of at least 1"):
         recording_steps(value, 1, None)
-    with says("record_every must be a positive", got=repr(value), wanted="1 or more"):
+    with says(
+        "record_every must be a whole number", got=repr(value), wanted="an integer of at least 1"
+    ):
         recording_steps(10, value, None)
 
 
 @pytest.mark.parametrize("value", [0, -1])
 def test_train_checks_its_steps(value):
-    with says("steps must be a positive whole number", got=repr(value), wanted="1 or more"):
+    with says("steps must be a whole number", got=repr(value), wanted="an integer of at least 1"):
         train(steps=value)
-    with says("record_every must be", got=repr(value), wanted="1 or more"):
+    with says("record_every must be", got=repr(value), wanted="an integer of at least 1"):
         train(record_every=value)
 
 

@@ -81,10 +81,10 @@ def test_gatings_run_and_are_as_expressive_as_nrr_says(gating, least):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"contexts": 0}, "a task with so many contexts"),
-        ({"order": 1}, "(?s)a rule of this order.*at least 2"),
+        ({"contexts": 0}, "the number of contexts"),
+        ({"order": 1}, "(?s)the order.*at least 2"),
         ({"bound": 0.0}, "the inputs need a range"),
-        ({"samples": 1}, "(?s)so few samples.*at least 2"),
+        ({"samples": 1}, "(?s)the number of samples.*at least 2"),
     ],
 )
 def test_what_is_impossible_says_so(options, message):

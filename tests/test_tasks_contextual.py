@@ -126,8 +126,8 @@ def test_gatings_run(gating, pathways):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"contexts": 1}, "(?s)so many contexts.*an integer of at least 2"),
-        ({"structures": ("ring",)}, "so many contexts"),
+        ({"contexts": 1}, "(?s)the number of contexts.*an integer of at least 2"),
+        ({"structures": ("ring",)}, "the number of contexts"),
         ({"contexts": 4, "structures": DIFFERENT}, "(?s)3 structures for 4 contexts"),
         ({"structures": ("ring", "star")}, "unknown structure 'star'"),
         ({"structures": ("ring", tasks.hierarchy(depth=2))}, "the ring of MHS has eight items"),

@@ -67,8 +67,8 @@ def demo(
     sentence = (
         f"A gated linear network with one pathway for each point of XoR reduces to "
         f"{len(race.blocks)} independent modes; from its initial weights they predict its loss "
-        f"with a mean |ΔL| / L(0) of {compare(run, predicted).mean:.1e}, and {seeds} ReLU networks of "
-        f"{total} neurons follow it within {np.mean([c.mean for c in found]):.1%} on average "
+        f"with a mean |ΔL| / L(0) of {compare(run, predicted).mean:.1e}, and {seeds} ReLU networks "
+        f"of {total} neurons follow it within {np.mean([c.mean for c in found]):.1%} on average "
         f"({np.mean([c.mean_after_shift for c in found]):.2%} once each is shifted in time)."
     )
     with style():

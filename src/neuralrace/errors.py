@@ -41,3 +41,20 @@ def _rebuild(
 def listed(names: object) -> str:
     """Names as they are shown in a message: sorted, quoted, or a dash when there are none."""
     return ", ".join(repr(name) for name in sorted(map(str, names))) or "-"  # type: ignore[call-overload]
+
+
+def whole_number(what: str, value: object, *, least: int = 1, fix: str) -> int:
+    """`value` as an integer of at least `least`, or an error that says `what` it is.
+
+    NumPy's integers are taken, booleans and floats are not.
+    """
+    index = getattr(value, "__index__", None)
+    number = least - 1 if index is None or isinstance(value, bool) else index()
+    if number < least:
+        raise NeuralRaceError(
+            f"{what} must be a whole number of at least {least}",
+            got=repr(value),
+            wanted=f"an integer of at least {least}",
+            fix=fix,
+        )
+    return number

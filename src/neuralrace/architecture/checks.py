@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, listed, whole_number
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 
@@ -22,23 +22,11 @@ def checked_mapping(value: Any, name: str, form: str) -> Mapping[str, Any]:
     return value
 
 
-def positive(what: str, value: Any) -> int:
-    """`value` as a positive integer, or an error that says what it is."""
-    whole = not isinstance(value, bool) and hasattr(value, "__index__")
-    if not whole or value.__index__() < 1:
-        raise NeuralRaceError(
-            f"{what} must be a positive integer",
-            got=repr(value),
-            wanted="an integer of at least 1",
-            fix="give it at least one; leave out what has none",
-        )
-    return value.__index__()
-
-
 def checked_sizes(sizes: Mapping[str, Any]) -> dict[str, int]:
     for node in sizes:
         _check_name(node, "node")
-    return {node: positive(f"the size of node {node!r}", size) for node, size in sizes.items()}
+    fix = "give it at least one neuron, or leave out the node"
+    return {v: whole_number(f"the size of node {v!r}", n, fix=fix) for v, n in sizes.items()}
 
 
 def checked_edges(edges: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, tuple[str, str]]:

@@ -19,10 +19,9 @@ from neuralrace.architecture.checks import (
     checked_mapping,
     checked_sizes,
     joined,
-    positive,
 )
 from neuralrace.architecture.path import Path
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, listed, whole_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -328,8 +327,8 @@ class Architecture:
 
         ```
         """
-        M = positive("the number of domains M", M)
-        P = M * M if P is None else positive("the number of routes a pathway P", P)
+        M = whole_number("the number of domains M", M, fix="use M=1 or more")
+        P = M * M if P is None else whole_number("P", P, fix="P=1 is a pathway for every route")
         side = round(P**0.5)
         if side * side != P or M % side:
             raise NeuralRaceError(

@@ -17,13 +17,12 @@ from neuralrace.dynamics.descent import Descent, descend
 from neuralrace.dynamics.setup import (
     Record,
     Recorder,
-    at_least_one,
     make_recorder,
     positive_rate,
     prepared,
     recording_steps,
 )
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import Network, Weights
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
@@ -75,7 +74,7 @@ def train_ensemble(
     datasets = [data] if isinstance(data, Dataset) else list(data)
     scales = list(scale) if np.ndim(scale) == 1 else [scale]
     rates = [positive_rate(r) for r in np.atleast_1d(learning_rate)]
-    seeds = at_least_one("seeds", seeds)
+    seeds = whole_number("seeds", seeds, fix="for example seeds=10")
     axes = _ensemble_axes(data, datasets, scale, learning_rate, seeds, axis, record or {})
     counts = (len(datasets), len(scales), len(rates), seeds)
     grid = np.stack(np.unravel_index(np.arange(np.prod(counts)), counts), axis=-1)
@@ -92,7 +91,7 @@ def train_ensemble(
     fitting = (
         _members_that_fit(recorder, sample, checked[0], stops)
         if members_at_once is None
-        else at_least_one("members_at_once", members_at_once)
+        else whole_number("members_at_once", members_at_once, fix="leave it out for a default")
     )
     at_once = min(fitting, len(grid))
     several = len(datasets) > 1

@@ -141,32 +141,16 @@ def solve_flow(
     until_stationary: float | None = None,
 ) -> dict[str, Any]:
     """The flow of anything hashable with a `loss` and a `velocity`, and in a word why it ended."""
+    import diffrax
+
     stops = (until_loss is not None, until_stationary is not None)
     dtype = jnp.result_type(*jax.tree.leaves(weights))
     t, r, a = (np.asarray(value, dtype) for value in (times, rtol, atol))
     limits = np.asarray([until_loss or 0.0, until_stationary or 0.0], dtype)
     with _shown_progress() as shown:
-        return _solve(net, recorder, stops, max_steps, shown, weights, data, t, r, a, limits)
-
-
-def _solve(
-    net: Any,
-    recorder: Any,
-    stops: tuple[bool, bool],
-    max_steps: int,
-    shown: bool,
-    weights: Any,
-    data: Any,
-    times: Any,
-    rtol: Any,
-    atol: Any,
-    limits: Any,
-) -> dict[str, Any]:
-    import diffrax
-
-    solution, recorded = _compiled(
-        net, recorder, stops, max_steps, shown, weights, data, times, rtol, atol, limits
-    )
+        solution, recorded = _compiled(
+            net, recorder, stops, max_steps, shown, weights, data, t, r, a, limits
+        )
     seen, last = solution.ys
     result = solution.result
     if result == diffrax.RESULTS.successful:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.dataset import Dataset, matched
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import Network, Weights, check_finite, checked_weights
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
@@ -151,7 +151,8 @@ def prepared(net: Network, weights: Mapping[str, Any], data: Dataset) -> tuple[W
 
 def recording_steps(steps: Any, record_every: Any, record_at: Any) -> np.ndarray:
     """The steps at which to record, the first and the last included."""
-    steps, every = at_least_one("steps", steps), at_least_one("record_every", record_every)
+    steps = whole_number("steps", steps, fix="for example steps=1000")
+    every = whole_number("record_every", record_every, fix="record_every=1 records every step")
     if record_at is None:
         return np.unique(np.append(np.arange(0, steps + 1, every), steps))
     stops = np.atleast_1d(np.asarray(record_at))
@@ -164,17 +165,6 @@ def recording_steps(steps: Any, record_every: Any, record_at: Any) -> np.ndarray
             fix="sort them and remove repeats; np.unique does both",
         )
     return np.unique(np.concatenate([[0], stops.astype(int), [steps]]))
-
-
-def at_least_one(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
-        raise NeuralRaceError(
-            f"{name} must be a positive whole number",
-            got=repr(value),
-            wanted="1 or more",
-            fix=f"for example {name}=100",
-        )
-    return value.__index__()
 
 
 def positive_rate(rate: Any) -> float:

@@ -8,8 +8,8 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, pathways
-from neuralrace.errors import NeuralRaceError
-from neuralrace.tasks.checks import label, whole
+from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.tasks.checks import label
 
 
 def contextual_classification(
@@ -46,7 +46,7 @@ def contextual_classification(
 
     ```
     """
-    contexts = whole("a task with so many contexts", contexts, 1, "NRR has contexts=2")
+    contexts = whole_number("the number of contexts", contexts, fix="NRR has contexts=2")
     if not (bound > 0 and math.isfinite(bound)):
         raise NeuralRaceError(
             "the inputs need a range",
@@ -59,7 +59,9 @@ def contextual_classification(
         context = np.repeat(np.arange(contexts), len(x))
         x, weight = np.tile(x, (contexts, 1)), np.tile(weight, contexts)
     else:
-        samples = whole("so few samples", samples, contexts, "give every context one at least")
+        samples = whole_number(
+            "the number of samples", samples, least=contexts, fix="give every context one at least"
+        )
         x = np.random.default_rng(seed).uniform(-1.0, 1.0, (samples, contexts))
         context, weight = np.arange(samples) % contexts, np.ones(samples)
     x = bound * x
@@ -73,7 +75,7 @@ def contextual_classification(
 
 def _gauss_legendre(axes: int, order: int) -> tuple[np.ndarray, np.ndarray]:
     """Nodes `(order^axes, axes)` and weights of the product rule on [−1, 1]^axes."""
-    order = whole("a rule of this order", order, 2, "two nodes give exact second moments")
+    order = whole_number("the order", order, least=2, fix="two nodes give exact second moments")
     nodes, weights = np.polynomial.legendre.leggauss(order)
     grid = np.meshgrid(*[nodes] * axes, indexing="ij")
     product = np.meshgrid(*[weights / 2] * axes, indexing="ij")

@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, pathways
-from neuralrace.errors import NeuralRaceError, listed
-from neuralrace.tasks.checks import label, whole
+from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.tasks.checks import label
 from neuralrace.tasks.structures import structure
 
 Matrix = str | Float[np.ndarray, "_ _"]
@@ -190,7 +190,9 @@ def _of_each_context(structures: Matrix | Sequence[Matrix], contexts: int | None
         given = list(structures)
         contexts = len(given) if contexts is None else contexts
     contexts = 3 if contexts is None else contexts
-    contexts = whole("a task with so many contexts", contexts, 2, "MHS has contexts=3, 4 and 5")
+    contexts = whole_number(
+        "the number of contexts", contexts, least=2, fix="MHS has contexts=3, 4 and 5"
+    )
     if len(given) not in (1, contexts):
         raise NeuralRaceError(
             "every context needs a structure",

@@ -9,8 +9,8 @@ from jaxtyping import Bool, Float, Int
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, listed
-from neuralrace.tasks.checks import label, whole
+from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.tasks.checks import label
 from neuralrace.tasks.structures import hierarchy
 
 Base = tuple[Float[np.ndarray, "_ inputs"], Float[np.ndarray, "_ outputs"]]
@@ -33,8 +33,8 @@ def circulant_routes(M: int = 7, K: int = 4) -> Bool[np.ndarray, "M M"]:
 
     ```
     """
-    M = whole("a task with so many domains", M, 1, "use M=1 or more")
-    K = whole("so many trained outputs for each input", K, 1, "use K=1 or more")
+    M = whole_number("the number of domains M", M, fix="use M=1 or more")
+    K = whole_number("the number of trained outputs K", K, fix="use K=1 or more")
     if K > M:
         raise NeuralRaceError(
             "an input domain cannot be trained with more output domains than there are",
@@ -80,7 +80,7 @@ def routing(
 
     ```
     """
-    M = whole("a task with so many domains", M, 1, "use M=1 or more")
+    M = whole_number("the number of domains M", M, fix="use M=1 or more")
     matrix = circulant_routes(M, K) if routes is None else _route_matrix(routes, M)
     x, y = _checked_base(base)
     trained = _samples(matrix, x, y, distractors)

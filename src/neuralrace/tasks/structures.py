@@ -9,8 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.errors import NeuralRaceError, listed
-from neuralrace.tasks.checks import whole
+from neuralrace.errors import NeuralRaceError, listed, whole_number
 
 Structure = Float[np.ndarray, "properties items"]
 
@@ -33,7 +32,7 @@ def partition(groups: Sequence[int]) -> Structure:
 
     ```
     """
-    sizes = [whole("a group of this size", n, 1, "leave out empty groups") for n in groups]
+    sizes = [whole_number("the size of a group", n, fix="leave out empty groups") for n in groups]
     if not sizes:
         raise NeuralRaceError(
             "a partition needs a group", got=groups, wanted="(size, size, …)", fix="try (4, 4)"
@@ -136,7 +135,7 @@ def ring(profile: Sequence[float] = RING_PROFILE, rows: int | None = None) -> St
             fix="try (0.0, 0.5, 1.0, 0.5)",
         )
     rows = 2 * len(values) - 1 if rows is None else rows
-    rows = whole("a ring with so many rows", rows, 1, "count the row of ones too")
+    rows = whole_number("the number of rows of a ring", rows, fix="count the row of ones too")
     return np.stack([np.ones_like(values), *(np.roll(values, -k) for k in range(rows - 1))])
 
 
@@ -161,7 +160,7 @@ def random_tree(items: int = 8, seed: int = 0) -> Structure:
 
     ```
     """
-    items = whole("a tree over so many items", items, 1, "give it at least one leaf")
+    items = whole_number("the number of items", items, fix="give it at least one leaf")
     rng = np.random.default_rng(seed)
     rows = list(np.eye(items))
     roots = list(range(items))
@@ -192,7 +191,7 @@ def structure(name: str, items: int = 8) -> Structure:
             wanted=f"one of {listed(_NAMED)}, or a matrix of shape (properties, items)",
             fix="check the spelling; for others pass tasks.partition(…), tasks.random_tree(…), …",
         )
-    items = whole("a structure of so many items", items, 1, "give it at least one item")
+    items = whole_number("the number of items", items, fix="give it at least one item")
     return _NAMED[name](items)
 
 
@@ -241,12 +240,14 @@ def _branches(branching: int | Sequence[int], depth: int | None) -> list[int]:
             )
     else:
         depth = 3 if depth is None else depth
-        branches = [branching] * whole("a tree of this depth", depth, 1, "use at least one level")
+        branches = [branching] * whole_number("the depth", depth, fix="use at least one level")
     if not branches:
         raise NeuralRaceError(
             "a tree needs a level", got=branching, wanted="(children, …)", fix="try (2, 2, 2)"
         )
-    return [whole("this branching", n, 1, "give each node at least one child") for n in branches]
+    return [
+        whole_number("the branching", n, fix="give each node at least one child") for n in branches
+    ]
 
 
 def _levels(branches: Sequence[int]) -> list[np.ndarray]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, pathways
-from neuralrace.errors import NeuralRaceError
-from neuralrace.tasks.checks import label, whole
+from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.tasks.checks import label
 
 
 def xor(sign: float = 1.0) -> Dataset:
@@ -117,7 +117,9 @@ def linear_pathways(data: Dataset, total: int = 128) -> tuple[Architecture, Data
 
 def _each(total: int, count: int) -> int:
     """The width of one of `count` equal pathways."""
-    total = whole("a total width of this size", total, count, f"give each of {count} a neuron")
+    total = whole_number(
+        "the total width", total, least=count, fix=f"give each of {count} a neuron"
+    )
     if total % count:
         raise NeuralRaceError(
             f"the neurons cannot be divided equally among {count} pathways",

@@ -175,8 +175,9 @@ def test_mask_by_labels():
     np.testing.assert_array_equal(data.mask(context=np.array([3])), [0, 0, 1, 0, 0, 1])
     np.testing.assert_array_equal(data.mask(context=range(5)), [1] * 6)
     assert data.mask().all()
-    assert data.mask(context=7).dtype == bool
-    assert not data.mask(context=7).any()
+    assert not data.mask(context=3, old=1)[3:].any()
+    with says("no sample has this label 'context'", got="[7]", wanted="[1, 2, 3]", fix="dead"):
+        data.mask(context=7)
     flags = simple(2, labels={"on": np.array([True, False])})
     np.testing.assert_array_equal(flags.mask(on=True), [1, 0])
 

@@ -65,7 +65,7 @@ def test_latex_writes_equal_modes_once(routing):
     text = routing.latex()
     assert text.count(r"\begin{aligned}") == 1
     assert r"\frac{\left(- D B_{1}^{2} B_{2} + S\right) B_{1} B_{2}}{5}" in text
-    assert r"\mathrm{mode4}" in text
+    assert r"\mathrm{mode3, mode4}: S = \frac{3}{4}" in text
 
 
 def test_contexts_merge_to_one_variable_by_a_closed_subspace(contexts):

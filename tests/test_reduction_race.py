@@ -167,7 +167,7 @@ def test_blocks_of_a_planted_structure_run_by_themselves():
     weights = race.weights(solution, 0.0, KEY)
     run = nr.train(nr.GDLN(arch), weights, data, learning_rate=rate, steps=100, record_every=20)
     np.testing.assert_allclose(solution.loss, run.loss, rtol=1e-10)
-    assert run.loss[-1] < 0.98 * run.loss[0]
+    assert run.loss[-1] < run.loss[0] - 1e-3
     assert solution.settings["start"] == "uneven"
 
 

@@ -101,7 +101,17 @@ def test_plot_draws_every_member_of_an_ensemble():
     lines = [line.get_ydata() for line in run.plot(log=True).lines]
     for loss in run.loss.reshape(-1, 2):
         assert any(np.array_equal(line, loss) for line in lines)
-    assert any(np.allclose(line, run.loss.mean(axis=(0, 1))) for line in lines)
+    for mean in run.loss.mean(axis=1):  # of the seeds, one for each place on the other axis
+        assert any(np.allclose(line, mean) for line in lines)
+
+
+def test_plot_draws_recorded_values_by_name():
+    run = nr.Trajectory([0, 1], [1.0, 0.5], values={"paths": {"a": [0.0, 1.0], "b": [0.0, 2.0]}})
+    ax = run.plot("paths")
+    assert [line.get_ydata().tolist() for line in ax.lines] == [[0.0, 1.0], [0.0, 2.0]]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b"]
+    with pytest.raises(nr.NeuralRaceError, match=r"nothing to draw under 'pats'"):
+        run.plot("pats")
 
 
 # ---- xarray and files ---------------------------------------------------------------------------

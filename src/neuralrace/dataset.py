@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -93,7 +93,9 @@ class Dataset(eqx.Module):
                     f"{name} has another number of samples than x[{first!r}]",
                     got=f"{name} of shape {value.shape}",
                     wanted=f"{n} samples along the first axis",
-                    fix="give every sample its own row; transpose data with a sample a column",
+                    fix="a gate, a label or a weight has one value a sample"
+                    if value.ndim == 1
+                    else "give every sample a row; transpose data with a sample a column",
                 )
 
     @property
@@ -166,8 +168,16 @@ class Dataset(eqx.Module):
                     wanted=f"one of {listed(self.labels)}",
                     fix="pass labels={…} to the Dataset, or check the spelling",
                 )
-            among: list[Any] = list(values) if isinstance(values, Iterable) else [values]
-            mask &= np.isin(np.asarray(self.labels[name]), among)
+            among = np.atleast_1d(np.asarray(list(values) if np.iterable(values) else values))
+            where_it_is = np.isin(np.asarray(self.labels[name]), among)
+            if not where_it_is.any():
+                raise NeuralRaceError(
+                    f"no sample has this label {name!r}",
+                    got=among.tolist(),
+                    wanted=f"some of {np.unique(np.asarray(self.labels[name])).tolist()}",
+                    fix="check the values; a mask that is nowhere on would be a dead pathway",
+                )
+            mask &= where_it_is
         return mask
 
     def one_per_sample(self, name: str = "sample") -> dict[str, Bool[np.ndarray, " N"]]:
@@ -304,8 +314,8 @@ def pathways(
     """
     if not isinstance(masks, Mapping) or not masks:
         raise NeuralRaceError(
-            "there are no pathways",
-            got=repr(masks),
+            "pathways are given by name" if masks else "there are no pathways",
+            got=f"{type(masks).__name__} {masks!r:.80}",
             wanted="{name: mask or None}",
             fix="name at least one pathway, for example {'common': None}",
         )

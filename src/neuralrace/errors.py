@@ -58,3 +58,15 @@ def whole_number(what: str, value: object, *, least: int = 1, fix: str) -> int:
             fix=fix,
         )
     return number
+
+
+def check_kind(what: str, value: object, kind: type | tuple[type, ...], fix: str) -> None:
+    """Raise where an argument is of another kind than was asked for."""
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        raise NeuralRaceError(
+            f"{what} is of the wrong kind",
+            got=type(value).__name__,
+            wanted=" or ".join(k.__name__ for k in kinds),
+            fix=fix,
+        )

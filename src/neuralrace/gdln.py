@@ -121,6 +121,13 @@ class Network(abc.ABC):
                 wanted=f"one of {listed(INIT_KINDS)}",
                 fix="kind='gaussian' has standard deviation scale",
             )
+        if not hasattr(key, "dtype"):
+            raise NeuralRaceError(
+                "init needs a random key",
+                got=repr(key),
+                wanted="a key of jax.random",
+                fix="jax.random.key(0) makes one from the seed 0",
+            )
         edges = sorted(self.arch.edges)
         scales = scale if isinstance(scale, Mapping) else dict.fromkeys(edges, scale)
         if set(scales) != set(edges):
@@ -237,7 +244,9 @@ def checked_weights(arch: Architecture, weights: Mapping[str, Any]) -> dict[str,
                 f"the weights of edge {edge!r} have the wrong shape",
                 got=f"shape {arrays[edge].shape}",
                 wanted=f"shape {wanted} = (size of {target!r}, size of {source!r})",
-                fix="transpose it: a matrix maps its source (columns) to its target (rows)",
+                fix="transpose it: a matrix maps its source (columns) to its target (rows)"
+                if arrays[edge].shape == wanted[::-1]
+                else "use the weights of a network with these sizes, made by its init",
             )
     return arrays
 

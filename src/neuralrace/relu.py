@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import Network
 
 
@@ -47,10 +47,9 @@ class ReLUNetwork(Network):
 
     leak: float
 
-    def __init__(
-        self, arch: Architecture | tuple[int, ...], leak: float = 0.0, bias: bool = False
-    ) -> None:
+    def __init__(self, arch: Any, leak: float = 0.0, bias: bool = False) -> None:
         if not isinstance(arch, Architecture):
+            check_kind("arch", arch, (tuple, list), "for a chain pass its sizes: (2, 128, 1)")
             arch = Architecture.chain(*arch)
         if not np.isfinite(leak):
             raise NeuralRaceError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -11,17 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.dataset import Dataset
 from neuralrace.dynamics.setup import (
-    Record,
-    Recorder,
     StoppedError,
     make_recorder,
     positive_rate,
     prepared,
     recording_steps,
 )
-from neuralrace.gdln import Network, Weights
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
 
@@ -30,15 +26,15 @@ CALLS = 32
 
 
 def train(
-    net: Network,
-    weights: Mapping[str, Any],
-    data: Dataset,
+    net: Any,
+    weights: Any,
+    data: Any,
     *,
     learning_rate: float,
     steps: int,
     record_every: int = 1,
     record_at: Any = None,
-    record: Record | None = None,
+    record: Any = None,
 ) -> Trajectory:
     """Full-batch gradient descent: `W ← W − learning_rate · ∂L/∂W`, L the mean loss.
 
@@ -112,10 +108,10 @@ class Descent:
 
 
 def descend(
-    net: Network,
-    recorder: Recorder,
-    weights: Weights,
-    data: Dataset,
+    net: Any,
+    recorder: Any,
+    weights: Any,
+    data: Any,
     rate: Any,
     stops: np.ndarray,
     advance: Callable[[float], None],
@@ -153,12 +149,12 @@ def descend(
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
 def _descend_part(
-    net: Network,
-    recorder: Recorder,
+    net: Any,
+    recorder: Any,
     each_step: bool,
     batched: tuple[bool, bool, bool] | None,
-    weights: Weights,
-    data: Dataset,
+    weights: Any,
+    data: Any,
     rate: Any,
     step: Any,
     first_bad: Any,
@@ -170,7 +166,7 @@ def _descend_part(
     it says so.
     """
 
-    def one_step(weights: Weights, data: Dataset, rate: Any, step: Any, first_bad: Any) -> Any:
+    def one_step(weights: Any, data: Any, rate: Any, step: Any, first_bad: Any) -> Any:
         loss, velocity = net.loss_and_velocity(weights, data)
         fine = jnp.isfinite(loss)
         moved = jax.tree.map(lambda w, v: jnp.where(fine, w + rate * v, w), weights, velocity)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -30,7 +30,7 @@ from neuralrace.trajectory import Trajectory
 
 def train_ensemble(
     net: Network,
-    data: Dataset | Sequence[Dataset],
+    data: Any,
     *,
     key: Any,
     seeds: int = 1,
@@ -40,8 +40,8 @@ def train_ensemble(
     steps: int,
     record_every: int = 1,
     record_at: Any = None,
-    record: Record | None = None,
-    axis: tuple[str, Any] | None = None,
+    record: Any = None,
+    axis: Any = None,
     members_at_once: int | None = None,
     dtype: Any = None,
 ) -> Trajectory:
@@ -154,7 +154,15 @@ def _ensemble_axes(
 ) -> dict[str, Any]:
     axes: list[tuple[str, Any]] = []
     if not isinstance(data, Dataset):
-        name, coordinates = axis or ("data", range(len(datasets)))
+        axis = axis or ("data", range(len(datasets)))
+        if isinstance(axis, str) or len(axis) != 2:
+            raise NeuralRaceError(
+                "axis names the datasets and says where each stands",
+                got=repr(axis),
+                wanted="(name, coordinates)",
+                fix="for example axis=('delta', [0.0, 0.4, 0.8])",
+            )
+        name, coordinates = axis
         coordinates = list(coordinates)
         if len(coordinates) != len(datasets) or not datasets:
             raise NeuralRaceError(

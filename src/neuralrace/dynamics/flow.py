@@ -13,10 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.dataset import Dataset
-from neuralrace.dynamics.setup import Record, StoppedError, make_recorder, prepared
+from neuralrace.dynamics.setup import StoppedError, make_recorder, prepared
 from neuralrace.errors import NeuralRaceError, listed
-from neuralrace.gdln import Network, Weights
+from neuralrace.gdln import Weights
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
 
@@ -25,14 +24,14 @@ RTOL = {"float64": 1e-8, "float32": 1e-4}
 
 
 def flow(
-    net: Network,
-    weights: Mapping[str, Any],
-    data: Dataset,
+    net: Any,
+    weights: Any,
+    data: Any,
     *,
     times: Any,
     rtol: float | None = None,
     atol: float | None = None,
-    record: Record | None = None,
+    record: Any = None,
     until_loss: float | None = None,
     until_stationary: float | None = None,
     max_steps: int = 100_000,

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.dataset import Dataset, matched
-from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.gdln import Network, Weights, check_finite, checked_weights
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
@@ -77,8 +77,10 @@ class Recorder:
         return values
 
 
-def make_recorder(net: Network, record: Record | None, weights: Weights, data: Dataset) -> Recorder:
+def make_recorder(net: Network, record: Any, weights: Weights, data: Dataset) -> Recorder:
     """Check a record and try it once, without computing anything."""
+    if record is not None:
+        check_kind("record", record, Mapping, "for example record={'weights': True}")
     built_in = ("outputs", "weights", *(["activity"] if hasattr(net, "activity") else []))
     what: list[tuple[str, Callable[[Weights], Any] | None]] = []
     for name, value in (record or {}).items():
@@ -135,8 +137,10 @@ def _is_named(value: Any) -> bool:
     return hasattr(value, "shape")
 
 
-def prepared(net: Network, weights: Mapping[str, Any], data: Dataset) -> tuple[Weights, Dataset]:
+def prepared(net: Any, weights: Any, data: Any) -> tuple[Weights, Dataset]:
     """Weights and data, checked, as JAX arrays of the weights' precision."""
+    check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
+    check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
     arrays = checked_weights(net.arch, weights)
     check_finite(arrays)
     dtype = jnp.result_type(*arrays.values())

@@ -381,7 +381,7 @@ def _at_rest(mode: ModeForm) -> np.ndarray:
     return np.sqrt(np.array(mode.start) ** 2 + z * np.array(mode.race.rates))
 
 
-def deep_limit(t: Any, *, s: float, d: float, start: float, depth: float) -> np.ndarray:
+def deep_limit(t: Any, *, s: float, d: float, start: float, depth: float) -> Any:
     """The strength of a balanced chain of many edges, D → ∞ with a₀ fixed, by Lambert's W.
 
     `a = (s/d) / (1 + W[(r₀ − 1) e^{r₀ − 1 − D (s²/d) t}])`, `r₀ = s/(d a₀)` (the talk's limit with

@@ -159,7 +159,7 @@ def _derivative(system: PolynomialSystem, k: int, m: int) -> dict[tuple[int, ...
 def _rational_rows(rows: np.ndarray) -> np.ndarray:
     """The same space in echelon form, every row with small whole numbers where that is possible."""
     found = echelon(rows)
-    return found / np.abs([[row[np.flatnonzero(row)[-1]]] for row in found])
+    return found / np.array([[np.abs(row[row != 0]).min()] for row in found])
 
 
 def number(value: float) -> Any:
@@ -186,11 +186,14 @@ def _monomial(B: Sequence[Any], powers: Sequence[int]) -> Any:
 
 
 def mode_formula(form: ModeForm) -> Any:
-    """The closed form of a mode in SymPy: a(t) explicitly, or t as an integral over z."""
+    """The closed form of a mode in SymPy: a(t) explicitly, or t as an integral over z.
+
+    Its s and d are Σ^yx and Σ^x as they are (NRR Eq. 21), not given that the path is on.
+    """
     import sympy
 
     t, tau = sympy.Symbol("t", nonnegative=True), sympy.Symbol(TAU, positive=True)
-    S, D, a0 = (sympy.Symbol(n, positive=True) for n in ("S", "D", "a_0"))
+    S, D, a0 = (sympy.Symbol(n, positive=True) for n in ("s", "d", "a_0"))
     a = sympy.Function("a")(t)
     g = number(form._pace) if form.race.depth == 2 else sympy.Integer(1)
     if form.kind == "exponential":
@@ -225,13 +228,13 @@ def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = ()) -> str:
         groups.setdefault(lines, []).append(mode)
     parts = []
     for lines, members in groups.items():
-        values = [statistics_in_symbols(mode) for mode in members]
-        where = ", ".join(
-            rf"\mathrm{{{mode.block.name}}}: S = {sympy.latex(number(v['S']))}, "
-            rf"D = {sympy.latex(number(v['D']))}"
-            for mode, v in zip(members, values, strict=True)
-            if v is not None
-        )
+        named: dict[str, list[str]] = {}
+        for mode in members:
+            v = statistics_in_symbols(mode)
+            if v is not None:
+                S, D = (sympy.latex(number(v[name])) for name in ("S", "D"))
+                named.setdefault(f"S = {S}, D = {D}", []).append(mode.block.name)
+        where = r",\quad ".join(rf"\mathrm{{{_listed(n)}}}: {v}" for v, n in named.items())
         parts.append(
             "\\begin{aligned}\n"
             + lines
@@ -240,6 +243,11 @@ def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = ()) -> str:
         )
     parts += [rf"\text{{{name}: too many variables to be written out}}" for name in left_out]
     return "\n\n".join(parts)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """All names if they are few, else the first and the last."""
+    return ", ".join(names) if len(names) <= 4 else f"{names[0]}, …, {names[-1]}"
 
 
 def _aligned(equation: Any) -> str:

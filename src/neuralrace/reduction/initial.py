@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
 from typing import Any, final
 
 import numpy as np
@@ -46,11 +48,13 @@ def start_from_number(blocks: Sequence[Block], value: Any) -> Start:
     by_edge: dict[str, Any] = dict.fromkeys(edges, value)
     if isinstance(value, Mapping):
         by_edge = dict(value)
-    numbers = all(np.ndim(b) == 0 and np.isfinite(b) for b in by_edge.values())
+    numbers = all(isinstance(b, Real) and isfinite(b) for b in by_edge.values())
     if not numbers or not edges <= set(by_edge):
         raise NeuralRaceError(
             "a start is a finite number, one for every edge, or the weights of the network",
-            got=f"numbers for {listed(by_edge)}" if isinstance(value, Mapping) else repr(value),
+            got=f"numbers for {listed(by_edge)}"
+            if isinstance(value, Mapping)
+            else f"{type(value).__name__} {value!r:.80}",
             wanted=f"a number, or {{edge: number}} or {{edge: matrix}} for {listed(edges)}",
             fix="race.start(0.01), or race.start(net.init(key, scale=1e-3))",
         )
@@ -279,7 +283,7 @@ def intertwiner(block: Block, other: Block) -> dict[str, Matrix] | None:
     if block.arch != other.arch or abs(block.strength - other.strength) > CLOSE * other.strength:
         return None
     mine, theirs = (
-        Mixer(b.arch, class_factor(b.data)).family(np.random.default_rng(0), 3)
+        Mixer(b.arch, class_factor(b.data)).family(np.random.default_rng(0), 3, scaled=False)
         for b in (block, other)
     )
     if set(dict(mine.pairs())) != set(dict(theirs.pairs())):

@@ -7,7 +7,9 @@ like it, with a coefficient that counts the paths through it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
+from math import comb
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -76,6 +78,9 @@ def _refined(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 MAX_VARIABLES = 8
 """Closed subspaces larger than this are not written out."""
 
+MAX_TERMS = 500
+"""Nor are polynomials that could have more terms than this."""
+
 OUTSIDE = 1e-8
 """A velocity that leaves a subspace by less than this, relatively, stays in it."""
 
@@ -91,9 +96,9 @@ def closed_subspace(
     `MAX_VARIABLES`.
     """
     rng = np.random.default_rng(seed)
-    stats = path_statistics(block.arch, block.data)
     edges = tuple(block.arch.edges)
     shapes = {e: start[e].shape for e in edges}
+    stats = path_statistics(_as_wide_as(block, shapes), block.data)
     basis = _flat(start, edges)[None]
     basis = basis / np.linalg.norm(basis)
     calm = 0
@@ -122,11 +127,8 @@ def subspace_system(block: Block, parts: tuple[Mapping[str, Matrix], ...]) -> Po
     Their degree is known, twice the longest path less one; the coefficients follow from the values
     at as many random points, with more points to spare as a check.
     """
-    stats = path_statistics(block.arch, block.data)
-    edges = tuple(block.arch.edges)
-    shapes = {
-        e: (block_rows, block_columns) for e, (block_rows, block_columns) in _shapes(parts, block)
-    }
+    edges, shapes = tuple(block.arch.edges), _shapes(parts, block)
+    stats = path_statistics(_as_wide_as(block, shapes), block.data)
     basis = np.stack([_flat(_filled(part, shapes), edges) for part in parts])
     powers = _powers(len(parts), 2 * max(len(p.edges) for p in stats.paths))
     points = np.random.default_rng(1).normal(size=(2 * len(powers) + 10, len(parts)))
@@ -145,15 +147,22 @@ def subspace_system(block: Block, parts: tuple[Mapping[str, Matrix], ...]) -> Po
     return PolynomialSystem(parts, powers[keep], solved[:-1, keep], solved[-1, keep])
 
 
-def _shapes(
-    parts: tuple[Mapping[str, Matrix], ...], block: Block
-) -> list[tuple[str, tuple[int, int]]]:
+def _shapes(parts: tuple[Mapping[str, Matrix], ...], block: Block) -> dict[str, tuple[int, ...]]:
+    """The shape of every edge's weights; the block's own where no variable has a part in it."""
     known = {e: w.shape for part in parts for e, w in part.items()}
     sizes = block.arch.sizes
-    return [(e, known.get(e, (sizes[t], sizes[s]))) for e, (s, t) in block.arch.edges.items()]
+    return {e: known.get(e, (sizes[t], sizes[s])) for e, (s, t) in block.arch.edges.items()}
 
 
-def _filled(part: Mapping[str, Matrix], shapes: Mapping[str, tuple[int, int]]) -> dict[str, Matrix]:
+def _as_wide_as(block: Block, shapes: Mapping[str, tuple[int, ...]]) -> Architecture:
+    """The block's graph with hidden nodes as wide as these weights."""
+    sizes = dict(block.arch.sizes)
+    for edge, (source, target) in block.arch.edges.items():
+        sizes[target], sizes[source] = shapes[edge]
+    return Architecture(sizes, block.arch.edges)
+
+
+def _filled(part: Mapping[str, Matrix], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Matrix]:
     return {e: part.get(e, np.zeros(shape)) for e, shape in shapes.items()}
 
 
@@ -204,15 +213,16 @@ def block_system(
         if block.arch.path_count() > MAX_PATHS:
             return None
         values = np.array([weights[edge][0, 0] for edge in block.arch.edges])
-        label = np.zeros(len(values), int) if start is None else _distinct(values)
-        system, representatives = _scalar_system(block, tuple(label.tolist()))
-        return system, values[representatives]
+        label, signs = _distinct(np.abs(values)), np.where(values < 0, -1, 1)
+        system, first = _scalar_system(block, tuple(label.tolist()), tuple(signs.tolist()))
+        return system, np.abs(values)[first]
     if not any(w.any() for w in weights.values()):
         return None
     parts = closed_subspace(block, weights)
-    if parts is None:
+    degree = 2 * (max(edge_depths(block.arch).values()) + 1)
+    if parts is None or comb(len(parts) + degree, degree) > MAX_TERMS:
         return None
-    edges, shapes = tuple(block.arch.edges), dict(_shapes(parts, block))
+    edges, shapes = tuple(block.arch.edges), _shapes(parts, block)
     basis = np.stack([_flat(_filled(part, shapes), edges) for part in parts])
     values = _flat(weights, edges) @ np.linalg.pinv(basis)
     signs = np.where(values < 0, -1.0, 1.0)
@@ -221,9 +231,11 @@ def block_system(
 
 
 @lru_cache(maxsize=1024)
-def _scalar_system(block: Block, label: tuple[int, ...]) -> tuple[PolynomialSystem, list[int]]:
-    """The merged equations of a scalar block whose edges start in these classes of equal values."""
-    race = scalar_race(block)
+def _scalar_system(
+    block: Block, label: tuple[int, ...], signs: tuple[int, ...]
+) -> tuple[PolynomialSystem, list[int]]:
+    """The merged equations of a scalar block whose edges start in these classes of equal size."""
+    race = replace(scalar_race(block), signs=np.array(signs, float))
     classes = merged(race, np.array(label))
     depth = edge_depths(block.arch)
     classes.sort(key=lambda members: min(depth[race.edges[i]] for i in members))

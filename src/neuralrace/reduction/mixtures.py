@@ -67,14 +67,15 @@ class Mixer:
     arch: Architecture
     factor: ClassFactor
 
-    def family(self, rng: np.random.Generator, draws: int) -> Family:
-        """`draws` fresh mixtures of every kind."""
+    def family(self, rng: np.random.Generator, draws: int, scaled: bool = True) -> Family:
+        """`draws` fresh mixtures of every kind; `scaled=False` leaves them in their units."""
         yx: dict[Pair, list[np.ndarray]] = {}
         xx: dict[Pair, list[np.ndarray]] = {}
         for _ in range(draws):
             left, right = (self.path_sums(self._scalars(rng)) for _ in range(2))
             for found, drawn in ((yx, self.yx(left)), (xx, self._xx(left, right, rng))):
                 largest = max((float(np.linalg.norm(m)) for m in drawn.values()), default=0.0)
+                largest = largest if scaled else 1.0
                 for key, matrix in drawn.items():
                     found.setdefault(key, []).append(matrix / (largest or 1.0))
         return Family(

@@ -35,7 +35,8 @@ class ScalarRace:
 
     `paths[i]` lists the edges of path i (indices into `edges`, padded with −1), `group[i]` its
     group; `S` has shape `(G,)` and `D` is a sparse `(G, G)` matrix, zero between groups that end
-    at different outputs. `constant` is the loss at zero.
+    at different outputs. `constant` is the loss at zero. A variable is the weight of its edge
+    times the edge's entry of `signs`, so that edges that differ by a sign can be merged.
     """
 
     edges: tuple[str, ...]
@@ -44,10 +45,11 @@ class ScalarRace:
     S: Float[np.ndarray, " G"]
     D: Any
     constant: float
+    signs: Float[np.ndarray, " E"]
 
     def velocity(self, b: Float[np.ndarray, " E"]) -> Float[np.ndarray, " E"]:
-        """dB_e/dt of every edge (NRR Eq. 10 with τ = 1)."""
-        values = np.append(b, 1.0)[self.paths]
+        """db_e/dt of every edge (NRR Eq. 10 with τ = 1)."""
+        values = np.append(self.signs * b, 1.0)[self.paths]
         before = np.cumprod(np.concatenate([np.ones((len(values), 1)), values[:, :-1]], 1), 1)
         after = np.cumprod(np.concatenate([np.ones((len(values), 1)), values[:, :0:-1]], 1), 1)
         others = before * after[:, ::-1]
@@ -55,7 +57,7 @@ class ScalarRace:
         error = (self.S - self.D @ total)[self.group]
         used = self.paths >= 0
         push = (others * error[:, None])[used]
-        return np.bincount(self.paths[used], push, minlength=len(self.edges))
+        return self.signs * np.bincount(self.paths[used], push, minlength=len(self.edges))
 
 
 @lru_cache(maxsize=1024)
@@ -87,7 +89,7 @@ def scalar_race(block: Block) -> ScalarRace:
             columns.append(k)
             values.append(value)
     D = csr_matrix((values, (rows, columns)), shape=(len(on), len(on)))
-    return ScalarRace(edges, paths, group, S, D, block.initial_loss)
+    return ScalarRace(edges, paths, group, S, D, block.initial_loss, np.ones(len(edges)))
 
 
 @final
@@ -135,8 +137,9 @@ def merged_system(race: ScalarRace, classes: Sequence[Sequence[int]]) -> Polynom
     of[-1] = -1  # padding
     powers = np.stack([_power(of[path], K) for path in race.paths])
     group_powers: list[dict[Monomial, float]] = [{} for _ in race.S]
-    for g, power in zip(race.group, map(tuple, powers.tolist()), strict=True):
-        group_powers[g][power] = group_powers[g].get(power, 0.0) + 1.0
+    signs = np.prod(np.append(race.signs, 1.0)[race.paths], axis=1)
+    for g, power, sign in zip(race.group, map(tuple, powers.tolist()), signs.tolist(), strict=True):
+        group_powers[g][power] = group_powers[g].get(power, 0.0) + sign
     errors = _errors(race, group_powers)
     velocity: list[dict[Monomial, float]] = []
     for members in classes:
@@ -144,13 +147,15 @@ def merged_system(race: ScalarRace, classes: Sequence[Sequence[int]]) -> Polynom
         for i, position in np.argwhere(race.paths == members[0]):
             rest = powers[i].tolist()
             rest[of[race.paths[i, position]]] -= 1
-            _add_product(found, {tuple(rest): 1.0}, errors[race.group[i]])
+            _add_product(found, {tuple(rest): float(signs[i])}, errors[race.group[i]])
         velocity.append(found)
     loss: dict[Monomial, float] = {(0,) * K: race.constant}
     for g, terms in enumerate(group_powers):  # L = ½⟨y²⟩ − Σ S_g B_g + ½ Σ B_g D B_g'
         _add_product(loss, terms, {(0,) * K: -race.S[g] / 2})
         _add_product(loss, terms, {m: -c / 2 for m, c in errors[g].items()})
-    parts = tuple({race.edges[i]: np.ones((1, 1)) for i in members} for members in classes)
+    parts = tuple(
+        {race.edges[i]: np.full((1, 1), race.signs[i]) for i in members} for members in classes
+    )
     return tabled(parts, velocity, loss)
 
 
@@ -166,6 +171,7 @@ def tabled(
     for k, terms in enumerate((*velocity, loss)):
         for m, c in terms.items():
             table[k, column[m]] = c
+    table[np.abs(table) <= 1e-13 * np.abs(table).max(axis=1, keepdims=True)] = 0.0  # rounding
     keep = np.abs(table).max(axis=0) > 0
     powers = np.array(monomials, int).reshape(-1, len(parts))[keep]
     return PolynomialSystem(parts, powers, table[:-1, keep], table[-1, keep])

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.reduction.basis import shared_basis
 from neuralrace.reduction.block import Block, make_block
 from neuralrace.reduction.closed_form import ClosedForm, mode_form
@@ -34,10 +34,11 @@ class Race:
     """A gated network reduced to blocks that learn independently; see `reduce`.
 
     `blocks` are ordered by strength, the largest singular value of their Σ^yx. `constant` is the
-    loss that no weights can remove. `residual` is the largest coupling between blocks that was
-    dropped, relative to the largest statistic of its kind; `silent` counts, for every input and
-    output node, the directions without a signal: weights along them learn nothing (those along
-    inputs that vary decay, which a start from large weights would show and the race does not).
+    loss outside all blocks, which no weights can remove. `residual` is the largest coupling
+    between blocks that was dropped, relative to the largest statistic of its kind; `silent` counts,
+    for every input and output node, the directions without a signal: weights along them learn
+    nothing (those along inputs that vary decay, which a start from large weights would show and
+    the race does not).
 
     ```python
     >>> import neuralrace as nr
@@ -93,13 +94,13 @@ class Race:
 
         ```
         """
+        if isinstance(source, Start):
+            return self._checked(source)
         if isinstance(source, Mapping) and any(np.ndim(w) for w in source.values()):
             return start_from_weights(self.blocks, self.whole, source)
         return start_from_number(self.blocks, source)
 
-    def solve(
-        self, *, times: Any, start: Start | float, learning_rate: float | None = None
-    ) -> Trajectory:
+    def solve(self, *, times: Any, start: Any, learning_rate: float | None = None) -> Trajectory:
         """The solution of the race at `times`, as a `Trajectory` like any other.
 
         Gradient flow in every block, or with a `learning_rate` the descent itself: on blocks this
@@ -120,8 +121,8 @@ class Race:
         start = self._checked(start)
         return solve_blocks(self.blocks, start, times, learning_rate, self.constant)
 
-    def _checked(self, start: Start | float) -> Start:
-        """A start of this race, made from a number if need be."""
+    def _checked(self, start: Any) -> Start:
+        """A start of this race, made from a number or from weights if need be."""
         if not isinstance(start, Start):
             return self.start(start)
         mine = [set(block.arch.edges) for block in self.blocks]
@@ -155,9 +156,10 @@ class Race:
 
     # ---- in symbols ----------------------------------------------------------------------------
 
-    def _written(self, start: Start | None) -> tuple[list[WrittenMode], list[str]]:
+    def _written(self, start: Any) -> tuple[list[WrittenMode], list[str]]:
         """The merged modes, and the names of the blocks that are too large to be written out."""
         written, left_out = [], []
+        start = None if start is None else self._checked(start)
         for i, block in enumerate(self.blocks):
             found = block_system(block, None if start is None else start.weights[i])
             if found is None:
@@ -167,10 +169,11 @@ class Race:
                 written.append(WrittenMode(block, *found, drive))
         return written, left_out
 
-    def variables(self, start: Start | None = None) -> tuple[Variable, ...]:
+    def variables(self, start: Any = None) -> tuple[Variable, ...]:
         """The variables of the race, those that must stay equal merged, with multiplicities.
 
-        Without a `start`, all edges of a block are supposed to start alike.
+        Without a `start` (a `Start`, a number or weights), all edges of a block are supposed to
+        start alike. Blocks with too many variables to be written out are left out.
 
         ```python
         >>> import neuralrace as nr
@@ -182,7 +185,7 @@ class Race:
         """
         return tuple(v for mode in self._written(start)[0] for v in mode.variables)
 
-    def equations(self, start: Start | None = None) -> dict[str, list[Any]]:
+    def equations(self, start: Any = None) -> dict[str, list[Any]]:
         """The merged equations of every mode in SymPy (NRR Eq. 10 and what follows from it).
 
         ```python
@@ -195,7 +198,7 @@ class Race:
         """
         return {mode.block.name: equations(mode) for mode in self._written(start)[0]}
 
-    def latex(self, start: Start | None = None) -> str:
+    def latex(self, start: Any = None) -> str:
         """The merged equations as LaTeX, modes of equal form written once, with their S and D.
 
         ```python
@@ -205,13 +208,13 @@ class Race:
         \\begin{aligned}
         \\tau \\frac{d}{d t} B_{1} &= \\frac{\\left(- D B_{1}^{2} + S\\right) B_{1}}{2}
         \\end{aligned}
-        \\qquad \\mathrm{mode1}: S = 1, D = 1, \\mathrm{mode2}: S = 1, D = 1
+        \\qquad \\mathrm{mode1, mode2}: S = 1, D = 1
 
         ```
         """
         return latex(*self._written(start))
 
-    def conserved(self, start: Start | None = None) -> dict[str, list[Any]]:
+    def conserved(self, start: Any = None) -> dict[str, list[Any]]:
         """Quadratic quantities of every mode that learning leaves as they are, in SymPy.
 
         ```python
@@ -224,7 +227,7 @@ class Race:
         """
         return {mode.block.name: conserved(mode) for mode in self._written(start)[0]}
 
-    def closed_form(self, start: Start | float) -> ClosedForm | None:
+    def closed_form(self, start: Any) -> ClosedForm | None:
         """The closed form of the race from a start, or None where none is known.
 
         Recognised from the merged equations: single pathways of any depth, balanced or not,
@@ -235,7 +238,7 @@ class Race:
         >>> race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
         >>> form = race.closed_form(0.01)
         >>> form.modes["mode1"].formula
-        Eq(a(t), S/(D*(-(1 - S/(D*a_0))*exp(-2*S*t/tau) + 1)))
+        Eq(a(t), s/(d*(-(1 - s/(a_0*d))*exp(-2*s*t/tau) + 1)))
 
         ```
         """
@@ -266,7 +269,7 @@ class Race:
         return f"```text\n{self}\n```\n\n$$\n{self.latex()}\n$$"
 
 
-def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Race:
+def reduce(arch: Any, data: Any, *, tolerance: float = EXACT) -> Race:
     """The neural race reduction of any graph, gating and data (NRR Eqs. 7–10), found by itself.
 
     First the parts of the network that learn independently of each other are told apart, then
@@ -290,6 +293,10 @@ def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Ra
 
     ```
     """
+    check_kind("arch", arch, Architecture, "reduce takes (arch, data): pass net.arch of a network")
+    check_kind(
+        "data", data, Dataset, "pass a Dataset, for example the second result of nr.pathways"
+    )
     if not 0 < tolerance < 1:
         raise NeuralRaceError(
             "the tolerance must lie between 0 and 1",
@@ -314,12 +321,11 @@ def _reduced(arch: Architecture, data: Dataset, tolerance: float) -> Race:
         for k in range(basis.count)
         if (block := make_block(part, basis.of(k))) is not None
     ]
+    rounding = 1e-13 * np.sqrt(_mean_square(whole.data, "x") * _mean_square(whole.data, "y"))
+    blocks = [block for block in blocks if block.strength > rounding]
     blocks.sort(key=lambda block: -block.strength)
     named = tuple(block.named(f"mode{i + 1}") for i, block in enumerate(blocks))
-    total = sum(
-        float((np.asarray(whole.data.probability) @ np.asarray(y) ** 2).sum()) / 2
-        for y in whole.data.y.values()
-    )
+    total = _mean_square(whole.data, "y") / 2
     learnable = sum(block.initial_loss for block in named)
     ends = (*whole.arch.inputs, *whole.arch.outputs)
     silent = {
@@ -328,6 +334,12 @@ def _reduced(arch: Architecture, data: Dataset, tolerance: float) -> Race:
     }
     residual = max([dropped, *(basis.residual for _, basis in found)])
     return Race(arch, data, whole, named, total - learnable, residual, tolerance, silent)
+
+
+def _mean_square(data: Dataset, field: str) -> float:
+    """⟨Σ_v ‖x_v‖²⟩, or that of y."""
+    weight = np.asarray(data.probability)
+    return sum(float((weight @ np.asarray(a) ** 2).sum()) for a in getattr(data, field).values())
 
 
 def _rank(bases: list[Float[np.ndarray, "_ _"]]) -> int:

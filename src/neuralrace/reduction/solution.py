@@ -306,9 +306,10 @@ def full_weights(
     blocks: Sequence[Block], whole: SplitNetwork, solution: Trajectory, t: float, key: Any
 ) -> dict[str, np.ndarray]:
     """W_e = Σ_blocks R_t(e) B_e R_s(e)ᵀ at the time of a solution that is nearest to t."""
-    if "variables" not in solution.values:
+    mine = {block.name: set(block.arch.edges) for block in blocks}
+    if mine != {name: set(w) for name, w in solution.values.get("variables", {}).items()}:
         raise NeuralRaceError(
-            "these are not the variables of a race",
+            "these are not the variables of this race",
             got=f"a trajectory by {solution.settings.get('method')!r}",
             wanted="what race.solve returned",
             fix="pass the solution of this race",

@@ -23,16 +23,19 @@ SHOWN = 8
 
 def summary(race: Race) -> str:
     """What a person wants to know of a race: modes, variables, exactness, closed forms."""
+    if not race.blocks and not race.is_exact:
+        return f"Nothing is left: every coupling is below the tolerance of {race.tolerance:g}."
     if not race.blocks:
         return "No signal: inputs and targets are uncorrelated on every path. Nothing is learned."
     scalar = sum(block.is_scalar for block in race.blocks)
-    head = f"{len(race.blocks)} independent blocks, {scalar} of them scalar modes"
+    many = "s" * (len(race.blocks) != 1)
+    head = f"{len(race.blocks)} independent block{many}, {scalar} of them scalar modes"
     if not race.reduces:
-        head = "does not reduce: one block holds all that can be learned"
+        head = "does not reduce (one block holds all that can be learned), and solving it is"
     kind = f"exact (no coupling above {EXACT:.0e})"
     if not race.is_exact:
         kind = f"approximate: couplings up to {race.residual:.1e} dropped"
-    lines = [f"{head}; {kind}."]
+    lines = [f"{head}{';' if race.reduces else ''} {kind}."]
     lines += [f"  {_mode(block)}" for block in race.blocks[:SHOWN]]
     if len(race.blocks) > SHOWN:
         lines.append(f"  … and {len(race.blocks) - SHOWN} more")
@@ -56,12 +59,19 @@ def _mode(block: Block) -> str:
         return f"{block}; {sum(w.size for w in block.aligned.values())} variables, not merged"
     system, start = found
     mode = WrittenMode(block, system, start, None)
-    parts = [str(block), "; ".join(str(v) for v in mode.variables)]
-    parts += [f"conserved: {q}" for q in conserved(mode)]
+    kept = conserved(mode)
+    if len(mode.variables) <= FEW:
+        parts = [str(block), *(str(v) for v in mode.variables)]
+        parts += [f"conserved: {q}" for q in kept]
+    else:
+        parts = [str(block), f"{len(mode.variables)} variables, {len(kept)} conserved quantities"]
     form = mode_form(system, np.full(len(start), SMALL), mode.names)
     parts.append(f"closed form: {form.kind}" if form else "no closed form known")
     return "; ".join(parts)
 
+
+FEW = 3
+"""Up to so many variables of a mode are named."""
 
 SMALL = 1e-3
 """A small equal start, from which a closed form is looked for when none is given."""

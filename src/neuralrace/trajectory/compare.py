@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.trajectory.run import Trajectory, flat
 
 
@@ -42,7 +42,7 @@ class Comparison:
         return text.replace("%", " %")
 
 
-def compare(reference: Trajectory, other: Trajectory) -> Comparison:
+def compare(reference: Any, other: Any) -> Comparison:
     """How far `other` is from `reference`, over the time that both cover.
 
     `mean` is (1/T) ∫ |L_a − L_b| dt / L_a(0) by the trapezoid rule on the merged grid of times,
@@ -59,7 +59,8 @@ def compare(reference: Trajectory, other: Trajectory) -> Comparison:
 
     ```
     """
-    for run in (reference, other):
+    for name, run in (("reference", reference), ("other", other)):
+        check_kind(name, run, Trajectory, "compare what train, flow or race.solve returned")
         if run.axes:
             raise NeuralRaceError(
                 "compare takes single runs",

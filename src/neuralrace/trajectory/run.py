@@ -89,20 +89,49 @@ class Trajectory(eqx.Module):
         """How this was made: method, steps, rates, seeds, versions of the packages."""
         return json.loads(self._settings)
 
-    def plot(self, *, ax: Axes | None = None, log: bool = False) -> Axes:
-        """Draw the loss over time, every member of an ensemble faintly and their mean.
+    def plot(
+        self, what: str = "loss", *, label: str | None = None, log: bool = False, ax: Any = None
+    ) -> Axes:
+        """Draw the loss over time, or recorded values: `what` is a name such as `"pathways.mode1"`.
+
+        Of an ensemble, every seed is drawn faintly and their mean, with one colour for each place
+        on the other axes. Of values, all that have one number a time.
 
         ```python
         >>> import neuralrace as nr
-        >>> ax = nr.Trajectory([0, 1, 2], [1.0, 0.5, 0.2]).plot()
+        >>> ax = nr.Trajectory([0, 1, 2], [1.0, 0.5, 0.2]).plot(label="a run")
 
         ```
         """
         from neuralrace.plot import draw_curves
 
-        loss = self.loss if self.loss.ndim == 1 else self.loss.reshape(-1, len(self.time))
         kind = "theory" if self.settings.get("method") in THEORY else "simulation"
-        return draw_curves(self.time, {"loss": loss}, kind=kind, log=log, ax=ax)
+        lead = self.loss.shape[:-1]
+        if what == "loss":
+            curves = {label or self.settings.get("method", "loss"): self.loss}
+        else:
+            named = flat(self.values)
+            curves = {
+                name.removeprefix(what).lstrip(".") or label or name: value
+                for name, value in named.items()
+                if (name == what or name.startswith(what + ".")) and value.shape == self.loss.shape
+            }
+            if not curves:
+                raise NeuralRaceError(
+                    f"nothing to draw under {what!r}",
+                    got=repr(what),
+                    wanted=f"'loss', or the start of one of {listed(named)}",
+                    fix="record it: record={'name': f}, with one number a time",
+                )
+        if len(lead) > 1:
+            places = list(np.ndindex(lead[:-1]))
+            axes = list(self.axes.items())[:-1]
+            curves = {
+                ", ".join(f"{a} = {c[i]}" for (a, c), i in zip(axes, place, strict=True)): v[place]
+                for v in curves.values()
+                for place in places
+            }
+        return draw_curves(self.time, curves, kind=kind, log=log, ylabel=what, ax=ax)
 
     def to_xarray(self) -> xarray.Dataset:
         """The same as an `xarray.Dataset`: dimensions are the axes, `time`, and each value's own.

@@ -1,0 +1,57 @@
+"""Odd races: no signal but rounding, equal modes that are no copies, other races' solutions."""
+
+import jax
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.reduction.initial import identical
+
+KEY = jax.random.key(0)
+
+
+def xor() -> nr.Race:
+    return nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor(), total=8))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_signal_but_rounding(seed):
+    """Every input is shown with a target and with its negative: Σ^yx is zero but for rounding."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(5, 3)), rng.normal(size=(5, 2))
+    data = nr.Dataset({"x": np.concatenate([x, x])}, {"y": np.concatenate([y, -y])})
+    race = nr.reduce(nr.Architecture.chain(3, 4, 2), data)
+    assert race.blocks == ()
+    assert "No signal" in str(race)
+
+
+def test_modes_with_equal_s_and_other_d_are_no_copies():
+    data = nr.Dataset({"x": np.diag([2.0, 1.0])}, {"y": np.diag([1.0, 2.0])})
+    race = nr.reduce(nr.Architecture.chain(2, 8, 2), data)
+    assert [round(b.strength, 10) for b in race.blocks] == [1.0, 1.0]
+    assert identical(race.blocks) == []
+
+
+def test_weights_from_the_solution_of_another_race():
+    other = nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0), total=8))
+    solution = other.solve(times=[0.0, 1.0], start=0.1)
+    with pytest.raises(nr.NeuralRaceError):
+        xor().weights(solution, 0.0, KEY)
+
+
+@pytest.mark.parametrize("rate", [0.05])
+def test_solve_with_a_step_under_type_checks(rate):
+    xor().solve(times=[0.0, 1.0], start=0.1, learning_rate=rate)
+
+
+def test_str_of_a_matrix_block_with_a_large_closed_subspace_is_quick():
+    """3 edges deep, 8 variables: 3003 monomials, each fitted from 6016 points."""
+    import time
+
+    from verification.cases import random_case
+
+    case = random_case(np.random.default_rng(138), samples=9)
+    race = nr.reduce(case.arch, case.data)
+    begun = time.perf_counter()
+    str(race)
+    assert time.perf_counter() - begun < 5

@@ -404,7 +404,7 @@ def test_hidden_nodes_too_narrow_for_every_block():
 def test_weights_of_a_run_that_is_no_race():
     race = solved("hierarchy")[0]
     run = nr.Trajectory([0.0, 1.0], [1.0, 0.5], settings={"method": "gradient descent"})
-    with says("not the variables of a race", got="gradient descent", wanted="race.solve"):
+    with says("not the variables of this race", got="gradient descent", wanted="race.solve"):
         race.weights(run, 0.0, KEY)
 
 

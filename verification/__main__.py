@@ -58,7 +58,9 @@ def store(claim: Claim, found: Measurement) -> None:
     STORE.parent.mkdir(exist_ok=True)
     with (STORE.parent / "verified.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        STORE.write_text(json.dumps(stored() | {claim.id: asdict(found)}))
+        STORE.write_text(
+            json.dumps(stored() | {claim.id: asdict(found) | {"met": bool(found.met)}})
+        )
 
 
 def stored() -> dict[str, dict]:

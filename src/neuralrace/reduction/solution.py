@@ -285,15 +285,14 @@ def _descent(
 
 def _strengths(arch: Architecture, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The product of the matrices along every path: its value if scalar, else its norm."""
+    scalar = all(w.shape[1:] == (1, 1) for w in weights.values())
+    plain = {e: w[:, 0, 0] for e, w in weights.items()} if scalar else weights
     found = {}
     for edges in _path_edges(arch):
-        product = weights[edges[0]]
-        if all(weights[e].shape[1:] == (1, 1) for e in edges):
-            found["-".join(edges)] = np.prod([weights[e][:, 0, 0] for e in edges], axis=0)
-            continue
+        product = plain[edges[0]]
         for edge in edges[1:]:
-            product = weights[edge] @ product
-        found["-".join(edges)] = np.linalg.norm(product, axis=(1, 2))
+            product = plain[edge] * product if scalar else plain[edge] @ product
+        found["-".join(edges)] = product if scalar else np.linalg.norm(product, axis=(1, 2))
     return found
 
 

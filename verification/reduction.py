@@ -273,7 +273,7 @@ def hierarchy(full: bool) -> Measurement:
 
 
 HIERARCHY_NOTE = (
-    "Missed by one or two of the eight seeds at N_h = 16 with σ = 1e-3, where eight modes share "
+    "Missed by two of the eight seeds at N_h = 16 with σ = 1e-3, where eight modes share "
     "sixteen hidden directions: a slower mode is not yet small when a faster one expels it, and "
     "while it is expelled the two are coupled, which no start values of independent modes can "
     "show. Keeping both halves of every mode instead of the growing one changes nothing there."

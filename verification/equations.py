@@ -230,7 +230,13 @@ def random_races(full: bool) -> Measurement:
             inverse = max(inverse, float(np.abs(back / some - 1).max()))
     kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(forms.items()))
     text = f"{worst:.1e}; inverse {inverse:.1e} ({kinds})"
-    return Measurement(text, worst <= 1e-7 and inverse <= 1e-7)
+    return Measurement(text, worst <= 1e-7 and inverse <= 1e-7, RACES_NOTE)
+
+
+RACES_NOTE = (
+    "The flow is that of the merged equations (race.solve), so this checks closed forms and not "
+    "the merging; the tests compare merged equations with automatic differentiation of the network."
+)
 
 
 @claim(
@@ -282,10 +288,9 @@ def speed(full: bool) -> Measurement:
 
 
 SPEED_NOTE = (
-    "A network of M = 7 is so small that 500 steps of training take a tenth of a second or two; of "
-    "the few milliseconds of solving, half are the adaptive solver's own overhead of some forty "
-    "microseconds a step, the rest the unpacking of every edge and pathway into the trajectory. "
-    "Neither grows with the network, so that at M = 40 the ratio is far beyond its target."
+    "At M = 7, 500 steps of training take a tenth of a second or two. Of some 7 ms of solving, "
+    "three quarters are the adaptive solver (170 steps of about 31 microseconds, measured), the rest is "
+    "the unpacking of edges and pathways. A looser tolerance or another solver was not tried."
 )
 
 
@@ -311,7 +316,10 @@ def many_edges(full: bool) -> Measurement:
         )
         ratios.append(half / limit)
     text = ", ".join(f"{r:.3f}" for r in ratios)
-    return Measurement(text, ratios == sorted(ratios) and 0.995 <= ratios[-1] < 1)
+    return Measurement(text, ratios == sorted(ratios) and 0.995 <= ratios[-1] < 1, LIMIT_NOTE)
+
+
+LIMIT_NOTE = "Expected were .67, .96, .996; the target was put so once .652 had been measured."
 
 
 def _chain(depth: int, strength: float) -> tuple:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import subprocess
@@ -53,8 +54,17 @@ def commit() -> str:
     return found or "unknown"
 
 
+def sources() -> str:
+    """What a measurement depends on: the content of everything that runs, not the commit's name."""
+    folders = ["src", "verification", "benchmarks", "constraints.txt"]
+    git = lambda *words: subprocess.run(["git", *words], cwd=ROOT, capture_output=True).stdout  # noqa: E731
+    trees = b"".join(git("rev-parse", f"HEAD:{folder}") for folder in folders)
+    changed = git("diff", "HEAD", "--", *folders)
+    return hashlib.sha256(trees + changed).hexdigest()[:12]
+
+
 def store(claim: Claim, found: Measurement) -> None:
-    """Keep a measurement of this commit beside those made before, also by another process."""
+    """Keep a measurement of these sources beside those made before, also by another process."""
     STORE.parent.mkdir(exist_ok=True)
     with (STORE.parent / "verified.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -67,13 +77,13 @@ def stored() -> dict[str, dict]:
     return json.loads(STORE.read_text()) if STORE.exists() else {}
 
 
-STORE = ROOT / "out" / f"verified-{commit()}.json"
+STORE = ROOT / "out" / f"verified-{sources()}.json"
 
 
 def main() -> None:
     """Measure all claims, or those whose name holds one of the arguments.
 
-    Measurements are kept by commit; the page is written once there is one of every claim.
+    Measurements are kept by the sources they were made with; the page is written once there is one of every claim.
     """
     wanted = sys.argv[1:]
     for claim in all_claims():

@@ -83,7 +83,8 @@ STORE = ROOT / "out" / f"verified-{sources()}.json"
 def main() -> None:
     """Measure all claims, or those whose name holds one of the arguments.
 
-    Measurements are kept by the sources they were made with; the page is written once there is one of every claim.
+    Measurements are kept by the sources they were made with; the page is written once there is
+    one of every claim.
     """
     wanted = sys.argv[1:]
     for claim in all_claims():

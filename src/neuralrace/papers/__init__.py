@@ -1,0 +1,1 @@
+"""The papers' figures, one module each, and the ledger of their claims."""

@@ -1,0 +1,1 @@
+"""Figures of Saxe, Sodhani and Lewallen, *The Neural Race Reduction* (ICML 2022)."""

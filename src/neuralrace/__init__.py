@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from neuralrace import tasks as tasks
     from neuralrace.architecture import Architecture as Architecture
     from neuralrace.architecture import Path as Path
+    from neuralrace.compression import Compressed as Compressed
+    from neuralrace.compression import compress as compress
     from neuralrace.dataset import Dataset as Dataset
     from neuralrace.dataset import GateClasses as GateClasses
     from neuralrace.dataset import pathways as pathways
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 _HOME = {
     "Architecture": "architecture",
     "Path": "architecture",
+    "Compressed": "compression",
+    "compress": "compression",
     "Dataset": "dataset",
     "GateClasses": "dataset",
     "pathways": "dataset",

@@ -41,7 +41,7 @@ class SplitNetwork:
     def split(self, weights: Mapping[str, Any]) -> dict[str, Matrix]:
         """The weights of the parts, cut out of those of the whole network."""
         arrays = {e: np.asarray(w, np.float64) for e, w in weights.items()}
-        return {name: arrays[edge][block] for name, edge, block in self._blocks()}
+        return {name: arrays[edge][block] for name, edge, block in self.blocks()}
 
     def join(self, weights: Mapping[str, Any]) -> dict[str, Matrix]:
         """The weights of the whole network, put together from those of its parts."""
@@ -49,11 +49,11 @@ class SplitNetwork:
             e: np.zeros((self.whole.sizes[t], self.whole.sizes[s]))
             for e, (s, t) in self.whole.edges.items()
         }
-        for name, edge, block in self._blocks():
+        for name, edge, block in self.blocks():
             joined[edge][block] = np.asarray(weights[name], np.float64)
         return joined
 
-    def _blocks(self) -> Iterator[tuple[str, str, tuple[np.ndarray, ...]]]:
+    def blocks(self) -> Iterator[tuple[str, str, tuple[np.ndarray, ...]]]:
         """(edge of the parts, edge of the whole, rows and columns it occupies there)."""
         for edge, (source, target) in self.whole.edges.items():
             ends = [(s, t) for s in self.parts[source] for t in self.parts[target]]

@@ -11,13 +11,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace.compression import UNCHANGED
+from neuralrace.dynamics.checkpoint import Checkpoints, describe
 from neuralrace.dynamics.setup import (
     StoppedError,
+    View,
     make_recorder,
     positive_rate,
     prepared,
     recording_steps,
+    shrunk,
 )
+from neuralrace.errors import whole_number
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
 
@@ -35,6 +40,9 @@ def train(
     record_every: int = 1,
     record_at: Any = None,
     record: Any = None,
+    compress: bool = True,
+    checkpoint: Any = None,
+    checkpoint_every: int = 1000,
 ) -> Trajectory:
     """Full-batch gradient descent: `W ← W − learning_rate · ∂L/∂W`, L the mean loss.
 
@@ -45,6 +53,10 @@ def train(
     `record_at`; `record` names what else to keep: `"outputs"`, `"weights"`, `"activity"` (ReLU
     networks) with `True`, or any name with a function of the weights that JAX can compile.
     Functions are recognised by identity: pass the same one again to compile nothing anew.
+    `compress=True` simulates long runs of gated linear networks by `nr.compress` where that at
+    least halves the work; recorded and final weights are the full-width ones. `checkpoint`, a
+    folder, makes the run survive being killed: every `checkpoint_every` steps what is needed to go
+    on is written there, and the same call goes on from it, to bit-identical results.
 
     **Returns:** a `Trajectory` with `time = learning_rate · step`.
 
@@ -65,14 +77,32 @@ def train(
     recorder = make_recorder(net, record, weights, data)
     stops = recording_steps(steps, record_every, record_at)
     rate = positive_rate(learning_rate)
+    problem = shrunk(net, weights, data, int(stops[-1]), compress)
+    saved = None
+    if checkpoint is not None:
+        every = whole_number("checkpoint_every", checkpoint_every, fix="leave it out for 1000")
+        mine = describe(net, recorder, weights, data, rate, stops, every, problem.compression)
+        saved = Checkpoints(checkpoint, mine, every)
+        problem = saved.begin(problem)
     settings = {
         "method": "gradient descent",
         "learning_rate": rate,
         "steps": int(stops[-1]),
         "dtype": str(jnp.result_type(*weights.values())),
+        "compression": problem.compression,
     }
     with progress(int(stops[-1]), "gradient descent") as advance:
-        done = descend(net, recorder, weights, data, rate, stops, advance)
+        done = descend(
+            problem.net,
+            recorder,
+            problem.weights,
+            problem.data,
+            rate,
+            stops,
+            advance,
+            view=problem.view,
+            checkpoints=saved,
+        )
     run = Trajectory(
         rate * stops[: done.kept],
         done.loss,
@@ -116,35 +146,62 @@ def descend(
     stops: np.ndarray,
     advance: Callable[[float], None],
     batched: tuple[bool, bool, bool] | None = None,
+    view: View | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> Descent:
     """Descend from stop to stop, in a few compiled calls of equal shape."""
+    view = View(UNCHANGED, data) if view is None else view
+    asked = stops
+    if checkpoints is not None:  # a call ends at every checkpoint, asked to record there or not
+        stops = np.union1d(stops, np.arange(0, int(stops[-1]), checkpoints.every))
     per_call = -(-len(stops) // CALLS)
+    if checkpoints is not None:
+        marks = np.arange(0, int(stops[-1]) + 1, checkpoints.every)
+        per_call = min(per_call, int(np.diff(np.searchsorted(stops, marks)).min(initial=per_call)))
     gaps = np.append(np.diff(stops), 0)
     calls = -(-len(stops) // per_call)
     gaps = np.append(gaps, np.zeros(calls * per_call - len(stops), gaps.dtype))
     each_step = bool((gaps <= 1).all())
     members = () if batched is None else (jax.tree.leaves(weights)[0].shape[0],)
     rate = jnp.asarray(rate, jnp.result_type(*weights.values()))
-    first_bad = jnp.full(members, -1)
-    step = jnp.zeros((), int)
-    losses, values = [], []
-    for call in range(calls):
-        part = jnp.asarray(gaps[call * per_call : (call + 1) * per_call])
-        weights, step, first_bad, (loss, value) = _descend_part(
-            net, recorder, each_step, batched, weights, data, rate, step, first_bad, part
+    state = (weights, jnp.zeros((), int), jnp.full(members, -1))
+    parts: list[Any] = []
+    if checkpoints is not None:
+        shapes = jax.eval_shape(
+            functools.partial(_descend_part, net, recorder, each_step, batched),
+            *(*state, data, view, rate, jnp.asarray(gaps[:per_call])),
         )
-        losses.append(np.asarray(loss))
-        values.append(jax.tree.map(np.asarray, value))
-        advance(float(part.sum()))
-        if batched is None and first_bad >= 0:
+        state, parts = checkpoints.load(state, shapes)
+        advance(float(gaps[: len(parts) * per_call].sum()))
+    for call in range(len(parts), calls):
+        if batched is None and state[2] >= 0:
             break
-    join = lambda *parts: np.moveaxis(np.concatenate(parts)[: len(stops)], 0, len(members))  # noqa: E731
-    loss = join(*losses)
+        part = jnp.asarray(gaps[call * per_call : (call + 1) * per_call])
+        state, recorded = _descend_part(
+            net, recorder, each_step, batched, *state, data, view, rate, part
+        )
+        parts.append(jax.tree.map(np.asarray, recorded))
+        if checkpoints is not None:
+            checkpoints.save(call, state, parts[-1])
+        advance(float(part.sum()))
+    weights, _, first_bad = state
+    rows = np.searchsorted(stops, asked)
+
+    def joined(*arrays: np.ndarray) -> np.ndarray:
+        whole = np.concatenate(arrays)
+        return np.moveaxis(whole[rows[rows < len(whole)]], 0, len(members))
+
     stopped = int(first_bad) if batched is None and first_bad >= 0 else None
-    kept = loss.shape[-1] if stopped is None else int(np.searchsorted(stops, stopped))
+    kept = len(asked) if stopped is None else int(np.searchsorted(asked, stopped))
     keep = lambda array: array[(slice(None),) * len(members) + (slice(None, kept),)]  # noqa: E731
-    kept_values = jax.tree.map(lambda *parts: keep(join(*parts)), *values)
-    return Descent(keep(loss), kept_values, jax.tree.map(np.asarray, weights), kept, stopped)
+    loss, values = jax.tree.map(lambda *arrays: keep(joined(*arrays)), *parts)
+    final = jax.tree.map(np.asarray, _lifted(view.lift, weights))
+    return Descent(loss, values, final, kept, stopped)
+
+
+@jax.jit
+def _lifted(lift: Any, weights: Any) -> Any:
+    return lift(weights)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
@@ -154,10 +211,11 @@ def _descend_part(
     each_step: bool,
     batched: tuple[bool, bool, bool] | None,
     weights: Any,
-    data: Any,
-    rate: Any,
     step: Any,
     first_bad: Any,
+    data: Any,
+    view: View,
+    rate: Any,
     gaps: Any,
 ) -> Any:
     """At every stop record, then take `gap` steps. A run whose loss is not finite stands still.
@@ -172,7 +230,9 @@ def _descend_part(
         moved = jax.tree.map(lambda w, v: jnp.where(fine, w + rate * v, w), weights, velocity)
         return moved, jnp.where(fine | (first_bad >= 0), first_bad, step), loss
 
-    observe: Callable[..., Any] = recorder
+    def observe(weights: Any, view: View) -> Any:
+        return recorder(view.lift(weights), view.data)
+
     loss_of: Callable[..., Any] = net.loss
     if batched is not None:
         w, d, r = (0 if b else None for b in batched)
@@ -182,7 +242,7 @@ def _descend_part(
 
     def stop(carry: Any, gap: Any) -> Any:
         weights, step, first_bad = carry
-        values = observe(weights, data)
+        values = observe(weights, view)
         if each_step:  # the loss comes with the gradient; a gap of 0 (padding) stands still
             pace = rate * gap.astype(rate.dtype)
             weights, first_bad, loss = one_step(weights, data, pace, step, first_bad)
@@ -199,4 +259,4 @@ def _descend_part(
         return (weights, step, first_bad), (loss, values)
 
     carry, recorded = jax.lax.scan(stop, (weights, step, first_bad), gaps)
-    return *carry, recorded
+    return carry, recorded

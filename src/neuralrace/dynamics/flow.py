@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.dynamics.setup import StoppedError, make_recorder, prepared
+from neuralrace.compression import UNCHANGED
+from neuralrace.dynamics.setup import StoppedError, View, make_recorder, prepared, shrunk
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import Weights
 from neuralrace.progress import progress
@@ -21,6 +22,9 @@ from neuralrace.trajectory import Trajectory
 
 RTOL = {"float64": 1e-8, "float32": 1e-4}
 """Relative tolerance of a step by precision: errors far below what a plot or a table shows."""
+
+USUAL_STEPS = 1000
+"""Evaluations of the gradient in a usual solution, to judge whether compressing pays."""
 
 
 def flow(
@@ -35,6 +39,7 @@ def flow(
     until_loss: float | None = None,
     until_stationary: float | None = None,
     max_steps: int = 100_000,
+    compress: bool = True,
 ) -> Trajectory:
     """Gradient flow dW/dt = −∂L/∂W (NRR Eq. 2 with τ = 1) from t = 0, seen at `times`.
 
@@ -45,7 +50,8 @@ def flow(
     **Arguments:** `times`, increasing and not negative, spaced as you like; `rtol` defaults to
     1e-8 in float64 and 1e-4 in float32; `record` as in `train`; `until_loss` stops at the first
     step where the loss is at most this, `until_stationary` where ‖dW/dt‖ is at most this times ‖W‖
-    (the end of the trajectory is then the time of that step); `max_steps` bounds the work.
+    (the end of the trajectory is then the time of that step); `max_steps` bounds the work;
+    `compress` as in `train` (tolerances then hold for the compressed weights).
 
     **Raises:** `StoppedError` when the solver cannot reach the end, with what was reached.
 
@@ -71,13 +77,15 @@ def flow(
             fix="weights.astype(jnp.float32); descent (nr.train) takes any precision",
         )
     rtol = RTOL[str(dtype)] if rtol is None else rtol
-    atol = rtol * smallest_rms(weights) if atol is None else atol
+    problem = shrunk(net, weights, data, USUAL_STEPS, compress)
+    atol = rtol * smallest_rms(problem.weights) if atol is None else atol
     solution = solve_flow(
-        net,
+        problem.net,
         recorder,
-        weights,
-        data,
+        problem.weights,
+        problem.data,
         times,
+        view=problem.view,
         rtol=rtol,
         atol=atol,
         max_steps=max_steps,
@@ -106,6 +114,7 @@ def flow(
             "solver_steps": int(solution["steps"]),
             "stopped": solution["why"],
             "dtype": str(dtype),
+            "compression": problem.compression,
         },
     )
     if solution["why"] == "failed":
@@ -133,6 +142,7 @@ def solve_flow(
     data: Any,
     times: np.ndarray,
     *,
+    view: View | None = None,
     rtol: float,
     atol: float,
     max_steps: int,
@@ -142,15 +152,16 @@ def solve_flow(
     """The flow of anything hashable with a `loss` and a `velocity`, and in a word why it ended."""
     import diffrax
 
+    view = View(UNCHANGED, data) if view is None else view
     stops = (until_loss is not None, until_stationary is not None)
     dtype = jnp.result_type(*jax.tree.leaves(weights))
     t, r, a = (np.asarray(value, dtype) for value in (times, rtol, atol))
     limits = np.asarray([until_loss or 0.0, until_stationary or 0.0], dtype)
     with _shown_progress() as shown:
-        solution, recorded = _compiled(
-            net, recorder, stops, max_steps, shown, weights, data, t, r, a, limits
+        solution, recorded, final = _compiled(
+            net, recorder, stops, max_steps, shown, weights, data, view, t, r, a, limits
         )
-    seen, last = solution.ys
+    seen, _ = solution.ys
     result = solution.result
     if result == diffrax.RESULTS.successful:
         why = "end"
@@ -164,7 +175,7 @@ def solve_flow(
         "recorded": seen,
         "end": solution.ts[1][0],
         "last": recorded,
-        "final": jax.tree.map(lambda leaf: leaf[0], last),
+        "final": final,
         "steps": solution.stats["num_steps"],
         "why": why,
     }
@@ -179,6 +190,7 @@ def _compiled(
     shown: bool,
     weights: Any,
     data: Any,
+    view: View,
     times: Any,
     rtol: Any,
     atol: Any,
@@ -190,14 +202,14 @@ def _compiled(
         return net.velocity(w, data)
 
     def observed(t: Any, w: Weights, args: Any) -> Any:
-        return net.loss(w, data), recorder(w, data)
+        return net.loss(w, data), recorder(view.lift(w), view.data)
 
     def low_loss(t: Any, w: Weights, args: Any, **kwargs: Any) -> Any:
         return net.loss(w, data) <= limits[0]
 
     def stationary(t: Any, w: Weights, args: Any, **kwargs: Any) -> Any:
-        speed, size = (_rms(tree) for tree in (velocity(t, w, args), w))
-        return speed <= limits[1] * size
+        speed, size, still = (_square(v) for v in (velocity(t, w, args), w, view.lift.frozen))
+        return jnp.sqrt(speed) <= limits[1] * jnp.sqrt(size + still)
 
     events = [event for event, asked in zip((low_loss, stationary), stops, strict=True) if asked]
     solution = diffrax.diffeqsolve(
@@ -221,13 +233,12 @@ def _compiled(
     )
     assert solution.ys is not None
     final = jax.tree.map(lambda leaf: leaf[0], solution.ys[1])
-    return solution, observed(None, final, None)
+    return solution, observed(None, final, None), view.lift(final)
 
 
-def _rms(tree: Any) -> Any:
-    """The root mean square of all entries of a pytree."""
-    leaves = jax.tree.leaves(tree)
-    return jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in leaves) / sum(leaf.size for leaf in leaves))
+def _square(tree: Any) -> Any:
+    """The sum of squares of all entries of a pytree."""
+    return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree))
 
 
 def checked_times(times: Any) -> np.ndarray:

@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace.compression import UNCHANGED, Lift, compress, step_work
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.gdln import Network, Weights, check_finite, checked_weights
+from neuralrace.gdln import GDLN, Network, Weights, check_finite, checked_weights
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
 
@@ -147,10 +148,54 @@ def prepared(net: Any, weights: Any, data: Any) -> tuple[Weights, Dataset]:
     arrays = {edge: w.astype(dtype) for edge, w in arrays.items()}
     net(arrays, data)  # checks the data and warns of lost precision
     data = matched(net.arch, data.gated({}) if isinstance(net, ReLUNetwork) else data)
+    return arrays, _as_arrays(data, dtype)
+
+
+def _as_arrays(data: Dataset, dtype: Any) -> Dataset:
+    """The dataset as JAX arrays of one precision, with its sample weights spelled out."""
     data = eqx.tree_at(
         lambda d: d.sample_weight, data, data.probability, is_leaf=lambda v: v is None
     )
-    return arrays, jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), data)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), data)
+
+
+@final
+class View(eqx.Module):
+    """How recording functions see a run: full-width weights, on all the samples."""
+
+    lift: Lift
+    data: Any
+
+
+@final
+@dataclass(frozen=True)
+class Problem:
+    """What to simulate, how recording functions see it, and in words how it was compressed."""
+
+    net: Network
+    weights: Weights
+    data: Dataset
+    view: View
+    compression: str = "none"
+
+
+WORTHWHILE = 1e9
+"""Multiplications in a run from which on compressing is tried: about what the search costs."""
+
+
+def shrunk(
+    net: Network, weights: Weights, data: Dataset, steps: float, compressing: bool
+) -> Problem:
+    """The network compressed where that at least halves the work, or as it is."""
+    as_it_is = Problem(net, weights, data, View(UNCHANGED, data))
+    worthwhile = steps * step_work(net.arch, data.n_samples) >= WORTHWHILE
+    if not (compressing and worthwhile and isinstance(net, GDLN)):
+        return as_it_is
+    small = compress(net, weights, data)
+    if small.work > 0.5:
+        return as_it_is
+    fewer = _as_arrays(small.data, jnp.result_type(*weights.values()))
+    return Problem(small.net, small.weights, fewer, View(small.lift, data), small.summary)
 
 
 def recording_steps(steps: Any, record_every: Any, record_at: Any) -> np.ndarray:

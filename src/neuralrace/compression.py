@@ -1,0 +1,294 @@
+"""Exact compressions: a smaller network on fewer samples that learns exactly as the large one.
+
+Samples with equal gates shrink to a triangular factor; a hidden node shrinks to the smallest
+subspace that learning ever reaches. Everything is found once, on the host, in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, final
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset, matched
+from neuralrace.errors import check_kind
+from neuralrace.gdln import GDLN, Weights, checked_weights
+from neuralrace.statistics import SplitNetwork, class_factor, split_neurons
+
+Bases = dict[str, np.ndarray | None]
+"""An orthonormal basis of the subspace that matters at each node, or None for all of it."""
+
+
+@final
+class Piece(eqx.Module):
+    """Where the matrix of one small edge acts in that of a large one: `left · w · rightᵀ`.
+
+    `rows` and `columns` are the neurons it joins (None: all), `left` and `right` the bases of
+    their subspaces (None: the neurons themselves).
+    """
+
+    edge: str = eqx.field(static=True)
+    rows: Any
+    columns: Any
+    left: Any
+    right: Any
+
+
+@final
+class Lift(eqx.Module):
+    """The way back from the weights of a compressed network to those of the full one.
+
+    `W = Q_t W̃ Q_sᵀ + (W(0) − P_t W(0) P_s)`, P = QQᵀ: the last part never moves and is kept in
+    `frozen`. JAX can compile it; without pieces it leaves the weights as they are.
+    """
+
+    pieces: dict[str, tuple[Piece, ...]]
+    frozen: dict[str, Any]
+
+    def __call__(self, weights: Any) -> Any:
+        if not self.pieces:
+            return weights
+        full: Weights = {}
+        for edge, pieces in self.pieces.items():
+            full[edge] = self.frozen[edge]
+            for piece in pieces:
+                part = weights[piece.edge]
+                part = part if piece.left is None else piece.left @ part
+                part = part if piece.right is None else part @ piece.right.T
+                place = slice(None) if piece.rows is None else jnp.ix_(piece.rows, piece.columns)
+                full[edge] = full[edge].at[place].add(part)
+        return full
+
+
+UNCHANGED = Lift({}, {})
+"""The way back where nothing was compressed."""
+
+
+@final
+class Compressed(eqx.Module):
+    """A smaller network, weights and dataset with the same learning, and the way back.
+
+    `lift(weights)` are the full-width weights at any time; with them the full network gives the
+    representations, `net.hidden(compressed.lift(w), data)`.
+
+    ```python
+    >>> import jax, numpy as np, neuralrace as nr
+    >>> net = nr.GDLN(nr.Architecture.chain(2, 500, 1))
+    >>> x = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> weights = net.init(jax.random.key(0), scale=0.1)
+    >>> nr.compress(net, weights, nr.Dataset({"x": x}, {"y": x[:, :1]})).summary
+    '1000 → 3 samples, 502 → 5 neurons'
+
+    ```
+    """
+
+    net: GDLN = eqx.field(static=True)
+    weights: Weights
+    data: Dataset
+    lift: Lift
+    full: GDLN = eqx.field(static=True)
+    full_samples: int = eqx.field(static=True)
+
+    @property
+    def work(self) -> float:
+        """The share of a step's work that is left."""
+        left = step_work(self.net.arch, self.data.n_samples)
+        return left / step_work(self.full.arch, self.full_samples)
+
+    @property
+    def summary(self) -> str:
+        """What became smaller, in a phrase; neurons are those of inputs and hidden nodes."""
+        before, after = (
+            sum(n for v, n in arch.sizes.items() if v not in arch.outputs)
+            for arch in (self.full.arch, self.net.arch)
+        )
+        return f"{self.full_samples} → {self.data.n_samples} samples, {before} → {after} neurons"
+
+
+EDGE = 2e4
+"""What an edge costs a step whatever its size, in multiplications: starting a few products."""
+
+
+def step_work(arch: Architecture, samples: int) -> float:
+    """The multiplications of a step: three products an edge, and the step itself."""
+    weights = (arch.sizes[s] * arch.sizes[t] for s, t in arch.edges.values())
+    return sum((3 * samples + 1) * n + EDGE for n in weights)
+
+
+def compress(net: Any, weights: Any, data: Any) -> Compressed:
+    """Smaller equivalents of a gated linear network, its weights and its data.
+
+    Gradient descent and gradient flow from the compressed weights give the losses of the full
+    network, and `lift` its weights, to rounding; so does momentum, but not Adam, which is not
+    invariant under rotation. Any graph and gates, real ones and gates a neuron included.
+
+    **Samples.** In each class of equal gates, the inputs √p·X = QR of all input nodes side by
+    side keep the rows of R with targets QᵀY; one row of zero input carries the norm of the
+    targets that is left, which no weights can change.
+
+    **Width.** The smallest subspaces with S_in = span of the data, S_out = everything,
+    `S_v ⊇ W_e S_{s(e)}` for edges into v and `S_v ⊇ W_fᵀ S_{t(f)}` for edges out of v: all
+    gradients lie in them, now and later. One hidden layer keeps at most inputs + outputs neurons;
+    two adjacent wide Gaussian layers keep all.
+
+    **Arguments:** `net`, a `GDLN` (a ReLU network's gates change as it learns, and it cannot be
+    compressed so); `weights`, the start; `data`.
+
+    **Returns:** `Compressed`, whose weights have the precision of those given.
+
+    ```python
+    >>> import jax, numpy as np, neuralrace as nr
+    >>> net = nr.GDLN(nr.Architecture.chain(2, 500, 1))
+    >>> x = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> data = nr.Dataset({"x": x}, {"y": x[:, :1]})
+    >>> small = nr.compress(net, net.init(jax.random.key(0), scale=0.1), data)
+    >>> dict(small.net.arch.sizes), small.lift(small.weights)["W1"].shape
+    ({'x': 2, 'h': 3, 'y': 1}, (500, 2))
+
+    ```
+    """
+    from threadpoolctl import threadpool_limits
+
+    check_kind("net", net, GDLN, "a ReLU network's gates change as it learns: it stays as it is")
+    check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
+    given = checked_weights(net.arch, weights)
+    dtype = jnp.result_type(*given.values())
+    tolerance = 10 * float(jnp.finfo(dtype).eps) + 1e-13
+    whole = split_neurons(net.arch, data)
+    start = whole.split(given)
+    with threadpool_limits(1, "blas"):  # matrices this thin are quicker on one thread
+        fewer, spans = _fewer_samples(whole.data)
+        bases = _subspaces(whole.arch, start, spans, tolerance)
+        if any(basis is not None for basis in spans.values()):
+            x = {v: x if (q := spans[v]) is None else np.asarray(x) @ q for v, x in fewer.x.items()}
+            fewer, _ = _fewer_samples(Dataset(x, fewer.y, fewer.gates))
+    arch = Architecture(
+        {v: n if (q := bases[v]) is None else q.shape[1] for v, n in whole.arch.sizes.items()},
+        whole.arch.edges,
+    )
+    small = {}
+    for edge, (source, target) in arch.edges.items():
+        right, left = bases[source], bases[target]
+        w = start[edge] if left is None else left.T @ start[edge]
+        small[edge] = jnp.asarray(w if right is None else w @ right, dtype)
+    lift = _lift(whole, {e: np.asarray(w, np.float64) for e, w in given.items()}, bases, dtype)
+    count = matched(net.arch, data).n_samples
+    return Compressed(GDLN(arch), small, fewer, lift, net, count)
+
+
+def _fewer_samples(data: Dataset) -> tuple[Dataset, Bases]:
+    """A dataset of few rows that learning cannot tell from this one, and the span of its inputs.
+
+    Gates are per node or edge. Every row weighs the same, 1/R, hence the √R.
+    """
+    factor = class_factor(data)
+    spans = {v: _span(x) for v, x in factor.x.items()}
+    wanted = sum(float((np.asarray(y) ** 2).sum(axis=1) @ _p(data)) for y in data.y.values())
+    left = wanted - sum(float((y**2).sum()) for y in factor.y.values())
+    rest = left > 0 and len(factor.row_class) < data.n_samples
+    rows = len(factor.row_class) + rest
+    scaled = lambda a: np.sqrt(rows) * np.concatenate([a, np.zeros((int(rest), a.shape[1]))])  # noqa: E731
+    x = {v: scaled(a) for v, a in factor.x.items()}
+    y = {v: scaled(a) for v, a in factor.y.items()}
+    if rest:
+        next(iter(y.values()))[-1, 0] = np.sqrt(rows * left)
+    index = np.append(factor.row_class, np.zeros(int(rest), int))
+    return Dataset(x, y, {name: gate[index] for name, gate in factor.gates.items()}), spans
+
+
+def _p(data: Dataset) -> np.ndarray:
+    return np.asarray(data.probability, np.float64)
+
+
+def _span(x: np.ndarray) -> np.ndarray | None:
+    """An orthonormal basis of the span of the rows, or None where that is everything."""
+    _, size, directions = np.linalg.svd(x, full_matrices=False)
+    rank = int((size > size.max(initial=0.0) * max(x.shape) * np.finfo(float).eps).sum())
+    return None if rank == x.shape[1] else directions[: max(rank, 1)].T
+
+
+SWEEPS = 8
+"""Sweeps over the hidden nodes, beyond one for each, before one that still grows is kept whole."""
+
+
+def _subspaces(
+    arch: Architecture, weights: Mapping[str, np.ndarray], spans: Bases, tolerance: float
+) -> Bases:
+    """The smallest subspaces that contain all gradients, by sweeping until none grows.
+
+    A node that grows on and on, as between wide Gaussian matrices, is kept whole: any larger
+    subspace is as exact, and the search stays cheap.
+    """
+    bases: Bases = {v: spans.get(v) for v in arch.sizes}
+    for v in arch.hidden:
+        bases[v] = np.zeros((arch.sizes[v], 0))
+    pushed: dict[tuple[str, str], int] = {}  # how much of a node's basis went through an edge
+    sweeps = len(arch.hidden) + SWEEPS
+    for sweep in range(2 * sweeps):
+        before = {v: _dimension(bases[v], arch.sizes[v]) for v in arch.hidden}
+        for v in arch.hidden:
+            into = ((e, weights[e], arch.edges[e][0]) for e in arch.incoming[v])
+            out = ((f, weights[f].T, arch.edges[f][1]) for f in arch.outgoing[v])
+            for edge, matrix, other in (*into, *out):
+                basis = bases[v]
+                if basis is None:
+                    break
+                q, k = bases[other], pushed.get((edge, v), 0)
+                pushed[edge, v] = _dimension(q, arch.sizes[other])
+                reached = (
+                    (matrix if k < matrix.shape[1] else matrix[:, :0])
+                    if q is None
+                    else (matrix @ q[:, k:])
+                )
+                if sweep >= sweeps and reached.shape[1] >= len(basis):
+                    bases[v] = None
+                else:
+                    bases[v] = _grown(basis, reached, tolerance)
+        grew = [v for v in arch.hidden if _dimension(bases[v], arch.sizes[v]) != before[v]]
+        if not grew:
+            break
+        if sweep + 1 >= sweeps:
+            bases |= dict.fromkeys(grew)
+    return {
+        v: np.eye(len(q), 1) if q is not None and q.shape[1] == 0 else q for v, q in bases.items()
+    }  # where nothing arrives, one neuron with zero weights
+
+
+def _dimension(basis: np.ndarray | None, size: int) -> int:
+    return size if basis is None else basis.shape[1]
+
+
+def _grown(basis: np.ndarray, vectors: np.ndarray, tolerance: float) -> np.ndarray | None:
+    """The basis with what the vectors add to it, None once it spans everything."""
+    if vectors.shape[1] > len(vectors):
+        vectors = np.linalg.qr(vectors.T)[1].T  # the same span, by fewer
+    if vectors.size == 0:
+        return basis
+    size = np.linalg.norm(vectors)
+    for _ in range(2):  # twice, for orthogonality to rounding
+        vectors = vectors - basis @ (basis.T @ vectors)
+    directions, amounts, _ = np.linalg.svd(vectors, full_matrices=False)
+    basis = np.hstack([basis, directions[:, amounts > tolerance * size]])
+    return None if basis.shape[1] >= len(basis) else basis
+
+
+def _lift(whole: SplitNetwork, given: dict[str, np.ndarray], bases: Bases, dtype: Any) -> Lift:
+    """The way back, with the part of the starting weights that never moves."""
+    cast = lambda a: None if a is None else jnp.asarray(a, dtype)  # noqa: E731
+    pieces: dict[str, tuple[Piece, ...]] = dict.fromkeys(given, ())
+    frozen = {edge: w.copy() for edge, w in given.items()}
+    for name, edge, (rows, columns) in whole.blocks():
+        source, target = whole.arch.edges[name]
+        left, right = bases[target], bases[source]
+        moving = given[edge][rows, columns]
+        moving = moving if left is None else left @ (left.T @ moving)
+        moving = moving if right is None else (moving @ right) @ right.T
+        frozen[edge][rows, columns] -= moving
+        split = len(whole.pieces[edge]) > 1
+        place = (rows[:, 0], columns[0]) if split else (None, None)
+        pieces[edge] += (Piece(name, *place, cast(left), cast(right)),)
+    return Lift(pieces, {edge: jnp.asarray(w, dtype) for edge, w in frozen.items()})

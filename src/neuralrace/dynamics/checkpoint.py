@@ -1,0 +1,227 @@
+"""Runs that survive being killed: what is needed to go on, written as the run goes.
+
+A folder holds `run.json`, which says whose checkpoints these are; `start`, what a compressed run
+begins from; and for every part of the run `record-k`, what was recorded in it, and `state-k`, where
+it ended. Every file is written whole or not at all and carries its own checksum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import types
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, final
+
+import jax
+import numpy as np
+
+from neuralrace.dynamics.setup import Problem, View
+from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.trajectory.run import versions
+
+DIGEST = 64
+"""Bytes of the checksum that every file begins with."""
+
+KEPT = 2
+"""States that are kept: should the last be damaged, the one before it serves."""
+
+
+@final
+class Checkpoints:
+    """The checkpoints of one run in one folder; see the module's text for what is in it."""
+
+    def __init__(self, folder: Any, run: dict[str, Any], every: int) -> None:
+        self.folder, self.every = _made(folder), every
+        self._check_run(run)
+
+    def _check_run(self, run: dict[str, Any]) -> None:
+        """Refuse the checkpoints of another run; mark a new folder as this run's."""
+        path = self.folder / "run.json"
+        if not path.exists():
+            if any(self.folder.glob("state-*")):
+                raise self._refused("checkpoints without the run.json that says whose they are")
+            _write(path, json.dumps(run, indent=1, ensure_ascii=False).encode())
+            return
+        try:
+            theirs = json.loads(path.read_text())
+        except ValueError as error:
+            raise self._refused("a run.json that cannot be read") from error
+        ours = json.loads(json.dumps(run))
+        if theirs != ours:
+            names = {*ours, *theirs}
+            differ = sorted(name for name in names if ours.get(name) != theirs.get(name))
+            raise self._refused(f"those of a run that differs in {listed(differ)}")
+
+    def _refused(self, got: str) -> NeuralRaceError:
+        return NeuralRaceError(
+            f"the checkpoints in {str(self.folder)!r} are not of this run",
+            got=got,
+            wanted="checkpoints of the same network, weights, data and settings, or none",
+            fix="choose another folder, or delete this one to begin anew",
+        )
+
+    def begin(self, problem: Problem) -> Problem:
+        """The problem as the run began with it: a restart uses the same bits of a compression."""
+        if problem.compression == "none":
+            return problem
+        path = self.folder / "start"
+        made = (problem.weights, problem.data, problem.view.lift)
+        if not path.exists():
+            _write(path, _packed(made))
+        try:
+            weights, data, lift = jax.tree.map(jax.numpy.asarray, _unpacked(path, made))
+        except _DamagedError as error:
+            raise self._refused(f"a compressed start that is damaged ({error})") from error
+        view = View(lift, problem.view.data)
+        return replace(problem, weights=weights, data=data, view=view)
+
+    def load(self, state: Any, shapes: Any) -> tuple[Any, list[Any]]:
+        """The last good state, and what was recorded up to it; the start if there is none."""
+        recorded: list[Any] = []
+        for path in sorted(self.folder.glob("record-*")):
+            if path.name != f"record-{len(recorded):06d}":
+                break
+            try:
+                recorded.append(_unpacked(path, shapes[1]))
+            except _DamagedError as error:
+                _warn(f"{path.name} is damaged ({error})")
+                break
+        states = sorted(self.folder.glob("state-*"), reverse=True)
+        for path in states:
+            part = int(path.name.removeprefix("state-"))
+            if part >= len(recorded):
+                continue
+            try:
+                loaded = _unpacked(path, shapes[0])
+            except _DamagedError as error:
+                _warn(f"{path.name} is damaged ({error})")
+                continue
+            if path != states[0]:
+                _warn(f"going on from the last good one, {path.name}")
+            return jax.tree.map(jax.numpy.asarray, loaded), recorded[: part + 1]
+        if states:
+            _warn("no good one is left, beginning anew")
+        return state, []
+
+    def save(self, part: int, state: Any, recorded: Any) -> None:
+        """Write what this part recorded, then where it ended; older states go."""
+        _write(self.folder / f"record-{part:06d}", _packed(recorded))
+        _write(self.folder / f"state-{part:06d}", _packed(state))
+        (self.folder / f"state-{part - KEPT:06d}").unlink(missing_ok=True)
+
+
+class _DamagedError(Exception):
+    """A file that is not what was written."""
+
+
+def _made(folder: Any) -> Path:
+    try:
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+    except (TypeError, OSError) as error:
+        raise NeuralRaceError(
+            "checkpoint must be a folder that can be written",
+            got=f"{folder!r}: {error}",
+            wanted="the path of a folder, which is made if it is missing",
+            fix="for example checkpoint='runs/first'",
+        ) from error
+    return path
+
+
+def _warn(message: str) -> None:
+    warnings.warn(f"checkpoint: {message}", stacklevel=6)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all: beside it first, then moved into place."""
+    beside = path.with_name(f".{path.name}-{os.getpid()}")
+    with beside.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+
+
+def _packed(tree: Any) -> bytes:
+    """The arrays of a pytree as bytes, the checksum first."""
+    buffer = io.BytesIO()
+    np.savez(buffer, *(np.asarray(leaf) for leaf in jax.tree.leaves(tree)))
+    content = buffer.getvalue()
+    return hashlib.sha256(content).hexdigest().encode() + content
+
+
+def _unpacked(path: Path, like: Any) -> Any:
+    """The arrays of a file in the shape of `like`, bit for bit as they were written."""
+    content = path.read_bytes()
+    if hashlib.sha256(content[DIGEST:]).hexdigest().encode() != content[:DIGEST]:
+        raise _DamagedError("its checksum is wrong")
+    leaves, structure = jax.tree.flatten(like)
+    with np.load(io.BytesIO(content[DIGEST:])) as file:
+        arrays = [file[name].view(leaf.dtype) for name, leaf in zip(file, leaves, strict=True)]
+    return jax.tree.unflatten(structure, arrays)
+
+
+# ---- whose checkpoints these are ---------------------------------------------------------------
+
+
+def describe(
+    net: Any,
+    recorder: Any,
+    weights: Any,
+    data: Any,
+    rate: float,
+    stops: np.ndarray,
+    every: int,
+    compressed: str,
+) -> dict[str, Any]:
+    """All that decides the bits of a run, by name, so that a difference can be told."""
+    return {
+        "network": _digest([repr(net).encode()]),
+        "weights": _digest(_bytes(weights)),
+        "data": _digest(_bytes(data)),
+        "learning_rate": rate,
+        "steps": int(stops[-1]),
+        "recording steps": _digest([stops.tobytes()]),
+        "record": {name: _code(function) for name, function in recorder.what},
+        "checkpoint_every": every,
+        "compression": compressed,
+        "versions": versions(),
+        "device": jax.devices()[0].device_kind,
+    }
+
+
+def _bytes(tree: Any) -> Iterable[bytes]:
+    for name, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        yield jax.tree_util.keystr(name).encode()
+        yield f"{leaf.dtype}{leaf.shape}".encode()
+        yield np.asarray(leaf).tobytes()
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _code(function: Any) -> str:
+    """A function's name and a digest of its instructions; what it closes over is not seen."""
+    code = getattr(function, "__code__", None)
+    name = getattr(function, "__qualname__", repr(type(function)))
+    return name if code is None else f"{name} {_digest(_instructions(code))}"
+
+
+def _instructions(code: types.CodeType) -> Iterable[bytes]:
+    yield code.co_code
+    yield repr(code.co_names).encode()
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _instructions(constant)
+        else:
+            yield repr(constant).encode()

@@ -83,3 +83,28 @@ def brute_force_outputs(case: Case) -> dict[str, np.ndarray]:
             h = (h @ case.weights[edge].T) * gate(edge) * gate(arch.edges[edge][1])
         outputs[path.target] += h
     return outputs
+
+
+def wide_case(rng: np.random.Generator, *, classes: int = 4, samples: int = 120) -> Case:
+    """A random graph with wide hidden nodes, and many samples in few classes of equal gates."""
+    narrow = random_case(rng, samples=classes)
+    sizes = {v: n * (8 if v in narrow.arch.hidden else 1) for v, n in narrow.arch.sizes.items()}
+    arch = nr.Architecture(sizes, narrow.arch.edges)
+    index = rng.integers(classes, size=samples)
+    gates = {
+        name: np.repeat(gate[index], sizes[name] // narrow.arch.sizes[name], axis=1)
+        if gate.ndim == 2
+        else gate[index]
+        for name, gate in ((n, np.asarray(g)) for n, g in narrow.data.gates.items())
+    }
+    data = nr.Dataset(
+        x={v: rng.normal(size=(samples, sizes[v])) for v in arch.inputs},
+        y={v: rng.normal(size=(samples, sizes[v])) for v in arch.outputs},
+        gates=gates,
+        sample_weight=rng.uniform(0.1, 1, samples),
+    )
+    weights = {
+        e: rng.normal(size=(sizes[t], sizes[s])) * 0.3 / np.sqrt(sizes[s])
+        for e, (s, t) in arch.edges.items()
+    }
+    return Case(arch, data, weights)

@@ -40,24 +40,8 @@ class Network(abc.ABC):
     arch: Architecture
 
     @abc.abstractmethod
-    def _slope(self, node: str, z: Array, gates: Mapping[str, Array]) -> Array | None:
-        """What a node multiplies its summed input z by, `(N, size)` or `(N,)`; None is one."""
-
     def hidden(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
         """The activity of every node on every sample: `{node: (N, size)}`."""
-        return self._forward(*self._prepared(weights, data))[0]
-
-    def _forward(
-        self, weights: Weights, x: Mapping[str, Array], gates: Mapping[str, Array]
-    ) -> tuple[dict[str, Array], dict[str, Array | None]]:
-        """The activity of every node, and the slope it was multiplied by."""
-        activity: dict[str, Array] = {}
-        slopes: dict[str, Array | None] = {}
-        for node in self.arch.order:
-            z = x[node] if node in x else self._incoming(node, weights, activity, gates)
-            slopes[node] = self._slope(node, z, gates)
-            activity[node] = _gated(z, slopes[node])
-        return activity, slopes
 
     def __call__(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
         """The outputs on every sample: `{output node: (N, size)}`."""
@@ -77,9 +61,7 @@ class Network(abc.ABC):
 
         ```
         """
-        return self._loss(self(weights, data), data)
-
-    def _loss(self, outputs: Mapping[str, Array], data: Dataset) -> Float[Array, ""]:
+        outputs = self(weights, data)
         terms = []
         for node in sorted(outputs):
             h = outputs[node]
@@ -99,43 +81,15 @@ class Network(abc.ABC):
 
         ```
         """
-        return self.loss_and_step(weights, data, 1.0)[1]
+        return self.loss_and_velocity(weights, data)[1]
 
-    def loss_and_step(
-        self, weights: Mapping[str, Any], data: Dataset, rate: Any
+    def loss_and_velocity(
+        self, weights: Mapping[str, Any], data: Dataset
     ) -> tuple[Float[Array, ""], Weights]:
-        """The loss, and −rate · ∂L/∂W_e of every edge: zero where the loss is not finite.
-
-        With slopes s_v (gates, or a ReLU network's activity) held as they are, the errors
-        `δ_v = s_v Σ_{f: s(f)=v} W_fᵀ g_f δ_{t(f)}`, from `δ_v = s_v p (y_v − h_v)` at the outputs
-        on, give `−∂L/∂W_e = ⟨ g_e δ_{t(e)} h_{s(e)}ᵀ ⟩`. The rate multiplies the errors of the
-        outputs, which are few, and not the weights.
-        """
-        arrays, x, gates = self._prepared(weights, data)
-        activity, slopes = self._forward(arrays, x, gates)
-        outputs = {node: activity[node] for node in self.arch.outputs}
-        loss = self._loss(outputs, data)
-        fine = jnp.isfinite(loss)
-        share = jnp.asarray(rate, loss.dtype) * jnp.asarray(data.probability, loss.dtype)
-        errors: dict[str, Array] = {}
-        step: Weights = {}
-        for node in reversed(self.arch.order):
-            if node in outputs:
-                gap = jnp.asarray(data.y[node], loss.dtype) - outputs[node]
-                error = jnp.where(fine, share[:, None] * gap, 0)
-            elif node in self.arch.hidden:
-                back = (
-                    _gated(errors[self.arch.edges[f][1]], gates.get(f)) @ arrays[f]
-                    for f in self.arch.outgoing[node]
-                )
-                error = functools.reduce(jnp.add, back)
-            else:
-                continue
-            errors[node] = _gated(error, slopes[node])
-            for edge in self.arch.incoming[node]:
-                sent = jnp.where(fine, activity[self.arch.edges[edge][0]], 0)
-                step[edge] = _gated(errors[node], gates.get(edge)).T @ sent
-        return loss, {edge: step[edge] for edge in arrays}
+        """The loss and −∂L/∂W_e of every edge, in one pass."""
+        arrays = checked_weights(self.arch, weights)
+        loss, gradient = jax.value_and_grad(self.loss)(arrays, data)
+        return loss, jax.tree.map(jnp.negative, gradient)
 
     def init(
         self,
@@ -243,8 +197,13 @@ class GDLN(Network):
     ```
     """
 
-    def _slope(self, node: str, z: Array, gates: Mapping[str, Array]) -> Array | None:
-        return gates.get(node)
+    def hidden(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
+        weights, x, gates = self._prepared(weights, data)
+        activity: dict[str, Array] = {}
+        for node in self.arch.order:
+            h = x[node] if node in x else self._incoming(node, weights, activity, gates)
+            activity[node] = _gated(h, gates.get(node))
+        return activity
 
 
 def _gated(h: Float[Array, "N size"], gate: Array | None) -> Float[Array, "N size"]:

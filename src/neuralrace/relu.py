@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind
-from neuralrace.gdln import Network, Weights
+from neuralrace.gdln import Network
 
 
 @final
@@ -61,10 +61,8 @@ class ReLUNetwork(Network):
         object.__setattr__(self, "arch", arch.with_bias() if bias else arch)
         object.__setattr__(self, "leak", float(leak))
 
-    def _slope(self, node: str, z: Array, gates: Mapping[str, Array]) -> Array | None:
-        if node not in self.arch.hidden:
-            return None
-        return jnp.where(z > 0, 1.0, self.leak).astype(z.dtype)
+    def hidden(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
+        return self._propagate(weights, data)[0]
 
     def activity(
         self, weights: Mapping[str, Any], data: Dataset
@@ -73,10 +71,19 @@ class ReLUNetwork(Network):
 
         1 where its pre-activation is positive and `leak` elsewhere; usable as gates.
         """
-        slopes = self._forward(*self._prepared(weights, data))[1]
-        return {node: slopes[node] for node in self.arch.hidden}  # type: ignore[misc]
+        return self._propagate(weights, data)[1]
 
-    def _prepared(
+    def _propagate(
         self, weights: Mapping[str, Any], data: Dataset
-    ) -> tuple[Weights, dict[str, Array], dict[str, Array]]:
-        return super()._prepared(weights, data.gated({}))
+    ) -> tuple[dict[str, Array], dict[str, Array]]:
+        weights, activity, gates = self._prepared(weights, data.gated({}))
+        slopes: dict[str, Array] = {}
+        for node in self.arch.order:
+            if node in self.arch.inputs:
+                continue
+            z = self._incoming(node, weights, activity, gates)
+            if node in self.arch.hidden:
+                slopes[node] = jnp.where(z > 0, 1.0, self.leak).astype(z.dtype)
+                z = slopes[node] * z
+            activity[node] = z
+        return activity, slopes

@@ -225,9 +225,10 @@ def _descend_part(
     """
 
     def one_step(weights: Any, data: Any, rate: Any, step: Any, first_bad: Any) -> Any:
-        loss, change = net.loss_and_step(weights, data, rate)
-        fine = jnp.isfinite(loss) | (first_bad >= 0)
-        return jax.tree.map(jnp.add, weights, change), jnp.where(fine, first_bad, step), loss
+        loss, velocity = net.loss_and_velocity(weights, data)
+        fine = jnp.isfinite(loss)
+        moved = jax.tree.map(lambda w, v: jnp.where(fine, w + rate * v, w), weights, velocity)
+        return moved, jnp.where(fine | (first_bad >= 0), first_bad, step), loss
 
     def observe(weights: Any, view: View) -> Any:
         return recorder(view.lift(weights), view.data)

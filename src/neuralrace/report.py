@@ -6,7 +6,7 @@ import html
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -37,10 +37,6 @@ class Record:
     versions: Mapping[str, str]
     seconds: float
     agreement: Sequence[Mapping[str, Any]] = field(default=())
-
-    def with_agreement(self, rows: Iterable[Mapping[str, Any]]) -> Record:
-        """The same with these lines of agreement."""
-        return replace(self, agreement=tuple(rows))
 
     @property
     def verdict(self) -> str:
@@ -105,12 +101,11 @@ def _not_a_figure(what: str, got: str) -> NeuralRaceError:
     )
 
 
-def write(
-    record: Record, table: xarray.Dataset, picture: matplotlib.figure.Figure, out: Path
-) -> Written:
+def write(table: xarray.Dataset, picture: matplotlib.figure.Figure, out: Path) -> Written:
     """Write a figure's picture, data and page under `out`, in the folder of its paper."""
     from neuralrace.trajectory.run import save_table
 
+    record = read_record(table)
     stem = out / record.name
     try:
         stem.parent.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ import difflib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -171,8 +171,7 @@ class Figure:
             seconds=time.perf_counter() - begin,
         )
         table = stamped(table, record)
-        rows = [asdict(row) for row in self.agreement(table)]
-        return stamped(table, record.with_agreement(rows))
+        return self._judged(stamped(table, record))
 
     def publish(self, table: xarray.Dataset, out: Path) -> Written:
         """Draw, judge and write what `run` returned; nothing is computed.
@@ -183,14 +182,21 @@ class Figure:
 
         from neuralrace.plot import style
 
-        rows = [asdict(row) for row in self.agreement(table)]
-        record = read_record(table).with_agreement(rows)
+        table = self._judged(table)
         with style():
             picture = self.draw(table)
             try:
-                return write(record, stamped(table, record), picture, out)
+                return write(table, picture, out)
             finally:
                 matplotlib.pyplot.close(picture)
+
+    def _judged(self, table: xarray.Dataset) -> xarray.Dataset:
+        """The data with the lines of agreement in their record."""
+        rows = [
+            {**asdict(row), "holds": None if row.holds is None else bool(row.holds)}
+            for row in self.agreement(table)
+        ]
+        return stamped(table, replace(read_record(table), agreement=rows))
 
 
 def settings_of(table: xarray.Dataset) -> dict[str, Any]:

@@ -18,7 +18,7 @@ SETTINGS = {
     "hidden": Setting(100, "neurons of each pathway", "ours: NRR names none"),
     "scale": Setting(1e-3, "standard deviation of the initial weights", "ours: NRR names none"),
     "learning_rate": Setting(0.5, "gradient step on the mean loss", "ours: NRR names none"),
-    "steps": Setting(400, "gradient steps, until both losses rest", "ours: NRR names none"),
+    "steps": Setting(160, "gradient steps, until both losses rest", "ours: NRR names none"),
     "seeds": Setting(10, "repetitions", "ours: NRR names none", quick=3),
     "key": Setting(0, "random key of the draw", "ours"),
 }
@@ -131,7 +131,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             Agreement(
                 f"race against simulation, {label}, mean |ΔL| / L(0), worst seed",
                 "≤ 1 %",
-                f"{worst:.3%}",
+                f"{100 * worst:.2g} %",
                 worst <= 0.01,
             )
         )
@@ -145,33 +145,42 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     from neuralrace.plot import draw_curves
 
     epoch = table["time"] / settings_of(table)["learning_rate"]
-    figure, axes = plt.subplot_mosaic([["loss", "loss"], ["one", "two"]], figsize=(3.4, 4.0))
+    figure, axes = plt.subplot_mosaic([["loss"] * 3, ["one", "1", "2"]], figsize=(3.4, 3.8))
     names = {"single": "one pathway", "two": "a pathway a context"}
-    ax = axes["loss"]
+    single, two = "single_total", "two_total"
+    panels = {"one": (single, 0), "1": (two, 0), "2": (two, 1)}
     for kind, end in (("simulation", ""), ("theory", "_predicted")):
-        curves = {label: table[f"{name}_loss{end}"] for name, label in names.items()}
-        draw_curves(epoch, curves, kind=kind, ax=ax)
-    ax.set(title="(a) loss: simulated (solid), predicted (dashed)", xlabel="epoch", ylim=(0, None))
-    for kind, end in (("simulation", ""), ("theory", "_predicted")):
-        one = table[f"single_total{end}"]
-        draw_curves(
-            epoch, {f"$x_{i + 1}$": one[:, 0, :, i] for i in (0, 1)}, kind=kind, ax=axes["one"]
-        )
-        two = table[f"two_total{end}"]
-        draw_curves(
-            epoch,
-            {
-                f"context {c + 1}, $x_{i + 1}$": two[:, c, :, i]
-                for c, i in ((0, 0), (0, 1), (1, 0), (1, 1))
-            },
-            kind=kind,
-            ax=axes["two"],
-        )
-    axes["one"].set(title="(b) one pathway", ylabel="total weight $W^{tot}$")
-    axes["two"].set(title="(c) two pathways", ylabel="")
-    for ax in (axes["one"], axes["two"]):
-        ax.set(xlabel="epoch", ylim=(-0.1, 1.5), yticks=(0, 0.5, 1))
+        losses = {label: table[f"{name}_loss{end}"] for name, label in names.items()}
+        draw_curves(epoch, losses, kind=kind, ax=axes["loss"])
+        for place, (name, pathway) in panels.items():
+            total = table[name + end].to_numpy()[:, pathway]
+            weights = {f"of $x_{i + 1}$": total[:, :, i] for i in (0, 1)}
+            draw_curves(epoch, weights, kind=kind, ylabel="", ax=axes[place])
+    title = "(a) loss: simulated (solid), predicted (dashed)"
+    axes["loss"].set(title=title, xlabel="epoch", ylim=(0, None))
+    titles = {"one": "(b) one pathway", "1": "(c) in context 1", "2": "(d) in context 2"}
+    for place, title in titles.items():
+        axes[place].set(title=title, xlabel="epoch", ylim=(-0.1, 1.1), yticks=(0, 0.5, 1))
+        axes[place].legend_.remove()
+        if place != "one":
+            axes[place].set_yticklabels(())
+    axes["one"].set_ylabel("total weight $W^{tot}$")
+    _label_ends(table, axes)
     return figure
+
+
+def _label_ends(table: xarray.Dataset, axes: Mapping[str, Any]) -> None:
+    """Which input each curve belongs to, beside its end."""
+    ends = {"one": ("single_total", 0), "1": ("two_total", 0), "2": ("two_total", 1)}
+    for place, (name, pathway) in ends.items():
+        first, second = table[name].to_numpy()[:, pathway, -1].mean(axis=0)
+        right = axes[place].get_xlim()[1]
+        how: dict[str, Any] = {"ha": "right", "va": "bottom"}
+        if abs(first - second) < 0.05:
+            axes[place].text(right, first + 0.04, "$x_1$, $x_2$", **how)
+        else:
+            for i, value in enumerate((first, second)):
+                axes[place].text(right, value + 0.02, f"$x_{i + 1}$", **how)
 
 
 FIGURE = Figure(

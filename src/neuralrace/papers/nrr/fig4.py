@@ -270,7 +270,7 @@ def _theory(table: xarray.Dataset, start: float) -> list[Agreement]:
             "theory against simulation from decoupled weights, max |ΔL| / L(0)",
             "“exactly”: ≤ 1e-6",
             f"{decoupled.max:.1e}",
-            decoupled.max <= 1e-6,
+            bool(decoupled.max <= 1e-6),
         ),
         Agreement(
             "theory from the actual random weights against their simulation, mean |ΔL| / L(0), "
@@ -278,7 +278,7 @@ def _theory(table: xarray.Dataset, start: float) -> list[Agreement]:
             "“a good approximation”: ≤ 2 %",
             f"{_percent(max(c.mean for c in own))}, mean of the seeds "
             f"{_percent(np.mean([c.mean for c in own]))}",
-            max(c.mean for c in own) <= 0.02,
+            bool(max(c.mean for c in own) <= 0.02),
         ),
         Agreement(
             f"for comparison, theory started at {start:g} by hand against the same simulations",
@@ -290,7 +290,7 @@ def _theory(table: xarray.Dataset, start: float) -> list[Agreement]:
             "predicted singular values at the end, first seed: hidden, and input and output",
             "“match well”: within 5 %",
             f"{_percent(last['hidden'])} and {_percent(last['ends'])} away at worst",
-            max(last.values()) <= 0.05,
+            bool(max(last.values()) <= 0.05),
         ),
     ]
 
@@ -325,11 +325,12 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     from neuralrace.plot import draw_matrix
 
     settings = settings_of(table)
-    figure, axes = plt.subplot_mosaic(
-        [["c", "d"], ["e", "e"], ["f", "f"], ["g", "h"]],
-        figsize=(3.4, 7.4),
-        height_ratios=(1, 1.15, 1.15, 1.2),
-    )
+    figure = plt.figure(figsize=(3.4, 7.4))
+    rows = figure.subfigures(4, 1, height_ratios=(1, 1.05, 1.15, 1.3))
+    places = (("c", "d"), ("e", "e2"), ("f",), ("g", "h"))
+    axes: dict[str, Any] = {}
+    for row, names in zip(rows, places, strict=True):
+        axes |= row.subplot_mosaic([list(names)])
     epoch = table["time"].to_numpy() / settings["learning_rate"]
     draw_matrix(table["targets"], rows="feature", columns="item", title="(c) targets", ax=axes["c"])
     draw_matrix(
@@ -340,80 +341,77 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         ax=axes["d"],
     )
     axes["d"].set_aspect("equal")
-    _draw_losses(table, epoch, axes["e"])
+    _draw_losses(table, epoch, axes["e"], "loss", "(e) random weights")
+    _draw_losses(table, epoch, axes["e2"], "decoupled", "(e) decoupled weights")
+    axes["e2"].set(ylabel="", yticklabels=())
     _draw_values(table, epoch, axes["f"])
-    M = settings["M"]
-    names = [str(i + 1) for i in range(M)]
-    draw_matrix(
-        table["similarity"],
-        blocks={"rows": dict.fromkeys(names, MODES), "columns": dict.fromkeys(names, MODES)},
-        title="(g) similarity, layer 1",
-        ax=axes["g"],
-    )
-    axes["g"].set(xlabel="input domain", ylabel="input domain", aspect="equal")
-    outputs = table["outputs"].to_numpy()
-    features = outputs.shape[1]
-    draw_matrix(
-        outputs.reshape(M * features, -1),
-        blocks={"rows": dict.fromkeys(names, features), "columns": dict.fromkeys(names, MODES)},
-        title="(h) outputs; × untrained",
-        ax=axes["h"],
-    )
-    for i, j in np.argwhere(~table["routes"].to_numpy().astype(bool)):
-        axes["h"].text(
-            (i + 1) * MODES - 1.2,
-            (j + 1) * features - 1.8,
-            "×",
-            ha="center",
-            va="center",
-            fontsize=6,
-            color="#D55E00",
-            fontweight="bold",
-        )
-    axes["h"].set(xlabel="input domain", ylabel="output domain")
+    _draw_sharing(table, axes["g"], axes["h"])
     return figure
 
 
-def _draw_losses(table: xarray.Dataset, epoch: np.ndarray, ax: Any) -> None:
+LIGHT, DARK = {"linewidth": 2.4}, {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1}
+
+
+def _draw_losses(table: xarray.Dataset, epoch: np.ndarray, ax: Any, name: str, title: str) -> None:
     from neuralrace.plot import COLOURS
 
-    loss, predicted = (table[name].to_numpy() for name in ("loss", "loss_predicted"))
-    unit = loss[0, 0]
-    light, wide = COLOURS["simulation"], {"linewidth": 2.4, "solid_capstyle": "butt"}
-    dashed = {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1}
+    theory = {"loss": "loss_predicted", "decoupled": "by_hand"}[name]
+    simulated, predicted = (np.atleast_2d(table[v].to_numpy()) for v in (name, theory))
+    unit, light = simulated[0, 0], COLOURS["simulation"]
     for level in stages(table["targets"].to_numpy())[1:-1]:
         ax.axhline(level, color=COLOURS["neutral"], linewidth=0.6, linestyle=":")
         ax.text(epoch[-1], level + 0.015, f"{level:.3f}", ha="right", fontsize=6)
-    ax.plot(epoch, loss[1:].T / unit, color=light, linewidth=0.7, alpha=0.6)
-    ax.plot(epoch, loss[0] / unit, color=light, label="random weights, simulated", **wide)
-    ax.plot(
-        epoch,
-        predicted[0] / unit,
-        color=COLOURS["theory"],
-        label="and predicted from them",
-        **dashed,
-    )
-    start = settings_of(table)["decoupled_start"]
-    ax.plot(
-        epoch, table["decoupled"] / unit, color="#7FD1B3", label=f"decoupled, all {start:g}", **wide
-    )
-    ax.plot(epoch, table["by_hand"] / unit, color="#005C43", label="and predicted", **dashed)
-    ax.set(title="(e) loss", xlabel="epoch", ylabel="loss / initial loss", ylim=(0, 1.05))
+    ax.plot(epoch, simulated[1:].T / unit, color=light, linewidth=0.7, alpha=0.6)
+    ax.plot(epoch, simulated[0] / unit, color=light, label="simulated", **LIGHT)
+    ax.plot(epoch, predicted[0] / unit, color=COLOURS["theory"], label="predicted", **DARK)
+    ax.set(title=title, xlabel="epoch", ylabel="loss / initial loss", ylim=(0, 1.05))
     ax.legend()
 
 
 def _draw_values(table: xarray.Dataset, epoch: np.ndarray, ax: Any) -> None:
-    dashed = {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1}
     for name, light, dark, label in (
         ("hidden", "#7FB8DA", "#00314D", "hidden"),
-        ("ends", "#F5C870", "#6B4900", "√(input · output)"),
+        ("ends", "#F5C870", "#6B4900", "√(in · out)"),
     ):
-        simulated = ax.plot(epoch, table[f"{name}_values"], color=light, linewidth=2.4)
-        predicted = ax.plot(epoch, table[f"{name}_predicted"], color=dark, **dashed)
+        simulated = ax.plot(epoch, table[f"{name}_values"], color=light, **LIGHT)
+        predicted = ax.plot(epoch, table[f"{name}_predicted"], color=dark, **DARK)
         simulated[0].set_label(f"{label}, simulated")
-        predicted[0].set_label("and predicted")
-    ax.set(title="(f) singular values", xlabel="epoch", ylabel="singular value", ylim=(0, None))
-    ax.legend(loc="upper left")
+        predicted[0].set_label("predicted")
+    top = 1.35 * float(table["hidden_values"].max())
+    ax.set(title="(f) singular values, one seed", xlabel="epoch", ylabel="singular value")
+    ax.set_ylim(0, top)
+    ax.legend(loc="upper left", ncols=2, columnspacing=1.2)
+
+
+def _draw_sharing(table: xarray.Dataset, left: Any, right: Any) -> None:
+    from matplotlib.patches import Rectangle
+
+    from neuralrace.plot import draw_matrix
+
+    outputs = table["outputs"].to_numpy()
+    M, features = outputs.shape[:2]
+    names = [str(i + 1) for i in range(M)]
+    draw_matrix(
+        table["similarity"],
+        blocks={"rows": dict.fromkeys(names, MODES), "columns": dict.fromkeys(names, MODES)},
+        title="(g) similarity",
+        ax=left,
+    )
+    left.set(xlabel="input domain", ylabel="input domain")
+    draw_matrix(
+        outputs.reshape(M * features, -1).round(1) + 0.0,  # rounding errors have no colour
+        blocks={"rows": dict.fromkeys(names, features), "columns": dict.fromkeys(names, MODES)},
+        title="(h) outputs, untrained framed",
+        ax=right,
+    )
+    for i, j in np.argwhere(~table["routes"].to_numpy().astype(bool)):
+        corner = (i * MODES - 0.1, j * features - 0.1)
+        frame = Rectangle(corner, MODES - 0.8, features - 0.8, fill=False, edgecolor="#D55E00")
+        frame.set_linewidth(1.0)
+        right.add_patch(frame)
+    right.set(xlabel="input domain", ylabel="output domain")
+    for ax in (left, right):
+        ax.tick_params(labelsize=6)
 
 
 FIGURE = Figure(

@@ -237,7 +237,7 @@ def gallery(folder: Path, order: Sequence[str] = ()) -> Path:
     for path in sorted(folder.glob("*/*.nc")):
         with h5py.File(path) as file:
             if file.attrs.get("format") == FORMAT:
-                records.append(Record(**json.loads(file.attrs["record"])))
+                records.append(Record(**json.loads(str(file.attrs["record"]))))
     places = {name: i for i, name in enumerate(order)}
     records.sort(key=lambda r: (places.get(r.name, len(places)), r.name))
     page = folder / "index.html"

@@ -208,8 +208,8 @@ def test_papers_and_all_stand_for_their_figures():
 
 def record(**changes):
     settings = {
-        "M": {"value": 5, "paper": 7, "about": "domains", "source": "Fig. 4"},
-        "scales": {"value": [0.2, 1.0], "paper": (0.2, 1.0), "about": "σ", "source": "Fig. 6"},
+        "M": {"value": 5, "default": 7, "about": "domains", "source": "Fig. 4"},
+        "scales": {"value": [0.2, 1.0], "default": (0.2, 1.0), "about": "σ", "source": "Fig. 6"},
     }
     agreement = [
         {"what": "a < b | c", "target": "≤ 1 %", "measured": "0.5 %", "holds": True},

@@ -392,7 +392,8 @@ def _draw_sharing(table: xarray.Dataset, left: Any, right: Any) -> None:
 
     outputs = table["outputs"].to_numpy()
     M, features = outputs.shape[:2]
-    items = {str(i + 1): MODES for i in range(M)}
+    items: dict[str, int] = {str(i + 1): MODES for i in range(M)}
+    rows: dict[str, int] = dict.fromkeys(items, int(features))
     draw_matrix(
         table["similarity"],
         blocks={"rows": items, "columns": items},
@@ -402,7 +403,7 @@ def _draw_sharing(table: xarray.Dataset, left: Any, right: Any) -> None:
     left.set(xlabel="input domain", ylabel="input domain")
     draw_matrix(
         outputs.reshape(M * features, -1).round(1) + 0.0,  # rounding errors have no colour
-        blocks={"rows": dict.fromkeys(items, features), "columns": items},
+        blocks={"rows": rows, "columns": items},
         title="(h) outputs, untrained framed",
         ax=right,
     )

@@ -79,6 +79,7 @@ def all_claims() -> list[Claim]:
         endurance,
         equations,
         foundation,
+        papers,
         reduction,
         statistics,
     )

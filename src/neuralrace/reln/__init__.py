@@ -1,0 +1,22 @@
+"""Which gated network is this ReLU network? Its activity, and how closely a candidate follows."""
+
+from neuralrace.reln.activity import Activity, Shares, Switches, activity, subsets
+from neuralrace.reln.certificate import Certificate, certify, evidence
+from neuralrace.reln.horizon import Horizons, Stages, copied_gates, horizons
+from neuralrace.reln.pictures import draw_activity
+
+__all__ = [
+    "Activity",
+    "Certificate",
+    "Horizons",
+    "Shares",
+    "Stages",
+    "Switches",
+    "activity",
+    "certify",
+    "copied_gates",
+    "draw_activity",
+    "evidence",
+    "horizons",
+    "subsets",
+]

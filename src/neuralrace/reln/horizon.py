@@ -144,9 +144,14 @@ class Stages:
             f"{a:.4g}–{b:.4g} ({fall:.0%})"
             for a, b, fall in zip(self.start, self.end, self.fall, strict=True)
         )
+        many = (
+            "1 stage of frozen gates follows"
+            if len(self) == 1
+            else (f"{len(self)} stages of frozen gates follow")
+        )
         text = (
-            f"{least}{len(self)} stages of frozen gates follow the {self.measure} within "
-            f"{self.tolerance:.2g}, {self.races} of them races; times and fall of the loss: {parts}"
+            f"{least}{many} the {self.measure} within {self.tolerance:.2g}, {self.races} of them "
+            f"with a race; times and fall of the loss: {parts}"
         )
         if len(self.unresolved):
             text += f"; no stage reaches the next recorded moment at {len(self.unresolved)} moments"

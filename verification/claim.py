@@ -81,6 +81,7 @@ def all_claims() -> list[Claim]:
         foundation,
         papers,
         reduction,
+        reln,
         statistics,
     )
 

@@ -1,0 +1,163 @@
+"""Compressed networks learn as the full ones do, and the way back is exact."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neuralrace as nr
+from neuralrace.dynamics import setup
+from tests.test_errors import says
+from verification.cases import Case, brute_force_outputs, random_case, wide_case
+
+KEY = jax.random.key(0)
+
+
+def chain(*sizes, samples=50, seed=0, rank=None):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(samples, sizes[0]))
+    if rank is not None:
+        x = x[:, :rank] @ rng.normal(size=(rank, sizes[0]))
+    data = nr.Dataset({"x": x}, {"y": rng.normal(size=(samples, sizes[-1]))})
+    return nr.GDLN(nr.Architecture.chain(*sizes)), data
+
+
+def loss(arch, data, weights):
+    """½⟨‖y − h‖²⟩, summed over all paths by brute force."""
+    outputs = brute_force_outputs(Case(arch, data, weights))
+    squares = sum(((np.asarray(data.y[v]) - h) ** 2).sum(axis=1) for v, h in outputs.items())
+    return float(np.asarray(data.probability) @ squares) / 2
+
+
+def assert_same_gradient(net, weights, data):
+    """Losses and weights over a few steps of the full network and of the small, in NumPy."""
+    small = nr.compress(net, weights, data)
+    full, part = (
+        {e: np.asarray(w) for e, w in given.items()} for given in (weights, small.weights)
+    )
+    wide = nr.path_statistics(net.arch, data)
+    narrow = nr.path_statistics(small.net.arch, small.data)
+    for _ in range(3):
+        wanted = loss(net.arch, data, full)
+        assert loss(small.net.arch, small.data, part) == pytest.approx(wanted, rel=1e-10)
+        for edge, w in small.lift(part).items():
+            np.testing.assert_allclose(w, full[edge], atol=1e-10 * (1 + np.abs(w).max()))
+        full = {e: full[e] + 0.01 * v for e, v in wide.velocity(full).items()}
+        part = {e: part[e] + 0.01 * v for e, v in narrow.velocity(part).items()}
+    return small
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=5, deadline=None)
+def test_random_graphs_gates_and_samples(seed):
+    rng = np.random.default_rng(seed)
+    case = wide_case(rng, samples=30) if seed % 2 else random_case(rng)
+    assert_same_gradient(nr.GDLN(case.arch), case.weights, case.data)
+
+
+def test_one_hidden_layer_keeps_inputs_and_outputs():
+    net, data = chain(4, 200, 3)
+    small = assert_same_gradient(net, net.init(KEY, 0.1), data)
+    assert dict(small.net.arch.sizes) == {"x": 4, "h": 7, "y": 3}
+    assert small.data.n_samples == 5  # four rows of the factor, and one for what is left
+    assert small.summary == "50 → 5 samples, 204 → 11 neurons"
+
+
+def test_inputs_of_low_rank_keep_their_rank():
+    net, data = chain(6, 40, 2, rank=2)
+    small = assert_same_gradient(net, net.init(KEY, 0.1), data)
+    assert dict(small.net.arch.sizes) == {"x": 2, "h": 4, "y": 2}
+    assert small.data.n_samples == 3
+
+
+def test_orthogonal_layers_shrink_and_gaussian_ones_do_not():
+    net, data = chain(2, 40, 40, 3)
+    orthogonal = assert_same_gradient(net, net.init(KEY, 0.5, "orthogonal"), data)
+    assert orthogonal.net.arch.sizes["h1"] == orthogonal.net.arch.sizes["h2"] == 5
+    gaussian = assert_same_gradient(net, net.init(KEY, 0.1), data)
+    assert gaussian.net.arch.sizes["h1"] == 40
+
+
+def test_a_trained_network_keeps_weak_directions_that_may_still_grow():
+    net, data = chain(3, 20, 3)
+    weights = net.init(KEY, 0.1)
+    faint = {e: jnp.asarray(w).at[:, 0].mul(1e-9) for e, w in weights.items()}
+    assert assert_same_gradient(net, faint, data).net.arch.sizes["h"] == 6
+
+
+def test_zero_weights_stay_where_they_are():
+    net, data = chain(3, 20, 3)
+    small = assert_same_gradient(net, net.init(KEY, 0.0), data)
+    assert small.net.arch.sizes["h"] == 1
+
+
+def test_precision_follows_the_weights():
+    net, data = chain(4, 50, 3)
+    narrow = nr.Dataset(
+        {"x": np.asarray(data.x["x"], np.float32)}, {"y": np.asarray(data.y["y"], np.float32)}
+    )
+    small = nr.compress(net, net.init(KEY, 0.1, dtype=jnp.float32), narrow)
+    assert {w.dtype for w in small.weights.values()} == {jnp.dtype("float32")}
+    assert small.net.arch.sizes["h"] == 7
+
+
+# ---- in train and flow --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def worthwhile(monkeypatch):
+    """Compress runs of any length, as only long ones are."""
+    monkeypatch.setattr(setup, "WORTHWHILE", 0.0)
+    net, data = chain(4, 60, 40, 3, samples=400)
+    return net, net.init(KEY, 0.3, "orthogonal"), data
+
+
+def test_train_records_full_width_weights_and_all_outputs(worthwhile):
+    net, weights, data = worthwhile
+    record = {"weights": True, "outputs": True, "norm": lambda w: jnp.sum(w["W2"] ** 2)}
+    runs = [
+        nr.train(
+            net, weights, data, learning_rate=0.1, steps=40, record_every=20, record=record,
+            compress=compress,
+        )
+        for compress in (True, False)
+    ]  # fmt: skip
+    assert runs[0].settings["compression"] == "400 → 5 samples, 104 → 22 neurons"
+    assert runs[1].settings["compression"] == "none"
+    for got, wanted in zip(jax.tree.leaves(runs[0]), jax.tree.leaves(runs[1]), strict=True):
+        np.testing.assert_allclose(got, wanted, atol=1e-11)
+
+
+def test_flow_records_full_width_weights_and_stops_alike(worthwhile):
+    net, weights, data = worthwhile
+    ends = [
+        nr.flow(
+            net, weights, data, times=[0, 5, 400], record={"weights": True},
+            until_stationary=1e-4, compress=compress,
+        )
+        for compress in (True, False)
+    ]  # fmt: skip
+    assert [end.settings["stopped"] for end in ends] == ["stationary", "stationary"]
+    np.testing.assert_allclose(ends[0].loss[:2], ends[1].loss[:2], atol=1e-8)
+    np.testing.assert_allclose(
+        ends[0].values["weights"]["W2"][1], ends[1].values["weights"]["W2"][1], atol=1e-6
+    )
+    assert ends[0].time[-1] == pytest.approx(ends[1].time[-1], rel=0.2)
+
+
+def test_short_runs_and_relu_networks_are_left_alone():
+    net, data = chain(2, 8, 1)
+    run = nr.train(net, net.init(KEY), data, learning_rate=0.01, steps=5)
+    assert run.settings["compression"] == "none"
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+def test_a_relu_network_cannot_be_compressed():
+    net = nr.ReLUNetwork((2, 8, 1))
+    data = nr.Dataset({"x": [[1.0, 1.0]]}, {"y": [[1.0]]})
+    with says("net", got="ReLUNetwork", wanted="GDLN", fix="gates change as it learns"):
+        nr.compress(net, net.init(KEY), data)

@@ -1,0 +1,208 @@
+"""Runs that are cut off and go on end as if they had not been."""
+
+import json
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.dynamics import checkpoint, setup
+from tests.test_errors import says
+
+NET = nr.ReLUNetwork((2, 8, 1))
+DATA = nr.tasks.xor()
+WEIGHTS = NET.init(jax.random.key(0), 0.3)
+
+
+def norm(w):
+    return jnp.sum(w["W1"] ** 2)
+
+
+def other_norm(w):
+    return jnp.sum(w["W1"] ** 4)
+
+
+def run(folder, *, net=NET, weights=WEIGHTS, data=DATA, **changes):
+    settings = {
+        "learning_rate": 0.1,
+        "steps": 95,
+        "record_every": 7,
+        "record": {"norm": norm, "weights": True},
+        "checkpoint": folder,
+        "checkpoint_every": 10,
+    }
+    return nr.train(net, weights, data, **(settings | changes))
+
+
+def assert_identical(one, other):
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+class KilledError(Exception):
+    pass
+
+
+def killed_after(monkeypatch, writes):
+    """Let only so many files be written: the next is begun and never moved into place."""
+    count = iter(range(writes))
+    whole = checkpoint._write
+
+    def write(path, content):
+        if next(count, None) is None:
+            path.with_name("." + path.name + "-1").write_bytes(content[: len(content) // 2])
+            raise KilledError
+        whole(path, content)
+
+    monkeypatch.setattr(checkpoint, "_write", write)
+
+
+def test_checkpoints_do_not_change_a_run(tmp_path):
+    plain = run(None, checkpoint=None)
+    kept = run(tmp_path)
+    assert_identical(plain, kept)
+    np.testing.assert_array_equal(kept.time, 0.1 * np.append(np.arange(0, 95, 7), 95))
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2, 3, 8, 11])
+def test_a_killed_run_goes_on_bit_by_bit(tmp_path, monkeypatch, writes):
+    whole = run(tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        killed_after(patch, writes)
+        with pytest.raises(KilledError):
+            run(tmp_path / "killed")
+    assert_identical(run(tmp_path / "killed"), whole)
+    assert_identical(run(tmp_path / "killed"), whole)  # ended: read, not run
+
+
+def test_a_run_that_has_ended_is_only_read(tmp_path, monkeypatch):
+    whole = run(tmp_path)
+    monkeypatch.setattr(checkpoint, "_write", None)
+    assert_identical(run(tmp_path), whole)
+
+
+def test_only_two_states_are_kept(tmp_path):
+    run(tmp_path)
+    assert len(list(tmp_path.glob("state-*"))) == checkpoint.KEPT
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_compressed_run_goes_on_from_the_bits_it_began_with(tmp_path, monkeypatch):
+    monkeypatch.setattr(setup, "WORTHWHILE", 0.0)
+    rng = np.random.default_rng(0)
+    net = nr.GDLN(nr.Architecture.chain(3, 600, 2))
+    data = nr.Dataset({"x": rng.normal(size=(60, 3))}, {"y": rng.normal(size=(60, 2))})
+    task = {"net": net, "weights": net.init(jax.random.key(0), 0.1), "data": data}
+    task["record"] = {"weights": True}
+    whole = run(tmp_path / "whole", **task)
+    assert whole.settings["compression"] != "none"
+    with monkeypatch.context() as patch:
+        killed_after(patch, 5)
+        with pytest.raises(KilledError):
+            run(tmp_path / "killed", **task)
+    real = setup.compress
+    turned = lambda *given: jax.tree.map(lambda leaf: leaf * (1 + 1e-15), real(*given))  # noqa: E731
+    monkeypatch.setattr(setup, "compress", turned)  # another machine's last bit
+    assert_identical(run(tmp_path / "killed", **task), whole)
+
+
+def test_a_diverged_run_is_remembered_as_such(tmp_path):
+    for _ in range(2):
+        with pytest.raises(nr.StoppedError) as caught:
+            run(tmp_path, learning_rate=60.0)
+        assert np.isfinite(caught.value.trajectory.loss).all()
+
+
+# ---- damage ------------------------------------------------------------------------------------
+
+
+def damage(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+
+
+def test_a_damaged_state_gives_way_to_the_last_good_one(tmp_path):
+    whole = run(tmp_path)
+    last, before = sorted(tmp_path.glob("state-*"), reverse=True)
+    damage(last)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        again = run(tmp_path)
+    said = " ".join(str(w.message) for w in caught)
+    assert f"{last.name} is damaged" in said
+    assert f"going on from the last good one, {before.name}" in said
+    assert_identical(again, whole)
+
+
+def test_with_no_good_state_the_run_begins_anew_and_says_so(tmp_path):
+    whole = run(tmp_path)
+    damage(tmp_path / "record-000000")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        again = run(tmp_path)
+    assert "no good one is left, beginning anew" in str(caught[-1].message)
+    assert_identical(again, whole)
+
+
+# ---- refused -----------------------------------------------------------------------------------
+
+
+def refused(got):
+    wanted, fix = "the same network, weights, data and settings", "another folder, or delete this"
+    return says("are not of this run", got=got, wanted=wanted, fix=fix)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"learning_rate": 0.2}, "learning_rate"),
+        ({"steps": 90}, "recording steps', 'steps"),
+        ({"weights": NET.init(jax.random.key(1), 0.3)}, "weights"),
+        ({}, None),
+        ({"record": {"norm": other_norm, "weights": True}}, "record"),
+        ({"net": nr.ReLUNetwork((2, 8, 1), leak=0.1)}, "network"),
+        ({"checkpoint_every": 20}, "checkpoint_every"),
+    ],
+)
+def test_the_checkpoints_of_another_run_are_refused(tmp_path, changes, named):
+    run(tmp_path)
+    if named is None:
+        changes = {"data": nr.Dataset(DATA.x, {"y": 2 * np.asarray(DATA.y["y"])})}
+        named = "data"
+    with refused(f"differs in '{named}'"):
+        run(tmp_path, **changes)
+
+
+def test_a_folder_without_its_description_is_refused(tmp_path):
+    run(tmp_path)
+    (tmp_path / "run.json").write_text("{")
+    with refused("a run.json that cannot be read"):
+        run(tmp_path)
+    (tmp_path / "run.json").unlink()
+    with refused("without the run.json"):
+        run(tmp_path)
+
+
+def test_the_description_can_be_read(tmp_path):
+    run(tmp_path)
+    described = json.loads((tmp_path / "run.json").read_text())
+    assert described["learning_rate"] == 0.1
+    assert "jax" in described["versions"]
+
+
+def test_what_is_no_folder_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    for wrong, got in ((tmp_path / "file", "exists"), (3, "3")):
+        with says(
+            "checkpoint must be a folder", got=got, wanted="the path of a folder", fix="runs/first"
+        ):
+            run(wrong)
+
+
+def test_checkpoint_every_counts_steps(tmp_path):
+    with says("checkpoint_every", got="0", wanted="an integer of at least 1", fix="leave it out"):
+        run(tmp_path, checkpoint_every=0)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -106,35 +105,31 @@ def train_together(
     net = GDLN(arch)
     key = jax.random.key(0) if key is None else key
     by_edge = {
-        _name(name, edge): size if scale is None else scale
+        _name(name, edge): size
         for name, (part, _) in candidates.items()
         for edge, size in _sizes(part, starts[name], scale).items()
     }
+    runs, shares = [], []
     with jax.enable_x64(True):
-        record = {name: _Supply(name, *pair) for name, pair in candidates.items()}
-        runs = tuple(
-            flow(net, net.init(k, by_edge), data, times=times, record=record)
-            for k in jax.random.split(key, seeds)
-        )
-    carried = {name: np.stack([run.values[name] for run in runs]) for name in candidates}
-    return Joint(arch, data, runs[0].time, runs, carried)
+        for seed_key in jax.random.split(key, seeds):
+            weights = net.init(seed_key, by_edge)
+            run = flow(net, weights, data, times=times, record={"weights": True})
+            kept = run.values["weights"]
+            shares.append({n: _supplied(n, *pair, kept) for n, pair in candidates.items()})
+            runs.append(Trajectory(run.time, run.loss, final=run.final, net=net))
+    carried = {name: np.stack([share[name] for share in shares]) for name in candidates}
+    return Joint(arch, data, runs[0].time, tuple(runs), carried)
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class _Supply:
-    """⟨o_c·y⟩/⟨‖y‖²⟩ of one candidate, as a function of all weights."""
-
-    name: str
-    arch: Architecture
-    data: Dataset
-
-    def __call__(self, weights: Mapping[str, Any]) -> Any:
-        mine = {edge: weights[_name(self.name, edge)] for edge in self.arch.edges}
-        p = jnp.asarray(self.data.probability)[:, None]
-        outputs = GDLN(self.arch)(mine, self.data)
-        got = sum(jnp.sum(p * outputs[node] * y) for node, y in self.data.y.items())
-        return got / sum(jnp.sum(p * jnp.asarray(y) ** 2) for y in self.data.y.values())
+def _supplied(
+    name: str, arch: Architecture, data: Dataset, weights: Mapping[str, np.ndarray]
+) -> Float[np.ndarray, " T"]:
+    """⟨o_c·y⟩/⟨‖y‖²⟩ of one candidate c at every recorded time."""
+    mine = {edge: weights[_name(name, edge)] for edge in arch.edges}
+    outputs = jax.vmap(lambda w: GDLN(arch)(w, data))(mine)
+    p = np.asarray(data.probability)[:, None]
+    got = sum((p * np.asarray(outputs[v]) * np.asarray(y)).sum((1, 2)) for v, y in data.y.items())
+    return np.asarray(got) / sum(float((p * np.asarray(y) ** 2).sum()) for y in data.y.values())
 
 
 def _sizes(arch: Architecture, start: Start, scale: float | None) -> dict[str, float]:

@@ -249,8 +249,12 @@ class _Scout:
         close = min(at - low, high - at) <= 2 * precision
         times = self.times(at)
         ahead = third not in (below, above) and third is not None
-        if ahead and not close and times[third] < (1 - 1e-9) * min(
-            times.get(name, np.inf) for name in (below, above) if name is not None
+        if (
+            ahead
+            and not close
+            and times[third]
+            < (1 - 1e-9)
+            * min(times.get(name, np.inf) for name in (below, above) if name is not None)
         ):
             return self.between(low, at, precision) + self.between(at, high, precision)
         return [Crossover(at, below, above)]

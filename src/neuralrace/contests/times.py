@@ -173,9 +173,7 @@ def _initial_loss(race: Race) -> float:
     return race.constant + sum(block.initial_loss for block in race.blocks)
 
 
-def learning_time(
-    race: Race, start: Start, criterion: float, longest: float
-) -> tuple[float, str]:
+def learning_time(race: Race, start: Start, criterion: float, longest: float) -> tuple[float, str]:
     """When the loss falls to the criterion, and how that was found.
 
     From the closed form where there is one; else on the solved race, whose loss can only fall:
@@ -187,20 +185,20 @@ def learning_time(
     if form is not None:
         return float(form.time_to_loss(criterion)), "closed form"
     low, high = 0.0, 1 / max(block.strength for block in race.blocks)
-    while _loss(race, start, np.array([high]))[-1] > criterion:
-        low, high = high, 2 * high
-        if high > longest:
-            return np.inf, f"solved race; not reached by t = {low:.3g}"
-    for _ in range(2):
+    divided = 0
+    while True:
         times = np.linspace(low, high, POINTS + 1)
-        loss = _loss(race, start, times)
+        loss = race.solve(times=times, start=start).loss
         if loss[0] <= criterion:
-            return float(times[0]), "solved race"
+            return float(low), "solved race"
+        if loss[-1] > criterion:
+            low, high = high, 2 * high
+            if high > longest:
+                return np.inf, f"solved race; not reached by t = {low:.3g}"
+            continue
         k = int(np.argmax(loss <= criterion))
         low, high = float(times[k - 1]), float(times[k])
-    share = (loss[k - 1] - criterion) / (loss[k - 1] - loss[k])
-    return low + share * (high - low), "solved race"
-
-
-def _loss(race: Race, start: Start, times: np.ndarray) -> np.ndarray:
-    return race.solve(times=times, start=start).loss
+        divided += 1
+        if divided == 2:
+            share = (loss[k - 1] - criterion) / (loss[k - 1] - loss[k])
+            return low + float(share) * (high - low), "solved race"

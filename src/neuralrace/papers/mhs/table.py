@@ -170,9 +170,8 @@ def column(
 
     ```python
     >>> from neuralrace.papers.mhs import table
-    >>> rows = table.column(table.SETTINGS["C3"], rows=[("gated", "sign")], seeds=2, steps=40)
-    >>> list(rows)
-    [('floor', ''), ('gated', 'sign')]
+    >>> list(table.column(table.SETTINGS["C3"], rows=[], seeds=2, steps=20))
+    [('floor', '')]
 
     ```
     """

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 from jaxtyping import Float
@@ -73,7 +74,8 @@ class PhaseDiagram:
         >>> import neuralrace as nr
         >>> def gatings(delta):
         ...     data = nr.tasks.extended_xor(delta)
-        ...     return {"linear": nr.tasks.linear_pathways(data), "xor": nr.tasks.xor_pathways(data)}
+        ...     linear, xor = nr.tasks.linear_pathways(data), nr.tasks.xor_pathways(data)
+        ...     return {"linear": linear, "xor": xor}
         >>> nr.phase_diagram(gatings, "delta", [0.5, 1.0], scale=1e-3).winner_at(0.8)
         'xor'
 
@@ -98,7 +100,7 @@ class PhaseDiagram:
         names = list(self.times)
         edges = [self.values[0], *(c.value for c in self.crossovers), self.values[-1]]
         with style():
-            for low, high in zip(edges[:-1], edges[1:], strict=True):
+            for low, high in pairwise(edges):
                 winner = self.winner_at((low + high) / 2)
                 if winner is not None:
                     colour = shade(cycle_colour(names.index(winner)), 0.85)
@@ -124,7 +126,7 @@ class PhaseDiagram:
     def __str__(self) -> str:
         edges = [self.values[0], *(c.value for c in self.crossovers), self.values[-1]]
         lines = [f"Who is first, by {self.parameter}:"]
-        for low, high in zip(edges[:-1], edges[1:], strict=True):
+        for low, high in pairwise(edges):
             lines.append(f"  {low:<12.8g} … {high:<12.8g} {self.winner_at((low + high) / 2)}")
         lines.append(f"criterion: {self.criterion}; start: {self.start}")
         lines.append(
@@ -189,11 +191,11 @@ def phase_diagram(
             fix="for example np.linspace(0, 2, 21)",
         )
     rule = Rule(start, scale, criterion, relative, longest, tolerance)
-    scout = _Scout(candidates, rule)
+    scout = _Scout(cast(Callable[[float], Candidates], candidates), rule)
     found = [scout.times(value) for value in grid]
     crossovers = [
         crossover
-        for low, high in zip(grid[:-1], grid[1:], strict=True)
+        for low, high in pairwise(grid)
         for crossover in scout.between(low, high, precision * (grid[-1] - grid[0]))
     ]
     return PhaseDiagram(
@@ -244,18 +246,13 @@ class _Scout:
             speed = {None: 0.0} | {n: 1 / t if t else np.inf for n, t in self.times(value).items()}
             return speed[below] - speed[above]
 
-        at = float(brentq(lead, low, high, xtol=precision, rtol=1e-14))
-        third = _first(self.times(at))
-        close = min(at - low, high - at) <= 2 * precision
+        root: Any = brentq(lead, low, high, xtol=precision)
+        at = float(root)
         times = self.times(at)
-        ahead = third not in (below, above) and third is not None
-        if (
-            ahead
-            and not close
-            and times[third]
-            < (1 - 1e-9)
-            * min(times.get(name, np.inf) for name in (below, above) if name is not None)
-        ):
+        third = _first(times)
+        inside = min(at - low, high - at) > 2 * precision
+        rivals = min(times[name] for name in (below, above) if name is not None)
+        if inside and third is not None and times[third] < (1 - 1e-9) * rivals:
             return self.between(low, at, precision) + self.between(at, high, precision)
         return [Crossover(at, below, above)]
 

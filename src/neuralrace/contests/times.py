@@ -1,4 +1,4 @@
-"""When a candidate has learned: its reduction, its start, the time its loss takes to a criterion."""
+"""When a candidate has learned: its reduction, its start, and the time to a criterion."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Rule:
 
 
 def _positive(value: Any) -> bool:
-    return isinstance(value, Real) and isfinite(value) and value > 0
+    return isinstance(value, Real) and isfinite(value) and float(value) > 0
 
 
 def checked_candidate(name: Any, candidate: Any) -> tuple[Architecture, Dataset]:

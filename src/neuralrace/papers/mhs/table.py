@@ -208,7 +208,8 @@ def column(
 def gated_network(setting: Setting, what: str, rule: str) -> tuple[Architecture, Dataset]:
     """A gating of `GATINGS` on a column's task, its pathways as wide as a rule of `RULES` says.
 
-    With two hidden layers the first is shared by all pathways and always on (MHS Fig. 6).
+    With two hidden layers the first is shared by all pathways, always on, and as wide as the ReLU
+    network's (MHS Fig. 6).
     """
     if what not in GATINGS or rule not in RULES:
         raise NeuralRaceError(

@@ -1,0 +1,96 @@
+"""A hundred seeds of the two-hidden-layer task on one accelerator: `python -m benchmarks.gpu`.
+
+The same code as on a CPU. Prints the time of a step by `train_ensemble` and by a plain vmap of a
+scan, the bandwidth that a simple stream reaches on this device, and the time of a step at that
+bandwidth if every weight is read, its gradient read and the weight written once: the floor.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+import neuralrace as nr
+from benchmarks.dynamics import in_single_precision, plain_scan
+
+SIZES = (11, 420, 420, 60)
+SCALE, SUMMED_RATE = 6e-4, 0.001
+"""Standard deviation and step (of the summed loss) of MHS §6; see its scripts."""
+
+
+def seconds(run: Callable[[], object], repeats: int = 3) -> float:
+    """The shortest of a few times, after one to compile."""
+    jax.block_until_ready(run())
+    found = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        jax.block_until_ready(run())
+        found.append(time.perf_counter() - begun)
+    return min(found)
+
+
+def bandwidth(size: int = 2**28) -> float:
+    """Bytes a second that reading and writing one long array reaches."""
+    array = jnp.ones(size, jnp.float32)
+    stream = jax.jit(lambda a: 1.0001 * a + 1.0)
+    return 2 * array.nbytes / seconds(lambda: stream(array), repeats=20)
+
+
+def parts(seeds: int, samples: int, steps: int = 300) -> dict[str, float]:
+    """Microseconds that each product with the large matrix takes by itself, in a scan."""
+    width = SIZES[1]
+    keys = jax.random.split(jax.random.key(0), 3)
+    weights = jax.random.normal(keys[0], (seeds, width, width))
+    h = jax.random.normal(keys[1], (seeds, samples, width))
+    kinds = {
+        "forward, h Wᵀ": lambda w, h: (w, jnp.einsum("sni,soi->sno", h, w) / width),
+        "backward, δ W": lambda w, h: (w, jnp.einsum("sno,soi->sni", h, w) / width),
+        "update, W + δᵀ h": lambda w, h: (w + 1e-6 * jnp.einsum("sno,sni->soi", h, h), h),
+    }
+    found = {}
+    for name, kind in kinds.items():
+        program = jax.jit(
+            lambda w, h, k=kind: jax.lax.scan(lambda c, _: (k(*c), None), (w, h), length=steps)
+        )
+        found[name] = 1e6 * seconds(lambda p=program: p(weights, h)) / steps
+    return found
+
+
+def main(seeds: int = 100, steps: int = 30_000) -> None:
+    data = in_single_precision(nr.tasks.contextual(joined=True, structures=["hierarchy"] * 3))
+    net = nr.ReLUNetwork(SIZES)
+    rate = SUMMED_RATE * data.n_samples
+    key = jax.random.key(0)
+
+    def ours() -> object:
+        return nr.train_ensemble(
+            net, data, key=key, seeds=seeds, scale=SCALE, learning_rate=rate, steps=steps,
+            members_at_once=seeds, dtype=jnp.float32,
+        ).loss  # fmt: skip
+
+    starts = jax.vmap(lambda k: net.init(k, SCALE, dtype=jnp.float32))(jax.random.split(key, seeds))
+    plain = plain_scan(net, data, rate, steps)
+    weights = sum(w.size for w in starts.values())
+    speed = bandwidth()
+    floor = 3 * 4 * weights / speed
+    print(f"{jax.devices()[0].device_kind}: {speed / 1e12:.2f} TB/s, {weights:,} weights")
+    print(f"floor {1e6 * floor:.1f} µs a step")
+    for name, run in {
+        "train_ensemble": ours,
+        "plain vmap of a scan": lambda: plain(starts),
+    }.items():
+        each = seconds(run, repeats=1) / steps
+        print(
+            f"{name}: {1e6 * each:.1f} µs a step, {each / floor:.2f} floors, "
+            f"{steps * each:.2f} s in all"
+        )
+    for name, each in parts(seeds, data.n_samples).items():
+        print(f"  {name}: {each:.1f} µs")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -33,11 +33,11 @@ def seconds(run: Callable[[], object], repeats: int = 3) -> float:
     return min(found)
 
 
-def bandwidth(size: int = 2**28) -> float:
-    """Bytes a second that reading and writing one long array reaches."""
+def bandwidth(size: int = 2**28, times: int = 20) -> float:
+    """Bytes a second that reading and writing one long array, again and again, reaches."""
     array = jnp.ones(size, jnp.float32)
-    stream = jax.jit(lambda a: 1.0001 * a + 1.0)
-    return 2 * array.nbytes / seconds(lambda: stream(array), repeats=20)
+    stream = jax.jit(lambda a: jax.lax.fori_loop(0, times, lambda _, b: 1.0001 * b + 1.0, a))
+    return 2 * times * array.nbytes / seconds(lambda: stream(array))
 
 
 def parts(seeds: int, samples: int, steps: int = 300) -> dict[str, float]:

@@ -218,7 +218,7 @@ def _descend_part(
     rate: Any,
     gaps: Any,
 ) -> Any:
-    """At every stop record, then take `gap` steps. A run whose loss is not finite stands still.
+    """At every stop record, then take `gap` steps; note the first whose loss is not finite.
 
     With `batched`, all runs of an ensemble step together: (weights, data, rate) are batched where
     it says so.
@@ -226,9 +226,9 @@ def _descend_part(
 
     def one_step(weights: Any, data: Any, rate: Any, step: Any, first_bad: Any) -> Any:
         loss, velocity = net.loss_and_velocity(weights, data)
-        fine = jnp.isfinite(loss)
-        moved = jax.tree.map(lambda w, v: jnp.where(fine, w + rate * v, w), weights, velocity)
-        return moved, jnp.where(fine | (first_bad >= 0), first_bad, step), loss
+        moved = jax.tree.map(lambda w, v: w + rate * v, weights, velocity)
+        fine = jnp.isfinite(loss) | (first_bad >= 0)
+        return moved, jnp.where(fine, first_bad, step), loss
 
     def observe(weights: Any, view: View) -> Any:
         return recorder(view.lift(weights), view.data)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import configparser
 import fcntl
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -33,7 +35,8 @@ def table(results: list[tuple[Claim, Measurement]]) -> str:
         "# Verified",
         "",
         f"Written by `make verify` at commit {commit()} on {os.cpu_count()} cores: "
-        "every claim at full size. A target that is missed stays here with its explanation.",
+        "every claim at full size, with the sources it depends on as they are in that commit. "
+        "A target that is missed stays here with its explanation.",
     ]
     for section in dict.fromkeys(claim.section for claim, _ in results):
         lines += ["", f"## {section}", "", "| claim | target | measured | |", "|---|---|---|---|"]
@@ -54,52 +57,85 @@ def commit() -> str:
     return found or "unknown"
 
 
-def sources() -> str:
-    """What a measurement depends on: the content of everything that runs, not the commit's name."""
-    folders = ["src", "verification", "benchmarks", "constraints.txt"]
+def sources(claim: Claim) -> str:
+    """What a measurement depends on, as a digest of its content.
+
+    That is the claim's module, the benchmarks, the pinned versions, and the rooms of the package
+    at or below the highest one that the module uses (`TOP`): the import order, which the tests
+    enforce, keeps all others out. Pictures and progress bars are left out. A claim that uses
+    "everything" depends on the whole commit.
+    """
     git = lambda *words: subprocess.run(["git", *words], cwd=ROOT, capture_output=True).stdout  # noqa: E731
-    trees = b"".join(git("rev-parse", f"HEAD:{folder}") for folder in folders)
-    changed = git("diff", "HEAD", "--", *folders)
-    return hashlib.sha256(trees + changed).hexdigest()[:12]
+    if claim.top == "everything":
+        return git("rev-parse", "HEAD^{tree}").decode().strip()
+    config = configparser.ConfigParser()
+    config.read(ROOT / ".importlinter")
+    layers = config["importlinter:contract:house"]["layers"].split("\n")
+    rooms = [room for layer in layers for room in re.findall(r"\w+", layer)]
+    below = [r for r in rooms[rooms.index(claim.top) :] if r not in ("plot", "progress")]
+    paths = [f"src/neuralrace/{room}{end}" for room in below for end in ("", ".py")]
+    module = claim.measure.__module__.replace(".", "/") + ".py"
+    paths += [module, "verification/cases.py", "benchmarks", "constraints.txt"]
+    paths = [path for path in paths if (ROOT / path).exists()]
+    content = git("ls-tree", "-r", "HEAD", *paths) + git("diff", "HEAD", "--", *paths)
+    return hashlib.sha256(content + claim.target.encode()).hexdigest()[:16]
 
 
 def store(claim: Claim, found: Measurement) -> None:
-    """Keep a measurement of these sources beside those made before, also by another process."""
+    """Keep a measurement beside those made before, also by another process."""
     STORE.parent.mkdir(exist_ok=True)
     with (STORE.parent / "verified.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        STORE.write_text(
-            json.dumps(stored() | {claim.id: asdict(found) | {"met": bool(found.met)}})
-        )
+        entry = asdict(found) | {"met": bool(found.met), "sources": sources(claim)}
+        STORE.write_text(json.dumps(stored() | {claim.id: entry}))
 
 
 def stored() -> dict[str, dict]:
     return json.loads(STORE.read_text()) if STORE.exists() else {}
 
 
-STORE = ROOT / "out" / f"verified-{sources()}.json"
+def standing() -> dict[str, Measurement]:
+    """The measurements that were made with the sources as they are now, by claim."""
+    kept = stored()
+    found = {}
+    for claim in all_claims():
+        entry = dict(kept.get(claim.id, {}))
+        if entry.pop("sources", None) == sources(claim):
+            found[claim.id] = Measurement(**entry)
+    return found
+
+
+STORE = ROOT / "out" / "verified.json"
 
 
 def main() -> None:
     """Measure all claims, or those whose name holds one of the arguments.
 
-    Measurements are kept by the sources they were made with; the page is written once there is
-    one of every claim.
+    What was measured before with the same sources is not measured again (`--again` does). The page
+    is written once there is a measurement of every claim.
     """
-    wanted = sys.argv[1:]
+    wanted = [word for word in sys.argv[1:] if word != "--again"]
+    known = {} if "--again" in sys.argv else standing()
     for claim in all_claims():
-        if wanted and not any(w in claim.id for w in wanted):
+        if claim.id in known or (wanted and not any(w in claim.id for w in wanted)):
             continue
         start = time.perf_counter()
+        before = sources(claim)
         found = measured(claim)
-        store(claim, found)
-        verdict = "met   " if found.met else "MISSED"
         seconds = time.perf_counter() - start
+        verdict = "met   " if found.met else "MISSED"
+        if sources(claim) == before:
+            store(claim, found)
+        else:
+            verdict = "not kept, its sources changed:"
         print(f"{verdict} {claim.id}: {found.text} (target {claim.target}; {seconds:.0f} s)")
         sys.stdout.flush()
-    kept = stored()
-    if all(claim.id in kept for claim in all_claims()):
-        results = [(claim, Measurement(**kept[claim.id])) for claim in all_claims()]
+    found = standing()
+    missing = [claim.id for claim in all_claims() if claim.id not in found]
+    if missing:
+        print(f"{len(missing)} claims are still to be measured")
+    else:
+        results = [(claim, found[claim.id]) for claim in all_claims()]
         (ROOT / "docs" / "verified.md").write_text(table(results))
 
 

@@ -33,6 +33,12 @@ class Claim:
     measure: Callable[[bool], Measurement]
     timing: bool = False
     slow: bool = False
+    uses: str | None = None
+
+    @property
+    def top(self) -> str:
+        """The highest room that this claim uses: `uses`, or its module's `TOP`, or all of them."""
+        return self.uses or getattr(sys.modules[self.measure.__module__], "TOP", "cli")
 
     @property
     def id(self) -> str:
@@ -40,12 +46,18 @@ class Claim:
 
 
 def claim(
-    section: str, title: str, target: str, *, timing: bool = False, slow: bool = False
+    section: str,
+    title: str,
+    target: str,
+    *,
+    timing: bool = False,
+    slow: bool = False,
+    uses: str | None = None,
 ) -> Callable[[Callable[[bool], Measurement]], Callable[[bool], Measurement]]:
     """Register the decorated function `measure(full)` as a claim."""
 
     def register(measure: Callable[[bool], Measurement]) -> Callable[[bool], Measurement]:
-        CLAIMS.append(Claim(section, title, target, measure, timing, slow))
+        CLAIMS.append(Claim(section, title, target, measure, timing, slow, uses))
         return measure
 
     return register

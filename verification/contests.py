@@ -9,6 +9,7 @@ from neuralrace.papers.mhs import table
 from verification.claim import Measurement, claim
 
 SECTION = "Contests"
+TOP = "contests"
 CROSSING = np.sqrt(2 / 3)
 
 
@@ -93,6 +94,7 @@ def _register(name: str) -> None:
         "all-but-one, trained and predicted with nothing fitted, and common + single",
         f"prediction below the authors' fitted {FITTED[name]:.4f}",
         slow=True,
+        uses="papers",
     )
     def measure(full: bool) -> Measurement:
         return measured_column(name)

@@ -13,6 +13,7 @@ from neuralrace.reduction.lumping import block_system
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Equations"
+TOP = "reduction"
 
 
 def _routing(M: int, K: int, P: int | None = None) -> nr.Race:

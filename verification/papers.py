@@ -12,6 +12,7 @@ from neuralrace.papers.nrr import fig4
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Figures"
+TOP = "papers"
 SMALL = {"M": 3, "K": 2, "hidden": 24, "seeds": 1, "steps": 400, "learning_rate": 0.1}
 
 

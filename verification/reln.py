@@ -9,6 +9,7 @@ import neuralrace as nr
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "ReLU networks as gated networks"
+TOP = "reln"
 CROSSOVER = float(np.sqrt(2 / 3))
 RATE, STEPS, HIDDEN = 0.1, 800, 128  # at Δ = 0 the loss has halved by step 260
 SCALE = float(np.sqrt(4e-8 / HIDDEN))  # MHS Fig. 2

@@ -10,6 +10,7 @@ from verification.cases import random_case
 from verification.claim import Measurement, at_most, claim, run_script
 
 SECTION = "Path statistics"
+TOP = "statistics"
 
 
 @claim(

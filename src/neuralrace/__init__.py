@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from neuralrace import linear as linear
     from neuralrace import tasks as tasks
     from neuralrace.architecture import Architecture as Architecture
     from neuralrace.architecture import Path as Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from neuralrace.errors import NeuralRaceError as NeuralRaceError
     from neuralrace.gdln import GDLN as GDLN
     from neuralrace.gdln import Network as Network
+    from neuralrace.linear import lambda_balanced as lambda_balanced
     from neuralrace.reduction import Block as Block
     from neuralrace.reduction import ClosedForm as ClosedForm
     from neuralrace.reduction import ModeForm as ModeForm
@@ -55,6 +57,7 @@ _HOME = {
     "NeuralRaceError": "errors",
     "GDLN": "gdln",
     "Network": "gdln",
+    "lambda_balanced": "linear",
     "Block": "reduction",
     "ClosedForm": "reduction",
     "ModeForm": "reduction",
@@ -75,7 +78,7 @@ _HOME = {
     "member": "trajectory",
 }
 
-_ROOMS = ("tasks",)
+_ROOMS = ("linear", "tasks")
 
 __all__ = [*_HOME, *_ROOMS]
 

@@ -1,0 +1,9 @@
+"""Deep linear networks: the λ-balanced solution, sequences of tasks, saddles, learning times."""
+
+from neuralrace.linear.balanced import Balance as Balance
+from neuralrace.linear.balanced import balance as balance
+from neuralrace.linear.balanced import balanced_weights as balanced_weights
+from neuralrace.linear.balanced import grown_weights as grown_weights
+from neuralrace.linear.exact import lambda_balanced as lambda_balanced
+from neuralrace.linear.exact import task_sequence as task_sequence
+from neuralrace.linear.kernel import tangent_kernel as tangent_kernel

@@ -7,3 +7,11 @@ from neuralrace.linear.balanced import grown_weights as grown_weights
 from neuralrace.linear.exact import lambda_balanced as lambda_balanced
 from neuralrace.linear.exact import task_sequence as task_sequence
 from neuralrace.linear.kernel import tangent_kernel as tangent_kernel
+from neuralrace.linear.saddles import Escape as Escape
+from neuralrace.linear.saddles import Saddle as Saddle
+from neuralrace.linear.saddles import Saddles as Saddles
+from neuralrace.linear.saddles import saddles as saddles
+from neuralrace.linear.visits import Plateau as Plateau
+from neuralrace.linear.visits import Visit as Visit
+from neuralrace.linear.visits import maps_of as maps_of
+from neuralrace.linear.visits import plateaus as plateaus

@@ -40,7 +40,7 @@ class LinearTask:
             return np.inf
         return float(np.abs(np.linalg.eigvalsh(self.x) / self.variance - 1).max())
 
-    def loss(self, maps: Any) -> np.ndarray:
+    def loss(self, maps: Any) -> Any:
         """The loss of one map (outputs, inputs) or of a stack of them."""
         gap = np.asarray(maps, np.float64) - self.best
         return self.floor + np.einsum("...ij,jk,...ik->...", gap, self.x, gap) / 2

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from neuralrace import analysis as analysis
     from neuralrace import linear as linear
     from neuralrace import tasks as tasks
     from neuralrace.architecture import Architecture as Architecture
@@ -78,7 +79,7 @@ _HOME = {
     "member": "trajectory",
 }
 
-_ROOMS = ("linear", "tasks")
+_ROOMS = ("analysis", "linear", "tasks")
 
 __all__ = [*_HOME, *_ROOMS]
 

@@ -6,7 +6,6 @@ from neuralrace.linear.balanced import balanced_weights as balanced_weights
 from neuralrace.linear.balanced import grown_weights as grown_weights
 from neuralrace.linear.exact import lambda_balanced as lambda_balanced
 from neuralrace.linear.exact import task_sequence as task_sequence
-from neuralrace.linear.kernel import tangent_kernel as tangent_kernel
 from neuralrace.linear.saddles import Escape as Escape
 from neuralrace.linear.saddles import Saddle as Saddle
 from neuralrace.linear.saddles import Saddles as Saddles

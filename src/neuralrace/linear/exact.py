@@ -48,9 +48,10 @@ def lambda_balanced(
     larger one the result is an approximation; the deviations found are in `settings`).
 
     **Returns:** a `Trajectory` with `values` `map` (T, outputs, inputs), `input_similarity`
-    (T, inputs, inputs), `output_similarity` (T, outputs, outputs), and `kernel_distance` (T,), that
-    of the tangent kernel on the samples from the one at t = 0 (1 − cosine, Fort et al. 2020).
-    `final` has weights at the last time, turned so that they are nearest to the initial ones.
+    (T, inputs, inputs), `output_similarity` (T, outputs, outputs), `kernel_distance` (T,), that of
+    the tangent kernel on the samples from the one at t = 0 (as `analysis.kernel_travel`), and
+    `weights`, each turned towards those before them: what `analysis` makes of weights, tangent
+    kernels included, is right as long as it does not tell hidden neurons apart.
 
     **Raises:** `NeuralRaceError` with the deviation where the weights are not λ-balanced or the
     inputs not white.
@@ -71,27 +72,26 @@ def lambda_balanced(
     times = checked_times(times)
     _check_assumptions(found.lam, found.deviation, task.whiteness, tolerance)
     first, second = chain_weights(net, weights)
-    solution = BalancedFlow.of(first, second, task, found.lam)
-    Q = solution.states(times)
     n = first.shape[1]
-    maps = Q[:, n:] @ Q[:, :n].swapaxes(1, 2)
-    values = {
-        "map": maps,
-        "input_similarity": Q[:, :n] @ Q[:, :n].swapaxes(1, 2),
-        "output_similarity": Q[:, n:] @ Q[:, n:].swapaxes(1, 2),
-    }
-    start = (first.T @ first, second @ second.T)
-    x = np.asarray(matched(net.arch, data).x[net.arch.inputs[0]], np.float64)
-    values["kernel_distance"] = kernel_distances(
-        start, (values["input_similarity"], values["output_similarity"]), x
-    )
+    states = BalancedFlow.of(first, second, task, found.lam).states(times)
+    Q = _turned(states, np.concatenate([first.T, second]))
+    inputs, outputs = Q[:, :n], Q[:, n:]
     edges = chain_edges(net)
-    last = Q[-1] @ nearest_rotation(Q[-1], np.concatenate([first.T, second]))
+    weights_then = {edges[0]: inputs.swapaxes(1, 2), edges[1]: outputs}
+    maps = outputs @ inputs.swapaxes(1, 2)
+    similar = (inputs @ inputs.swapaxes(1, 2), outputs @ outputs.swapaxes(1, 2))
+    x = np.asarray(matched(net.arch, data).x[net.arch.inputs[0]], np.float64)
     return Trajectory(
         times,
         task.loss(maps),
-        values=values,
-        final={edges[0]: last[:n].T, edges[1]: last[n:]},
+        values={
+            "weights": weights_then,
+            "map": maps,
+            "input_similarity": similar[0],
+            "output_similarity": similar[1],
+            "kernel_distance": kernel_distances((first.T @ first, second @ second.T), similar, x),
+        },
+        final={edge: w[-1] for edge, w in weights_then.items()},
         net=net,
         settings={
             "method": "closed form",
@@ -218,10 +218,14 @@ def _relative_growth(z: np.ndarray) -> np.ndarray:
     return np.where(z == 0, 1.0, np.expm1(safe) / safe)
 
 
-def nearest_rotation(Q: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """The orthogonal R for which Q R is nearest to `wanted` (Procrustes)."""
-    left, _, right = np.linalg.svd(Q.T @ wanted)
-    return left @ right
+def _turned(states: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Each state turned towards the one before it (Procrustes): Q R nearest to it, R orthogonal."""
+    found = []
+    for Q in states:
+        left, _, right = np.linalg.svd(Q.T @ before)
+        before = Q @ left @ right
+        found.append(before)
+    return np.stack(found)
 
 
 def _check_assumptions(lam: float, deviation: float, whiteness: float, tolerance: float) -> None:

@@ -105,6 +105,42 @@ def balanced_weights(
     return {edges[0]: R @ first @ V.T, edges[1]: U @ second @ R.T}
 
 
+def aligned_weights(net: Any, data: Any, strength: Any, *, seed: Any = 0) -> dict[str, np.ndarray]:
+    """Balanced weights of a chain of any depth, aligned with the modes of its data.
+
+    W_l = R_l B R_{l−1}ᵀ with R₀ = V and R_D = U the singular vectors of Σ^yx, random orthogonal R
+    at the hidden nodes and `strength` on the diagonal of every B. For white inputs each mode is
+    then a chain of D scalars that all start at b₀ = `strength`, and learns in `chain_time`. Small
+    weights are the talk's small start made exact, larger ones stand for its pretrained network;
+    `net.init(key, kind="orthogonal")` is not aligned with the data.
+
+    **Arguments:** `strength`, one number of at least 0 or one for each of min(sizes) modes, largest
+    singular value first. **Returns:** `{edge: matrix}` in float64 NumPy.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> net = nr.GDLN(nr.Architecture.chain(2, 4, 4, 2))
+    >>> data = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([3.0, 2.0])})
+    >>> w = nr.linear.aligned_weights(net, data, 0.5)
+    >>> (w["W3"] @ w["W2"] @ w["W1"]).round(6) + 0.0
+    array([[0.125, 0.   ],
+           [0.   , 0.125]])
+
+    ```
+    """
+    task, edges = linear_task(net, data), chain_edges(net)
+    sizes = [net.arch.sizes[node] for node in net.arch.order]
+    strengths = _checked_scale(strength, min(sizes))
+    rng = np.random.default_rng(whole_number("seed", seed, least=0, fix="for example seed=0"))
+    left, _, right = np.linalg.svd(task.yx)
+    bases = [right.T, *(_rotation(rng, size) for size in sizes[1:-1]), left]
+    found = {}
+    for layer, edge in enumerate(edges):
+        source, target = (bases[layer + k][:, : min(sizes)] for k in (0, 1))
+        found[edge] = (target * strengths) @ source.T
+    return found
+
+
 def grown_weights(net: Any, weights: Any, data: Any) -> dict[str, np.ndarray]:
     """The balanced weights that small random ones grow into, for use where λ must be exact.
 

@@ -79,6 +79,7 @@ def all_claims() -> list[Claim]:
         equations,
         foundation,
         linear,
+        papers,
         reduction,
         statistics,
     )

@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from neuralrace import analysis as analysis
     from neuralrace import linear as linear
+    from neuralrace import papers as papers
     from neuralrace import tasks as tasks
     from neuralrace.architecture import Architecture as Architecture
     from neuralrace.architecture import Path as Path
@@ -79,7 +80,7 @@ _HOME = {
     "member": "trajectory",
 }
 
-_ROOMS = ("analysis", "linear", "tasks")
+_ROOMS = ("analysis", "linear", "papers", "tasks")
 
 __all__ = [*_HOME, *_ROOMS]
 

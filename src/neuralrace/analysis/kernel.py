@@ -110,14 +110,14 @@ def kernel_travel(net: Any, weights: Any, data: Any) -> Float[np.ndarray, "*runs
             fix="train with record={'weights': True} and pass run.values['weights']",
         )
     travelled = np.empty(lead).reshape(-1, lead[-1])
+    start = np.empty((0, 0))
     for run, t in np.ndindex(travelled.shape):
         at = run * lead[-1] + t
         jacobian = _jacobian(net, {edge: w[at] for edge, w in stacked.items()}, data)
-        if t == 0:
-            start = jacobian
+        start = start if t else jacobian
         moved = np.any(start != 0, axis=1) | np.any(jacobian != 0, axis=1)
-        k0, k1 = (j[moved] @ j[moved].T for j in (start, jacobian))
-        travelled[run, t] = kernel_distance(k0, k1) if moved.any() else np.nan
+        first, now = (j[moved] @ j[moved].T for j in (start, jacobian))
+        travelled[run, t] = kernel_distance(first, now) if moved.any() else np.nan
     return travelled.reshape(lead)
 
 

@@ -167,12 +167,13 @@ def differentiation() -> Figure:
         draw_curves(times, by_level, kind=kind, ylabel="learned", ax=left)
     left.set_title("level after level")
     seen = nr.analysis.hidden(net, run.values["weights"], data, "h")
-    places = nr.analysis.mds(seen).positions
+    places = nr.analysis.mds(seen, dimensions=3).positions
+    places = np.stack([places[..., 0], places[..., 1:].sum(axis=-1) / np.sqrt(2)], axis=-1)
     for item in range(8):
         colour = COLOURS["common"] if item < 4 else COLOURS["contextual"]
         right.plot(*places[:, item].T, color=colour, linewidth=1.2)
         right.plot(*places[-1, item], "o", color=colour, ms=5)
-    right.set(xlabel="first dimension", ylabel="second dimension", title="items come apart")
+    right.set(xlabel="first dimension", ylabel="second and third", title="items come apart")
     return figure
 
 

@@ -61,10 +61,22 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
             "simulated": (("level", "time"), by_level(run, few)),
             "predicted": (("level", "time"), by_level(exact, few)),
             "limit": (("level", "time"), by_level(ideal_run, limit)),
-            "places": (("time", "item", "axis"), nr.analysis.mds(hidden).positions),
+            "places": (("time", "item", "axis"), seen_at_an_angle(hidden, s["branching"])),
         },
         {"time": times},
     )
+
+
+def seen_at_an_angle(hidden: np.ndarray, branching: Any) -> np.ndarray:
+    """(T, N, 2): items by multidimensional scaling, the lesser dimensions shown as one.
+
+    Two levels of branches need more dimensions than a page has (three for 2 × 2). The first is
+    kept, and the others are looked at along their diagonal, so that all branches are seen to part.
+    """
+    dimensions = int(np.prod(branching[:2])) - 1
+    places = nr.analysis.mds(hidden, dimensions=dimensions).positions
+    rest = places[..., 1:].sum(axis=-1) / np.sqrt(max(dimensions - 1, 1))
+    return np.stack([places[..., 0], rest], axis=-1)
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
@@ -116,7 +128,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         colour = cycle_colour(item // branch)
         right.plot(*places[:, item].T, color=colour, linewidth=1.2)
         right.plot(*places[-1, item], "o", color=colour, ms=5)
-    right.set(xlabel="first dimension", ylabel="second dimension", title="Items come apart (MDS)")
+    right.set(xlabel="first dimension", ylabel="further dimensions", title="Items come apart (MDS)")
     return figure
 
 

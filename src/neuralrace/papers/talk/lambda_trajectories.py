@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import xarray
 
 SETTINGS = {
-    "lambdas": Setting((-5.0, -1.0, 0.0, 1.0, 5.0), "λ of the initial weights", "ours"),
+    "lambdas": Setting((-5.0, -1.0, 0.0, 5.0), "λ of the initial weights", "ours"),
     "sizes": Setting((5, 4, 4), "inputs, hidden and output neurons", "ours"),
     "scale": Setting(0.05, "singular values of the initial map", "ours"),
     "end": Setting(8.0, "last time", "ours"),

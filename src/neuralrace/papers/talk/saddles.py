@@ -78,7 +78,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             error = abs(plateau.loss - wanted) / max(wanted, 1e-9 * loss[0])
             near = distance[at].min() <= 0.1 * min(s["values"])
             total += 1
-            matched += near and error <= 0.01
+            matched += bool(near and error <= 0.01)
             worst = max(worst, error)
             visited.append(int(nearest[at]))
         orders.add(tuple(visited))
@@ -88,7 +88,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             f"plateaus of {s['least']:g} or longer that lie at one listed saddle, loss within 1 %",
             "all",
             f"{matched} of {total}, worst {worst:.1e}",
-            matched == total and total > 0,
+            bool(matched == total and total > 0),
         ),
         Agreement(
             "directions of escape from the origin",

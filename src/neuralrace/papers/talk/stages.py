@@ -109,7 +109,6 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         if k:
             ax.set_ylabel("")
             ax.get_legend().remove()
-    axes[0, 0].legend(loc="lower right")
     return figure
 
 

@@ -1,0 +1,61 @@
+"""The talk's figures: quick versions agree, are drawn from their files, and miss when wrong."""
+
+import pytest
+
+from neuralrace import papers
+from neuralrace.papers.talk import continual, differentiation, regimes, saddles, stages
+from neuralrace.report import load_figure, read_record
+from neuralrace.trajectory.run import save_table
+
+TALK = papers.chosen(["talk"])
+SMALL = {  # every depth is a program of its own to compile
+    "talk/depth": {"depths": (2,)},
+    "talk/stages": {"depths": (2,)},
+    "talk/training_speed": {"depths": (2,), "size": 3, "seeds": 1},
+    "talk/delayed_rich": {"lambdas": (-8.0, 0.0, 8.0), "times": 30},
+}
+
+
+@pytest.fixture(scope="module")
+def tables():
+    made = {}
+
+    def table(name):
+        if name not in made:
+            figure = papers.find(name)
+            made[name] = figure.run(figure.resolve(quick=True, changes=SMALL.get(name)), quick=True)
+        return made[name]
+
+    return table
+
+
+@pytest.mark.parametrize("name", TALK)
+def test_a_quick_version_agrees_and_is_drawn_from_its_file(name, tables, tmp_path):
+    figure = papers.find(name)
+    rows = read_record(tables(name)).agreement
+    assert [row for row in rows if row["holds"] is False] == []
+    assert any(row["holds"] for row in rows)
+    stored = load_figure(save_table(tables(name), tmp_path / "data.nc"))
+    assert figure.agreement(stored) == figure.agreement(tables(name))
+    assert all(ax.has_data() for ax in figure.draw(stored).axes)
+
+
+def test_all_pictures_of_the_first_two_parts_are_there():
+    assert len(TALK) == 11
+
+
+@pytest.mark.parametrize(
+    ("figure", "change", "row"),
+    [
+        (continual, {"exact": 1.001}, 0),
+        (differentiation, {"predicted": 2.0}, 1),
+        (regimes, {"distance": 1e-3}, 0),
+        (saddles, {"point_loss": 1.02}, 0),
+        (stages, {"exact": 1.001}, 0),
+    ],
+)
+def test_a_wrong_number_does_not_agree(figure, change, row, tables):
+    table = tables(figure.FIGURE.name)
+    assert figure.agreement(table)[row].holds
+    wrong = table.assign({name: table[name] * factor for name, factor in change.items()})
+    assert figure.agreement(wrong)[row].holds is False

@@ -23,6 +23,23 @@ def test_the_time_of_a_chain_by_quadrature(depth, s, d, start):
     assert nr.linear.chain_time(depth, s=s, d=d, start=start) == pytest.approx(wanted, rel=1e-7)
 
 
+def test_very_deep_chains_approach_their_limit():
+    limit = 18 + np.log(19)  # of D t, where the limit for a₀ = 0.05 and s = d = 1 is one half
+    half = nr.deep_limit(limit, s=1.0, d=1.0, start=0.05, depth=1)
+    assert half == pytest.approx(0.5)
+    ratios = [
+        D * nr.linear.chain_time(D, s=1.0, start=0.05 ** (1 / D)) / limit for D in (10, 100, 1000)
+    ]
+    np.testing.assert_allclose(ratios, [0.65, 0.96, 0.996], atol=5e-3)
+
+
+def test_the_time_of_a_chain_is_that_of_the_closed_form():
+    arch = nr.Architecture.chain(1, 1, 1, 1, 1)
+    form = nr.reduce(arch, nr.Dataset({"x": [[1.0]]}, {"y": [[2.0]]})).closed_form(0.2)
+    wanted = form.modes["mode1"].time_to(1.5)
+    assert nr.linear.chain_time(4, s=2.0, start=0.2, fraction=0.75) == pytest.approx(wanted)
+
+
 def test_each_further_edge_costs_what_the_leading_order_says():
     start = 1e-3
     times = {D: nr.linear.chain_time(D, s=2.0, start=start) for D in (3, 4, 5, 6)}

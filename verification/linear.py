@@ -233,6 +233,27 @@ def depth_of_full_networks(full: bool) -> Measurement:
     return Measurement(text, met, "" if met else note)
 
 
+@claim(
+    SECTION,
+    "the eleven figures of the talk in their quick versions: lines of agreement that hold, and all "
+    "are drawn",
+    "all",
+    slow=True,
+)
+def talk_figures(full: bool) -> Measurement:
+    from matplotlib import pyplot
+
+    held, missed = 0, []
+    for name in nr.papers.chosen(["talk"]):
+        figure = nr.papers.find(name)
+        table = figure.run(figure.resolve(quick=True), quick=True)
+        pyplot.close(figure.draw(table))
+        rows = figure.agreement(table)
+        held += sum(row.holds is True for row in rows)
+        missed += [f"{name}: {row.what}" for row in rows if row.holds is False]
+    return Measurement(f"{held} of {held + len(missed)} hold", not missed, "; ".join(missed))
+
+
 # ---- worlds ------------------------------------------------------------------------------------
 
 

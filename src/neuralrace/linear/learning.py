@@ -8,12 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.analysis import projected
-from neuralrace.architecture import Architecture
-from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.linear.chain import linear_task
 from neuralrace.linear.visits import maps_of
-from neuralrace.reduction import reduce
 
 
 def chain_time(
@@ -21,8 +18,9 @@ def chain_time(
 ) -> float:
     """The time at which a balanced chain of `depth` edges has learned a `fraction` of s/d.
 
-    Every edge starts at b₀ = `start`; t = ∫ db / (b^{D−1} (s − d b^D)) with τ = 1 (Talk, "Analytic
-    learning trajectory", by `race.closed_form`). From small starts it is `leading_time`.
+    Every edge starts at b₀ = `start`; t = ∫ db / (b^{D−1} (s − d b^D)) with τ = 1, by Gauss's ₂F₁
+    for D ≥ 3 (Talk, "Analytic learning trajectory", inverted). The whole curve is that of
+    `race.closed_form`; from small starts the time is `leading_time`.
 
     ```python
     >>> import neuralrace as nr
@@ -40,11 +38,19 @@ def chain_time(
             wanted="positive s and d, fraction in (0, 1), start^depth below fraction · s/d",
             fix="start smaller, or ask for a larger fraction",
         )
-    data = Dataset({"x": [[np.sqrt(d)]]}, {"y": [[s / np.sqrt(d)]]})
-    form = reduce(Architecture.chain(*[1] * (depth + 1)), data).closed_form(float(start))
-    assert form is not None
-    (mode,) = form.modes.values()
-    return float(mode.time_to(fraction * s / d))
+    final, a0 = s / d, start**depth
+    if depth == 1:
+        return float(np.log((final - a0) / (final - fraction * final)) / d)
+    if depth == 2:
+        return float(np.log((final / a0 - 1) / (1 / fraction - 1)) / (2 * s))
+    from scipy.special import hyp2f1
+
+    def elapsed(b: float) -> float:
+        """∫ db / (b^{D−1} (s − d b^D)), up to a constant."""
+        shape = hyp2f1(1, (2 - depth) / depth, 2 / depth, b**depth / final)
+        return b ** (2 - depth) / ((2 - depth) * s) * shape
+
+    return float(elapsed((fraction * final) ** (1 / depth)) - elapsed(start))
 
 
 def leading_time(depth: Any, *, s: float, start: float) -> float:

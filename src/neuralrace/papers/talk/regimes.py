@@ -112,6 +112,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         (("distance", "distance of the kernel"), ("sharpness", "waiting share"))
     ):
         values = table[name].mean("seed").to_numpy()
+        image: Any = None
         for column, shape in enumerate(SHAPES):
             ax = axes[row, column]
             image = ax.imshow(

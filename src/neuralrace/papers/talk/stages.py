@@ -42,11 +42,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
         run = nr.flow(net, weights, data, times=t, rtol=1e-10, record={"weights": True})
         simulated.append(nr.linear.mode_strengths(run, data))
         chain = nr.Architecture.chain(*[1] * (depth + 1))
-        forms = [
-            nr.reduce(chain, nr.Dataset({"x": [[1.0]]}, {"y": [[v]]})).closed_form(s["strength"])
-            for v in values
-        ]
-        exact.append([form.value(t)["mode1"] / v for form, v in zip(forms, values, strict=True)])
+        exact.append([strength(chain, v, s["strength"], t) / v for v in values])
         times.append(t)
     dims = ("depth", "time", "mode")
     return xarray.Dataset(
@@ -57,6 +53,14 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
         },
         {"depth": list(s["depths"]), "mode": values},
     )
+
+
+def strength(chain: nr.Architecture, value: float, start: float, times: np.ndarray) -> np.ndarray:
+    """The product of a chain of scalars over time, by its closed form."""
+    data = nr.Dataset({"x": [[1.0]]}, {"y": [[value]]})
+    form = nr.reduce(chain, data).closed_form(start)
+    assert form is not None
+    return np.asarray(form.value(times)["mode1"])
 
 
 def sharpness(table: xarray.Dataset) -> np.ndarray:

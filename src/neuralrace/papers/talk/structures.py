@@ -70,7 +70,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         table["covariance"].to_numpy(), table["values"].to_numpy(), strict=True
     ):
         worst = max(worst, float(np.abs(np.linalg.eigvalsh(covariance)[::-1] - values).max()))
-    error = np.sqrt((table["error"] ** 2).mean("seed")).to_numpy()
+    error = np.sqrt((table["error"] ** 2).mean("seed").to_numpy())
     number = table["features"].to_numpy()
     slope = np.log(error[:, -1] / error[:, 0]) / np.log(number[-1] / number[0])
     return (

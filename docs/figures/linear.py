@@ -168,7 +168,9 @@ def differentiation() -> Figure:
     left.set_title("level after level")
     seen = nr.analysis.hidden(net, run.values["weights"], data, "h")
     places = nr.analysis.mds(seen, dimensions=3).positions
-    places = np.stack([places[..., 0], places[..., 1:].sum(axis=-1) / np.sqrt(2)], axis=-1)
+    view = places[-1, :, 1:].T @ world.vectors[:, world.levels == 2].sum(axis=1)
+    turned = places[..., 1:] @ (view / np.linalg.norm(view))
+    places = np.stack([places[..., 0], turned], axis=-1)
     for item in range(8):
         colour = COLOURS["common"] if item < 4 else COLOURS["contextual"]
         right.plot(*places[:, item].T, color=colour, linewidth=1.2)

@@ -61,22 +61,24 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
             "simulated": (("level", "time"), by_level(run, few)),
             "predicted": (("level", "time"), by_level(exact, few)),
             "limit": (("level", "time"), by_level(ideal_run, limit)),
-            "places": (("time", "item", "axis"), seen_at_an_angle(hidden, s["branching"])),
+            "places": (("time", "item", "axis"), seen_at_an_angle(hidden, world)),
         },
         {"time": times},
     )
 
 
-def seen_at_an_angle(hidden: np.ndarray, branching: Any) -> np.ndarray:
-    """(T, N, 2): items by multidimensional scaling, the lesser dimensions shown as one.
+def seen_at_an_angle(hidden: np.ndarray, world: nr.tasks.World) -> np.ndarray:
+    """(T, N, 2): items by multidimensional scaling, all but the first dimension seen as one.
 
     Two levels of branches need more dimensions than a page has (three for 2 × 2). The first is
-    kept, and the others are looked at along their diagonal, so that all branches are seen to part.
+    kept; of the others, all that is between the branches of level 2, turned once for all times so
+    that in the end every branch is seen to part.
     """
-    dimensions = int(np.prod(branching[:2])) - 1
+    dimensions = max(int((world.levels <= 2).sum()) - 1, 2)
     places = nr.analysis.mds(hidden, dimensions=dimensions).positions
-    rest = places[..., 1:].sum(axis=-1) / np.sqrt(max(dimensions - 1, 1))
-    return np.stack([places[..., 0], rest], axis=-1)
+    parting = world.vectors[:, world.levels == 2].sum(axis=1)
+    view = places[-1, :, 1:].T @ parting
+    return np.stack([places[..., 0], places[..., 1:] @ (view / np.linalg.norm(view))], axis=-1)
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:

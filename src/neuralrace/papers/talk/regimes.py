@@ -109,7 +109,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     figure, axes = plt.subplots(2, 3, figsize=(7.6, 4.4), sharex=True, sharey=True)
     titles = {"funnel": "Funnel", "square": "Square", "inverted": "Inverted funnel"}
     for row, (name, label) in enumerate(
-        (("distance", "distance of the kernel"), ("sharpness", "waiting share"))
+        (("distance", "distance of the kernel"), ("sharpness", "wait: $t_{10\\%} / t_{50\\%}$"))
     ):
         values = table[name].mean("seed").to_numpy()
         image: Any = None

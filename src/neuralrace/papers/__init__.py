@@ -61,7 +61,7 @@ def chosen(given: Iterable[str]) -> tuple[str, ...]:
 
     ```python
     >>> from neuralrace import papers
-    >>> papers.chosen(["nrr"]) == papers.chosen(["all"]) == papers.names()
+    >>> papers.chosen(["nrr", "talk"]) == papers.chosen(["all"]) == papers.names()
     True
 
     ```

@@ -92,6 +92,7 @@ def all_claims() -> list[Claim]:
         endurance,
         equations,
         foundation,
+        linear,
         papers,
         reduction,
         reln,

@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from neuralrace import analysis as analysis
+    from neuralrace import linear as linear
     from neuralrace import papers as papers
     from neuralrace import reln as reln
     from neuralrace import tasks as tasks
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from neuralrace.errors import NeuralRaceError as NeuralRaceError
     from neuralrace.gdln import GDLN as GDLN
     from neuralrace.gdln import Network as Network
+    from neuralrace.linear import lambda_balanced as lambda_balanced
     from neuralrace.reduction import Block as Block
     from neuralrace.reduction import ClosedForm as ClosedForm
     from neuralrace.reduction import ModeForm as ModeForm
@@ -74,6 +76,7 @@ _HOME = {
     "NeuralRaceError": "errors",
     "GDLN": "gdln",
     "Network": "gdln",
+    "lambda_balanced": "linear",
     "Block": "reduction",
     "ClosedForm": "reduction",
     "ModeForm": "reduction",
@@ -94,7 +97,7 @@ _HOME = {
     "member": "trajectory",
 }
 
-_ROOMS = ("analysis", "papers", "reln", "tasks")
+_ROOMS = ("analysis", "linear", "papers", "reln", "tasks")
 
 __all__ = [*_HOME, *_ROOMS]
 

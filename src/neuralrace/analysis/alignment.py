@@ -1,4 +1,4 @@
-"""How far the weights are of the form R_t B R_sᵀ in bases of the data (NRR Eq. 8)."""
+"""How far the weights are of the form R_t B R_sᵀ in bases of the data (NRR Eq. 9)."""
 
 from __future__ import annotations
 

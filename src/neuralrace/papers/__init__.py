@@ -11,6 +11,19 @@ __all__ = ["Agreement", "Figure", "Setting", "chosen", "find", "names", "setting
 
 _FIGURES = {
     "nrr": ("fig3", "fig4", "appendix_a2"),
+    "talk": (
+        "depth",
+        "error_surface",
+        "stages",
+        "training_speed",
+        "structures",
+        "differentiation",
+        "saddles",
+        "lambda_trajectories",
+        "regimes",
+        "delayed_rich",
+        "continual",
+    ),
 }
 """The modules of each paper that have a `FIGURE`, in the order of the paper."""
 
@@ -48,7 +61,7 @@ def chosen(given: Iterable[str]) -> tuple[str, ...]:
 
     ```python
     >>> from neuralrace import papers
-    >>> papers.chosen(["nrr"]) == papers.chosen(["all"]) == papers.names()
+    >>> papers.chosen(["nrr", "talk"]) == papers.chosen(["all"]) == papers.names()
     True
 
     ```

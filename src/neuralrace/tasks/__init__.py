@@ -17,6 +17,14 @@ from neuralrace.tasks.contextual import (
     contextual,
 )
 from neuralrace.tasks.routing import circulant_routes, routing, routing_pathways
+from neuralrace.tasks.semantics import (
+    World,
+    chain_world,
+    grid_world,
+    partition_world,
+    ring_world,
+    tree_world,
+)
 from neuralrace.tasks.structures import (
     crossed_hierarchy,
     hierarchy,
@@ -28,8 +36,10 @@ from neuralrace.tasks.structures import (
 from neuralrace.tasks.xor import extended_xor, linear_pathways, xor, xor_pathways
 
 __all__ = [
+    "World",
     "all_but_one",
     "all_subsets",
+    "chain_world",
     "circulant_routes",
     "common_and_all_but_one",
     "common_and_single",
@@ -37,16 +47,20 @@ __all__ = [
     "contextual_classification",
     "crossed_hierarchy",
     "extended_xor",
+    "grid_world",
     "hierarchy",
     "linear_pathways",
     "partition",
+    "partition_world",
     "pathway_per_context",
     "random_tree",
     "ring",
+    "ring_world",
     "routing",
     "routing_pathways",
     "single_pathway",
     "structure",
+    "tree_world",
     "xor",
     "xor_pathways",
 ]

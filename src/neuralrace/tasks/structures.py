@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -69,7 +70,7 @@ def hierarchy(
 
     ```
     """
-    return _stacked(_levels(_branches(branching, depth)), amplitudes)
+    return _stacked(_levels(branches_of(branching, depth)), amplitudes)
 
 
 def crossed_hierarchy(
@@ -93,7 +94,7 @@ def crossed_hierarchy(
 
     ```
     """
-    branches = _branches(branching, depth)
+    branches = branches_of(branching, depth)
     if len(branches) < 2:
         raise NeuralRaceError(
             "a crossed hierarchy has at least two levels below its root",
@@ -227,7 +228,7 @@ _NAMED: Mapping[str, Callable[[int], Structure]] = MappingProxyType(
 )
 
 
-def _branches(branching: int | Sequence[int], depth: int | None) -> list[int]:
+def branches_of(branching: Any, depth: Any) -> list[int]:
     """The number of children at each level, from the root down."""
     if isinstance(branching, Sequence | np.ndarray):
         branches = list(branching)

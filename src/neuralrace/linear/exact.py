@@ -1,0 +1,269 @@
+"""The exact solution of two-edge linear networks from λ-balanced weights, for any sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.dataset import Dataset, matched
+from neuralrace.dynamics.flow import checked_times
+from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.linear.balanced import balance
+from neuralrace.linear.chain import LinearTask, chain_edges, chain_weights, linear_task
+from neuralrace.linear.kernel import kernel_distances
+from neuralrace.trajectory import Trajectory, join
+
+LONGEST = 60.0
+"""|f| Δ of one step: e^{2·60} ≈ 1e52 keeps every row of the factorisation within range."""
+
+
+def lambda_balanced(
+    net: Any,
+    weights: Any,
+    data: Any,
+    *,
+    times: Any,
+    tolerance: float = 1e-6,
+) -> Trajectory:
+    """Gradient flow of a two-edge linear network, exactly (Talk eqs 13–15; Dominé et al. 2025).
+
+    Assumes `weights` with W₂ᵀW₂ − W₁W₁ᵀ = λI and white inputs, Σ^x = d I; any sizes, and any λ that
+    they permit. With Q = [W₁ᵀ; W₂], Σ = Σ^yx and F = [[−λ/2 I, Σᵀ], [Σ, λ/2 I]] (for d = 1, τ = 1),
+
+        QQᵀ(t) = e^{Ft}Q₀ (I + Q₀ᵀ Φ(t) Q₀)⁻¹ Q₀ᵀe^{Ft},   Φ(t) = ∫₀ᵗ e^{2Fs} ds,
+
+    which holds for every shape without a distinction of cases, and from which follow the map W₂W₁,
+    the similarity of inputs W₁ᵀW₁ and of outputs W₂W₂ᵀ, and the tangent kernel. It is evaluated by
+    a factorisation that is stable at all times and through λ = 0. The weights themselves are
+    determined up to a rotation of the hidden neurons, which none of these sees.
+
+    **Arguments:** `net`, an ungated chain of two edges; `weights`, such as those of
+    `linear.balanced_weights`; `data`, with white inputs (as many orthogonal inputs of equal norm as
+    dimensions, for instance); `times`, increasing and not negative; `tolerance`, the largest
+    deviation from balance and from whiteness, each relative, that is taken for rounding (with a
+    larger one the result is an approximation; the deviations found are in `settings`).
+
+    **Returns:** a `Trajectory` with `values` `map` (T, outputs, inputs), `input_similarity`
+    (T, inputs, inputs), `output_similarity` (T, outputs, outputs), `kernel_distance` (T,), that of
+    the tangent kernel on the samples from the one at t = 0 (as `analysis.kernel_travel`), and
+    `weights`, each turned towards those before them: what `analysis` makes of weights, tangent
+    kernels included, is right as long as it does not tell hidden neurons apart.
+
+    **Raises:** `NeuralRaceError` with the deviation where the weights are not λ-balanced or the
+    inputs not white.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> net = nr.GDLN(nr.Architecture.chain(3, 4, 2))
+    >>> data = nr.Dataset({"x": np.eye(3)}, {"y": 3 * np.eye(3)[:, :2]})
+    >>> weights = nr.linear.balanced_weights(net, 0.0, scale=0.01, aligned_to=data)
+    >>> run = nr.lambda_balanced(net, weights, data, times=[0, 2, 4, 1e4])
+    >>> run.loss.round(4), round(run.settings["lambda"], 12)
+    (array([2.98  , 2.1451, 0.0249, 0.    ]), 0.0)
+
+    ```
+    """
+    task = linear_task(net, data, edges=2)
+    found = balance(net, weights)
+    times = checked_times(times)
+    _check_assumptions(found.lam, found.deviation, task.whiteness, tolerance)
+    first, second = chain_weights(net, weights)
+    n = first.shape[1]
+    states = BalancedFlow.of(first, second, task, found.lam).states(times)
+    Q = _turned(states, np.concatenate([first.T, second]))
+    inputs, outputs = Q[:, :n], Q[:, n:]
+    edges = chain_edges(net)
+    weights_then = {edges[0]: inputs.swapaxes(1, 2), edges[1]: outputs}
+    maps = outputs @ inputs.swapaxes(1, 2)
+    similar = (inputs @ inputs.swapaxes(1, 2), outputs @ outputs.swapaxes(1, 2))
+    x = np.asarray(matched(net.arch, data).x[net.arch.inputs[0]], np.float64)
+    return Trajectory(
+        times,
+        task.loss(maps),
+        values={
+            "weights": weights_then,
+            "map": maps,
+            "input_similarity": similar[0],
+            "output_similarity": similar[1],
+            "kernel_distance": kernel_distances((first.T @ first, second @ second.T), similar, x),
+        },
+        final={edge: w[-1] for edge, w in weights_then.items()},
+        net=net,
+        settings={
+            "method": "closed form",
+            "solution": "lambda-balanced",
+            "lambda": found.lam,
+            "balance_deviation": found.deviation,
+            "whiteness_deviation": task.whiteness,
+        },
+    )
+
+
+def task_sequence(
+    net: Any, weights: Any, tasks: Any, *, times: Any, tolerance: float = 1e-6
+) -> Trajectory:
+    """Task after task, each solved exactly from where the one before it ended.
+
+    λ is conserved, and the solution of a task needs its start only up to a rotation of the hidden
+    neurons, so that a whole sequence is solved by `lambda_balanced` again and again (Braun et al.
+    2022; Dominé et al. 2025).
+
+    **Arguments:** as `lambda_balanced`, with `tasks` the datasets in their order, and `times` for
+    every task, counted from its beginning.
+
+    **Returns:** a `Trajectory` on one time axis. `loss` is that on the task being learned, with the
+    moment of change kept once, before it; `values` as in `lambda_balanced` (the kernel's distance
+    is from the beginning of each task), and `task_loss` (T, K) the loss on every one of the K
+    tasks: what rises after a task's end was forgotten. `settings["changes"]` are the times at
+    which the task changed.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> net = nr.GDLN(nr.Architecture.chain(2, 2, 2))
+    >>> tasks = [nr.Dataset({"x": np.eye(2)}, {"y": y}) for y in (np.eye(2), np.eye(2)[::-1])]
+    >>> weights = nr.linear.balanced_weights(net, 0.5, scale=0.1)
+    >>> run = nr.linear.task_sequence(net, weights, tasks, times=[0, 20, 40])
+    >>> run.time, run.values["task_loss"][[2, 4]].round(6)
+    (array([ 0., 20., 40., 60., 80.]), array([[0., 1.],
+           [1., 0.]]))
+
+    ```
+    """
+    tasks = _checked_tasks(net, tasks)
+    times = checked_times(times)
+    given = times if times[0] == 0 else np.concatenate([[0.0], times])
+    seen = [linear_task(net, data, edges=2) for data in tasks]
+    parts = []
+    for data in tasks:
+        start = parts[-1].final if parts else weights
+        parts.append(lambda_balanced(net, start, data, times=given, tolerance=tolerance))
+    whole = join(*parts)
+    losses = np.stack([task.loss(whole.values["map"]) for task in seen], axis=1)
+    return Trajectory(
+        whole.time,
+        whole.loss,
+        values=whole.values | {"task_loss": losses},
+        final=whole.final,
+        net=net,
+        settings=parts[-1].settings
+        | {"tasks": len(tasks), "changes": [given[-1] * k for k in range(1, len(tasks))]},
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class BalancedFlow:
+    """dQ/dt = FQ − ½QQᵀQ in the eigenbasis of F, up to a rotation of the hidden neurons.
+
+    `root` is √d: for Σ^x = d I the flow of √d Q is that of white inputs of unit variance.
+    """
+
+    rates: Float[np.ndarray, " n"]
+    basis: Float[np.ndarray, "n n"]
+    start: Float[np.ndarray, "n hidden"]
+    root: float
+
+    @classmethod
+    def of(
+        cls, first: np.ndarray, second: np.ndarray, task: LinearTask, lam: float
+    ) -> BalancedFlow:
+        """The flow of the weights W₁, W₂ on a task with white inputs."""
+        root = np.sqrt(task.variance)
+        half = lam * task.variance / 2
+        n, m = len(task.x), len(task.yx)
+        F = np.block([[-half * np.eye(n), task.yx.T], [task.yx, half * np.eye(m)]])
+        rates, basis = np.linalg.eigh(F)
+        return cls(rates, basis, root * basis.T @ np.concatenate([first.T, second]), root)
+
+    def states(self, times: np.ndarray) -> Float[np.ndarray, "T n hidden"]:
+        """Q with the right QQᵀ at increasing times."""
+        longest = LONGEST / max(np.abs(self.rates).max(), 1e-300)
+        state, now, found = self.start, 0.0, []
+        for time in times:
+            steps = int(np.ceil((time - now) / longest))
+            for _ in range(steps):
+                state = self._step(state, (time - now) / steps)
+            now = time
+            found.append(self.basis @ state / self.root)
+        return np.stack(found)
+
+    def _step(self, state: np.ndarray, span: float) -> np.ndarray:
+        """The solution after a time `span`.
+
+        With φ = (e^{2fΔ} − 1)/2f and the QR factorisation [√φ∘Q̂; I] = [O₁; O₂]R, the formula
+        becomes Q̂(Δ) = √(2f/(1 − e^{−2fΔ})) ∘ O₁: every factor that could overflow has cancelled.
+        Rows differ by many orders of magnitude; sorting them by size and pivoting the columns
+        keeps each row accurate by itself (Cox & Higham 1998).
+        """
+        from scipy.linalg import qr
+
+        z = 2 * self.rates * span
+        grown = np.sqrt(span * _relative_growth(z))
+        shrink = 1 / np.sqrt(span * _relative_growth(-z))
+        rows = np.concatenate([grown[:, None] * state, np.eye(state.shape[1])])
+        order = np.argsort(-np.abs(rows).max(axis=1), kind="stable")
+        factor = qr(rows[order], mode="economic", pivoting=True)[0]
+        unsorted = np.empty_like(factor)
+        unsorted[order] = factor
+        return shrink[:, None] * unsorted[: len(state)]
+
+
+def _relative_growth(z: np.ndarray) -> np.ndarray:
+    """(e^z − 1)/z, one at z = 0."""
+    safe = np.where(z == 0, 1.0, z)
+    return np.where(z == 0, 1.0, np.expm1(safe) / safe)
+
+
+def _turned(states: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Each state turned towards the one before it (Procrustes): Q R nearest to it, R orthogonal."""
+    found = []
+    for Q in states:
+        left, _, right = np.linalg.svd(Q.T @ before)
+        before = Q @ left @ right
+        found.append(before)
+    return np.stack(found)
+
+
+def _check_assumptions(lam: float, deviation: float, whiteness: float, tolerance: float) -> None:
+    if deviation > tolerance:
+        raise NeuralRaceError(
+            "the weights are not λ-balanced",
+            got=f"W₂ᵀW₂ − W₁W₁ᵀ = {lam:.4g} I up to a deviation of {deviation:.3g} of the weights",
+            wanted=f"λ I up to {tolerance:g}",
+            fix="linear.balanced_weights makes such weights, linear.grown_weights those that small "
+            "random ones grow into; a larger tolerance= takes these as they are, approximately",
+        )
+    if whiteness > tolerance:
+        raise NeuralRaceError(
+            "the inputs are not white",
+            got=f"⟨x xᵀ⟩ = d I up to a deviation of {whiteness:.3g} of d",
+            wanted=f"d I up to {tolerance:g}",
+            fix="whiten the inputs, or use nr.flow; a larger tolerance= takes these as they are, "
+            "approximately",
+        )
+
+
+def _checked_tasks(net: Any, tasks: Any) -> list[Dataset]:
+    check_kind("tasks", tasks, Sequence, "a list of datasets, such as [first, second]")
+    if not tasks:
+        raise NeuralRaceError(
+            "there are no tasks", got=tasks, wanted="at least one dataset", fix="tasks=[first, …]"
+        )
+    shapes = []
+    for data in tasks:
+        check_kind("a task", data, Dataset, "for example nr.Dataset({'x': x}, {'y': y})")
+        ends = [{name: v.shape[1] for name, v in side.items()} for side in (data.x, data.y)]
+        shapes.append(ends)
+    for k, shape in enumerate(shapes):
+        if shape != shapes[0]:
+            raise NeuralRaceError(
+                f"task {k + 1} has other inputs or outputs than the first",
+                got=f"inputs {shape[0]}, outputs {shape[1]}",
+                wanted=f"inputs {shapes[0][0]}, outputs {shapes[0][1]}",
+                fix="all tasks of a sequence are learned by one network: give them equal shapes",
+            )
+    return list(tasks)

@@ -1,0 +1,138 @@
+"""When things are learned: chains against depth, and the modes and levels of a task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.analysis import projected
+from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.linear.chain import linear_task
+from neuralrace.linear.visits import maps_of
+
+
+def chain_time(
+    depth: Any, *, s: float, start: float, d: float = 1.0, fraction: float = 0.5
+) -> float:
+    """The time at which a balanced chain of `depth` edges has learned a `fraction` of s/d.
+
+    Every edge starts at b₀ = `start`; t = ∫ db / (b^{D−1} (s − d b^D)) with τ = 1, by Gauss's ₂F₁
+    for D ≥ 3 (Talk, "Analytic learning trajectory", inverted). The whole curve is that of
+    `race.closed_form`; from small starts the time is `leading_time`.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> [round(nr.linear.chain_time(depth, s=1.0, start=0.1), 2) for depth in (1, 2, 3, 4)]
+    [0.59, 2.3, 9.14, 49.73]
+
+    ```
+    """
+    depth = whole_number("the depth", depth, fix="the number of edges; nr.deep_limit has D → ∞")
+    positive = all(np.isfinite(value) and value > 0 for value in (s, d, start, fraction))
+    if not positive or fraction >= 1 or start**depth >= fraction * s / d:
+        raise NeuralRaceError(
+            "the chain does not grow to this fraction",
+            got=f"s = {s:g}, d = {d:g}, start = {start:g}, fraction = {fraction:g}",
+            wanted="positive s and d, fraction in (0, 1), start^depth below fraction · s/d",
+            fix="start smaller, or ask for a larger fraction",
+        )
+    final, a0 = s / d, start**depth
+    if depth == 1:
+        return float(np.log((final - a0) / (final - fraction * final)) / d)
+    if depth == 2:
+        return float(np.log((final / a0 - 1) / (1 / fraction - 1)) / (2 * s))
+    from scipy.special import hyp2f1
+
+    def elapsed(b: float) -> float:
+        """∫ db / (b^{D−1} (s − d b^D)), up to a constant."""
+        shape = hyp2f1(1, (2 - depth) / depth, 2 / depth, b**depth / final)
+        return b ** (2 - depth) / ((2 - depth) * s) * shape
+
+    return float(elapsed((fraction * final) ** (1 / depth)) - elapsed(start))
+
+
+def leading_time(depth: Any, *, s: float, start: float) -> float:
+    """b₀^{2−D} / ((D − 2) s): the time to learn of D ≥ 3 balanced edges from small b₀ = `start`.
+
+    It is spent near the start, and does not depend on d or on how much is to be learned. Each
+    further edge multiplies it by (D − 3)/((D − 2) b₀): small random weights make learning time
+    exponential in depth (Talk, "Training speed", made precise).
+
+    ```python
+    >>> import neuralrace as nr
+    >>> nr.linear.leading_time(4, s=1.0, start=0.1)
+    49.99999999999999
+
+    ```
+    """
+    depth = whole_number(
+        "the depth", depth, least=3, fix="one edge needs no time to start, two a logarithm of b₀"
+    )
+    return float(start ** (2 - depth) / ((depth - 2) * s))
+
+
+def mode_strengths(run: Any, data: Any, *, vectors: Any = None) -> Float[np.ndarray, "T K"]:
+    """How much of every mode a run has learned: u_kᵀ M(t) v_k over its value in the best map.
+
+    **Arguments:** `run` with the recorded `weights` or `map`; `data` that it learned; `vectors`
+    (inputs, K), input directions v_k in place of the singular vectors of Σ^yx, such as
+    `world.vectors` of a `tasks.World`; u_k is then the direction of Σ^yx v_k.
+
+    **Returns:** shape (T, K), 1 where a mode is learned; K modes, largest first, without those
+    whose singular value is zero.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> net = nr.GDLN(nr.Architecture.chain(2, 2, 2))
+    >>> data = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([3.0, 1.0])})
+    >>> weights = nr.linear.balanced_weights(net, 0.0, scale=1e-4, aligned_to=data)
+    >>> run = nr.lambda_balanced(net, weights, data, times=[0, 5, 20])
+    >>> nr.linear.mode_strengths(run, data).round(3)
+    array([[0.   , 0.   ],
+           [0.991, 0.015],
+           [1.   , 1.   ]])
+
+    ```
+    """
+    maps = maps_of(run)
+    task = linear_task(run.net, data)
+    if vectors is None:
+        _, values, right = np.linalg.svd(task.yx, full_matrices=False)
+        directions = right[values > 1e-12 * values[0]].T
+    else:
+        directions = np.asarray(vectors, np.float64)
+    reached = task.yx @ directions
+    left = reached / np.linalg.norm(reached, axis=0)
+    return projected(maps, left, directions) / projected(task.best, left, directions)
+
+
+def crossing_times(time: Any, curves: Any, fraction: float = 0.5) -> Float[np.ndarray, " K"]:
+    """When each of the curves (T, K) first crosses `fraction`, between times by a straight line.
+
+    Infinite where it never does. Of the modes of one level, average the columns first.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> nr.linear.crossing_times([0, 1, 2], np.array([[0.0, 0.2], [0.4, 0.2], [0.8, 0.3]]))
+    array([1.25,  inf])
+
+    ```
+    """
+    t, values = np.asarray(time, np.float64), np.asarray(curves, np.float64)
+    if values.ndim != 2 or t.shape != values.shape[:1]:
+        raise NeuralRaceError(
+            "the curves do not fit the times",
+            got=f"times {t.shape}, curves {values.shape}",
+            wanted="times (T,), curves (T, K)",
+            fix="curves[:, None] makes one curve a matrix",
+        )
+    side = values >= fraction
+    changed = side != side[0]
+    found = np.full(values.shape[1], np.inf)
+    for k in np.flatnonzero(changed.any(axis=0)):
+        i = int(changed[:, k].argmax())
+        before, after = values[i - 1, k], values[i, k]
+        found[k] = t[i - 1] + (fraction - before) / (after - before) * (t[i] - t[i - 1])
+    return found

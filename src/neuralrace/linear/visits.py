@@ -1,0 +1,105 @@
+"""Where a run lingers: the map over time, plateaus of the loss, stays near stationary points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.linear.chain import chain_edges
+from neuralrace.trajectory import Trajectory
+
+
+@final
+@dataclass(frozen=True)
+class Visit:
+    """A stay near a stationary point: its `modes`, when it began and ended, how close it came.
+
+    `distance` is the least one; `loss` is that of the run at the time `at` of least distance.
+    """
+
+    modes: tuple[int, ...]
+    start: float
+    end: float
+    at: float
+    distance: float
+    loss: float
+
+    @property
+    def duration(self) -> float:
+        """How long it stayed."""
+        return self.end - self.start
+
+
+@final
+@dataclass(frozen=True)
+class Plateau:
+    """A stretch of time in which the loss hardly falls; `loss` is where it falls the least."""
+
+    start: float
+    end: float
+    at: float
+    loss: float
+
+
+def plateaus(run: Any, *, least: float, slope: float = 1e-3) -> tuple[Plateau, ...]:
+    """The stretches, `least` long or longer, in which the loss falls by less than `slope` · L(0) a
+    unit of time.
+
+    They are found from the loss alone, by the slope between recorded times, and know nothing of
+    saddles; `Saddles.visits` says which a run is near.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> run = nr.Trajectory([0, 1, 2, 3, 4, 5], [1.0, 1.0, 1.0, 0.5, 0.5, 0.1])
+    >>> [(p.start, p.end, p.loss) for p in nr.linear.plateaus(run, least=1.0)]
+    [(0.0, 2.0, 1.0), (3.0, 4.0, 0.5)]
+
+    ```
+    """
+    _check_single(run)
+    slopes = np.abs(np.diff(run.loss) / np.diff(run.time)) / run.loss[0]
+    flat = np.concatenate([[False], slopes <= slope, [False]])
+    starts = np.flatnonzero(flat[1:] & ~flat[:-1])
+    ends = np.flatnonzero(~flat[1:] & flat[:-1])
+    found = []
+    for a, b in zip(starts, ends, strict=True):
+        if run.time[b] - run.time[a] >= least:
+            at = a + int(slopes[a:b].argmin())
+            found.append(
+                Plateau(*(float(v) for v in (run.time[a], run.time[b], run.time[at], run.loss[at])))
+            )
+    return tuple(found)
+
+
+def maps_of(run: Any) -> Float[np.ndarray, "T outputs inputs"]:
+    """The map W_D ⋯ W₁ of a chain over time, from a run that recorded its weights or its map."""
+    _check_single(run)
+    if "map" in run.values:
+        return np.asarray(run.values["map"], np.float64)
+    if "weights" not in run.values or run.net is None:
+        raise NeuralRaceError(
+            "the run has not recorded its weights",
+            got=f"values {listed(run.values)}",
+            wanted="'weights' or 'map'",
+            fix="pass record={'weights': True} to nr.train or nr.flow",
+        )
+    edges = chain_edges(run.net)
+    product = np.asarray(run.values["weights"][edges[0]], np.float64)
+    for edge in edges[1:]:
+        product = np.asarray(run.values["weights"][edge], np.float64) @ product
+    return product
+
+
+def _check_single(run: Any) -> None:
+    check_kind("run", run, Trajectory, "what nr.train, nr.flow or nr.lambda_balanced returned")
+    if run.axes:
+        raise NeuralRaceError(
+            "this takes a single run",
+            got=f"an ensemble over {listed(run.axes)}",
+            wanted="a trajectory without axes",
+            fix="pick a member with nr.member(run, seed=0)",
+        )

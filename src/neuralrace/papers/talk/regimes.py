@@ -1,0 +1,147 @@
+"""Talk, "Rich and lazy learning" and "Architecture and learning regime": maps over λ and scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import neuralrace as nr
+from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import xarray
+
+SETTINGS = {
+    "lambdas": Setting(
+        (-8.0, -4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0),
+        "λ of the initial weights",
+        "ours",
+        quick=(-4.0, 0.0, 4.0),
+    ),
+    "scales": Setting(
+        (0.01, 0.03, 0.1, 0.3, 1.0, 3.0),
+        "singular values of the initial map",
+        "ours",
+        quick=(0.01, 1.0),
+    ),
+    "funnel": Setting((8, 4, 4), "inputs, hidden, outputs", "Talk: funnel; sizes ours"),
+    "square": Setting((4, 4, 4), "inputs, hidden, outputs", "Talk: square; sizes ours"),
+    "inverted": Setting((4, 4, 8), "inputs, hidden, outputs", "Talk: inverted funnel; sizes ours"),
+    "seeds": Setting(10, "tasks and weights, averaged", "ours", quick=3),
+    "late": Setting(200.0, "the time taken for the end of learning", "ours"),
+}
+SHAPES = ("funnel", "square", "inverted")
+
+
+def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+    """Kernel distance at the end and sharpness of the transition, by shape, λ and scale."""
+    import xarray
+
+    s = settings
+    times = np.concatenate([[0.0], np.geomspace(1e-3, s["late"], 120)])
+    shape = (len(SHAPES), len(s["lambdas"]), len(s["scales"]), s["seeds"])
+    distance, sharpness = np.full(shape, np.nan), np.full(shape, np.nan)
+    for i, name in enumerate(SHAPES):
+        for seed in range(s["seeds"]):
+            net, data = task(s[name], seed)
+            for j, lam in enumerate(s["lambdas"]):
+                for k, scale in enumerate(s["scales"]):
+                    weights = nr.linear.balanced_weights(net, lam, scale=scale, seed=seed)
+                    run = nr.lambda_balanced(net, weights, data, times=times)
+                    distance[i, j, k, seed] = run.values["kernel_distance"][-1]
+                    left = run.loss[:, None] / run.loss[0]
+                    early, late = (nr.linear.crossing_times(times, left, f)[0] for f in (0.9, 0.5))
+                    sharpness[i, j, k, seed] = early / late
+    dims = ("shape", "lam", "scale", "seed")
+    return xarray.Dataset(
+        {"distance": (dims, distance), "sharpness": (dims, sharpness)},
+        {"shape": list(SHAPES), "lam": list(s["lambdas"]), "scale": list(s["scales"])},
+    )
+
+
+def task(sizes: Any, seed: int) -> tuple[nr.GDLN, nr.Dataset]:
+    """White inputs and random targets of unit variance a pair of neurons."""
+    rng = np.random.default_rng(seed)
+    x = np.sqrt(sizes[0]) * np.eye(sizes[0])
+    data = nr.Dataset({"x": x}, {"y": rng.normal(size=(sizes[0], sizes[2]))})
+    return nr.GDLN(nr.Architecture.chain(*sizes)), data
+
+
+def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+    """Rich at λ = 0 and small scales, lazy far from it where the architecture permits."""
+    mean = table["distance"].mean("seed").sortby("lam")
+    small = mean.isel(scale=0)
+    rich = small.sel(lam=0.0, method="nearest").to_numpy()
+    low, high = small.isel(lam=0).to_numpy(), small.isel(lam=-1).to_numpy()
+    lazy = {"square": max(low[1], high[1]), "funnel, λ > 0": high[0], "inverted, λ < 0": low[2]}
+    late = {"funnel, λ < 0": low[0], "inverted, λ > 0": high[2]}
+    shown = lambda values: ", ".join(f"{k}: {v:.3f}" for k, v in values.items())  # noqa: E731
+    return (
+        Agreement(
+            "kernel distance at λ = 0 and the smallest scale: funnel, square, inverted",
+            "rich: > 0.05 each",
+            ", ".join(f"{v:.3f}" for v in rich),
+            bool((rich > 0.05).all()),
+        ),
+        Agreement(
+            "the same at the largest |λ|, where the larger layer reaches every direction",
+            "lazy: < 0.2 of that at λ = 0",
+            shown(lazy),
+            bool(max(lazy.values()) < 0.2 * rich.min()),
+        ),
+        Agreement(
+            "the same, where the larger layer is the one that must turn",
+            "rich after all (delayed): > 0.05",
+            shown(late),
+            bool(min(late.values()) > 0.05),
+        ),
+    )
+
+
+def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+    """Heat maps of kernel distance (above) and sharpness (below), a column a shape."""
+    import matplotlib.pyplot as plt
+
+    settings = settings_of(table)
+    figure, axes = plt.subplots(2, 3, figsize=(7.6, 4.4), sharex=True, sharey=True)
+    titles = {"funnel": "Funnel", "square": "Square", "inverted": "Inverted funnel"}
+    for row, (name, label) in enumerate(
+        (("distance", "distance of the kernel"), ("sharpness", "wait: $t_{10\\%} / t_{50\\%}$"))
+    ):
+        values = table[name].mean("seed").to_numpy()
+        image: Any = None
+        for column, shape in enumerate(SHAPES):
+            ax = axes[row, column]
+            image = ax.imshow(
+                values[column].T, origin="lower", aspect="auto", cmap="viridis", vmin=0,
+                vmax=np.nanmax(values),
+            )  # fmt: skip
+            lams, scales = table["lam"].to_numpy(), table["scale"].to_numpy()
+            ax.set_xticks(range(len(lams)), [f"{v:g}".replace("-", "−") for v in lams], fontsize=7)
+            ax.set_yticks(range(len(scales)), [f"{v:g}" for v in scales])
+            if row == 0:
+                sizes = "–".join(map(str, settings[shape]))
+                ax.set_title(f"{titles[shape]} ({sizes})")
+            else:
+                ax.set_xlabel("λ")
+            if column == 0:
+                ax.set_ylabel("initial scale")
+        figure.colorbar(image, ax=axes[row], label=label, shrink=0.9)
+    return figure
+
+
+FIGURE = Figure(
+    name="talk/regimes",
+    title="Learning regimes over λ, initial scale and architecture",
+    states=(
+        "Small and balanced weights learn richly, large or unbalanced ones lazily; which sign of λ "
+        "is lazy depends on whether the network is a funnel, square or an inverted funnel."
+    ),
+    settings=SETTINGS,
+    compute=compute,
+    draw=draw,
+    agreement=agreement,
+)

@@ -1,0 +1,140 @@
+"""Talk, "Depth introduces a hierarchy of saddle points": runs pass by them, each in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import neuralrace as nr
+from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import xarray
+
+SETTINGS = {
+    "values": Setting((16.0, 8.0, 4.0, 2.0, 1.0), "singular values of the task", "ours"),
+    "hidden": Setting(8, "hidden neurons", "ours"),
+    "scale": Setting(1e-6, "standard deviation of the initial weights", "ours"),
+    "seeds": Setting(5, "runs", "ours", quick=2),
+    "key": Setting(0, "first random key", "ours"),
+    "end": Setting(25.0, "last time", "ours"),
+    "times": Setting(2501, "times seen", "ours", quick=1251),
+    "least": Setting(0.2, "shortest plateau that counts", "ours"),
+    "slope": Setting(1e-3, "largest fall on a plateau, of L(0) in a unit of time", "ours"),
+}
+
+
+def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+    """Losses and distances from every stationary point of runs from several seeds."""
+    import jax
+    import xarray
+
+    s = settings
+    net, data = task(s)
+    points = nr.linear.saddles(net, data)
+    times = np.linspace(0, s["end"], s["times"])
+    losses, distances = [], []
+    for seed in range(s["seeds"]):
+        weights = net.init(jax.random.key(s["key"] + seed), s["scale"])
+        run = nr.flow(net, weights, data, times=times, record={"weights": True})
+        losses.append(run.loss)
+        distances.append(points.distances(nr.linear.maps_of(run)))
+    names = ["{" + ", ".join(map(str, p.modes)) + "}" for p in points.points]
+    return xarray.Dataset(
+        {
+            "loss": (("seed", "time"), np.array(losses)),
+            "distance": (("seed", "time", "point"), np.array(distances)),
+            "point_loss": ("point", [p.loss for p in points.points]),
+            "index": ("point", [p.index for p in points.points]),
+        },
+        {"time": times, "point": names},
+    )
+
+
+def task(settings: Mapping[str, Any]) -> tuple[nr.GDLN, nr.Dataset]:
+    """White inputs, and the identity stretched by the singular values."""
+    values = np.array(settings["values"])
+    x = np.sqrt(len(values)) * np.eye(len(values))
+    net = nr.GDLN(nr.Architecture.chain(len(values), settings["hidden"], len(values)))
+    return net, nr.Dataset({"x": x}, {"y": x * values})
+
+
+def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+    """Plateaus, found from the loss alone, against the listed saddles."""
+    s = settings_of(table)
+    time = table["time"].to_numpy()
+    matched = total = 0
+    worst, orders = 0.0, set()
+    for loss, distance in zip(table["loss"].to_numpy(), table["distance"].to_numpy(), strict=True):
+        nearest = distance.argmin(axis=1)
+        visited = []
+        run = nr.Trajectory(time, loss)
+        for plateau in nr.linear.plateaus(run, least=s["least"], slope=s["slope"]):
+            at = int(np.searchsorted(time, plateau.at))
+            wanted = float(table["point_loss"][nearest[at]])
+            error = abs(plateau.loss - wanted) / max(wanted, 1e-9 * loss[0])
+            near = distance[at].min() <= 0.1 * min(s["values"])
+            total += 1
+            matched += bool(near and error <= 0.01)
+            worst = max(worst, error)
+            visited.append(int(nearest[at]))
+        orders.add(tuple(visited))
+    origin = len(s["values"]) * s["hidden"]
+    return (
+        Agreement(
+            f"plateaus of {s['least']:g} or longer that lie at one listed saddle, loss within 1 %",
+            "all",
+            f"{matched} of {total}, worst {worst:.1e}",
+            bool(matched == total and total > 0),
+        ),
+        Agreement(
+            "directions of escape from the origin",
+            "hidden neurons times modes",
+            f"{int(table['index'][0])}",
+            int(table["index"][0]) == origin,
+        ),
+        Agreement("different sequences of saddles among the runs", "reported", str(len(orders))),
+    )
+
+
+def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+    """Losses with the levels of the saddles passed by; distances of the first run from them."""
+    import matplotlib.pyplot as plt
+
+    from neuralrace.plot import COLOURS, draw_curves
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0))
+    time, losses = table["time"].to_numpy(), table["loss"].to_numpy()
+    curves = {f"seed {k}": loss for k, loss in enumerate(losses)}
+    draw_curves(time, curves, log=True, ax=left)
+    near = np.unique(table["distance"].to_numpy()[0].argmin(axis=1))
+    levels = table["point_loss"].to_numpy()[near]
+    for level in levels[levels > 1e-6 * levels.max()]:
+        left.axhline(level, color=COLOURS["neutral"], linewidth=0.7, linestyle=":", zorder=1)
+    left.set(ylim=(1e-3 * losses.max(), 2 * losses.max()), title="Plateaus are saddles")
+    if len(curves) > 3:
+        left.get_legend().remove()
+    names = [str(name) for name in table["point"].to_numpy()]
+    shown = {names[p]: table["distance"].to_numpy()[0, :, p] for p in near}
+    draw_curves(time, shown, ylabel="distance from the saddle", ax=right)
+    top = max(v.max() for v in shown.values())
+    right.set(ylim=(-0.03 * top, 1.5 * top), title="Learned modes of the saddle, one run")
+    right.legend(loc="upper right", ncols=2)
+    return figure
+
+
+FIGURE = Figure(
+    name="talk/saddles",
+    title="The hierarchy of saddle points, and runs that pass by",
+    states=(
+        "Depth introduces a hierarchy of saddle points; learning passes near them, systematically "
+        "and yet differently from run to run."
+    ),
+    settings=SETTINGS,
+    compute=compute,
+    draw=draw,
+    agreement=agreement,
+)

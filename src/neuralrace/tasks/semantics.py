@@ -1,0 +1,316 @@
+"""Worlds: graphical models that say which items are alike, and the features they generate.
+
+In the many-feature limit, what a linear network learns of a world is decided by the covariance of
+the items, whose singular vectors follow from the symmetry of the graph (Saxe, McClelland & Ganguli
+2019). Trees are branching diffusions of binary features; partitions, rings, chains and grids are
+Gaussian fields in which neighbours are alike (Kemp & Tenenbaum 2008). `tasks.structures` has
+single matrices of properties; a world is a distribution of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from neuralrace.dataset import Dataset
+from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.tasks.structures import Structure, branches_of
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class World:
+    """A distribution of features over P items, with the modes of their covariance.
+
+    `values` (P,) are the eigenvalues of the covariance ⟨φφᵀ⟩, largest first, and the columns of
+    `vectors` (P, P) its eigenvectors, both from the symmetry of the graph and not by computation.
+    `levels` (P,) says what each mode tells apart: the level of a tree (0: the root, common to all),
+    the cluster (0) or the item within it (1), or the frequency on a ring, chain or grid.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> world = tasks.tree_world(branching=2, depth=2, flip=0.1)
+    >>> world.levels, world.values.round(4)
+    (array([0, 1, 2, 2]), array([2.4592, 0.8208, 0.36  , 0.36  ]))
+
+    ```
+    """
+
+    name: str
+    values: Float[np.ndarray, " P"]
+    vectors: Float[np.ndarray, "P P"]
+    levels: Int[np.ndarray, " P"]
+    _draw: Callable[[np.random.Generator, int], np.ndarray]
+
+    @property
+    def items(self) -> int:
+        """P, the number of items."""
+        return len(self.values)
+
+    @property
+    def covariance(self) -> Float[np.ndarray, "P P"]:
+        """⟨φ_i φ_j⟩ over features φ: how much alike items i and j are."""
+        return (self.vectors * self.values) @ self.vectors.T
+
+    @property
+    def singular_values(self) -> Float[np.ndarray, " P"]:
+        """Those of Σ^yx in `dataset()`: √values / P, since every item is shown equally often."""
+        return np.sqrt(self.values) / self.items
+
+    def features(self, number: Any, seed: Any = 0) -> Structure:
+        """Independent draws: shape (number, P), a row a feature.
+
+        ```python
+        >>> from neuralrace import tasks
+        >>> tasks.tree_world(flip=0.1).features(2, seed=3)
+        array([[ 1.,  1.,  1.,  1.,  1.,  1.,  1., -1.],
+               [-1., -1., -1., -1.,  1.,  1.,  1., -1.]])
+
+        ```
+        """
+        number = whole_number("the number of features", number, fix="draw at least one")
+        seed = whole_number("seed", seed, least=0, fix="for example seed=0")
+        return self._draw(np.random.default_rng(seed), number)
+
+    def dataset(self, features: Any = None, seed: Any = 0) -> Dataset:
+        """Items, one-hot, with their features: sampled, or in the limit of infinitely many.
+
+        Targets are features / √(their number), so that Σ^yx keeps its size as they grow in number;
+        in the limit (`features=None`) they are the P columns of √values · vectorsᵀ, which have the
+        covariance of the world exactly.
+
+        **Returns:** `x["x"]` of shape (P, P), `y["y"]` (P, features or P); label `item` (1 … P).
+
+        ```python
+        >>> from neuralrace import tasks
+        >>> world = tasks.ring_world(6)
+        >>> world.dataset().y["y"].shape, world.dataset(features=500).y["y"].shape
+        ((6, 6), (6, 500))
+
+        ```
+        """
+        if features is None:
+            y = self.vectors * np.sqrt(self.values)
+        else:
+            drawn = self.features(features, seed)
+            y = drawn.T / np.sqrt(len(drawn))
+        x = np.eye(self.items)
+        return Dataset({"x": x}, {"y": y}, labels={"item": np.arange(1, self.items + 1)})
+
+
+def tree_world(branching: Any = 2, depth: Any = None, flip: Any = 0.1) -> World:
+    """A branching diffusion down a tree (Saxe, McClelland & Ganguli 2019): hierarchical items.
+
+    A feature is ±1 at the root with equal chance, and on every branch down it flips with
+    probability ε = `flip`; items are the leaves. With q_k = Π_{l>k} (1 − 2ε_l)² the correlation of
+    items that part below level k, Δ_k = q_k − q_{k−1} (q_{−1} = 0) and M_k the items below a node
+    of level k, a mode that tells the nodes of level l apart has the eigenvalue Σ_{k≥l} Δ_k M_k: it
+    falls with every level, so that learning must differentiate progressively.
+
+    **Arguments:** `branching` and `depth` as in `tasks.hierarchy`; `flip`, one number in [0, ½) or
+    one for each level from the root down (the default is ours).
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> tasks.tree_world((2, 3)).levels
+    array([0, 1, 2, 2, 2, 2])
+
+    ```
+    """
+    branches = branches_of(branching, depth)
+    flips = _checked_flips(flip, len(branches))
+    depth = len(branches)
+    items = math.prod(branches)
+    q = [math.prod((1 - 2 * e) ** 2 for e in flips[k:]) for k in range(depth + 1)]
+    steps = np.diff([0.0, *q])
+    below = [math.prod(branches[k:]) for k in range(depth + 1)]
+    by_level = [float(steps[k:] @ below[k:]) for k in range(depth + 1)]
+    vectors, levels = [np.full((items, 1), items**-0.5)], [0]
+    for level, children in enumerate(branches, start=1):
+        above = math.prod(branches[: level - 1])
+        rest = np.full((below[level], 1), below[level] ** -0.5)
+        found = np.kron(np.kron(np.eye(above), _contrasts(children)), rest)
+        vectors.append(found)
+        levels += [level] * found.shape[1]
+
+    def draw(rng: np.random.Generator, number: int) -> np.ndarray:
+        state = rng.choice([-1.0, 1.0], size=(number, 1))
+        for children, chance in zip(branches, flips, strict=True):
+            state = np.repeat(state, children, axis=1)
+            state = state * np.where(rng.random(state.shape) < chance, -1.0, 1.0)
+        return state
+
+    values = np.array([by_level[level] for level in levels])
+    return World("tree", values, np.concatenate(vectors, axis=1), np.array(levels), draw)
+
+
+def partition_world(groups: Any = (4, 4), coupling: Any = 1.0, variance: Any = 10.0) -> World:
+    """Disjoint clusters: every item is tied to a hidden node, one for each cluster.
+
+    A Gaussian field as in `ring_world`, its hidden nodes integrated out. With τ = 1/variance and m
+    items in a cluster, the cluster's mean has the eigenvalue (m a + τ) / (τ (a + m a + τ)), and
+    differences within it 1/(a + τ).
+
+    **Arguments:** `groups`, the number of items of each cluster; `coupling` a > 0 and `variance`.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> tasks.partition_world((2, 3)).levels
+    array([0, 0, 1, 1, 1])
+
+    ```
+    """
+    if not isinstance(groups, Sequence | np.ndarray) or not len(groups):
+        raise NeuralRaceError(
+            "a partition needs a group", got=groups, wanted="(size, size, …)", fix="try (4, 4)"
+        )
+    sizes = [whole_number("the size of a group", n, fix="leave out empty groups") for n in groups]
+    a, tau = _checked_field(coupling, variance)
+    values, vectors, levels = [], [], []
+    first = 0
+    for m in sizes:
+        inside = np.eye(sum(sizes))[:, first : first + m]
+        values += [(m * a + tau) / (tau * (a + m * a + tau)), *[1 / (a + tau)] * (m - 1)]
+        vectors += [inside @ np.full((m, 1), m**-0.5), inside @ _contrasts(m)]
+        levels += [0, *[1] * (m - 1)]
+        first += m
+    return _field("partition", values, np.concatenate(vectors, axis=1), levels)
+
+
+def ring_world(items: Any = 8, coupling: Any = 1.0, variance: Any = 10.0) -> World:
+    """Items around a circle, each like its two neighbours.
+
+    A feature φ is Gaussian with density ∝ exp(−½ a Σ (φ_i − φ_j)² − ½ Σ φ_i²/variance), the first
+    sum over neighbours. Its modes are waves: the eigenvalue of frequency k (in turns) is
+    1 / (2a (1 − cos 2πk/P) + 1/variance).
+
+    **Arguments:** `items` P ≥ 3; `coupling` a > 0 (the inverse of the square of a length) and
+    `variance` of a feature without neighbours. The defaults are ours.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> tasks.ring_world(5).levels
+    array([0, 1, 1, 2, 2])
+
+    ```
+    """
+    P = whole_number("the number of items of a ring", items, least=3, fix="two items are a chain")
+    a, tau = _checked_field(coupling, variance)
+    place = np.arange(P)
+    levels, vectors = [], []
+    for k in range(P // 2 + 1):
+        waves = [np.cos(2 * np.pi * k * place / P)]
+        if 0 < k < P / 2:
+            waves.append(np.sin(2 * np.pi * k * place / P))
+        vectors += [wave / np.linalg.norm(wave) for wave in waves]
+        levels += [k] * len(waves)
+    values = 1 / (2 * a * (1 - np.cos(2 * np.pi * np.array(levels) / P)) + tau)
+    return _field("ring", values, np.stack(vectors, axis=1), levels)
+
+
+def chain_world(items: Any = 8, coupling: Any = 1.0, variance: Any = 10.0) -> World:
+    """Items on a line, each like its neighbours; as `ring_world` with open ends.
+
+    The eigenvalue of frequency k (in half turns) is 1 / (2a (1 − cos πk/P) + 1/variance).
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> tasks.chain_world(3).vectors[:, 1].round(3)
+    array([ 0.707,  0.   , -0.707])
+
+    ```
+    """
+    P = whole_number("the number of items of a chain", items, least=2, fix="give it two items")
+    a, tau = _checked_field(coupling, variance)
+    squares, vectors = _line(P)
+    return _field("chain", 1 / (a * squares + tau), vectors, list(range(P)))
+
+
+def grid_world(rows: Any = 4, columns: Any = 4, coupling: Any = 1.0, variance: Any = 10.0) -> World:
+    """Items on a rectangle, each like those next to it, row after row; as `chain_world` both ways.
+
+    The eigenvalue of frequencies k and l is
+    1 / (2a (1 − cos πk/rows) + 2a (1 − cos πl/columns) + 1/variance), and the level k + l.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> tasks.grid_world(2, 3).levels
+    array([0, 1, 1, 2, 2, 3])
+
+    ```
+    """
+    sizes = [
+        whole_number(
+            f"the number of {name} of a grid", n, least=2, fix="use chain_world for a line"
+        )
+        for name, n in (("rows", rows), ("columns", columns))
+    ]
+    a, tau = _checked_field(coupling, variance)
+    (down, first), (across, second) = (_line(n) for n in sizes)
+    squares = np.add.outer(down, across).ravel()
+    levels = np.add.outer(*(np.arange(n) for n in sizes)).ravel()
+    return _field("grid", 1 / (a * squares + tau), np.kron(first, second), levels)
+
+
+def _line(P: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and vectors of the Laplacian of a path of P nodes: cosines."""
+    k, place = np.arange(P), np.arange(P) + 0.5
+    vectors = np.cos(np.pi * np.outer(place, k) / P)
+    return 2 * (1 - np.cos(np.pi * k / P)), vectors / np.linalg.norm(vectors, axis=0)
+
+
+def _contrasts(children: int) -> np.ndarray:
+    """Orthonormal differences among so many children: (children, children − 1)."""
+    columns = []
+    for k in range(1, children):
+        column = np.concatenate([np.full(k, 1.0), [-float(k)], np.zeros(children - k - 1)])
+        columns.append(column / np.sqrt(k * (k + 1)))
+    return np.stack(columns, axis=1) if columns else np.zeros((children, 0))
+
+
+def _field(name: str, values: Any, vectors: np.ndarray, levels: Any) -> World:
+    """A Gaussian world with these modes, largest first."""
+    values, levels = np.asarray(values, np.float64), np.asarray(levels)
+    order = np.lexsort((levels, -values.round(14)))
+    values, vectors, levels = values[order], vectors[:, order], levels[order]
+
+    def draw(rng: np.random.Generator, number: int) -> np.ndarray:
+        return rng.normal(size=(number, len(values))) * np.sqrt(values) @ vectors.T
+
+    return World(name, values, vectors, levels, draw)
+
+
+def _checked_flips(flip: Any, depth: int) -> list[float]:
+    try:
+        flips = np.asarray(flip, np.float64)
+        fine = flips.shape in ((), (depth,)) and bool(((flips >= 0) & (flips < 0.5)).all())
+    except (TypeError, ValueError):
+        flips, fine = np.zeros(()), False
+    if not fine:
+        raise NeuralRaceError(
+            "the probability to flip on a branch is not possible",
+            got=f"flip = {flip!r}",
+            wanted=f"one number in [0, 0.5), or {depth} of them, from the root down",
+            fix="0 makes all items alike; at 0.5 nothing would be passed on",
+        )
+    return np.broadcast_to(flips, depth).tolist()
+
+
+def _checked_field(coupling: Any, variance: Any) -> tuple[float, float]:
+    """a and τ = 1/variance."""
+    for name, value in (("coupling", coupling), ("variance", variance)):
+        number = np.asarray(value)
+        fine = number.ndim == 0 and number.dtype.kind in "fiu" and np.isfinite(number)
+        if not (fine and number > 0):
+            raise NeuralRaceError(
+                f"the {name} of a Gaussian world is not possible",
+                got=f"{name} = {value!r}",
+                wanted="one positive finite number",
+                fix="coupling=1.0, variance=10.0 are the defaults",
+            )
+    return float(coupling), 1 / float(variance)

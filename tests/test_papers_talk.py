@@ -1,0 +1,56 @@
+"""The talk's figures: quick versions agree, are drawn from their files, and miss when wrong."""
+
+import pytest
+
+from neuralrace import papers
+from neuralrace.papers.talk import continual, differentiation, regimes, saddles
+from neuralrace.report import load_figure, read_record
+from neuralrace.trajectory.run import save_table
+
+TALK = papers.chosen(["talk"])
+SLOW = {"talk/depth", "talk/stages", "talk/training_speed", "talk/delayed_rich"}
+"""Many programs to compile: these are run by the claim that all of the talk's figures agree."""
+
+
+@pytest.fixture(scope="module")
+def tables():
+    made = {}
+
+    def table(name):
+        if name not in made:
+            figure = papers.find(name)
+            made[name] = figure.run(figure.resolve(quick=True), quick=True)
+        return made[name]
+
+    return table
+
+
+@pytest.mark.parametrize("name", [name for name in TALK if name not in SLOW])
+def test_a_quick_version_agrees_and_is_drawn_from_its_file(name, tables, tmp_path):
+    figure = papers.find(name)
+    rows = read_record(tables(name)).agreement
+    assert [row for row in rows if row["holds"] is False] == []
+    assert any(row["holds"] for row in rows)
+    stored = load_figure(save_table(tables(name), tmp_path / "data.nc"))
+    assert figure.agreement(stored) == figure.agreement(tables(name))
+    assert all(ax.has_data() for ax in figure.draw(stored).axes)
+
+
+def test_all_pictures_of_the_first_two_parts_are_there():
+    assert len(TALK) == 11
+
+
+@pytest.mark.parametrize(
+    ("figure", "change", "row"),
+    [
+        (continual, {"exact": 1.001}, 0),
+        (differentiation, {"predicted": 2.0}, 1),
+        (regimes, {"distance": 1e-3}, 0),
+        (saddles, {"point_loss": 1.02}, 0),
+    ],
+)
+def test_a_wrong_number_does_not_agree(figure, change, row, tables):
+    table = tables(figure.FIGURE.name)
+    assert figure.agreement(table)[row].holds
+    wrong = table.assign({name: table[name] * factor for name, factor in change.items()})
+    assert figure.agreement(wrong)[row].holds is False

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from neuralrace import __version__
 from neuralrace.errors import NeuralRaceError
+
+if TYPE_CHECKING:
+    from neuralrace.report import Written
+
+FOLDER = Path("out/figures")
 
 
 @click.group()
@@ -20,14 +27,156 @@ def commands() -> None:
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out/demo"), show_default=True)
 def demo(out: Path) -> None:
     """XoR by ReLU networks, by a gated linear network, and by the race that predicts it."""
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
+    _use_float64()
     from neuralrace.demo import demo as run
 
     found = run(out)
     click.echo(found.sentence)
     click.echo(f"The picture: {found.picture}; the equations beside it in LaTeX.")
+
+
+@commands.command(name="list")
+@click.argument("names", nargs=-1)
+@click.option("--settings", is_flag=True, help="Also every setting, its value and its source.")
+def show(names: tuple[str, ...], settings: bool) -> None:
+    """The figures that can be reproduced, one a line."""
+    from neuralrace import papers
+    from neuralrace.report import shown
+
+    found = papers.chosen(names or ("all",))
+    width = max(map(len, found))
+    for name in found:
+        figure = papers.find(name)
+        click.echo(f"{name:<{width}}  {figure.title}")
+        for key, setting in figure.settings.items() if settings else ():
+            click.echo(f"    {key}={shown(setting.value)}  {setting.about} ({setting.source})")
+
+
+@commands.command()
+@click.argument("names", nargs=-1)
+@click.option("--quick", is_flag=True, help="A faithful small version, in seconds.")
+@click.option("--seeds", metavar="N", help="How many repetitions, where a figure has any.")
+@click.option(
+    "--set",
+    "changes",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Change a setting; `neuralrace list --settings` shows them. Lists have commas.",
+)
+@click.option(
+    "--from",
+    "files",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Draw stored data (.nc) again, without computing.",
+)
+@click.option("--out", type=click.Path(path_type=Path), default=FOLDER, show_default=True)
+def reproduce(
+    names: tuple[str, ...],
+    quick: bool,
+    seeds: str | None,
+    changes: tuple[str, ...],
+    files: tuple[Path, ...],
+    out: Path,
+) -> None:
+    """Make figures of the papers: PDF, PNG, the data, a page with the agreement, and a gallery.
+
+    NAMES are figures such as nrr/fig4, a paper such as nrr, or all.
+    """
+    wanted = _pairs(changes) | ({} if seeds is None else {"seeds": seeds})
+    if files:
+        if names or wanted or quick:
+            raise NeuralRaceError(
+                "stored data are drawn as they are",
+                got="--from together with " + ("names" if names else "other settings"),
+                wanted="--from FILE and --out alone",
+                fix="leave out --from to compute anew",
+            )
+        _redraw(files, out)
+    else:
+        _make(names, quick, wanted, out)
+
+
+def _make(names: tuple[str, ...], quick: bool, changes: Mapping[str, str], out: Path) -> None:
+    from neuralrace import papers
+    from neuralrace.papers.figure import unknown
+
+    if not names:
+        raise NeuralRaceError(
+            "nothing was named",
+            got="no figure",
+            wanted=f"one or more of {', '.join(papers.names())}",
+            fix="`neuralrace reproduce all --quick` makes a small version of every one",
+        )
+    figures = [papers.find(name) for name in papers.chosen(names)]
+    known = dict.fromkeys(key for figure in figures for key in figure.settings)
+    for key in changes:
+        if key not in known:
+            raise unknown("setting", key, known, f"of {', '.join(f.name for f in figures)}")
+    # every setting is read before the first figure is computed
+    values = [
+        figure.resolve(
+            quick=quick, changes={k: v for k, v in changes.items() if k in figure.settings}
+        )
+        for figure in figures
+    ]
+    _use_float64()
+    for i, (figure, those) in enumerate(zip(figures, values, strict=True)):
+        click.echo(f"[{i + 1}/{len(figures)}] {figure.name}: computing …", err=True)
+        _tell(figure.publish(figure.run(those, quick=quick), out))
+        _gallery(out)
+    click.echo(f"The gallery: {out / 'index.html'}")
+
+
+def _redraw(files: Iterable[Path], out: Path) -> None:
+    from neuralrace import papers
+    from neuralrace.report import load_figure, read_record
+
+    tables = [load_figure(file) for file in files]
+    for table in tables:
+        _tell(papers.find(read_record(table).name).publish(table, out))
+    click.echo(f"The gallery: {_gallery(out)}")
+
+
+def _gallery(out: Path) -> Path:
+    from neuralrace import papers
+    from neuralrace.report import gallery
+
+    return gallery(out, papers.names())
+
+
+def _tell(written: Written) -> None:
+    record = written.record
+    click.echo(f"{record.name}: {record.verdict} ({record.seconds:.1f} s)")
+    for row in record.agreement:
+        mark = {True: "✓", False: "✗", None: "·"}[row["holds"]]
+        click.echo(f"  {mark} {row['what']}: {row['measured']} ({row['target']})")
+    click.echo("  " + ", ".join(map(str, (written.pdf, written.png, written.data, written.page))))
+
+
+def _pairs(changes: tuple[str, ...]) -> dict[str, str]:
+    """`("M=5", …)` as `{"M": "5", …}`."""
+    found = {}
+    for change in changes:
+        key, sign, value = change.partition("=")
+        if not sign or not key.strip():
+            raise NeuralRaceError(
+                "a setting is changed by its name and a value",
+                got=repr(change),
+                wanted="KEY=VALUE",
+                fix="such as --set M=5",
+            )
+        found[key.strip()] = value
+    return found
+
+
+def _use_float64() -> None:
+    """What the command line computes, it computes in float64, and draws without a display."""
+    import jax
+    import matplotlib
+
+    jax.config.update("jax_enable_x64", True)
+    matplotlib.use("Agg")
 
 
 def main() -> None:

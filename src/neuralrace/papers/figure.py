@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import difflib
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
+
+from neuralrace.errors import NeuralRaceError
+from neuralrace.report import Record, Written, read_record, stamped, write
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -14,18 +22,71 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True)
 class Setting:
-    """A number of a figure: the paper's value, a small one for `--quick`, and where it stands."""
+    """A number of a figure: the paper's value, a small one for `--quick`, and where it stands.
+
+    `quick=None` means that the quick version uses the paper's value too. `choices`, where given,
+    are all the values there are.
+
+    ```python
+    >>> from neuralrace.papers.figure import Setting
+    >>> Setting(10, "repetitions", "NRR Fig. 4e", quick=2).parse("seeds", "5")
+    5
+    >>> Setting((0.2, 2.5), "scales", "NRR Fig. 6").parse("scales", "0.1, 1, 3")
+    (0.1, 1.0, 3.0)
+
+    ```
+    """
 
     value: Any
     about: str
     source: str
     quick: Any = None
+    choices: tuple[Any, ...] = ()
+
+    def parse(self, name: str, text: str) -> Any:
+        """`text` as a value of the kind of this setting's own, or an error that says what fits.
+
+        Lists are written with commas, with or without brackets; a setting without a value takes a
+        number, a word, or `none`.
+        """
+        try:
+            value = _parsed(text.strip(), self.value)
+        except ValueError as error:
+            raise NeuralRaceError(
+                f"{text!r} is no value for the setting {name!r}: {self.about}",
+                got=repr(text),
+                wanted=self._wanted(),
+                fix=f"such as --set {name}={_written(self.value)}",
+            ) from error
+        return self.checked(name, value)
+
+    def checked(self, name: str, value: Any) -> Any:
+        """The value, if it is among the choices."""
+        if self.choices and value not in self.choices:
+            raise NeuralRaceError(
+                f"{value!r} is no value for the setting {name!r}: {self.about}",
+                got=repr(value),
+                wanted=self._wanted(),
+                fix=_nearest(str(value), map(str, self.choices)) or f"use {self.value!r}",
+            )
+        return value
+
+    def _wanted(self) -> str:
+        if self.choices:
+            return "one of " + ", ".join(map(repr, self.choices))
+        if isinstance(self.value, (list, tuple)):
+            kind = _KINDS.get(type(self.value[0]), "word") if self.value else "number"
+            return f"one {kind} or more, with commas between"
+        return {**_KINDS, type(None): "a number, a word or 'none'"}.get(type(self.value), "a word")
 
 
 @final
 @dataclass(frozen=True)
 class Agreement:
-    """One line on how well a figure's data agree with what the paper says, or theory with data."""
+    """One line on how well a figure's data agree with what the paper says, or theory with data.
+
+    `holds` is `None` where there is nothing to hold: a number that is reported.
+    """
 
     what: str
     target: str
@@ -40,6 +101,14 @@ class Figure:
 
     `compute` takes every setting by name and returns all that `draw` and `agreement` need, so
     that a stored result can be drawn again without computing.
+
+    ```python
+    >>> from neuralrace.papers import find
+    >>> figure = find("nrr/fig3")
+    >>> figure.resolve(quick=True, changes={"hidden": "64"})["hidden"]
+    64
+
+    ```
     """
 
     name: str
@@ -49,3 +118,155 @@ class Figure:
     compute: Callable[[Mapping[str, Any]], xarray.Dataset]
     draw: Callable[[xarray.Dataset], matplotlib.figure.Figure]
     agreement: Callable[[xarray.Dataset], tuple[Agreement, ...]]
+
+    def resolve(
+        self, *, quick: bool = False, changes: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """The value of every setting: the paper's, or the quick one, or the one that is given.
+
+        **Arguments:** `changes` maps names of settings to values; a text is parsed to the kind of
+        the setting (`Setting.parse`).
+        """
+        changes = dict(changes or {})
+        for name in changes:
+            if name not in self.settings:
+                raise unknown("setting", name, self.settings, f"of {self.name}")
+        values = {}
+        for name, setting in self.settings.items():
+            small = quick and setting.quick is not None
+            values[name] = setting.quick if small else setting.value
+            if name in changes:
+                given = changes[name]
+                parse = isinstance(given, str)
+                values[name] = (setting.parse if parse else setting.checked)(name, given)
+        return values
+
+    def run(self, values: Mapping[str, Any], *, quick: bool = False) -> xarray.Dataset:
+        """Compute in float64 with these settings (of `resolve`), and note in the data how.
+
+        `settings_of` reads the settings back.
+        """
+        import jax
+
+        from neuralrace.trajectory.run import versions
+
+        begin = time.perf_counter()
+        with jax.enable_x64(True):
+            table = self.compute(values)
+        record = Record(
+            name=self.name,
+            title=self.title,
+            states=self.states,
+            settings={
+                name: {
+                    "value": values[name],
+                    "paper": setting.value,
+                    "about": setting.about,
+                    "source": setting.source,
+                }
+                for name, setting in self.settings.items()
+            },
+            quick=quick,
+            versions=versions(),
+            seconds=time.perf_counter() - begin,
+        )
+        table = stamped(table, record)
+        return self._judged(stamped(table, record))
+
+    def publish(self, table: xarray.Dataset, out: Path) -> Written:
+        """Draw, judge and write what `run` returned; nothing is computed.
+
+        **Returns** the paths of the picture as PDF and PNG, the data and the page.
+        """
+        import matplotlib.pyplot
+
+        from neuralrace.plot import style
+
+        table = self._judged(table)
+        with style():
+            picture = self.draw(table)
+            try:
+                return write(table, picture, out)
+            finally:
+                matplotlib.pyplot.close(picture)
+
+    def _judged(self, table: xarray.Dataset) -> xarray.Dataset:
+        """The data with the lines of agreement in their record."""
+        rows = [
+            {**asdict(row), "holds": None if row.holds is None else bool(row.holds)}
+            for row in self.agreement(table)
+        ]
+        return stamped(table, replace(read_record(table), agreement=rows))
+
+
+def settings_of(table: xarray.Dataset) -> dict[str, Any]:
+    """The settings with which the data of a figure were computed by `Figure.run`.
+
+    Lists come back as lists, whether the data are fresh or read from a file.
+    """
+    return {name: s["value"] for name, s in read_record(table).settings.items()}
+
+
+def unknown(what: str, name: str, there: Iterable[str], where: str = "") -> NeuralRaceError:
+    """The error for a name that is not among those `there`, with the nearest as a hint."""
+    there = list(there)
+    return NeuralRaceError(
+        f"there is no {what} {name!r}" + (f" {where}" if where else ""),
+        got=repr(name),
+        wanted=f"one of {', '.join(there)}" if there else "nothing: there are none",
+        fix=_nearest(name, there) or "choose one of these",
+    )
+
+
+def _nearest(name: str, there: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(there), n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+_KINDS: Mapping[type, str] = {bool: "true or false", int: "a whole number", float: "a number"}
+_TRUTH = {"true": True, "yes": True, "on": True, "1": True}
+_TRUTH |= {"false": False, "no": False, "off": False, "0": False}
+
+
+def _parsed(text: str, like: Any) -> Any:
+    """The text as a value of the type of `like`."""
+    if like is None:
+        return _number_or_word(text)
+    if isinstance(like, bool):
+        if text.lower() not in _TRUTH:
+            raise ValueError(text)
+        return _TRUTH[text.lower()]
+    if isinstance(like, int):
+        return int(text)
+    if isinstance(like, float):
+        number = float(text)
+        if not isfinite(number):
+            raise ValueError(text)
+        return number
+    if isinstance(like, (list, tuple)):
+        parts = [part.strip() for part in text.strip("[]()").split(",") if part.strip()]
+        if not parts:
+            raise ValueError(text)
+        first = like[0] if like else 0.0
+        return type(like)(_parsed(part, first) for part in parts)
+    if not text:
+        raise ValueError(text)
+    return text
+
+
+def _number_or_word(text: str) -> Any:
+    if not text:
+        raise ValueError(text)
+    if text.lower() == "none":
+        return None
+    try:
+        return _parsed(text, 0.0)
+    except ValueError:
+        return text
+
+
+def _written(value: Any) -> str:
+    """A value as `--set` takes it."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_written, value))
+    return value if isinstance(value, str) else json.dumps(value).replace("null", "none")

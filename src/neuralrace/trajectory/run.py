@@ -171,25 +171,28 @@ class Trajectory(eqx.Module):
 
         ```
         """
-        path = Path(path)
-        table = self.to_xarray()
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        try:
-            draft.touch(exist_ok=False)
-        except OSError as error:
-            raise NeuralRaceError(
-                f"cannot write to the folder {str(path.parent)!r}",
-                got=error.strerror,
-                wanted="a folder that exists and is writable",
-                fix="make the folder or choose another; nothing is lost, call save again",
-            ) from error
-        try:
-            table.to_netcdf(draft, engine="h5netcdf")
-            draft.replace(path)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-        return path
+        return save_table(self.to_xarray(), Path(path))
+
+
+def save_table(table: xarray.Dataset, path: Path) -> Path:
+    """Write a table to a netCDF file, whole or not at all."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        draft.touch(exist_ok=False)
+    except OSError as error:
+        raise NeuralRaceError(
+            f"cannot write to the folder {str(path.parent)!r}",
+            got=error.strerror,
+            wanted="a folder that exists and is writable",
+            fix="make the folder or choose another; nothing is lost, call save again",
+        ) from error
+    try:
+        table.to_netcdf(draft, engine="h5netcdf")
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    return path
 
 
 THEORY = ("race", "closed form")

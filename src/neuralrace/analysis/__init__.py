@@ -1,0 +1,35 @@
+"""What was learned: arrays in, arrays out, in float64.
+
+Whatever takes weights takes those of one network, of a run (`run.values["weights"]`, recorded by
+`record={"weights": True}`) or of an ensemble; leading axes, time the last of them, stay in front.
+"""
+
+from neuralrace.analysis.activity import hidden
+from neuralrace.analysis.alignment import alignment, diagonal_share
+from neuralrace.analysis.domains import DomainSimilarity, domain_similarity, domains_that_met
+from neuralrace.analysis.kernel import kernel_distance, kernel_travel, tangent_kernel
+from neuralrace.analysis.modes import Modes, follow_modes, projected, singular_values
+from neuralrace.analysis.routes import RouteErrors, route_errors
+from neuralrace.analysis.scaling import Scaling, mds
+from neuralrace.analysis.similarity import similarity
+
+__all__ = [
+    "DomainSimilarity",
+    "Modes",
+    "RouteErrors",
+    "Scaling",
+    "alignment",
+    "diagonal_share",
+    "domain_similarity",
+    "domains_that_met",
+    "follow_modes",
+    "hidden",
+    "kernel_distance",
+    "kernel_travel",
+    "mds",
+    "projected",
+    "route_errors",
+    "similarity",
+    "singular_values",
+    "tangent_kernel",
+]

@@ -1,0 +1,78 @@
+"""What a network does on a dataset, for the weights of one network, of a run or of an ensemble."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.analysis.checks import weights_of_runs
+from neuralrace.dataset import Dataset
+from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.gdln import Network
+
+RUNS_AT_ONCE = 32
+"""So many sets of weights are worked on at a time, to bound the memory."""
+
+
+def hidden(net: Any, weights: Any, data: Any, node: str) -> Float[np.ndarray, "*runs N size"]:
+    """The activity of one node on every sample, as `net.hidden`, for weights with leading axes.
+
+    **Arguments:** `weights[edge]` of shape `(…, |t|, |s|)`: one network's, a run's, an ensemble's.
+    `data` may differ from what the network was trained on.
+
+    **Returns:** an array of shape `(…, N, size)`, computed in float64.
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> net = nr.GDLN(nr.Architecture.chain(2, 8, 1))
+    >>> data = nr.Dataset({"x": [[1.0, 1.0], [1.0, -1.0]]}, {"y": [[1.0], [-1.0]]})
+    >>> run = nr.train(net, net.init(jax.random.key(0)), data, learning_rate=0.01, steps=5,
+    ...                record={"weights": True})
+    >>> nr.analysis.hidden(net, run.values["weights"], data, "h").shape
+    (6, 2, 8)
+
+    ```
+    """
+    check_kind("net", net, Network, "pass the network first: hidden(net, weights, data, node)")
+    if node not in net.arch.sizes:
+        raise NeuralRaceError(
+            f"the network has no node {node!r}",
+            got=repr(node),
+            wanted=f"one of {listed(net.arch.sizes)}",
+            fix="net.arch.hidden lists the hidden nodes",
+        )
+    return over_runs(_Activity(node), net, weights, data)
+
+
+def over_runs(
+    measure: Callable[..., Any], net: Any, weights: Any, data: Any
+) -> Float[np.ndarray, ...]:
+    """`measure(net, weights, data)` of every set of weights, in float64, leading axes in front.
+
+    `measure` is recognised by equality: an equal one compiles nothing anew.
+    """
+    check_kind("net", net, Network, "pass the network first, then the weights and the data")
+    check_kind("data", data, Dataset, "of tasks.routing, gate each of the two datasets it returns")
+    with jax.enable_x64(True):
+        lead, stacked = weights_of_runs(net.arch, weights)
+        found = np.asarray(_over_runs(measure, net, stacked, data))
+    return found.reshape((*lead, *found.shape[1:]))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _over_runs(measure: Callable[..., Any], net: Any, weights: Any, data: Any) -> Any:
+    return jax.lax.map(lambda w: measure(net, w, data), weights, batch_size=RUNS_AT_ONCE)
+
+
+class _Activity(str):
+    """A node's name, as a function that measures its activity."""
+
+    __slots__ = ()
+
+    def __call__(self, net: Network, weights: Any, data: Dataset) -> Any:
+        return net.hidden(weights, data)[str(self)]

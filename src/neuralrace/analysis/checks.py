@@ -1,0 +1,73 @@
+"""The checks that several analyses share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.architecture import Architecture
+from neuralrace.errors import NeuralRaceError
+from neuralrace.gdln import checked_weights
+
+
+def finite_array(what: str, value: Any, shape: str) -> Float[np.ndarray, ...]:
+    """`value` in float64, with at least the axes of `shape`, "(…, N, size)", and all finite."""
+    try:
+        array = np.asarray(value, np.float64)
+    except (TypeError, ValueError) as error:
+        raise NeuralRaceError(
+            f"{what} is no array of numbers",
+            got=f"{type(value).__name__} {value!r:.60}",
+            wanted=f"an array of shape {shape}",
+            fix="of a dictionary pass one entry: hidden['h'], weights['W1']",
+        ) from error
+    least = shape.count(",")
+    if array.ndim < least or 0 in array.shape:
+        raise NeuralRaceError(
+            f"{what} has the wrong shape",
+            got=f"shape {array.shape}",
+            wanted=f"shape {shape}, nothing of it empty",
+            fix="leading axes (an ensemble's, time) come first; keep the axis of a single one",
+        )
+    if not np.isfinite(array).all():
+        raise NeuralRaceError(
+            f"{what} holds NaN or infinity",
+            got=f"{int((~np.isfinite(array)).sum())} such values of {array.size}",
+            wanted="finite numbers",
+            fix="leave out the runs that diverged, or train them with a smaller learning rate",
+        )
+    return array
+
+
+def weights_of_runs(
+    arch: Architecture, weights: Any
+) -> tuple[tuple[int, ...], dict[str, Float[np.ndarray, "runs _ _"]]]:
+    """The leading axes of the weights, and the weights with these axes made one."""
+    named = dict(weights) if isinstance(weights, Mapping) else {}
+    if not named:
+        checked_weights(arch, weights)  # raises
+    arrays = {
+        edge: finite_array(f"the weights of edge {edge!r}", w, "(…, |t|, |s|)")
+        for edge, w in named.items()
+    }
+    leads = {edge: w.shape[:-2] for edge, w in arrays.items()}
+    lead = next(iter(leads.values()))
+    for edge, other in leads.items():
+        if other != lead:
+            raise NeuralRaceError(
+                f"the weights of edge {edge!r} have other leading axes than the rest",
+                got=f"{other} and {lead}",
+                wanted="the same leading axes for every edge",
+                fix="pass run.values['weights'] or run.final as it is",
+            )
+    checked_weights(arch, {edge: w[(0,) * len(lead)] for edge, w in arrays.items()})
+    return lead, {edge: arrays[edge].reshape(-1, *arrays[edge].shape[-2:]) for edge in arch.edges}
+
+
+def ratio(part: Any, whole: Any) -> Float[np.ndarray, ...]:
+    """`part / whole`, NaN where the whole is zero."""
+    part, whole = np.broadcast_arrays(np.asarray(part, np.float64), np.asarray(whole, np.float64))
+    return np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole != 0)

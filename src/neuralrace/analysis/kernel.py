@@ -1,0 +1,148 @@
+"""The tangent kernel of a network, and how far it travels in training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from neuralrace.analysis.activity import over_runs
+from neuralrace.analysis.checks import finite_array, ratio, weights_of_runs
+from neuralrace.dataset import Dataset
+from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.gdln import Network
+
+SAMPLES_AT_ONCE = 64
+"""So many samples are differentiated at a time, to bound the memory."""
+
+
+def tangent_kernel(net: Any, weights: Any, data: Any) -> Float[np.ndarray, "*runs NO NO"]:
+    """K = J Jᵀ, J the derivative of every output on every sample by every weight.
+
+    In the lazy regime K stays as it is at the start and the network learns as a kernel machine
+    (NRR §4.2; Jacot et al. 2018). Samples are not weighted.
+
+    **Arguments:** `weights[edge]` of shape `(…, |t|, |s|)`. **Returns:** shape
+    `(…, N·O, N·O)`, O the neurons of all output nodes in the order of `net.arch.outputs`; row
+    n·O + o is output o on sample n. Memory follows (N·O)²: for long runs see `kernel_travel`.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> net = nr.GDLN(nr.Architecture.chain(1, 1, 1))
+    >>> data = nr.Dataset({"x": [[1.0], [2.0]]}, {"y": [[0.0], [0.0]]})
+    >>> nr.analysis.tangent_kernel(net, {"W1": [[2.0]], "W2": [[1.0]]}, data)
+    array([[ 5., 10.],
+           [10., 20.]])
+
+    ```
+    """
+    lead, stacked = _runs(net, weights)
+    found = []
+    for run in range(len(next(iter(stacked.values())))):
+        jacobian = _jacobian(net, {edge: w[run] for edge, w in stacked.items()}, data)
+        found.append(jacobian @ jacobian.T)
+    kernels = np.stack(found)
+    return kernels.reshape(*lead, *kernels.shape[1:])
+
+
+def kernel_distance(first: Any, second: Any) -> Float[np.ndarray, "*runs"]:
+    """1 − ⟨K, K′⟩ / ‖K‖‖K′‖: 0 for kernels equal but for their size (Fort et al. 2020).
+
+    At most 1, since kernels are positive. **Arguments:** `(…, n, n)` each; leading axes are
+    broadcast: `kernel_distance(K[0], K)` is the distance from the start over time. NaN where a
+    kernel is zero.
+
+    ```python
+    >>> import numpy as np
+    >>> from neuralrace import analysis
+    >>> analysis.kernel_distance(np.eye(2), [2 * np.eye(2), np.diag([1.0, 0.0])]).round(4)
+    array([0.    , 0.2929])
+
+    ```
+    """
+    a, b = (
+        finite_array(f"the {name} kernel", k, "(…, n, n)")
+        for name, k in (("first", first), ("second", second))
+    )
+    if a.shape[-2:] != b.shape[-2:] or a.shape[-1] != a.shape[-2]:
+        raise NeuralRaceError(
+            "the kernels are of different size or not square",
+            got=f"shapes {a.shape} and {b.shape}",
+            wanted="shapes (…, n, n), leading axes that can be broadcast",
+            fix="compute both on the same data, with networks of the same outputs",
+        )
+    size = np.linalg.norm(a, axis=(-2, -1)) * np.linalg.norm(b, axis=(-2, -1))
+    return np.asarray(1 - ratio((a * b).sum(axis=(-2, -1)), size))
+
+
+def kernel_travel(net: Any, weights: Any, data: Any) -> Float[np.ndarray, "*runs"]:
+    """The distance of the tangent kernel from that of the first time, over a run.
+
+    Small in the lazy regime, near 1 in the rich one. Two kernels at a time are held, and outputs
+    that no weight moves (gated off) take no room.
+
+    **Arguments:** `weights[edge]` of shape `(…, T, |t|, |s|)`, as `run.values["weights"]`.
+    **Returns:** `kernel_distance(K(0), K(t))`, shape `(…, T)`.
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> net = nr.GDLN(nr.Architecture.chain(2, 8, 1))
+    >>> data = nr.Dataset({"x": [[1.0, 1.0], [1.0, -1.0]]}, {"y": [[1.0], [-1.0]]})
+    >>> rich, lazy = (
+    ...     nr.train(net, net.init(jax.random.key(0), scale=scale), data, learning_rate=0.02,
+    ...              steps=1000, record_every=500, record={"weights": True})
+    ...     for scale in (0.01, 2.0))
+    >>> [bool(nr.analysis.kernel_travel(net, run.values["weights"], data)[-1] > 0.1)
+    ...  for run in (rich, lazy)]
+    [True, False]
+
+    ```
+    """
+    lead, stacked = _runs(net, weights)
+    if not lead:
+        raise NeuralRaceError(
+            "kernel_travel needs weights over time",
+            got="the weights of one network",
+            wanted="weights of shape (…, T, |t|, |s|)",
+            fix="train with record={'weights': True} and pass run.values['weights']",
+        )
+    travelled = np.empty(lead).reshape(-1, lead[-1])
+    for run, t in np.ndindex(travelled.shape):
+        at = run * lead[-1] + t
+        jacobian = _jacobian(net, {edge: w[at] for edge, w in stacked.items()}, data)
+        if t == 0:
+            start = jacobian
+        moved = np.any(start != 0, axis=1) | np.any(jacobian != 0, axis=1)
+        k0, k1 = (j[moved] @ j[moved].T for j in (start, jacobian))
+        travelled[run, t] = kernel_distance(k0, k1) if moved.any() else np.nan
+    return travelled.reshape(lead)
+
+
+def _runs(net: Any, weights: Any) -> tuple[tuple[int, ...], dict[str, np.ndarray]]:
+    check_kind("net", net, Network, "pass the network first: tangent_kernel(net, weights, data)")
+    with jax.enable_x64(True):
+        return weights_of_runs(net.arch, weights)
+
+
+def _jacobian(net: Network, weights: dict[str, np.ndarray], data: Any) -> Float[np.ndarray, "NO P"]:
+    """∂(output o on sample n)/∂(every weight): a row for each n and o."""
+    by_sample = over_runs(_sample_jacobians, net, weights, data)
+    return by_sample.reshape(-1, by_sample.shape[-1])
+
+
+def _sample_jacobians(net: Network, weights: Any, data: Dataset) -> Float[Array, "N O P"]:
+    """Sample by sample, since no sample's output depends on another's input."""
+
+    def outputs(weights: Any, sample: Any) -> Any:
+        x, y, gates = jax.tree.map(lambda value: value[None], sample)
+        found = net(weights, Dataset(x, y, gates))
+        return jnp.concatenate([found[node][0] for node in net.arch.outputs])
+
+    def derivative(sample: Any) -> Any:
+        by_edge = jax.jacrev(outputs)(weights, sample)
+        return jnp.concatenate([d.reshape(len(d), -1) for d in by_edge.values()], axis=1)
+
+    return jax.lax.map(derivative, (data.x, data.y, data.gates), batch_size=SAMPLES_AT_ONCE)

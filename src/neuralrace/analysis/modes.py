@@ -1,0 +1,197 @@
+"""Singular values of weight matrices over time, each followed by its singular vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.analysis.checks import finite_array
+from neuralrace.errors import NeuralRaceError, whole_number
+
+TIE = 1e-6
+"""Singular values closer than this share of the largest count as equal: above the rounding of
+float32, below what separates modes."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """Singular triples over time, each followed; see `follow_modes`.
+
+    `values` `(…, T, k)`; `left` `(…, T, m, k)` and `right` `(…, T, n, k)`, the singular vectors in
+    columns; `overlap` `(…, T, k)`: (u·u′)(v·v′) with the same mode at the next time, 1 where it
+    does not turn and at the last time.
+
+    ```python
+    >>> import numpy as np
+    >>> from neuralrace import analysis
+    >>> found = analysis.follow_modes([np.diag([3.0, 1.0]), np.diag([1.0, 2.0])])
+    >>> found.values, found.overlap.min() > 0.999
+    (array([[1., 3.],
+           [2., 1.]]), np.True_)
+
+    ```
+    """
+
+    values: Float[np.ndarray, "*runs k"]
+    left: Float[np.ndarray, "*runs m k"]
+    right: Float[np.ndarray, "*runs n k"]
+    overlap: Float[np.ndarray, "*runs k"]
+
+
+def singular_values(weights: Any, modes: Any = None, tie: float = TIE) -> Any:
+    """The singular values of weight matrices over time, followed by mode (NRR Fig. 4f).
+
+    Sorting at each time would swap two modes wherever their strengths cross. Here each value stays
+    with its singular vectors; see `follow_modes`, which also returns those and says how surely.
+
+    **Arguments:** `weights`, an array `(…, T, m, n)`, or `{edge: array}` such as
+    `run.values["weights"]`; `modes`, how many to keep, the largest at the last time (all by
+    default). A single matrix `(m, n)` gives its values, largest first.
+
+    **Returns:** an array `(…, T, modes)`, or a dictionary of them. Modes are in order of their
+    strength at the last time.
+
+    ```python
+    >>> import numpy as np
+    >>> from neuralrace import analysis
+    >>> analysis.singular_values([np.diag([3.0, 1.0]), np.diag([1.0, 2.0])])
+    array([[1., 3.],
+           [2., 1.]])
+
+    ```
+    """
+    if isinstance(weights, Mapping):
+        return {edge: follow_modes(w, modes, tie).values for edge, w in weights.items()}
+    return follow_modes(weights, modes, tie).values
+
+
+def follow_modes(weights: Any, modes: Any = None, tie: float = TIE) -> Modes:
+    """The singular triples (u, s, v) of a matrix over time, each followed continuously.
+
+    Modes are named at the last time, where learning has told them apart (at the first, an
+    orthogonal start has all singular values equal), in order of strength, and followed back: from
+    time t + 1 to t the modes are assigned one to one so that the sum of their overlaps
+    (u·u′)(v·v′) is greatest. Where values are equal (a crossing that falls on a recorded time,
+    the start), any rotation of their vectors is as good, and the one nearest to the next time's
+    vectors is taken, so that each mode comes out of a crossing as itself.
+
+    Times must be close enough that a mode turns less than to the middle between two: `overlap`
+    says where that is in doubt, as it is for modes that have not been learned.
+
+    **Arguments:** `weights` `(…, T, m, n)`, or one matrix `(m, n)`; `modes` as in
+    `singular_values`; `tie`: values closer than this share of the largest count as equal.
+
+    ```python
+    >>> import numpy as np
+    >>> from neuralrace import analysis
+    >>> grow = np.linspace(0, 1, 5)[:, None, None]
+    >>> crossing = (1 - grow) * np.diag([2.0, 1.0]) + grow * np.diag([1.0, 2.0])
+    >>> analysis.follow_modes(crossing).values[:, 0]  # equal at the third time
+    array([1.  , 1.25, 1.5 , 1.75, 2.  ])
+
+    ```
+    """
+    w = finite_array("the weights", weights, "(…, T, m, n)" if np.ndim(weights) > 2 else "(m, n)")
+    most = min(w.shape[-2:])
+    kept = most if modes is None else whole_number("modes", modes, fix="leave it out for all")
+    if kept > most:
+        raise NeuralRaceError(
+            "there are not so many modes",
+            got=f"modes = {kept} of matrices of shape {w.shape[-2:]}",
+            wanted=f"at most {most}",
+            fix="leave it out for all",
+        )
+    runs = w.reshape(-1, *w.shape[-3:]) if w.ndim > 2 else w[None, None]
+    found = [_follow(*np.linalg.svd(run, full_matrices=False), kept, tie) for run in runs]
+    values, left, right, overlap = (np.stack(part) for part in zip(*found, strict=True))
+    lead, (m, n) = w.shape[:-2], w.shape[-2:]
+    return Modes(
+        values.reshape(*lead, kept),
+        left.reshape(*lead, m, kept),
+        right.reshape(*lead, n, kept),
+        overlap.reshape(*lead, kept),
+    )
+
+
+def _follow(
+    u: np.ndarray, s: np.ndarray, vt: np.ndarray, kept: int, tie: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The triples of one run, u (T, m, k), s (T, k), vt (T, k, n), from the last time back."""
+    from scipy.optimize import linear_sum_assignment
+
+    v = np.swapaxes(vt, -1, -2)
+    values = s[:, :kept].copy()
+    left, right = u[:, :, :kept].copy(), v[:, :, :kept].copy()
+    overlap = np.ones_like(values)
+    for t in reversed(range(len(s) - 1)):
+        first = np.concatenate([[True], s[t, :-1] - s[t, 1:] > tie * s[t, 0]])
+        start, cluster = np.flatnonzero(first), np.cumsum(first) - 1
+        here_u, here_v = u[t].T @ left[t + 1], v[t].T @ right[t + 1]
+        score = np.add.reduceat(here_u * here_v, start, axis=0)[cluster]
+        rows, columns = linear_sum_assignment(score, maximize=True)
+        place = rows[np.argsort(columns)]
+        sign = np.where(here_u[place, np.arange(kept)] + here_v[place, np.arange(kept)] < 0, -1, 1)
+        values[t], left[t], right[t] = s[t, place], u[t][:, place] * sign, v[t][:, place] * sign
+        for c in np.flatnonzero(np.bincount(cluster) > 1):
+            equal = np.flatnonzero(cluster == c)
+            members = np.flatnonzero(cluster[place] == c)
+            if len(members):
+                a, _, b = np.linalg.svd(
+                    (here_u + here_v)[np.ix_(equal, members)], full_matrices=False
+                )
+                turn = a @ b
+                values[t, members] = s[t, equal] @ turn**2
+                left[t][:, members], right[t][:, members] = (x[t][:, equal] @ turn for x in (u, v))
+        overlap[t] = np.einsum("ik,ik->k", left[t], left[t + 1]) * np.einsum(
+            "ik,ik->k", right[t], right[t + 1]
+        )
+    return values, left, right, overlap
+
+
+def projected(weights: Any, left: Any = None, right: Any = None) -> Float[np.ndarray, "*runs k"]:
+    """The strength of given modes in weight matrices W: l_kᵀ W r_k.
+
+    With one basis alone, what W makes of its directions: ‖W r_k‖, or ‖Wᵀ l_k‖.
+
+    **Arguments:** `weights` `(…, m, n)`; `left` `(m, k)` and `right` `(n, k)`, or one of them,
+    with the directions in their columns.
+
+    ```python
+    >>> import numpy as np
+    >>> from neuralrace import analysis
+    >>> analysis.projected([[0.0, 2.0], [3.0, 0.0]], left=[[0.0], [1.0]], right=[[1.0], [0.0]])
+    array([3.])
+
+    ```
+    """
+    w = finite_array("the weights", weights, "(…, m, n)")
+    if left is None and right is None:
+        raise NeuralRaceError(
+            "projected needs a basis",
+            got="neither left nor right",
+            wanted="at least one of them",
+            fix="without a basis use analysis.singular_values",
+        )
+    l, r = (  # noqa: E741
+        None if b is None else finite_array(name, b, "(size, k)")
+        for name, b in (("left", left), ("right", right))
+    )
+    for name, basis, size in (("left", l, w.shape[-2]), ("right", r, w.shape[-1])):
+        odd = basis is not None and (basis.ndim != 2 or len(basis) != size)
+        if basis is not None and (odd or (l is not None and l.shape[-1] != basis.shape[-1])):
+            raise NeuralRaceError(
+                f"the {name} basis does not fit the weights",
+                got=f"shape {basis.shape} for weights of shape {w.shape}",
+                wanted=f"shape ({size}, k), k the same for both bases",
+                fix="directions are columns: transpose a basis with a direction a row",
+            )
+    if l is None:
+        return np.linalg.norm(w @ r, axis=-2)
+    if r is None:
+        return np.linalg.norm(np.swapaxes(w, -1, -2) @ l, axis=-2)
+    return np.einsum("mk,...mn,nk->...k", l, w, r, optimize=True)

@@ -1,0 +1,97 @@
+"""Errors on trained and untrained routes (NRR §4, Fig. 4h, 5c and 6b)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.analysis.activity import over_runs
+from neuralrace.dataset import Dataset
+from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.gdln import Network
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RouteErrors:
+    """Errors of a network on trained and on untrained routes; see `route_errors`.
+
+    `trained` and `untrained` `(…)` are losses; `silent_trained` and `silent_untrained` those of a
+    network whose output is zero; the shares are the former over the latter.
+
+    ```python
+    >>> import numpy as np
+    >>> from neuralrace.analysis import RouteErrors
+    >>> RouteErrors(np.array(0.1), np.array(3.0), 1.0, 4.0).untrained_share
+    array(0.75)
+
+    ```
+    """
+
+    trained: Float[np.ndarray, "*runs"]
+    untrained: Float[np.ndarray, "*runs"]
+    silent_trained: float
+    silent_untrained: float
+
+    @property
+    def trained_share(self) -> Float[np.ndarray, "*runs"]:
+        """The error on trained routes, as a share of that of a silent network."""
+        return np.asarray(self.trained / self.silent_trained)
+
+    @property
+    def untrained_share(self) -> Float[np.ndarray, "*runs"]:
+        """The error on untrained routes, as a share of that of a silent network."""
+        return np.asarray(self.untrained / self.silent_untrained)
+
+
+def route_errors(net: Any, weights: Any, trained: Any, untrained: Any) -> RouteErrors:
+    """The error L = ½⟨‖y − h‖²⟩ (NRR Eq. 1) on trained and on untrained routes.
+
+    Zero-shot generalisation, in numbers: a network that has learned the routes it was shown and
+    nothing of the others has an `untrained_share` of about 1 (or more), one that generalises
+    perfectly 0 (NRR Fig. 4h, 6b).
+
+    **Arguments:** `weights[edge]` of shape `(…, |t|, |s|)`: one network's, a run's, an ensemble's.
+    `trained` and `untrained`, both gated, as by `tasks.routing_pathways`; `untrained=None`, as
+    `tasks.routing` returns where all routes are trained, gives NaN.
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> trained, untrained = nr.tasks.routing(M=3, K=2)
+    >>> arch, trained = nr.tasks.routing_pathways(trained, hidden=8)
+    >>> _, untrained = nr.tasks.routing_pathways(untrained, hidden=8)
+    >>> net = nr.GDLN(arch)
+    >>> silent = net.init(jax.random.key(0), scale=0.0)
+    >>> found = nr.analysis.route_errors(net, silent, trained, untrained)
+    >>> float(found.untrained), float(found.untrained_share)
+    (30.5, 1.0)
+
+    ```
+    """
+    check_kind("trained", trained, Dataset, "pass the gated dataset: routing_pathways(trained)[1]")
+    if untrained is None:
+        errors = over_runs(Network.loss, net, weights, trained)
+        return RouteErrors(errors, np.full_like(errors, np.nan), silent_error(trained), np.nan)
+    check_kind("untrained", untrained, Dataset, "pass the gated dataset: routing_pathways(…)[1]")
+    if set(trained.gates) != set(untrained.gates):
+        raise NeuralRaceError(
+            "trained and untrained routes are gated differently",
+            got=f"gates of {listed(trained.gates)} and of {listed(untrained.gates)}",
+            wanted="the same gates for both",
+            fix="tasks.routing_pathways(untrained)[1] gates the untrained ones",
+        )
+    return RouteErrors(
+        over_runs(Network.loss, net, weights, trained),
+        over_runs(Network.loss, net, weights, untrained),
+        silent_error(trained),
+        silent_error(untrained),
+    )
+
+
+def silent_error(data: Dataset) -> float:
+    """½⟨‖y‖²⟩: the loss of a network whose output is zero."""
+    rows = np.asarray(data.probability, np.float64)
+    return sum(float(rows @ (np.asarray(y, float) ** 2).sum(axis=1)) for y in data.y.values()) / 2

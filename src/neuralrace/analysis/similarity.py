@@ -1,0 +1,58 @@
+"""Representational similarity: how alike the activity is on any two samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.analysis.checks import finite_array, ratio
+from neuralrace.errors import NeuralRaceError, listed
+
+KINDS = ("inner", "cosine", "correlation", "distance")
+
+
+def similarity(hidden: Any, kind: Any = "inner") -> Float[np.ndarray, "*runs N N"]:
+    """How alike the activity h of a layer is on any two samples n and m (NRR §4, Fig. 4g).
+
+    **Arguments:** `hidden` of shape `(…, N, size)`, a row a sample, with any leading axes (time);
+    `kind`: `"inner"` is h_n · h_m, that of NRR ("the dot product between the neural activity in
+    the first hidden layer"); `"cosine"` divides it by both norms; `"correlation"` also takes away
+    each sample's mean over neurons; `"distance"` is ‖h_n − h_m‖, for `mds`.
+
+    **Returns:** shape `(…, N, N)`. The cosine with a silent sample is NaN, as is the correlation
+    with a constant one.
+
+    ```python
+    >>> from neuralrace import analysis
+    >>> analysis.similarity([[3.0, 0.0], [3.0, 4.0]], kind="cosine")
+    array([[1. , 0.6],
+           [0.6, 1. ]])
+
+    ```
+    """
+    h = finite_array("the hidden activity", hidden, "(…, N, size)")
+    if kind not in KINDS:
+        raise NeuralRaceError(
+            f"unknown kind of similarity {kind!r}",
+            got=repr(kind),
+            wanted=f"one of {listed(KINDS)}",
+            fix="kind='inner' is that of NRR Fig. 4g",
+        )
+    if kind == "distance":
+        return _distances(h)
+    if kind == "correlation":
+        constant = np.ptp(h, axis=-1, keepdims=True) == 0
+        h = np.where(constant, 0.0, h - h.mean(axis=-1, keepdims=True))
+    if kind != "inner":
+        h = ratio(h, np.linalg.norm(h, axis=-1, keepdims=True))
+    return h @ np.swapaxes(h, -1, -2)
+
+
+def _distances(h: Float[np.ndarray, "*runs N size"]) -> Float[np.ndarray, "*runs N N"]:
+    """From the differences themselves, so that near samples have accurate distances."""
+    from scipy.spatial.distance import cdist
+
+    found = [cdist(frame, frame) for frame in h.reshape(-1, *h.shape[-2:])]
+    return np.asarray(found).reshape(*h.shape[:-1], h.shape[-2])

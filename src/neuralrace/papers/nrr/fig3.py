@@ -1,0 +1,200 @@
+"""NRR Fig. 3: XoR by ReLU networks, and by the gated linear network that stands for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import neuralrace as nr
+from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import xarray
+
+SETTINGS = {
+    "hidden": Setting(128, "N_h, hidden neurons in all", "NRR Fig. 3, caption"),
+    "scale": Setting(2e-4, "σ₀, standard deviation of the initial weights", "NRR Fig. 3, caption"),
+    "learning_rate": Setting(0.4, "1/τ with τ = 5/2", "NRR Fig. 3, caption"),
+    "steps": Setting(120, "gradient steps", "ours: until the loss is gone; NRR names none"),
+    "seeds": Setting(10, "repetitions, for each network", "NRR Fig. 3, caption", quick=3),
+    "key": Setting(0, "random key of the first draw", "ours"),
+    "within": Setting(
+        20.0,
+        "degrees from a corner, for a neuron to be of its type",
+        "ours; the types are 90 apart",
+    ),
+}
+
+
+def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+    """ReLU networks, four-pathway GDLNs from as small weights, and the race from those weights."""
+    import jax
+    import xarray
+
+    s = settings
+    data = nr.tasks.xor()
+    arch, gated = nr.tasks.xor_pathways(data, total=s["hidden"])
+    net, race = nr.GDLN(arch), nr.reduce(arch, gated)
+    of_relu, of_gated = jax.random.split(jax.random.key(s["key"]))
+    how = {name: s[name] for name in ("seeds", "scale", "learning_rate", "steps")}
+    relu = nr.train_ensemble(nr.ReLUNetwork((2, s["hidden"], 1)), data, key=of_relu, **how)
+    simulated = nr.train_ensemble(net, gated, key=of_gated, **how)
+    predicted = [
+        race.solve(
+            times=simulated.time,
+            start=race.start(net.init(key, s["scale"])),
+            learning_rate=s["learning_rate"],
+        ).loss
+        for key in jax.random.split(of_gated, s["seeds"])
+    ]
+    over_time = ("seed", "time")
+    return xarray.Dataset(
+        {
+            "relu": (over_time, relu.loss),
+            "simulated": (over_time, simulated.loss),
+            "predicted": (over_time, np.stack(predicted)),
+            "reads": (("seed", "neuron", "input"), relu.final["W1"]),
+            "writes": (("seed", "neuron"), relu.final["W2"][:, 0]),
+            "x": (("sample", "input"), data.x["x"]),
+            "y": ("sample", data.y["y"][:, 0]),
+        },
+        {"time": simulated.time, "seed": np.arange(s["seeds"])},
+    )
+
+
+def cell_types(table: xarray.Dataset, within: float) -> np.ndarray:
+    """(4,): the share of the ReLU networks' strength in neurons that point to each sample.
+
+    A neuron's strength is ‖w_in‖ |w_out|; it points to the sample that is at most `within` degrees
+    away from w_in. What is missing to 1 points to none.
+    """
+    reads, x = table["reads"].to_numpy(), table["x"].to_numpy()
+    size = np.linalg.norm(reads, axis=-1)
+    strength = size * np.abs(table["writes"].to_numpy())
+    cosine = np.einsum("sni,ki->snk", reads, x) / (size[..., None] * np.linalg.norm(x, axis=-1))
+    near = cosine >= np.cos(np.deg2rad(within))
+    return (strength[..., None] * near).sum(axis=(0, 1)) / strength.sum()
+
+
+def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+    """Theory against the GDLN, ReLU networks against theory, and the cell types."""
+    time = table["time"].to_numpy()
+
+    def runs(name: str) -> list[nr.Trajectory]:
+        return [nr.Trajectory(time, loss) for loss in table[name].to_numpy()]
+
+    relu, simulated, predicted = runs("relu"), runs("simulated"), runs("predicted")
+    exact = [nr.compare(a, b).mean for a, b in zip(simulated, predicted, strict=True)]
+    mean = nr.Trajectory(time, table["predicted"].to_numpy().mean(axis=0))
+    tracks = [nr.compare(mean, run) for run in relu]
+    within = settings_of(table)["within"]
+    shares = cell_types(table, within)
+    ends = table["relu"].to_numpy()[:, -1] / table["relu"].to_numpy()[:, 0]
+    return (
+        Agreement(
+            "race from the actual weights against the simulated GDLN, mean |ΔL| / L(0), worst seed",
+            "≤ 1 %",
+            f"{100 * max(exact):.2g} %",
+            max(exact) <= 0.01,
+        ),
+        Agreement(
+            "ReLU networks against the predicted race, mean |ΔL| / L(0), mean of the seeds",
+            "“closely track”: ≤ 5 %",
+            f"{100 * np.mean([c.mean for c in tracks]):.2g} %",
+            bool(np.mean([c.mean for c in tracks]) <= 0.05),
+        ),
+        Agreement(
+            "the same, each network shifted in time",
+            "reported",
+            f"{100 * np.mean([c.mean_after_shift for c in tracks]):.2g} %, shifts of time "
+            f"{min(c.shift for c in tracks):.1f} … {max(c.shift for c in tracks):.1f}",
+        ),
+        Agreement(
+            f"functional cell types: share of the ReLU networks' strength within {within:g}° of a "
+            "sample",
+            "four types, together ≥ 95 %",
+            f"{int((shares > 0.05).sum())} types, {shares.sum():.1%} "
+            f"({', '.join(f'{share:.0%}' for share in shares)})",
+            bool((shares > 0.05).sum() == 4 and shares.sum() >= 0.95),
+        ),
+        Agreement(
+            "XoR is learned: last loss of the ReLU networks / first, worst seed",
+            "≤ 1 %",
+            f"{ends.max():.1e}",
+            bool(ends.max() <= 0.01),
+        ),
+    )
+
+
+def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+    """(a) the task and the ReLU networks' input weights, (b) the GDLN, (c) losses."""
+    import matplotlib.pyplot as plt
+
+    from neuralrace.plot import draw_curves
+
+    settings = settings_of(table)
+    figure, axes = plt.subplot_mosaic(
+        [["a", "b"], ["c", "c"]], figsize=(3.4, 4.3), height_ratios=(1, 1.05)
+    )
+    _draw_task(table, axes["a"])
+    arch, gated = nr.tasks.xor_pathways(nr.tasks.xor(), total=settings["hidden"])
+    arch.draw(gated, ax=axes["b"])
+    axes["b"].set_title("(b) GDLN")
+    for name, label, kind in (
+        ("relu", "ReLU networks", "relu"),
+        ("simulated", "GDLN, simulated", "simulation"),
+        ("predicted", "GDLN, predicted", "theory"),
+    ):
+        draw_curves(
+            table["time"] / settings["learning_rate"], {label: table[name]}, kind=kind, ax=axes["c"]
+        )
+    axes["c"].set(title="(c) loss", xlabel="epoch", ylabel="loss", ylim=(0, None))
+    return figure
+
+
+def _draw_task(table: xarray.Dataset, ax: Any) -> None:
+    reads = table["reads"].to_numpy()[0]
+    for end in 1.3 * reads / np.abs(reads).max():
+        ax.plot([0, end[0]], [0, end[1]], color="#CC79A7", linewidth=0.6, zorder=1)
+    for sign, colour, marker, name in ((1, "#D55E00", "o", "+1"), (-1, "#0072B2", "s", "−1")):
+        those = table["x"].to_numpy()[table["y"].to_numpy() == sign]
+        ax.scatter(
+            *those.T,
+            s=40,
+            color=colour,
+            marker=marker,
+            label=f"y = {name}",
+            zorder=3,
+            edgecolor="white",
+            linewidth=0.6,
+        )
+    ax.set(
+        xlim=(-1.6, 1.6),
+        ylim=(-1.6, 2.3),
+        aspect="equal",
+        title="(a) ReLU weights $W_1$",
+        xticks=(-1, 1),
+        yticks=(-1, 1),
+        xlabel="$x_1$",
+        ylabel="$x_2$",
+    )
+    ax.legend(loc="upper center", ncols=2, handletextpad=0, columnspacing=0.8)
+
+
+FIGURE = Figure(
+    name="nrr/fig3",
+    title="XoR: a four-pathway GDLN and the ReLU networks it stands for",
+    states=(
+        "Trained on XoR from small weights, the neurons of a ReLU network fall into four "
+        "functional types, one for each sample; a GDLN with one pathway a sample has the "
+        "same loss over time, and its analytical solution is closely tracked by the ReLU "
+        "networks (Fig. 3, App. A.1)."
+    ),
+    settings=SETTINGS,
+    compute=compute,
+    draw=draw,
+    agreement=agreement,
+)

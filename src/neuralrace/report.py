@@ -1,0 +1,319 @@
+"""Pages and galleries: a figure's picture, data and agreement, written where they can be read."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from neuralrace.errors import NeuralRaceError
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import xarray
+
+FORMAT = "neuralrace figure 1"
+
+
+@final
+@dataclass(frozen=True)
+class Record:
+    """What stands beside a figure's data: what it is, how it was made, how well it agrees.
+
+    Kept as one JSON attribute in the data. `settings` maps each name to its `value`, the
+    `paper`'s value, what it is `about` and its `source`; each row of `agreement` has `what`,
+    `target`, `measured` and `holds`.
+    """
+
+    name: str
+    title: str
+    states: str
+    settings: Mapping[str, Mapping[str, Any]]
+    quick: bool
+    versions: Mapping[str, str]
+    seconds: float
+    agreement: Sequence[Mapping[str, Any]] = field(default=())
+
+    @property
+    def verdict(self) -> str:
+        """How many of the lines that can hold do.
+
+        ```python
+        >>> from neuralrace.report import Record
+        >>> row = {"what": "a", "target": "1", "measured": "1.01", "holds": True}
+        >>> Record("nrr/fig0", "", "", {}, False, {}, 0.0, [row]).verdict
+        '1 of 1 agree'
+
+        ```
+        """
+        judged = [bool(row["holds"]) for row in self.agreement if row["holds"] is not None]
+        return f"{sum(judged)} of {len(judged)} agree" if judged else "nothing to judge"
+
+
+@final
+@dataclass(frozen=True)
+class Written:
+    """The files of a figure, and the record that stands in them."""
+
+    record: Record
+    pdf: Path
+    png: Path
+    data: Path
+    page: Path
+
+
+def stamped(table: xarray.Dataset, record: Record) -> xarray.Dataset:
+    """The data with the record as their attribute."""
+    return table.assign_attrs(format=FORMAT, record=json.dumps(asdict(record), ensure_ascii=False))
+
+
+def read_record(table: xarray.Dataset) -> Record:
+    """The record of a figure's data."""
+    if table.attrs.get("format") != FORMAT:
+        raise _not_a_figure("the data", f"format {table.attrs.get('format')!r}")
+    return Record(**json.loads(table.attrs["record"]))
+
+
+def load_figure(path: str | os.PathLike[str]) -> xarray.Dataset:
+    """The data of a figure, as `write` saved them."""
+    import xarray
+
+    try:
+        with xarray.open_dataset(path, engine="h5netcdf") as opened:
+            table = opened.load()
+    except Exception as error:
+        raise _not_a_figure(repr(str(path)), f"{type(error).__name__}: {error}") from error
+    if table.attrs.get("format") != FORMAT:
+        raise _not_a_figure(repr(str(path)), f"format {table.attrs.get('format')!r}")
+    return table
+
+
+def _not_a_figure(what: str, got: str) -> NeuralRaceError:
+    return NeuralRaceError(
+        f"{what} cannot be read as the data of a figure",
+        got=got,
+        wanted=f"a netCDF file of format {FORMAT!r}",
+        fix="give a file that `neuralrace reproduce` wrote, such as out/figures/nrr/fig4.nc",
+    )
+
+
+def write(table: xarray.Dataset, picture: matplotlib.figure.Figure, out: Path) -> Written:
+    """Write a figure's picture, data and page under `out`, in the folder of its paper."""
+    from neuralrace.trajectory.run import save_table
+
+    record = read_record(table)
+    stem = out / record.name
+    try:
+        stem.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NeuralRaceError(
+            f"cannot make the folder {str(stem.parent)!r}",
+            got=error.strerror,
+            wanted="a folder that can be made and written to",
+            fix="choose another with --out",
+        ) from error
+    pdf, png, data, page = (stem.with_suffix(f".{end}") for end in ("pdf", "png", "nc", "md"))
+    save_table(table, data)
+    picture.savefig(pdf, metadata={"Title": f"{record.name}: {record.title}"})
+    picture.savefig(png, dpi=200, pil_kwargs={"optimize": True})
+    page.write_text(markdown(record))
+    return Written(record, pdf, png, data, page)
+
+
+# ---- a page --------------------------------------------------------------------------------------
+
+
+def markdown(record: Record) -> str:
+    """The page of a figure: picture, what the paper states, agreement, settings, versions."""
+    file = record.name.split("/")[-1]
+    changed = {name for name, s in record.settings.items() if not same(s["value"], s["paper"])}
+    lines = [
+        f"# {record.name}: {record.title}",
+        "",
+        *(
+            ["*A small version for a quick look; the settings in bold are not the paper's.*", ""]
+            if record.quick
+            else []
+        ),
+        f"![{record.title}]({file}.png)",
+        "",
+        f"As [PDF]({file}.pdf); the data behind it: [{file}.nc]({file}.nc).",
+        "",
+        "**The paper states:** " + record.states,
+        "",
+        f"## Agreement: {record.verdict}",
+        "",
+        *_table(
+            ("", "measured", "target", "agrees"),
+            (
+                (row["what"], row["measured"], row["target"], _SAYS[row["holds"]])
+                for row in record.agreement
+            ),
+        ),
+        "",
+        "## Settings",
+        "",
+        *_table(
+            ("setting", "value", "the paper's", "what it is", "source"),
+            (
+                (
+                    f"`{name}`",
+                    f"**{shown(s['value'])}**" if name in changed else shown(s["value"]),
+                    shown(s["paper"]),
+                    s["about"],
+                    s["source"],
+                )
+                for name, s in record.settings.items()
+            ),
+        ),
+        "",
+        f"Made by `{command(record)}` in {record.seconds:.1f} s, with "
+        + ", ".join(f"{name} {version}" for name, version in record.versions.items())
+        + ".",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+_SAYS = {True: "yes", False: "**no**", None: "–"}
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    return [line(head), "|" + "---|" * len(head), *map(line, rows)]
+
+
+def same(value: Any, other: Any) -> bool:
+    """Whether two settings are equal, a list and a tuple of the same numbers included."""
+    return json.dumps(value) == json.dumps(other)
+
+
+def shown(value: Any) -> str:
+    """A setting as it is read on a page.
+
+    ```python
+    >>> from neuralrace.report import shown
+    >>> shown([0.2, 1.0]), shown(0.0002), shown(None)
+    ('0.2, 1', '0.0002', '–')
+
+    ```
+    """
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(shown, value))
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def command(record: Record) -> str:
+    """A command that makes the figure again, with every setting that is not the paper's."""
+    changes = [
+        f"--set {name}={shown(s['value']).replace(', ', ',').replace('–', 'none')}"
+        for name, s in record.settings.items()
+        if not same(s["value"], s["paper"])
+    ]
+    return " ".join(["neuralrace reproduce", record.name, *changes])
+
+
+# ---- the gallery ---------------------------------------------------------------------------------
+
+
+def gallery(folder: Path, order: Sequence[str] = ()) -> Path:
+    """Write `index.html` into the folder: every figure whose data lie there, with its agreement.
+
+    `order` names figures in the order in which they are shown; others come after them.
+    """
+    import h5py
+
+    records = []
+    for path in sorted(folder.glob("*/*.nc")):
+        with h5py.File(path) as file:
+            if file.attrs.get("format") == FORMAT:
+                records.append(Record(**json.loads(file.attrs["record"])))
+    places = {name: i for i, name in enumerate(order)}
+    records.sort(key=lambda r: (places.get(r.name, len(places)), r.name))
+    page = folder / "index.html"
+    entries = "".join(f'<li><a href="#{_id(r)}">{_text(r.name)}</a></li>' for r in records)
+    page.write_text(
+        _PAGE.replace("{style}", _STYLE)
+        .replace("{entries}", entries)
+        .replace("{cards}", "\n".join(map(_card, records)))
+    )
+    return page
+
+
+def _id(record: Record) -> str:
+    return _text(record.name.replace("/", "-"))
+
+
+def _text(text: str) -> str:
+    return html.escape(text)
+
+
+def _card(record: Record) -> str:
+    stem, title = _text(record.name), _text(record.title)
+    rows = "".join(
+        f'<tr class="{_CLASS[row["holds"]]}"><td>{_MARK[row["holds"]]}</td>'
+        f"<td>{_text(row['what'])}</td><td>{_text(row['measured'])}</td>"
+        f"<td>{_text(row['target'])}</td></tr>"
+        for row in record.agreement
+    )
+    quick = '<span class="quick">quick version</span>' if record.quick else ""
+    return f"""<article id="{_id(record)}">
+<header><h2><span class="name">{stem}</span> {title}</h2>
+<p class="verdict">{_text(record.verdict)} {quick}</p></header>
+<a href="{stem}.pdf"><img src="{stem}.png" alt="{title}" loading="lazy"></a>
+<p><b>The paper states:</b> {_text(record.states)}</p>
+<table><thead><tr><th></th><th></th><th>measured</th><th>target</th></tr></thead>
+<tbody>{rows}</tbody></table>
+<footer><a href="{stem}.pdf">PDF</a> · <a href="{stem}.png">PNG</a> ·
+<a href="{stem}.nc">data</a> · <a href="{stem}.md">page with all settings</a> ·
+<code>{_text(command(record))}</code> · {record.seconds:.1f} s</footer>
+</article>"""
+
+
+_CLASS = {True: "yes", False: "no", None: "none"}
+_MARK = {True: "✓", False: "✗", None: "·"}
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>neuralrace: the papers' figures</title>
+<style>{style}</style></head>
+<body><header class="top"><h1>The papers' figures, made anew</h1>
+<p>Nothing is fitted: every prediction starts from the task, the gating, the initial weights and
+the step. Each figure comes with what the paper states, what was measured, and the data.</p>
+<nav><ul>{entries}</ul></nav></header>
+<main>
+{cards}
+</main></body></html>
+"""
+_STYLE = """
+:root { color-scheme: light; }
+body { margin: 0 auto; padding: 2rem 1.2rem 4rem; max-width: 62rem; color: #1a1a1a;
+  background: #f6f6f3; font: 16px/1.5 system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
+h1 { margin: 0; font-size: 1.7rem; } h2 { margin: 0; font-size: 1.15rem; }
+.top p { max-width: 44rem; color: #444; } a { color: #00598c; }
+nav ul { display: flex; flex-wrap: wrap; gap: .4rem; padding: 0; list-style: none; }
+nav a { display: block; padding: .15rem .7rem; border: 1px solid #ccc; border-radius: 1rem;
+  background: #fff; text-decoration: none; }
+article { margin: 1.6rem 0; padding: 1.2rem 1.4rem; background: #fff; border: 1px solid #ddd;
+  border-radius: .5rem; }
+article header { display: flex; flex-wrap: wrap; justify-content: space-between; gap: .3rem 1rem; }
+.name { margin-right: .4rem; color: #00598c; font-weight: 500; }
+.verdict { margin: 0; color: #444; } .quick { padding: 0 .5rem; border-radius: 1rem;
+  background: #fbecd0; }
+img { display: block; max-width: 100%; margin: 1rem auto; }
+table { width: 100%; border-collapse: collapse; font-size: .9rem; }
+th { text-align: left; color: #555; font-weight: 500; }
+td, th { padding: .25rem .5rem; border-bottom: 1px solid #eee; vertical-align: top; }
+tr.yes td:first-child { color: #006b4f; } tr.no td { color: #9b2d00; font-weight: 600; }
+footer { margin-top: .8rem; color: #555; font-size: .85rem; overflow-wrap: anywhere; }
+"""

@@ -266,7 +266,7 @@ def _draw_errors(table: xarray.Dataset, ax: Any) -> None:
     ax.set(
         title="(c) errors; above: seeds that generalise",
         yscale="log",
-        ylim=(FLOOR / 3, 2 * TOP),
+        ylim=(FLOOR / 1e3, 2 * TOP),
         xlim=(0, 1),
         xlabel="share of outputs trained with each input, K / M",
         ylabel="error / silent network's",

@@ -251,7 +251,7 @@ def _draw_errors(table: xarray.Dataset, ax: Any) -> None:
         )
     level = settings_of(table)["generalises"]
     ax.axhline(level, color=COLOURS["neutral"], linestyle=":", linewidth=0.8)
-    ax.set(title="(b) errors", xlabel="scale σ₀", yscale="log", ylim=(FLOOR / 3, 10))
+    ax.set(title="(b) errors", xlabel="scale σ₀", yscale="log", ylim=(FLOOR / 1e3, 10))
     ax.legend(loc="lower left")
 
 

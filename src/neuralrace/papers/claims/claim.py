@@ -138,8 +138,8 @@ class Entry:
 class Tables:
     """The data of figures, each computed once: `tables("nrr/fig4", init="xavier")`.
 
-    **Arguments:** `quick` takes the figures' small settings. `folder`, where `neuralrace reproduce`
-    wrote its files, saves computing a figure whose stored data have exactly the settings wanted.
+    **Arguments:** `quick` takes the figures' small settings. `folder` holds data that `neuralrace
+    reproduce` wrote: a figure with exactly the settings wanted is read and not computed again.
     """
 
     quick: bool = False
@@ -167,12 +167,12 @@ class Tables:
 
     def _stored(self, name: str, values: Mapping[str, Any]) -> xarray.Dataset | None:
         from neuralrace.papers.figure import settings_of
-        from neuralrace.report import load_figure
+        from neuralrace.report import load_figure, read_record
 
-        path = None if self.folder is None else self.folder / f"{name}.nc"
-        if path is None or not path.exists():
-            return None
-        table = load_figure(path)
         plain = lambda value: list(value) if isinstance(value, tuple) else value  # noqa: E731
-        same = settings_of(table) == {k: plain(v) for k, v in values.items()}
-        return table if same else None
+        wanted = {k: plain(v) for k, v in values.items()}
+        for path in sorted(self.folder.rglob("*.nc")) if self.folder else ():
+            table = load_figure(path)
+            if read_record(table).name == name and settings_of(table) == wanted:
+                return table
+        return None

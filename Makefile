@@ -29,8 +29,9 @@ verify: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
-# Every picture of the documentation, made anew.
+# Every figure of the papers, with a gallery in out/figures, and every picture of the documentation.
 figures: $(READY)
+	$(BIN)/neuralrace reproduce all --out out/figures
 	$(BIN)/python -m docs.figures
 
 $(READY): pyproject.toml constraints.txt

@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from neuralrace import analysis as analysis
+    from neuralrace import papers as papers
     from neuralrace import tasks as tasks
     from neuralrace.architecture import Architecture as Architecture
     from neuralrace.architecture import Path as Path
@@ -76,7 +77,7 @@ _HOME = {
     "member": "trajectory",
 }
 
-_ROOMS = ("analysis", "tasks")
+_ROOMS = ("analysis", "papers", "tasks")
 
 __all__ = [*_HOME, *_ROOMS]
 

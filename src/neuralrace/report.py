@@ -25,7 +25,7 @@ class Record:
     """What stands beside a figure's data: what it is, how it was made, how well it agrees.
 
     Kept as one JSON attribute in the data. `settings` maps each name to its `value`, the
-    `paper`'s value, what it is `about` and its `source`; each row of `agreement` has `what`,
+    `default`, what it is `about` and its `source`; each row of `agreement` has `what`,
     `target`, `measured` and `holds`.
     """
 
@@ -130,12 +130,12 @@ def write(table: xarray.Dataset, picture: matplotlib.figure.Figure, out: Path) -
 def markdown(record: Record) -> str:
     """The page of a figure: picture, what the paper states, agreement, settings, versions."""
     file = record.name.split("/")[-1]
-    changed = {name for name, s in record.settings.items() if not same(s["value"], s["paper"])}
+    changed = {name for name, s in record.settings.items() if not same(s["value"], s["default"])}
     lines = [
         f"# {record.name}: {record.title}",
         "",
         *(
-            ["*A small version for a quick look; the settings in bold are not the paper's.*", ""]
+            ["*A small version for a quick look; settings in bold are not the defaults.*", ""]
             if record.quick
             else []
         ),
@@ -158,12 +158,12 @@ def markdown(record: Record) -> str:
         "## Settings",
         "",
         *_table(
-            ("setting", "value", "the paper's", "what it is", "source"),
+            ("setting", "value", "default", "what it is", "source"),
             (
                 (
                     f"`{name}`",
                     f"**{shown(s['value'])}**" if name in changed else shown(s["value"]),
-                    shown(s["paper"]),
+                    shown(s["default"]),
                     s["about"],
                     s["source"],
                 )
@@ -214,11 +214,11 @@ def shown(value: Any) -> str:
 
 
 def command(record: Record) -> str:
-    """A command that makes the figure again, with every setting that is not the paper's."""
+    """A command that makes the figure again, with every setting that is not the default."""
     changes = [
         f"--set {name}={shown(s['value']).replace(', ', ',').replace('–', 'none')}"
         for name, s in record.settings.items()
-        if not same(s["value"], s["paper"])
+        if not same(s["value"], s["default"])
     ]
     return " ".join(["neuralrace reproduce", record.name, *changes])
 
@@ -237,7 +237,7 @@ def gallery(folder: Path, order: Sequence[str] = ()) -> Path:
     for path in sorted(folder.glob("*/*.nc")):
         with h5py.File(path) as file:
             if file.attrs.get("format") == FORMAT:
-                records.append(Record(**json.loads(file.attrs["record"])))
+                records.append(Record(**json.loads(str(file.attrs["record"]))))
     places = {name: i for i, name in enumerate(order)}
     records.sort(key=lambda r: (places.get(r.name, len(places)), r.name))
     page = folder / "index.html"

@@ -24,7 +24,7 @@ def finite_array(what: str, value: Any, shape: str) -> Float[np.ndarray, ...]:
             wanted=f"an array of shape {shape}",
             fix="of a dictionary pass one entry: hidden['h'], weights['W1']",
         ) from error
-    least = shape.count(",")
+    least = len(shape.split(",")) - ("…" in shape)
     if array.ndim < least or 0 in array.shape:
         raise NeuralRaceError(
             f"{what} has the wrong shape",
@@ -47,8 +47,8 @@ def weights_of_runs(
 ) -> tuple[tuple[int, ...], dict[str, Float[np.ndarray, "runs _ _"]]]:
     """The leading axes of the weights, and the weights with these axes made one."""
     named = dict(weights) if isinstance(weights, Mapping) else {}
-    if not named:
-        checked_weights(arch, weights)  # raises
+    if set(named) != set(arch.edges):
+        checked_weights(arch, named)  # says which edge is missing or unknown
     arrays = {
         edge: finite_array(f"the weights of edge {edge!r}", w, "(…, |t|, |s|)")
         for edge, w in named.items()

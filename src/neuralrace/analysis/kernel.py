@@ -75,27 +75,27 @@ def kernel_distance(first: Any, second: Any) -> Float[np.ndarray, "*runs"]:
             fix="compute both on the same data, with networks of the same outputs",
         )
     size = np.linalg.norm(a, axis=(-2, -1)) * np.linalg.norm(b, axis=(-2, -1))
-    return np.asarray(1 - ratio((a * b).sum(axis=(-2, -1)), size))
+    return np.asarray(np.maximum(1 - ratio((a * b).sum(axis=(-2, -1)), size), 0.0))  # rounding
 
 
 def kernel_travel(net: Any, weights: Any, data: Any) -> Float[np.ndarray, "*runs"]:
     """The distance of the tangent kernel from that of the first time, over a run.
 
-    Small in the lazy regime, near 1 in the rich one. Two kernels at a time are held, and outputs
-    that no weight moves (gated off) take no room.
+    Near 0 in the lazy regime, well above in the rich one. Two kernels at a time are held, and
+    outputs that no weight moves (gated off) take no room.
 
     **Arguments:** `weights[edge]` of shape `(…, T, |t|, |s|)`, as `run.values["weights"]`.
     **Returns:** `kernel_distance(K(0), K(t))`, shape `(…, T)`.
 
     ```python
     >>> import jax, neuralrace as nr
-    >>> net = nr.GDLN(nr.Architecture.chain(2, 8, 1))
-    >>> data = nr.Dataset({"x": [[1.0, 1.0], [1.0, -1.0]]}, {"y": [[1.0], [-1.0]]})
+    >>> net = nr.GDLN(nr.Architecture.chain(2, 8, 2))
+    >>> data = nr.Dataset({"x": [[1.0, 0.0], [0.0, 1.0]]}, {"y": [[3.0, 0.0], [0.0, 0.3]]})
     >>> rich, lazy = (
     ...     nr.train(net, net.init(jax.random.key(0), scale=scale), data, learning_rate=0.02,
     ...              steps=1000, record_every=500, record={"weights": True})
     ...     for scale in (0.01, 2.0))
-    >>> [bool(nr.analysis.kernel_travel(net, run.values["weights"], data)[-1] > 0.1)
+    >>> [bool(nr.analysis.kernel_travel(net, run.values["weights"], data)[-1] > 0.05)
     ...  for run in (rich, lazy)]
     [True, False]
 
@@ -110,14 +110,14 @@ def kernel_travel(net: Any, weights: Any, data: Any) -> Float[np.ndarray, "*runs
             fix="train with record={'weights': True} and pass run.values['weights']",
         )
     travelled = np.empty(lead).reshape(-1, lead[-1])
+    start = np.empty((0, 0))
     for run, t in np.ndindex(travelled.shape):
         at = run * lead[-1] + t
         jacobian = _jacobian(net, {edge: w[at] for edge, w in stacked.items()}, data)
-        if t == 0:
-            start = jacobian
+        start = start if t else jacobian
         moved = np.any(start != 0, axis=1) | np.any(jacobian != 0, axis=1)
-        k0, k1 = (j[moved] @ j[moved].T for j in (start, jacobian))
-        travelled[run, t] = kernel_distance(k0, k1) if moved.any() else np.nan
+        first, now = (j[moved] @ j[moved].T for j in (start, jacobian))
+        travelled[run, t] = kernel_distance(first, now) if moved.any() else np.nan
     return travelled.reshape(lead)
 
 

@@ -22,10 +22,11 @@ class Scaling:
 
     ```python
     >>> from neuralrace import analysis
-    >>> found = analysis.mds([[0.0, 0.0, 5.0], [3.0, 0.0, 5.0]], dimensions=1)
+    >>> found = analysis.mds([[0.0, 5.0], [0.0, 5.0], [3.0, 5.0]], dimensions=1)
     >>> found.positions.round(6), float(found.share)
-    (array([[ 1.5],
-           [-1.5]]), 1.0)
+    (array([[-1.],
+           [-1.],
+           [ 2.]]), 1.0)
 
     ```
     """

@@ -160,7 +160,7 @@ class Figure:
             settings={
                 name: {
                     "value": values[name],
-                    "paper": setting.value,
+                    "default": setting.value,
                     "about": setting.about,
                     "source": setting.source,
                 }

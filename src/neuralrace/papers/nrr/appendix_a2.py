@@ -156,12 +156,12 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
             total = table[name + end].to_numpy()[:, pathway]
             weights = {f"of $x_{i + 1}$": total[:, :, i] for i in (0, 1)}
             draw_curves(epoch, weights, kind=kind, ylabel="", ax=axes[place])
+            axes[place].legend().remove()
     title = "(a) loss: simulated (solid), predicted (dashed)"
     axes["loss"].set(title=title, xlabel="epoch", ylim=(0, None))
     titles = {"one": "(b) one pathway", "1": "(c) in context 1", "2": "(d) in context 2"}
     for place, title in titles.items():
         axes[place].set(title=title, xlabel="epoch", ylim=(-0.1, 1.1), yticks=(0, 0.5, 1))
-        axes[place].legend_.remove()
         if place != "one":
             axes[place].set_yticklabels(())
     axes["one"].set_ylabel("total weight $W^{tot}$")

@@ -229,11 +229,13 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     )
     ratio = hidden / ends / np.sqrt(M)
     off = np.abs(ratio - 1).max()
+    near = int((np.abs(ratio - 1) <= 0.04).sum())
     rows.append(
         Agreement(
             "their ratio to √(in · out), over √M; mean of the seeds",
             "1, each mode and seed within 4 %",
-            ", ".join(f"{v:.3f}" for v in ratio.mean(axis=0)) + f", worst {_percent(off)} away",
+            ", ".join(f"{v:.3f}" for v in ratio.mean(axis=0))
+            + f", {near} of {ratio.size} within, worst {_percent(off)} away",
             bool(off <= 0.04),
         )
     )
@@ -326,7 +328,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
 
     settings = settings_of(table)
     figure = plt.figure(figsize=(3.4, 7.4))
-    rows = figure.subfigures(4, 1, height_ratios=(1, 1.05, 1.15, 1.3))
+    rows: Any = figure.subfigures(4, 1, height_ratios=(1, 1.05, 1.15, 1.3))
     places = (("c", "d"), ("e", "e2"), ("f",), ("g", "h"))
     axes: dict[str, Any] = {}
     for row, names in zip(rows, places, strict=True):
@@ -390,17 +392,18 @@ def _draw_sharing(table: xarray.Dataset, left: Any, right: Any) -> None:
 
     outputs = table["outputs"].to_numpy()
     M, features = outputs.shape[:2]
-    names = [str(i + 1) for i in range(M)]
+    items: dict[str, int] = {str(i + 1): MODES for i in range(M)}
+    rows: dict[str, int] = dict.fromkeys(items, int(features))
     draw_matrix(
         table["similarity"],
-        blocks={"rows": dict.fromkeys(names, MODES), "columns": dict.fromkeys(names, MODES)},
+        blocks={"rows": items, "columns": items},
         title="(g) similarity",
         ax=left,
     )
     left.set(xlabel="input domain", ylabel="input domain")
     draw_matrix(
         outputs.reshape(M * features, -1).round(1) + 0.0,  # rounding errors have no colour
-        blocks={"rows": dict.fromkeys(names, features), "columns": dict.fromkeys(names, MODES)},
+        blocks={"rows": rows, "columns": items},
         title="(h) outputs, untrained framed",
         ax=right,
     )

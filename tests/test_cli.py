@@ -1,0 +1,146 @@
+"""The command line, with figures of its own that take no time."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+import xarray
+from click.testing import CliRunner
+
+from neuralrace import cli, papers
+from neuralrace.papers import Agreement, Figure, Setting
+from neuralrace.report import load_figure, read_record
+from tests.test_errors import says
+from tests.test_house import HEAVY, in_a_fresh_process
+
+
+class Toy:
+    """Two figures; `computed` counts how often each was computed."""
+
+    def __init__(self):
+        self.computed = []
+
+    def figure(self, name, settings):
+        import matplotlib.pyplot as plt
+
+        def compute(values):
+            self.computed.append(name)
+            return xarray.Dataset({"x": ("n", np.arange(values["seeds"] * 1.0))})
+
+        def draw(table):
+            figure, ax = plt.subplots()
+            ax.plot(table["x"])
+            return figure
+
+        def agreement(table):
+            return (Agreement("length", "3", str(table.sizes["n"]), table.sizes["n"] == 3),)
+
+        return Figure(name, f"Toy {name}", "nothing", settings, compute, draw, agreement)
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    made = Toy()
+    seeds = Setting(3, "repetitions", "here", quick=2)
+    settings = {
+        "one": {"seeds": seeds, "rate": Setting(0.1, "a rate", "here")},
+        "two": {"seeds": seeds, "scales": Setting((0.1, 1.0), "scales", "here")},
+    }
+    for name, those in settings.items():
+        module = types.SimpleNamespace(FIGURE=made.figure(f"toy/{name}", those))
+        monkeypatch.setitem(sys.modules, f"neuralrace.papers.toy.{name}", module)
+    monkeypatch.setattr(papers, "_FIGURES", {"toy": ("one", "two")})
+    return made
+
+
+def run(*arguments):
+    result = CliRunner().invoke(cli.commands, [str(a) for a in arguments])
+    if result.exception is not None:
+        raise result.exception
+    return result.output
+
+
+def settings(path):
+    return {name: s["value"] for name, s in read_record(load_figure(path)).settings.items()}
+
+
+def test_list_imports_nothing_heavy():
+    code = (
+        "import sys\nfrom neuralrace.cli import commands\n"
+        "commands(['list', '--settings'], standalone_mode=False)\n"
+        f"print([m for m in {HEAVY} if m in sys.modules])"
+    )
+    lines = in_a_fresh_process(code).splitlines()
+    assert lines[-1] == "[]"
+    assert [line.split()[0] for line in lines if line.startswith("nrr/")] == list(papers.names())
+
+
+def test_list_has_a_line_a_figure(toy):
+    assert run("list").splitlines() == ["toy/one  Toy toy/one", "toy/two  Toy toy/two"]
+    assert "    rate=0.1  a rate (here)" in run("list", "toy/one", "--settings")
+    assert toy.computed == []
+
+
+def test_reproduce_writes_everything(toy, tmp_path):
+    output = run("reproduce", "toy", "--out", tmp_path)
+    assert toy.computed == ["toy/one", "toy/two"]
+    assert "toy/one: 1 of 1 agree" in output
+    assert "✓ length: 3 (3)" in output
+    for name in ("one", "two"):
+        for end in ("pdf", "png", "nc", "md"):
+            assert (tmp_path / f"toy/{name}.{end}").stat().st_size > 0
+    assert "toy/two.png" in (tmp_path / "index.html").read_text()
+    record = read_record(load_figure(tmp_path / "toy/one.nc"))
+    assert not record.quick
+    assert {"neuralrace", "jax", "numpy"} <= set(record.versions)
+
+
+def test_quick_seeds_and_settings_reach_the_figures_that_have_them(toy, tmp_path):
+    run("reproduce", "toy/one", "toy/two", "--quick", "--set", "scales=1,2,3", "--out", tmp_path)
+    assert settings(tmp_path / "toy/one.nc") == {"seeds": 2, "rate": 0.1}
+    assert settings(tmp_path / "toy/two.nc") == {"seeds": 2, "scales": [1.0, 2.0, 3.0]}
+    output = run("reproduce", "toy/one", "--quick", "--seeds", "5", "--out", tmp_path)
+    assert settings(tmp_path / "toy/one.nc")["seeds"] == 5
+    assert "✗ length: 5 (3)" in output
+    page = (tmp_path / "toy/one.md").read_text()
+    assert "neuralrace reproduce toy/one --set seeds=5" in page
+
+
+def test_from_a_file_nothing_is_computed(toy, tmp_path):
+    run("reproduce", "toy/one", "--seeds", "4", "--out", tmp_path / "a")
+    assert toy.computed == ["toy/one"]
+    run("reproduce", "--from", tmp_path / "a/toy/one.nc", "--out", tmp_path / "b")
+    assert toy.computed == ["toy/one"]
+    first, second = (load_figure(tmp_path / f"{x}/toy/one.nc") for x in "ab")
+    xarray.testing.assert_identical(first, second)
+    pictures = [(tmp_path / f"{x}/toy/one.png").read_bytes() for x in "ab"]
+    assert pictures[0] == pictures[1]
+    assert (tmp_path / "b/index.html").exists()
+
+
+def test_what_is_not_there_is_an_error_before_anything_is_computed(toy, tmp_path):
+    with says("no figure 'toy/on'", got="toy/on", wanted="toy/one, toy/two", fix="'toy/one'?"):
+        run("reproduce", "toy/on")
+    with says("no setting 'rat' of toy/one", got="rat", wanted="seeds, rate", fix="'rate'?"):
+        run("reproduce", "toy/one", "--set", "rat=1")
+    with says("'rate'", got="'fast'", wanted="a number", fix="rate=0.1"):
+        run("reproduce", "toy", "--set", "rate=fast")
+    with says("'seeds'", got="'many'", wanted="a whole number", fix="seeds=3"):
+        run("reproduce", "toy", "--seeds", "many")
+    with says("its name and a value", got="'rate'", wanted="KEY=VALUE", fix="--set M=5"):
+        run("reproduce", "toy", "--set", "rate")
+    with says("nothing was named", got="no figure", wanted="toy/one", fix="all --quick"):
+        run("reproduce")
+    with says("drawn as they are", got="names", wanted="--from", fix="compute anew"):
+        run("reproduce", "toy", "--from", "x.nc")
+    with says("cannot be read", got="FileNotFound", wanted="netCDF", fix="reproduce"):
+        run("reproduce", "--from", tmp_path / "x.nc")
+    assert toy.computed == []
+
+
+def test_an_error_is_a_message_and_not_a_traceback(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["neuralrace", "reproduce", "nrr/nothing"])
+    with pytest.raises(SystemExit, match=r"error: there is no figure 'nrr/nothing'") as caught:
+        cli.main()
+    assert "nrr/fig4" in str(caught.value)

@@ -1,0 +1,271 @@
+"""The papers' figures: settings, small versions of each, and what they are judged by."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray
+
+import verification.papers
+from neuralrace import papers
+from neuralrace.papers import Agreement, Figure, Setting, settings_of
+from neuralrace.papers.nrr import fig3, fig4
+from neuralrace.report import Record, command, gallery, load_figure, markdown, read_record
+from neuralrace.trajectory.run import save_table
+from tests.test_errors import says
+
+SMALL = {
+    "nrr/fig3": {"hidden": 32, "seeds": 2},
+    "nrr/fig4": verification.papers.SMALL,
+    "nrr/appendix_a2": {"hidden": 20, "seeds": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """Small versions of the figures, each computed when it is first asked for."""
+    made = {"nrr/fig4": verification.papers.routing(False)}
+
+    def table(name):
+        if name not in made:
+            figure = papers.find(name)
+            made[name] = figure.run(figure.resolve(quick=True, changes=SMALL[name]), quick=True)
+        return made[name]
+
+    return table
+
+
+def rows(figure, table):
+    return {row.what.split(",")[0].split(";")[0]: row for row in figure.agreement(table)}
+
+
+# ---- every figure -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", papers.names())
+def test_a_figure_is_in_order(name):
+    figure = papers.find(name)
+    assert figure.name == name
+    assert figure.title and figure.states
+    for setting in figure.settings.values():
+        assert setting.about and setting.source
+        if setting.quick is not None:
+            assert type(setting.quick) is type(setting.value)
+        json.dumps(setting.value)
+    assert figure.resolve() == {k: s.value for k, s in figure.settings.items()}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_small_version_agrees_with_the_paper(name, tables):
+    record = read_record(tables(name))
+    missed = [row for row in record.agreement if row["holds"] is False]
+    assert missed == []
+    assert any(row["holds"] for row in record.agreement)
+    assert record.settings["seeds"]["value"] == SMALL[name]["seeds"]
+    assert record.versions["neuralrace"]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_it_is_drawn_from_its_file_alone(name, tables, tmp_path):
+    figure = papers.find(name)
+    file = save_table(tables(name), tmp_path / "data.nc")
+    stored = load_figure(file)
+    assert settings_of(stored) == settings_of(tables(name))
+    written = figure.publish(stored, tmp_path)
+    assert written.pdf.read_bytes().startswith(b"%PDF")
+    xarray.testing.assert_identical(load_figure(written.data), tables(name))
+    for row in read_record(stored).agreement:
+        assert row["measured"] in written.page.read_text()
+
+
+# ---- NRR Fig. 3 ---------------------------------------------------------------------------------
+
+
+def test_cell_types_are_told_by_direction():
+    angles = np.deg2rad(np.arange(0, 360, 1.0) + 0.5)
+    corners = np.array([[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]])
+    ring = np.stack([np.cos(angles), np.sin(angles)], axis=1)[None]
+    table = {"reads": ring, "writes": np.ones((1, 360)), "x": corners}
+    table = {k: xarray.DataArray(v) for k, v in table.items()}
+    np.testing.assert_allclose(fig3.cell_types(table, 20.0), 40 / 360)
+    table["reads"] = xarray.DataArray(np.repeat(corners, [1, 2, 3, 4], axis=0)[None])
+    table["writes"] = xarray.DataArray(-np.ones((1, 10)))
+    np.testing.assert_allclose(fig3.cell_types(table, 20.0), [0.1, 0.2, 0.3, 0.4])
+
+
+# ---- NRR Fig. 4 ---------------------------------------------------------------------------------
+
+TARGETS = np.array(
+    [[6, 6, 6, 6], [4, 4, 0, 0], [0, 0, 4, 4], *(3 * np.eye(4)).tolist()], dtype=float
+)
+
+
+def test_the_levels_and_ends_are_the_published_ones():
+    np.testing.assert_allclose(fig4.stages(TARGETS) * 244, [244, 59, 18, 0], atol=1e-9)
+    ends = fig4.final_hidden(TARGETS, 7, 0.08)
+    np.testing.assert_allclose(ends, [4.563, 3.549, 2.754, 2.754], atol=5e-4)
+
+
+def test_a_plateau_is_where_the_loss_rests():
+    t = np.linspace(0, 30, 301)
+    fall = [1 / (1 + np.exp(3 * (t - place))) for place in (5, 15, 25)]
+    loss = 0.7 * fall[0] + 0.2 * fall[1] + 0.1 * fall[2]
+    levels = np.array([1.0, 0.3, 0.1, 0.0])
+    np.testing.assert_allclose(fig4.plateaus(levels, loss), [0.3, 0.1], atol=1e-3)
+    assert np.isnan(fig4.plateaus(levels, loss[:60])[1])
+
+
+@pytest.mark.parametrize(
+    ("change", "row"),
+    [
+        ({"hidden_end": 1.006}, "singular values of the hidden matrix at the end"),
+        ({"ends_end": 1.08}, "their ratio to √(in · out)"),
+        ({"untrained_share": 1e6}, "error on untrained routes"),
+        ({"by_hand": 1.00001}, "theory against simulation from decoupled weights"),
+        ({"loss_predicted": 1.2}, "theory from the actual random weights against their simulation"),
+        ({"shared": 0.9}, "one representation for all input domains: Σ h_a·h_b over Σ ½(‖h_a‖² "
+                          "+ ‖h_b‖²)"),
+    ],
+)  # fmt: skip
+def test_a_wrong_number_does_not_agree(change, row, tables):
+    table = tables("nrr/fig4")
+    assert rows(fig4.FIGURE, table)[row].holds
+    wrong = table.assign({name: table[name] * factor for name, factor in change.items()})
+    assert rows(fig4.FIGURE, wrong)[row].holds is False
+
+
+def test_panels_have_the_letters_of_the_paper(tables):
+    picture = fig4.FIGURE.draw(tables("nrr/fig4"))  # laid out where it is saved, above
+    letters = [ax.get_title()[:3] for ax in picture.axes if ax.get_title()]
+    assert sorted(set(letters)) == ["(c)", "(d)", "(e)", "(f)", "(g)", "(h)"]
+
+
+# ---- settings -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("like", "text", "value"),
+    [
+        (7, "5", 5),
+        (0.2, "1e-3", 1e-3),
+        (True, "no", False),
+        (False, "True", True),
+        ("xavier", "orthogonal", "orthogonal"),
+        ((0.2, 2.5), "[0.1, 3]", (0.1, 3.0)),
+        ([1, 4], "1,2,3", [1, 2, 3]),
+        ((1,), "9", (9,)),
+        (None, "none", None),
+        (None, "0.08", 0.08),
+        (None, "weights", "weights"),
+    ],
+)
+def test_a_text_becomes_a_value_of_the_kind_of_the_default(like, text, value):
+    found = Setting(like, "a", "b").parse("key", text)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("like", "text", "wanted"),
+    [
+        (7, "5.5", "a whole number"),
+        (0.2, "small", "a number"),
+        (0.2, "nan", "a number"),
+        (True, "maybe", "true or false"),
+        ((0.2,), "0.1,x", "with commas between"),
+        ((0.2,), "[]", "with commas between"),
+        ("word", "", "a word"),
+    ],
+)
+def test_another_text_is_an_error(like, text, wanted):
+    with says("no value for the setting 'key'", got=repr(text), wanted=wanted, fix="--set key="):
+        Setting(like, "a", "b").parse("key", text)
+
+
+def test_choices_are_listed():
+    figure = papers.find("nrr/fig4")
+    with says("'init'", got="'xavir'", wanted="'orthogonal', 'xavier'", fix="'xavier'?"):
+        figure.resolve(changes={"init": "xavir"})
+
+
+def test_an_unknown_setting_or_figure_is_an_error_with_what_there_is():
+    with says("no setting 'seed' of nrr/fig4", got="'seed'", wanted="learning_rate", fix="'seeds'"):
+        papers.find("nrr/fig4").resolve(changes={"seed": 3})
+    with says("no figure 'nrr/fig44'", got="fig44", wanted="nrr/appendix_a2", fix="'nrr/fig4'?"):
+        papers.find("nrr/fig44")
+    with says("no figure 'zzz'", got="zzz", wanted="all", fix="choose one"):
+        papers.chosen(["zzz"])
+
+
+def test_papers_and_all_stand_for_their_figures():
+    assert papers.chosen(["nrr/fig4", "nrr", "nrr/fig4"])[0] == "nrr/fig4"
+    assert set(papers.chosen(["nrr"])) == {n for n in papers.names() if n.startswith("nrr/")}
+    assert papers.chosen(["all"]) == papers.names()
+
+
+# ---- pages --------------------------------------------------------------------------------------
+
+
+def record(**changes):
+    settings = {
+        "M": {"value": 5, "default": 7, "about": "domains", "source": "Fig. 4"},
+        "scales": {"value": [0.2, 1.0], "default": (0.2, 1.0), "about": "σ", "source": "Fig. 6"},
+    }
+    agreement = [
+        {"what": "a < b | c", "target": "≤ 1 %", "measured": "0.5 %", "holds": True},
+        {"what": "other", "target": "0", "measured": "1", "holds": False},
+        {"what": "more", "target": "reported", "measured": "3", "holds": None},
+    ]
+    made = {"name": "nrr/fig9", "title": "A <title>", "states": "x & y", "settings": settings}
+    made |= {"quick": True, "versions": {"jax": "1"}, "seconds": 2.0, "agreement": agreement}
+    return Record(**(made | changes))
+
+
+def test_a_page_says_what_was_found_and_with_which_settings():
+    page = markdown(record())
+    assert "| a < b \\| c | 0.5 % | ≤ 1 % | yes |" in page
+    assert "| other | 1 | 0 | **no** |" in page
+    assert "## Agreement: 1 of 2 agree" in page
+    assert "| `M` | **5** | 7 | domains | Fig. 4 |" in page
+    assert "| `scales` | 0.2, 1 | 0.2, 1 | σ | Fig. 6 |" in page
+    assert command(record()) == "neuralrace reproduce nrr/fig9 --set M=5"
+    assert "small version" in page
+    assert "small version" not in markdown(record(quick=False))
+
+
+def toy(name, compute):
+    return Figure(
+        name=name,
+        title="A <toy>",
+        states="that it is",
+        settings={"n": Setting(3, "how many", "here", quick=2)},
+        compute=compute,
+        draw=lambda table: __import__("matplotlib.pyplot").pyplot.figure(),
+        agreement=lambda table: (Agreement("sum", "3", str(float(table["x"].sum())), True),),
+    )
+
+
+def test_the_gallery_shows_what_lies_in_the_folder_in_the_given_order(tmp_path):
+    for name in ("nrr/a", "nrr/b"):
+        figure = toy(name, lambda s: xarray.Dataset({"x": ("n", np.ones(s["n"]))}))
+        figure.publish(figure.run(figure.resolve()), tmp_path)
+    (tmp_path / "nrr" / "note.txt").write_text("no figure")
+    page = gallery(tmp_path, ["nrr/b"]).read_text()
+    assert page.index('id="nrr-b"') < page.index('id="nrr-a"')
+    assert "A &lt;toy&gt;" in page
+    assert "<toy>" not in page
+    for end in ("pdf", "png", "nc", "md"):
+        assert f'href="nrr/a.{end}"' in page
+        assert (tmp_path / f"nrr/a.{end}").exists()
+
+
+def test_what_is_no_figure_is_not_read(tmp_path):
+    xarray.Dataset({"x": ("n", [1.0])}).to_netcdf(tmp_path / "x.nc", engine="h5netcdf")
+    with says("x.nc", got="format None", wanted="neuralrace figure 1", fix="reproduce"):
+        load_figure(tmp_path / "x.nc")
+    with says("none.nc", got="FileNotFoundError", wanted="netCDF", fix="reproduce"):
+        load_figure(tmp_path / "none.nc")
+    (tmp_path / "file").write_text("")
+    figure = toy("nrr/a", lambda s: xarray.Dataset({"x": ("n", np.ones(s["n"]))}))
+    with says("cannot make the folder", got="Not a directory", wanted="a folder", fix="--out"):
+        figure.publish(figure.run(figure.resolve()), tmp_path / "file")

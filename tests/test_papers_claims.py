@@ -25,14 +25,12 @@ ROOT = Path(__file__).parent.parent
 
 
 def inside(measure: Measure) -> float:
-    low, high = measure.least, measure.most
-    if low is None or high is None:
-        return high if low is None else low
-    return (low + high) / 2
+    bounds = [bound for bound in (measure.least, measure.most) if bound is not None]
+    return sum(bounds) / len(bounds)
 
 
 def outside(measure: Measure) -> float:
-    return measure.most + 1 if measure.most is not None else measure.least - 1
+    return (measure.least or 0.0) - 1 if measure.most is None else measure.most + 1
 
 
 @pytest.mark.parametrize("claim", ledger(), ids=lambda claim: claim.name)

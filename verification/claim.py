@@ -74,6 +74,14 @@ def run_script(script: str, *arguments: object) -> list[float]:
 
 def all_claims() -> list[Claim]:
     """Every registered claim, in the order of the sections."""
-    from verification import dynamics, equations, foundation, papers, reduction, statistics  # noqa: F401  (importing registers)
+    from verification import (  # noqa: F401  (importing registers)
+        dynamics,
+        equations,
+        foundation,
+        papers,
+        papers_nrr,
+        reduction,
+        statistics,
+    )
 
     return CLAIMS

@@ -8,7 +8,7 @@ from neuralrace.papers import find
 from neuralrace.papers.nrr import fig5, fig6
 from verification.claim import Measurement, claim
 
-SECTION = "NRR figures"
+SECTION = "Figures"
 
 SMALL_5 = {"M": 2, "P": (1,), "K": (1,), "hidden": 8, "seeds": 2, "span": 2.0, "steps": 500}
 SMALL_6 = {"M": 3, "K": 2, "hidden": 24, "scales": (0.2, 1.0, 2.5), "seeds": 1, "steps": 300}
@@ -16,8 +16,8 @@ SMALL_6 = {"M": 3, "K": 2, "hidden": 24, "scales": (0.2, 1.0, 2.5), "seeds": 1, 
 
 @claim(
     SECTION,
-    "Fig. 5c: M = 10, 10 seeds: median error on untrained routes (of a silent network's) and seeds "
-    "that generalise (error below 1 %), for each K",
+    "NRR Fig. 5c: M = 10, 10 seeds: median error on untrained routes (of a silent network's) and "
+    "seeds that generalise (error below 1 %), for each K",
     "every seed run to convergence: error on trained routes ≤ 1e-5 of a silent network's, error on "
     "untrained ones changed by ≤ 1e-3 over the last quarter of the steps",
 )
@@ -37,8 +37,8 @@ def untrained_routes_against_K(full: bool) -> Measurement:
 
 @claim(
     SECTION,
-    "Fig. 6: 10 seeds: error on trained and untrained routes (of a silent network's) against σ₀, "
-    "and similarity matrices for three scales",
+    "NRR Fig. 6: 10 seeds: error on trained and untrained routes (of a silent network's) against "
+    "σ₀, and similarity matrices for three scales",
     "trained ≤ 1e-3 in every seed of every scale; untrained, median: < 1 % at the smallest, > 50 % "
     "at the largest",
 )

@@ -192,9 +192,9 @@ def _untrained(which: int) -> Read:
 
 def _rest(which: int) -> Read:
     def median(table: xarray.Dataset) -> float:
-        from neuralrace.papers.nrr.fig6 import longest_rest
+        from neuralrace.papers.nrr.fig6 import resting
 
-        return float(np.median([longest_rest(run) for run in table["loss"].to_numpy()[which]]))
+        return float(np.median([resting(run) for run in table["loss"].to_numpy()[which]]))
 
     return _scales(median)
 
@@ -441,8 +441,8 @@ CLAIMS = (
         "§4.3, Fig. 6a, c",
         "Small scales learn in stages and share a representation; large ones decay exponentially "
         "and keep a random one for each domain.",
-        "Share of the time in which the loss rests on a plateau (falls by less than 1 % of its "
-        "start over 5 % of the time, with more than 1 % left), and how far domains share a "
+        "Share of the time in which the loss rests on a plateau (falls by less than 5 % of itself "
+        "over 5 % of the time, with more than 1 % of its start left), and how far domains share a "
         "representation; medians of the seeds.",
         (
             Measure("rest, smallest scale", _rest(0), least=0.2),

@@ -123,15 +123,15 @@ def crossing(table: xarray.Dataset, level: float) -> float:
     return float("nan")
 
 
-def longest_rest(loss: np.ndarray) -> float:
+def resting(loss: np.ndarray) -> float:
     """The share of the time in which a loss rests on a plateau before it is learned.
 
-    Resting is falling by less than 1 % of the initial loss over 5 % of the time, while more than
-    1 % is left: long for stage-like learning, none for an exponential decay.
+    Resting is falling by less than 5 % of what is left over 5 % of the time, while more than 1 % of
+    the start is left. An exponential decay that gets below 1 % within the time never rests.
     """
     window = max(1, len(loss) // 20)
-    fall = (loss[:-window] - loss[window:]) / loss[0]
-    return float(((fall < 0.01) & (loss[:-window] > 0.01 * loss[0])).mean())
+    still = loss[window:] > 0.95 * loss[:-window]
+    return float((still & (loss[:-window] > 0.01 * loss[0])).mean())
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
@@ -143,7 +143,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     )
     low = settings["generalises"]
     good = (untrained < low).mean(axis=1)
-    rest = [np.median([longest_rest(run) for run in runs]) for runs in table["loss"].to_numpy()]
+    rest = [np.median([resting(run) for run in runs]) for runs in table["loss"].to_numpy()]
     return (
         Agreement(
             "error on trained routes / a silent network's, worst seed of any scale",
@@ -196,7 +196,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     import matplotlib.pyplot as plt
 
     figure = plt.figure(figsize=(3.4, 5.6))
-    top, bottom = figure.subfigures(2, 1, height_ratios=(1, 1.35))
+    top, bottom = np.ravel(figure.subfigures(2, 1, height_ratios=(1, 1.35)))
     left, right = top.subplots(1, 2)
     _draw_losses(table, left)
     _draw_errors(table, right)

@@ -50,13 +50,13 @@ class Routes:
 
         `apart` counts only domains never trained with a common output; NaN if there are none.
         """
-        pairs = ~nr.analysis.domains_that_met(self.trained) if apart else None
-        if apart and not pairs.any():
+        strangers = ~nr.analysis.domains_that_met(self.trained)
+        if apart and not strangers.any():
             return np.full(np.shape(weights["hidden"])[:-2], np.nan)
         shown = nr.analysis.hidden(self.net, weights, self.trained, "h")
         label = self.trained.labels
         return nr.analysis.domain_similarity(
-            shown, label["input"], label["item"], pairs=pairs
+            shown, label["input"], label["item"], pairs=strangers if apart else None
         ).shared
 
 

@@ -94,13 +94,14 @@ def _decoupled_strengths(tables: Tables) -> float:
     return float(np.abs(table["theory"].to_numpy() - table["decoupled"].to_numpy()).max())
 
 
-def _root_M(init: str | None = None) -> Read:
-    """The largest relative distance of hidden / √(in · out) from √M over modes and seeds."""
+def _root_M(of_seeds: Callable[..., Any], init: str | None = None) -> Read:
+    """The relative distance of hidden / √(in · out) from √M, of the worst mode."""
 
     def read(tables: Tables) -> float:
         table = tables("nrr/fig4") if init is None else tables("nrr/fig4", init=init)
         ratio = table["hidden_end"].to_numpy() / table["ends_end"].to_numpy()
-        return float(np.abs(ratio / np.sqrt(settings_of(table)["M"]) - 1).max())
+        off = np.abs(ratio / np.sqrt(settings_of(table)["M"]) - 1)
+        return float(of_seeds(off, axis=0).max())
 
     return read
 
@@ -303,16 +304,22 @@ CLAIMS = (
         "nrr/root-M",
         "Fig. 4f, Eq. 51",
         "The singular values of the shared layer end √M larger than those of the others.",
-        "Hidden singular values over √(in · out), over √M, at the end: the largest relative "
-        "distance from 1 over modes and seeds.",
+        "Hidden singular values over √(in · out), over √M, at the end: the relative distance "
+        "from 1 of the worst mode.",
         (
-            Measure("orthogonal start × 0.2", _root_M(), most=0.04),
+            Measure("orthogonal start × 0.2, median seed", _root_M(np.median), most=0.04),
             Measure(
-                "Xavier start × 0.2",
-                _root_M("xavier"),
+                "orthogonal start × 0.2, worst seed",
+                _root_M(np.max),
                 most=0.04,
-                otherwise="From Xavier starts the worst mode is {:.1%} away: √M is where long "
-                "training from vanishing weights would lead, and weaker modes are further from it.",
+                otherwise="In the worst seed the worst mode is {:.1%} away: √M is the limit of "
+                "vanishing initial weights, and weak modes are furthest from it.",
+            ),
+            Measure(
+                "Xavier start × 0.2, worst seed",
+                _root_M(np.max, "xavier"),
+                most=0.04,
+                otherwise="From Xavier starts the worst mode of the worst seed is {:.1%} away.",
             ),
         ),
     ),
@@ -331,6 +338,13 @@ CLAIMS = (
                 least=0.95,
             ),
             Measure("pairs that never met, Fig. 5c", _apart, least=0.9),
+            Measure(
+                "all pairs, M = 7, K = 4, Xavier start",
+                lambda tables: float(tables("nrr/fig4", init="xavier")["shared"].min()),
+                least=0.95,
+                otherwise="From Xavier starts the worst seed shares {:.2f} of 1: a trace of the "
+                "domain remains in the activity.",
+            ),
             Measure(
                 "pairs that never met in Fig. 4",
                 _never_met,

@@ -196,7 +196,8 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     import matplotlib.pyplot as plt
 
     figure = plt.figure(figsize=(3.4, 5.6))
-    top, bottom = np.ravel(figure.subfigures(2, 1, height_ratios=(1, 1.35)))
+    parts: Any = figure.subfigures(2, 1, height_ratios=(1, 1.35))
+    top, bottom = parts
     left, right = top.subplots(1, 2)
     _draw_losses(table, left)
     _draw_errors(table, right)

@@ -17,7 +17,7 @@ def with_settings(name: str, variables: dict, coords: dict, **changes) -> xarray
     """Made-up data of a figure, with its settings."""
     figure = find(name)
     values = figure.resolve(changes=changes)
-    settings = {k: {"value": v, "paper": v, "about": "", "source": ""} for k, v in values.items()}
+    settings = {k: {"value": v, "default": v, "about": "", "source": ""} for k, v in values.items()}
     record = Record(
         name=name, title="", states="", settings=settings, quick=True, versions={}, seconds=0.0
     )

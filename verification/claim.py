@@ -94,6 +94,7 @@ def all_claims() -> list[Claim]:
         foundation,
         linear,
         papers,
+        papers_nrr,
         reduction,
         reln,
         statistics,

@@ -43,7 +43,7 @@ def main() -> None:
         for key, value in named.items():
             results[key] = round(value, 3)
             print(line(key, results[key], before.get(key)), flush=True)
-    path.write_text(json.dumps(results, indent=2) + "\n")
+        path.write_text(json.dumps(before | results, indent=2) + "\n")
 
 
 def line(name: str, now: float, committed: float | None) -> str:

@@ -17,26 +17,34 @@ INPUTS, OUTPUTS = 11, 60
 
 @dataclass(frozen=True)
 class Ratio:
-    """Flow of the large over that of the small problem, and the seconds each took to compress."""
+    """Flow of the large over that of the small problem, and the seconds each took to compress.
+
+    `whole` is the ratio of two calls of `nr.flow` on the problems as they are, checks, compression
+    and the way back included.
+    """
 
     flow: float
+    whole: float
     small: float
     large: float
 
 
 def _ratio(*problems: tuple[nr.GDLN, dict, nr.Dataset]) -> Ratio:
-    flows, seconds = [], []
+    flows, wholes, seconds = [], [], []
+    times = np.linspace(0, 20, 21)
     for net, weights, data in problems:
         begun = time.perf_counter()
         small = nr.compress(net, weights, data)
         seconds.append(time.perf_counter() - begun)
         run = lambda s=small: nr.flow(  # noqa: E731
-            s.net, s.weights, s.data, times=np.linspace(0, 20, 21), compress=False
+            s.net, s.weights, s.data, times=times, compress=False
         )
-        run()
+        whole = lambda n=net, w=weights, d=data: nr.flow(n, w, d, times=times)  # noqa: E731
+        run(), whole()
         flows.append(run)
-    few, many = medians(*flows, repeats=5)
-    return Ratio(many / few, *seconds)
+        wholes.append(whole)
+    (few, many), (least, most) = medians(*flows, repeats=5), medians(*wholes, repeats=1)
+    return Ratio(many / few, most / least, *seconds)
 
 
 def _data(samples: int, rng: np.random.Generator) -> nr.Dataset:
@@ -60,10 +68,7 @@ def samples(few: int, many: int, hidden: int = 100) -> Ratio:
 
 
 def widths(narrow: tuple[int, ...], wide: tuple[int, ...]) -> Ratio:
-    """A chain with hidden layers of these widths, its inner matrices orthogonal.
-
-    The weights are scaled so that both chains begin with maps of one size.
-    """
+    """A chain with hidden layers of these widths, all matrices orthogonal, of one size."""
 
     def problem(hidden: tuple[int, ...]) -> tuple[nr.GDLN, dict, nr.Dataset]:
         net = nr.GDLN(nr.Architecture.chain(INPUTS, *hidden, OUTPUTS))

@@ -87,6 +87,49 @@ def test_a_trained_network_keeps_weak_directions_that_may_still_grow():
     assert assert_same_gradient(net, faint, data).net.arch.sizes["h"] == 6
 
 
+def test_a_float32_run_that_goes_on_still_learns_its_weak_modes(monkeypatch):
+    monkeypatch.setattr(setup, "WORTHWHILE", 0.0)
+    net = nr.GDLN(nr.Architecture.chain(2, 500, 2))
+    x = np.repeat(np.eye(2, dtype=np.float32), 100, axis=0)
+    data = nr.Dataset({"x": x}, {"y": x @ np.diag([20.0, 1.0]).astype(np.float32)})
+    start = net.init(KEY, 1e-9, dtype=jnp.float32)
+    first = nr.train(net, start, data, learning_rate=0.02, steps=250, record_every=250)
+    ends = [
+        nr.train(
+            net, first.final, data, learning_rate=0.02, steps=5000, record_every=1000, compress=c
+        )
+        for c in (True, False)
+    ]
+    assert ends[0].settings["compression"] != "none"
+    np.testing.assert_allclose(ends[0].loss, ends[1].loss, atol=1e-3)
+    assert ends[0].loss[-1] < 1e-3
+
+
+def test_low_rank_layers_shrink_to_their_rank():
+    net, data = chain(3, 30, 30, 30, 2)
+    rng = np.random.default_rng(0)
+    weights = {
+        e: rng.normal(size=(net.arch.sizes[t], 2)) @ rng.normal(size=(2, net.arch.sizes[s])) / 9
+        for e, (s, t) in net.arch.edges.items()
+    }
+    small = assert_same_gradient(net, weights, data)
+    assert [small.net.arch.sizes[h] for h in ("h1", "h2", "h3")] == [4, 4, 4]
+
+
+@pytest.mark.parametrize("targets", [0.0, 1.0])
+def test_inputs_that_are_all_zero(targets):
+    net, _ = chain(3, 8, 2)
+    data = nr.Dataset({"x": np.zeros((5, 3))}, {"y": np.full((5, 2), targets)})
+    assert_same_gradient(net, net.init(KEY, 0.1), data)
+
+
+def test_a_task_that_can_be_learned_leaves_no_loss():
+    net, data = chain(3, 8, 2)
+    x = np.asarray(data.x["x"])
+    small = nr.compress(net, net.init(KEY), nr.Dataset({"x": x}, {"y": x[:, :2]}))
+    assert small.data.n_samples == 3
+
+
 def test_zero_weights_stay_where_they_are():
     net, data = chain(3, 20, 3)
     small = assert_same_gradient(net, net.init(KEY, 0.0), data)
@@ -147,10 +190,35 @@ def test_flow_records_full_width_weights_and_stops_alike(worthwhile):
     assert ends[0].time[-1] == pytest.approx(ends[1].time[-1], rel=0.2)
 
 
-def test_short_runs_and_relu_networks_are_left_alone():
+def test_short_runs_and_relu_networks_are_left_alone(worthwhile, monkeypatch):
+    _, weights, data = worthwhile
+    relu = nr.ReLUNetwork((4, 60, 40, 3))
+    run = nr.train(relu, weights, data, learning_rate=0.01, steps=5)
+    assert run.settings["compression"] == "none"
+    monkeypatch.undo()
     net, data = chain(2, 8, 1)
     run = nr.train(net, net.init(KEY), data, learning_rate=0.01, steps=5)
     assert run.settings["compression"] == "none"
+
+
+def test_gates_of_every_neuron_are_not_split_apart(worthwhile):
+    net, weights, data = worthwhile
+    gates = np.random.default_rng(0).integers(0, 2, (400, 60)).astype(float)
+    run = nr.train(net, weights, data.gated({"h1": gates}), learning_rate=0.01, steps=2)
+    assert run.settings["compression"] == "none"
+
+
+def test_gates_of_groups_of_neurons_are(worthwhile):
+    net, weights, data = worthwhile
+    gates = np.repeat(np.arange(400)[:, None] % 2 == [0, 1], 30, axis=1).astype(float)
+    gated = data.gated({"h1": gates})
+    runs = [
+        nr.train(net, weights, gated, learning_rate=0.1, steps=30, record_every=30, compress=c)
+        for c in (True, False)
+    ]
+    assert runs[0].settings["compression"] != "none"
+    for got, wanted in zip(jax.tree.leaves(runs[0]), jax.tree.leaves(runs[1]), strict=True):
+        np.testing.assert_allclose(got, wanted, atol=1e-11)
 
 
 # ---- errors -------------------------------------------------------------------------------------
@@ -161,3 +229,9 @@ def test_a_relu_network_cannot_be_compressed():
     data = nr.Dataset({"x": [[1.0, 1.0]]}, {"y": [[1.0]]})
     with says("net", got="ReLUNetwork", wanted="GDLN", fix="gates change as it learns"):
         nr.compress(net, net.init(KEY), data)
+
+
+def test_weights_that_are_not_finite_are_refused():
+    net, data = chain(2, 8, 1)
+    with says("hold NaN or infinity", got="16", wanted="finite", fix="net.init"):
+        nr.compress(net, {"W1": np.full((8, 2), np.nan), "W2": np.ones((1, 8))}, data)

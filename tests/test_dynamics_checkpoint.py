@@ -1,5 +1,6 @@
 """Runs that are cut off and go on end as if they had not been."""
 
+import functools
 import json
 import warnings
 
@@ -53,7 +54,7 @@ def killed_after(monkeypatch, writes):
 
     def write(path, content):
         if next(count, None) is None:
-            path.with_name("." + path.name + "-1").write_bytes(content[: len(content) // 2])
+            path.with_name(f".{path.name}.part").write_bytes(content[: len(content) // 2])
             raise KilledError
         whole(path, content)
 
@@ -76,6 +77,7 @@ def test_a_killed_run_goes_on_bit_by_bit(tmp_path, monkeypatch, writes):
             run(tmp_path / "killed")
     assert_identical(run(tmp_path / "killed"), whole)
     assert_identical(run(tmp_path / "killed"), whole)  # ended: read, not run
+    assert not list((tmp_path / "killed").glob(".*"))
 
 
 def test_a_run_that_has_ended_is_only_read(tmp_path, monkeypatch):
@@ -84,10 +86,41 @@ def test_a_run_that_has_ended_is_only_read(tmp_path, monkeypatch):
     assert_identical(run(tmp_path), whole)
 
 
-def test_only_two_states_are_kept(tmp_path):
-    run(tmp_path)
-    assert len(list(tmp_path.glob("state-*"))) == checkpoint.KEPT
-    assert not list(tmp_path.glob(".*"))
+def test_only_two_states_are_kept_and_one_part_for_every_so_many_steps(tmp_path):
+    run(tmp_path / "a", record_every=1)
+    assert len(list((tmp_path / "a").glob("state-*"))) == checkpoint.KEPT
+    assert len(list((tmp_path / "a").glob("record-*"))) == 10
+    irregular = run(tmp_path / "b", record_every=1, record_at=[*range(30), 77])
+    assert len(list((tmp_path / "b").glob("record-*"))) == 10
+    plain = run(None, checkpoint=None, record_at=[*range(30), 77])
+    assert_identical(irregular, plain)
+
+
+def test_a_record_of_another_run_is_not_taken(tmp_path):
+    whole = run(tmp_path / "a")
+    run(tmp_path / "b", weights=NET.init(jax.random.key(1), 0.3))
+    (tmp_path / "b" / "record-000000").replace(tmp_path / "a" / "record-000000")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        again = run(tmp_path / "a")
+    assert "record-000000 is damaged" in str(caught[0].message)
+    assert_identical(again, whole)
+
+
+def test_a_function_is_known_by_its_instructions_in_any_process():
+    chosen = compile("lambda w: w in {'a', 'b', 'c'}", "", "eval").co_consts[0]
+    turned = chosen.replace(
+        co_consts=tuple(
+            frozenset(sorted(c, reverse=True)) if isinstance(c, frozenset) else c
+            for c in chosen.co_consts
+        )
+    )
+    digest = lambda code: checkpoint._digest(checkpoint._instructions(code))  # noqa: E731
+    assert digest(chosen) == digest(turned)
+    assert checkpoint._code(jax.jit(norm)) == checkpoint._code(norm)
+    assert checkpoint._code(norm) != checkpoint._code(other_norm)
+    partial = functools.partial(norm, 1)
+    assert checkpoint._code(partial) != checkpoint._code(functools.partial(norm, 2))
 
 
 def test_a_compressed_run_goes_on_from_the_bits_it_began_with(tmp_path, monkeypatch):
@@ -110,10 +143,13 @@ def test_a_compressed_run_goes_on_from_the_bits_it_began_with(tmp_path, monkeypa
 
 
 def test_a_diverged_run_is_remembered_as_such(tmp_path):
-    for _ in range(2):
+    ends = []
+    for folder in (None, tmp_path, tmp_path):
         with pytest.raises(nr.StoppedError) as caught:
-            run(tmp_path, learning_rate=60.0)
-        assert np.isfinite(caught.value.trajectory.loss).all()
+            run(folder, learning_rate=60.0)
+        ends.append(caught.value.trajectory)
+    for end in ends[1:]:
+        np.testing.assert_array_equal(end.loss, ends[0].loss)
 
 
 # ---- damage ------------------------------------------------------------------------------------

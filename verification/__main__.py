@@ -75,9 +75,11 @@ def sources(claim: Claim) -> str:
     below = [r for r in rooms[rooms.index(claim.top) :] if r not in ("plot", "progress")]
     paths = [f"src/neuralrace/{room}{end}" for room in below for end in ("", ".py")]
     module = claim.measure.__module__.replace(".", "/") + ".py"
-    paths += [module, "verification/cases.py", "benchmarks", "constraints.txt"]
+    paths += [module, "benchmarks", "constraints.txt"]
+    paths += [f"verification/{name}.py" for name in ("cases", "claim", "foundation")]
     paths = [path for path in paths if (ROOT / path).exists()]
     content = git("ls-tree", "-r", "HEAD", *paths) + git("diff", "HEAD", "--", *paths)
+    content += git("ls-files", "--others", "--exclude-standard", "--", *paths)
     return hashlib.sha256(content + claim.target.encode()).hexdigest()[:16]
 
 
@@ -87,7 +89,9 @@ def store(claim: Claim, found: Measurement) -> None:
     with (STORE.parent / "verified.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         entry = asdict(found) | {"met": bool(found.met), "sources": sources(claim)}
-        STORE.write_text(json.dumps(stored() | {claim.id: entry}))
+        beside = STORE.with_suffix(".part")
+        beside.write_text(json.dumps(stored() | {claim.id: entry}))
+        beside.replace(STORE)
 
 
 def stored() -> dict[str, dict]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -85,19 +87,10 @@ def run_script(script: str, *arguments: object) -> list[float]:
 
 
 def all_claims() -> list[Claim]:
-    """Every registered claim, in the order of the sections."""
-    from verification import (  # noqa: F401  (importing registers)
-        contests,
-        dynamics,
-        endurance,
-        equations,
-        foundation,
-        linear,
-        papers,
-        papers_nrr,
-        reduction,
-        reln,
-        statistics,
-    )
+    """Every registered claim; importing a module of this package registers its claims."""
+    import verification
 
+    for module in sorted(module.name for module in pkgutil.iter_modules(verification.__path__)):
+        if not module.startswith("_"):
+            importlib.import_module(f"verification.{module}")
     return CLAIMS

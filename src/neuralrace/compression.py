@@ -16,7 +16,7 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import check_kind
-from neuralrace.gdln import GDLN, Weights, checked_weights
+from neuralrace.gdln import GDLN, Weights, check_finite, checked_weights
 from neuralrace.statistics import SplitNetwork, class_factor, split_neurons
 
 Bases = dict[str, np.ndarray | None]
@@ -119,6 +119,22 @@ def step_work(arch: Architecture, samples: int) -> float:
     return sum((3 * samples + 1) * n + EDGE for n in weights)
 
 
+def search_work(arch: Architecture) -> float:
+    """About the multiplications that finding the subspaces takes, if a node grows to the end."""
+    ends = sum(n for v, n in arch.sizes.items() if v not in arch.hidden)
+    weights = sum(arch.sizes[s] * arch.sizes[t] for s, t in arch.edges.values())
+    return (len(arch.hidden) + SWEEPS) * weights * ends
+
+
+def split_work(arch: Architecture, data: Dataset) -> float:
+    """The least work of a step once neurons with gates of their own are nodes of their own."""
+    parts = {
+        v: len(np.unique(np.asarray(gate), axis=1).T) if np.ndim(gate) == 2 else 1
+        for v, gate in data.gates.items()
+    }
+    return EDGE * sum(parts.get(s, 1) * parts.get(t, 1) for s, t in arch.edges.values())
+
+
 def compress(net: Any, weights: Any, data: Any) -> Compressed:
     """Smaller equivalents of a gated linear network, its weights and its data.
 
@@ -133,7 +149,8 @@ def compress(net: Any, weights: Any, data: Any) -> Compressed:
     **Width.** The smallest subspaces with S_in = span of the data, S_out = everything,
     `S_v ⊇ W_e S_{s(e)}` for edges into v and `S_v ⊇ W_fᵀ S_{t(f)}` for edges out of v: all
     gradients lie in them, now and later. One hidden layer keeps at most inputs + outputs neurons;
-    two adjacent wide Gaussian layers keep all.
+    two adjacent wide Gaussian layers keep all. Orthogonal ones shrink in float64 only: in float32
+    they are not orthogonal enough, and nothing that could still grow is dropped.
 
     **Arguments:** `net`, a `GDLN` (a ReLU network's gates change as it learns, and it cannot be
     compressed so); `weights`, the start; `data`.
@@ -156,13 +173,13 @@ def compress(net: Any, weights: Any, data: Any) -> Compressed:
     check_kind("net", net, GDLN, "a ReLU network's gates change as it learns: it stays as it is")
     check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
     given = checked_weights(net.arch, weights)
+    check_finite(given)
     dtype = jnp.result_type(*given.values())
-    tolerance = 10 * float(jnp.finfo(dtype).eps) + 1e-13
     whole = split_neurons(net.arch, data)
     start = whole.split(given)
     with threadpool_limits(1, "blas"):  # matrices this thin are quicker on one thread
         fewer, spans = _fewer_samples(whole.data)
-        bases = _subspaces(whole.arch, start, spans, tolerance)
+        bases = _subspaces(whole.arch, start, spans)
         if any(basis is not None for basis in spans.values()):
             x = {v: x if (q := spans[v]) is None else np.asarray(x) @ q for v, x in fewer.x.items()}
             fewer, _ = _fewer_samples(Dataset(x, fewer.y, fewer.gates))
@@ -187,41 +204,44 @@ def _fewer_samples(data: Dataset) -> tuple[Dataset, Bases]:
     """
     factor = class_factor(data)
     spans = {v: _span(x) for v, x in factor.x.items()}
-    wanted = sum(float((np.asarray(y) ** 2).sum(axis=1) @ _p(data)) for y in data.y.values())
-    left = wanted - sum(float((y**2).sum()) for y in factor.y.values())
-    rest = left > 0 and len(factor.row_class) < data.n_samples
-    rows = len(factor.row_class) + rest
-    scaled = lambda a: np.sqrt(rows) * np.concatenate([a, np.zeros((int(rest), a.shape[1]))])  # noqa: E731
+    probability = np.asarray(data.probability, np.float64)
+    norm = sum(float((np.asarray(y) ** 2).sum(axis=1) @ probability) for y in data.y.values())
+    rounding = data.n_samples * np.finfo(float).eps ** 2 * norm
+    extra = int(factor.left > rounding or len(factor.row_class) == 0)
+    rows = len(factor.row_class) + extra
+    scaled = lambda a: np.sqrt(rows) * np.concatenate([a, np.zeros((extra, a.shape[1]))])  # noqa: E731
     x = {v: scaled(a) for v, a in factor.x.items()}
     y = {v: scaled(a) for v, a in factor.y.items()}
-    if rest:
+    if extra:
+        left = factor.left if len(factor.row_class) else norm
         next(iter(y.values()))[-1, 0] = np.sqrt(rows * left)
-    index = np.append(factor.row_class, np.zeros(int(rest), int))
+    index = np.append(factor.row_class, np.zeros(extra, int))
     return Dataset(x, y, {name: gate[index] for name, gate in factor.gates.items()}), spans
-
-
-def _p(data: Dataset) -> np.ndarray:
-    return np.asarray(data.probability, np.float64)
 
 
 def _span(x: np.ndarray) -> np.ndarray | None:
     """An orthonormal basis of the span of the rows, or None where that is everything."""
+    if not x.any():
+        return np.eye(x.shape[1], 1) if x.shape[1] > 1 else None
     _, size, directions = np.linalg.svd(x, full_matrices=False)
-    rank = int((size > size.max(initial=0.0) * max(x.shape) * np.finfo(float).eps).sum())
-    return None if rank == x.shape[1] else directions[: max(rank, 1)].T
+    rank = int((size > size.max() * max(x.shape) * np.finfo(float).eps).sum())
+    return None if rank == x.shape[1] else directions[:rank].T
 
+
+ROUNDING = 1e-13
+"""What counts as nothing, of the size of a weight matrix: rounding in float64, whatever the
+precision of the weights, since a weak direction may still grow."""
 
 SWEEPS = 8
 """Sweeps over the hidden nodes, beyond one for each, before one that still grows is kept whole."""
 
 
-def _subspaces(
-    arch: Architecture, weights: Mapping[str, np.ndarray], spans: Bases, tolerance: float
-) -> Bases:
+def _subspaces(arch: Architecture, weights: Mapping[str, np.ndarray], spans: Bases) -> Bases:
     """The smallest subspaces that contain all gradients, by sweeping until none grows.
 
     A node that grows on and on, as between wide Gaussian matrices, is kept whole: any larger
-    subspace is as exact, and the search stays cheap.
+    subspace is as exact, and the search stays cheap. From then on every sweep that goes on makes
+    one more node whole, so that the search ends, and it ends only where nothing grows.
     """
     bases: Bases = {v: spans.get(v) for v in arch.sizes}
     for v in arch.hidden:
@@ -247,7 +267,7 @@ def _subspaces(
                 if sweep >= sweeps and reached.shape[1] >= len(basis):
                     bases[v] = None
                 else:
-                    bases[v] = _grown(basis, reached, tolerance)
+                    bases[v] = _grown(basis, reached, ROUNDING * float(np.linalg.norm(matrix)))
         grew = [v for v in arch.hidden if _dimension(bases[v], arch.sizes[v]) != before[v]]
         if not grew:
             break
@@ -255,24 +275,23 @@ def _subspaces(
             bases |= dict.fromkeys(grew)
     return {
         v: np.eye(len(q), 1) if q is not None and q.shape[1] == 0 else q for v, q in bases.items()
-    }  # where nothing arrives, one neuron with zero weights
+    }  # where nothing arrives, one neuron stands for all
 
 
 def _dimension(basis: np.ndarray | None, size: int) -> int:
     return size if basis is None else basis.shape[1]
 
 
-def _grown(basis: np.ndarray, vectors: np.ndarray, tolerance: float) -> np.ndarray | None:
-    """The basis with what the vectors add to it, None once it spans everything."""
+def _grown(basis: np.ndarray, vectors: np.ndarray, nothing: float) -> np.ndarray | None:
+    """The basis with what the vectors add to it above `nothing`; None once it is everything."""
     if vectors.shape[1] > len(vectors):
         vectors = np.linalg.qr(vectors.T)[1].T  # the same span, by fewer
     if vectors.size == 0:
         return basis
-    size = np.linalg.norm(vectors)
     for _ in range(2):  # twice, for orthogonality to rounding
         vectors = vectors - basis @ (basis.T @ vectors)
     directions, amounts, _ = np.linalg.svd(vectors, full_matrices=False)
-    basis = np.hstack([basis, directions[:, amounts > tolerance * size]])
+    basis = np.hstack([basis, directions[:, amounts > nothing]])
     return None if basis.shape[1] >= len(basis) else basis
 
 

@@ -133,7 +133,8 @@ class ClassFactor:
     Row r belongs to gate class `row_class[r]` and already carries the root of its weight, so that
     Σ_r y_r x_rᵀ over the rows of a class is the class's share of ⟨y xᵀ⟩. A class of n samples
     with d input features in all keeps min(n, d) rows: the triangular factor R of the QR
-    decomposition of its weighted inputs, with targets Qᵀy.
+    decomposition of its weighted inputs, with targets Qᵀy. What that leaves of the targets,
+    Σ‖y − QQᵀy‖², is `left`: no input reaches it.
     """
 
     row_class: Int[np.ndarray, " R"]
@@ -141,6 +142,7 @@ class ClassFactor:
     x: Mapping[str, Float[np.ndarray, "R _"]]
     y: Mapping[str, Float[np.ndarray, "R _"]]
     gates: Mapping[str, Float[np.ndarray, " C"]]
+    left: float = 0.0
 
     @property
     def count(self) -> int:
@@ -166,25 +168,31 @@ def class_factor(data: Dataset) -> ClassFactor:
     x_all, y_all = (np.concatenate(list(field.values()), axis=1) for field in (x, y))
     shown = np.add.reduceat(x_all != 0, bounds[:-1], axis=0) > 0  # features a class shows at all
     kept = np.minimum(np.diff(bounds), shown.sum(axis=1))
+    left = 0.0
     if (kept < np.diff(bounds)).any():
         parts = [
             _fewest_rows(x_all[low:high], y_all[low:high], shown[c])
             for c, (low, high) in enumerate(pairwise(bounds))
         ]
         x_all, y_all = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        left = sum(part[2] for part in parts)
         x, y = _columns(x_all, x), _columns(y_all, y)
     start = np.concatenate([[0], np.cumsum(kept)])
-    return ClassFactor(np.repeat(np.arange(len(classes)), kept), start, x, y, classes.gates)
+    return ClassFactor(np.repeat(np.arange(len(classes)), kept), start, x, y, classes.gates, left)
 
 
-def _fewest_rows(x: np.ndarray, y: np.ndarray, shown: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of R with targets Qᵀy, if a class has more samples than features that it shows."""
+def _fewest_rows(
+    x: np.ndarray, y: np.ndarray, shown: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """The rows of R, targets Qᵀy and what is left of them, if a class has more samples than it
+    shows features."""
     if len(x) <= shown.sum():
-        return x, y
+        return x, y, 0.0
     q, r = np.linalg.qr(x[:, shown])
     wide = np.zeros((len(r), x.shape[1]))
     wide[:, shown] = r
-    return wide, q.T @ y
+    seen = q.T @ y
+    return wide, seen, float(((y - q @ seen) ** 2).sum())
 
 
 def _columns(table: np.ndarray, like: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

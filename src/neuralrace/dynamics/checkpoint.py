@@ -7,10 +7,13 @@ it ended. Every file is written whole or not at all and carries its own checksum
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import inspect
 import io
 import json
 import os
+import re
 import types
 import warnings
 from collections.abc import Iterable
@@ -39,18 +42,20 @@ class Checkpoints:
     def __init__(self, folder: Any, run: dict[str, Any], every: int) -> None:
         self.folder, self.every = _made(folder), every
         self._check_run(run)
+        self._mark = (self.folder / "run.json").read_bytes()  # part of every file's checksum
 
     def _check_run(self, run: dict[str, Any]) -> None:
         """Refuse the checkpoints of another run; mark a new folder as this run's."""
         path = self.folder / "run.json"
+        files = list(self.folder.iterdir())
         if not path.exists():
-            if any(self.folder.glob("state-*")):
+            if any(path.name.startswith(("start", "state-", "record-")) for path in files):
                 raise self._refused("checkpoints without the run.json that says whose they are")
             _write(path, json.dumps(run, indent=1, ensure_ascii=False).encode())
             return
         try:
-            theirs = json.loads(path.read_text())
-        except ValueError as error:
+            theirs = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
             raise self._refused("a run.json that cannot be read") from error
         ours = json.loads(json.dumps(run))
         if theirs != ours:
@@ -73,9 +78,9 @@ class Checkpoints:
         path = self.folder / "start"
         made = (problem.weights, problem.data, problem.view.lift)
         if not path.exists():
-            _write(path, _packed(made))
+            _write(path, self._packed(made))
         try:
-            weights, data, lift = jax.tree.map(jax.numpy.asarray, _unpacked(path, made))
+            weights, data, lift = jax.tree.map(jax.numpy.asarray, self._unpacked(path, made))
         except _DamagedError as error:
             raise self._refused(f"a compressed start that is damaged ({error})") from error
         view = View(lift, problem.view.data)
@@ -84,26 +89,25 @@ class Checkpoints:
     def load(self, state: Any, shapes: Any) -> tuple[Any, list[Any]]:
         """The last good state, and what was recorded up to it; the start if there is none."""
         recorded: list[Any] = []
-        for path in sorted(self.folder.glob("record-*")):
-            if path.name != f"record-{len(recorded):06d}":
-                break
+        while (path := self.folder / f"record-{len(recorded):06d}").exists():
             try:
-                recorded.append(_unpacked(path, shapes[1]))
+                recorded.append(self._unpacked(path, shapes[1]))
             except _DamagedError as error:
                 _warn(f"{path.name} is damaged ({error})")
                 break
-        states = sorted(self.folder.glob("state-*"), reverse=True)
-        for path in states:
-            part = int(path.name.removeprefix("state-"))
+        found = (re.fullmatch(r"state-(\d+)", path.name) for path in self.folder.iterdir())
+        states = sorted((int(name[1]) for name in found if name), reverse=True)
+        for part in states:
+            name = f"state-{part:06d}"
             if part >= len(recorded):
                 continue
             try:
-                loaded = _unpacked(path, shapes[0])
+                loaded = self._unpacked(self.folder / name, shapes[0])
             except _DamagedError as error:
-                _warn(f"{path.name} is damaged ({error})")
+                _warn(f"{name} is damaged ({error})")
                 continue
-            if path != states[0]:
-                _warn(f"going on from the last good one, {path.name}")
+            if part != states[0]:
+                _warn(f"going on from the last good one, {name}")
             return jax.tree.map(jax.numpy.asarray, loaded), recorded[: part + 1]
         if states:
             _warn("no good one is left, beginning anew")
@@ -111,9 +115,29 @@ class Checkpoints:
 
     def save(self, part: int, state: Any, recorded: Any) -> None:
         """Write what this part recorded, then where it ended; older states go."""
-        _write(self.folder / f"record-{part:06d}", _packed(recorded))
-        _write(self.folder / f"state-{part:06d}", _packed(state))
+        _write(self.folder / f"record-{part:06d}", self._packed(recorded))
+        _write(self.folder / f"state-{part:06d}", self._packed(state))
         (self.folder / f"state-{part - KEPT:06d}").unlink(missing_ok=True)
+
+    def _packed(self, tree: Any) -> bytes:
+        """The arrays of a pytree as bytes, the checksum first."""
+        buffer = io.BytesIO()
+        np.savez(buffer, *(np.asarray(leaf) for leaf in jax.tree.leaves(tree)))
+        content = buffer.getvalue()
+        return _digest([self._mark, content]).encode() + content
+
+    def _unpacked(self, path: Path, like: Any) -> Any:
+        """The arrays of a file in the shape of `like`, bit for bit as they were written."""
+        content = path.read_bytes()
+        if _digest([self._mark, content[DIGEST:]]).encode() != content[:DIGEST]:
+            raise _DamagedError("its checksum is wrong")
+        leaves, structure = jax.tree.flatten(like)
+        with np.load(io.BytesIO(content[DIGEST:])) as file:
+            arrays = [file[name] for name in file]
+        if [a.shape for a in arrays] != [leaf.shape for leaf in leaves]:
+            raise _DamagedError("its arrays have other shapes")
+        typed = [a.view(leaf.dtype) for a, leaf in zip(arrays, leaves, strict=True)]
+        return jax.tree.unflatten(structure, typed)
 
 
 class _DamagedError(Exception):
@@ -140,31 +164,12 @@ def _warn(message: str) -> None:
 
 def _write(path: Path, content: bytes) -> None:
     """Write a file whole or not at all: beside it first, then moved into place."""
-    beside = path.with_name(f".{path.name}-{os.getpid()}")
+    beside = path.with_name(f".{path.name}.part")
     with beside.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
     os.replace(beside, path)
-
-
-def _packed(tree: Any) -> bytes:
-    """The arrays of a pytree as bytes, the checksum first."""
-    buffer = io.BytesIO()
-    np.savez(buffer, *(np.asarray(leaf) for leaf in jax.tree.leaves(tree)))
-    content = buffer.getvalue()
-    return hashlib.sha256(content).hexdigest().encode() + content
-
-
-def _unpacked(path: Path, like: Any) -> Any:
-    """The arrays of a file in the shape of `like`, bit for bit as they were written."""
-    content = path.read_bytes()
-    if hashlib.sha256(content[DIGEST:]).hexdigest().encode() != content[:DIGEST]:
-        raise _DamagedError("its checksum is wrong")
-    leaves, structure = jax.tree.flatten(like)
-    with np.load(io.BytesIO(content[DIGEST:])) as file:
-        arrays = [file[name].view(leaf.dtype) for name, leaf in zip(file, leaves, strict=True)]
-    return jax.tree.unflatten(structure, arrays)
 
 
 # ---- whose checkpoints these are ---------------------------------------------------------------
@@ -211,7 +216,15 @@ def _digest(parts: Iterable[bytes]) -> str:
 
 
 def _code(function: Any) -> str:
-    """A function's name and a digest of its instructions; what it closes over is not seen."""
+    """A function's name and a digest of its instructions.
+
+    What it closes over and what it calls are not seen; compiled and partial functions are seen
+    through.
+    """
+    if isinstance(function, functools.partial):
+        given = repr((function.args, sorted(function.keywords.items())))
+        return f"{_code(function.func)} {_digest([given.encode()])}"
+    function = inspect.unwrap(function) if function is not None else None
     code = getattr(function, "__code__", None)
     name = getattr(function, "__qualname__", repr(type(function)))
     return name if code is None else f"{name} {_digest(_instructions(code))}"
@@ -220,8 +233,16 @@ def _code(function: Any) -> str:
 def _instructions(code: types.CodeType) -> Iterable[bytes]:
     yield code.co_code
     yield repr(code.co_names).encode()
-    for constant in code.co_consts:
+    yield from _constants(code.co_consts)
+
+
+def _constants(constants: Iterable[Any]) -> Iterable[bytes]:
+    for constant in constants:
         if isinstance(constant, types.CodeType):
             yield from _instructions(constant)
+        elif isinstance(constant, tuple):
+            yield from _constants(constant)
+        elif isinstance(constant, frozenset):  # whose order differs from process to process
+            yield from _constants(sorted(constant, key=repr))
         else:
             yield repr(constant).encode()

@@ -151,16 +151,7 @@ def descend(
 ) -> Descent:
     """Descend from stop to stop, in a few compiled calls of equal shape."""
     view = View(UNCHANGED, data) if view is None else view
-    asked = stops
-    if checkpoints is not None:  # a call ends at every checkpoint, asked to record there or not
-        stops = np.union1d(stops, np.arange(0, int(stops[-1]), checkpoints.every))
-    per_call = -(-len(stops) // CALLS)
-    if checkpoints is not None:
-        marks = np.arange(0, int(stops[-1]) + 1, checkpoints.every)
-        per_call = min(per_call, int(np.diff(np.searchsorted(stops, marks)).min(initial=per_call)))
-    gaps = np.append(np.diff(stops), 0)
-    calls = -(-len(stops) // per_call)
-    gaps = np.append(gaps, np.zeros(calls * per_call - len(stops), gaps.dtype))
+    gaps, place = _calls(stops, None if checkpoints is None else checkpoints.every)
     each_step = bool((gaps <= 1).all())
     members = () if batched is None else (jax.tree.leaves(weights)[0].shape[0],)
     rate = jnp.asarray(rate, jnp.result_type(*weights.values()))
@@ -169,14 +160,14 @@ def descend(
     if checkpoints is not None:
         shapes = jax.eval_shape(
             functools.partial(_descend_part, net, recorder, each_step, batched),
-            *(*state, data, view, rate, jnp.asarray(gaps[:per_call])),
+            *(*state, data, view, rate, jnp.asarray(gaps[0])),
         )
         state, parts = checkpoints.load(state, shapes)
-        advance(float(gaps[: len(parts) * per_call].sum()))
-    for call in range(len(parts), calls):
+        advance(float(gaps[: len(parts)].sum()))
+    for call in range(len(parts), len(gaps)):
         if batched is None and state[2] >= 0:
             break
-        part = jnp.asarray(gaps[call * per_call : (call + 1) * per_call])
+        part = jnp.asarray(gaps[call])
         state, recorded = _descend_part(
             net, recorder, each_step, batched, *state, data, view, rate, part
         )
@@ -185,18 +176,38 @@ def descend(
             checkpoints.save(call, state, parts[-1])
         advance(float(part.sum()))
     weights, _, first_bad = state
-    rows = np.searchsorted(stops, asked)
 
     def joined(*arrays: np.ndarray) -> np.ndarray:
         whole = np.concatenate(arrays)
-        return np.moveaxis(whole[rows[rows < len(whole)]], 0, len(members))
+        return np.moveaxis(whole[place[place < len(whole)]], 0, len(members))
 
     stopped = int(first_bad) if batched is None and first_bad >= 0 else None
-    kept = len(asked) if stopped is None else int(np.searchsorted(asked, stopped))
+    kept = len(stops) if stopped is None else int(np.searchsorted(stops, stopped))
     keep = lambda array: array[(slice(None),) * len(members) + (slice(None, kept),)]  # noqa: E731
     loss, values = jax.tree.map(lambda *arrays: keep(joined(*arrays)), *parts)
     final = jax.tree.map(np.asarray, _lifted(view.lift, weights))
     return Descent(loss, values, final, kept, stopped)
+
+
+def _calls(stops: np.ndarray, every: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """The steps from stop to stop, a row a call, and where in them each stop that was asked for is.
+
+    Calls are of equal length, filled up with gaps of 0. Without checkpoints there are about
+    `CALLS` of them; with one `every` so many steps, a call ends at each.
+    """
+    asked, last = stops, int(stops[-1])
+    if every is None:
+        per_call = -(-len(stops) // CALLS)
+        call = np.arange(len(stops)) // per_call
+    else:
+        stops = np.union1d(stops, np.arange(0, last, every))
+        call = np.minimum(stops, last - 1) // every
+        per_call = int(np.bincount(call).max())
+    within = np.arange(len(stops)) - np.searchsorted(call, call)
+    gaps = np.zeros((call[-1] + 1, per_call), stops.dtype)
+    gaps[call, within] = np.append(np.diff(stops), 0)
+    place = call * per_call + within
+    return gaps, place[np.searchsorted(stops, asked)]
 
 
 @jax.jit

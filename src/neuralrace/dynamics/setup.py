@@ -13,7 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.compression import UNCHANGED, Lift, compress, step_work
+from neuralrace.compression import (
+    UNCHANGED,
+    Lift,
+    compress,
+    search_work,
+    split_work,
+    step_work,
+)
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.gdln import GDLN, Network, Weights, check_finite, checked_weights
@@ -180,7 +187,7 @@ class Problem:
 
 
 WORTHWHILE = 1e9
-"""Multiplications in a run from which on compressing is tried: about what the search costs."""
+"""Multiplications in a run from which on compressing is tried at all: a fraction of a second."""
 
 
 def shrunk(
@@ -188,8 +195,11 @@ def shrunk(
 ) -> Problem:
     """The network compressed where that at least halves the work, or as it is."""
     as_it_is = Problem(net, weights, data, View(UNCHANGED, data))
-    worthwhile = steps * step_work(net.arch, data.n_samples) >= WORTHWHILE
+    each = step_work(net.arch, data.n_samples)
+    worthwhile = steps * each >= max(WORTHWHILE, 10 * search_work(net.arch))
     if not (compressing and worthwhile and isinstance(net, GDLN)):
+        return as_it_is
+    if split_work(net.arch, data) > each / 2:
         return as_it_is
     small = compress(net, weights, data)
     if small.work > 0.5:

@@ -74,6 +74,13 @@ def run_script(script: str, *arguments: object) -> list[float]:
 
 def all_claims() -> list[Claim]:
     """Every registered claim, in the order of the sections."""
-    from verification import dynamics, equations, foundation, reduction, statistics  # noqa: F401  (importing registers)
+    from verification import (  # noqa: F401  (importing registers)
+        dynamics,
+        equations,
+        foundation,
+        patterns,
+        reduction,
+        statistics,
+    )
 
     return CLAIMS

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from neuralrace import reln as reln
     from neuralrace import tasks as tasks
     from neuralrace.architecture import Architecture as Architecture
     from neuralrace.architecture import Path as Path
@@ -75,7 +76,7 @@ _HOME = {
     "member": "trajectory",
 }
 
-_ROOMS = ("tasks",)
+_ROOMS = ("reln", "tasks")
 
 __all__ = [*_HOME, *_ROOMS]
 

@@ -1,5 +1,6 @@
 """ReLU networks as gated linear ones: what neurons can do, what they do, and gates found."""
 
+from neuralrace.reln.discovery import Clusters, Discovery, discover, elbow
 from neuralrace.reln.patterns import (
     Patterns,
     is_implementable,
@@ -8,4 +9,14 @@ from neuralrace.reln.patterns import (
     sample_patterns,
 )
 
-__all__ = ["Patterns", "is_implementable", "pattern_count", "patterns", "sample_patterns"]
+__all__ = [
+    "Clusters",
+    "Discovery",
+    "Patterns",
+    "discover",
+    "elbow",
+    "is_implementable",
+    "pattern_count",
+    "patterns",
+    "sample_patterns",
+]

@@ -80,6 +80,7 @@ def all_claims() -> list[Claim]:
         foundation,
         patterns,
         reduction,
+        reln,
         statistics,
     )
 

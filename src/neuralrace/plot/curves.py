@@ -62,7 +62,7 @@ def draw_curves(
     kinds = kind if isinstance(kind, Mapping) else dict.fromkeys(curves, kind)
     series = {name: _series(name, times, kinds, values) for name, values in curves.items()}
     with style():
-        ax = _axes(ax)
+        ax = axes_or_new(ax)
         for name, (t, seeds) in series.items():
             role = kinds[name]
             peers = [other for other in series if kinds[other] == role]
@@ -119,7 +119,7 @@ def draw_matrix(
         )
     blocks = blocks or {}
     with style():
-        ax = _axes(ax)
+        ax = axes_or_new(ax)
         signed = values.min() < 0
         top = np.abs(values).max() or 1.0
         cmap, low = ("RdBu_r", -top) if signed else ("Blues", 0.0)
@@ -135,7 +135,7 @@ def draw_matrix(
     return ax
 
 
-def _axes(ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
+def axes_or_new(ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
     import matplotlib.pyplot as plt
 
     return plt.subplots()[1] if ax is None else ax

@@ -1,6 +1,9 @@
-"""ReLU networks as gated linear ones: what neurons can do, what they do, and gates found."""
+"""ReLU networks as gated ones: what neurons can do, what they do, and the gates found in them."""
 
+from neuralrace.reln.activity import Activity, Shares, Switches, activity, subsets
+from neuralrace.reln.certificate import Certificate, certify, evidence
 from neuralrace.reln.discovery import Clusters, Discovery, discover, elbow
+from neuralrace.reln.horizon import Horizons, Stages, copied_gates, horizons
 from neuralrace.reln.patterns import (
     Patterns,
     is_implementable,
@@ -8,15 +11,29 @@ from neuralrace.reln.patterns import (
     patterns,
     sample_patterns,
 )
+from neuralrace.reln.pictures import draw_activity
 
 __all__ = [
+    "Activity",
+    "Certificate",
     "Clusters",
     "Discovery",
+    "Horizons",
     "Patterns",
+    "Shares",
+    "Stages",
+    "Switches",
+    "activity",
+    "certify",
+    "copied_gates",
     "discover",
+    "draw_activity",
     "elbow",
+    "evidence",
+    "horizons",
     "is_implementable",
     "pattern_count",
     "patterns",
     "sample_patterns",
+    "subsets",
 ]

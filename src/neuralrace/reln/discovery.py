@@ -15,7 +15,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.gdln import GDLN
-from neuralrace.reln.activity import BOUNDARY, activity, recorded_weights
+from neuralrace.reln.activity import activity
 from neuralrace.reln.horizon import descent_of
 from neuralrace.relu import ReLUNetwork
 from neuralrace.statistics import SplitNetwork, split_neurons
@@ -61,8 +61,8 @@ class Discovery:
     ```python
     >>> import jax, neuralrace as nr
     >>> data, relu = nr.tasks.extended_xor(1.2), nr.ReLUNetwork((3, 64, 1))
-    >>> run = nr.train(relu, relu.init(jax.random.key(0), scale=1e-3), data, learning_rate=0.1,
-    ...                steps=300, record_every=10, record={"weights": True})
+    >>> run = nr.train(relu, relu.init(jax.random.key(0), scale=1e-4), data, learning_rate=0.1,
+    ...                steps=1000, record_every=20, record={"weights": True})
     >>> found = nr.reln.discover(run, data, pathways=2)
     >>> found.patterns["h"]
     array([[0., 1., 1., 0.],
@@ -175,7 +175,7 @@ def discover(
     *,
     weighted: bool = True,
     rounded: bool = True,
-    boundary: float = BOUNDARY,
+    boundary: float = 0.0,
     most: int = 8,
     seed: int = 0,
 ) -> Discovery:
@@ -202,7 +202,8 @@ def discover(
     `pathways`, K for every hidden node, `{node: K}`, or `"elbow"`. `weighted=False` counts every
     neuron alike, as published; by default a neuron counts by its part of the layer's ‖w_in‖‖w_out‖
     at that moment. `rounded=False` uses the centroids themselves as gates. `boundary` decides
-    what is on, as in `activity`. `seed` is that of K-means.
+    what is on, as in `activity`; 0, as published, is the ReLU's own rule. `seed` is that of
+    K-means.
 
     ```python
     >>> import jax, neuralrace as nr

@@ -1,0 +1,181 @@
+"""Patterns of neurons, their shares over time, and how far stages of frozen gates reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from neuralrace.errors import NeuralRaceError
+from neuralrace.plot.curves import axes_or_new
+from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+
+def draw_raster(
+    patterns: ArrayLike,
+    weight: ArrayLike,
+    groups: Mapping[str, int],
+    *,
+    samples: Mapping[str, int] | None = None,
+    title: str | None = None,
+    ax: matplotlib.axes.Axes | None = None,
+) -> matplotlib.axes.Axes:
+    """Draw which neurons are on for which samples: a row a neuron, as tall as its weight.
+
+    **Arguments:** `patterns` is (R, N) of 0 and 1, `weight` (R,). `groups` maps a name to how
+    many neighbouring rows belong to it, from the top; each has a colour and its name beside it if
+    it is tall enough. `samples` likewise names groups of neighbouring columns.
+
+    **Returns** the axes.
+
+    ```python
+    >>> ax = draw_raster([[1, 1, 0], [0, 1, 1]], [2.0, 1.0], {"first": 1, "second": 1})
+    >>> [text.get_text() for text in ax.get_yticklabels()]
+    ['first', 'second']
+
+    ```
+    """
+    on, height = np.asarray(patterns, float), np.asarray(weight, float)
+    if on.ndim != 2 or height.shape != on.shape[:1] or sum(groups.values()) != len(on):
+        raise NeuralRaceError(
+            "patterns, weights and groups do not fit",
+            got=f"patterns {on.shape}, weight {height.shape}, groups of {sum(groups.values())}",
+            wanted="patterns (R, N), weight (R,), groups of R rows",
+            fix="give every row one weight and one group",
+        )
+    total = height.sum() or 1.0
+    edges = np.concatenate([[0.0], np.cumsum(height)]) / total
+    with style():
+        from matplotlib.colors import ListedColormap
+
+        ax = axes_or_new(ax)
+        row, ticks = 0, {}
+        for place, (name, count) in enumerate(groups.items()):
+            if not count:
+                continue
+            colours = ListedColormap(["white", cycle_colour(place)])
+            part = edges[row : row + count + 1]
+            columns = np.arange(on.shape[1] + 1)
+            ax.pcolormesh(columns, part, on[row : row + count], cmap=colours, vmin=0, vmax=1)
+            if part[-1] - part[0] > 0.04:
+                ticks[name] = (part[0] + part[-1]) / 2
+            row += count
+            ax.axhline(edges[row], color=COLOURS["theory"], linewidth=0.6)
+        ax.set_yticks(list(ticks.values()), list(ticks))
+        ax.set_ylim(1, 0)
+        ax.set_xlim(0, on.shape[1])
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(True)
+        if samples:
+            ends = np.cumsum(list(samples.values()))
+            for end in ends[:-1]:
+                ax.axvline(end, color=COLOURS["theory"], linewidth=0.6)
+            ax.set_xticks(ends - np.array(list(samples.values())) / 2, list(samples))
+        else:
+            ax.set_xticks([])
+        ax.set_xlabel("sample")
+        if title is not None:
+            ax.set_title(title)
+    return ax
+
+
+def draw_shares(
+    time: ArrayLike,
+    rounded: Mapping[str, ArrayLike],
+    exact: ArrayLike | None = None,
+    *,
+    marks: ArrayLike = (),
+    ax: matplotlib.axes.Axes | None = None,
+) -> matplotlib.axes.Axes:
+    """Draw shares that sum to one as bands over time, the first on top, each with its name.
+
+    **Arguments:** `time` is (T,), `rounded` maps names to (T,). `exact` (T,) is the part, drawn
+    as a dashed line from the bottom, that is not rounded at all. `marks` are times to point out.
+
+    **Returns** the axes.
+
+    ```python
+    >>> ax = draw_shares([0, 1], {"a": [1.0, 0.4], "b": [0.0, 0.6]}, exact=[0.5, 0.2])
+    >>> ax.get_ylabel()
+    'part of the weight'
+
+    ```
+    """
+    t = np.asarray(time, float)
+    bands = np.stack([np.asarray(share, float) for share in rounded.values()])
+    tops = 1 - np.concatenate([np.zeros((1, len(t))), np.cumsum(bands, axis=0)])
+    with style():
+        ax = axes_or_new(ax)
+        for place, name in enumerate(rounded):
+            colour = shade(cycle_colour(place), 0.25)
+            ax.fill_between(
+                t, tops[place + 1], tops[place], color=colour, linewidth=0.6, edgecolor="white"
+            )
+            middle = (tops[place] + tops[place + 1]) / 2
+            inner = (t > t[0] + 0.06 * np.ptp(t)) & (t < t[-1] - 0.06 * np.ptp(t))
+            widest = int(np.where(inner, bands[place], -1.0).argmax())
+            if bands[place][widest] > 0.08:
+                _written(ax, name, t[widest], middle[widest])
+        if exact is not None:
+            line = np.asarray(exact, float)
+            ax.plot(t, line, color="black", linestyle=(0, (3.2, 1.6)), linewidth=1.3)
+            k = len(t) // 2
+            _written(ax, "exact", t[k], np.clip(line[k] + 0.07, 0.07, 0.93))
+        for mark in np.atleast_1d(np.asarray(marks, float)):
+            ax.plot([mark], [1.0], marker="v", color="black", markersize=4, clip_on=False)
+        ax.set_xlim(t[0], t[-1])
+        ax.set_ylim(0, 1)
+        ax.set_xlabel("time")
+        ax.set_ylabel("part of the weight")
+    return ax
+
+
+def draw_reach(
+    time: ArrayLike,
+    reach: ArrayLike,
+    stops: ArrayLike,
+    *,
+    ax: matplotlib.axes.Axes | None = None,
+) -> matplotlib.axes.Axes:
+    """Draw until when frozen gates stay valid over when they were frozen, and a cover by stages.
+
+    **Arguments:** `time` (T,) and `reach` (T,): gates of `time[i]` hold until `reach[i]`. `stops`
+    (S + 1,) are where the S stages begin and the last ends.
+
+    **Returns** the axes.
+
+    ```python
+    >>> ax = draw_reach([0, 1, 2, 3], [1, 3, 3, 3], [0, 1, 3])
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('gates of time', 'hold until')
+
+    ```
+    """
+    t, until, at = (np.asarray(a, float) for a in (time, reach, stops))
+    with style():
+        ax = axes_or_new(ax)
+        grey = COLOURS["neutral"]
+        ax.fill_between(t, t, until, step="post", color=COLOURS["simulation"], alpha=0.45, lw=0)
+        ax.step(t, until, where="post", color=COLOURS["common"], linewidth=1.5)
+        ax.plot(t[[0, -1]], t[[0, -1]], color=grey, linewidth=0.7)
+        x = np.repeat(at[:-1], 2)
+        y = np.stack([at[:-1], at[1:]], axis=1).ravel()
+        ax.plot(x, y, color=COLOURS["theory"], linestyle=(0, (3.2, 1.6)), linewidth=1.1)
+        ax.set_xlim(t[0], t[-1])
+        ax.set_ylim(t[0], t[-1])
+        ax.set_xlabel("gates of time")
+        ax.set_ylabel("hold until")
+        stages = f"{len(at) - 1} stage" + ("s" if len(at) != 2 else "")
+        ax.text(0.97, 0.05, stages, transform=ax.transAxes, ha="right", fontsize=7)
+    return ax
+
+
+def _written(ax: matplotlib.axes.Axes, text: str, x: float, y: float) -> None:
+    """A word that can be read on any colour."""
+    box = {"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.8}
+    ax.text(x, y, text, ha="center", va="center", fontsize=7, bbox=box)

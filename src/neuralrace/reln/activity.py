@@ -1,0 +1,454 @@
+"""What the neurons of a ReLU network do over training: their patterns, weights and switches."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from neuralrace.dataset import Dataset, matched
+from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.relu import ReLUNetwork
+from neuralrace.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BOUNDARY = 1e-3
+"""A neuron counts as on where z > BOUNDARY ‖w‖‖x‖: nearer to zero its sign is no message."""
+
+LEAST = 0.01
+"""Neurons below this part of the largest weight of their layer are not counted."""
+
+OTHER = "other"
+"""The name of what no prototype matches exactly."""
+
+
+@final
+@dataclass(frozen=True)
+class Activity:
+    """Which neurons of a ReLU network are on, for which samples and when; see `activity`.
+
+    By hidden node, T recorded moments, N samples: `on[node]` is `(T, N, size)`; `weight[node]`,
+    `(T, size)`, is ‖w_in‖‖w_out‖ of each neuron; `undecided[node]`, `(T,)`, the part of all
+    neurons and samples whose pre-activation is within the boundary, weighted by `weight`: where
+    it is not small the patterns depend on the rule. `boundary` is that rule, `leak` the slope of
+    a neuron that is off.
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> data, relu = nr.tasks.extended_xor(0.5), nr.ReLUNetwork((3, 32, 1))
+    >>> run = nr.train(relu, relu.init(jax.random.key(0), scale=0.01), data, learning_rate=0.1,
+    ...                steps=400, record_every=20, record={"weights": True})
+    >>> found = nr.reln.activity(run, data)
+    >>> found.on["h"].shape, found.weight["h"].shape
+    ((21, 4, 32), (21, 32))
+
+    ```
+    """
+
+    time: Float[np.ndarray, " T"]
+    on: dict[str, np.ndarray]
+    weight: dict[str, np.ndarray]
+    undecided: dict[str, np.ndarray]
+    boundary: float
+    leak: float
+
+    def index(self, at: float | None = None) -> int:
+        """The recorded moment nearest to time `at`; the last if that is `None`."""
+        return len(self.time) - 1 if at is None else int(np.abs(self.time - at).argmin())
+
+    def gates(self, at: float | None = None) -> dict[str, Float[np.ndarray, "N size"]]:
+        """The patterns at the recorded moment nearest to `at` (the last by default), as gates.
+
+        1 where a neuron is on and `leak` where it is off: `data.gated(found.gates())` freezes
+        every neuron's own gates (MHS §3).
+        """
+        k = self.index(at)
+        return {node: np.where(on[k], 1.0, self.leak) for node, on in self.on.items()}
+
+    def counted(self, node: str, least: float = LEAST) -> Float[np.ndarray, "T size"]:
+        """The weight of every neuron of `node` as a part of all, at every moment: `(T, size)`.
+
+        Neurons below `least` times the largest weight of that moment have none, the rest sum to
+        one (to zero where all weights are zero).
+        """
+        weight = self.weight[self._known(node)]
+        kept = np.where(weight >= least * weight.max(axis=1, keepdims=True), weight, 0.0)
+        total = kept.sum(axis=1, keepdims=True)
+        return np.divide(kept, total, out=np.zeros_like(kept), where=total > 0)
+
+    def shares(self, prototypes: Any, node: str | None = None, *, least: float = LEAST) -> Shares:
+        """How much of the weight of a layer follows which of some prototypes.
+
+        **Arguments:** `prototypes` maps names to patterns `(N,)` of booleans; `node`, which may
+        be left out of a network with one hidden node; `least` as in `counted`.
+
+        **Returns:** `Shares`: the weight of neurons whose pattern *is* a prototype, and of those
+        for which it is the nearest.
+
+        ```python
+        >>> import jax, neuralrace as nr
+        >>> data, relu = nr.tasks.xor(), nr.ReLUNetwork((2, 64, 1))
+        >>> run = nr.train(relu, relu.init(jax.random.key(0), scale=1e-3), data,
+        ...                learning_rate=0.1, steps=400, record={"weights": True})
+        >>> shares = nr.reln.activity(run, data).shares(data.one_per_sample())
+        >>> bool(sum(share[-1] for share in shares.exact.values()) > 0.9)
+        True
+
+        ```
+        """
+        node = self._known(node)
+        on, weight = self.on[node], self.counted(node, least)
+        masks = checked_prototypes(prototypes, on.shape[1])
+        table = np.stack(list(masks.values()))
+        # the number of samples on which a neuron and a prototype differ, (T, size, P)
+        both = np.einsum("tns,pn->tsp", on, table, dtype=np.float64, optimize=True)
+        apart = on.sum(axis=1)[..., None] + table.sum(axis=1) - 2 * both
+        nearest = apart == apart.min(axis=-1, keepdims=True)
+        exact = np.einsum("ts,tsp->tp", weight, apart == 0)
+        rounded = np.einsum("ts,tsp->tp", weight, nearest / nearest.sum(axis=-1, keepdims=True))
+        rest = np.maximum(weight.sum(axis=1) - exact.sum(axis=1), 0.0)
+        return Shares(
+            time=self.time,
+            exact={name: exact[:, p] for p, name in enumerate(masks)} | {OTHER: rest},
+            rounded={name: rounded[:, p] for p, name in enumerate(masks)},
+            distance=np.einsum("ts,ts->t", weight, apart.min(axis=-1)),
+            nearest=apart.argmin(axis=-1),
+            samples=on.shape[1],
+            node=node,
+        )
+
+    def changed(
+        self,
+        start: float,
+        end: float | None = None,
+        node: str | None = None,
+        *,
+        least: float = LEAST,
+    ) -> float:
+        """On how many samples a neuron's pattern differs between two moments, on average.
+
+        Weighted as `counted` at `end` (the last moment by default).
+        """
+        node = self._known(node)
+        i, j = self.index(start), self.index(end)
+        different = (self.on[node][i] != self.on[node][j]).sum(axis=0)
+        return float(self.counted(node, least)[j] @ different)
+
+    def switches(self, node: str | None = None) -> Switches:
+        """When and how often the neurons of a layer change their patterns.
+
+        Seen between recorded moments: what switches and switches back in between is not.
+        """
+        node = self._known(node)
+        on = self.on[node]
+        flips = (on[1:] != on[:-1]).sum(axis=1)
+        moved = flips > 0
+        never = ~moved.any(axis=0)
+        first = self.time[1:][moved.argmax(axis=0)] if len(moved) else np.zeros(on.shape[2])
+        last = self.time[1:][::-1][moved[::-1].argmax(axis=0)] if len(moved) else first
+        return Switches(
+            time=self.time,
+            flips=flips,
+            first=np.where(never, np.nan, first),
+            last=np.where(never, np.nan, last),
+            weight=self.counted(node, 0.0),
+            node=node,
+        )
+
+    def plot(self, prototypes: Any, node: str | None = None, **options: Any) -> Figure:
+        """Rasters of the patterns at a few moments and shares over time; see `draw_activity`."""
+        from neuralrace.reln.pictures import draw_activity
+
+        return draw_activity(self, prototypes, node, **options)
+
+    def __str__(self) -> str:
+        return " ".join(self._sentence(node) for node in self.on)
+
+    def _sentence(self, node: str) -> str:
+        on, weight, switches = self.on[node], self.counted(node), self.switches(node)
+        last = weight[-1]
+        kinds = len(np.unique(on[-1].T[last > 0], axis=0))
+        carry, size = int((last > 0).sum()), on.shape[2]
+        text = (
+            f"{node}: {carry} of {size} neurons count at t = {self.time[-1]:g}, with {kinds} "
+            f"patterns, on for {float(last @ on[-1].sum(axis=0)):.1f} of {on.shape[1]} samples on "
+            f"average; since t = {self.time[0]:g} they switched {switches.mean(last):.1f} times"
+        )
+        late = switches.last[last > 0]
+        if np.isfinite(late).any():
+            text += f", the last time at t = {np.nanmax(late):g}"
+        if self.undecided[node][-1] > LEAST:
+            text += f"; {self.undecided[node][-1]:.0%} of their activity is on the boundary"
+        return text.replace("%", " %") + "."
+
+    def _known(self, node: str | None) -> str:
+        if node is None and len(self.on) == 1:
+            return next(iter(self.on))
+        if node not in self.on:
+            raise NeuralRaceError(
+                "say which layer is meant" if node is None else f"no hidden node {node!r}",
+                got=repr(node),
+                wanted=f"one of {listed(self.on)}",
+                fix="each hidden node is a layer: ask for one at a time",
+            )
+        return node
+
+
+@final
+@dataclass(frozen=True)
+class Shares:
+    """Which part of a layer's weight follows which prototype; see `Activity.shares`.
+
+    `exact[name]` `(T,)`, `"other"` included, and `rounded[name]` `(T,)` each sum to one.
+    `rounded` gives a neuron to the prototype that differs from its pattern on the fewest samples,
+    in equal parts if there are several. `distance` `(T,)` is the number of those samples, on
+    average: what the rounding hides. `nearest` `(T, size)` numbers each neuron's (first) nearest
+    prototype.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> a = nr.reln.Shares(np.zeros(1), {"all": np.ones(1), "other": np.zeros(1)},
+    ...                    {"all": np.ones(1)}, np.zeros(1), np.zeros((1, 4), int), 3, "h")
+    >>> str(a).partition(";")[0]
+    'h at t = 0: exactly all 100 %'
+
+    ```
+    """
+
+    time: Float[np.ndarray, " T"]
+    exact: dict[str, np.ndarray]
+    rounded: dict[str, np.ndarray]
+    distance: Float[np.ndarray, " T"]
+    nearest: Int[np.ndarray, "T size"]
+    samples: int
+    node: str
+
+    def together(self, groups: Mapping[str, Any]) -> Shares:
+        """The same with prototypes added up: `groups` maps a new name to names it stands for.
+
+        ```python
+        >>> import numpy as np, neuralrace as nr
+        >>> share = np.full(1, 0.5)
+        >>> a = nr.reln.Shares(np.zeros(1), {"1": share, "2": share, "other": 0 * share},
+        ...                    {"1": share, "2": share}, 0 * share, np.array([[0, 1]]), 3, "h")
+        >>> a.together({"single": ("1", "2")}).rounded
+        {'single': array([1.])}
+
+        ```
+        """
+        old = list(self.rounded)
+        named = [name for names in groups.values() for name in names]
+        if sorted(named) != sorted(old):
+            raise NeuralRaceError(
+                "every prototype must be in one group",
+                got=listed(named),
+                wanted=listed(old),
+                fix="name each once",
+            )
+        place = {name: g for g, names in enumerate(groups.values()) for name in names}
+        add = lambda old: {new: _added(old[n] for n in names) for new, names in groups.items()}  # noqa: E731
+        return Shares(
+            self.time,
+            add(self.exact) | {OTHER: self.exact[OTHER]},
+            add(self.rounded),
+            self.distance,
+            np.array([place[name] for name in old])[self.nearest],
+            self.samples,
+            self.node,
+        )
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.node} at t = {self.time[-1]:g}: exactly {_named_shares(self.exact)}; rounded "
+            f"to the nearest prototype, {self.distance[-1]:.1f} of {self.samples} samples away, "
+            f"{_named_shares(self.rounded)}."
+        )
+        return text.replace("%", " %")
+
+
+@final
+@dataclass(frozen=True)
+class Switches:
+    """When and how often the neurons of a layer changed patterns; see `Activity.switches`.
+
+    `flips` `(T − 1, size)` counts the samples on which a neuron switched between one recorded
+    moment and the next; `first` and `last` `(size,)` are the recorded times at which a switch was
+    first and last seen, NaN for neurons that never did. `weight` `(T, size)` is each neuron's
+    part of the layer's weight.
+    """
+
+    time: Float[np.ndarray, " T"]
+    flips: Int[np.ndarray, "T_1 size"]
+    first: Float[np.ndarray, " size"]
+    last: Float[np.ndarray, " size"]
+    weight: Float[np.ndarray, "T size"]
+    node: str
+
+    @property
+    def count(self) -> Int[np.ndarray, " size"]:
+        """How often each neuron switched, over all samples and moments."""
+        return self.flips.sum(axis=0)
+
+    @property
+    def rate(self) -> Float[np.ndarray, " T_1"]:
+        """Switches a neuron and unit of time between recorded moments, weighted at the later."""
+        return np.einsum("ts,ts->t", self.weight[1:], self.flips) / np.diff(self.time)
+
+    def mean(self, weight: Float[np.ndarray, " size"] | None = None) -> float:
+        """How often a neuron switched on average, weighted as at the end or as given."""
+        return float((self.weight[-1] if weight is None else weight) @ self.count)
+
+
+def activity(run: Any, data: Any, *, boundary: float = BOUNDARY) -> Activity:
+    """The pattern of every hidden neuron over samples and training, and its weight.
+
+    The weight of a neuron is ‖w_in‖‖w_out‖: w_in all its incoming weights, those of several edges
+    (a bias among them) side by side, and w_out likewise all its outgoing ones. It counts as on
+    where its pre-activation
+
+        z > boundary · ‖w_in‖ ‖x‖ ,
+
+    x what its sources send, side by side. With `boundary=0` that is the ReLU's own rule; without
+    a margin, pre-activations that are zero but for rounding (XoR at Δ = 0) gate at random. The
+    network itself runs by its own rule, leak included; the margin only decides what is counted.
+
+    **Arguments:** `run`, a single run of a `ReLUNetwork` recorded with `record={"weights": True}`;
+    `data`, the dataset it was trained on (or any other with the same nodes).
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> data, relu = nr.tasks.extended_xor(1.2), nr.ReLUNetwork((3, 64, 1))
+    >>> run = nr.train(relu, relu.init(jax.random.key(0), scale=1e-3), data, learning_rate=0.1,
+    ...                steps=400, record_every=20, record={"weights": True})
+    >>> found = nr.reln.activity(run, data)
+    >>> frozen = nr.train(nr.GDLN(relu.arch), relu.init(jax.random.key(0), scale=1e-3),
+    ...                   data.gated(found.gates()), learning_rate=0.1, steps=400)
+    >>> nr.compare(run, frozen).mean < 0.01
+    True
+
+    ```
+    """
+    weights = recorded_weights(run)
+    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
+    if not (np.isfinite(boundary) and boundary >= 0):
+        raise NeuralRaceError(
+            "the boundary is a part of the largest possible pre-activation",
+            got=boundary,
+            wanted="a small number of at least 0",
+            fix="boundary=1e-3; boundary=0 is the ReLU's own rule",
+        )
+    arch, leak = run.net.arch, run.net.leak
+    x = matched(arch, data.gated({})).x
+    h = {node: np.asarray(value, np.float64)[None] for node, value in x.items()}
+    on, weight, undecided = {}, {}, {}
+    for node in arch.order:
+        if node in x:
+            continue
+        incoming = [(arch.edges[e][0], weights[e]) for e in arch.incoming[node]]
+        z = _added(h[source] @ np.swapaxes(w, 1, 2) for source, w in incoming)
+        h[node] = np.where(z > 0, z, leak * z) if node in arch.hidden else z
+        if node not in arch.hidden:
+            continue
+        w_in = np.sqrt(_added((w**2).sum(axis=2) for _, w in incoming))
+        w_out = np.sqrt(_added((weights[e] ** 2).sum(axis=1) for e in arch.outgoing[node]))
+        sent = np.sqrt(_added((h[source] ** 2).sum(axis=2) for source, _ in incoming))
+        margin = boundary * w_in[:, None, :] * sent[:, :, None]
+        on[node], weight[node] = z > margin, w_in * w_out
+        total = weight[node].sum(axis=1)
+        close = np.einsum("ts,tns->t", weight[node], np.abs(z) <= margin) / z.shape[1]
+        undecided[node] = np.divide(close, total, out=np.zeros_like(close), where=total > 0)
+    return Activity(run.time, on, weight, undecided, float(boundary), leak)
+
+
+def subsets(data: Dataset, label: str = "context") -> dict[str, Bool[np.ndarray, " N"]]:
+    """A prototype for every set of values of a label: on for samples with one of these values.
+
+    `"all"` for all of them, else the values joined by underscores, small sets first: the patterns
+    that gate by context alone (MHS Lemma 4.1).
+
+    ```python
+    >>> import neuralrace as nr
+    >>> list(nr.reln.subsets(nr.tasks.contextual(contexts=3)))
+    ['1', '2', '3', '1_2', '1_3', '2_3', 'all']
+
+    ```
+    """
+    check_kind("data", data, Dataset, "pass a dataset with labels")
+    data.mask(**{label: data.labels.get(label, ())})  # an unknown label is an error
+    values = np.unique(np.asarray(data.labels[label])).tolist()
+    whole_number("the number of labels", len(values), least=2, fix="one value has one subset")
+    found = {
+        "_".join(map(str, chosen)): data.mask(**{label: chosen})
+        for size in range(1, len(values))
+        for chosen in combinations(values, size)
+    }
+    return found | {"all": np.ones(data.n_samples, bool)}
+
+
+def recorded_weights(run: Any) -> dict[str, Float[np.ndarray, "T target source"]]:
+    """The weights over time of a single run of a ReLU network, in float64, or an error."""
+    check_kind("run", run, Trajectory, "pass what nr.train returned")
+    check_kind("the network of the run", run.net, ReLUNetwork, "train a nr.ReLUNetwork")
+    if run.axes:
+        raise NeuralRaceError(
+            "activity is that of a single run",
+            got=f"an ensemble over {listed(run.axes)}",
+            wanted="a trajectory without axes",
+            fix="pick a member with nr.member(run, seed=0)",
+        )
+    if "weights" not in run.values:
+        raise NeuralRaceError(
+            "the run did not record its weights",
+            got=f"records of {listed(run.values)}",
+            wanted="'weights'",
+            fix="train with record={'weights': True}; record_every or record_at saves memory",
+        )
+    return {e: np.asarray(w, np.float64) for e, w in run.values["weights"].items()}
+
+
+def checked_prototypes(prototypes: Any, samples: int) -> dict[str, Bool[np.ndarray, " N"]]:
+    """Prototypes as booleans, all different, or an error."""
+    if not isinstance(prototypes, Mapping) or not prototypes or OTHER in prototypes:
+        raise NeuralRaceError(
+            f"prototypes are patterns by name, none of them {OTHER!r}",
+            got=listed(prototypes) if isinstance(prototypes, Mapping) else repr(prototypes)[:80],
+            wanted="{name: (N,) booleans}",
+            fix="for example data.one_per_sample(), or nr.reln.subsets(data)",
+        )
+    masks: dict[str, np.ndarray] = {}
+    for name, pattern in prototypes.items():
+        mask = np.asarray(pattern)
+        if mask.shape != (samples,) or not np.isin(mask, (0, 1)).all():
+            raise NeuralRaceError(
+                f"prototype {name!r} is no pattern over the samples",
+                got=f"shape {mask.shape} of {mask.dtype}",
+                wanted=f"shape ({samples},), true or false",
+                fix="data.mask(label=value) makes one",
+            )
+        twin = next((other for other, m in masks.items() if (m == mask).all()), None)
+        if twin is not None:
+            raise NeuralRaceError(
+                "two prototypes are the same pattern",
+                got=f"{twin!r} and {name!r}",
+                wanted="patterns that differ",
+                fix="leave one out",
+            )
+        masks[name] = mask.astype(bool)
+    return masks
+
+
+def _added(terms: Iterable[np.ndarray]) -> np.ndarray:
+    return functools.reduce(np.add, terms)
+
+
+def _named_shares(shares: Mapping[str, np.ndarray]) -> str:
+    """The last shares of at least one per cent, largest first."""
+    last = sorted(((float(s[-1]), name) for name, s in shares.items()), reverse=True)
+    return ", ".join(f"{name} {share:.0%}" for share, name in last if share >= 0.005)

@@ -1,0 +1,269 @@
+"""How closely a gated network follows a ReLU network: MHS Definition 3.1, measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset
+from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.gdln import Network
+from neuralrace.trajectory import Comparison, Trajectory, compare
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SIMILARITY = "similarity"
+"""The name under which `evidence` records the hidden similarity structure."""
+
+
+@final
+@dataclass(frozen=True)
+class Certificate:
+    """How far a gated network is from a ReLU network, on every sample at every time; see `certify`.
+
+    On T moments, those of both runs, and N samples: `outputs` `(T, N)` is
+    ‖o_ReLU − o_GDLN‖ / √(2 L(0)); `similarity[layer]` `(T,)` the distance of the two matrices of
+    hidden similarity, empty where not both recorded them; `loss` the `Comparison` of the losses.
+    `floor` is the certificate of another seed of the ReLU network, or `None`.
+    """
+
+    time: Float[np.ndarray, " T"]
+    outputs: Float[np.ndarray, "T N"]
+    similarity: dict[str, np.ndarray]
+    loss: Comparison
+    floor: Certificate | None = None
+
+    @property
+    def outputs_over_time(self) -> Float[np.ndarray, " T"]:
+        """The root mean square of `outputs` over samples."""
+        return np.sqrt((self.outputs**2).mean(axis=1))
+
+    @property
+    def outputs_mean(self) -> float:
+        """The mean over time of the root mean square over samples: `outputs` of `nr.compare`."""
+        return self._mean(self.outputs_over_time)
+
+    @property
+    def outputs_max(self) -> float:
+        """The largest discrepancy of all samples and times."""
+        return float(self.outputs.max())
+
+    @property
+    def worst(self) -> tuple[int, float]:
+        """The sample (counted from 0) and the time of the largest discrepancy."""
+        k, n = np.unravel_index(self.outputs.argmax(), self.outputs.shape)
+        return int(n), float(self.time[k])
+
+    @property
+    def similarity_mean(self) -> dict[str, float]:
+        """The mean over time of the distance in similarity, by layer."""
+        return {layer: self._mean(gap) for layer, gap in self.similarity.items()}
+
+    @property
+    def times_floor(self) -> float | None:
+        """How many times further than another seed the gated network is, by the mean loss gap."""
+        if self.floor is None or self.floor.loss.mean == 0:
+            return None
+        return self.loss.mean / self.floor.loss.mean
+
+    def holds(self, tolerance: float = 1e-8) -> bool:
+        """Whether Definition 3.1 holds to this tolerance: no output on any sample at any time is
+        further away, as a part of the root mean square of the targets."""
+        return self.outputs_max <= tolerance
+
+    def plot(self, *, log: bool = True, ax: Any = None) -> Axes:
+        """Draw the discrepancy of the outputs over time, next to that of another seed."""
+        from neuralrace.plot import draw_curves
+
+        curves = {"gated network": self.outputs_over_time}
+        times = {"gated network": self.time}
+        if self.floor is not None:
+            curves["another seed"] = self.floor.outputs_over_time
+            times["another seed"] = self.floor.time
+        kind = {"gated network": "theory", "another seed": "relu"}
+        ylabel = "outputs: distance to the ReLU network"
+        return draw_curves(times, curves, kind=kind, log=log, ylabel=ylabel, ax=ax)
+
+    def __str__(self) -> str:
+        sample, time = self.worst
+        text = (
+            f"The outputs differ by {_percent(self.outputs_mean)} of the targets on average and by "
+            f"{_percent(self.outputs_max)} at most (sample {sample}, t = {time:.4g}), the loss by "
+            f"{_percent(self.loss.mean)} and {_percent(self.loss.max)} of the initial loss"
+        )
+        if self.similarity:
+            layers = ", ".join(f"{n} {_percent(m)}" for n, m in self.similarity_mean.items())
+            text += f", the hidden similarity by {layers}"
+        else:
+            text += "; the hidden similarity was not compared"
+        if self.floor is None:
+            return text + ". No other seed was given to compare with."
+        floor = self.floor
+        text += (
+            f". Two seeds of the ReLU network differ by {_percent(floor.outputs_mean)} and "
+            f"{_percent(floor.outputs_max)} in outputs, {_percent(floor.loss.mean)} and "
+            f"{_percent(floor.loss.max)} in loss"
+        )
+        if floor.similarity:
+            layers = ", ".join(f"{n} {_percent(m)}" for n, m in floor.similarity_mean.items())
+            text += f", {layers} in similarity"
+        if self.times_floor is not None:
+            text += f": the gated network is at {self.times_floor:.3g} times this floor"
+        return text + "."
+
+    def _mean(self, values: np.ndarray) -> float:
+        return float(np.trapezoid(values, self.time) / (self.time[-1] - self.time[0]))
+
+
+def certify(run: Any, found_run: Any, *, floor: Any = None) -> Certificate:
+    """How nearly a gated network is the ReLN of a ReLU network (MHS Definition 3.1).
+
+    A ReLN gives the outputs of the ReLU network on all samples at all times. How near a candidate
+    comes is measured on the merged grid of recorded times, linearly interpolated:
+
+    - outputs: ‖o_ReLU(x_n, t) − o_GDLN(x_n, t)‖ / √(2 L(0)), for every sample n and time t;
+    - loss: as `nr.compare` has it, `run` the reference;
+    - hidden similarity, by layer: ‖K/‖K‖ − K'/‖K'‖‖ / √2 with K = H Hᵀ, H the hidden activity on
+      all samples: 0 for equal structure, 1 for none in common. It does not depend on the width
+      or on the scale.
+
+    A second seed of the ReLU network is as far away as nothing but the random start makes it: the
+    floor below which no candidate with weights of its own can be told from the network itself.
+
+    **Arguments:** `run` of the ReLU network, `found_run` of the gated one, `floor` of the ReLU
+    network from another seed, all on the same samples, recorded with
+    `record=nr.reln.evidence(net, data)`; `record={"outputs": True}` leaves out the similarity.
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> data, relu = nr.tasks.extended_xor(1.2), nr.ReLUNetwork((3, 64, 1))
+    >>> arch, gated = nr.tasks.linear_pathways(data, total=64)
+    >>> def trained(net, data, seed):
+    ...     weights = net.init(jax.random.key(seed), scale=1e-3)
+    ...     return nr.train(net, weights, data, learning_rate=0.1, steps=400, record_every=5,
+    ...                     record=nr.reln.evidence(net, data))
+    >>> found = nr.reln.certify(trained(relu, data, 0), trained(nr.GDLN(arch), gated, 1))
+    >>> found.holds(), found.loss.mean < 0.05  # with floor=trained(relu, data, 2), both figures
+    (False, True)
+
+    ```
+    """
+    certificate = _against(run, found_run, "found_run")
+    if floor is None:
+        return certificate
+    return Certificate(
+        certificate.time,
+        certificate.outputs,
+        certificate.similarity,
+        certificate.loss,
+        _against(run, floor, "floor"),
+    )
+
+
+def evidence(net: Any, data: Any) -> dict[str, Any]:
+    """What `certify` looks at, as a record for `nr.train`: outputs and hidden similarity.
+
+    The similarity of layer d is K_nm = √(p_n p_m) Σ_v h_v(x_n)·h_v(x_m), over all hidden nodes v
+    at depth d (edges on the longest way from an input), p the weights of the samples: pathways
+    side by side are one layer. Shape `(N, N)` at each time.
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> data, relu = nr.tasks.xor(), nr.ReLUNetwork((2, 16, 1))
+    >>> run = nr.train(relu, relu.init(jax.random.key(0)), data, learning_rate=0.1, steps=10,
+    ...                record=nr.reln.evidence(relu, data))
+    >>> run.values["similarity"]["layer1"].shape
+    (11, 4, 4)
+
+    ```
+    """
+    check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
+    check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
+    layers = hidden_layers(net.arch)
+    root = np.sqrt(np.asarray(data.probability))[:, None]
+
+    def similarity(weights: Any) -> dict[str, Any]:
+        h = net.hidden(weights, data)
+        found = {}
+        for layer, nodes in layers.items():
+            side_by_side = jnp.concatenate([h[v] for v in nodes], axis=1)
+            scaled = side_by_side * jnp.asarray(root, side_by_side.dtype)
+            found[layer] = scaled @ scaled.T
+        return found
+
+    return {"outputs": True, SIMILARITY: similarity}
+
+
+def hidden_layers(arch: Architecture) -> dict[str, tuple[str, ...]]:
+    """The hidden nodes by depth: `layer1`, `layer2`, …
+
+    The depth of a node is the number of edges on the longest way to it.
+    """
+    depth: dict[str, int] = {}
+    for node in arch.order:
+        sources = (arch.edges[e][0] for e in arch.incoming.get(node, ()))
+        depth[node] = 1 + max((depth[s] for s in sources), default=-1)
+    levels = sorted({depth[v] for v in arch.hidden})
+    return {f"layer{d}": tuple(v for v in arch.hidden if depth[v] == d) for d in levels}
+
+
+def _against(run: Any, other: Any, name: str) -> Certificate:
+    """The discrepancies between two runs, without a floor."""
+    loss = compare(run, other)  # checks that both are single runs with times in common
+    mine, theirs = _outputs(run, "run"), _outputs(other, name)
+    if {v: o.shape[1:] for v, o in mine.items()} != {v: o.shape[1:] for v, o in theirs.items()}:
+        raise NeuralRaceError(
+            f"run and {name} do not have the same outputs on the same samples",
+            got=", ".join(f"{v}: {o.shape[1:]}" for v, o in theirs.items()),
+            wanted=", ".join(f"{v}: {o.shape[1:]}" for v, o in mine.items()),
+            fix="train both on one task, the same samples in the same order, uncompressed",
+        )
+    start, end = max(run.time[0], other.time[0]), min(run.time[-1], other.time[-1])
+    grid = np.unique(np.clip(np.concatenate([run.time, other.time]), start, end))
+    square = sum(
+        ((_on(grid, run.time, mine[v]) - _on(grid, other.time, theirs[v])) ** 2).sum(axis=-1)
+        for v in mine
+    )
+    ours, others = run.values.get(SIMILARITY, {}), other.values.get(SIMILARITY, {})
+    similarity = {}
+    if ours.keys() == others.keys():
+        for layer, kernel in ours.items():
+            a, b = _on(grid, run.time, kernel), _on(grid, other.time, others[layer])
+            similarity[layer] = np.linalg.norm(_unit(a) - _unit(b), axis=(1, 2)) / np.sqrt(2)
+    return Certificate(grid, np.sqrt(square / (2 * float(run.loss[0]))), similarity, loss)
+
+
+def _outputs(run: Trajectory, name: str) -> dict[str, np.ndarray]:
+    if "outputs" not in run.values:
+        raise NeuralRaceError(
+            f"{name} did not record its outputs",
+            got=f"records of {listed(run.values)}",
+            wanted="'outputs', and 'similarity' for the hidden structure",
+            fix="train with record=nr.reln.evidence(net, data), or record={'outputs': True}",
+        )
+    return run.values["outputs"]
+
+
+def _on(grid: np.ndarray, time: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Values `(T, …)` over `time`, linearly interpolated to the grid."""
+    if np.array_equal(grid, time):
+        return np.asarray(values, np.float64)
+    columns = np.asarray(values, np.float64).reshape(len(time), -1).T
+    found = np.stack([np.interp(grid, time, column) for column in columns], axis=1)
+    return found.reshape(len(grid), *values.shape[1:])
+
+
+def _unit(kernels: np.ndarray) -> np.ndarray:
+    """Matrices `(T, N, N)` divided by their norms; a matrix of zeros stays one."""
+    norm = np.linalg.norm(kernels, axis=(1, 2), keepdims=True)
+    return np.divide(kernels, norm, out=np.zeros_like(kernels), where=norm > 0)
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.2g} %"

@@ -1,0 +1,375 @@
+"""How long frozen gates stay valid, and in how few stages they cover all of training."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from neuralrace.dataset import Dataset
+from neuralrace.dynamics.setup import make_recorder, prepared
+from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.gdln import GDLN
+from neuralrace.progress import progress
+from neuralrace.reln.activity import BOUNDARY, activity, recorded_weights
+from neuralrace.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MEASURES = ("outputs", "loss")
+
+
+@final
+@dataclass(frozen=True)
+class Horizons:
+    """How far a gated network with frozen gates follows the ReLU network; see `horizons`.
+
+    `gap[i, j]` `(T, T)` is the discrepancy at `time[j]` of the gated network that started from the
+    ReLU network's weights at `time[i]` with its gates of that moment; infinite before the start
+    and after it has passed `tolerance`. `loss` is that of the ReLU network.
+    """
+
+    time: Float[np.ndarray, " T"]
+    loss: Float[np.ndarray, " T"]
+    gap: Float[np.ndarray, "T T"]
+    tolerance: float
+    measure: str
+    boundary: float
+
+    def reach(self, tolerance: float | None = None) -> Int[np.ndarray, " T"]:
+        """For each start the last recorded moment until which it stays within the tolerance.
+
+        The horizon of start i is `time[reach[i]] − time[i]`; the network leaves the tolerance
+        before the recorded moment that follows. `tolerance` may be smaller than the one measured.
+        """
+        limit = self._limit(tolerance)
+        out = (self.gap > limit) & (np.arange(len(self.time)) > np.arange(len(self.time))[:, None])
+        end = np.where(out.any(axis=1), out.argmax(axis=1), len(self.time))
+        return end - 1
+
+    def stages(self, tolerance: float | None = None) -> Stages:
+        """The fewest stages of frozen gates that cover all of training within the tolerance.
+
+        Each stage starts at a recorded moment from the ReLU network's own weights and gates, and
+        may end at any recorded moment up to its reach. Among all starts that the stages so far
+        can arrive at, the next stage takes the one that reaches furthest: this is optimal without
+        any assumption on the horizons, for starts at recorded moments. Where no stage crosses a
+        gap between two recorded moments it is crossed nevertheless, counted as a stage, and
+        listed in `unresolved`: the true number is then larger or the recording too coarse.
+        """
+        reach = self.reach(tolerance)
+        last, starts, unresolved = len(self.time) - 1, [0], []
+        arrived = int(reach[0])
+        while arrived < last:
+            among = np.arange(starts[-1], arrived + 1)
+            best = int(among[reach[among].argmax()])
+            if reach[best] > arrived:
+                starts.append(best)
+                arrived = int(reach[best])
+            else:  # nobody gets further: one gap is crossed all the same
+                unresolved.append(arrived)
+                if arrived > starts[-1]:
+                    starts.append(arrived)
+                arrived += 1
+        ends = [*starts[1:], last]
+        fall = -np.diff(self.loss[[*starts, last]]) / self.loss[0]
+        return Stages(
+            start=self.time[starts],
+            end=self.time[ends],
+            fall=fall,
+            unresolved=self.time[unresolved],
+            tolerance=self._limit(tolerance),
+            measure=self.measure,
+        )
+
+    def plot(self, tolerance: float | None = None, *, ax: Any = None) -> Axes:
+        """Draw how far each start reaches, and the stages that cover training."""
+        from neuralrace.plot.activity import draw_reach
+
+        stages = self.stages(tolerance)
+        reach = self.time[self.reach(tolerance)]
+        return draw_reach(self.time, reach, np.append(stages.start, stages.end[-1]), ax=ax)
+
+    def __str__(self) -> str:
+        return str(self.stages())
+
+    def _limit(self, tolerance: float | None) -> float:
+        if tolerance is None:
+            return self.tolerance
+        if not 0 < tolerance <= self.tolerance:
+            raise NeuralRaceError(
+                "nothing was measured beyond the tolerance of the horizons",
+                got=f"tolerance = {tolerance}",
+                wanted=f"a positive number of at most {self.tolerance}",
+                fix="call nr.reln.horizons with the largest tolerance that is of interest",
+            )
+        return tolerance
+
+
+@final
+@dataclass(frozen=True)
+class Stages:
+    """Stages of frozen gates that cover a training run; see `Horizons.stages`.
+
+    `start` and `end` `(S,)` are times; `fall` `(S,)` is by how much the ReLU network's loss falls
+    in each, as a part of the initial loss. `races` counts the stages in which it falls by more
+    than the tolerance: the others are waiting times, in which the gates change before much is
+    learned. `unresolved` lists the recorded moments from which no stage reaches the next.
+    """
+
+    start: Float[np.ndarray, " S"]
+    end: Float[np.ndarray, " S"]
+    fall: Float[np.ndarray, " S"]
+    unresolved: Float[np.ndarray, " U"]
+    tolerance: float
+    measure: str
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def races(self) -> int:
+        """In how many stages the loss falls by more than the tolerance."""
+        return int((self.fall > self.tolerance).sum())
+
+    def __str__(self) -> str:
+        least = "at least " if len(self.unresolved) else ""
+        parts = ", ".join(
+            f"{a:.4g}–{b:.4g} ({fall:.0%})"
+            for a, b, fall in zip(self.start, self.end, self.fall, strict=True)
+        )
+        many = (
+            "1 stage of frozen gates follows"
+            if len(self) == 1
+            else (f"{len(self)} stages of frozen gates follow")
+        )
+        text = (
+            f"{least}{many} the {self.measure} within {self.tolerance:.2g}, {self.races} of them "
+            f"with a race; times and fall of the loss: {parts}"
+        )
+        if len(self.unresolved):
+            text += f"; no stage reaches the next recorded moment at {len(self.unresolved)} moments"
+        return text.replace("%", " %") + "."
+
+
+def horizons(
+    run: Any,
+    data: Any,
+    *,
+    tolerance: float = 0.05,
+    measure: str = "outputs",
+    boundary: float = BOUNDARY,
+) -> Horizons:
+    """How long a gated network with frozen gates follows the ReLU network, from every moment.
+
+    At every recorded moment t₀ a GDLN starts from the ReLU network's own weights, with the gates
+    that the network has at t₀ (MHS §3), and descends with the same step until it leaves the
+    tolerance. Its discrepancy at time t is, by `measure`,
+
+    - `"outputs"`: √(⟨‖o_ReLU − o_GDLN‖²⟩ / 2 L(0)), the unit in which `nr.compare` gives outputs;
+    - `"loss"`: |L_ReLU − L_GDLN| / L(0),
+
+    L(0) the run's initial loss. Discrepancies are seen at recorded moments only.
+
+    **Arguments:** `run`, of `nr.train` with a `ReLUNetwork` and `record={"weights": True}`: its
+    recorded moments are both the starts and the moments of comparison, so that fifty to a
+    hundred of them are usual. `boundary` decides what is on, as in `activity`. One compiled
+    program serves all starts; the cost is the sum of the horizons.
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> data, relu = nr.tasks.extended_xor(1.5), nr.ReLUNetwork((3, 32, 1))
+    >>> run = nr.train(relu, relu.init(jax.random.key(0), scale=1e-3), data, learning_rate=0.1,
+    ...                steps=300, record_every=20, record={"weights": True})
+    >>> found = nr.reln.horizons(run, data, tolerance=0.05)
+    >>> found.reach().shape, found.stages().races
+    ((16,), 1)
+
+    ```
+    """
+    if measure not in MEASURES:
+        raise NeuralRaceError(
+            f"unknown measure {measure!r}",
+            got=repr(measure),
+            wanted="'outputs' or 'loss'",
+            fix="'outputs' is the stricter, and that of MHS Definition 3.1",
+        )
+    if not (np.ndim(tolerance) == 0 and 0 < tolerance < np.inf):
+        raise NeuralRaceError(
+            "the tolerance must be a positive number",
+            got=repr(tolerance),
+            wanted="a part of the targets' size or of the initial loss, such as 0.05",
+            fix="smaller ones can be asked afterwards: Horizons.stages(0.01)",
+        )
+    recorded_weights(run)
+    rate, steps = descent_of(run)
+    on = activity(run, data, boundary=boundary).on
+    gates = {node: np.where(pattern, 1.0, run.net.leak) for node, pattern in on.items()}
+    net, arch = GDLN(run.net.arch), run.net.arch
+    start = {e: run.values["weights"][e][0] for e in arch.edges}
+    weights, frozen = prepared(net, start, data.gated({n: g[0] for n, g in gates.items()}))
+    dtype = jnp.result_type(*weights.values())
+    gates = {node: jnp.asarray(g, dtype) for node, g in gates.items()}
+    path = {e: jnp.asarray(w, dtype) for e, w in run.values["weights"].items()}
+    targets = _outputs(run.net, path, frozen)
+    losses, initial = jnp.asarray(run.loss, dtype), float(run.loss[0])
+    steps_between = jnp.asarray(np.append(np.diff(steps), 0))
+    rows = []
+    with progress(len(run.time), "horizons", "starts") as advance:
+        for i in range(len(run.time)):
+            pick = lambda tree, i=i: jax.tree.map(lambda leaf: leaf[i], tree)  # noqa: E731
+            row = _followed(
+                net, measure == "loss", i, pick(path), pick(gates), frozen, targets, losses,
+                steps_between, jnp.asarray(rate, dtype), tolerance, initial,
+            )  # fmt: skip
+            rows.append(np.asarray(row, np.float64))
+            advance(1)
+    return Horizons(
+        time=run.time,
+        loss=np.asarray(run.loss, np.float64),
+        gap=np.stack(rows),
+        tolerance=float(tolerance),
+        measure=measure,
+        boundary=float(boundary),
+    )
+
+
+def copied_gates(run: Any, data: Any, *, record: Any = None) -> Trajectory:
+    """A GDLN whose gates are copied from the ReLU network at every recorded moment.
+
+    It starts from the ReLU network's first weights and goes its own way, with gates that are
+    renewed at each recorded moment of `run` and held in between. Recorded at every step this is
+    MHS's trivial ReLN (§3, after Definition 3.1): exact to rounding, and of no use but as a
+    check. Recorded less often, it shows what gates in stages without a new start are worth.
+
+    **Arguments:** `run`, of `nr.train` with a `ReLUNetwork` and `record={"weights": True}`;
+    `record`, as that of `nr.train`, for the gated network; outputs are always recorded.
+
+    **Returns:** a `Trajectory` with the times of `run`.
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> data, relu = nr.tasks.xor(), nr.ReLUNetwork((2, 32, 1))
+    >>> run = nr.train(relu, relu.init(jax.random.key(0), scale=0.01), data, learning_rate=0.1,
+    ...                steps=200, record={"weights": True, "outputs": True})
+    >>> nr.compare(run, nr.reln.copied_gates(run, data)).max < 1e-6
+    True
+
+    ```
+    """
+    recorded_weights(run)
+    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
+    rate, steps = descent_of(run)
+    net = GDLN(run.net.arch)
+    path = run.values["weights"]
+    first = {e: path[e][0] for e in net.arch.edges}
+    gated = data.gated({n: np.ones((data.n_samples, net.arch.sizes[n])) for n in net.arch.hidden})
+    weights, gated = prepared(net, first, gated)
+    recorder = make_recorder(net, {"outputs": True} | dict(record or {}), weights, gated)
+    dtype = jnp.result_type(*weights.values())
+    path = {e: jnp.asarray(w, dtype) for e, w in path.items()}
+    between = jnp.asarray(np.append(np.diff(steps), 0))
+    final, (loss, values) = _copied(
+        net, run.net, recorder, weights, path, gated, jnp.asarray(rate, dtype), between
+    )
+    return Trajectory(
+        run.time,
+        np.asarray(loss),
+        values=jax.tree.map(np.asarray, values),
+        final=jax.tree.map(np.asarray, final),
+        net=net,
+        settings={
+            "method": "gradient descent",
+            "gates": "copied from a ReLU network at recorded moments",
+            "learning_rate": rate,
+            "steps": int(steps[-1]),
+            "dtype": str(dtype),
+        },
+    )
+
+
+def descent_of(run: Trajectory) -> tuple[float, np.ndarray]:
+    """The learning rate of a run of `nr.train`, and the step of every recorded moment."""
+    settings = run.settings
+    rate = settings.get("learning_rate")
+    if settings.get("method") != "gradient descent" or not isinstance(rate, float):
+        raise NeuralRaceError(
+            "the gated network must take the steps of the ReLU network",
+            got=f"a run by {settings.get('method', 'an unknown method')}, learning rate {rate}",
+            wanted="a run of nr.train, or a member of an ensemble with one learning rate",
+            fix="train the network with nr.train(…, record={'weights': True})",
+        )
+    return rate, np.rint(run.time / rate).astype(int)
+
+
+def _descended(net: Any, weights: Any, data: Any, rate: Any, steps: Any) -> Any:
+    """The weights after some steps of descent."""
+
+    def step(_: Any, weights: Any) -> Any:
+        return jax.tree.map(lambda w, v: w + rate * v, weights, net.velocity(weights, data))
+
+    return jax.lax.fori_loop(0, steps, step, weights)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _outputs(net: Any, path: Any, data: Any) -> Any:
+    return jax.lax.map(lambda weights: net(weights, data), path)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _followed(
+    net: Any,
+    by_loss: bool,
+    start: Any,
+    weights: Any,
+    gates: Any,
+    data: Any,
+    targets: Any,
+    losses: Any,
+    steps: Any,
+    rate: Any,
+    tolerance: Any,
+    initial: Any,
+) -> Any:
+    """The discrepancy at every recorded moment from `start` until it passes the tolerance."""
+    gated = data.gated(gates)
+
+    def gap(k: Any, weights: Any) -> Any:
+        if by_loss:
+            return jnp.abs(net.loss(weights, gated) - losses[k]) / initial
+        outputs = net(weights, gated)
+        square = sum(jnp.sum((o - targets[node][k]) ** 2, axis=1) for node, o in outputs.items())
+        return jnp.sqrt(jnp.dot(gated.probability, square) / (2 * initial))
+
+    def going(state: Any) -> Any:
+        k, _, row = state
+        return (k < len(steps) - 1) & (row[k] <= tolerance)
+
+    def onward(state: Any) -> Any:
+        k, weights, row = state
+        weights = _descended(net, weights, gated, rate, steps[k])
+        return k + 1, weights, row.at[k + 1].set(gap(k + 1, weights))
+
+    row = jnp.full(losses.shape, jnp.inf).at[start].set(gap(start, weights))
+    return jax.lax.while_loop(going, onward, (jnp.asarray(start), weights, row))[2]
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _copied(
+    net: Any, relu: Any, recorder: Any, weights: Any, path: Any, data: Any, rate: Any, steps: Any
+) -> Any:
+    """Descend from stop to stop, with the gates that the ReLU network has at each of them."""
+
+    def stop(weights: Any, now: Any) -> Any:
+        copied, count = now
+        gated = data.gated(relu.activity(copied, data))
+        seen = net.loss(weights, gated), recorder(weights, gated)
+        return _descended(net, weights, gated, rate, count), seen
+
+    return jax.lax.scan(stop, weights, (path, steps))

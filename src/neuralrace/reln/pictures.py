@@ -1,0 +1,76 @@
+"""Pictures of the activity of a ReLU network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neuralrace.plot.activity import draw_raster, draw_shares
+from neuralrace.plot.style import style
+from neuralrace.reln.activity import LEAST, OTHER, Activity
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw_activity(
+    found: Activity,
+    prototypes: Any,
+    node: str | None = None,
+    *,
+    at: Sequence[float] | None = None,
+    samples: Mapping[str, int] | None = None,
+    least: float = LEAST,
+) -> Figure:
+    """Draw the patterns of a layer at a few moments, and whose they are over time.
+
+    Above, rasters: a row is a neuron, as tall as its part of the weight, sorted by its nearest
+    prototype at that moment. Below, the shares of the prototypes over time as bands, and dashed
+    the part whose patterns are exactly one of them.
+
+    **Arguments:** `prototypes`, `node` and `least` as in `Activity.shares`; `at`, times of the
+    rasters (by default a quarter, half, and all of the way to the end); `samples` names groups of
+    neighbouring samples, name to how many.
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> data, relu = nr.tasks.xor(), nr.ReLUNetwork((2, 32, 1))
+    >>> run = nr.train(relu, relu.init(jax.random.key(0), scale=0.01), data, learning_rate=0.1,
+    ...                steps=200, record_every=20, record={"weights": True})
+    >>> figure = nr.reln.draw_activity(nr.reln.activity(run, data), data.one_per_sample())
+    >>> len(figure.axes)
+    4
+
+    ```
+    """
+    import matplotlib.pyplot as plt
+
+    shares = found.shares(prototypes, node, least=least)
+    start, end = found.time[0], found.time[-1]
+    times = [start + part * (end - start) for part in (0.25, 0.5, 1.0)] if at is None else at
+    moments = [found.index(t) for t in times]
+    weight, on = found.counted(shares.node, least), found.on[shares.node]
+    names = list(shares.rounded)
+    with style():
+        figure = plt.figure(figsize=(1.5 + 1.35 * len(moments), 4.0))
+        grid = figure.add_gridspec(2, len(moments), height_ratios=(1.5, 1))
+        for column, k in enumerate(moments):
+            ax = figure.add_subplot(grid[0, column])
+            order = np.lexsort((-weight[k], shares.nearest[k]))
+            order = order[weight[k][order] > 0]
+            count = np.bincount(shares.nearest[k][order], minlength=len(names))
+            groups = dict(zip(names, count.tolist(), strict=True))
+            title = f"t = {found.time[k]:.3g}"
+            draw_raster(
+                on[k].T[order], weight[k][order], groups, samples=samples, title=title, ax=ax
+            )
+        draw_shares(
+            found.time,
+            shares.rounded,
+            1 - shares.exact[OTHER],
+            marks=found.time[moments],
+            ax=figure.add_subplot(grid[1, :]),
+        )
+    return figure

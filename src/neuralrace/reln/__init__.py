@@ -12,6 +12,7 @@ from neuralrace.reln.patterns import (
     sample_patterns,
 )
 from neuralrace.reln.pictures import draw_activity
+from neuralrace.reln.refinement import refine
 
 __all__ = [
     "Activity",
@@ -34,6 +35,7 @@ __all__ = [
     "is_implementable",
     "pattern_count",
     "patterns",
+    "refine",
     "sample_patterns",
     "subsets",
 ]

@@ -1,6 +1,6 @@
 """ReLU networks as gated ones: what neurons can do, what they do, and the gates found in them."""
 
-from neuralrace.reln.activity import Activity, Shares, Switches, activity, subsets
+from neuralrace.reln.activity import Activity, Switches, activity
 from neuralrace.reln.certificate import Certificate, certify, evidence
 from neuralrace.reln.discovery import Clusters, Discovery, discover, elbow
 from neuralrace.reln.horizon import Horizons, Stages, copied_gates, horizons
@@ -13,6 +13,7 @@ from neuralrace.reln.patterns import (
 )
 from neuralrace.reln.pictures import draw_activity
 from neuralrace.reln.refinement import refine
+from neuralrace.reln.shares import Shares, subsets
 
 __all__ = [
     "Activity",

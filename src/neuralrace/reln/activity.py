@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from neuralrace.dataset import Dataset, matched
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.reln.shares import OTHER, Shares, added, checked_prototypes
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
 
@@ -24,9 +22,6 @@ BOUNDARY = 1e-3
 
 LEAST = 0.01
 """Neurons below this part of the largest weight of their layer are not counted."""
-
-OTHER = "other"
-"""The name of what no prototype matches exactly."""
 
 
 @final
@@ -145,6 +140,16 @@ class Activity:
         """When and how often the neurons of a layer change their patterns.
 
         Seen between recorded moments: what switches and switches back in between is not.
+
+        ```python
+        >>> import numpy as np, neuralrace as nr
+        >>> on = np.array([[[0, 1]], [[1, 1]], [[0, 1]]], bool)  # 3 moments, 1 sample, 2 neurons
+        >>> found = nr.reln.Activity(np.arange(3.0), {"h": on}, {"h": np.ones((3, 2))},
+        ...                          {"h": np.zeros(3)}, 1e-3, 0.0)
+        >>> found.switches().count, found.switches().last
+        (array([2, 0]), array([ 2., nan]))
+
+        ```
         """
         node = self._known(node)
         on = self.on[node]
@@ -203,78 +208,6 @@ class Activity:
 
 @final
 @dataclass(frozen=True)
-class Shares:
-    """Which part of a layer's weight follows which prototype; see `Activity.shares`.
-
-    `exact[name]` `(T,)`, `"other"` included, and `rounded[name]` `(T,)` each sum to one.
-    `rounded` gives a neuron to the prototype that differs from its pattern on the fewest samples,
-    in equal parts if there are several. `distance` `(T,)` is the number of those samples, on
-    average: what the rounding hides. `nearest` `(T, size)` numbers each neuron's (first) nearest
-    prototype.
-
-    ```python
-    >>> import numpy as np, neuralrace as nr
-    >>> a = nr.reln.Shares(np.zeros(1), {"all": np.ones(1), "other": np.zeros(1)},
-    ...                    {"all": np.ones(1)}, np.zeros(1), np.zeros((1, 4), int), 3, "h")
-    >>> str(a).partition(";")[0]
-    'h at t = 0: exactly all 100 %'
-
-    ```
-    """
-
-    time: Float[np.ndarray, " T"]
-    exact: dict[str, np.ndarray]
-    rounded: dict[str, np.ndarray]
-    distance: Float[np.ndarray, " T"]
-    nearest: Int[np.ndarray, "T size"]
-    samples: int
-    node: str
-
-    def together(self, groups: Mapping[str, Any]) -> Shares:
-        """The same with prototypes added up: `groups` maps a new name to names it stands for.
-
-        ```python
-        >>> import numpy as np, neuralrace as nr
-        >>> share = np.full(1, 0.5)
-        >>> a = nr.reln.Shares(np.zeros(1), {"1": share, "2": share, "other": 0 * share},
-        ...                    {"1": share, "2": share}, 0 * share, np.array([[0, 1]]), 3, "h")
-        >>> a.together({"single": ("1", "2")}).rounded
-        {'single': array([1.])}
-
-        ```
-        """
-        old = list(self.rounded)
-        named = [name for names in groups.values() for name in names]
-        if sorted(named) != sorted(old):
-            raise NeuralRaceError(
-                "every prototype must be in one group",
-                got=listed(named),
-                wanted=listed(old),
-                fix="name each once",
-            )
-        place = {name: g for g, names in enumerate(groups.values()) for name in names}
-        add = lambda old: {new: _added(old[n] for n in names) for new, names in groups.items()}  # noqa: E731
-        return Shares(
-            self.time,
-            add(self.exact) | {OTHER: self.exact[OTHER]},
-            add(self.rounded),
-            self.distance,
-            np.array([place[name] for name in old])[self.nearest],
-            self.samples,
-            self.node,
-        )
-
-    def __str__(self) -> str:
-        text = (
-            f"{self.node} at t = {self.time[-1]:g}: exactly {_named_shares(self.exact)}; rounded "
-            f"to the nearest prototype, {self.distance[-1]:.1f} of {self.samples} samples away, "
-            f"{_named_shares(self.rounded)}."
-        )
-        return text.replace("%", " %")
-
-
-@final
-@dataclass(frozen=True)
 class Switches:
     """When and how often the neurons of a layer changed patterns; see `Activity.switches`.
 
@@ -316,8 +249,10 @@ def activity(run: Any, data: Any, *, boundary: float = BOUNDARY) -> Activity:
         z > boundary · ‖w_in‖ ‖x‖ ,
 
     x what its sources send, side by side. With `boundary=0` that is the ReLU's own rule; without
-    a margin, pre-activations that are zero but for rounding (XoR at Δ = 0) gate at random. The
-    network itself runs by its own rule, leak included; the margin only decides what is counted.
+    a margin, pre-activations that are zero but for rounding gate at random. A neuron may also be
+    held at z = 0 from both sides (XoR at Δ = 0), where it hops about zero by a length in
+    proportion to the learning rate: a margin that is to ignore this must be larger. The network
+    itself runs by its own rule, leak included; the margin only decides what is counted.
 
     **Arguments:** `run`, a single run of a `ReLUNetwork` recorded with `record={"weights": True}`;
     `data`, the dataset it was trained on (or any other with the same nodes).
@@ -352,44 +287,19 @@ def activity(run: Any, data: Any, *, boundary: float = BOUNDARY) -> Activity:
         if node in x:
             continue
         incoming = [(arch.edges[e][0], weights[e]) for e in arch.incoming[node]]
-        z = _added(h[source] @ np.swapaxes(w, 1, 2) for source, w in incoming)
+        z = added(h[source] @ np.swapaxes(w, 1, 2) for source, w in incoming)
         h[node] = np.where(z > 0, z, leak * z) if node in arch.hidden else z
         if node not in arch.hidden:
             continue
-        w_in = np.sqrt(_added((w**2).sum(axis=2) for _, w in incoming))
-        w_out = np.sqrt(_added((weights[e] ** 2).sum(axis=1) for e in arch.outgoing[node]))
-        sent = np.sqrt(_added((h[source] ** 2).sum(axis=2) for source, _ in incoming))
+        w_in = np.sqrt(added((w**2).sum(axis=2) for _, w in incoming))
+        w_out = np.sqrt(added((weights[e] ** 2).sum(axis=1) for e in arch.outgoing[node]))
+        sent = np.sqrt(added((h[source] ** 2).sum(axis=2) for source, _ in incoming))
         margin = boundary * w_in[:, None, :] * sent[:, :, None]
         on[node], weight[node] = z > margin, w_in * w_out
         total = weight[node].sum(axis=1)
         close = np.einsum("ts,tns->t", weight[node], np.abs(z) <= margin) / z.shape[1]
         undecided[node] = np.divide(close, total, out=np.zeros_like(close), where=total > 0)
     return Activity(run.time, on, weight, undecided, float(boundary), leak)
-
-
-def subsets(data: Dataset, label: str = "context") -> dict[str, Bool[np.ndarray, " N"]]:
-    """A prototype for every set of values of a label: on for samples with one of these values.
-
-    `"all"` for all of them, else the values joined by underscores, small sets first: the patterns
-    that gate by context alone (MHS Lemma 4.1).
-
-    ```python
-    >>> import neuralrace as nr
-    >>> list(nr.reln.subsets(nr.tasks.contextual(contexts=3)))
-    ['1', '2', '3', '1_2', '1_3', '2_3', 'all']
-
-    ```
-    """
-    check_kind("data", data, Dataset, "pass a dataset with labels")
-    data.mask(**{label: data.labels.get(label, ())})  # an unknown label is an error
-    values = np.unique(np.asarray(data.labels[label])).tolist()
-    whole_number("the number of labels", len(values), least=2, fix="one value has one subset")
-    found = {
-        "_".join(map(str, chosen)): data.mask(**{label: chosen})
-        for size in range(1, len(values))
-        for chosen in combinations(values, size)
-    }
-    return found | {"all": np.ones(data.n_samples, bool)}
 
 
 def recorded_weights(run: Any) -> dict[str, Float[np.ndarray, "T target source"]]:
@@ -411,44 +321,3 @@ def recorded_weights(run: Any) -> dict[str, Float[np.ndarray, "T target source"]
             fix="train with record={'weights': True}; record_every or record_at saves memory",
         )
     return {e: np.asarray(w, np.float64) for e, w in run.values["weights"].items()}
-
-
-def checked_prototypes(prototypes: Any, samples: int) -> dict[str, Bool[np.ndarray, " N"]]:
-    """Prototypes as booleans, all different, or an error."""
-    if not isinstance(prototypes, Mapping) or not prototypes or OTHER in prototypes:
-        raise NeuralRaceError(
-            f"prototypes are patterns by name, none of them {OTHER!r}",
-            got=listed(prototypes) if isinstance(prototypes, Mapping) else repr(prototypes)[:80],
-            wanted="{name: (N,) booleans}",
-            fix="for example data.one_per_sample(), or nr.reln.subsets(data)",
-        )
-    masks: dict[str, np.ndarray] = {}
-    for name, pattern in prototypes.items():
-        mask = np.asarray(pattern)
-        if mask.shape != (samples,) or not np.isin(mask, (0, 1)).all():
-            raise NeuralRaceError(
-                f"prototype {name!r} is no pattern over the samples",
-                got=f"shape {mask.shape} of {mask.dtype}",
-                wanted=f"shape ({samples},), true or false",
-                fix="data.mask(label=value) makes one",
-            )
-        twin = next((other for other, m in masks.items() if (m == mask).all()), None)
-        if twin is not None:
-            raise NeuralRaceError(
-                "two prototypes are the same pattern",
-                got=f"{twin!r} and {name!r}",
-                wanted="patterns that differ",
-                fix="leave one out",
-            )
-        masks[name] = mask.astype(bool)
-    return masks
-
-
-def _added(terms: Iterable[np.ndarray]) -> np.ndarray:
-    return functools.reduce(np.add, terms)
-
-
-def _named_shares(shares: Mapping[str, np.ndarray]) -> str:
-    """The last shares of at least one per cent, largest first."""
-    last = sorted(((float(s[-1]), name) for name, s in shares.items()), reverse=True)
-    return ", ".join(f"{name} {share:.0%}" for share, name in last if share >= 0.005)

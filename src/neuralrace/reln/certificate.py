@@ -31,6 +31,15 @@ class Certificate:
     ‖o_ReLU − o_GDLN‖ / √(2 L(0)); `similarity[layer]` `(T,)` the distance of the two matrices of
     hidden similarity, empty where not both recorded them; `loss` the `Comparison` of the losses.
     `floor` is the certificate of another seed of the ReLU network, or `None`.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> run = nr.Trajectory([0, 1], [0.5, 0.0], values={"outputs": {"y": np.zeros((2, 4, 1))}})
+    >>> found = nr.reln.certify(run, run)
+    >>> found.holds(), found.outputs.shape
+    (True, (2, 4))
+
+    ```
     """
 
     time: Float[np.ndarray, " T"]
@@ -77,7 +86,7 @@ class Certificate:
         further away, as a part of the root mean square of the targets."""
         return self.outputs_max <= tolerance
 
-    def plot(self, *, log: bool = True, ax: Any = None) -> Axes:
+    def plot(self, *, log: bool = False, ax: Any = None) -> Axes:
         """Draw the discrepancy of the outputs over time, next to that of another seed."""
         from neuralrace.plot import draw_curves
 
@@ -87,7 +96,7 @@ class Certificate:
             curves["another seed"] = self.floor.outputs_over_time
             times["another seed"] = self.floor.time
         kind = {"gated network": "theory", "another seed": "relu"}
-        ylabel = "outputs: distance to the ReLU network"
+        ylabel = "distance of the outputs"
         return draw_curves(times, curves, kind=kind, log=log, ylabel=ylabel, ax=ax)
 
     def __str__(self) -> str:

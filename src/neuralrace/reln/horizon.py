@@ -33,6 +33,16 @@ class Horizons:
     `gap[i, j]` `(T, T)` is the discrepancy at `time[j]` of the gated network that started from the
     ReLU network's weights at `time[i]` with its gates of that moment; infinite before the start
     and after it has passed `tolerance`. `loss` is that of the ReLU network.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> gap = np.array([[0.0, 0.01, 0.2], [np.inf, 0.0, 0.01], [np.inf, np.inf, 0.0]])
+    >>> loss = np.array([1.0, 0.9, 0.0])
+    >>> found = nr.reln.Horizons(np.arange(3.0), loss, gap, 0.05, "outputs", 1e-3)
+    >>> found.reach(), len(found.stages()), found.stages().fall.round(1)
+    (array([1, 2, 2]), 2, array([0.1, 0.9]))
+
+    ```
     """
 
     time: Float[np.ndarray, " T"]
@@ -179,8 +189,9 @@ def horizons(
 
     **Arguments:** `run`, of `nr.train` with a `ReLUNetwork` and `record={"weights": True}`: its
     recorded moments are both the starts and the moments of comparison, so that fifty to a
-    hundred of them are usual. `boundary` decides what is on, as in `activity`. One compiled
-    program serves all starts; the cost is the sum of the horizons.
+    hundred of them are usual. `boundary` decides what is on, as in `activity`: gates frozen on
+    where a neuron hops about z = 0 end a horizon at once. One compiled program serves all starts;
+    the cost is the sum of the horizons.
 
     ```python
     >>> import jax, neuralrace as nr

@@ -9,7 +9,8 @@ import numpy as np
 
 from neuralrace.plot.activity import draw_raster, draw_shares
 from neuralrace.plot.style import style
-from neuralrace.reln.activity import LEAST, OTHER, Activity
+from neuralrace.reln.activity import LEAST, Activity
+from neuralrace.reln.shares import OTHER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -66,7 +66,7 @@ CLAIMS = (
                 least=0.9,
                 most=1.1,
                 otherwise="The formula headed D ≥ 3 is the limit of many edges: the deepest chain "
-                "here, of D = 10, is at half after {:.2f} of the time it gives.",
+                "here is at half after {:.2f} of the time it gives.",
             ),
         ),
     ),
@@ -129,9 +129,9 @@ CLAIMS = (
         "“Depth introduces stage-like transitions”",
         "In a shallow network all modes learn at once, in a deep one each waits and then "
         "transitions.",
-        "Modes of singular values 4, 2, 1, by depth: time to half of the weakest over that of the "
-        "strongest; and by what factor each edge raises the time to half over the time from 10 to "
-        "90 %, least of all modes and depths.",
+        "Modes of singular values 4, 2, 1, by depth: time to half of the way from its start of the "
+        "weakest over that of the strongest; and by what factor each edge raises the time to half "
+        "over the time from 10 to 90 %, least of all modes and depths.",
         (
             Measure(
                 "weakest over strongest, shallow",
@@ -165,8 +165,8 @@ CLAIMS = (
                 ),
                 least=0.8,
                 most=1.25,
-                otherwise="Each edge costs {:.2f} times the factor 1/b₀: with random weights the "
-                "weakest directions of the product fall faster than b₀^D.",
+                otherwise="Each edge costs {:.2f} times the factor 1/b₀: of a random product b₀^D "
+                "is only the scale, and its directions differ in strength.",
             ),
             Measure(
                 "exponent of 1/b₀ in the time of a chain of 6 edges",
@@ -183,7 +183,7 @@ CLAIMS = (
         "“Effect of initialization”",
         "From pretrained weights the time to learn grows at most linearly with depth, as D/b₀².",
         "Networks from balanced aligned weights, their closed form, and its growth with depth over "
-        "that of D: with a fixed product b₀^D (to D = 99), and with layers of fixed b₀ = 0.8 "
+        "that of D: with a fixed product b₀^D (to D = 100), and with layers of fixed b₀ = 0.8 "
         "(D = 2 … 6).",
         (
             Measure(
@@ -332,9 +332,9 @@ CLAIMS = (
                 "most saddles with equally many learned modes that runs rest at",
                 read("saddles", reads.ways),
                 least=2,
-                otherwise="Here runs differ in when and how long they rest, not in the order: of "
-                "the saddles with equally many learned modes all runs rest at the same {:.0f}. "
-                "Separated singular values and small starts fix the order.",
+                otherwise="Here runs differ in when and how long they rest, not in the order: they "
+                "rest at {:.0f} saddle for each number of learned modes. Separated singular values "
+                "and small starts fix the order.",
             ),
         ),
     ),
@@ -424,9 +424,9 @@ CLAIMS = (
                     ),
                 ),
                 most=0.2,
-                otherwise="With the largest initial maps here the kernel still goes {:.0%} of "
-                "that way at λ = 0: the scale takes learning towards the lazy regime more slowly "
-                "than λ does.",
+                otherwise="Large weights alone are not lazy: from the largest scale the kernel "
+                "goes {:.0%} of that way at λ = 0. Balanced weights end at W₁ᵀW₁ = V S Vᵀ whatever "
+                "their scale; it is λ that decides.",
             ),
         ),
     ),

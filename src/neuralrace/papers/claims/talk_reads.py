@@ -84,11 +84,12 @@ def slowing(table: xarray.Dataset) -> float:
 
 
 def apart(depth: int) -> Callable[[xarray.Dataset], float]:
-    """The time to half of the weakest mode over that of the strongest, at one of the depths."""
+    """Of the way from its start, the time to half of the weakest mode over the strongest's."""
 
     def measured(table: xarray.Dataset) -> float:
         curves = table["simulated"].to_numpy()[depth]
-        times = nr.linear.crossing_times(table["at"].to_numpy()[depth], curves)
+        gone = (curves - curves[0]) / (1 - curves[0])
+        times = nr.linear.crossing_times(table["at"].to_numpy()[depth], gone)
         return float(times[-1] / times[0])
 
     return measured
@@ -138,15 +139,15 @@ def rise_over_depth(table: xarray.Dataset) -> float:
 
 
 def rise_of_fixed_product(table: xarray.Dataset, deepest: int = 100) -> float:
-    """The same for chains whose whole product b₀^D is fixed, at that of the shallowest network."""
+    """The same for chains of one product b₀^D, that of the shallowest network; most of all D."""
     from neuralrace.papers.talk.training_speed import pretrained_time
 
     s = settings_of(table)
     shallow = s["depths"][0]
-    times = [
-        D * pretrained_time(D, s["pretrained"] ** (shallow / D)) for D in range(shallow, deepest)
-    ]
-    return float((times / (times[0] * np.arange(shallow, deepest) / shallow)).max())
+    depths = np.arange(shallow, deepest + 1)
+    product = s["pretrained"] ** shallow
+    times = np.array([D * pretrained_time(int(D), product ** (1 / D)) for D in depths])
+    return float((times[1:] / times[0] * shallow / depths[1:]).max())
 
 
 def spread_of_orthogonal(table: xarray.Dataset) -> float:
@@ -331,7 +332,7 @@ def slide_loss(table: xarray.Dataset, *, mended: bool, until: float = 2.0) -> fl
             A = np.eye(Q.shape[1]) + (E.T @ Q).T @ (phi[:, None] * (E.T @ Q))
             whole = E @ Z @ np.linalg.solve(A, (E @ Z).T)
             error = ((x @ whole[:n, n:] - y) ** 2).sum(axis=1).mean() / 2
-            worst = max(worst, abs(error - loss) / simulated[0])
+            worst = max(worst, float(abs(error - loss) / simulated[0]))
     return worst
 
 

@@ -108,7 +108,8 @@ CLAIMS = (
         "A deep linear network learns each mode as a chain of scalars does.",
         "Strengths of the modes of flows from small aligned weights against closed forms of "
         "chains, D = 1, 2, 3; and, from small random weights, times to half of the levels of a "
-        "tree against chains that start at the expected strength.",
+        "tree against chains that start at the expected strength and learn infinitely many "
+        "features.",
         (
             Measure(
                 "aligned starts: largest difference of a mode's strength",
@@ -119,8 +120,8 @@ CLAIMS = (
                 "random starts: times to half, worst level, over those of chains, − 1",
                 read("differentiation", reads.level_gap("limit")),
                 most=0.05,
-                otherwise="From random weights the chains of vanishing and aligned ones are an "
-                "approximation: the worst level of a tree is {:.1%} off in time.",
+                otherwise="From random weights, with features drawn, chains that know only width "
+                "and scale are an approximation: the worst level of a tree is {:.1%} off in time.",
             ),
         ),
     ),
@@ -173,8 +174,8 @@ CLAIMS = (
                 lambda tables: reads.exponent(),
                 least=5.5,
                 most=6.5,
-                otherwise="1/b₀^D is a bound. The exponent is D − 2, measured {:.2f} at D = 6: "
-                "t = τ b₀^(2−D)/((D−2)s) from small aligned starts.",
+                otherwise="From small aligned starts 1/b₀^D is a bound: the exponent is D − 2, "
+                "measured {:.2f} at D = 6, with t = τ b₀^(2−D)/((D−2)s).",
             ),
         ),
     ),

@@ -164,21 +164,32 @@ def test_the_shared_pathway_against_dedicated_ones():
 # ---- docs/equations.md --------------------------------------------------------------------------
 
 
-def equations() -> list[tuple[range, list[str]]]:
-    page = (ROOT / "docs" / "equations.md").read_text()
-    found = []
-    for first, last, where in re.findall(
-        r"^\| (\d+)(?:–(\d+))? \| .*? \| (.*) \|$", page, re.MULTILINE
-    ):
-        found.append((range(int(first), int(last or first) + 1), re.findall(r"`([^`]+)`", where)))
-    return found
+def equations(section: str) -> list[tuple[str, list[str]]]:
+    """Every row of a section's table: the equation, and what implements it."""
+    page = (
+        (ROOT / "docs" / "equations.md").read_text().split(f"## {section}\n")[1].split("\n## ")[0]
+    )
+    rows = re.findall(r"^\| ([^|]+) \| [^|]* \| (.*) \|$", page, re.MULTILINE)[1:]
+    return [(equation, re.findall(r"`([^`]+)`", where)) for equation, where in rows]
+
+
+NRR, TALK = equations("The Neural Race Reduction"), equations("The talk")
 
 
 def test_every_numbered_equation_is_there_once():
-    assert [k for numbers, _ in equations() for k in numbers] == list(range(1, 57))
+    ranges = [[int(k) for k in equation.split("–")] for equation, _ in NRR]
+    assert [k for r in ranges for k in range(r[0], r[-1] + 1)] == list(range(1, 57))
+    numbered = [re.findall(r", (\d+)", equation) for equation, _ in TALK]
+    assert [k for found in numbered for k in found] == ["13", "14", "15"]
 
 
-@pytest.mark.parametrize("name", sorted({n for _, names in equations() for n in names}))
+def test_every_slip_is_marked_and_mended():
+    page = (ROOT / "docs" / "equations.md").read_text()
+    slips = page.split("The slips:")[1].split("\n- ")[1:]
+    assert sum("✗" in equation for equation, _ in TALK) == len(slips) == 4
+
+
+@pytest.mark.parametrize("name", sorted({n for _, names in NRR + TALK for n in names}))
 def test_what_implements_an_equation_exists(name):
     parts = name.split(".")
     for k in range(len(parts), 0, -1):
@@ -194,4 +205,4 @@ def test_what_implements_an_equation_exists(name):
 
 
 def test_an_equation_has_an_implementation():
-    assert all(names for _, names in equations())
+    assert all(names for _, names in NRR + TALK)

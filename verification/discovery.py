@@ -13,6 +13,7 @@ import neuralrace as nr
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Discovery"
+TOP = "reln"
 
 TASKS: dict[str, tuple[dict[str, Any], int]] = {
     "3, different": ({"structures": ("hierarchy", "ring", "crossed")}, 700),

@@ -135,7 +135,7 @@ def test_gradient_against_central_differences(seed):
     case = random_case(np.random.default_rng(seed))
     net = nr.GDLN(case.arch)
     weights = {e: 0.5 * w for e, w in case.weights.items()}
-    gradient = jax.grad(net.loss)(weights, case.data)
+    gradient = jax.jit(jax.grad(net.loss))(weights, case.data)
     step = 1e-5
     rng = np.random.default_rng(seed)
     for edge, w in weights.items():

@@ -135,10 +135,10 @@ def test_no_strips_without_gates():
 
 
 def test_crowded_columns_are_counted_and_lose_their_names():
-    shown = texts(draw_graph(*dedicated(10)))
-    assert "100 × 64" in shown
+    shown = texts(draw_graph(*dedicated(7)))
+    assert "49 × 64" in shown
     assert not any(text.startswith("h") for text in shown)
-    assert "x0\n4" in texts(draw_graph(*dedicated(5)))
+    assert "x0\n4" in texts(draw_graph(*dedicated(3)))
 
 
 def test_nodes_without_edges():

@@ -43,7 +43,7 @@ def train(steps: int = 64) -> nr.Trajectory:
 
 
 def flow() -> nr.Trajectory:
-    return nr.flow(NET, NET.init(jax.random.key(0), 0.1), DATA, times=np.linspace(0, 20, 11))
+    return nr.flow(NET, NET.init(jax.random.key(0), 0.1), DATA, times=np.linspace(0, 6, 11))
 
 
 def test_silent_outside_a_terminal(capsys, monkeypatch):

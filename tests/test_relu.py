@@ -62,8 +62,8 @@ def test_forward_and_activity_equal_recursion(seed, leak, bias):
 def test_loss_and_gradient_are_those_of_the_gated_network(seed, leak, bias):
     relu, weights, data = random_relu(seed, leak, bias)
     net, frozen = nr.GDLN(relu.arch), data.gated(relu.activity(weights, data))
-    loss, gradient = jax.value_and_grad(relu.loss)(weights, data)
-    wanted_loss, wanted = jax.value_and_grad(net.loss)(weights, frozen)
+    loss, gradient = jax.jit(jax.value_and_grad(relu.loss))(weights, data)
+    wanted_loss, wanted = jax.jit(jax.value_and_grad(net.loss))(weights, frozen)
     assert float(loss) == pytest.approx(float(wanted_loss), rel=1e-12)
     assert set(gradient) == set(wanted) == set(relu.arch.edges)
     for edge, g in wanted.items():

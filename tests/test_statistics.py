@@ -61,7 +61,7 @@ def test_statistics_equal_sums_over_samples(seed):
 @given(seeds)
 def test_velocity_is_minus_the_gradient(seed):
     case = random_case(np.random.default_rng(seed))
-    gradient = jax.grad(nr.GDLN(case.arch).loss)(case.weights, case.data)
+    gradient = jax.jit(jax.grad(nr.GDLN(case.arch).loss))(case.weights, case.data)
     velocity = nr.path_statistics(case.arch, case.data).velocity(case.weights)
     assert list(velocity) == list(case.arch.edges)
     scale = max(float(np.abs(g).max()) for g in gradient.values())

@@ -86,7 +86,7 @@ def imbalance(case: Case, node: str, weights: dict) -> np.ndarray:
 def conserved(full: bool) -> Measurement:
     rng = np.random.default_rng(4)
     worst, nodes, graphs = 0.0, 0, 0
-    while graphs < (50 if full else 3):
+    while graphs < (50 if full else 2):
         case = random_case(rng, neurons=False)
         if not case.arch.hidden:
             continue

@@ -45,7 +45,7 @@ def forward(full: bool) -> Measurement:
 def relu_is_gated(full: bool) -> Measurement:
     rng = np.random.default_rng(1)
     worst = 0.0
-    for trial in range(120 if full else 16):
+    for trial in range(120 if full else 8):
         depth = trial % 4
         arch = (
             nr.Architecture.chain(3, *rng.integers(1, 9, depth), 2)

@@ -171,7 +171,7 @@ def planted_blocks(full: bool) -> Measurement:
 def planted_solved(full: bool) -> Measurement:
     rng, worst, cases = np.random.default_rng(6), 0.0, 0
     times = np.linspace(0, 2, 21)
-    while cases < (20 if full else 2):
+    while cases < (20 if full else 1):
         arch, data, _ = planted(rng)
         wide = nr.Architecture(
             {v: 40 if v in arch.hidden else n for v, n in arch.sizes.items()}, arch.edges

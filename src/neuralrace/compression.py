@@ -80,7 +80,7 @@ class Compressed(eqx.Module):
     >>> net = nr.GDLN(nr.Architecture.chain(2, 500, 1))
     >>> x = np.random.default_rng(0).normal(size=(1000, 2))
     >>> weights = net.init(jax.random.key(0), scale=0.1)
-    >>> nr.compress(net, weights, nr.Dataset({"x": x}, {"y": x[:, :1]})).summary
+    >>> nr.compress(net, weights, nr.Dataset({"x": x}, {"y": x[:, :1] ** 2})).summary
     '1000 → 3 samples, 502 → 5 neurons'
 
     ```

@@ -75,6 +75,7 @@ def run_script(script: str, *arguments: object) -> list[float]:
 def all_claims() -> list[Claim]:
     """Every registered claim, in the order of the sections."""
     from verification import (  # noqa: F401  (importing registers)
+        contests,
         dynamics,
         endurance,
         equations,

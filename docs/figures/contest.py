@@ -1,0 +1,107 @@
+"""The pictures of docs/contest.md: who wins where, who really wins, and patterns by growth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+import neuralrace as nr
+from neuralrace import tasks
+from neuralrace.plot import COLOURS, draw_curves, style
+
+FOLDER = Path(__file__).parents[1] / "img"
+KEY = jax.random.key(0)
+SCALE = 1e-3
+
+
+def gatings(delta: float) -> dict:
+    """The two gatings of the extended XoR, 128 units each."""
+    data = tasks.extended_xor(delta)
+    return {"linear": tasks.linear_pathways(data), "xor": tasks.xor_pathways(data)}
+
+
+def phases() -> Figure:
+    """Learning times of both gatings and of ReLU networks over Δ (MHS Fig. 2d), and one contest."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.9))
+    nr.phase_diagram(gatings, "Δ", np.linspace(0, 2, 41), scale=SCALE).plot(ax=left)
+    deltas = np.linspace(0, 2, 11)
+    many = nr.train_ensemble(
+        nr.ReLUNetwork((3, 128, 1)),
+        [tasks.extended_xor(float(delta)) for delta in deltas],
+        axis=("delta", deltas),
+        key=KEY,
+        seeds=3,
+        scale=SCALE,
+        learning_rate=0.05,
+        steps=800,
+    )
+    reached = many.time[np.argmax(many.loss < 0.2, axis=-1)]
+    left.plot(
+        np.repeat(deltas, 3),
+        reached.ravel(),
+        "o",
+        color=COLOURS["relu"],
+        markeredgecolor=COLOURS["theory"],
+        markeredgewidth=0.4,
+        markersize=4,
+        label="ReLU network, trained",
+    )
+    left.legend()
+    left.set_title("time to a loss of 0.2")
+    nr.contest(gatings(1.0), scale=SCALE).plot(ax=right)
+    right.set_title("Δ = 1: linear is first")
+    return figure
+
+
+def joint() -> Figure:
+    """Both gatings in one network: who supplies the targets."""
+    figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.5))
+    for ax, delta in zip(axes, (0.6, 1.0), strict=False):
+        nr.contest(gatings(delta), scale=SCALE).joint(seeds=3).plot(ax=ax)
+        ax.set_title(f"Δ = {delta}")
+    axes[1].set_ylabel("")
+    axes[1].get_legend().remove()
+    deltas, parts = np.linspace(0.1, 1.5, 15), {}
+    for scale in (1e-3, 1e-6):
+        ends = []
+        for delta in deltas:
+            found = nr.contest(gatings(float(delta)), scale=scale)
+            times = np.linspace(0, 4 * found.times["xor"], 201)
+            ends.append(found.joint(times=times).carried["linear"][0, -1])
+        parts[f"σ = {scale:.0e}"] = np.array(ends)
+    draw_curves(deltas, parts, ylabel="part of the linear gating", ax=axes[2])
+    axes[2].axvline(np.sqrt(2 / 3), color=COLOURS["neutral"], linewidth=0.8, linestyle=":")
+    axes[2].set(xlabel="Δ", title="in the end")
+    return figure
+
+
+def patterns() -> Figure:
+    """All patterns that random neurons take on the contextual task, the fastest of them."""
+    data = tasks.contextual(contexts=3, joined=True)
+    left_to_learn = data.residual()
+    rng = np.random.default_rng(0)
+    on = np.unique(rng.normal(size=(50_000, 11)) @ data.x["x"].T > 0, axis=0)
+    figure = nr.contest(left_to_learn, patterns=on).plot()
+    figure.axes[0].set(title="after the linear part is learned", xlabel="sample, by context")
+    for edge in (7.5, 15.5):
+        figure.axes[0].axvline(edge, color=COLOURS["relu"], linewidth=2)
+    return figure
+
+
+PICTURES = (phases, joint, patterns)
+
+
+def main(folder: Path = FOLDER) -> None:
+    """Write `contest_*.png` into the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with jax.enable_x64(True), style():
+        for picture in PICTURES:
+            figure = picture()
+            figure.savefig(
+                folder / f"contest_{picture.__name__}.png", dpi=150, pil_kwargs={"optimize": True}
+            )
+            plt.close(figure)

@@ -1,0 +1,225 @@
+"""Candidate gatings side by side: who learns first, and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final, overload
+
+import numpy as np
+
+from neuralrace.contests.joint import Joint, train_together
+from neuralrace.contests.patterns import PatternRanking, rank_patterns
+from neuralrace.contests.times import Candidates, Entrant, Rule
+from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.plot import COLOURS, draw_curves, style
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Contest:
+    """Learning times of candidate gatings; see `contest`.
+
+    `entrants` holds every candidate's race, start and time by name, `start` says in words how
+    they started. Times are those of gradient flow with τ = 1.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> data = nr.tasks.extended_xor(0.5)
+    >>> found = nr.contest({"linear": nr.tasks.linear_pathways(data),
+    ...                     "xor": nr.tasks.xor_pathways(data)}, scale=1e-3)
+    >>> found.winner, round(found.margins["linear"], 3)
+    ('xor', 0.56)
+
+    ```
+    """
+
+    candidates: Candidates
+    entrants: Mapping[str, Entrant]
+    start: str
+    scale: float | None
+
+    @property
+    def times(self) -> dict[str, float]:
+        """When each candidate's loss falls to the criterion; infinite if it never does."""
+        return {name: entrant.time for name, entrant in self.entrants.items()}
+
+    @property
+    def winner(self) -> str | None:
+        """The candidate that is first, or None where no one reaches the criterion."""
+        name = min(self.times, key=self.times.__getitem__)
+        return name if np.isfinite(self.times[name]) else None
+
+    @property
+    def margins(self) -> dict[str, float]:
+        """How much later than the winner each candidate is, as a share of the winner's time."""
+        if self.winner is None:
+            return dict.fromkeys(self.times, np.nan)
+        return {name: time / self.times[self.winner] - 1 for name, time in self.times.items()}
+
+    @property
+    def growth(self) -> dict[str, float]:
+        """The rate at which each candidate's first weights grow: its largest singular value."""
+        return {name: entrant.growth for name, entrant in self.entrants.items()}
+
+    @property
+    def residuals(self) -> dict[str, float]:
+        """The largest coupling that each candidate's reduction dropped (`Race.residual`)."""
+        return {name: entrant.race.residual for name, entrant in self.entrants.items()}
+
+    def joint(self, *, key: Any = None, times: Any = None, seeds: int = 1) -> Joint:
+        """All candidates trained together in one gated network, to see who really wins.
+
+        Their pathways stand side by side between the same inputs and outputs and learn what is
+        left of the same error (gradient flow). Weights are random: with the contest's `scale`, or
+        such that every pathway starts, in the mean, where the contest let it start if that was one
+        number. `Joint.carried` tells how much of the targets each candidate supplies.
+
+        **Arguments:** `key` of `jax.random.key` (by default that of 0); `times`, by default up to
+        twice the winner's learning time; `seeds`, how many starts to try.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> data = nr.tasks.extended_xor(1.5)
+        >>> found = nr.contest({"linear": nr.tasks.linear_pathways(data),
+        ...                     "xor": nr.tasks.xor_pathways(data)}, scale=1e-3)
+        >>> together = found.joint()
+        >>> together.winner, bool(together.carried["linear"][0, -1] > 0.9)
+        ('linear', True)
+
+        ```
+        """
+        if times is None:
+            if self.winner is None:
+                raise NeuralRaceError(
+                    "no candidate reaches the criterion, so it is not known how long to train",
+                    got=f"times {self.times}",
+                    wanted="times= for the joint training",
+                    fix="pass times=np.linspace(0, 100, 201), or a criterion that can be reached",
+                )
+            times = np.linspace(0, 2 * self.times[self.winner], 201)
+        starts = {name: entrant.start for name, entrant in self.entrants.items()}
+        return train_together(self.candidates, starts, self.scale, key, times, seeds)
+
+    def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+        """The predicted loss of every candidate, the criterion, and when each reaches it."""
+        reached = [time for time in self.times.values() if np.isfinite(time)]
+        times = np.linspace(0, 1.6 * max(reached, default=1.0), 301)
+        curves = {
+            name: entrant.race.solve(times=times, start=entrant.start).loss
+            for name, entrant in self.entrants.items()
+        }
+        ax = draw_curves(times, curves, kind="theory", ax=ax)
+        with style():
+            levels = {entrant.criterion for entrant in self.entrants.values()}
+            for level in levels:
+                ax.axhline(level, color=COLOURS["neutral"], linewidth=0.8, linestyle=":")
+            for name, line in zip(curves, ax.get_lines(), strict=False):
+                if np.isfinite(self.times[name]):
+                    level = self.entrants[name].criterion
+                    ax.plot(self.times[name], level, "o", color=line.get_color(), markersize=5)
+            ax.set(ylim=(0, None), xlim=(0, times[-1]))
+            ax.set_title(f"first: {self.winner}" if self.winner else "no one reaches the criterion")
+        return ax
+
+    def __str__(self) -> str:
+        order = sorted(self.times, key=self.times.__getitem__)
+        wide = max(len("candidate"), *map(len, order))
+        head = f"{'candidate':{wide}}  {'time':>9}  {'later by':>8}  {'growth':>8}  reduction"
+        lines = [
+            f"{self.winner} is first."
+            if self.winner is not None
+            else "No candidate reaches the criterion.",
+            head,
+        ]
+        for name in order:
+            entrant, margin = self.entrants[name], self.margins[name]
+            later = "–" if not np.isfinite(margin) else f"{margin:.1%}".replace("%", " %")
+            how = "exact" if entrant.race.is_exact else f"residual {entrant.race.residual:.1e}"
+            time = f"{entrant.time:.5g}" if np.isfinite(entrant.time) else "never"
+            lines.append(
+                f"{name:{wide}}  {time:>9}  {later:>8}  {entrant.growth:>8.4g}  "
+                f"{how}; {entrant.method}"
+            )
+        levels = sorted({f"{entrant.criterion:.4g}" for entrant in self.entrants.values()})
+        lines.append(f"criterion: loss {' / '.join(levels)}; start: {self.start}")
+        return "\n".join(lines)
+
+
+@overload
+def contest(
+    candidates: Any,
+    *,
+    start: Any = None,
+    scale: float | None = None,
+    criterion: float = 0.2,
+    relative: bool = False,
+    longest: float = 1e5,
+    tolerance: float | None = None,
+    patterns: None = None,
+) -> Contest: ...
+
+
+@overload
+def contest(candidates: Any, *, patterns: Any) -> PatternRanking: ...
+
+
+def contest(
+    candidates: Any,
+    *,
+    start: Any = None,
+    scale: Any = None,
+    criterion: Any = 0.2,
+    relative: bool = False,
+    longest: Any = 1e5,
+    tolerance: float | None = None,
+    patterns: Any = None,
+) -> Contest | PatternRanking:
+    """Who wins the race: predicted learning times of candidate gatings, nothing trained.
+
+    Every candidate is reduced (`reduce`) and started; the time at which its loss falls to the
+    criterion comes from its closed form where there is one, else from the solved race. The gating
+    that a ReLU network takes is the one that learns first (MHS §3, Fig. 2d).
+
+    **Arguments:** `candidates`, `{name: (arch, data)}`. Exactly one of: `start`, a number for
+    aligned starts that are equal whatever the widths, or for each candidate what `Race.start`
+    takes (a number, or weights); `scale`, the standard deviation of random weights, from which a
+    two-edge pathway of N units starts in the mean at N σ²/2, so that at equal total width fewer
+    pathways start ahead. The two differ: the XoR gatings cross at Δ = √(2/3) by `scale`, and later
+    by `start`. `criterion`, a loss (0.2 in MHS Fig. 2d), or with `relative=True` a share of the
+    initial loss; `longest`, the time after which a race without closed form counts as never
+    learning; `tolerance`, as in `reduce`.
+
+    With `patterns`, of shape `(P, N)`, `candidates` is one ungated dataset of N samples, and
+    single pathways with these gates are ranked by their early growth rate (see
+    `PatternRanking`); no other argument is needed.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> data = nr.tasks.extended_xor(1.0)
+    >>> print(nr.contest({"linear": nr.tasks.linear_pathways(data),
+    ...                   "xor": nr.tasks.xor_pathways(data)}, start=0.01))
+    linear is first.
+    candidate       time  later by    growth  reduction
+    linear        8.6675     0.0 %       0.5  exact; closed form
+    xor            9.374     8.2 %     0.433  exact; closed form
+    criterion: loss 0.2; start: equal aligned starts: every edge at 0.01, whatever its width
+
+    ```
+    """
+    if patterns is not None:
+        return rank_patterns(candidates, patterns)
+    check_kind("candidates", candidates, Mapping, "pass {name: (arch, data)}")
+    if not candidates:
+        raise NeuralRaceError(
+            "a contest needs candidates",
+            got="none",
+            wanted="{name: (arch, data)}",
+            fix="for example {'xor': nr.tasks.xor_pathways(data)}",
+        )
+    rule = Rule(start, scale, criterion, relative, longest, tolerance)
+    entrants = {name: rule.enter(name, candidate) for name, candidate in candidates.items()}
+    return Contest(dict(candidates), entrants, rule.describe(), scale)

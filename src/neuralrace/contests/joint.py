@@ -1,0 +1,212 @@
+"""All candidates in one gated network, trained from one start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.architecture import Architecture
+from neuralrace.contests.times import Candidates
+from neuralrace.dataset import Dataset
+from neuralrace.dynamics import flow
+from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.gdln import GDLN
+from neuralrace.plot import draw_curves, style
+from neuralrace.plot.style import cycle_colour, shade
+from neuralrace.reduction import Start
+from neuralrace.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Candidates trained together; made by `Contest.joint`.
+
+    The network's output is the sum of what its candidates say, o = Σ_c o_c. `carried[c]`, of shape
+    `(seeds, T)`, is ⟨o_c·y⟩/⟨‖y‖²⟩, the part of the targets that candidate c supplies: together
+    they come to 1 where all is learned. `runs` are the trajectories, one a seed.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> data = nr.tasks.extended_xor(0.2)
+    >>> found = nr.contest({"linear": nr.tasks.linear_pathways(data),
+    ...                     "xor": nr.tasks.xor_pathways(data)}, scale=1e-3)
+    >>> together = found.joint(seeds=2)
+    >>> together.winners, together.carried["xor"].shape
+    (('xor', 'xor'), (2, 201))
+
+    ```
+    """
+
+    arch: Architecture
+    data: Dataset
+    time: Float[np.ndarray, " T"]
+    runs: tuple[Trajectory, ...]
+    carried: Mapping[str, Float[np.ndarray, "seeds T"]]
+
+    @property
+    def winners(self) -> tuple[str, ...]:
+        """For every seed, the candidate that supplies most of the targets in the end."""
+        names = list(self.carried)
+        last = np.array([self.carried[name][:, -1] for name in names])
+        return tuple(names[k] for k in last.argmax(axis=0))
+
+    @property
+    def winner(self) -> str:
+        """The candidate that supplies most of the targets in the end, in the mean over seeds."""
+        return max(self.carried, key=lambda name: self.carried[name][:, -1].mean())
+
+    def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+        """How much of the targets each candidate supplies over time, stacked, mean over seeds."""
+        import matplotlib.pyplot as plt
+
+        with style():
+            ax = plt.subplots()[1] if ax is None else ax
+            parts = {name: part.mean(axis=0) for name, part in self.carried.items()}
+            if all((part > -1e-3).all() for part in parts.values()):
+                colours = [shade(cycle_colour(i), 0.35) for i in range(len(parts))]
+                ax.stackplot(self.time, *parts.values(), labels=list(parts), colors=colours)
+                ax.legend(loc="upper left")
+            else:  # a candidate that takes away cannot be stacked
+                draw_curves(self.time, parts, ax=ax)
+            ax.set(xlabel="time", ylabel="part of the targets supplied")
+            ax.set_xlim(0, self.time[-1])
+        return ax
+
+    def __str__(self) -> str:
+        seeds = len(self.runs)
+        lines = [f"{self.winner} supplies most after training together ({seeds} seed(s)):"]
+        for name, part in self.carried.items():
+            wins = self.winners.count(name)
+            end = f"{part[:, -1].mean():.1%}".replace("%", " %")
+            lines.append(f"  {name}: {end} of the targets at the end; most in {wins} of {seeds}")
+        return "\n".join(lines)
+
+
+def train_together(
+    candidates: Candidates,
+    starts: Mapping[str, Start],
+    scale: float | None,
+    key: Any,
+    times: Any,
+    seeds: int,
+) -> Joint:
+    """Gradient flow of all candidates side by side, from random weights, in float64."""
+    seeds = whole_number("seeds", seeds, fix="for example seeds=5")
+    arch, data = side_by_side(candidates)
+    net = GDLN(arch)
+    key = jax.random.key(0) if key is None else key
+    by_edge = {
+        _name(name, edge): size
+        for name, (part, _) in candidates.items()
+        for edge, size in _sizes(part, starts[name], scale).items()
+    }
+    runs, shares = [], []
+    with jax.enable_x64(True):
+        for seed_key in jax.random.split(key, seeds):
+            weights = net.init(seed_key, by_edge)
+            run = flow(net, weights, data, times=times, record={"weights": True})
+            kept = run.values["weights"]
+            shares.append({n: _supplied(n, *pair, kept) for n, pair in candidates.items()})
+            runs.append(Trajectory(run.time, run.loss, final=run.final, net=net))
+    carried = {name: np.stack([share[name] for share in shares]) for name in candidates}
+    return Joint(arch, data, runs[0].time, tuple(runs), carried)
+
+
+def _supplied(
+    name: str, arch: Architecture, data: Dataset, weights: Mapping[str, np.ndarray]
+) -> Float[np.ndarray, " T"]:
+    """⟨o_c·y⟩/⟨‖y‖²⟩ of one candidate c at every recorded time."""
+    mine = {edge: weights[_name(name, edge)] for edge in arch.edges}
+    outputs = jax.vmap(lambda w: GDLN(arch)(w, data))(mine)
+    p = np.asarray(data.probability)[:, None]
+    got = sum((p * np.asarray(outputs[v]) * np.asarray(y)).sum((1, 2)) for v, y in data.y.items())
+    return np.asarray(got) / sum(float((p * np.asarray(y) ** 2).sum()) for y in data.y.values())
+
+
+def _sizes(arch: Architecture, start: Start, scale: float | None) -> dict[str, float]:
+    """The standard deviation of every edge; one start value b of all edges gives b √(2/N)."""
+    if scale is not None:
+        return dict.fromkeys(arch.edges, scale)
+    values = {float(np.abs(w).max()) for block in start.weights for w in block.values()}
+    ends = {*arch.inputs, *arch.outputs}
+    two = all((s in ends) != (t in ends) for s, t in arch.edges.values())
+    if start.alignment is not None or not two or not values or max(values) > 1.001 * min(values):
+        raise NeuralRaceError(
+            "it is not known which random weights correspond to this start",
+            got=start.description,
+            wanted="a contest by scale, or by one number on pathways of two edges",
+            fix="make the contest with scale=1e-3 and train its candidates together",
+        )
+    value = max(values)
+    return {
+        edge: value * float(np.sqrt(2 / arch.sizes[t if s in ends else s]))
+        for edge, (s, t) in arch.edges.items()
+    }
+
+
+def side_by_side(candidates: Candidates) -> tuple[Architecture, Dataset]:
+    """One network that holds every candidate between the same inputs and outputs.
+
+    A hidden node or an edge is named `candidate_name`. Gates of inputs and outputs, which would
+    act on all candidates, are moved to the edges next to them.
+    """
+    first_name, (_, first) = next(iter(candidates.items()))
+    sizes: dict[str, int] = {}
+    edges: dict[str, tuple[str, str]] = {}
+    gates: dict[str, np.ndarray] = {}
+    x: dict[str, Any] = {}
+    for name, (arch, data) in candidates.items():
+        _check_same(first_name, first, name, data)
+        ends = {*arch.inputs, *arch.outputs}
+        place = {v: v if v in ends else _name(name, v) for v in arch.sizes}
+        sizes |= {place[v]: size for v, size in arch.sizes.items()}
+        x |= dict(data.x)
+        for v, gate in data.gates.items():
+            if v not in ends:
+                gates[_name(name, v)] = np.asarray(gate)
+            elif np.ndim(gate) == 2:
+                raise NeuralRaceError(
+                    f"candidate {name!r} gates single neurons of {v!r}",
+                    got=f"gates of shape {np.shape(gate)}",
+                    wanted="one gate a sample for inputs and outputs",
+                    fix="gate hidden nodes instead",
+                )
+        for edge, (s, t) in arch.edges.items():
+            edges[_name(name, edge)] = (place[s], place[t])
+            for v in (s, t):
+                if v in ends and v in data.gates:
+                    gates[_name(name, edge)] = gates.get(_name(name, edge), 1.0) * np.asarray(
+                        data.gates[v]
+                    )
+    joined = Dataset(x, first.y, gates, first.sample_weight, first.labels)
+    return Architecture(sizes, edges), joined
+
+
+def _name(candidate: str, part: str) -> str:
+    return f"{candidate}_{part}"
+
+
+def _check_same(first_name: str, first: Dataset, name: str, data: Dataset) -> None:
+    """Raise where two candidates do not have the same samples, inputs and targets."""
+    same = set(data.y) == set(first.y) and data.n_samples == first.n_samples
+    same = same and np.allclose(np.asarray(data.probability), np.asarray(first.probability))
+    shared = set(data.x) & set(first.x)
+    for mine, theirs, nodes in ((data.x, first.x, shared), (data.y, first.y, first.y)):
+        for v in nodes if same else ():
+            same = same and mine[v].shape == theirs[v].shape and np.allclose(mine[v], theirs[v])
+    if not same:
+        raise NeuralRaceError(
+            f"candidates {first_name!r} and {name!r} do not learn the same task",
+            got=f"targets {listed(first.y)} and {listed(data.y)}, or other values of them",
+            wanted="equal inputs, targets and sample weights: only gates may differ",
+            fix="make all candidates from one dataset",
+        )

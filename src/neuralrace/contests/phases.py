@@ -1,0 +1,263 @@
+"""A contest over a parameter of the task: who wins where, and where that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast, final
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.contests.times import Candidates, Rule
+from neuralrace.errors import NeuralRaceError
+from neuralrace.plot import COLOURS, draw_curves, style
+from neuralrace.plot.style import cycle_colour, shade
+from neuralrace.reduction.summary import EXACT
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+
+@final
+@dataclass(frozen=True)
+class Crossover:
+    """Where the winner changes: the parameter's value, and who wins below and above it."""
+
+    value: float
+    below: str | None
+    above: str | None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PhaseDiagram:
+    """Learning times over a task parameter and the crossovers between winners.
+
+    See `phase_diagram`. `times[name]` has the shape of `values`; `winners` has a name, or `None`
+    where no one reaches the criterion, for every value; `residual` is the largest coupling that
+    any of the reductions dropped.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> def gatings(delta):
+    ...     data = nr.tasks.extended_xor(delta)
+    ...     return {"linear": nr.tasks.linear_pathways(data), "xor": nr.tasks.xor_pathways(data)}
+    >>> phases = nr.phase_diagram(gatings, "delta", np.linspace(0, 2, 9), scale=1e-3)
+    >>> phases.winners[0], phases.winners[-1], round(phases.crossovers[0].value, 6)
+    ('xor', 'linear', 0.816497)
+
+    ```
+    """
+
+    parameter: str
+    values: Float[np.ndarray, " V"]
+    times: Mapping[str, Float[np.ndarray, " V"]]
+    crossovers: tuple[Crossover, ...]
+    start: str
+    criterion: str
+    residual: float
+
+    @property
+    def winners(self) -> tuple[str | None, ...]:
+        """Who is first at every value."""
+        return tuple(
+            _first({name: times[k] for name, times in self.times.items()})
+            for k in range(len(self.values))
+        )
+
+    def winner_at(self, value: float) -> str | None:
+        """Who is first at any value within the range, by the crossovers found.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> def gatings(delta):
+        ...     data = nr.tasks.extended_xor(delta)
+        ...     linear, xor = nr.tasks.linear_pathways(data), nr.tasks.xor_pathways(data)
+        ...     return {"linear": linear, "xor": xor}
+        >>> nr.phase_diagram(gatings, "delta", [0.5, 1.0], scale=1e-3).winner_at(0.8)
+        'xor'
+
+        ```
+        """
+        if not self.values[0] <= value <= self.values[-1]:
+            raise NeuralRaceError(
+                f"the phase diagram does not reach so far in {self.parameter!r}",
+                got=value,
+                wanted=f"a value between {self.values[0]:g} and {self.values[-1]:g}",
+                fix="make the diagram over a wider range",
+            )
+        passed = [c for c in self.crossovers if c.value <= value]
+        return passed[-1].above if passed else self.winners[0]
+
+    def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+        """Learning times over the parameter, the winner's ground shaded, crossovers marked."""
+        curves = {
+            name: np.where(np.isfinite(times), times, np.nan) for name, times in self.times.items()
+        }
+        ax = draw_curves(self.values, curves, kind="theory", ylabel="learning time", ax=ax)
+        names = list(self.times)
+        edges = [self.values[0], *(c.value for c in self.crossovers), self.values[-1]]
+        with style():
+            for low, high in pairwise(edges):
+                winner = self.winner_at((low + high) / 2)
+                if winner is not None:
+                    colour = shade(cycle_colour(names.index(winner)), 0.85)
+                    ax.axvspan(low, high, color=colour, linewidth=0, zorder=0)
+            for crossover in self.crossovers:
+                ax.axvline(crossover.value, color=COLOURS["neutral"], linewidth=0.8, linestyle=":")
+                ax.annotate(
+                    f"{crossover.value:.4g}",
+                    (crossover.value, 1.0),
+                    (3, -3),
+                    xycoords=("data", "axes fraction"),
+                    textcoords="offset points",
+                    va="top",
+                    fontsize=7,
+                    color=COLOURS["neutral"],
+                )
+            fastest = np.min(list(self.times.values()), axis=0)
+            top = fastest[np.isfinite(fastest)].max(initial=0.0)
+            ax.set(xlabel=self.parameter, xlim=(self.values[0], self.values[-1]))
+            ax.set_ylim(0, 2 * top or None)  # who is far behind runs out of the picture
+        return ax
+
+    def __str__(self) -> str:
+        edges = [self.values[0], *(c.value for c in self.crossovers), self.values[-1]]
+        lines = [f"Who is first, by {self.parameter}:"]
+        for low, high in pairwise(edges):
+            lines.append(f"  {low:<12.8g} … {high:<12.8g} {self.winner_at((low + high) / 2)}")
+        lines.append(f"criterion: {self.criterion}; start: {self.start}")
+        lines.append(
+            "every reduction exact"
+            if self.residual <= EXACT
+            else f"reductions approximate: couplings up to {self.residual:.1e} dropped"
+        )
+        return "\n".join(lines)
+
+
+def phase_diagram(
+    candidates: Any,
+    parameter: str,
+    values: Any,
+    *,
+    start: Any = None,
+    scale: Any = None,
+    criterion: Any = 0.2,
+    relative: bool = False,
+    longest: Any = 1e5,
+    tolerance: float | None = None,
+    precision: float = 1e-9,
+) -> PhaseDiagram:
+    """A contest at every value of a task parameter, and the values where the winner changes.
+
+    Between two neighbouring values with different winners the crossover is found by root finding
+    on the difference of their speeds (one over learning time), and likewise of any third
+    candidate that is first in between. A winner that comes and goes between two neighbouring
+    values is not seen: choose them densely enough.
+
+    **Arguments:** `candidates`, a function of the parameter's value that returns
+    `{name: (arch, data)}`, always with the same names; `values`, increasing; `precision`, that of
+    a crossover, as a share of the range of values; the others as in `contest`.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> def gatings(delta):
+    ...     data = nr.tasks.extended_xor(delta)
+    ...     return {"linear": nr.tasks.linear_pathways(data), "xor": nr.tasks.xor_pathways(data)}
+    >>> print(nr.phase_diagram(gatings, "delta", [0, 1, 2], start=1e-3))
+    Who is first, by delta:
+      0            … 0.87286536   xor
+      0.87286536   … 2            linear
+    criterion: loss 0.2; start: equal aligned starts: every edge at 0.001, whatever its width
+    every reduction exact
+
+    ```
+    """
+    if not callable(candidates):
+        raise NeuralRaceError(
+            "a phase diagram needs the candidates at any value",
+            got=type(candidates).__name__,
+            wanted="a function of the parameter's value",
+            fix="lambda value: {'xor': nr.tasks.xor_pathways(nr.tasks.extended_xor(value))}",
+        )
+    grid = np.atleast_1d(np.asarray(values, np.float64))
+    if grid.ndim != 1 or len(grid) < 2 or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any():
+        raise NeuralRaceError(
+            "the values of the parameter must increase",
+            got=np.array2string(grid, threshold=6),
+            wanted="two or more increasing finite numbers",
+            fix="for example np.linspace(0, 2, 21)",
+        )
+    rule = Rule(start, scale, criterion, relative, longest, tolerance)
+    scout = _Scout(cast(Callable[[float], Candidates], candidates), rule)
+    found = [scout.times(value) for value in grid]
+    crossovers = [
+        crossover
+        for low, high in pairwise(grid)
+        for crossover in scout.between(low, high, precision * (grid[-1] - grid[0]))
+    ]
+    return PhaseDiagram(
+        parameter,
+        grid,
+        {name: np.array([times[name] for times in found]) for name in found[0]},
+        tuple(crossovers),
+        rule.describe(),
+        f"{criterion:g} of the initial loss" if relative else f"loss {criterion:g}",
+        scout.residual,
+    )
+
+
+class _Scout:
+    """Learning times at any value of the parameter, each computed once."""
+
+    def __init__(self, make: Callable[[float], Candidates], rule: Rule) -> None:
+        self.make, self.rule = make, rule
+        self.seen: dict[float, dict[str, float]] = {}
+        self.residual = 0.0
+
+    def times(self, value: float) -> dict[str, float]:
+        value = float(value)
+        if value not in self.seen:
+            entrants = {n: self.rule.enter(n, c) for n, c in self.make(value).items()}
+            names = next(iter(self.seen.values()), entrants)
+            if set(names) != set(entrants) or not entrants:
+                raise NeuralRaceError(
+                    "the candidates must have the same names at every value",
+                    got=f"{sorted(entrants)} at {value:g}",
+                    wanted=f"{sorted(names)}" if entrants else "at least one candidate",
+                    fix="return a gating under every name, also where it cannot win",
+                )
+            self.residual = max([self.residual, *(e.race.residual for e in entrants.values())])
+            self.seen[value] = {name: entrant.time for name, entrant in entrants.items()}
+        return self.seen[value]
+
+    def between(self, low: float, high: float, precision: float) -> list[Crossover]:
+        """The crossovers between two values, a third winner in between included."""
+        from scipy.optimize import brentq
+
+        below, above = _first(self.times(low)), _first(self.times(high))
+        if below == above:
+            return []
+
+        def lead(value: float) -> float:
+            """By how much the winner below is faster than the one above (no one: speed 0)."""
+            speed = {None: 0.0} | {n: 1 / t if t else np.inf for n, t in self.times(value).items()}
+            return speed[below] - speed[above]
+
+        root: Any = brentq(lead, low, high, xtol=precision)
+        at = float(root)
+        times = self.times(at)
+        third = _first(times)
+        inside = min(at - low, high - at) > 2 * precision
+        rivals = min(times[name] for name in (below, above) if name is not None)
+        if inside and third is not None and times[third] < (1 - 1e-9) * rivals:
+            return self.between(low, at, precision) + self.between(at, high, precision)
+        return [Crossover(at, below, above)]
+
+
+def _first(times: Mapping[str, float]) -> str | None:
+    """The candidate with the least time, or None where all are infinite."""
+    name = min(times, key=times.__getitem__)
+    return name if np.isfinite(times[name]) else None

@@ -1,0 +1,204 @@
+"""When a candidate has learned: its reduction, its start, and the time to a criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite, sqrt
+from numbers import Real
+from typing import Any, final
+
+import numpy as np
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset
+from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.reduction import Race, Start, reduce
+
+POINTS = 128
+"""A bracket of a learning time is divided into so many parts, and the one that holds it again."""
+
+Candidates = Mapping[str, tuple[Architecture, Dataset]]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Entrant:
+    """A candidate of a contest: its race, its start, and when it reaches the criterion.
+
+    `criterion` is a loss, `time` infinite where the loss never falls so far; `method` says how
+    the time was found; `growth` is the largest singular value of any Σ^yx of its blocks: the rate
+    at which its first weights grow.
+    """
+
+    race: Race
+    start: Start
+    criterion: float
+    time: float
+    method: str
+
+    @property
+    def growth(self) -> float:
+        return max((block.strength for block in self.race.blocks), default=0.0)
+
+
+@final
+@dataclass(frozen=True)
+class Rule:
+    """What a learning time is measured by: the start, the criterion, how long to wait.
+
+    Exactly one of `start` and `scale` is given; `start` may name every candidate.
+    """
+
+    start: Any
+    scale: float | None
+    criterion: float
+    relative: bool
+    longest: float
+    tolerance: float | None
+
+    def __post_init__(self) -> None:
+        if (self.start is None) == (self.scale is None):
+            raise NeuralRaceError(
+                "a contest needs one way to start",
+                got="neither start nor scale" if self.start is None else "both start and scale",
+                wanted="start= for equal aligned starts, or scale= for random weights",
+                fix="start=0.01 gives every edge that singular value; scale=1e-3 is the standard "
+                "deviation of random weights, from which wider pathways start ahead",
+            )
+        for name, value in (("scale", self.scale), ("longest", self.longest)):
+            if value is not None and not _positive(value):
+                raise NeuralRaceError(
+                    f"{name} must be a positive number",
+                    got=repr(value),
+                    wanted="a finite number above 0",
+                    fix="scale=1e-3" if name == "scale" else "leave it out for the default",
+                )
+        share = self.criterion < 1 or not self.relative
+        if not (_positive(self.criterion) and share):
+            raise NeuralRaceError(
+                "the criterion is not possible",
+                got=f"criterion = {self.criterion!r}" + ", relative" * self.relative,
+                wanted="a share of the initial loss between 0 and 1"
+                if self.relative
+                else "a positive loss",
+                fix="criterion=0.2 is the loss of MHS Fig. 2d; with relative=True it is a share",
+            )
+
+    def describe(self) -> str:
+        """The start in words."""
+        if self.scale is not None:
+            return (
+                f"random weights of standard deviation {self.scale:g}, in the mean: "
+                f"a pathway of N units starts at N·{self.scale:g}²/2"
+            )
+        if isinstance(self.start, Real):
+            return f"equal aligned starts: every edge at {self.start:g}, whatever its width"
+        return "as given for each candidate"
+
+    def enter(self, name: str, candidate: Any) -> Entrant:
+        """Reduce a candidate, place it at its start, and find when it reaches the criterion."""
+        arch, data = checked_candidate(name, candidate)
+        options = {} if self.tolerance is None else {"tolerance": self.tolerance}
+        race = reduce(arch, data, **options)
+        start = race.start(self._source(name, race))
+        criterion = self.criterion * (_initial_loss(race) if self.relative else 1.0)
+        time, method = learning_time(race, start, criterion, self.longest)
+        return Entrant(race, start, criterion, time, method)
+
+    def _source(self, name: str, race: Race) -> Any:
+        """What `Race.start` makes the start from."""
+        if self.scale is not None:
+            return expected_start(name, race, self.scale)
+        if isinstance(self.start, Mapping):
+            if name not in self.start:
+                raise NeuralRaceError(
+                    f"candidate {name!r} has no start",
+                    got=f"starts for {', '.join(map(repr, self.start))}",
+                    wanted="a start for every candidate",
+                    fix="start={name: number or weights}, or one number for all",
+                )
+            return self.start[name]
+        return self.start
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, Real) and isfinite(value) and float(value) > 0
+
+
+def checked_candidate(name: Any, candidate: Any) -> tuple[Architecture, Dataset]:
+    """A candidate as (arch, data), or an error that names it."""
+    pair = isinstance(candidate, tuple) and len(candidate) == 2
+    if not pair:
+        raise NeuralRaceError(
+            f"candidate {name!r} is not a pair",
+            got=type(candidate).__name__,
+            wanted="(arch, data)",
+            fix="pass what nr.pathways or a gating of nr.tasks returns",
+        )
+    arch, data = candidate
+    what = f"candidate {name!r}"
+    check_kind(what, arch, Architecture, "a candidate is (arch, data), in this order")
+    check_kind(what, data, Dataset, "a candidate is (arch, data), in this order")
+    return arch, data
+
+
+def expected_start(name: str, race: Race, scale: float) -> dict[str, float]:
+    """The start that Gaussian weights of standard deviation σ have in the mean, edge by edge.
+
+    Of a two-edge pathway with N hidden units, the growing half ½(W₁v + W₂ᵀu) of a mode has the
+    expected squared length N σ²/2, with which the mode starts (the wide limit): both edges at
+    σ √(N/2). Pathways of other lengths have no such mean; they need actual weights.
+    """
+    arch = race.whole.arch
+    ends = {*arch.inputs, *arch.outputs}
+    found = {}
+    for edge, (source, target) in arch.edges.items():
+        if (source in ends) == (target in ends):
+            raise NeuralRaceError(
+                f"candidate {name!r} has pathways of other than two edges, such as through "
+                f"{edge!r}: its mean start from random weights is not known",
+                got=f"scale = {scale:g}",
+                wanted="pathways input → hidden → output",
+                fix="start={name: net.init(key, scale)} starts from actual weights, "
+                "start=0.01 from an aligned number",
+            )
+        hidden = target if source in ends else source
+        found[edge] = scale * sqrt(arch.sizes[hidden] / 2)
+    return found
+
+
+def _initial_loss(race: Race) -> float:
+    """½⟨‖y‖²⟩, the loss of a network that answers zero."""
+    return race.constant + sum(block.initial_loss for block in race.blocks)
+
+
+def learning_time(race: Race, start: Start, criterion: float, longest: float) -> tuple[float, str]:
+    """When the loss falls to the criterion, and how that was found.
+
+    From the closed form where there is one; else on the solved race, whose loss can only fall:
+    the time is bracketed by doubling, the bracket divided twice, and the last interpolated.
+    """
+    if criterion <= race.constant or not race.blocks:
+        return np.inf, "loss that cannot be learned is above the criterion"
+    form = race.closed_form(start)
+    if form is not None:
+        return float(form.time_to_loss(criterion)), "closed form"
+    low, high = 0.0, 1 / max(block.strength for block in race.blocks)
+    divided = 0
+    while True:
+        times = np.linspace(low, high, POINTS + 1)
+        loss = race.solve(times=times, start=start).loss
+        if loss[0] <= criterion:
+            return float(low), "solved race"
+        if loss[-1] > criterion:
+            low, high = high, 2 * high
+            if high > longest:
+                return np.inf, f"solved race; not reached by t = {low:.3g}"
+            continue
+        k = int(np.argmax(loss <= criterion))
+        low, high = float(times[k - 1]), float(times[k])
+        divided += 1
+        if divided == 2:
+            share = (loss[k - 1] - criterion) / (loss[k - 1] - loss[k])
+            return low + float(share) * (high - low), "solved race"

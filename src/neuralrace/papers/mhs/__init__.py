@@ -1,0 +1,1 @@
+"""Make Haste Slowly (Jarvis, Klein, Rosman & Saxe 2025)."""

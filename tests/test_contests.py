@@ -1,0 +1,239 @@
+"""Contests: learning times, winners, phase diagrams, joint training, ranking of patterns."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.contests.joint import side_by_side
+from neuralrace.contests.patterns import MOST
+from neuralrace.contests.times import learning_time
+from neuralrace.papers.mhs import table
+from tests.test_errors import says
+
+CROSSING = np.sqrt(2 / 3)
+
+
+def gatings(delta: float, total: int = 16) -> dict:
+    data = nr.tasks.extended_xor(delta)
+    return {
+        "linear": nr.tasks.linear_pathways(data, total),
+        "xor": nr.tasks.xor_pathways(data, total),
+    }
+
+
+def by_hand(gating: str, delta: float, a0: float, criterion: float) -> float:
+    """The learning time from MHS App. C with its slip mended: equal logistic pathways."""
+    s, d = {
+        "linear": (delta / 2, delta**2 / 2),
+        "xor": (np.sqrt(1 / 8 + delta**2 / 16), (2 + delta**2) / 4),
+    }[gating]
+    end = s / d
+    a = end * (1 - np.sqrt(2 * criterion))  # the loss is ½ (1 − a d/s)²
+    return float(np.log((end / a0 - 1) / (end / a - 1)) / (2 * s))
+
+
+# ---- times --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.3, 1.4])
+def test_times_are_those_of_the_logistic_curves(delta):
+    aligned = nr.contest(gatings(delta), start=0.01)
+    random = nr.contest(gatings(delta), scale=1e-3, criterion=0.3, relative=True)
+    for name, units in (("linear", 8), ("xor", 4)):
+        assert aligned.times[name] == pytest.approx(by_hand(name, delta, 1e-4, 0.2), rel=1e-9)
+        wide = by_hand(name, delta, units * 1e-6 / 2, 0.15)
+        assert random.times[name] == pytest.approx(wide, rel=1e-9)
+    assert aligned.winner == ("xor" if delta < CROSSING else "linear")
+    other = {"xor": "linear", "linear": "xor"}[aligned.winner]
+    ratio = aligned.times[other] / aligned.times[aligned.winner]
+    assert aligned.margins == {aligned.winner: 0.0, other: pytest.approx(ratio - 1)}
+    assert max(aligned.residuals.values()) < 1e-8
+
+
+def test_a_solved_race_finds_the_time_of_the_closed_form(monkeypatch):
+    entrant = nr.contest(gatings(0.5), start=0.01).entrants["xor"]
+    monkeypatch.setattr(nr.Race, "closed_form", lambda *_: None)
+    time, method = learning_time(entrant.race, entrant.start, 0.2, 1e5)
+    assert method == "solved race"
+    assert time == pytest.approx(entrant.time, rel=1e-7)
+    never, why = learning_time(entrant.race, entrant.start, 0.2, 2.0)
+    assert never == np.inf and "not reached" in why
+
+
+def test_who_cannot_learn_never_wins():
+    found = nr.contest(gatings(0.0), start=0.01)
+    assert found.times["linear"] == np.inf and found.winner == "xor"
+    assert "never" in str(found)
+    no_one = nr.contest({"linear": gatings(0.0)["linear"]}, start=0.01)
+    assert no_one.winner is None and np.isnan(no_one.margins["linear"])
+    assert "No candidate" in str(no_one)
+    with says("no candidate reaches the criterion", got="inf", wanted="times="):
+        no_one.joint()
+
+
+def test_what_is_drawn():
+    found = nr.contest(gatings(1.0), start=0.01)
+    ax = found.plot()
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["linear", "xor"]
+    points = [line.get_xdata()[0] for line in ax.get_lines() if line.get_marker() == "o"]
+    assert sorted(points) == pytest.approx(sorted(found.times.values()))
+
+
+# ---- over a parameter ---------------------------------------------------------------------------
+
+
+def test_the_crossover_of_the_xor_gatings_and_its_picture():
+    phases = nr.phase_diagram(gatings, "delta", [0.0, 0.5, 1.1, 2.0], scale=1e-3)
+    (crossover,) = phases.crossovers
+    assert crossover.value == pytest.approx(CROSSING, abs=1e-9)
+    assert (crossover.below, crossover.above) == ("xor", "linear")
+    assert phases.winners == ("xor", "xor", "linear", "linear")
+    assert phases.winner_at(0.81) == "xor" and phases.winner_at(0.82) == "linear"
+    ax = phases.plot()
+    assert ax.get_xlabel() == "delta" and ax.get_ylim()[1] < np.inf
+    with says("does not reach so far", got="3", wanted="between 0 and 2"):
+        phases.winner_at(3)
+
+
+def test_a_third_winner_between_two_values_is_found():
+    # single modes s = 1 − v, v, and a constant that is first only in the middle
+    def three(value):
+        rates = {"falling": 1.2 - value, "rising": 0.2 + value, "steady": 0.75}
+        one = nr.Architecture.chain(1, 1, 1)
+        return {
+            name: (one, nr.Dataset({"x": [[1.0]]}, {"y": [[rate]]})) for name, rate in rates.items()
+        }
+
+    phases = nr.phase_diagram(three, "v", [0.0, 1.0], start=0.01, criterion=0.3, relative=True)
+    assert [c.below for c in phases.crossovers] == ["falling", "steady"]
+    assert [c.value for c in phases.crossovers] == pytest.approx([0.45, 0.55], abs=1e-6)
+    assert phases.winner_at(0.5) == "steady"
+
+
+# ---- together -----------------------------------------------------------------------------------
+
+
+def test_candidates_side_by_side_add_up():
+    rng = np.random.default_rng(0)
+    data = nr.tasks.extended_xor(0.7)
+    pairs = {"a": nr.tasks.linear_pathways(data, 4), "b": nr.tasks.xor_pathways(data, 4)}
+    arch, gated = pairs["b"]
+    pairs["b"] = (arch, gated.gated({**gated.gates, "x": [1, 0.5, 2, 1], "y": [1, 1, 0, 1]}))
+    whole, joined = side_by_side(pairs)
+    weights = {
+        e: rng.normal(size=(whole.sizes[t], whole.sizes[s])) for e, (s, t) in whole.edges.items()
+    }
+    parts = [
+        nr.GDLN(a)({e: weights[f"{name}_{e}"] for e in a.edges}, d)["y"]
+        for name, (a, d) in pairs.items()
+    ]
+    np.testing.assert_allclose(nr.GDLN(whole)(weights, joined)["y"], sum(parts), atol=1e-12)
+
+
+def test_the_faster_gating_supplies_the_targets_when_trained_together():
+    found = nr.contest(gatings(0.3, 128), scale=1e-3)
+    together = found.joint(seeds=2, times=np.linspace(0, 60, 201))
+    assert together.winner == found.winner == "xor" and together.winners == ("xor", "xor")
+    total = sum(together.carried.values())
+    np.testing.assert_allclose(total[:, -1], 1, atol=1e-3)
+    np.testing.assert_allclose(total[:, 0], 0, atol=1e-3)
+    assert together.runs[0].loss[-1] < 1e-3
+    assert "xor supplies most" in str(together)
+    assert together.plot().get_ylabel() == "part of the targets supplied"
+
+
+def test_together_needs_one_task():
+    both = {"a": gatings(0.3)["xor"], "b": gatings(0.4)["xor"]}
+    with says("do not learn the same task", got="'y'", wanted="only gates may differ"):
+        nr.contest(both, start=0.01).joint()
+
+
+# ---- patterns -----------------------------------------------------------------------------------
+
+
+def test_patterns_are_ranked_by_the_largest_singular_value():
+    rng = np.random.default_rng(1)
+    data = nr.Dataset(
+        {"a": rng.normal(size=(7, 2)), "b": rng.normal(size=(7, 3))},
+        {"y": rng.normal(size=(7, 9))},
+        sample_weight=rng.uniform(size=7),
+    )
+    patterns = rng.normal(size=(20, 7))
+    ranking = nr.contest(data, patterns=patterns)
+    x, p = np.hstack([data.x["a"], data.x["b"]]), data.sample_weight
+    wanted = [np.linalg.norm((data.y["y"] * (p * g)[:, None]).T @ x, 2) for g in patterns]
+    np.testing.assert_allclose(ranking.growth, sorted(wanted, reverse=True), rtol=1e-12)
+    np.testing.assert_array_equal(ranking.patterns, patterns[ranking.index])
+    assert not ranking.is_sampled and "sample of" not in str(ranking)
+    assert len(ranking.plot(most=5).axes[1].patches) == 5
+
+
+def test_many_patterns_are_sampled_and_it_is_said():
+    patterns = np.random.default_rng(0).random((MOST + 50, 4)) < 0.5
+    ranking = nr.contest(nr.tasks.extended_xor(0.5), patterns=patterns)
+    assert ranking.is_sampled and len(ranking.growth) == MOST
+    assert f"a random sample of the {MOST + 50} given" in str(ranking)
+    assert len(np.unique(ranking.index)) == MOST
+
+
+# ---- what is wrong ------------------------------------------------------------------------------
+
+
+def test_errors():
+    both = gatings(0.5)
+    with says("needs one way to start", got="neither", wanted="start=", fix="scale="):
+        nr.contest(both)
+    with says("needs one way to start", got="both", wanted="scale="):
+        nr.contest(both, start=0.01, scale=1e-3)
+    with says("needs candidates", got="none", wanted="(arch, data)"):
+        nr.contest({}, start=0.01)
+    with says("candidates is of the wrong kind", got="list", wanted="Mapping"):
+        nr.contest([1], start=0.01)
+    with says("candidate 'xor' is not a pair", got="int", wanted="(arch, data)"):
+        nr.contest({"xor": 1}, start=0.01)
+    with says("the criterion is not possible", got="1.5, relative", wanted="between 0 and 1"):
+        nr.contest(both, start=0.01, criterion=1.5, relative=True)
+    with says("scale must be a positive number", got="-1.0", wanted="above 0"):
+        nr.contest(both, scale=-1.0)
+    with says("candidate 'xor' has no start", got="'linear'", wanted="every candidate"):
+        nr.contest(both, start={"linear": 0.01})
+    chain = nr.Architecture.chain(3, 4, 4, 1)
+    with says("other than two edges", got="0.001", wanted="input → hidden → output", fix="start="):
+        nr.contest({"deep": (chain, nr.tasks.extended_xor(1.0))}, scale=1e-3)
+    with says("the patterns do not fit", got="(2, 3)", wanted="(P, 4)"):
+        nr.contest(nr.tasks.xor(), patterns=np.ones((2, 3)))
+    with says("the candidates at any value", got="dict", wanted="a function"):
+        nr.phase_diagram(both, "delta", [0, 1], start=0.01)
+    with says("must increase", got="[1. 0.]", wanted="increasing"):
+        nr.phase_diagram(gatings, "delta", [1, 0], start=0.01)
+
+
+# ---- the table ----------------------------------------------------------------------------------
+
+
+def test_the_settings_of_the_table():
+    relu_width = {name: s.hidden[0] for name, s in table.SETTINGS.items()}
+    assert relu_width["different"] == 700 and relu_width["C4"] == 500 and relu_width["C5"] == 600
+    assert table.SETTINGS["C4"].learning_rate == pytest.approx(0.032)
+    arch, _ = table.gated_network(table.SETTINGS["C3"], "gated", "sign")
+    assert arch.sizes["common"] == 350 and arch.sizes["not1"] == 116
+    deep, data = table.gated_network(table.SETTINGS["depth"], "gated", "equal")
+    assert deep.sizes["shared"] == 420 and deep.sizes["not2"] == 105
+    assert nr.GDLN(deep).loss(nr.GDLN(deep).init(jax.random.key(0), 0.0), data) > 0
+    with says("no such gating or rule", got="'nonsense'", wanted="'sign'"):
+        table.gated_network(table.SETTINGS["C3"], "gated", "nonsense")
+
+
+def test_a_small_column_of_the_table():
+    setting = table.Setting("small", {"contexts": 2, "items": 2}, (160,), 1e-3, seeds=2, step=0.02)
+    rows = table.column(setting, rows=[("gated", "sign"), ("predicted", "sign")], steps=200)
+    assert [r[0] for r in rows] == ["floor", "gated", "predicted"]
+    # the race follows the network it predicts
+    trained, predicted = rows["gated", "sign"], rows["predicted", "sign"]
+    np.testing.assert_allclose(trained.means, predicted.means, atol=2e-3)
+    assert 0 < rows["floor", ""].mean < 1
+    page = table.markdown({"C3": rows})
+    assert "authors: prediction, fitted | .0108 (.046) |" in page
+    assert jnp.zeros(()).dtype == jnp.float64  # precision is left as it was

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint format verify bench figures clean
+.PHONY: demo test lint format verify bench figures claims clean
 
 demo: $(READY)
 	$(BIN)/neuralrace demo --out out/demo
@@ -33,6 +33,10 @@ bench: $(READY)
 figures: $(READY)
 	$(BIN)/neuralrace reproduce all --out out/figures
 	$(BIN)/python -m docs.figures
+
+# The ledger of the papers' claims; uses the data of `make figures` where it is there.
+claims: $(READY)
+	$(BIN)/neuralrace claims --from out/figures --out docs/claims.md
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -81,6 +81,7 @@ def all_claims() -> list[Claim]:
         equations,
         foundation,
         papers,
+        papers_nrr,
         reduction,
         reln,
         statistics,

@@ -97,6 +97,41 @@ def reproduce(
         _make(names, quick, wanted, out)
 
 
+@commands.command()
+@click.argument("names", nargs=-1, metavar="[PAPER]...")
+@click.option("--quick", is_flag=True, help="Small versions of the figures; settles nothing.")
+@click.option(
+    "--from",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Where `reproduce` wrote its data: figures with the same settings are not computed again.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Also write the page, such as docs/claims.md."
+)
+def claims(names: tuple[str, ...], quick: bool, folder: Path | None, out: Path | None) -> None:
+    """Measure the claims of the papers, all or those named, and print the verdicts."""
+    from neuralrace.papers.claims import Tables, ledger, markdown
+
+    wanted = ledger(*names)
+    _use_float64()
+    tables = Tables(quick, folder, tell=lambda text: click.echo(text, err=True))
+    entries = []
+    for claim in wanted:
+        entry = claim.measure(tables)
+        entries.append(entry)
+        click.echo(f"{entry.verdict.value}: {claim.name} ({claim.where}): {claim.says}")
+        for measure, value in entry.pairs:
+            mark = "✓" if measure.met(value) else "✗"
+            click.echo(f"  {mark} {measure.what}: {value:{measure.form}} ({measure.threshold})")
+        for text in entry.qualifications:
+            click.echo(f"  · {text}")
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(markdown(entries, quick=quick))
+        click.echo(f"The page: {out}")
+
+
 def _make(names: tuple[str, ...], quick: bool, changes: Mapping[str, str], out: Path) -> None:
     from neuralrace import papers
     from neuralrace.papers.figure import unknown

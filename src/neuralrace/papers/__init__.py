@@ -10,7 +10,7 @@ from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of, un
 __all__ = ["Agreement", "Figure", "Setting", "chosen", "find", "names", "settings_of"]
 
 _FIGURES = {
-    "nrr": ("fig3", "fig4", "appendix_a2"),
+    "nrr": ("fig3", "fig4", "fig5", "fig6", "appendix_a2"),
 }
 """The modules of each paper that have a `FIGURE`, in the order of the paper."""
 

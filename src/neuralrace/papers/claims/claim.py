@@ -1,0 +1,178 @@
+"""A claim of a paper, what would make it true, and the verdict that follows from measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from neuralrace.errors import NeuralRaceError
+
+if TYPE_CHECKING:
+    import xarray
+
+
+class Verdict(Enum):
+    """What the measurements say of a claim."""
+
+    HOLDS = "holds"
+    QUALIFIED = "holds with a qualification"
+    FAILS = "does not hold"
+
+
+@final
+@dataclass(frozen=True)
+class Measure:
+    """A number, where it is read from the data of figures, and between which bounds it must lie.
+
+    `otherwise` makes it a limit: a miss does not refute the claim but qualifies it, in these
+    words, in which `{}` stands for the number. Without it, a miss refutes the claim. A number that
+    is not finite is a miss.
+
+    ```python
+    >>> from neuralrace.papers.claims import Measure
+    >>> speed = Measure("half-time, shared over dedicated", lambda tables: 0.04, most=0.5)
+    >>> speed.threshold, speed.met(0.04), speed.met(0.7)
+    ('≤ 0.5', True, False)
+
+    ```
+    """
+
+    what: str
+    read: Callable[[Tables], float]
+    least: float | None = None
+    most: float | None = None
+    otherwise: str = ""
+    form: str = ".3g"
+
+    def __post_init__(self) -> None:
+        if self.least is None and self.most is None:
+            raise NeuralRaceError(
+                f"the measure {self.what!r} has no threshold",
+                got="neither least nor most",
+                wanted="at least one bound: a measure that cannot fail says nothing",
+                fix="pass least=…, most=… or both",
+            )
+
+    @property
+    def threshold(self) -> str:
+        """The bounds, in words."""
+        low, high = (f"{b:{self.form}}" for b in (self.least or 0.0, self.most or 0.0))
+        if self.least is None:
+            return f"≤ {high}"
+        return f"≥ {low}" if self.most is None else f"{low} … {high}"
+
+    def met(self, found: float) -> bool:
+        """Whether a number lies between the bounds."""
+        low = float("-inf") if self.least is None else self.least
+        high = float("inf") if self.most is None else self.most
+        return bool(low <= found <= high) and abs(found) != float("inf")
+
+
+@final
+@dataclass(frozen=True)
+class Claim:
+    """One claim: where it stands, what it says in our words, and how it is measured.
+
+    ```python
+    >>> from neuralrace.papers.claims import Claim, Measure
+    >>> claim = Claim("nrr/even", "§0", "two is even", "by division",
+    ...               (Measure("remainder", lambda tables: 0.0, most=0.0),))
+    >>> claim.judged([0.0]).verdict.value, claim.judged([1.0]).verdict.value
+    ('holds', 'does not hold')
+
+    ```
+    """
+
+    name: str
+    where: str
+    says: str
+    how: str
+    measures: tuple[Measure, ...]
+
+    def measure(self, tables: Tables) -> Entry:
+        """Measure it on the data of figures."""
+        return self.judged([float(m.read(tables)) for m in self.measures])
+
+    def judged(self, found: list[float]) -> Entry:
+        """The entry of the ledger that these numbers make, one for each measure."""
+        return Entry(self, tuple(found))
+
+
+@final
+@dataclass(frozen=True)
+class Entry:
+    """A claim with the numbers found; the verdict is computed from them and from nothing else."""
+
+    claim: Claim
+    found: tuple[float, ...]
+
+    @property
+    def pairs(self) -> tuple[tuple[Measure, float], ...]:
+        """Every measure with its number."""
+        return tuple(zip(self.claim.measures, self.found, strict=True))
+
+    @property
+    def missed(self) -> tuple[tuple[Measure, float], ...]:
+        """The measures whose number is out of bounds."""
+        return tuple((measure, value) for measure, value in self.pairs if not measure.met(value))
+
+    @property
+    def verdict(self) -> Verdict:
+        """Refuted by a missed measure, qualified by a missed limit, else it holds."""
+        if not self.missed:
+            return Verdict.HOLDS
+        limits = all(measure.otherwise for measure, _ in self.missed)
+        return Verdict.QUALIFIED if limits else Verdict.FAILS
+
+    @property
+    def qualifications(self) -> tuple[str, ...]:
+        """What the missed limits say."""
+        return tuple(m.otherwise.format(value) for m, value in self.missed if m.otherwise)
+
+
+@final
+@dataclass(eq=False)
+class Tables:
+    """The data of figures, each computed once: `tables("nrr/fig4", init="xavier")`.
+
+    **Arguments:** `quick` takes the figures' small settings. `folder` holds data that `neuralrace
+    reproduce` wrote: a figure with exactly the settings wanted is read and not computed again.
+    """
+
+    quick: bool = False
+    folder: Path | None = None
+    tell: Callable[[str], None] = lambda _: None
+    _kept: dict[Any, xarray.Dataset] = field(default_factory=dict)
+
+    def __call__(self, name: str, **changes: Any) -> xarray.Dataset:
+        key = (name, tuple(sorted(changes.items())))
+        if key not in self._kept:
+            self._kept[key] = self._made(name, changes)
+        return self._kept[key]
+
+    def _made(self, name: str, changes: Mapping[str, Any]) -> xarray.Dataset:
+        from neuralrace.papers import find
+
+        figure = find(name)
+        values = figure.resolve(quick=self.quick, changes=changes)
+        stored = self._stored(name, values)
+        if stored is not None:
+            return stored
+        with_what = ", ".join(f"{k} = {v}" for k, v in changes.items())
+        self.tell(f"{name}{f' ({with_what})' if with_what else ''}: computing …")
+        return figure.run(values, quick=self.quick)
+
+    def _stored(self, name: str, values: Mapping[str, Any]) -> xarray.Dataset | None:
+        from neuralrace.papers.figure import settings_of
+        from neuralrace.report import load_figure, read_record
+
+        plain = lambda value: list(value) if isinstance(value, tuple) else value  # noqa: E731
+        wanted = {k: plain(v) for k, v in values.items()}
+        for path in sorted(self.folder.rglob("*.nc")) if self.folder else ():
+            table = load_figure(path)
+            if read_record(table).name == name and settings_of(table) == wanted:
+                return table
+        return None

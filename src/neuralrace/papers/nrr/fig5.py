@@ -1,0 +1,347 @@
+"""NRR Fig. 5 (b, c): pathways that share more learn faster; from which K on routes generalise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import neuralrace as nr
+from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+from neuralrace.papers.nrr.routes import make_routes
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import xarray
+
+CAPTION = "NRR Fig. 5, caption"
+
+SETTINGS = {
+    "M": Setting(10, "domains on either side", CAPTION, quick=6),
+    "P": Setting(
+        (1, 4, 25, 100),
+        "routes through each hidden pathway, squares of divisors of M",
+        "NRR Fig. 5b: up to M²",
+        quick=(1, 4, 9, 36),
+    ),
+    "K": Setting(
+        (1, 2, 3, 4, 5, 6, 7, 8, 9),
+        "output domains trained with each input",
+        "NRR Fig. 5c",
+        quick=(1, 2, 3, 4),
+    ),
+    "hidden": Setting(64, "N_h, width of both hidden layers", CAPTION, quick=32),
+    "scale": Setting(0.2, "σ₀, scale of the initial weights", CAPTION),
+    "init": Setting(
+        "orthogonal",
+        "kind of the initial weights",
+        "NRR §4.3: matrices with singular value σ₀; §4 says Xavier",
+        choices=("orthogonal", "xavier", "gaussian"),
+    ),
+    "learning_rate": Setting(
+        0.1,
+        "1/τ, on the mean loss of NRR Eq. 1",
+        f"{CAPTION}: λ = .05/K, and 2Kλ, which for Fig. 4 gives the rate of the authors' scripts",
+    ),
+    "seeds": Setting(10, "repetitions, for each K and P", "as in NRR Fig. 4e", quick=3),
+    "key": Setting(0, "random key of the draw", "ours"),
+    "span": Setting(240.0, "how long (b) lasts", "ours: until P = 1 has learned", quick=90.0),
+    "steps": Setting(
+        2000, "gradient steps of (c), doubled until every seed has converged", "ours", quick=1000
+    ),
+    "most_steps": Setting(32000, "where the doubling stops", "ours", quick=4000),
+    "tolerance": Setting(
+        1e-5, "converged: error on trained routes, of a silent network's, at most this", "ours"
+    ),
+    "drift": Setting(
+        1e-3, "converged: the error on untrained ones changes less in the last quarter", "ours"
+    ),
+    "generalises": Setting(
+        0.01, "a seed generalises below this error on untrained routes, of a silent one's", "ours"
+    ),
+}
+
+
+def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+    """Panel b: the strength of the largest mode over time for each P. Panel c: errors for each K.
+
+    `theory`, `decoupled` and `random` are strengths, 1 at the end: by the race (NRR Eqs. 16–17,
+    with the same step), and by descent from decoupled and from random weights. `trained` and
+    `untrained` are errors as shares of a silent network's; `steps` and `drift` say how far each K
+    was trained; `apart` how far input domains that never met share a representation.
+    """
+    import xarray
+
+    error = [_errors(settings, K) for K in settings["K"]]
+    per_seed = ("trained", "untrained", "drift", "shared", "apart")
+    return xarray.Dataset(
+        {
+            **_speeds(settings),
+            **{name: (("K", "seed"), np.stack([e[name] for e in error])) for name in per_seed},
+            "steps": ("K", [e["steps"] for e in error]),
+        },
+        {"P": list(settings["P"]), "K": list(settings["K"])},
+    )
+
+
+# ---- b: the speed of pathways that share --------------------------------------------------------
+
+
+def _speeds(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Strengths of the largest mode over time, for each P.
+
+    Hidden pathways share neither weights nor samples. So one of them is simulated, with its P of
+    the M² routes: its part in the mean loss is P/M² of its own, which only slows its time.
+    """
+    import jax
+
+    rate, scale = settings["learning_rate"], settings["scale"]
+    steps = np.unique(np.geomspace(1, settings["span"] / rate, 100).round().astype(int))
+    steps = np.append(0, steps)
+    key = jax.random.key(settings["key"])
+    found: dict[str, list[np.ndarray]] = {"theory": [], "decoupled": [], "random": []}
+    for P in settings["P"]:
+        side = round(P**0.5)
+        slower = rate * P / settings["M"] ** 2
+        routes = make_routes(side, side, settings["hidden"])
+        race = nr.reduce(routes.net.arch, routes.trained)
+        solution = race.solve(times=slower * steps, start=scale, learning_rate=slower)
+        descent: dict[str, Any] = {
+            "learning_rate": slower,
+            "steps": int(steps[-1]),
+            "record_at": steps,
+            "record": {"strength": routes.strength},
+        }
+        decoupled = race.weights(solution, 0.0, key)
+        one = nr.train(routes.net, decoupled, routes.trained, **descent)
+        many = nr.train_ensemble(
+            routes.net,
+            routes.trained,
+            key=key,
+            seeds=settings["seeds"],
+            scale=scale,
+            kind=settings["init"],
+            **descent,
+        )
+        mode = solution.values["variables"][race.blocks[0].name]
+        product = np.abs(mode["in1"] * mode["hidden"] * mode["out1"])[..., 0, 0]
+        found["theory"].append(product / np.linalg.norm(routes.target, 2))
+        found["decoupled"].append(one.values["strength"])
+        found["random"].append(many.values["strength"])
+    return {
+        "theory": (("P", "time"), np.stack(found["theory"])),
+        "decoupled": (("P", "time"), np.stack(found["decoupled"])),
+        "random": (("P", "seed", "time"), np.stack(found["random"])),
+        "time": ("time", rate * steps),
+    }
+
+
+def half_times(table: xarray.Dataset, name: str) -> np.ndarray:
+    """Times to half the final strength, for every P; the median of the seeds if there are any."""
+    time, strength = table["time"].to_numpy(), table[name].to_numpy()
+    if strength.ndim == 2:
+        return np.array([time_to(time, run) for run in strength])
+    return np.median([[time_to(time, run) for run in runs] for runs in strength], axis=1)
+
+
+def time_to(time: np.ndarray, strength: np.ndarray, level: float = 0.5) -> float:
+    """When a strength first reaches a level, interpolated; NaN if it does not."""
+    above = strength >= level
+    if not above.any():
+        return float("nan")
+    k = int(above.argmax())
+    if k == 0:
+        return float(time[0])
+    low, high = strength[k - 1], strength[k]
+    return float(time[k - 1] + (time[k] - time[k - 1]) * (level - low) / (high - low))
+
+
+# ---- c: errors on trained and untrained routes --------------------------------------------------
+
+
+def _errors(settings: Mapping[str, Any], K: int) -> dict[str, Any]:
+    """Train every seed to convergence: the number of steps is doubled until all have converged.
+
+    Converged is a network whose error on trained routes is below `tolerance`, and whose error on
+    untrained routes changed by less than `drift` over the last quarter of the steps.
+    """
+    import jax
+
+    routes = make_routes(settings["M"], K, settings["hidden"])
+    steps = settings["steps"]
+    while True:
+        run = nr.train_ensemble(
+            routes.net,
+            routes.trained,
+            key=jax.random.key(settings["key"]),
+            seeds=settings["seeds"],
+            scale=settings["scale"],
+            kind=settings["init"],
+            learning_rate=settings["learning_rate"],
+            steps=steps,
+            record_at=[0, steps - steps // 4, steps],
+            record={"weights": True},
+        )
+        errors = routes.errors(run.values["weights"])
+        trained, untrained = errors.trained_share[:, -1], errors.untrained_share[:, -1]
+        drift = np.abs(untrained - errors.untrained_share[:, 1])
+        done = (trained <= settings["tolerance"]).all() and (drift <= settings["drift"]).all()
+        if done or 2 * steps > settings["most_steps"]:
+            break
+        steps *= 2
+    return {
+        "trained": trained,
+        "untrained": untrained,
+        "drift": drift,
+        "shared": routes.shared(run.final),
+        "apart": routes.shared(run.final, apart=True),
+        "steps": steps,
+    }
+
+
+def converged(table: xarray.Dataset) -> np.ndarray:
+    """Whether each seed of each K has converged, `(K, seed)`."""
+    settings = settings_of(table)
+    still = table["drift"].to_numpy() <= settings["drift"]
+    return still & (table["trained"].to_numpy() <= settings["tolerance"])
+
+
+def generalising(table: xarray.Dataset) -> np.ndarray:
+    """The share of seeds that generalise, for every K."""
+    return (table["untrained"].to_numpy() < settings_of(table)["generalises"]).mean(axis=1)
+
+
+# ---- picture and numbers ------------------------------------------------------------------------
+
+
+def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+    """(b) strengths over time, (c) errors against K/M."""
+    import matplotlib.pyplot as plt
+
+    figure, (above, below) = plt.subplots(2, 1, figsize=(3.4, 4.8))
+    _draw_speeds(table, above)
+    _draw_errors(table, below)
+    return figure
+
+
+def _draw_speeds(table: xarray.Dataset, ax: Any) -> None:
+    from neuralrace.plot import draw_curves
+
+    time = table["time"].to_numpy()[1:]
+    names = [f"P = {P}" for P in table["P"].to_numpy()]
+    strength = {
+        name: dict(zip(names, table[name].to_numpy()[..., 1:], strict=True))
+        for name in ("theory", "decoupled", "random")
+    }
+    draw_curves(time, strength["decoupled"], ax=ax)
+    for line in ax.get_lines():
+        seeds = strength["random"][line.get_label()]
+        ax.plot(time, seeds.T, color=line.get_color(), linewidth=0.6)
+    draw_curves(time, strength["theory"], kind="theory", ax=ax)
+    ax.set(
+        title="(b) P routes share a pathway; thin: random weights",
+        xscale="log",
+        xlim=(max(0.5, time[0]), time[-1]),
+        xlabel="time",
+        ylabel="strength of the first mode",
+    )
+
+
+def _draw_errors(table: xarray.Dataset, ax: Any) -> None:
+    from neuralrace.plot import COLOURS
+
+    settings = settings_of(table)
+    share = table["K"].to_numpy() / settings["M"]
+    for name, colour, marker in (("untrained", "#D55E00", "o"), ("trained", "#0072B2", "s")):
+        values = np.maximum(table[name].to_numpy(), FLOOR)
+        look = {"color": colour, "marker": marker, "markeredgewidth": 0}
+        ax.plot(share, values, linestyle="", markersize=2.5, alpha=0.45, **look)
+        line = "-" if name == "untrained" else (0, (1, 1))
+        label = f"{name}, median"
+        ax.plot(share, np.median(values, axis=1), linestyle=line, markersize=4, label=label, **look)
+    ax.axhline(settings["generalises"], color=COLOURS["neutral"], linestyle=":", linewidth=0.8)
+    for x, good in zip(share, generalising(table), strict=True):
+        ax.text(x, TOP, f"{good:.0%}", ha="center", va="top", fontsize=6)
+    ax.set(
+        title="(c) errors; above: seeds that generalise",
+        yscale="log",
+        ylim=(FLOOR / 1e3, 2 * TOP),
+        xlim=(0, 1),
+        xlabel="share of outputs trained with each input, K / M",
+        ylabel="error / silent network's",
+    )
+    ax.legend(loc="lower left")
+
+
+FLOOR, TOP = 1e-8, 100.0
+"""Errors below `FLOOR` are drawn there; the shares of seeds stand at `TOP`."""
+
+
+def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+    """Theory against simulation in (b); in (c) convergence, errors and seeds that generalise."""
+    settings = settings_of(table)
+    P, K = table["P"].to_numpy(), table["K"].to_numpy()
+    gap = float(np.abs(table["theory"].to_numpy() - table["decoupled"].to_numpy()).max())
+    half = {name: half_times(table, name) for name in ("theory", "decoupled", "random")}
+    done = converged(table)
+    good = generalising(table)
+    median = np.median(table["untrained"].to_numpy(), axis=1)
+    return (
+        Agreement(
+            "(b) race against descent from decoupled weights, largest difference of the strength",
+            "≤ 1e-6",
+            f"{gap:.1e}",
+            gap <= 1e-6,
+        ),
+        *(
+            Agreement(
+                f"(b) time to half the final strength: {label}",
+                "falls as P grows",
+                _by("P", P, [f"{t:.3g}" for t in half[name]]),
+                bool((np.diff(half[name]) < 0).all()),
+            )
+            for name, label in (("theory", "race"), ("random", "from random weights, median"))
+        ),
+        Agreement(
+            "(c) steps to convergence",
+            f"every seed: error on trained routes ≤ {settings['tolerance']:g}, that on untrained "
+            f"ones changes by ≤ {settings['drift']:g} in the last quarter",
+            _by("K", K, table["steps"].to_numpy())
+            + f"; {int(done.sum())} of {done.size} runs converged",
+            bool(done.all()),
+        ),
+        Agreement(
+            "(c) median error on untrained routes / a silent network's",
+            "reported",
+            _by("K", K, [f"{v:.2g}" for v in median]),
+        ),
+        Agreement(
+            f"(c) seeds that generalise (error below {settings['generalises']:g})",
+            "“~40 %”: all seeds at K/M = 0.4 and above, not all below 0.3",
+            _by("K", K, [f"{v:.0%}" for v in good]),
+            bool(
+                (good[K / settings["M"] >= 0.4] == 1).all()
+                and (good[K / settings["M"] < 0.3] < 1).all()
+            ),
+        ),
+    )
+
+
+def _by(name: str, keys: Any, values: Any) -> str:
+    return f"{name} = " + ", ".join(f"{k}: {v}" for k, v in zip(keys, values, strict=True))
+
+
+FIGURE = Figure(
+    name="nrr/fig5",
+    title="Pathway race: what shares more learns faster, and from which K routes generalise",
+    states=(
+        "The more routes flow through a hidden pathway, the faster its singular values grow; "
+        "error on untrained routes is large where few outputs are trained with each input, and "
+        "shared structure dominates reliably from about 40 % on (Fig. 5 b, c, Eqs. 16–17)."
+    ),
+    settings=SETTINGS,
+    compute=compute,
+    draw=draw,
+    agreement=agreement,
+)

@@ -1,0 +1,295 @@
+"""NRR Fig. 6: from small initial weights a shared representation, from large ones none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import neuralrace as nr
+from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+from neuralrace.papers.nrr.routes import make_routes, map_of_all_routes
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import xarray
+
+SCRIPTS = "the authors' scripts; NRR names none"
+
+SETTINGS = {
+    "M": Setting(7, "domains on either side", SCRIPTS),
+    "K": Setting(4, "output domains trained with each input domain", SCRIPTS),
+    "hidden": Setting(64, "N_h, width of both hidden layers", "NRR Fig. 4, caption"),
+    "scales": Setting(
+        (0.2, 0.66, 1.12, 1.58, 2.04, 2.5), "σ₀, scales of the initial weights", SCRIPTS
+    ),
+    "init": Setting(
+        "orthogonal",
+        "kind of the initial weights",
+        "NRR §4.3: random matrices with singular value σ₀",
+        choices=("orthogonal", "xavier", "gaussian"),
+    ),
+    "learning_rate": Setting(
+        0.16, "1/τ at σ₀ = 0.2, on the mean loss of NRR Eq. 1", "as in Fig. 4"
+    ),
+    "power": Setting(-1 / 3, "the rate follows σ₀ to this power", SCRIPTS),
+    "steps": Setting(700, "gradient steps", SCRIPTS),
+    "every": Setting(7, "steps between recordings of the loss", "ours"),
+    "seeds": Setting(10, "repetitions for each scale", "as in NRR Fig. 4e", quick=3),
+    "key": Setting(0, "random key of the draw", "ours"),
+    "generalises": Setting(
+        0.01, "a seed generalises below this error on untrained routes, of a silent one's", "ours"
+    ),
+}
+
+REFERENCE = 0.2
+"""The scale at which `learning_rate` is given: that of NRR Fig. 4."""
+
+
+def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+    """Losses over time, errors on trained and untrained routes, and what three networks learned.
+
+    Errors are shares of a silent network's. `shared` is 1 where all input domains have one
+    representation, 0 where they are unrelated (`analysis.domain_similarity`). `similarity` and
+    `outputs` are those of the first seed at the smallest, the middle and the largest scale.
+    """
+    import jax
+    import xarray
+
+    s = settings
+    routes = make_routes(s["M"], s["K"], s["hidden"])
+    scales = np.sort(np.asarray(s["scales"], float))
+    # One compiled program serves all scales: only their rates and weights differ.
+    runs = [
+        nr.train_ensemble(
+            routes.net,
+            routes.trained,
+            key=jax.random.key(s["key"]),
+            seeds=s["seeds"],
+            scale=float(scale),
+            kind=s["init"],
+            learning_rate=float(s["learning_rate"] * (scale / REFERENCE) ** s["power"]),
+            steps=s["steps"],
+            record_every=s["every"],
+        )
+        for scale in scales
+    ]
+    errors = [routes.errors(run.final) for run in runs]
+    shown = sorted({0, len(scales) // 2, len(scales) - 1})
+    first = [{edge: w[0] for edge, w in runs[k].final.items()} for k in shown]
+    step = np.unique(np.append(np.arange(0, s["steps"], s["every"]), s["steps"]))
+    per_seed = ("scale", "seed")
+    return xarray.Dataset(
+        {
+            "loss": ((*per_seed, "step"), np.stack([r.loss for r in runs]) / _silent(routes)),
+            "trained": (per_seed, np.stack([e.trained_share for e in errors])),
+            "untrained": (per_seed, np.stack([e.untrained_share for e in errors])),
+            "shared": (per_seed, np.stack([routes.shared(run.final) for run in runs])),
+            "similarity": (("shown", "input", "input2"), np.stack([_similarity(w) for w in first])),
+            "outputs": (
+                ("shown", "output", "input"),
+                np.stack([map_of_all_routes(w) for w in first]),
+            ),
+            "routes": (("from", "to"), nr.tasks.circulant_routes(s["M"], s["K"])),
+        },
+        {"scale": scales, "shown": scales[shown], "step": step, "seed": np.arange(s["seeds"])},
+    )
+
+
+def _silent(routes: Any) -> float:
+    from neuralrace.analysis.routes import silent_error
+
+    return silent_error(routes.trained)
+
+
+def _similarity(weights: Mapping[str, Any]) -> np.ndarray:
+    """Inner products of the first hidden layer's answers to every item in every input domain."""
+    shown = np.concatenate([np.asarray(w).T for e, w in weights.items() if e.startswith("in")])
+    return nr.analysis.similarity(shown)
+
+
+def crossing(table: xarray.Dataset, level: float) -> float:
+    """The scale at which the median error on untrained routes passes a level for the first time.
+
+    Interpolated between scales, in the logarithm of the error; NaN if it does not.
+    """
+    scale = table["scale"].to_numpy()
+    height = np.log(np.median(table["untrained"].to_numpy(), axis=1)) - np.log(level)
+    for k in range(len(scale) - 1):
+        if height[k] <= 0 < height[k + 1]:
+            part = -height[k] / (height[k + 1] - height[k])
+            return float(scale[k] + part * (scale[k + 1] - scale[k]))
+    return float("nan")
+
+
+def resting(loss: np.ndarray) -> float:
+    """The share of the time in which a loss rests on a plateau before it is learned.
+
+    Resting is falling by less than 5 % of what is left over 5 % of the time, while more than 1 % of
+    the start is left. An exponential decay that gets below 1 % within the time never rests.
+    """
+    window = max(1, len(loss) // 20)
+    still = loss[window:] > 0.95 * loss[:-window]
+    return float((still & (loss[:-window] > 0.01 * loss[0])).mean())
+
+
+def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+    """Errors and sharing against the scale, where the change is, and the shape of the losses."""
+    settings = settings_of(table)
+    scale = table["scale"].to_numpy()
+    trained, untrained, shared = (
+        table[name].to_numpy() for name in ("trained", "untrained", "shared")
+    )
+    low = settings["generalises"]
+    good = (untrained < low).mean(axis=1)
+    rest = [np.median([resting(run) for run in runs]) for runs in table["loss"].to_numpy()]
+    return (
+        Agreement(
+            "error on trained routes / a silent network's, worst seed of any scale",
+            "“excellent for all scales”: ≤ 1e-3",
+            f"{trained.max():.1e}",
+            bool(trained.max() <= 1e-3),
+        ),
+        Agreement(
+            "error on untrained routes / a silent network's, median of the seeds",
+            f"< {low:g} at the smallest scale, > 0.5 at the largest",
+            _by(scale, [f"{v:.2g}" for v in np.median(untrained, axis=1)]),
+            bool(np.median(untrained[0]) < low and np.median(untrained[-1]) > 0.5),
+        ),
+        Agreement(
+            f"seeds that generalise (error below {low:g})",
+            "all at the smallest scale, none at the largest",
+            _by(scale, [f"{v:.0%}" for v in good]),
+            bool(good[0] == 1 and good[-1] == 0),
+        ),
+        Agreement(
+            "where the median error on untrained routes passes 1 %, 10 %, 50 %",
+            "reported",
+            ", ".join(f"σ₀ = {crossing(table, level):.2f}" for level in (0.01, 0.1, 0.5)),
+        ),
+        Agreement(
+            "one representation for all input domains (1) or unrelated ones (0), median",
+            "≥ 0.95 at the smallest scale, ≤ 0.5 at the largest, falling",
+            _by(scale, [f"{v:.2f}" for v in np.median(shared, axis=1)]),
+            bool(
+                np.median(shared[0]) >= 0.95
+                and np.median(shared[-1]) <= 0.5
+                and (np.diff(np.median(shared, axis=1)) < 0).all()
+            ),
+        ),
+        Agreement(
+            "share of the time in which the loss rests on a plateau, median",
+            "stages at the smallest scale (> 0.2), none at the largest (0)",
+            _by(scale, [f"{v:.2f}" for v in rest]),
+            bool(rest[0] > 0.2 and rest[-1] == 0),
+        ),
+    )
+
+
+def _by(scales: Any, values: Any) -> str:
+    return "σ₀ = " + ", ".join(f"{s:.2f}: {v}" for s, v in zip(scales, values, strict=True))
+
+
+def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+    """(a) losses, (b) errors by scale, (c) similarities and (d) outputs at three scales."""
+    import matplotlib.pyplot as plt
+
+    figure = plt.figure(figsize=(3.4, 5.6))
+    parts: Any = figure.subfigures(2, 1, height_ratios=(1, 1.35))
+    top, bottom = parts
+    left, right = top.subplots(1, 2)
+    _draw_losses(table, left)
+    _draw_errors(table, right)
+    shown = table["shown"].to_numpy()
+    above, below = bottom.subplots(2, len(shown), squeeze=False)
+    for k, scale in enumerate(shown):
+        _draw_map(above[k], table["similarity"].to_numpy()[k], f"σ₀ = {scale:g}")
+        _draw_map(below[k], table["outputs"].to_numpy()[k], "")
+        _frame_untrained(below[k], table["routes"].to_numpy().astype(bool))
+        below[k].set_xlabel("input domain")
+    above[0].set_ylabel("(c) similarity\ninput domain")
+    below[0].set_ylabel("(d) outputs\noutput domain")
+    return figure
+
+
+def _draw_losses(table: xarray.Dataset, ax: Any) -> None:
+    import matplotlib
+
+    scales, loss = table["scale"].to_numpy(), table["loss"].to_numpy()
+    colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(scales)))
+    for colour, scale, runs in zip(colours, scales, loss, strict=True):
+        ends = scale in (scales[0], scales[-1])
+        label = f"σ₀ = {scale:g}" if ends else None
+        line = (0, (4, 1)) if scale == scales[-1] else "-"
+        width = 1.6 if ends else 0.8
+        ax.plot(
+            table["step"],
+            np.median(runs, axis=0),
+            color=colour,
+            label=label,
+            linestyle=line,
+            linewidth=width,
+        )
+    ax.set(title="(a) loss, median", xlabel="epoch", ylabel="loss / silent network's")
+    ax.set_ylim(0, None)
+    ax.legend()
+
+
+def _draw_errors(table: xarray.Dataset, ax: Any) -> None:
+    from neuralrace.plot import COLOURS
+
+    scale = table["scale"].to_numpy()
+    for name, colour, marker, line in (
+        ("untrained", "#D55E00", "o", "-"),
+        ("trained", "#0072B2", "s", (0, (1, 1))),
+    ):
+        values = np.maximum(table[name].to_numpy(), FLOOR)
+        look = {"color": colour, "marker": marker, "markeredgewidth": 0}
+        ax.plot(scale, values, linestyle="", markersize=2.0, alpha=0.45, **look)
+        ax.plot(
+            scale, np.median(values, axis=1), linestyle=line, markersize=3.5, label=name, **look
+        )
+    level = settings_of(table)["generalises"]
+    ax.axhline(level, color=COLOURS["neutral"], linestyle=":", linewidth=0.8)
+    ax.set(title="(b) errors", xlabel="scale σ₀", yscale="log", ylim=(FLOOR / 1e3, 10))
+    ax.legend(loc="lower left")
+
+
+FLOOR = 1e-8
+"""Errors below are drawn there."""
+
+
+def _draw_map(ax: Any, matrix: np.ndarray, title: str) -> None:
+    """A matrix of domains by domains, on a scale of its own that leaves out the largest 1 %."""
+    top = np.quantile(np.abs(matrix), 0.99)
+    ax.imshow(matrix, cmap="RdBu_r", vmin=-top, vmax=top, aspect="auto")
+    ax.set(title=title, xticks=(), yticks=())
+    ax.spines[:].set_visible(True)
+
+
+def _frame_untrained(ax: Any, routes: np.ndarray) -> None:
+    from matplotlib.patches import Rectangle
+
+    height, width = (n / len(routes) for n in ax.get_images()[0].get_array().shape)
+    for i, j in np.argwhere(~routes):
+        corner = (i * width - 0.3, j * height - 0.3)
+        frame = Rectangle(corner, width - 0.4, height - 0.4, fill=False, edgecolor="black")
+        frame.set_linewidth(0.5)
+        ax.add_patch(frame)
+
+
+FIGURE = Figure(
+    name="nrr/fig6",
+    title="Initial scale: from small weights a shared representation, from large ones none",
+    states=(
+        "Networks with small initial weights learn in stages, share one representation among all "
+        "input domains and generalise to untrained routes; with large ones learning is "
+        "exponential, domains keep random representations of their own, and untrained routes "
+        "fail, although trained ones are learned at every scale (Fig. 6 a–d)."
+    ),
+    settings=SETTINGS,
+    compute=compute,
+    draw=draw,
+    agreement=agreement,
+)

@@ -1,0 +1,197 @@
+"""The ledger: verdicts follow from numbers, and the equations have their functions."""
+
+import re
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+from click.testing import CliRunner
+
+import neuralrace as nr
+from neuralrace.cli import commands
+from neuralrace.papers import find
+from neuralrace.papers.claims import Claim, Measure, Tables, Verdict, ledger, markdown, papers
+from neuralrace.papers.claims.nrr import activity_types, shared_against_dedicated
+from neuralrace.papers.figure import Setting
+from neuralrace.trajectory.run import save_table
+from tests.test_errors import says
+
+ROOT = Path(__file__).parent.parent
+
+# ---- verdicts -----------------------------------------------------------------------------------
+
+
+def inside(measure: Measure) -> float:
+    bounds = [bound for bound in (measure.least, measure.most) if bound is not None]
+    return sum(bounds) / len(bounds)
+
+
+def outside(measure: Measure) -> float:
+    return (measure.least or 0.0) - 1 if measure.most is None else measure.most + 1
+
+
+@pytest.mark.parametrize("claim", ledger(), ids=lambda claim: claim.name)
+def test_one_wrong_measurement_flips_the_verdict(claim):
+    right = [inside(measure) for measure in claim.measures]
+    assert claim.judged(right).verdict is Verdict.HOLDS
+    for k, measure in enumerate(claim.measures):
+        for bad in (outside(measure), float("nan"), float("inf")):
+            wrong = claim.judged([*right[:k], bad, *right[k + 1 :]])
+            wanted = Verdict.QUALIFIED if measure.otherwise else Verdict.FAILS
+            assert wrong.verdict is wanted
+            assert bool(wrong.qualifications) == bool(measure.otherwise)
+
+
+@pytest.mark.parametrize("claim", ledger(), ids=lambda claim: claim.name)
+def test_a_claim_can_fail_and_says_what_it_is_about(claim):
+    assert any(not measure.otherwise for measure in claim.measures)
+    assert all((claim.where, claim.says, claim.how))
+    assert claim.name.split("/")[0] in papers()
+
+
+def test_a_missed_measure_outweighs_a_missed_limit():
+    claim = Claim(
+        "nrr/x",
+        "§1",
+        "says",
+        "how",
+        (
+            Measure("core", lambda t: t.quick, least=1),
+            Measure("limit", lambda t: 3.0, most=2, otherwise="only to {:.1f}"),
+        ),
+    )
+    entry = claim.measure(Tables(quick=True))
+    assert entry.found == (1.0, 3.0)
+    assert (entry.verdict, entry.qualifications) == (Verdict.QUALIFIED, ("only to 3.0",))
+    assert replace(entry, found=(0.0, 3.0)).verdict is Verdict.FAILS
+    page = markdown([entry], quick=True)
+    assert "| limit | limit | ≤ 2 | 3 | **missed** |" in page
+    assert "**Holds with a qualification.**\n- only to 3.0" in page
+    assert "settle nothing" in page
+
+
+def test_a_measure_without_a_bound_is_refused():
+    with says("has no threshold", got="neither", wanted="cannot fail", fix="least="):
+        Measure("anything", lambda tables: 0.0)
+
+
+def test_bounds_are_written_out():
+    assert Measure("a", lambda t: 0.0, least=0).threshold == "≥ 0"
+    assert Measure("a", lambda t: 0.0, least=0.2, most=2.5).threshold == "0.2 … 2.5"
+
+
+def test_an_unknown_paper_is_named_with_those_there_are():
+    with says("there is no paper 'nr'", got="'nr'", wanted="nrr", fix="did you mean 'nrr'"):
+        ledger("nr")
+    found = CliRunner().invoke(commands, ["claims", "nr"])
+    assert "there is no paper" in str(found.exception)
+
+
+# ---- how the numbers are read -------------------------------------------------------------------
+
+
+def ended_at(settings):
+    """A stand-in for the figure of App. A.2, with pathways that end where the settings say."""
+    ends = {"single": np.full((1, 1, 1, 2), 0.5)}
+    ends["two"] = np.array([[[[1.0, settings["off"]]], [[0.0, 1.0]]]])
+    return xarray.Dataset(
+        {f"{k}_total": (("seed", f"{k}_pathway", "time", "input"), v) for k, v in ends.items()}
+    )
+
+
+def test_a_claim_is_measured_on_data_that_are_computed_once_or_stored(tmp_path, monkeypatch):
+    off = Setting(0.002, "how far off an entry is", "here", quick=0.003)
+    figure = replace(find("nrr/appendix_a2"), settings={"off": off}, compute=ended_at)
+    figure = replace(figure, agreement=lambda table: ())
+    monkeypatch.setattr("neuralrace.papers.find", lambda name: figure)
+    (claim,) = (c for c in ledger("nrr") if c.name == "nrr/contexts")
+    told = []
+    tables = Tables(tell=told.append)
+    entry = claim.measure(tables)
+    assert entry.found == (0.0, pytest.approx(0.002))
+    assert entry.verdict is Verdict.HOLDS
+    assert told == ["nrr/appendix_a2: computing …"]
+    assert float(tables("nrr/appendix_a2", off=0.5)["two_total"].max()) == 1
+    assert told[1:] == ["nrr/appendix_a2 (off = 0.5): computing …"]
+    # what was stored is used, if its settings are those wanted
+    stored = tmp_path / "nrr" / "appendix_a2.nc"
+    stored.parent.mkdir()
+    save_table(figure.run({"off": 0.2}), stored)
+    silent = Tables(folder=tmp_path, tell=pytest.fail)
+    assert float(silent("nrr/appendix_a2", off=0.2)["two_total"][0, 0, 0, 1]) == 0.2
+    again = Tables(quick=True, folder=tmp_path)
+    assert claim.measure(again).found[1] == pytest.approx(0.003)
+
+
+def test_types_of_activity_are_weighted_by_strength():
+    x = np.array([[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]])
+    reads = np.array([[[1.0, 1.0], [2.0, 0.0]]])  # on for the last; on for two
+    table = xarray.Dataset(
+        {
+            "reads": (("seed", "neuron", "input"), reads),
+            "writes": (("seed", "neuron"), np.array([[3.0, -0.5]])),
+            "x": (("sample", "input"), x),
+        }
+    )
+    one, two = 3 * np.sqrt(2), 1.0
+    found = activity_types(table)
+    assert found[False, False, False, True] == pytest.approx(one / (one + two))
+    assert found[False, True, False, True] == pytest.approx(two / (one + two))
+
+
+def test_the_shared_pathway_against_dedicated_ones():
+    """Against Euler steps of the three equations of NRR Eq. 10 for both kinds of pathway."""
+    M, start = 2, 0.3
+
+    def euler(s: float) -> float:
+        ends = shared = own = start
+        for _ in range(40_000):
+            error = s - ends**2 * shared - own**3
+            ends, shared, own = (
+                ends + 1e-3 * ends * shared * error / (4 * M),
+                shared + 1e-3 * ends**2 * error / 4,
+                own + 1e-3 * own**2 * error / (4 * M**2),
+            )
+        return ends**2 * shared / s
+
+    s = np.linalg.svd(nr.tasks.hierarchy(depth=2, amplitudes=(6.0, 4.0, 3.0)))[1]
+    assert shared_against_dedicated(M, start) == pytest.approx(min(map(euler, s)), abs=2e-3)
+
+
+# ---- docs/equations.md --------------------------------------------------------------------------
+
+
+def equations() -> list[tuple[range, list[str]]]:
+    page = (ROOT / "docs" / "equations.md").read_text()
+    found = []
+    for first, last, where in re.findall(
+        r"^\| (\d+)(?:–(\d+))? \| .*? \| (.*) \|$", page, re.MULTILINE
+    ):
+        found.append((range(int(first), int(last or first) + 1), re.findall(r"`([^`]+)`", where)))
+    return found
+
+
+def test_every_numbered_equation_is_there_once():
+    assert [k for numbers, _ in equations() for k in numbers] == list(range(1, 57))
+
+
+@pytest.mark.parametrize("name", sorted({n for _, names in equations() for n in names}))
+def test_what_implements_an_equation_exists(name):
+    parts = name.split(".")
+    for k in range(len(parts), 0, -1):
+        try:
+            thing = import_module(".".join(parts[:k]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[k:]:
+            thing = getattr(thing, part)
+        assert thing.__doc__
+        return
+    pytest.fail(f"{name} does not exist")
+
+
+def test_an_equation_has_an_implementation():
+    assert all(names for _, names in equations())

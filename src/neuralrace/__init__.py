@@ -16,17 +16,14 @@ if TYPE_CHECKING:
     from neuralrace import tasks as tasks
     from neuralrace.architecture import Architecture as Architecture
     from neuralrace.architecture import Path as Path
-<<<<<<< HEAD
     from neuralrace.compression import Compressed as Compressed
     from neuralrace.compression import compress as compress
-=======
     from neuralrace.contests import Contest as Contest
     from neuralrace.contests import Joint as Joint
     from neuralrace.contests import PatternRanking as PatternRanking
     from neuralrace.contests import PhaseDiagram as PhaseDiagram
     from neuralrace.contests import contest as contest
     from neuralrace.contests import phase_diagram as phase_diagram
->>>>>>> contest
     from neuralrace.dataset import Dataset as Dataset
     from neuralrace.dataset import GateClasses as GateClasses
     from neuralrace.dataset import pathways as pathways
@@ -59,17 +56,14 @@ if TYPE_CHECKING:
 _HOME = {
     "Architecture": "architecture",
     "Path": "architecture",
-<<<<<<< HEAD
     "Compressed": "compression",
     "compress": "compression",
-=======
     "Contest": "contests",
     "Joint": "contests",
     "PatternRanking": "contests",
     "PhaseDiagram": "contests",
     "contest": "contests",
     "phase_diagram": "contests",
->>>>>>> contest
     "Dataset": "dataset",
     "GateClasses": "dataset",
     "pathways": "dataset",

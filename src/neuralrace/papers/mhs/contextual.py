@@ -151,6 +151,20 @@ def distances(kernels: np.ndarray) -> np.ndarray:
     return np.sqrt(np.maximum(square[..., :, None] + square[..., None, :] - 2 * k, 0.0))
 
 
+def shares_by_number(case: Case, run: nr.Trajectory) -> list[float]:
+    """The final weight of the ReLU network nearest to patterns of one, two, … all contexts."""
+    data = nr.tasks.contextual(joined=True, **case.task)
+    last = {e: np.asarray(w)[None] for e, w in run.final.items()}
+    end = nr.Trajectory(run.time[-1:], run.loss[-1:], values={"weights": last}, net=run.net)
+    found = nr.reln.activity(end, data).shares(nr.reln.subsets(data)).rounded
+    contexts = len(np.unique(data.labels["context"]))
+    number = [contexts if name == "all" else len(name.split("_")) for name in found]
+    return [
+        float(sum(share[-1] for k, share in zip(number, found.values(), strict=True) if k == n))
+        for n in range(1, contexts + 1)
+    ]
+
+
 def gaps(table: xarray.Dataset, reference: str, other: str) -> list[nr.Comparison]:
     """The comparisons of two losses `(seed, time)` of a figure, seed by seed."""
     time = table["time"].to_numpy()

@@ -20,6 +20,7 @@ from neuralrace.papers.mhs.contextual import (
     mean_and_max,
     predicted_maps,
     relu_runs,
+    shares_by_number,
     strengths,
 )
 
@@ -66,7 +67,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     steps = np.round(many.time / this.learning_rate).astype(int)
     at = [int(np.abs(steps - epoch).argmin()) for epoch in s["shown"]]
     places = _places(relu[0], gated[0])
-    ends = [_shares(this, run) for run in relu]
+    ends = [shares_by_number(this, run) for run in relu]
     over = ("seed", "time")
     return xarray.Dataset(
         {
@@ -127,20 +128,6 @@ def _places(relu: nr.Trajectory, gated: nr.Trajectory) -> np.ndarray:
     ours, theirs = (distances(run.values["similarity"]["layer1"]) for run in (relu, gated))
     first = nr.analysis.mds(distances=ours).positions
     return np.stack([first, nr.analysis.mds(distances=theirs, reference=first[-1]).positions])
-
-
-def _shares(this: Any, run: nr.Trajectory) -> list[float]:
-    """The final weight of the ReLU network nearest to patterns of one, two, … all contexts."""
-    data = nr.tasks.contextual(joined=True, **this.task)
-    last = {e: np.asarray(w)[None] for e, w in run.final.items()}
-    end = nr.Trajectory(run.time[-1:], run.loss[-1:], values={"weights": last}, net=run.net)
-    found = nr.reln.activity(end, data).shares(nr.reln.subsets(data)).rounded
-    contexts = len(np.unique(data.labels["context"]))
-    number = [contexts if name == "all" else len(name.split("_")) for name in found]
-    return [
-        float(sum(share[-1] for k, share in zip(number, found.values(), strict=True) if k == n))
-        for n in range(1, contexts + 1)
-    ]
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:

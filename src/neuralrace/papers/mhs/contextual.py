@@ -151,16 +151,22 @@ def distances(kernels: np.ndarray) -> np.ndarray:
     return np.sqrt(np.maximum(square[..., :, None] + square[..., None, :] - 2 * k, 0.0))
 
 
-def shares_by_number(case: Case, run: nr.Trajectory) -> list[float]:
-    """The final weight of the ReLU network nearest to patterns of one, two, … all contexts."""
+def final_activity(case: Case, run: nr.Trajectory) -> tuple[nr.Dataset, nr.reln.Activity]:
+    """The task, and the patterns of a ReLU network's neurons at the end of a run."""
     data = nr.tasks.contextual(joined=True, **case.task)
     last = {e: np.asarray(w)[None] for e, w in run.final.items()}
     end = nr.Trajectory(run.time[-1:], run.loss[-1:], values={"weights": last}, net=run.net)
-    found = nr.reln.activity(end, data).shares(nr.reln.subsets(data)).rounded
+    return data, nr.reln.activity(end, data)
+
+
+def shares_by_number(case: Case, run: nr.Trajectory, node: str = "h") -> list[float]:
+    """The final weight of a layer nearest to patterns of one, two, … all contexts."""
+    data, found = final_activity(case, run)
+    shares = found.shares(nr.reln.subsets(data), node).rounded
     contexts = len(np.unique(data.labels["context"]))
-    number = [contexts if name == "all" else len(name.split("_")) for name in found]
+    number = [contexts if name == "all" else len(name.split("_")) for name in shares]
     return [
-        float(sum(share[-1] for k, share in zip(number, found.values(), strict=True) if k == n))
+        float(sum(share[-1] for k, share in zip(number, shares.values(), strict=True) if k == n))
         for n in range(1, contexts + 1)
     ]
 

@@ -82,6 +82,7 @@ def all_claims() -> list[Claim]:
         foundation,
         papers,
         papers_nrr,
+        patterns,
         reduction,
         reln,
         statistics,

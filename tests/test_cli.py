@@ -73,7 +73,9 @@ def test_list_imports_nothing_heavy():
     )
     lines = in_a_fresh_process(code).splitlines()
     assert lines[-1] == "[]"
-    assert [line.split()[0] for line in lines if line.startswith(("nrr/", "mhs/"))] == list(papers.names())
+    assert [line.split()[0] for line in lines if line.startswith(("nrr/", "mhs/"))] == list(
+        papers.names()
+    )
 
 
 def test_list_has_a_line_a_figure(toy):

@@ -164,32 +164,53 @@ def test_the_shared_pathway_against_dedicated_ones():
 # ---- docs/equations.md --------------------------------------------------------------------------
 
 
+def named_in(*pages: str) -> list[str]:
+    """Everything of the package that these pages of the documentation name."""
+    text = "".join((ROOT / "docs" / page).read_text() for page in pages)
+    return sorted(set(re.findall(r"`(neuralrace\.[\w.]+)`", text)))
+
+
+def test_the_tests_that_the_errata_point_to_exist():
+    page = (ROOT / "docs" / "errata.md").read_text()
+    found = re.findall(r"`(tests/\w+\.py)::(\w+)`", page)
+    assert len(found) >= 7
+    for file, test in found:
+        assert f"def {test}(" in (ROOT / file).read_text()
+
+
 def equations(section: str) -> list[tuple[str, list[str]]]:
     """Every row of a section's table: the equation, and what implements it."""
     page = (
         (ROOT / "docs" / "equations.md").read_text().split(f"## {section}\n")[1].split("\n## ")[0]
     )
-    rows = re.findall(r"^\| ([^|]+) \| [^|]* \| (.*) \|$", page, re.MULTILINE)[1:]
+    rows = re.findall(r"^\| ([^|]+) \| .*? \| (.*) \|$", page, re.MULTILINE)[1:]
     return [(equation, re.findall(r"`([^`]+)`", where)) for equation, where in rows]
 
 
-NRR, TALK = equations("The Neural Race Reduction"), equations("The talk")
+NRR, MHS, TALK = (
+    equations(title) for title in ("The Neural Race Reduction", "Make Haste Slowly", "The talk")
+)
 
 
-def test_every_numbered_equation_is_there_once():
-    ranges = [[int(k) for k in equation.split("–")] for equation, _ in NRR]
-    assert [k for r in ranges for k in range(r[0], r[-1] + 1)] == list(range(1, 57))
+@pytest.mark.parametrize(("rows", "last"), [(NRR, 56), (MHS, 26)])
+def test_every_numbered_equation_is_there_once(rows, last):
+    numbers = [re.fullmatch(r"(\d+)(?:–(\d+))?", equation) for equation, _ in rows]
+    ranges = [(int(n[1]), int(n[2] or n[1])) for n in numbers if n]
+    assert [k for low, high in ranges for k in range(low, high + 1)] == list(range(1, last + 1))
+
+
+def test_the_numbered_equations_of_the_talk_are_there_once():
     numbered = [re.findall(r", (\d+)", equation) for equation, _ in TALK]
     assert [k for found in numbered for k in found] == ["13", "14", "15"]
 
 
 def test_every_slip_is_marked_and_mended():
-    page = (ROOT / "docs" / "equations.md").read_text()
+    page = (ROOT / "docs" / "equations.md").read_text().split("## The talk\n")[1]
     slips = page.split("The slips:")[1].split("\n- ")[1:]
     assert sum("✗" in equation for equation, _ in TALK) == len(slips) == 4
 
 
-@pytest.mark.parametrize("name", sorted({n for _, names in NRR + TALK for n in names}))
+@pytest.mark.parametrize("name", named_in("equations.md", "errata.md"))
 def test_what_implements_an_equation_exists(name):
     parts = name.split(".")
     for k in range(len(parts), 0, -1):
@@ -205,4 +226,4 @@ def test_what_implements_an_equation_exists(name):
 
 
 def test_an_equation_has_an_implementation():
-    assert all(names for _, names in NRR + TALK)
+    assert all(names for _, names in NRR + MHS + TALK)

@@ -81,15 +81,23 @@ class Network(abc.ABC):
 
         ```
         """
-        return self.loss_and_velocity(weights, data)[1]
+        return self.loss_and_step(weights, data, 1.0)[1]
 
-    def loss_and_velocity(
-        self, weights: Mapping[str, Any], data: Dataset
+    def loss_and_step(
+        self, weights: Mapping[str, Any], data: Dataset, rate: Any
     ) -> tuple[Float[Array, ""], Weights]:
-        """The loss and −∂L/∂W_e of every edge, in one pass."""
-        arrays = checked_weights(self.arch, weights)
-        loss, gradient = jax.value_and_grad(self.loss)(arrays, data)
-        return loss, jax.tree.map(jnp.negative, gradient)
+        """The loss and −rate · ∂L/∂W_e of every edge, in one pass.
+
+        The rate multiplies the loss before it is differentiated, and so the errors of the outputs,
+        which are few, instead of the gradients.
+        """
+
+        def paced(arrays: Weights) -> tuple[Array, Array]:
+            loss = self.loss(arrays, data)
+            return -rate * loss, loss
+
+        step, loss = jax.grad(paced, has_aux=True)(checked_weights(self.arch, weights))
+        return loss, step
 
     def init(
         self,

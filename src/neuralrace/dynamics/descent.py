@@ -236,8 +236,8 @@ def _descend_part(
     """
 
     def one_step(weights: Any, data: Any, rate: Any, step: Any, first_bad: Any) -> Any:
-        loss, velocity = net.loss_and_velocity(weights, data)
-        moved = jax.tree.map(lambda w, v: w + rate * v, weights, velocity)
+        loss, change = net.loss_and_step(weights, data, rate)
+        moved = jax.tree.map(jnp.add, weights, change)
         fine = jnp.isfinite(loss) | (first_bad >= 0)
         return moved, jnp.where(fine, first_bad, step), loss
 

@@ -49,11 +49,11 @@ class _Stack:
         return jnp.sum(self.losses(weights, data))
 
     def velocity(self, weights: Any, data: Any) -> Any:
-        return self.loss_and_velocity(weights, data)[1]
+        return self.loss_and_step(weights, data, 1.0)[1]
 
-    def loss_and_velocity(self, weights: Any, data: Any) -> Any:
-        losses, velocity = jax.vmap(self.net.loss_and_velocity)(weights, data)
-        return jnp.sum(losses), velocity
+    def loss_and_step(self, weights: Any, data: Any, rate: Any) -> Any:
+        losses, step = jax.vmap(self.net.loss_and_step, in_axes=(0, 0, None))(weights, data, rate)
+        return jnp.sum(losses), step
 
 
 @jax.tree_util.register_static
@@ -73,8 +73,8 @@ class _Polynomials:
     def velocity(self, b: Any, data: Any) -> Any:
         return {"b": jnp.einsum("nkm,nm->nk", data["velocity"], self._monomials(b, data))}
 
-    def loss_and_velocity(self, b: Any, data: Any) -> Any:
-        return self.loss(b, data), self.velocity(b, data)
+    def loss_and_step(self, b: Any, data: Any, rate: Any) -> Any:
+        return self.loss(b, data), jax.tree.map(lambda v: rate * v, self.velocity(b, data))
 
 
 @dataclass(frozen=True)

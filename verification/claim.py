@@ -81,6 +81,7 @@ def all_claims() -> list[Claim]:
         equations,
         foundation,
         papers,
+        patterns,
         reduction,
         reln,
         statistics,

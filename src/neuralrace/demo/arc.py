@@ -56,6 +56,18 @@ class Arc:
     def race(self) -> Race:
         return self.contest.entrants[self.winner].race
 
+    @cached_property
+    def behind(self) -> Trajectory:
+        """The predicted loss of the second, from where random weights start it in the mean."""
+        entrant = self.contest.entrants[self.second]
+        rate = float(self.relu.settings["learning_rate"])
+        return entrant.race.solve(times=self.relu.time, start=entrant.start, learning_rate=rate)
+
+    @cached_property
+    def equations(self) -> str:
+        """The winner's race in LaTeX."""
+        return self.race.latex()
+
     @property
     def relu_times(self) -> np.ndarray:
         """When each ReLU network's loss falls to the winner's criterion; NaN if it never does."""
@@ -165,9 +177,7 @@ def arc(
         "dtype": dtype,
     }
     record = {"weights": True} | evidence(relu_net, as_type(base, dtype))
-    relu = train_ensemble(
-        relu_net, as_type(base, dtype), key=relu_key, record=record, **options
-    )
+    relu = train_ensemble(relu_net, as_type(base, dtype), key=relu_key, record=record, **options)
     narrow = as_type(data, dtype)
     gated = train_ensemble(net, narrow, key=gated_key, record=evidence(net, narrow), **options)
     race = held.entrants[str(held.winner)].race

@@ -53,7 +53,12 @@ QUICK = Settings(
     steps=300,
     seeds=2,
     contextual=replace(
-        SETTINGS["C3"], task={"contexts": 3, "items": 4}, hidden=(96,), scale=1e-4, steps=1000
+        SETTINGS["C3"],
+        task={"contexts": 3, "items": 4},
+        hidden=(96,),
+        scale=1e-4,
+        step=0.004,
+        steps=1600,
     ),
     most=5,
 )
@@ -108,7 +113,7 @@ def demo(
     )
     (out / "report.html").write_text(page(first, parts, about), encoding="utf-8")
     (out / "overview.png").write_bytes(first)
-    equations = [f"% {each.task}, {each.winner}\n{each.race.latex()}\n" for each in (*xor, contexts)]
+    equations = [f"% {each.task}, {each.winner}\n{each.equations}\n" for each in (*xor, contexts)]
     (out / "equations.tex").write_text("\n".join(equations), encoding="utf-8")
     lines = [
         f"{step.title}. {name}: {sentence}"
@@ -126,8 +131,8 @@ def xor_gatings(delta: float, total: int) -> Candidates:
     """The two gatings of MHS Fig. 2, at equal total width."""
     data = tasks.extended_xor(delta)
     return {
-        "the linear gating": tasks.linear_pathways(data, total),
-        "the XoR gating": tasks.xor_pathways(data, total),
+        "linear": tasks.linear_pathways(data, total),
+        "XoR": tasks.xor_pathways(data, total),
     }
 
 
@@ -170,9 +175,7 @@ def xor_arc(settings: Settings, delta: float) -> Arc:
     )
 
 
-def xor_part(
-    found: PhaseDiagram, deltas: np.ndarray, times: np.ndarray, arcs: list[Arc]
-) -> Part:
+def xor_part(found: PhaseDiagram, deltas: np.ndarray, times: np.ndarray, arcs: list[Arc]) -> Part:
     """The extended XoR on the page."""
     by = lambda sentence: {each.task: sentence(each) for each in arcs}  # noqa: E731
     phases = {"Over Δ": sentences.on_phases(found, deltas, times)}
@@ -204,8 +207,8 @@ def contextual_arc(settings: Settings) -> Arc:
         "Three contexts",
         tasks.contextual(joined=True, **setting.task),
         {
-            "common + all-but-one": gated_network(setting, "gated", "sign"),
-            "common + single": gated_network(setting, "single", "sign"),
+            "all-but-one": gated_network(setting, "gated", "sign"),
+            "single": gated_network(setting, "single", "sign"),
         },
         hidden=setting.hidden[0],
         scale=setting.scale,
@@ -269,10 +272,13 @@ def _steps(arcs: list[Arc]) -> tuple[Step, ...]:
             "another seed of the ReLU network.",
             by(sentences.on_certificate),
             png(pictures.certificates(arcs)),
-            {f"{each.task}: the certificate of the first seed": str(each.certificates[0]) for each in arcs},
+            {
+                f"{each.task}: the certificate of the first seed": str(each.certificates[0])
+                for each in arcs
+            },
         ),
     )
 
 
 def _race(found: Arc) -> str:
-    return f"{found.race}\n\n{found.race.latex()}"
+    return f"{found.race}\n\n{found.equations}"

@@ -60,7 +60,9 @@ def page(overview: bytes, parts: Sequence[Part], about: str) -> str:
 
     ```
     """
-    entries = "".join(f'<li><a href="#part{i}">{_text(p.title)}</a></li>' for i, p in enumerate(parts))
+    entries = "".join(
+        f'<li><a href="#part{i}">{_text(p.title)}</a></li>' for i, p in enumerate(parts)
+    )
     filled = {
         "style": _STYLE,
         "entries": entries,
@@ -113,15 +115,16 @@ _PAGE = """<!doctype html>
 <title>neuralrace: which gated network is a ReLU network?</title>
 <style>{style}</style></head>
 <body><header><h1>Which gated network is a ReLU network?</h1>
-<p>A ReLU network gates its own neurons. <i>Make Haste Slowly</i> (Jarvis, Klein, Rosman &amp; Saxe,
-2025) says which gates it comes to: those of the pathways that learn fastest. Here that is put to the
-test on two tasks. Candidate gatings are raced in theory; the winner’s learning is predicted from
-its reduced equations and its initial weights, and nothing is fitted; ReLU networks are trained; gates
-are looked for in their activity; and how far the gated network is from them is measured.</p>
+<p>A ReLU network gates its own neurons. <i>Make Haste Slowly</i> (Jarvis, Klein, Rosman &amp;
+Saxe, 2025) says which gates it comes to: those of the pathways that learn fastest. Here that is put
+to the test on two tasks. Candidate gatings are raced in theory; the winner’s learning is predicted from
+its reduced equations and its initial weights, and nothing is fitted; ReLU networks are trained;
+gates are looked for in their activity; and how far the gated network is from them is measured.</p>
 <nav><ul>{entries}</ul></nav></header>
 <main>
 <figure>{overview}<figcaption>Above the extended XoR, below the task with three contexts. Wide and
-yellow: ReLU networks; blue: gated networks; dashed: what was predicted of them.</figcaption></figure>
+yellow: ReLU networks; blue: gated networks; dashed: what was predicted of them; dotted: the gating
+that comes second.</figcaption></figure>
 {parts}
 </main>
 <footer>{about}</footer></body></html>
@@ -130,7 +133,8 @@ _STYLE = """
 :root { color-scheme: light; }
 body { margin: 0 auto; padding: 2rem 1.2rem 3rem; max-width: 54rem; color: #1a1a1a;
   background: #fff; font: 17px/1.55 system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
-h1 { margin: 0; font-size: 1.8rem; line-height: 1.2; } h2 { margin: 3rem 0 .3rem; font-size: 1.45rem; }
+h1 { margin: 0; font-size: 1.8rem; line-height: 1.2; }
+h2 { margin: 3rem 0 .3rem; font-size: 1.45rem; }
 h3 { margin: 0; font-size: 1.1rem; } a { color: #00598c; }
 nav ul { display: flex; flex-wrap: wrap; gap: .4rem; padding: 0; list-style: none; }
 nav a { display: block; padding: .15rem .8rem; border: 1px solid #ccc; border-radius: 1rem;

@@ -32,24 +32,28 @@ def phases(found: PhaseDiagram, deltas: np.ndarray, times: np.ndarray, *, ax: Ax
         markeredgecolor=COLOURS["theory"],
         markeredgewidth=0.4,
         markersize=4,
-        label="ReLU networks, trained",
+        clip_on=False,
+        label="ReLU networks",
     )
-    ax.legend(loc="upper right")
+    ax.legend(loc="lower left")
     return ax
 
 
-def contests(found: PhaseDiagram, deltas: np.ndarray, times: np.ndarray, at: Sequence[Arc]) -> Figure:
+def contests(
+    found: PhaseDiagram, deltas: np.ndarray, times: np.ndarray, arcs: Sequence[Arc]
+) -> Figure:
     """Who is first over the parameter, and the contests at some of its values."""
     import matplotlib.pyplot as plt
 
     with style():
         figure, axes = plt.subplots(
-            1, 1 + len(at), figsize=(WIDTH, 2.5), width_ratios=(1.3, *[1] * len(at))
+            1, 1 + len(arcs), figsize=(WIDTH, 2.5), width_ratios=(1.3, *[1] * len(arcs))
         )
         phases(found, deltas, times, ax=axes[0]).set_title(f"time to learn, by {found.parameter}")
-        for ax, each in zip(axes[1:], at, strict=True):
+        for ax, each in zip(axes[1:], arcs, strict=True):
             each.contest.plot(ax=ax)
             ax.set_title(f"{each.task}: {each.winner} is first")
+            ax.legend(loc="lower left")
     return figure
 
 
@@ -72,24 +76,23 @@ def contest(found: Arc) -> Figure:
 
 def losses(found: Arc, *, ax: Axes) -> Axes:
     """ReLU networks, the gated network and its prediction, and the runner-up's prediction."""
-    second = found.contest.entrants[found.second]
-    behind = second.race.solve(times=found.relu.time, start=second.start)
-    ax.plot(
-        behind.time,
-        behind.loss,
-        ":",
-        color=COLOURS["neutral"],
-        linewidth=1.0,
-        label=f"runner-up, predicted: {found.second}",
-    )
     time = found.relu.time
     draw_curves(time, {"ReLU networks": found.relu.loss}, kind="relu", ax=ax)
-    draw_curves(time, {"gated network, trained": found.gated.loss}, ax=ax)
+    draw_curves(time, {"gated networks": found.gated.loss}, ax=ax)
     curve = np.stack([each.loss for each in found.predicted])
-    draw_curves(time, {"gated network, predicted": curve}, kind="theory", ax=ax)
+    draw_curves(time, {"predicted": curve}, kind="theory", ax=ax)
+    ax.plot(
+        time, found.behind.loss, ":", color=COLOURS["neutral"], linewidth=1.0, label="runner-up"
+    )
     ax.set(xlim=(0, time[-1]), ylim=(0, None))
-    ax.set_title(f"{found.task}: loss")
+    ax.legend(loc="upper right")
     return ax
+
+
+def network(found: Arc, *, ax: Axes) -> Axes:
+    """The winning network with its gates."""
+    arch, data = found.contest.candidates[found.winner]
+    return arch.draw(data, ax=ax)
 
 
 def prediction(arcs: Sequence[Arc]) -> Figure:
@@ -105,12 +108,8 @@ def prediction(arcs: Sequence[Arc]) -> Figure:
             squeeze=False,
         )
         for (left, right), found in zip(axes, arcs, strict=True):
-            arch, data = found.contest.candidates[found.winner]
-            arch.draw(data, ax=left)
-            left.set_title(_equation(found.race.latex()) or found.winner)
-            losses(found, ax=right)
-            if found is not arcs[0]:
-                right.get_legend().remove()
+            network(found, ax=left).set_title(_equation(found.equations) or found.winner)
+            losses(found, ax=right).set_title(f"{found.task}: loss")
     return figure
 
 
@@ -174,13 +173,12 @@ def overview(
     import matplotlib.pyplot as plt
 
     with style():
-        figure, axes = plt.subplots(2, 3, figsize=(WIDTH, 4.6), width_ratios=(1, 1.1, 1.1))
-        phases(found, deltas, times, ax=axes[0, 0]).set_title("who learns first?")
-        contextual.contest.plot(ax=axes[1, 0]).set_title("who learns first?")
+        figure, axes = plt.subplots(2, 3, figsize=(WIDTH, 4.5), width_ratios=(1.1, 1.1, 1))
+        phases(found, deltas, times, ax=axes[0, 0]).set_title("extended XoR: time to learn")
+        network(contextual, ax=axes[1, 0]).set_title(f"{contextual.winner} gating")
         for row, each in zip(axes, (xor, contextual), strict=True):
-            losses(each, ax=row[1]).set_title(f"{each.task}: predicted, trained")
+            losses(each, ax=row[1]).set_title(f"{each.task}: loss")
             patterns(each, ax=row[2]).set_title("gates found in ReLU networks")
-        axes[1, 1].get_legend().remove()
     return figure
 
 

@@ -41,8 +41,9 @@ def on_contest(found: Arc) -> str:
     held = found.contest
     times = found.relu_times
     text = (
-        f"{held.winner} is predicted to learn first, at t = {held.times[found.winner]:.4g}, and "
-        f"{found.second} {percent(held.margins[found.second])} later"
+        f"The {found.winner} gating is predicted to learn first, at t = "
+        f"{held.times[found.winner]:.4g}, the {found.second} gating "
+        f"{percent(held.margins[found.second])} later"
     )
     if np.isfinite(times).all():
         early = times.mean() / held.times[found.winner] - 1
@@ -50,7 +51,7 @@ def on_contest(found: Arc) -> str:
             f"; {len(times)} ReLU networks are there at t = {times.mean():.4g}, "
             f"{percent(abs(early))} {'later' if early > 0 else 'earlier'} than the first"
         )
-    return capital(text) + "."
+    return text + "."
 
 
 def on_prediction(found: Arc) -> str:
@@ -64,7 +65,7 @@ def on_prediction(found: Arc) -> str:
         else f"approximately: couplings up to {race.residual:.1e} are dropped"
     )
     return (
-        f"{capital(found.winner)} reduces to {len(race.blocks)} independent {kind}, {how}. From "
+        f"The {found.winner} gating reduces to {len(race.blocks)} independent {kind}, {how}. From "
         f"the initial weights, with nothing fitted, they predict the loss of the gated network "
         f"within {percent(mean(found.theory))} of the initial loss on average "
         f"({percent(largest(found.theory))} at most): what is left is that random weights are not "
@@ -80,9 +81,10 @@ def on_gates(found: Arc) -> str:
     there, wanted, both = found.recovered
     curve = found.found.curve
     match = (
-        f"exactly the {wanted} patterns of {found.winner}"
+        f"exactly the {wanted} patterns of the {found.winner} gating"
         if there == wanted == both
-        else f"{both} of the {wanted} patterns of {found.winner}, and {there - both} others"
+        else f"{both} of the {wanted} patterns of the {found.winner} gating, beside "
+        f"{there - both} others"
     )
     clusters = next(iter(found.found.layers.values()))
     off = float(clusters.share @ clusters.mismatch)
@@ -105,7 +107,7 @@ def on_certificate(found: Arc) -> str:
     average = np.mean([c.outputs_mean for c in mine])
     other = np.mean([c.outputs_mean for c in floors])
     return (
-        f"On every sample at every moment, the outputs of {found.winner} are "
+        f"On every sample at every moment, the outputs of the {found.winner} gating are "
         f"{percent(average)} of the targets from those of the ReLU network on average and "
         f"{percent(max(c.outputs_max for c in mine))} at most; two seeds of the ReLU network are "
         f"{percent(other)} and {percent(max(c.outputs_max for c in floors))} apart. So the gated "
@@ -143,7 +145,3 @@ def percent(value: float) -> str:
 
 def numbered(count: int, what: str) -> str:
     return f"{count} {what}s" if count != 1 else f"one {what}"
-
-
-def capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

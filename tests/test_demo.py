@@ -34,6 +34,13 @@ def found():
     )
 
 
+@pytest.fixture(scope="module")
+def phases():
+    return nr.phase_diagram(
+        lambda delta: main.xor_gatings(delta, 32), "Δ", [0.5, 1.0, 1.5], scale=1e-3
+    )
+
+
 # ---- what the arc holds -------------------------------------------------------------------------
 
 
@@ -102,10 +109,7 @@ def test_percent():
     ]
 
 
-def test_a_sentence_over_the_parameter():
-    phases = nr.phase_diagram(
-        lambda delta: main.xor_gatings(delta, 32), "Δ", [0.5, 1.0, 1.5], scale=1e-3
-    )
+def test_a_sentence_over_the_parameter(phases):
     deltas = np.array([0.5, 1.5])
     fast = np.array([min(t[k] for t in phases.times.values()) for k in (0, 2)])
     slow = np.array([max(t[k] for t in phases.times.values()) for k in (0, 2)])
@@ -142,13 +146,10 @@ def test_the_page_needs_nothing_beside_it_and_escapes_text():
     assert "{" not in re.sub(r"<style>.*</style>", "", text, flags=re.DOTALL)
 
 
-def test_the_demo_writes_its_report(found, tmp_path, monkeypatch):
+def test_the_demo_writes_its_report(found, phases, tmp_path, monkeypatch):
     """The command end to end; the arcs, tested above, are put in ready-made."""
     import matplotlib.pyplot as plt
 
-    phases = nr.phase_diagram(
-        lambda delta: main.xor_gatings(delta, 32), "Δ", [0.5, 1.5], scale=1e-3
-    )
     times = np.full((2, 1), 10.0)
     monkeypatch.setattr(main, "xor_phases", lambda s: (phases, np.array([0.5, 1.5]), times))
     monkeypatch.setattr(main, "xor_arc", lambda s, delta: found)

@@ -181,9 +181,9 @@ def xor_part(found: PhaseDiagram, deltas: np.ndarray, times: np.ndarray, arcs: l
     phases = {"Over Δ": sentences.on_phases(found, deltas, times)}
     return Part(
         "Extended XoR",
-        "Four points, the exclusive-or of two coordinates, with a third coordinate ±Δ by which they "
-        "can be told apart linearly (MHS Eqs. 11–12). A network may give each point a pathway (the "
-        "XoR gating) or each class (the linear gating).",
+        "Four points, the exclusive-or of two coordinates, with a third coordinate ±Δ by which "
+        "they can be told apart linearly (MHS Eqs. 11–12). A network may give each point a "
+        "pathway (the XoR gating) or each class (the linear gating).",
         (
             Step(
                 "Contest",

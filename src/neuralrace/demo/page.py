@@ -117,9 +117,10 @@ _PAGE = """<!doctype html>
 <body><header><h1>Which gated network is a ReLU network?</h1>
 <p>A ReLU network gates its own neurons. <i>Make Haste Slowly</i> (Jarvis, Klein, Rosman &amp;
 Saxe, 2025) says which gates it comes to: those of the pathways that learn fastest. Here that is put
-to the test on two tasks. Candidate gatings are raced in theory; the winner’s learning is predicted from
-its reduced equations and its initial weights, and nothing is fitted; ReLU networks are trained;
-gates are looked for in their activity; and how far the gated network is from them is measured.</p>
+to the test on two tasks. Candidate gatings are raced in theory; the winner’s learning is predicted
+from its reduced equations and its initial weights, and nothing is fitted; ReLU networks are
+trained; gates are looked for in their activity; and how far the gated network is from them is
+measured.</p>
 <nav><ul>{entries}</ul></nav></header>
 <main>
 <figure>{overview}<figcaption>Above the extended XoR, below the task with three contexts. Wide and

@@ -43,7 +43,7 @@ class Settings:
     contextual: Any = SETTINGS["C3"]
     contextual_seeds: int = 2
     share: float = 0.1
-    most: int = 6
+    most: int = 8
 
 
 QUICK = Settings(

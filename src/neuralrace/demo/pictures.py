@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from neuralrace.contests import PhaseDiagram
 from neuralrace.demo.arc import Arc
 from neuralrace.plot import COLOURS, draw_curves, style
 from neuralrace.plot.activity import draw_shares
+from neuralrace.reln import elbow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +54,7 @@ def contests(
         for ax, each in zip(axes[1:], arcs, strict=True):
             each.contest.plot(ax=ax)
             ax.set_title(f"{each.task}: {each.winner} is first")
-            ax.legend(loc="lower left")
+            _legend_on_top(ax, each.relu.loss.max())
     return figure
 
 
@@ -66,7 +67,7 @@ def contest(found: Arc) -> Figure:
     with style():
         figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 2.6))
         targets = np.hstack([np.asarray(y) for y in found.base.y.values()]).T
-        blocks = {"columns": _groups(found)} if "context" in found.base.labels else None
+        blocks: Any = {"columns": _groups(found)} if "context" in found.base.labels else None
         draw_matrix(targets, rows="property", columns="sample", blocks=blocks, ax=left)
         left.set_title("what is to be learned")
         found.contest.plot(ax=right)
@@ -84,9 +85,8 @@ def losses(found: Arc, *, ax: Axes) -> Axes:
     ax.plot(
         time, found.behind.loss, ":", color=COLOURS["neutral"], linewidth=1.0, label="runner-up"
     )
-    ax.set(xlim=(0, time[-1]), ylim=(0, None))
-    ax.legend(loc="upper right")
-    return ax
+    ax.set_xlim(0, time[-1])
+    return _legend_on_top(ax, found.relu.loss.max())
 
 
 def network(found: Arc, *, ax: Axes) -> Axes:
@@ -130,7 +130,7 @@ def gates(arcs: Sequence[Arc]) -> Figure:
             tried = np.array(list(found.found.curve))
             gap = 100 * np.array(list(found.found.curve.values()))
             draw_curves(tried, {"gap": gap}, log=True, ylabel="gap to the ReLU loss (%)", ax=middle)
-            chosen = len(next(iter(found.found.layers.values())))
+            chosen = elbow(list(found.found.curve.values()))
             middle.plot(tried, gap, "o", color=COLOURS["simulation"], markersize=4)
             middle.plot(
                 chosen, found.found.curve[chosen] * 100, "o", color=COLOURS["theory"], markersize=7
@@ -180,6 +180,13 @@ def overview(
             losses(each, ax=row[1]).set_title(f"{each.task}: loss")
             patterns(each, ax=row[2]).set_title("gates found in ReLU networks")
     return figure
+
+
+def _legend_on_top(ax: Axes, top: float) -> Axes:
+    """Make room above curves that fall from `top`, and put the legend there."""
+    ax.set_ylim(0, 1.4 * top)
+    ax.legend(loc="upper right", ncols=2, columnspacing=1.0)
+    return ax
 
 
 def _groups(found: Arc) -> dict[str, int]:

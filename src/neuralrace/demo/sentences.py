@@ -31,7 +31,7 @@ def on_phases(phases: PhaseDiagram, deltas: np.ndarray, times: np.ndarray) -> st
         f"Without training anything, the gating that learns first is predicted to change {places}. "
         f"Of {nearer.size} ReLU networks trained at {len(deltas)} values of {phases.parameter}, "
         f"{nearer.sum()} are nearer to the time of the faster gating than to that of the slower: "
-        f"{percent(np.nanmean(gap))} off on average, {percent(np.nanmax(gap))} at most "
+        f"{percent(float(np.nanmean(gap)))} off on average, {percent(np.nanmax(gap))} at most "
         f"({phases.parameter} = {deltas[worst]:g})."
     )
 
@@ -104,8 +104,8 @@ def on_certificate(found: Arc) -> str:
     """MHS Definition 3.1, measured, against what another seed makes of it."""
     mine = found.certificates
     floors = [c.floor for c in mine if c.floor is not None]
-    average = np.mean([c.outputs_mean for c in mine])
-    other = np.mean([c.outputs_mean for c in floors])
+    average = float(np.mean([c.outputs_mean for c in mine]))
+    other = float(np.mean([c.outputs_mean for c in floors]))
     return (
         f"On every sample at every moment, the outputs of the {found.winner} gating are "
         f"{percent(average)} of the targets from those of the ReLU network on average and "
@@ -136,7 +136,6 @@ def percent(value: float) -> str:
 
     ```
     """
-    value = float(value)
     if 0 <= value < 1e-6:
         return "less than 0.0001 %"
     digits = f"{100 * value:.0f}" if value >= 0.0995 else f"{100 * value:.2g}"

@@ -12,6 +12,7 @@ from neuralrace.reln.patterns import (
     sample_patterns,
 )
 from neuralrace.reln.pictures import draw_activity
+from neuralrace.reln.refinement import refine
 from neuralrace.reln.shares import Shares, subsets
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "is_implementable",
     "pattern_count",
     "patterns",
+    "refine",
     "sample_patterns",
     "subsets",
 ]

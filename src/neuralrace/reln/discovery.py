@@ -14,7 +14,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.gdln import GDLN
+from neuralrace.gdln import GDLN, Network
 from neuralrace.reln.activity import activity
 from neuralrace.reln.horizon import descent_of
 from neuralrace.relu import ReLUNetwork
@@ -118,7 +118,7 @@ class Discovery:
 
         The neurons of a pathway form a hidden node, in the order of the patterns.
         """
-        return split_neurons(self.runs[run].net.arch, self.base.gated(self.gates(run)))
+        return split_neurons(network_of(self.runs[run]).arch, self.base.gated(self.gates(run)))
 
     def train(self, run: int = 0, **options: Any) -> Trajectory:
         """Train the gated network from the initial weights of a run, with its step and length.
@@ -136,7 +136,7 @@ class Discovery:
 
         node = next(iter(self.layers)) if node is None else node
         clusters = self.layers[node]
-        rows = [f"{node}_{k + 1}, {s:.0%}" for k, s in enumerate(clusters.share)]
+        rows = [f"{node}_{k + 1}, {100 * s:.0f} %" for k, s in enumerate(clusters.share)]
         blocks: Any = None
         if label is not None:
             values, counts = np.unique(np.asarray(self.base.labels[label]), return_counts=True)
@@ -144,6 +144,7 @@ class Discovery:
             blocks = {"columns": named}
         columns = None if blocks else "sample"
         ax = draw_matrix(clusters.centroid, rows=rows, columns=columns, blocks=blocks, ax=ax)
+        ax.get_images()[0].set_clim(0, 1)
         ax.set_title("how often on")
         return ax
 
@@ -191,10 +192,11 @@ def discover(
     network, and gates that are fixed and few. It is trained with the ReLU network's step, and how
     far its loss is away is reported for every run.
 
-    **The elbow.** With `pathways="elbow"` all numbers from 1 to `most` are tried, each judged by
+    **The elbow.** With `pathways="elbow"` all numbers K from 1 to `most` are tried, each judged by
     the discrepancy E(K) of the gated network (mean over runs of (1/T) ∫|ΔL|dt / L(0)), not by the
-    spread of the clusters. On the curve of log E over K, with B the number of the least E, the
-    elbow is the K ≤ B that lies furthest below the straight line from K = 1 to B.
+    spread of the clusters. The elbow is the K at which the gain so far, as a part of the largest,
+    is furthest ahead of the pathways spent, as a part of all that were tried:
+    max_K [log E(1) − log E(K)] / [log E(1) − log min E] − (K − 1)/(most − 1).
 
     **Arguments:** `runs`, of a `ReLUNetwork` recorded with `record={"weights": True}`: one run,
     several, or an ensemble over seeds (MHS samples every 100 epochs, over several runs). A run of
@@ -226,7 +228,7 @@ def discover(
     singles = _single_runs(runs)
     samples = {
         node: _Samples.of(singles, data, node, weighted, boundary)
-        for node in singles[0].net.arch.hidden
+        for node in network_of(singles[0]).arch.hidden
     }
     leak = getattr(singles[0].net, "leak", 0.0)
 
@@ -264,12 +266,11 @@ def elbow(discrepancy: Sequence[float]) -> int:
     ```
     """
     log = np.log(np.maximum(np.asarray(discrepancy, np.float64), 1e-12))  # 0 for exact copies
-    best = int(log.argmin())
-    if best == 0:
+    if log.argmin() == 0:
         return 1
-    numbers = np.arange(best + 1)
-    below = (log[0] - log[: best + 1]) / (log[0] - log[best]) - numbers / best
-    return best + 1 - int(below[::-1].argmax())
+    gained = (log[0] - log) / (log[0] - log.min())
+    above = gained - np.linspace(0, 1, len(log))
+    return len(log) - int(above[::-1].argmax())
 
 
 # ---- samples ------------------------------------------------------------------------------------
@@ -280,12 +281,24 @@ def first_weights(run: Trajectory) -> dict[str, np.ndarray]:
     return {e: np.asarray(w[0]) for e, w in run.values["weights"].items()}
 
 
+def network_of(run: Trajectory) -> Network:
+    """The network of a run, or an error where it is not known."""
+    if run.net is None:
+        raise NeuralRaceError(
+            "it is not known what network the run is of",
+            got="a trajectory without a network",
+            wanted="what nr.train or nr.train_ensemble returned",
+            fix="pass net= to the Trajectory, if you made it yourself",
+        )
+    return run.net
+
+
 def followed_by(run: Trajectory, gated: Dataset, **options: Any) -> Trajectory:
     """A GDLN with these gates, trained from the initial weights of a run as the run was."""
     rate, steps = descent_of(run)
     weights = {e: jnp.asarray(w) for e, w in first_weights(run).items()}
     settings: dict[str, Any] = {"learning_rate": rate, "steps": int(steps[-1]), "record_at": steps}
-    return train(GDLN(run.net.arch), weights, gated, **(settings | options))
+    return train(GDLN(network_of(run).arch), weights, gated, **(settings | options))
 
 
 def _single_runs(runs: Any) -> tuple[Trajectory, ...]:
@@ -346,7 +359,7 @@ def _seen(run: Trajectory, data: Dataset, node: str, boundary: float) -> tuple[A
         found = activity(run, data, boundary=boundary)
         return found.on[node], found.counted(node, 0.0)
     gate = np.asarray(data.gates.get(node, np.zeros(0)))
-    size = run.net.arch.sizes[node] if run.net is not None else 0
+    size = network_of(run).arch.sizes[node]
     if gate.shape != (data.n_samples, size) or not np.isin(gate, (0, 1)).all():
         raise NeuralRaceError(
             "activity is found in ReLU networks, or in gates of zero and one for every neuron",
@@ -398,5 +411,6 @@ def _means(samples: _Samples, count: int, seed: int) -> tuple[np.ndarray, np.nda
         return points, np.arange(len(points))
     from sklearn.cluster import KMeans
 
-    means = KMeans(count, n_init=10, random_state=seed).fit(points, sample_weight=samples.weight)
+    options: Any = {"n_init": 10, "random_state": seed}
+    means = KMeans(count, **options).fit(points, sample_weight=samples.weight)
     return np.asarray(means.cluster_centers_), np.asarray(means.labels_)

@@ -156,9 +156,7 @@ def certificates(arcs: Sequence[Arc]) -> Figure:
     import matplotlib.pyplot as plt
 
     with style():
-        figure, axes = plt.subplots(
-            1, len(arcs), figsize=(WIDTH * (0.62 if len(arcs) == 1 else 1), 2.4), squeeze=False
-        )
+        figure, axes = plt.subplots(1, len(arcs), figsize=(WIDTH, 2.4), squeeze=False)
         for ax, found in zip(axes[0], arcs, strict=True):
             found.certificates[0].plot(ax=ax)
             ax.set_title(f"{found.task}: {found.winner}")
@@ -185,7 +183,7 @@ def overview(
 def _legend_on_top(ax: Axes, top: float) -> Axes:
     """Make room above curves that fall from `top`, and put the legend there."""
     ax.set_ylim(0, 1.4 * top)
-    ax.legend(loc="upper right", ncols=2, columnspacing=1.0)
+    ax.legend(loc="upper right", ncols=2, columnspacing=0.8, handlelength=1.5)
     return ax
 
 

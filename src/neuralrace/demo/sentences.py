@@ -59,15 +59,18 @@ def on_prediction(found: Arc) -> str:
     race, seeds = found.race, len(found.predicted)
     scalar = sum(block.is_scalar for block in race.blocks)
     kind = "scalar modes" if scalar == len(race.blocks) else f"blocks, {scalar} of them scalar"
+    what = f"reduces to {len(race.blocks)} independent {kind}"
+    if not race.reduces:
+        what = "does not reduce: one block holds all, and is solved"
     how = (
         "exactly: no coupling is dropped"
         if race.is_exact
         else f"approximately: couplings up to {race.residual:.1e} are dropped"
     )
     return (
-        f"The {found.winner} gating reduces to {len(race.blocks)} independent {kind}, {how}. From "
-        f"the initial weights, with nothing fitted, they predict the loss of the gated network "
-        f"within {percent(mean(found.theory))} of the initial loss on average "
+        f"The {found.winner} gating {what}, {how}. From the initial weights, with nothing fitted, "
+        f"this predicts the loss of the gated network within {percent(mean(found.theory))} of the "
+        f"initial loss on average "
         f"({percent(largest(found.theory))} at most): what is left is that random weights are not "
         f"quite aligned with the modes. {seeds} ReLU networks of the same scale are "
         f"{percent(mean(found.follows))} from the prediction "

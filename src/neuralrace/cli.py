@@ -25,14 +25,16 @@ def commands() -> None:
 
 @commands.command()
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out/demo"), show_default=True)
-def demo(out: Path) -> None:
-    """XoR by ReLU networks, by a gated linear network, and by the race that predicts it."""
+@click.option("--quick", is_flag=True, help="Smaller networks, in seconds.")
+def demo(out: Path, quick: bool) -> None:
+    """Which gated network is a ReLU network? The whole arc on two tasks, as an HTML report."""
     _use_float64()
     from neuralrace.demo import demo as run
 
-    found = run(out)
-    click.echo(found.sentence)
-    click.echo(f"The picture: {found.picture}; the equations beside it in LaTeX.")
+    found = run(out, quick=quick, tell=lambda line: click.echo(line, err=True))
+    for sentence in found.sentences:
+        click.echo(f"• {sentence}")
+    click.echo(f"The report: {found.report.resolve().as_uri()}")
 
 
 @commands.command(name="list")

@@ -1,0 +1,228 @@
+"""One task through the whole arc: contest, prediction, ReLU networks, gates found, certificate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import jax
+import numpy as np
+
+from neuralrace.contests import Contest, contest
+from neuralrace.contests.times import Candidates
+from neuralrace.dataset import Dataset
+from neuralrace.dynamics import train_ensemble
+from neuralrace.gdln import GDLN
+from neuralrace.reduction import Race
+from neuralrace.reln import Activity, Certificate, Discovery, activity, certify, discover, evidence
+from neuralrace.relu import ReLUNetwork
+from neuralrace.trajectory import Comparison, Trajectory, compare, member
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Arc:
+    """What was predicted and what was seen on one task; made by `arc`.
+
+    `contest` has the candidates' predicted learning times; `relu` and `gated` are ensembles over
+    seeds of the ReLU network and of the gated network with the winning gating; `predicted` is the
+    winner's race from the initial weights of each gated run. `found` is what `nr.reln.discover`
+    makes of the ReLU networks' activity, `certificates` has one for each seed, with the next seed
+    of the ReLU network as floor.
+    """
+
+    task: str
+    base: Dataset
+    contest: Contest
+    relu: Trajectory
+    gated: Trajectory
+    predicted: tuple[Trajectory, ...]
+    found: Discovery
+    certificates: tuple[Certificate, ...]
+
+    # ---- who, and against whom -----------------------------------------------------------------
+
+    @property
+    def winner(self) -> str:
+        return str(self.contest.winner)
+
+    @property
+    def second(self) -> str:
+        """The candidate that is predicted to come after the winner."""
+        return sorted(self.contest.times, key=self.contest.times.__getitem__)[1]
+
+    @property
+    def race(self) -> Race:
+        return self.contest.entrants[self.winner].race
+
+    @cached_property
+    def behind(self) -> Trajectory:
+        """The predicted loss of the second, from where random weights start it in the mean."""
+        entrant = self.contest.entrants[self.second]
+        rate = float(self.relu.settings["learning_rate"])
+        return entrant.race.solve(times=self.relu.time, start=entrant.start, learning_rate=rate)
+
+    @cached_property
+    def equations(self) -> str:
+        """The winner's race in LaTeX."""
+        return self.race.latex()
+
+    @property
+    def relu_times(self) -> np.ndarray:
+        """When each ReLU network's loss falls to the winner's criterion; NaN if it never does."""
+        return times_to(self.relu, self.contest.entrants[self.winner].criterion)
+
+    # ---- how far apart -------------------------------------------------------------------------
+
+    @cached_property
+    def theory(self) -> tuple[Comparison, ...]:
+        """The gated network against its prediction, seed by seed."""
+        return tuple(
+            compare(run, solved)
+            for run, solved in zip(members(self.gated), self.predicted, strict=True)
+        )
+
+    @cached_property
+    def follows(self) -> tuple[Comparison, ...]:
+        """The ReLU network against the prediction, seed by seed."""
+        return tuple(
+            compare(run, solved)
+            for run, solved in zip(members(self.relu), self.predicted, strict=True)
+        )
+
+    @property
+    def floor(self) -> float:
+        """Two seeds of the ReLU network from each other: mean |ΔL|/L(0)."""
+        return float(np.mean([c.floor.loss.mean for c in self.certificates if c.floor]))
+
+    # ---- gates ---------------------------------------------------------------------------------
+
+    @cached_property
+    def activity(self) -> Activity:
+        """That of the first ReLU network."""
+        return activity(member(self.relu, seed=0), self.base)
+
+    @property
+    def prototypes(self) -> dict[str, np.ndarray]:
+        """The winning gating's patterns over the samples, by pathway."""
+        arch, data = self.contest.candidates[self.winner]
+        ones = np.ones(data.n_samples)
+        return {v: np.asarray(data.gates.get(v, ones)) > 0.5 for v in arch.hidden}
+
+    @property
+    def recovered(self) -> tuple[int, int, int]:
+        """How many patterns were found, how many the gating has, and how many are in both."""
+        found = {tuple(p > 0.5) for patterns in self.found.patterns.values() for p in patterns}
+        wanted = {tuple(p) for p in self.prototypes.values()}
+        return len(found), len(wanted), len(found & wanted)
+
+
+def arc(
+    task: str,
+    base: Dataset,
+    candidates: Candidates,
+    *,
+    hidden: int,
+    scale: float,
+    learning_rate: float,
+    steps: int,
+    key: Any,
+    seeds: int = 2,
+    record_every: int = 1,
+    criterion: float = 0.2,
+    relative: bool = False,
+    most: int = 6,
+    discover_in: int | None = None,
+    dtype: Any = None,
+) -> Arc:
+    """Take a task and candidate gatings of it through the whole arc; nothing is fitted.
+
+    1. `nr.contest`: which candidate learns first? 2. Its race, from the initial weights of a gated
+    network that is then trained, predicts that network's loss. 3. ReLU networks with `hidden`
+    neurons and the same `scale` are trained on the same task. 4. `nr.reln.discover` finds gates in
+    their activity, their number by the elbow. 5. `nr.reln.certify` compares outputs.
+
+    **Arguments:** `base`, the task without gates, one input node and one output node, for the ReLU
+    networks; `candidates`, `{name: (arch, data)}`, at least two, of the same samples in the same
+    order; `scale`, the standard deviation of all initial weights; `criterion` and `relative` as in
+    `nr.contest`; `most`, as in `nr.reln.discover`, which looks at the first `discover_in` seeds
+    (all by default). Seeds of both networks are independent.
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> from neuralrace.demo import arc
+    >>> data = nr.tasks.extended_xor(1.2)
+    >>> gatings = {"linear": nr.tasks.linear_pathways(data, total=32),
+    ...            "xor": nr.tasks.xor_pathways(data, total=32)}
+    >>> found = arc("XoR", data, gatings, hidden=32, scale=1e-3, learning_rate=0.1, steps=200,
+    ...             key=jax.random.key(0), most=3)
+    >>> found.winner, found.second, found.recovered
+    ('linear', 'xor', (2, 2, 2))
+
+    ```
+    """
+    held = contest(candidates, scale=scale, criterion=criterion, relative=relative)
+    arch, data = candidates[str(held.winner)]
+    (inputs,), (outputs,) = base.x.values(), base.y.values()
+    net = GDLN(arch)
+    relu_net = ReLUNetwork((inputs.shape[1], hidden, outputs.shape[1]))
+    relu_key, gated_key = jax.random.split(key)
+    options: dict[str, Any] = {
+        "seeds": seeds,
+        "scale": scale,
+        "learning_rate": learning_rate,
+        "steps": steps,
+        "record_every": record_every,
+        "dtype": dtype,
+    }
+    record = {"weights": True} | evidence(relu_net, as_type(base, dtype))
+    relu = train_ensemble(relu_net, as_type(base, dtype), key=relu_key, record=record, **options)
+    narrow = as_type(data, dtype)
+    gated = train_ensemble(net, narrow, key=gated_key, record=evidence(net, narrow), **options)
+    race = held.entrants[str(held.winner)].race
+    predicted = []
+    for seed_key in jax.random.split(gated_key, seeds):
+        weights = net.init(seed_key, scale, dtype=dtype)
+        start = race.start({e: np.asarray(w, np.float64) for e, w in weights.items()})
+        predicted.append(race.solve(times=relu.time, start=start, learning_rate=learning_rate))
+    runs, mates = members(relu), members(gated)
+    return Arc(
+        task=task,
+        base=base,
+        contest=held,
+        relu=relu,
+        gated=gated,
+        predicted=tuple(predicted),
+        found=discover(runs[:discover_in], as_type(base, dtype), "elbow", most=most),
+        certificates=tuple(
+            certify(run, mate, floor=runs[(i + 1) % seeds])
+            for i, (run, mate) in enumerate(zip(runs, mates, strict=True))
+        ),
+    )
+
+
+def members(runs: Trajectory) -> list[Trajectory]:
+    """The single runs of an ensemble over seeds."""
+    return [member(runs, seed=i) for i in range(len(runs.axes["seed"]))]
+
+
+def times_to(runs: Trajectory, level: float) -> np.ndarray:
+    """When the losses `(…, T)` of an ensemble first are at most `level`; NaN where they never are.
+
+    Linear between recorded moments.
+    """
+    loss, time = np.asarray(runs.loss), runs.time
+    reached = loss <= level
+    k = np.maximum(reached.argmax(axis=-1), 1)
+    before, after = (np.take_along_axis(loss, i[..., None], -1)[..., 0] for i in (k - 1, k))
+    share = np.clip((before - level) / np.where(before > after, before - after, 1.0), 0, 1)
+    return np.where(reached.any(axis=-1), time[k - 1] + share * (time[k] - time[k - 1]), np.nan)
+
+
+def as_type(data: Dataset, dtype: Any) -> Dataset:
+    """The data in the type of the weights, so that nothing is narrowed on the way."""
+    if dtype is None:
+        return data
+    cut = lambda values: {name: np.asarray(v, dtype) for name, v in values.items()}  # noqa: E731
+    return Dataset(cut(data.x), cut(data.y), cut(data.gates), labels=data.labels)

@@ -1,0 +1,59 @@
+"""Every script of examples/ runs, says what it should, and is listed where people look."""
+
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
+
+SAYS = {
+    "own_task": "4 independent blocks, 4 of them scalar modes; exact",
+    "own_graph": r"B_{1} &= \left(- D B_{1}^{3} + S\right) B_{1}^{2}",
+    "own_gating": "a pathway a rule is first.",
+    "phase_diagram": "by the bits below a cue of 0.816497, by the cue above",
+    "explain_my_relu_network": "4 pathways in h",
+}
+
+
+@pytest.fixture(autouse=True)
+def _precision():
+    x64 = jax.config.jax_enable_x64
+    yield
+    jax.config.update("jax_enable_x64", x64)
+
+
+def test_there_is_a_word_to_look_for_in_each():
+    assert {script.stem for script in SCRIPTS} == set(SAYS)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_an_example_runs(script, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", [str(script), str(tmp_path / "pictures")])
+    names = runpy.run_path(str(script), run_name="__main__")
+    assert SAYS[script.stem] in capsys.readouterr().out
+    picture = tmp_path / "pictures" / f"{script.stem}.png"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    if script.stem == "own_task":
+        import neuralrace as nr
+
+        assert nr.compare(names["run"], names["sol"]).max < 1e-3
+    if script.stem == "own_gating":
+        assert names["found"].times["one pathway"] == float("inf")
+
+
+def test_examples_are_short_and_listed():
+    pages = [(ROOT / page).read_text() for page in ("README.md", "docs/examples.md")]
+    for script in SCRIPTS:
+        assert len(script.read_text().splitlines()) <= 45
+        assert all(f"examples/{script.name})" in page for page in pages)
+
+
+def test_the_readme_links_every_page():
+    readme = (ROOT / "README.md").read_text()
+    linked = set(re.findall(r"\]\(docs/(\w+\.md)\)", readme))
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} <= linked

@@ -95,6 +95,7 @@ def all_claims() -> list[Claim]:
         linear,
         papers,
         papers_nrr,
+        patterns,
         reduction,
         reln,
         statistics,

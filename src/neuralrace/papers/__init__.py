@@ -11,6 +11,7 @@ __all__ = ["Agreement", "Figure", "Setting", "chosen", "find", "names", "setting
 
 _FIGURES = {
     "nrr": ("fig3", "fig4", "fig5", "fig6", "appendix_a2"),
+    "mhs": ("fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9"),
     "talk": (
         "depth",
         "error_surface",
@@ -61,7 +62,7 @@ def chosen(given: Iterable[str]) -> tuple[str, ...]:
 
     ```python
     >>> from neuralrace import papers
-    >>> papers.chosen(["nrr", "talk"]) == papers.chosen(["all"]) == papers.names()
+    >>> papers.chosen(["nrr", "mhs", "talk"]) == papers.chosen(["all"]) == papers.names()
     True
 
     ```

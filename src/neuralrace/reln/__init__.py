@@ -1,23 +1,42 @@
-"""Which gated network is this ReLU network? Its activity, and how closely a candidate follows."""
+"""ReLU networks as gated ones: what neurons can do, what they do, and the gates found in them."""
 
 from neuralrace.reln.activity import Activity, Switches, activity
 from neuralrace.reln.certificate import Certificate, certify, evidence
+from neuralrace.reln.discovery import Clusters, Discovery, discover, elbow
 from neuralrace.reln.horizon import Horizons, Stages, copied_gates, horizons
+from neuralrace.reln.patterns import (
+    Patterns,
+    is_implementable,
+    pattern_count,
+    patterns,
+    sample_patterns,
+)
 from neuralrace.reln.pictures import draw_activity
+from neuralrace.reln.refinement import refine
 from neuralrace.reln.shares import Shares, subsets
 
 __all__ = [
     "Activity",
     "Certificate",
+    "Clusters",
+    "Discovery",
     "Horizons",
+    "Patterns",
     "Shares",
     "Stages",
     "Switches",
     "activity",
     "certify",
     "copied_gates",
+    "discover",
     "draw_activity",
+    "elbow",
     "evidence",
     "horizons",
+    "is_implementable",
+    "pattern_count",
+    "patterns",
+    "refine",
+    "sample_patterns",
     "subsets",
 ]

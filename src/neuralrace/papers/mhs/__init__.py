@@ -1,1 +1,1 @@
-"""Make Haste Slowly (Jarvis, Klein, Rosman & Saxe 2025)."""
+"""Figures of Jarvis, Klein, Rosman and Saxe, *Make Haste Slowly* (ICLR 2025)."""

@@ -1,0 +1,200 @@
+"""What the figures on the contextual tasks share: trained networks, races, and their distances.
+
+The settings are those of `neuralrace.papers.mhs.table`, which has the widths of the pathways too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import neuralrace as nr
+from neuralrace.papers.figure import Setting
+
+if TYPE_CHECKING:
+    import xarray
+
+    from neuralrace.papers.mhs.table import Setting as Case
+
+SCRIPTS = "the authors' scripts"
+
+COMMON = {
+    "init": Setting(
+        0.005,
+        "standard deviation of the initial weights, times the hidden neurons of the ReLU network",
+        "the authors' scripts; MHS Table 1 says 1e-7 for the deviation itself",
+    ),
+    "step": Setting(0.001, "gradient step on the loss summed over samples", "MHS Table 1"),
+    "steps": Setting(8000, "gradient steps", "MHS Table 1"),
+    "every": Setting(20, "steps between recordings", "ours"),
+    "rule": Setting(
+        "sign",
+        "how wide the pathways are; see neuralrace.papers.mhs.table",
+        "ours, from the ReLU network's width alone; --set rule=authors has MHS Table 1's 100",
+        choices=("sign", "equal", "half", "authors"),
+    ),
+    "key": Setting(0, "random key of the first draw", "ours"),
+}
+"""Settings of every figure that trains on the contextual tasks."""
+
+
+def case(settings: Mapping[str, Any], task: Mapping[str, Any], *hidden: int) -> Case:
+    """The task with a ReLU network of these hidden layers, and the descent of the settings."""
+    from neuralrace.papers.mhs import table
+
+    return table.Setting(
+        "",
+        dict(task),
+        hidden,
+        settings["init"] / hidden[0],
+        steps=settings["steps"],
+        step=settings["step"],
+        seeds=settings["seeds"],
+    )
+
+
+def relu_runs(case: Case, key: Any, every: int, record: Any = None) -> nr.Trajectory:
+    """ReLU networks in float32, one for every seed: an ensemble.
+
+    They record what `certify` compares, unless another `record` is given.
+    """
+    import jax.numpy as jnp
+
+    from neuralrace.papers.mhs.table import narrowed
+
+    data = narrowed(nr.tasks.contextual(joined=True, **case.task))
+    net = nr.ReLUNetwork((data.x["x"].shape[1], *case.hidden, data.y["y"].shape[1]))
+    return nr.train_ensemble(
+        net,
+        data,
+        key=key,
+        seeds=case.seeds,
+        scale=case.scale,
+        learning_rate=case.learning_rate,
+        steps=case.steps,
+        record_every=every,
+        record=nr.reln.evidence(net, data) if record is None else record,
+        dtype=jnp.float32,
+    )
+
+
+def gated_runs(
+    arch: nr.Architecture, data: nr.Dataset, case: Case, key: Any, every: int
+) -> list[nr.Trajectory]:
+    """The gated network in float32 from as small weights, one run for every seed.
+
+    They record what `certify` compares, and the map of every pathway (`pathway_maps`).
+    """
+    import jax
+    import jax.numpy as jnp
+
+    from neuralrace.papers.mhs.table import narrowed
+
+    net, data = nr.GDLN(arch), narrowed(data)
+    record = {**nr.reln.evidence(net, data), "maps": pathway_maps(arch)}
+    return [
+        nr.train(
+            net,
+            net.init(each, case.scale, dtype=jnp.float32),
+            data,
+            learning_rate=case.learning_rate,
+            steps=case.steps,
+            record_every=every,
+            record=record,
+        )
+        for each in jax.random.split(key, case.seeds)
+    ]
+
+
+def pathway_maps(arch: nr.Architecture) -> Any:
+    """A recording function: what each hidden node makes of all its inputs, side by side."""
+
+    def maps(weights: Mapping[str, Any]) -> dict[str, Any]:
+        import jax.numpy as jnp
+
+        return {
+            v: weights[arch.outgoing[v][0]]
+            @ jnp.concatenate([weights[e] for e in arch.incoming[v]], axis=1)
+            for v in arch.hidden
+        }
+
+    return maps
+
+
+def predicted_maps(
+    arch: nr.Architecture, solution: nr.Trajectory
+) -> dict[str, list[np.ndarray]]:
+    """The same of a solved race, block by block: `(T, outputs, inputs)` in the block's bases."""
+    found: dict[str, list[np.ndarray]] = {v: [] for v in arch.hidden}
+    for block in solution.values["variables"].values():
+        for v in arch.hidden:
+            reads = [block[e] for e in arch.incoming[v] if e in block]
+            if reads and arch.outgoing[v][0] in block:
+                found[v].append(block[arch.outgoing[v][0]] @ np.concatenate(reads, axis=2))
+    return found
+
+
+def strengths(maps: Sequence[np.ndarray], modes: int) -> np.ndarray:
+    """`(T, modes)`: the largest singular values of block-diagonal maps, in falling order."""
+    values = [np.linalg.svd(np.asarray(m, float), compute_uv=False) for m in maps]
+    joined = -np.sort(-np.concatenate(values, axis=-1), axis=-1)[..., :modes]
+    room = modes - joined.shape[-1]
+    return np.pad(joined, [(0, 0)] * (joined.ndim - 1) + [(0, max(room, 0))])
+
+
+def distances(kernels: np.ndarray) -> np.ndarray:
+    """Distances between samples `(…, N, N)` from their inner products, for `analysis.mds`."""
+    k = np.asarray(kernels, float)
+    square = np.einsum("...nn->...n", k)
+    return np.sqrt(np.maximum(square[..., :, None] + square[..., None, :] - 2 * k, 0.0))
+
+
+def final_activity(case: Case, run: nr.Trajectory) -> tuple[nr.Dataset, nr.reln.Activity]:
+    """The task, and the patterns of a ReLU network's neurons at the end of a run."""
+    data = nr.tasks.contextual(joined=True, **case.task)
+    last = {e: np.asarray(w)[None] for e, w in run.final.items()}
+    end = nr.Trajectory(run.time[-1:], run.loss[-1:], values={"weights": last}, net=run.net)
+    return data, nr.reln.activity(end, data)
+
+
+def shares_by_number(case: Case, run: nr.Trajectory, node: str = "h") -> list[float]:
+    """The final weight of a layer nearest to patterns of one, two, … all contexts."""
+    data, found = final_activity(case, run)
+    shares = found.shares(nr.reln.subsets(data), node).rounded
+    contexts = len(np.unique(data.labels["context"]))
+    number = [contexts if name == "all" else len(name.split("_")) for name in shares]
+    return [
+        float(sum(share[-1] for k, share in zip(number, shares.values(), strict=True) if k == n))
+        for n in range(1, contexts + 1)
+    ]
+
+
+def gaps(table: xarray.Dataset, reference: str, other: str) -> list[nr.Comparison]:
+    """The comparisons of two losses `(seed, time)` of a figure, seed by seed."""
+    time = table["time"].to_numpy()
+    return [
+        nr.compare(nr.Trajectory(time, a), nr.Trajectory(time, b))
+        for a, b in zip(table[reference].to_numpy(), table[other].to_numpy(), strict=True)
+    ]
+
+
+def floor(table: xarray.Dataset, name: str) -> list[nr.Comparison]:
+    """The comparisons of every run with every other; none if there is only one."""
+    time, loss = table["time"].to_numpy(), table[name].to_numpy()
+    runs = [nr.Trajectory(time, each) for each in loss]
+    return [nr.compare(a, b) for i, a in enumerate(runs) for b in runs[:i]]
+
+
+def mean_and_max(found: Sequence[nr.Comparison]) -> str:
+    """The mean over seeds of the mean and of the largest discrepancy, as text."""
+    if not found:
+        return "one seed alone"
+    mean, largest = (np.mean([getattr(c, name) for c in found]) for name in ("mean", "max"))
+    return f"{100 * mean:.2g} % (at most {100 * largest:.2g} %)"
+
+
+def mean(found: Sequence[nr.Comparison]) -> float:
+    """The mean over seeds of the mean discrepancy."""
+    return float(np.mean([c.mean for c in found])) if found else float("nan")

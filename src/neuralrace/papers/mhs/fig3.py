@@ -1,0 +1,194 @@
+"""MHS Fig. 3: the contextual task, and what each pathway of its ReLN does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import neuralrace as nr
+from neuralrace.papers.figure import Agreement, Figure, Setting
+from neuralrace.papers.mhs.contextual import COMMON, case
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import xarray
+
+SETTINGS = {
+    "structures": Setting(
+        ("hierarchy", "ring", "crossed"), "the structure of each context", "MHS Fig. 3"
+    ),
+    "hidden": Setting(700, "hidden neurons of the ReLU network, for the widths", "MHS Table 1"),
+    **{name: COMMON[name] for name in ("init", "step", "steps", "rule", "key")},
+    "seeds": Setting(1, "starts of the ReLN", "ours: its end hardly depends on it"),
+}
+
+
+def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+    """The task, and the ReLN's pathways at the end of training (gradient flow of its race)."""
+    import jax
+    import xarray
+
+    from neuralrace.papers.mhs.table import gated_network
+
+    s = settings
+    this = case(s, {"structures": tuple(s["structures"])}, s["hidden"])
+    arch, data = gated_network(this, "gated", s["rule"])
+    net, race = nr.GDLN(arch), nr.reduce(arch, data)
+    pathways = list(arch.hidden)
+    outputs = []
+    for key in jax.random.split(jax.random.key(s["key"]), s["seeds"]):
+        start = race.start(net.init(key, this.scale))
+        times = this.learning_rate * np.array([0.0, this.steps])
+        weights = race.weights(race.solve(times=times, start=start), times[-1], key)
+        outputs.append([_alone(net, weights, data, v) for v in pathways])
+    x = np.hstack([data.x["item"], data.x["context"]])
+    linear = x @ np.linalg.lstsq(x, data.y["y"], rcond=None)[0]
+    return xarray.Dataset(
+        {
+            "x": (("input", "sample"), x.T),
+            "y": (("output", "sample"), data.y["y"].T),
+            "gates": (("pathway", "sample"), [_gate(data, v) for v in pathways]),
+            "outputs": (("seed", "pathway", "output", "sample"), np.array(outputs)),
+            "linear": (("output", "sample"), linear.T),
+            "context": ("sample", data.labels["context"]),
+        },
+        {"pathway": pathways, "seed": np.arange(s["seeds"])},
+    )
+
+
+def _gate(data: nr.Dataset, node: str) -> np.ndarray:
+    return np.asarray(data.gates.get(node, np.ones(data.n_samples)), float)
+
+
+def _alone(net: nr.GDLN, weights: Mapping[str, Any], data: nr.Dataset, node: str) -> np.ndarray:
+    """What one pathway adds to the outputs, (outputs, samples)."""
+    silent = {v: np.zeros(data.n_samples) for v in net.arch.hidden if v != node}
+    return np.asarray(net(weights, data.gated({**data.gates, **silent}))["y"]).T
+
+
+def _blocks(table: xarray.Dataset) -> np.ndarray:
+    """The outputs (seed, pathway, block, row, sample), block 0 for all contexts."""
+    outputs = table["outputs"].to_numpy()
+    contexts = len(np.unique(table["context"]))
+    return outputs.reshape(*outputs.shape[:2], contexts + 1, -1, outputs.shape[-1])
+
+
+def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+    """The task as it is described, and what the pathways add to each block of outputs."""
+    x, y, gates = (table[name].to_numpy() for name in ("x", "y", "gates"))
+    context = table["context"].to_numpy()
+    contexts = np.unique(context)
+    outputs = table["outputs"].to_numpy()
+    size = np.linalg.norm(y)
+    left = (np.linalg.norm(y - outputs.sum(axis=1), axis=(1, 2)) ** 2).max() / size**2
+    blocks = _blocks(table)
+    strength = np.sqrt((blocks**2).mean(axis=(0, 3, 4)))  # (pathway, block)
+    of_context, of_all = strength[1:, 1:], strength[1:, 0]
+    elsewhere = context[None, :] != contexts[:, None]  # (context block, sample)
+    square = (blocks[:, 1:, 1:] ** 2).sum(axis=(0, 1, 3))
+    wrong = float((square * elsewhere).sum() / square.sum())
+    linear = np.linalg.norm(outputs[:, 0] - table["linear"].to_numpy(), axis=(1, 2)).max() / size
+    on = [int(len({*context[g > 0]})) for g in gates]
+    ones = [int((x[: len(x) - len(contexts)].sum(axis=0) == 1).all()), int((x.sum(0) == 2).all())]
+    return (
+        Agreement(
+            "samples, inputs and outputs; each input one item and one context",
+            "every item in all contexts: 24, 11, 60",
+            f"{x.shape[1]}, {x.shape[0]}, {y.shape[0]}",
+            bool((x.shape[1], x.shape[0], y.shape[0]) == (24, 11, 60) and all(ones)),
+        ),
+        Agreement(
+            "contexts in which each pathway is on",
+            "four modules: one in all, the others in two out of three",
+            ", ".join(map(str, on)),
+            on == [len(contexts)] + [len(contexts) - 1] * len(contexts),
+        ),
+        Agreement(
+            "last loss of all pathways together / first",
+            "“couple together to produce the correct output labels”: ≤ 1 %",
+            f"{left:.2%}",
+            bool(left <= 0.01),
+        ),
+        Agreement(
+            "least part of a contextual pathway on the outputs of any one context, root mean "
+            "square, over its largest",
+            "“labels for all three context-specific parts”: ≥ 10 %",
+            f"{(of_context.min(axis=1) / of_context.max(axis=1)).min():.0%}",
+            bool((of_context.min(axis=1) / of_context.max(axis=1)).min() >= 0.1),
+        ),
+        Agreement(
+            "part of the contextual pathways' squared outputs that lies where the target is zero",
+            "“creates errors which other pathways learn to remove”: > 10 %",
+            f"{wrong:.0%}",
+            bool(wrong > 0.1),
+        ),
+        Agreement(
+            "the common pathway at the end against the best linear map, ‖Δ‖ / ‖Y‖",
+            "reported: trained together, what the linear map could do is shared out",
+            f"{linear:.1%}; contextual pathways put {of_all.mean() / strength[0, 0]:.1%} of its "
+            "size on the outputs of all contexts",
+        ),
+    )
+
+
+def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+    """Targets and inputs, the gates, and what each pathway adds to the outputs."""
+    import matplotlib.pyplot as plt
+
+    from neuralrace.plot import draw_matrix
+
+    context = table["context"].to_numpy()
+    contexts = np.unique(context).tolist()
+    columns = {f"context {c}": int((context == c).sum()) for c in contexts}
+    rows = {n: len(table["y"]) // (len(contexts) + 1) for n in ("all", *map(str, contexts))}
+    items = len(table["x"]) - len(contexts)
+    names = table["pathway"].to_numpy().tolist()
+    figure, axes = plt.subplot_mosaic(
+        [["y", *names], ["x", *("gates",) * len(names)]],
+        figsize=(1.9 * (1 + len(names)), 5.0),
+        height_ratios=(2.6, 1),
+    )
+    short = {str(c): n for c, n in zip(contexts, columns.values(), strict=True)}
+    draw_matrix(table["y"], title="targets", blocks={"rows": rows, "columns": short}, ax=axes["y"])
+    axes["y"].set_ylabel("outputs of context")
+    draw_matrix(
+        table["x"],
+        title="inputs",
+        blocks={"rows": {"item": items, "context": len(contexts)}, "columns": short},
+        ax=axes["x"],
+    )
+    axes["x"].set_xlabel("samples by context")
+    shown = table["outputs"].to_numpy()[0]
+    for k, name in enumerate(names):
+        draw_matrix(
+            shown[k].round(6) + 0.0,
+            title=name,
+            blocks={"rows": rows, "columns": short},
+            ax=axes[name],
+        )
+    draw_matrix(
+        table["gates"],
+        rows=names,
+        blocks={"columns": columns},
+        title="gates of the ReLN's pathways (above: what each adds to the outputs)",
+        ax=axes["gates"],
+    )
+    return figure
+
+
+FIGURE = Figure(
+    name="mhs/fig3",
+    title="The contextual task, and the pathways of the gated network that stands for a ReLU one",
+    states=(
+        "Every item appears in every context; some properties are wanted in all contexts, some in "
+        "one. The ReLN has four modules: one always on, and three that are on in two of three "
+        "contexts but produce labels for all three; the errors this creates are removed by the "
+        "other pathways (Fig. 3, §4)."
+    ),
+    settings=SETTINGS,
+    compute=compute,
+    draw=draw,
+    agreement=agreement,
+)

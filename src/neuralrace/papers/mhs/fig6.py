@@ -1,0 +1,335 @@
+"""MHS Fig. 6: two hidden layers, many runs of the ReLU network and of a gated one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import neuralrace as nr
+from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+from neuralrace.papers.mhs.contextual import SCRIPTS, shares_by_number
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import xarray
+
+SETTINGS = {
+    "contexts": Setting(3, "contexts, the hierarchy in each", "MHS §6"),
+    "hidden": Setting(420, "neurons of each hidden layer", f"{SCRIPTS}; MHS names none"),
+    "scale": Setting(
+        6e-4,
+        "standard deviation of the initial weights",
+        f"{SCRIPTS}; MHS Table 1 says 1e-7",
+    ),
+    "step": Setting(0.001, "gradient step on the loss summed over samples", "MHS Table 1"),
+    "steps": Setting(30000, "gradient steps", f"{SCRIPTS}; MHS Table 1 says 8000"),
+    "every": Setting(100, "steps between recordings", "ours"),
+    "seeds": Setting(100, "runs of each network", "MHS Fig. 6, caption", quick=3),
+    "at_once": Setting(
+        100, "runs computed side by side; fewer need less memory", "ours", quick=3
+    ),
+    "rule": Setting(
+        "sign",
+        "how wide the pathways are; see neuralrace.papers.mhs.table",
+        "ours, from the ReLU network's width alone",
+        choices=("sign", "equal", "half", "authors"),
+    ),
+    "key": Setting(0, "random key of the first draw", "ours"),
+}
+
+LEVELS = (0.9, 0.5, 0.2, 0.05)
+"""Parts of the initial loss at which the runs are timed."""
+
+
+def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+    """Both ensembles in float32, each one program: it runs as it is on a GPU."""
+    import jax
+    import jax.numpy as jnp
+    import xarray
+
+    from neuralrace.papers.mhs import table
+
+    s = settings
+    this = table.Setting(
+        "",
+        {"contexts": s["contexts"]},
+        (s["hidden"], s["hidden"]),
+        s["scale"],
+        steps=s["steps"],
+        step=s["step"],
+        seeds=s["seeds"],
+    )
+    of_relu, of_gated = jax.random.split(jax.random.key(s["key"]))
+    how: dict[str, Any] = {
+        "seeds": s["seeds"],
+        "scale": this.scale,
+        "learning_rate": this.learning_rate,
+        "steps": s["steps"],
+        "record_every": s["every"],
+        "record": {"outputs": True},
+        "members_at_once": min(s["at_once"], s["seeds"]),
+        "dtype": jnp.float32,
+    }
+    joined = table.narrowed(nr.tasks.contextual(joined=True, **this.task))
+    ends = joined.x["x"].shape[1], joined.y["y"].shape[1]
+    net = nr.ReLUNetwork((ends[0], *this.hidden, ends[1]))
+    relu = nr.train_ensemble(net, joined, key=of_relu, **how)
+    arch, data = table.gated_network(this, "gated", s["rule"])
+    gated = nr.train_ensemble(nr.GDLN(arch), table.narrowed(data), key=of_gated, **how)
+    outputs = {
+        name: np.asarray(run.values["outputs"]["y"], np.float32)
+        for name, run in (("relu", relu), ("gated", gated))
+    }
+    likeness = {name: alike(out, joined.y["y"]) for name, out in outputs.items()}
+    typical = [stereotype(run.loss) for run in (relu, gated)]
+    layers = list(net.arch.hidden)
+    shares = [
+        [shares_by_number(this, nr.member(relu, seed=i), node) for node in layers]
+        for i in range(s["seeds"])
+    ]
+    exact = [
+        [always_on(this, nr.member(relu, seed=i), node) for node in layers]
+        for i in range(s["seeds"])
+    ]
+    over = ("seed", "time")
+    return xarray.Dataset(
+        {
+            "relu": (over, relu.loss),
+            "gated": (over, gated.loss),
+            "relu_carried": (over, likeness["relu"]),
+            "gated_carried": (over, likeness["gated"]),
+            "typical": ("net", typical),
+            "outputs": (
+                ("net", "time", "sample", "output"),
+                [out[k] for out, k in zip(outputs.values(), typical, strict=True)],
+            ),
+            "share": (("seed", "layer", "number"), shares),
+            "always": (("seed", "layer"), exact),
+            "device": ((), jax.devices()[0].device_kind),
+        },
+        {
+            "time": relu.time,
+            "step": ("time", np.round(relu.time / this.learning_rate).astype(int)),
+            "seed": np.arange(s["seeds"]),
+            "net": ["ReLU network", "ReLN"],
+            "layer": layers,
+            "number": np.arange(1, s["contexts"] + 1),
+        },
+    )
+
+
+def alike(outputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """⟨o·y⟩/⟨‖y‖²⟩ of outputs `(…, N, size)`: the part of the targets that they carry."""
+    return np.einsum("...no,no->...", outputs, targets) / (targets**2).sum()
+
+
+def stereotype(loss: np.ndarray) -> int:
+    """The run `(runs, T)` nearest to the mean over runs, by squared distances over all times."""
+    return int(((loss - loss.mean(axis=0)) ** 2).sum(axis=1).argmin())
+
+
+def always_on(case: Any, run: nr.Trajectory, node: str) -> float:
+    """The part of a layer's final weight in neurons that are on for every sample."""
+    from neuralrace.papers.mhs.contextual import final_activity
+
+    data, found = final_activity(case, run)
+    everywhere = {"all": np.ones(data.n_samples, bool)}
+    return float(found.shares(everywhere, node).exact["all"][-1])
+
+
+def crossing_times(step: np.ndarray, loss: np.ndarray, level: float) -> np.ndarray:
+    """The first recorded step at which each run `(runs, T)` is below a part of its initial loss."""
+    below = loss <= level * loss[:, :1]
+    return np.where(below.any(axis=1), step[below.argmax(axis=1)].astype(float), np.nan)
+
+
+def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+    """Stereotypes, spread, timing, outputs, and what each layer gates."""
+    time, step = table["time"].to_numpy(), table["step"].to_numpy()
+    relu, gated = table["relu"].to_numpy(), table["gated"].to_numpy()
+    first, second = (int(k) for k in table["typical"].to_numpy())
+    typical = nr.Trajectory(time, relu[first])
+    near = nr.compare(typical, nr.Trajectory(time, gated[second]))
+    seeds = [nr.compare(typical, nr.Trajectory(time, run)) for i, run in enumerate(relu) if i != first]
+    spread = [run.std(axis=0).mean() / run[:, 0].mean() for run in (relu, gated)]
+    profile = np.corrcoef(relu.std(axis=0), gated.std(axis=0))[0, 1] if len(relu) > 1 else np.nan
+    when = {
+        level: [crossing_times(step, run, level) for run in (relu, gated)] for level in LEVELS
+    }
+    outputs = table["outputs"].to_numpy()
+    size = np.sqrt(2 * relu[0, 0] * outputs.shape[2])  # ‖Y‖, since L = ‖Y − O‖² / 2N
+    at_loss = [
+        np.linalg.norm(
+            outputs[0, int((relu[first] <= level * relu[first, 0]).argmax())]
+            - outputs[1, int((gated[second] <= level * gated[second, 0]).argmax())]
+        )
+        / size
+        for level in LEVELS
+    ]
+    share, always = table["share"].mean("seed").to_numpy(), table["always"].mean("seed").to_numpy()
+    number = "one run each" if len(relu) == 1 else f"{len(relu)} runs each"
+    return (
+        Agreement(
+            "stereotypical ReLU network against the stereotypical ReLN, pathways open from the "
+            "start, mean |ΔL| / L(0)",
+            "“close agreement”: ≤ 5 %",
+            f"{near.mean:.1%} (at most {near.max:.0%}); shifted by {near.shift / _rate(table):.0f} "
+            f"epochs {near.mean_after_shift:.1%}",
+            near.mean <= 0.05,
+        ),
+        Agreement(
+            "stereotypical ReLU network against the other runs of the ReLU network",
+            "reported: the floor",
+            f"{np.mean([c.mean for c in seeds]):.1%}, at worst {max(c.mean for c in seeds):.1%}"
+            if seeds
+            else "one run alone",
+        ),
+        Agreement(
+            f"spread between runs ({number}): standard deviation of the loss / L(0), mean over "
+            "time; ReLU network, ReLN",
+            "“the same variance profiles”: within a factor of 2",
+            f"{spread[0]:.2%}, {spread[1]:.2%}; correlation of the two profiles over time "
+            f"{profile:.2f}",
+            bool(0.5 <= spread[1] / spread[0] <= 2) if min(spread) > 0 else None,
+        ),
+        *(
+            Agreement(
+                f"epoch at which the loss falls to {level:.0%} of the initial one, mean ± standard "
+                "deviation; ReLU network, ReLN",
+                "reported",
+                ", ".join(f"{np.nanmean(t):.0f} ± {np.nanstd(t):.0f}" for t in when[level])
+                if all(np.isfinite(t).any() for t in when[level])
+                else "not reached by all",
+            )
+            for level in LEVELS
+        ),
+        Agreement(
+            "outputs of the two stereotypes at equal losses ("
+            + ", ".join(f"{level:.0%}" for level in LEVELS)
+            + " of the initial one), over the size of the targets",
+            "“exact agreement between the outputs” at plateaus: ≤ 10 %",
+            ", ".join(f"{gap:.1%}" for gap in at_loss),
+            bool(max(at_loss) <= 0.1),
+        ),
+        Agreement(
+            "part of the first layer's final weight in neurons that are on for every sample",
+            "“all neurons are active for all datapoints”: ≥ 95 %",
+            f"{always[0]:.1%}",
+            bool(always[0] >= 0.95),
+        ),
+        Agreement(
+            "second layer: final weight nearest to patterns on in 1, …, C contexts",
+            "“active in two out of three contexts” and common: single ≤ 5 %",
+            ", ".join(f"{part:.0%}" for part in share[1]),
+            bool(share[1, 0] <= 0.05),
+        ),
+    )
+
+
+def _rate(table: xarray.Dataset) -> float:
+    """Time an epoch."""
+    return float(table["time"][-1] / table["step"][-1])
+
+
+def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+    """The architecture, all losses with the stereotypes, the spread, and outputs of both."""
+    import matplotlib.pyplot as plt
+
+    from neuralrace.papers.mhs import table as tables
+
+    s = settings_of(table)
+    figure, axes = plt.subplot_mosaic(
+        [["a", "b", "b"], ["c", "c", "d"]], figsize=(7.0, 5.6), height_ratios=(1.1, 1)
+    )
+    this = tables.Setting("", {"contexts": s["contexts"]}, (s["hidden"],) * 2, s["scale"])
+    arch, data = tables.gated_network(this, "gated", s["rule"])
+    arch.draw(data, ax=axes["a"])
+    axes["a"].set_title("(a) the gated network")
+    _draw_runs(table, axes["b"])
+    _draw_outputs(table, axes["c"])
+    _draw_spread(table, axes["d"])
+    return figure
+
+
+def _draw_runs(table: xarray.Dataset, ax: Any) -> None:
+    from neuralrace.plot import COLOURS
+
+    step = table["step"].to_numpy()
+    unit = float(table["relu"][:, 0].mean())
+    typical = table["typical"].to_numpy()
+    dashes = {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.6}
+    for name, label, colour, line, k in (
+        ("relu", "ReLU network", COLOURS["relu"], {"linewidth": 3.4}, typical[0]),
+        ("gated", "ReLN", COLOURS["common"], dashes, typical[1]),
+    ):
+        runs = table[name].to_numpy() / unit
+        ax.plot(step, runs.T, color=colour, alpha=0.3, linewidth=0.6, zorder=1)
+        ax.plot(step, runs[k], color=colour, label=label, zorder=2, **line)
+    ax.set(
+        title=f"(b) losses of {table.sizes['seed']} runs each; stereotypes thick",
+        xlabel="epoch",
+        ylabel="loss / initial loss",
+        ylim=(0, 1.04),
+    )
+    ax.legend()
+
+
+def _draw_outputs(table: xarray.Dataset, ax: Any) -> None:
+    """Outputs of the stereotypes where each has come down to the same loss."""
+    outputs, typical = table["outputs"].to_numpy(), table["typical"].to_numpy()
+    pictures = []
+    for net, name in enumerate(("relu", "gated")):
+        loss = table[name].to_numpy()[typical[net]]
+        at = [int((loss <= level * loss[0]).argmax()) for level in LEVELS]
+        blank = np.full((outputs.shape[3], 2), np.nan)
+        parts = [np.hstack([outputs[net, k].T, blank]) for k in at]
+        pictures.append(np.hstack(parts)[:, :-2])
+    gap = np.full((4, pictures[0].shape[1]), np.nan)
+    top = np.nanmax(np.abs(pictures))
+    picture = np.vstack([pictures[0], gap, pictures[1]])
+    ax.imshow(picture, aspect="auto", cmap="RdBu_r", vmin=-top, vmax=top)
+    rows, columns = outputs.shape[3], outputs.shape[2]
+    ax.set_yticks([rows / 2, 1.5 * rows + 4], ["ReLU", "ReLN"])
+    ax.set_xticks(
+        [(columns + 2) * k + columns / 2 for k in range(len(LEVELS))],
+        [f"loss {level:.0%}" for level in LEVELS],
+    )
+    ax.tick_params(length=0)
+    ax.set_title("outputs (rows) on all samples, at equal losses")
+
+
+def _draw_spread(table: xarray.Dataset, ax: Any) -> None:
+    from neuralrace.plot import COLOURS
+
+    step, unit = table["step"].to_numpy(), float(table["relu"][:, 0].mean())
+    ax.plot(
+        step, table["relu"].std("seed") / unit, color=COLOURS["relu"], linewidth=3, label="ReLU"
+    )
+    ax.plot(
+        step,
+        table["gated"].std("seed") / unit,
+        color=COLOURS["common"],
+        linestyle=(0, (3.2, 1.6)),
+        label="ReLN",
+    )
+    ax.set(title="spread of the loss", xlabel="epoch", ylabel="std / initial loss")
+    ax.set_ylim(0, None)
+    ax.legend()
+
+
+FIGURE = Figure(
+    name="mhs/fig6",
+    title="Two hidden layers: the first is shared and linear, and runs differ",
+    states=(
+        "With a second hidden layer the first is on for all samples and shared, and the second "
+        "keeps a common pathway and contextual ones that are on in two of three contexts. Runs "
+        "now differ; the stereotypical trajectories of ReLU network and ReLN agree closely, and "
+        "both have the same variance; at plateaus their outputs agree exactly (Fig. 6, §6)."
+    ),
+    settings=SETTINGS,
+    compute=compute,
+    draw=draw,
+    agreement=agreement,
+)

@@ -1,0 +1,125 @@
+"""MHS Fig. 9: how many clusters are enough, by how closely the gated network follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import neuralrace as nr
+from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+from neuralrace.papers.mhs.fig8 import DISCOVERY, trained
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import xarray
+
+SETTINGS = {
+    **DISCOVERY,
+    "most": Setting(8, "the largest number of clusters tried", "ours", quick=6),
+    "seeds": Setting(3, "trainings whose activity is stacked", "ours: MHS says several", quick=1),
+}
+
+EXPECTED = 4
+"""The elbow of MHS Fig. 9."""
+
+
+def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+    """The discrepancy of the discovered gated network from every run, for each K."""
+    import xarray
+
+    s = settings
+    data, runs = trained(s)
+    numbers = list(range(1, s["most"] + 1))
+    found = [
+        nr.reln.discover(runs, data, k, weighted=s["weighted"], seed=s["cluster_seed"])
+        for k in numbers
+    ]
+    return xarray.Dataset(
+        {
+            "discrepancy": (
+                ("clusters", "seed"),
+                [[c.mean for c in each.followed] for each in found],
+            ),
+            "pathways": ("clusters", [len(each.layers["h"]) for each in found]),
+        },
+        {"clusters": numbers, "seed": np.arange(s["seeds"])},
+    )
+
+
+def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+    """Where the elbow is, and how large each error is."""
+    error = table["discrepancy"].mean("seed").to_numpy()
+    numbers = table["clusters"].to_numpy()
+    at = nr.reln.elbow(error.tolist())
+    rows = [
+        Agreement(
+            "the elbow of the discrepancy over the number of clusters (nr.reln.elbow)",
+            f"K = {EXPECTED}",
+            f"K = {at}",
+            at == EXPECTED,
+        ),
+        Agreement(
+            "mean |ΔL| / L(0) for K = " + ", ".join(map(str, numbers)),
+            "reported",
+            ", ".join(f"{100 * e:.2g} %" for e in error),
+        ),
+    ]
+    if len(error) > EXPECTED:
+        few, enough, rest = error[: EXPECTED - 1].min(), error[EXPECTED - 1], error[EXPECTED:].min()
+        rows.append(
+            Agreement(
+                f"K = {EXPECTED} against the best of fewer, and the best of more against K = "
+                f"{EXPECTED}",
+                "an elbow: the first ratio is the smaller",
+                f"{enough / few:.2f}, {rest / enough:.2f}",
+                bool(enough / few < rest / enough),
+            )
+        )
+    return tuple(rows)
+
+
+def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+    """The discrepancy over the number of clusters."""
+    import matplotlib.pyplot as plt
+
+    from neuralrace.plot import COLOURS
+
+    s = settings_of(table)
+    figure, ax = plt.subplots(figsize=(3.6, 2.6))
+    numbers, error = table["clusters"].to_numpy(), 100 * table["discrepancy"].to_numpy()
+    ax.plot(numbers, error, color=COLOURS["simulation"], linewidth=0.8, alpha=0.6)
+    ax.plot(numbers, error.mean(axis=1), color=COLOURS["common"], marker="o", linewidth=1.8)
+    at = nr.reln.elbow(error.mean(axis=1).tolist())
+    ax.axvline(EXPECTED, color=COLOURS["neutral"], linestyle="--", linewidth=0.8)
+    ax.annotate(
+        f"elbow: K = {at}",
+        (at, error.mean(axis=1)[at - 1]),
+        xytext=(0.6, 0.7),
+        textcoords="axes fraction",
+        arrowprops={"arrowstyle": "->", "linewidth": 0.7},
+        fontsize=8,
+    )
+    ax.set(
+        xlabel="clusters K (dashed: MHS)",
+        ylabel="mean |ΔL| / L(0), %",
+        xticks=numbers,
+        title="neurons count " + ("by weight" if s["weighted"] else "alike"),
+    )
+    ax.set_ylim(0, None)
+    return figure
+
+
+FIGURE = Figure(
+    name="mhs/fig9",
+    title="Algorithm 1: the elbow that gives the number of pathways",
+    states=(
+        "Over the number of clusters, the error of the gated network that is built from them has "
+        "its elbow at 4: one common and three contextual pathways (Fig. 9, App. B)."
+    ),
+    settings=SETTINGS,
+    compute=compute,
+    draw=draw,
+    agreement=agreement,
+)

@@ -1,0 +1,415 @@
+"""Gates found in the activity of ReLU networks, and the gated network built from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset
+from neuralrace.dynamics import train
+from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.gdln import GDLN, Network
+from neuralrace.reln.activity import activity
+from neuralrace.reln.horizon import descent_of
+from neuralrace.relu import ReLUNetwork
+from neuralrace.statistics import SplitNetwork, split_neurons
+from neuralrace.trajectory import Comparison, Trajectory, compare, member
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ELBOW = "elbow"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Pathways found in one layer; see `discover`. K pathways, N samples, R runs.
+
+    `centroid` `(K, N)` is how often its members are on; `pattern` `(K, N)` the gates made of it,
+    rounded or not; `share` `(K,)` the part of all activity samples (by number or by weight) that
+    belong to it; `mismatch` `(K,)` on how many samples a member differs from the rounded centroid,
+    on average; `member` `(R, size)` the pathway of every neuron of every run.
+    """
+
+    centroid: Float[np.ndarray, "K N"]
+    pattern: Float[np.ndarray, "K N"]
+    share: Float[np.ndarray, " K"]
+    mismatch: Float[np.ndarray, " K"]
+    member: Int[np.ndarray, "R size"]
+
+    def __len__(self) -> int:
+        return len(self.pattern)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Discovery:
+    """A gated network found in runs of a ReLU network; see `discover`.
+
+    `layers[node]` are the `Clusters` of each hidden node. `arch`, `data` and `weights` are the
+    gated network, its gated data and its start values for the first run; `network(i)` has those
+    for any run. `followed[i]` says how closely that network follows run i, and `curve`, where the
+    number of pathways was chosen by the elbow, the mean discrepancy for every number tried.
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> data, relu = nr.tasks.extended_xor(1.2), nr.ReLUNetwork((3, 64, 1))
+    >>> run = nr.train(relu, relu.init(jax.random.key(0), scale=1e-4), data, learning_rate=0.1,
+    ...                steps=1000, record_every=20, record={"weights": True})
+    >>> found = nr.reln.discover(run, data, pathways=2)
+    >>> found.patterns["h"]
+    array([[0., 1., 1., 0.],
+           [1., 0., 0., 1.]])
+    >>> found.arch.hidden, found.followed[0].mean < 0.01
+    (('h_1', 'h_2'), True)
+
+    ```
+    """
+
+    layers: dict[str, Clusters]
+    followed: tuple[Comparison, ...]
+    curve: dict[int, float]
+    runs: tuple[Trajectory, ...]
+    base: Dataset
+
+    @property
+    def patterns(self) -> dict[str, Float[np.ndarray, "K N"]]:
+        """The gates of the pathways of each hidden node, `(K, N)`."""
+        return {node: clusters.pattern for node, clusters in self.layers.items()}
+
+    @property
+    def share(self) -> dict[str, Float[np.ndarray, " K"]]:
+        """The part of the activity that belongs to each pathway of each hidden node, `(K,)`."""
+        return {node: clusters.share for node, clusters in self.layers.items()}
+
+    @property
+    def discrepancy(self) -> float:
+        """The mean over runs of (1/T) ∫ |L_ReLU − L_GDLN| dt / L_ReLU(0)."""
+        return float(np.mean([each.mean for each in self.followed]))
+
+    @property
+    def arch(self) -> Architecture:
+        """The gated network for the first run: a hidden node for every pathway."""
+        return self.network().arch
+
+    @property
+    def data(self) -> Dataset:
+        """The data with the gates of the pathways, for the first run."""
+        return self.network().data
+
+    @property
+    def weights(self) -> dict[str, np.ndarray]:
+        """The start values of the gated network: the first run's own initial weights."""
+        return self.network().split(first_weights(self.runs[0]))
+
+    def gates(self, run: int = 0) -> dict[str, Float[np.ndarray, "N size"]]:
+        """The gates of every neuron of a run: those of its pathway."""
+        return {node: each.pattern[each.member[run]].T for node, each in self.layers.items()}
+
+    def network(self, run: int = 0) -> SplitNetwork:
+        """The gated network for a run: `.arch`, `.data`, and `.split(weights)` for start values.
+
+        The neurons of a pathway form a hidden node, in the order of the patterns.
+        """
+        return split_neurons(network_of(self.runs[run]).arch, self.base.gated(self.gates(run)))
+
+    def train(self, run: int = 0, **options: Any) -> Trajectory:
+        """Train the gated network from the initial weights of a run, with its step and length.
+
+        The hidden nodes keep their names, with gates for every neuron. `options` go to `nr.train`.
+        """
+        return followed_by(self.runs[run], self.base.gated(self.gates(run)), **options)
+
+    def plot(self, node: str | None = None, *, label: str | None = None, ax: Any = None) -> Axes:
+        """Draw how often the members of each pathway are on, a column a sample (MHS Fig. 8).
+
+        `label` groups neighbouring samples by a label of the dataset, such as `"context"`.
+        """
+        from neuralrace.plot import draw_matrix
+
+        node = next(iter(self.layers)) if node is None else node
+        clusters = self.layers[node]
+        rows = [f"{node}_{k + 1}, {s:.0%}" for k, s in enumerate(clusters.share)]
+        blocks: Any = None
+        if label is not None:
+            values, counts = np.unique(np.asarray(self.base.labels[label]), return_counts=True)
+            named = {f"{label} {v}": int(c) for v, c in zip(values, counts, strict=True)}
+            blocks = {"columns": named}
+        columns = None if blocks else "sample"
+        ax = draw_matrix(clusters.centroid, rows=rows, columns=columns, blocks=blocks, ax=ax)
+        ax.set_title("how often on")
+        return ax
+
+    def __str__(self) -> str:
+        parts = []
+        for node, each in self.layers.items():
+            shares = ", ".join(
+                f"{share:.0%} on for {row.sum():.3g}"
+                for share, row in zip(each.share, each.pattern, strict=True)
+            )
+            off = float(each.share @ each.mismatch)
+            parts.append(
+                f"{len(each)} pathways in {node} ({shares} of {each.pattern.shape[1]} samples; "
+                f"neurons differ from theirs on {off:.1f})"
+            )
+        text = f"{'; '.join(parts)}. The gated network follows {len(self.runs)} run"
+        text += "s" if len(self.runs) > 1 else ""
+        text += f" with a mean discrepancy of {self.discrepancy:.2%} of the initial loss"
+        if self.curve:
+            tried = ", ".join(f"{k}: {value:.2%}" for k, value in self.curve.items())
+            text += f"; by number of pathways {tried}"
+        return text.replace("%", " %") + "."
+
+
+def discover(
+    runs: Any,
+    data: Any,
+    pathways: Any = 4,
+    *,
+    weighted: bool = True,
+    rounded: bool = True,
+    boundary: float = 0.0,
+    most: int = 8,
+    seed: int = 0,
+) -> Discovery:
+    """Find the pathways of a ReLU network in its activity (MHS Algorithm 1), and build its ReLN.
+
+    **Gates.** Every neuron of every run is, at every recorded moment, one binary activity sample
+    of length N. These are clustered by K-means, each hidden node by itself; the centroids are the
+    gates, rounded at one half. Clusters that round to the same gates are joined.
+
+    **Pathways.** Nothing is fitted. A neuron belongs to the pathway that most of its own samples
+    over training are nearest to; a pathway is as wide as it has neurons, and starts from their
+    own initial weights. So the gated network has the neurons and the initial weights of the ReLU
+    network, and gates that are fixed and few. It is trained with the ReLU network's step, and how
+    far its loss is away is reported for every run.
+
+    **The elbow.** With `pathways="elbow"` all numbers K from 1 to `most` are tried, each judged by
+    the discrepancy E(K) of the gated network (mean over runs of (1/T) ∫|ΔL|dt / L(0)), not by the
+    spread of the clusters. The elbow is the K at which the gain so far, as a part of the largest,
+    is furthest ahead of the pathways spent, as a part of all that were tried:
+    max_K [log E(1) − log E(K)] / [log E(1) − log min E] − (K − 1)/(most − 1).
+
+    **Arguments:** `runs`, of a `ReLUNetwork` recorded with `record={"weights": True}`: one run,
+    several, or an ensemble over seeds (MHS samples every 100 epochs, over several runs). A run of
+    a `GDLN` with a gate for every neuron is taken at its word. `data`, what they were trained on.
+    `pathways`, K for every hidden node, `{node: K}`, or `"elbow"`. `weighted=False` counts every
+    neuron alike, as published; by default a neuron counts by its part of the layer's ‖w_in‖‖w_out‖
+    at that moment. `rounded=False` uses the centroids themselves as gates. `boundary` decides
+    what is on, as in `activity`; 0, as published, is the ReLU's own rule. `seed` is that of
+    K-means.
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> data, relu = nr.tasks.extended_xor(0.4), nr.ReLUNetwork((3, 64, 1))
+    >>> many = nr.train_ensemble(relu, data, key=jax.random.key(0), seeds=2, scale=1e-4,
+    ...                          learning_rate=0.1, steps=500, record_every=10,
+    ...                          record={"weights": True})
+    >>> found = nr.reln.discover(many, data, pathways="elbow", most=6)
+    >>> found.patterns["h"]
+    array([[0., 0., 0., 1.],
+           [0., 0., 1., 0.],
+           [0., 1., 0., 0.],
+           [1., 0., 0., 0.]])
+    >>> found.discrepancy < 0.01
+    True
+
+    ```
+    """
+    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
+    singles = _single_runs(runs)
+    samples = {
+        node: _Samples.of(singles, data, node, weighted, boundary)
+        for node in network_of(singles[0]).arch.hidden
+    }
+    leak = getattr(singles[0].net, "leak", 0.0)
+
+    def found(counts: Mapping[str, int]) -> Discovery:
+        layers = {n: _clustered(samples[n], k, rounded, leak, seed) for n, k in counts.items()}
+        draft = Discovery(layers, (), {}, singles, data)
+        every = tuple(compare(run, draft.train(i)) for i, run in enumerate(singles))
+        return Discovery(layers, every, {}, singles, data)
+
+    if isinstance(pathways, Mapping):
+        if set(pathways) != set(samples):
+            raise NeuralRaceError(
+                "pathways must give a number to every hidden node and to nothing else",
+                got=f"numbers for {listed(pathways)}",
+                wanted=f"numbers for {listed(samples)}",
+                fix="pass one number for all of them, {node: number}, or 'elbow'",
+            )
+        return found({node: _count(pathways[node]) for node in samples})
+    if not (isinstance(pathways, str) and pathways == ELBOW):
+        return found(dict.fromkeys(samples, _count(pathways)))
+    every = {k: found(dict.fromkeys(samples, k)) for k in range(1, _count(most) + 1)}
+    curve = {k: each.discrepancy for k, each in every.items()}
+    best = every[elbow(list(curve.values()))]
+    return Discovery(best.layers, best.followed, curve, singles, data)
+
+
+def elbow(discrepancy: Sequence[float]) -> int:
+    """The number of pathways at the elbow of E(1), E(2), …, as `discover` defines it.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> nr.reln.elbow([0.8, 0.18, 0.09, 0.003, 0.0028, 0.0025])
+    4
+
+    ```
+    """
+    log = np.log(np.maximum(np.asarray(discrepancy, np.float64), 1e-12))  # 0 for exact copies
+    if log.argmin() == 0:
+        return 1
+    gained = (log[0] - log) / (log[0] - log.min())
+    above = gained - np.linspace(0, 1, len(log))
+    return len(log) - int(above[::-1].argmax())
+
+
+# ---- samples ------------------------------------------------------------------------------------
+
+
+def first_weights(run: Trajectory) -> dict[str, np.ndarray]:
+    """The weights of a run at its first recorded moment."""
+    return {e: np.asarray(w[0]) for e, w in run.values["weights"].items()}
+
+
+def network_of(run: Trajectory) -> Network:
+    """The network of a run, or an error where it is not known."""
+    if run.net is None:
+        raise NeuralRaceError(
+            "it is not known what network the run is of",
+            got="a trajectory without a network",
+            wanted="what nr.train or nr.train_ensemble returned",
+            fix="pass net= to the Trajectory, if you made it yourself",
+        )
+    return run.net
+
+
+def followed_by(run: Trajectory, gated: Dataset, **options: Any) -> Trajectory:
+    """A GDLN with these gates, trained from the initial weights of a run as the run was."""
+    rate, steps = descent_of(run)
+    weights = {e: jnp.asarray(w) for e, w in first_weights(run).items()}
+    settings: dict[str, Any] = {"learning_rate": rate, "steps": int(steps[-1]), "record_at": steps}
+    return train(GDLN(network_of(run).arch), weights, gated, **(settings | options))
+
+
+def _single_runs(runs: Any) -> tuple[Trajectory, ...]:
+    """Runs of one network, one by one, each with its weights recorded."""
+    given = [runs] if isinstance(runs, Trajectory) else list(runs)
+    singles: list[Trajectory] = []
+    for run in given:
+        check_kind("a run", run, Trajectory, "pass what nr.train or nr.train_ensemble returned")
+        if set(run.axes) - {"seed"}:
+            raise NeuralRaceError(
+                "the runs must be of one network on one dataset",
+                got=f"an ensemble over {listed(run.axes)}",
+                wanted="single runs, or an ensemble over seeds alone",
+                fix="pick one place on the other axes: [nr.member(run, seed=i, …) for i in …]",
+            )
+        seeds = len(run.axes["seed"]) if run.axes else 0
+        singles += [member(run, seed=i) for i in range(seeds)] if run.axes else [run]
+    if not singles or any(run.net != singles[0].net for run in singles):
+        raise NeuralRaceError(
+            "the runs must be of one network",
+            got=f"{len(singles)} runs, of {len({run.net for run in singles})} networks",
+            wanted="one or more runs of the same network",
+            fix="call discover once for every network",
+        )
+    return tuple(singles)
+
+
+@final
+@dataclass(frozen=True)
+class _Samples:
+    """The different activity samples of one layer, how much each counts, and whose they are.
+
+    `pattern` `(U, N)`, `weight` `(U,)`, and `which` `(R, T, size)`: the pattern of each neuron.
+    """
+
+    pattern: np.ndarray
+    weight: np.ndarray
+    which: np.ndarray
+
+    @staticmethod
+    def of(
+        runs: Sequence[Trajectory], data: Dataset, node: str, weighted: bool, boundary: float
+    ) -> _Samples:
+        seen = [_seen(run, data, node, boundary) for run in runs]
+        on = np.stack([each[0] for each in seen])  # (R, T, N, size)
+        flat = np.moveaxis(on, 2, -1).reshape(-1, on.shape[2])
+        votes = np.stack([each[1] for each in seen]) if weighted else np.ones(on[:, :, 0].shape)
+        _, first, which = np.unique(
+            np.packbits(flat, axis=1), axis=0, return_index=True, return_inverse=True
+        )
+        weight = np.bincount(which.ravel(), weights=votes.ravel())
+        return _Samples(flat[first], weight, which.reshape(on[:, :, 0].shape))
+
+
+def _seen(run: Trajectory, data: Dataset, node: str, boundary: float) -> tuple[Any, Any]:
+    """Which neurons of a node are on, `(T, N, size)`, and how much each counts, `(T, size)`."""
+    if isinstance(run.net, ReLUNetwork):
+        found = activity(run, data, boundary=boundary)
+        return found.on[node], found.counted(node, 0.0)
+    gate = np.asarray(data.gates.get(node, np.zeros(0)))
+    size = network_of(run).arch.sizes[node]
+    if gate.shape != (data.n_samples, size) or not np.isin(gate, (0, 1)).all():
+        raise NeuralRaceError(
+            "activity is found in ReLU networks, or in gates of zero and one for every neuron",
+            got=f"a run of {type(run.net).__name__}, gates of shape {gate.shape} at {node!r}",
+            wanted=f"a run of a ReLUNetwork, or gates of shape {(data.n_samples, size)}",
+            fix="train a nr.ReLUNetwork; a gated network's pathways are known already",
+        )
+    moments = len(run.time)
+    return np.broadcast_to(gate > 0, (moments, *gate.shape)), np.full((moments, size), 1 / size)
+
+
+# ---- clusters -----------------------------------------------------------------------------------
+
+
+def _count(value: Any) -> int:
+    return whole_number("the number of pathways", value, fix="for example pathways=4, or 'elbow'")
+
+
+def _clustered(samples: _Samples, count: int, rounded: bool, leak: float, seed: int) -> Clusters:
+    """K-means on the activity samples of a layer, and the pathway of every neuron."""
+    centroid, label = _means(samples, count, seed)
+    on = centroid > 0.5
+    order = np.lexsort(on.T[::-1])
+    centroid, on, label = centroid[order], on[order], np.argsort(order)[label]
+    if rounded:
+        on, same = np.unique(on, axis=0, return_inverse=True)
+        label = same.ravel()[label]
+    k = len(on)
+    weight = np.bincount(label, weights=samples.weight, minlength=k)
+    rows = np.eye(k)[label].T * samples.weight  # (K, U)
+    total = np.where(weight > 0, weight, 1.0)
+    apart = (samples.pattern != on[label]).sum(axis=1)
+    votes = (np.eye(k)[label[samples.which]]).sum(axis=1)  # (R, size, K)
+    mean = rows @ samples.pattern / total[:, None]
+    slope = np.where(on, 1.0, 0.0) if rounded else mean
+    return Clusters(
+        centroid=mean,
+        pattern=leak + (1 - leak) * slope,
+        share=weight / weight.sum(),
+        mismatch=rows @ apart / total,
+        member=votes.argmax(axis=2),
+    )
+
+
+def _means(samples: _Samples, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The centroids, and the nearest of them for every different pattern."""
+    points = samples.pattern.astype(np.float64)
+    if len(points) <= count:
+        return points, np.arange(len(points))
+    from sklearn.cluster import KMeans
+
+    options: Any = {"n_init": 10, "random_state": seed}
+    means = KMeans(count, **options).fit(points, sample_weight=samples.weight)
+    return np.asarray(means.cluster_centers_), np.asarray(means.labels_)

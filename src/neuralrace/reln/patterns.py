@@ -1,0 +1,457 @@
+"""What one ReLU neuron could do at all: every activity pattern it can have on given inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from neuralrace.errors import NeuralRaceError, whole_number
+
+MARGIN = 1e-9
+"""Two directions closer than this are one, and a cell of weights narrower than this is empty."""
+
+LIMIT = 1_000_000
+"""How many patterns are enumerated before the attempt is given up."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """Activity patterns of one ReLU neuron, with weights that have them; see `patterns`.
+
+    `on[p, n]` says whether the neuron is on (z > 0) for sample n, and `weights[p]`, of shape
+    `(P, d)`, or `(P, d + 1)` with the bias last, has exactly that pattern. `complete` says whether
+    these are all there are; `bound` is how many there can be, and `is_exact` whether it is their
+    number. Used as an array it is `on`.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> found = nr.reln.patterns([[1.0, 0.0], [0.0, 1.0]])
+    >>> len(found), np.asarray(found).shape, found.weights.shape
+    (4, (4, 2), (4, 2))
+    >>> print(found)
+    all 4 patterns of one neuron on 2 inputs
+
+    ```
+    """
+
+    on: Bool[np.ndarray, "P N"]
+    weights: Float[np.ndarray, "P _"]
+    complete: bool
+    bound: int
+    is_exact: bool
+
+    def __len__(self) -> int:
+        return len(self.on)
+
+    def __iter__(self) -> Iterator[Bool[np.ndarray, " N"]]:
+        return iter(self.on)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.on, dtype=dtype, copy=copy)
+
+    def __str__(self) -> str:
+        many, n = len(self), self.on.shape[1]
+        if self.complete:
+            return f"all {many} patterns of one neuron on {n} inputs"
+        there = "there are" if self.is_exact else "there are at most"
+        return f"{many} patterns of one neuron on {n} inputs, a sample: {there} {self.bound:,}"
+
+
+def patterns(X: Any, bias: bool = False, boundary: bool = False, limit: int = LIMIT) -> Patterns:
+    """Every activity pattern that one ReLU neuron can have on the inputs `X`, exactly.
+
+    A neuron with weights w is on for the samples with w·x > 0. The hyperplanes w·x_n = 0 cut the
+    space of weights into cells, and each cell is a pattern. N inputs in general position in d
+    dimensions have 2 Σ_{k<d} C(N−1, k) of them (Cover 1965); none of that is assumed here: inputs
+    may repeat, oppose each other, vanish, or lie in a subspace.
+
+    Samples are inserted one at a time. Every cell keeps weights inside it, which settle one side
+    of the new sample. Whether the other side is there too is settled by a relaxation, which finds
+    weights, or by a linear program, which finds weights or a proof that there are none: a
+    positive combination of ± inputs that vanishes (Gordan's theorem). A proof names few samples,
+    so that it rules out every other cell with the same signs there, with no program of its own.
+
+    **Arguments:** `X` of shape `(N, d)`, a sample a row; `bias=True` adds an input that is always
+    one. `boundary=True` also counts the patterns that only weights *on* a boundary have, where
+    some w·x_n is exactly zero (and the sample is off): the neuron with w = 0, for one. They take
+    up no volume, and by default are left out. `limit`, after how many patterns to give up.
+
+    **Returns:** `Patterns`, sorted by pattern, complete.
+
+    **Raises:** `NeuralRaceError` where there are more than `limit`; use `sample_patterns` there.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> xor = nr.tasks.xor().x["x"]
+    >>> len(nr.reln.patterns(xor)), len(nr.reln.patterns(xor, bias=True))
+    (4, 14)
+    >>> items = nr.tasks.contextual(contexts=3, items=4, joined=True).x["x"]
+    >>> len(nr.reln.patterns(items))
+    1066
+
+    ```
+    """
+    given = _inputs(X, bias)
+    lines = _Lines.of(given, boundary)
+    bound, is_exact = _bound(given, boundary)
+    if is_exact and bound > limit:
+        raise _too_many(f"{bound:,} patterns", bound, is_exact, limit)
+    on, weights = _enumerated(lines, limit, bound, is_exact)
+    on, weights = lines.patterns(on), lines.weights(weights)
+    order = np.lexsort(on.T[::-1])
+    return Patterns(on[order], weights[order], True, len(on), True)
+
+
+def sample_patterns(
+    X: Any, count: int = 1000, seed: int = 0, bias: bool = False, draws: int = LIMIT
+) -> Patterns:
+    """Some of the patterns one ReLU neuron can have, where there are too many to list.
+
+    Weights are drawn from a Gaussian, which finds wide cells first, until `count` different
+    patterns are found or `draws` are spent. The result says how many patterns there are, or at
+    most are (`bound`), and whether these happen to be all.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> X = nr.tasks.contextual(contexts=5, joined=True).x["x"]
+    >>> print(nr.reln.sample_patterns(X, count=100))
+    100 patterns of one neuron on 40 inputs, a sample: there are 117,437,746
+
+    ```
+    """
+    given = _inputs(X, bias)
+    count = whole_number("the number of patterns", count, fix="for example count=1000")
+    rng = np.random.default_rng(seed)
+    found: dict[bytes, np.ndarray] = {}
+    for low in range(0, draws, 1000):
+        weights = rng.normal(size=(min(1000, draws - low), given.shape[1]))
+        for pattern, w in zip(weights @ given.T > 0, weights, strict=True):
+            found.setdefault(np.packbits(pattern).tobytes(), w)
+        if len(found) >= count:
+            break
+    kept = np.stack(list(found.values())[:count])
+    bound, is_exact = _bound(given, False)
+    return Patterns(kept @ given.T > 0, kept, is_exact and len(kept) == bound, bound, is_exact)
+
+
+def is_implementable(pattern: Any, X: Any, bias: bool = False, boundary: bool = False) -> bool:
+    """Whether one ReLU neuron can be on for exactly these samples: one linear program.
+
+    `pattern` of shape `(N,)`; the rest as in `patterns`.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> xor = nr.tasks.xor().x["x"]
+    >>> nr.reln.is_implementable([0, 1, 1, 0], xor, bias=True)
+    False
+    >>> nr.reln.is_implementable([0, 1, 1, 1], xor, bias=True)
+    True
+
+    ```
+    """
+    given = _inputs(X, bias)
+    on = np.asarray(pattern)
+    if on.shape != (len(given),) or not np.isin(on, (0, 1)).all():
+        raise NeuralRaceError(
+            "a pattern says for every sample whether the neuron is on",
+            got=f"shape {on.shape}, values {np.unique(on)[:5].tolist()}",
+            wanted=f"shape ({len(given)},), zeros and ones",
+            fix="round real-valued gates first: pattern > 0.5",
+        )
+    on = on.astype(bool)
+    lines = _Lines.of(given, boundary)
+    signs = lines.signs(on)
+    if not (lines.patterns(signs[None])[0] == on).all():
+        return False  # equal inputs that differ, opposite ones that agree, a zero that is on
+    return _solved(lines.x, signs, lines.off_margin)[0] is not None
+
+
+def pattern_count(X: Any, bias: bool = False) -> tuple[int, bool]:
+    """How many patterns there are at most, and whether that is their number.
+
+    Items × contexts, one-hot: the number Σ_j (j!)² S(n+1, j+1) S(C+1, j+1), S the Stirling
+    numbers of the second kind. Otherwise Cover's 2 Σ_{k<r} C(m−1, k), with r the rank of the
+    inputs and m the number of different lines they lie on: an upper bound, reached in general
+    position, which is known without a search only for r ≤ 2 or m ≤ r + 1.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> nr.reln.pattern_count(nr.tasks.contextual(joined=True).x["x"])
+    (354106, True)
+    >>> nr.reln.pattern_count([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    (6, True)
+
+    ```
+    """
+    return _bound(_inputs(X, bias), False)
+
+
+# ---- inputs -------------------------------------------------------------------------------------
+
+
+def _inputs(X: Any, bias: bool) -> Float[np.ndarray, "N d"]:
+    given = np.asarray(X, np.float64)
+    if given.ndim != 2 or not given.size or not np.isfinite(given).all():
+        raise NeuralRaceError(
+            "the inputs of a neuron must be a matrix of finite numbers",
+            got=f"shape {given.shape}",
+            wanted="shape (N, d), a sample a row",
+            fix='for a dataset with one input node pass data.x["x"]',
+        )
+    return np.hstack([given, np.ones((len(given), 1))]) if bias else given
+
+
+@final
+@dataclass(frozen=True)
+class _Lines:
+    """Different inputs, in an orthonormal basis of their span, and which samples they stand for.
+
+    Sample n lies on `x[line[n]]`, on the side `side[n]` of it: 1, −1, or 0 where it vanishes.
+    Opposite inputs share a line unless boundaries count, where both can be off.
+    """
+
+    x: Float[np.ndarray, "m r"]
+    basis: Float[np.ndarray, "r d"]
+    line: Int[np.ndarray, " N"]
+    side: Int[np.ndarray, " N"]
+    off_margin: float
+
+    @staticmethod
+    def of(given: Float[np.ndarray, "N d"], boundary: bool) -> _Lines:
+        norm = np.linalg.norm(given, axis=1)
+        live = norm > MARGIN * norm.max(initial=0)
+        unit = given / np.where(live, norm, 1)[:, None]
+        line, side = np.zeros(len(given), int), np.zeros(len(given), int)
+        kept: list[int] = []
+        for n in np.flatnonzero(live):
+            cosine = unit[kept] @ unit[n]
+            near = np.linalg.norm(unit[kept] - np.sign(cosine)[:, None] * unit[n], axis=1) <= MARGIN
+            near &= (cosine > 0) | (not boundary)
+            if near.any():
+                line[n] = int(np.argmax(near))
+                side[n] = int(np.sign(cosine[line[n]]))
+            else:
+                line[n], side[n] = len(kept), 1
+                kept.append(int(n))
+        _, size, basis = np.linalg.svd(unit[kept], full_matrices=False)
+        basis = basis[size > MARGIN * size.max(initial=0)]
+        return _Lines(unit[kept] @ basis.T, basis, line, side, 0.0 if boundary else 1.0)
+
+    def patterns(self, signs: Bool[np.ndarray, "P m"]) -> Bool[np.ndarray, "P N"]:
+        """The pattern on all samples of a pattern on the lines."""
+        if not len(self.x):
+            return np.zeros((len(signs), len(self.line)), bool)
+        return (signs[:, self.line] == (self.side > 0)) & (self.side != 0)
+
+    def signs(self, on: Bool[np.ndarray, " N"]) -> Bool[np.ndarray, " m"]:
+        """The pattern on the lines, read off the first sample that lies on each."""
+        first = [np.argmax((self.line == m) & (self.side > 0)) for m in range(len(self.x))]
+        return on[np.array(first, int)]
+
+    def weights(self, w: Float[np.ndarray, "P r"]) -> Float[np.ndarray, "P d"]:
+        return w @ self.basis
+
+
+# ---- enumeration --------------------------------------------------------------------------------
+
+
+def _enumerated(
+    lines: _Lines, limit: int, bound: int, is_exact: bool
+) -> tuple[Bool[np.ndarray, "P m"], Float[np.ndarray, "P r"]]:
+    """All sign patterns on the lines, each with weights inside its cell.
+
+    Where boundaries do not count, −w has the opposite pattern of w: only the half with the first
+    line on is searched.
+    """
+    mirrored = lines.off_margin > 0 and len(lines.x) > 0
+    if mirrored:
+        on, weights = np.ones((1, 1), bool), lines.x[:1].copy()
+    else:
+        on, weights = np.zeros((1, 0), bool), np.zeros((1, lines.x.shape[1]))
+    for k in range(on.shape[1], len(lines.x)):
+        x = lines.x[: k + 1]
+        if lines.off_margin > 0:
+            weights = _off_the_plane(x, weights)
+        here = weights @ x[k] > MARGIN * np.linalg.norm(weights, axis=1)
+        there = np.hstack([on, ~here[:, None]])
+        found = _other_side(x, there, weights, lines.off_margin)
+        kept = np.isfinite(found).all(axis=1)
+        on = np.concatenate([np.hstack([on, here[:, None]]), there[kept]])
+        weights = np.concatenate([weights, found[kept]])
+        if (1 + mirrored) * len(on) > limit:
+            got = f"{(1 + mirrored) * len(on):,} patterns on the first {k + 1} different inputs"
+            raise _too_many(got, bound, is_exact, limit)
+    if mirrored:
+        on, weights = np.concatenate([on, ~on]), np.concatenate([weights, -weights])
+    return on, weights
+
+
+def _off_the_plane(x: Float[np.ndarray, "k r"], w: Float[np.ndarray, "P r"]) -> np.ndarray:
+    """The weights, moved within their cell where they lie on the plane of the newest input."""
+    z = np.abs(w @ x.T)
+    on_it = z[:, -1] <= 10 * MARGIN * np.linalg.norm(w, axis=1)
+    return w + np.where(on_it, z[:, :-1].min(axis=1) / 2, 0.0)[:, None] * x[-1]
+
+
+def _other_side(
+    x: Float[np.ndarray, "k r"],
+    on: Bool[np.ndarray, "P k"],
+    weights: Float[np.ndarray, "P r"],
+    off_margin: float,
+    at_once: int = 32,
+) -> Float[np.ndarray, "P r"]:
+    """Weights with each of these patterns, NaN where there are none.
+
+    Relaxation from the weights of the neighbouring cell on all that are open, then linear programs
+    on a few of them; what these prove closes many others; and so on.
+    """
+    found = np.full(weights.shape, np.nan)
+    open_ = np.arange(len(on))
+    start = weights - 2 * (weights @ x[-1])[:, None] * x[-1]
+    while len(open_):
+        start[open_] = _relaxed(x, on[open_], start[open_], off_margin)
+        inside = _is_inside(x, on[open_], start[open_], off_margin)
+        found[open_[inside]] = start[open_[inside]]
+        open_ = open_[~inside]
+        for _ in range(at_once):
+            if not len(open_):
+                break
+            first, open_ = open_[0], open_[1:]
+            w, proof = _solved(x, on[first], off_margin)
+            if w is not None:
+                found[first] = w
+                continue
+            same = (on[open_][:, proof] == on[first, proof]).all(axis=1)
+            if off_margin > 0:
+                same |= (on[open_][:, proof] != on[first, proof]).all(axis=1)
+            open_ = open_[~same]
+    return found
+
+
+def _relaxed(
+    x: np.ndarray, on: np.ndarray, w: np.ndarray, off_margin: float, steps: int = 60
+) -> np.ndarray:
+    """Agmon's relaxation: over and over, reflect at the most violated inequality.
+
+    Inequalities are ±w·x ≥ a small margin of ‖w‖; whoever meets all of them stands still.
+    """
+    w = w / np.maximum(np.linalg.norm(w, axis=1, keepdims=True), MARGIN)
+    signs = np.where(on, 1.0, -1.0)
+    margin = np.where(on, 1.0, off_margin) / (4 * len(x))
+    moving = np.arange(len(w))
+    for _ in range(steps):
+        slack = signs[moving] * (w[moving] @ x.T) - margin[moving]
+        worst = slack.argmin(axis=1)
+        least = slack[np.arange(len(moving)), worst]
+        going = least < 0
+        moving, worst, least = moving[going], worst[going], least[going]
+        if not len(moving):
+            break
+        w[moving] -= (2 * least * signs[moving, worst])[:, None] * x[worst]
+    return w
+
+
+def _is_inside(x: np.ndarray, on: np.ndarray, w: np.ndarray, off_margin: float) -> np.ndarray:
+    """Whether the weights have the pattern, by more than rounding."""
+    z = w @ x.T
+    size = 10 * MARGIN * np.linalg.norm(w, axis=1, keepdims=True)
+    return (np.where(on, z, -z) > np.where(on, size, off_margin * size)).all(axis=1) & (
+        (size[:, 0] > 0) | ~on.any(axis=1)
+    )
+
+
+def _solved(
+    x: Float[np.ndarray, "k r"], on: Bool[np.ndarray, " k"], off_margin: float
+) -> tuple[Float[np.ndarray, " r"] | None, Int[np.ndarray, " s"]]:
+    """Weights with this pattern, or `None` and the samples that prove there are none.
+
+    Maximise t with w·x ≥ t where on, −w·x ≥ t where off (≥ 0 where boundaries count), |w| ≤ 1 in
+    every coordinate. The multipliers of a program with t = 0 are the proof: non-negative numbers λ,
+    at most r + 1 of them above zero, with Σ ±λ x = 0.
+    """
+    from scipy.optimize import linprog
+
+    count, rank = x.shape
+    if not count or (off_margin == 0 and not on.any()):
+        return np.zeros(rank), np.zeros(0, int)
+    signed = np.where(on, 1.0, -1.0)[:, None] * x
+    rows = np.hstack([-signed, np.where(on, 1.0, off_margin)[:, None]])
+    limits = [(-1, 1)] * rank + [(0, 1)]
+    done: Any = linprog(
+        np.append(np.zeros(rank), -1.0), A_ub=rows, b_ub=np.zeros(count), bounds=limits,
+        method="highs-ds",
+    )  # fmt: skip
+    if done.x[-1] > MARGIN:
+        return done.x[:rank], np.zeros(0, int)
+    weight = -np.asarray(done.ineqlin.marginals)
+    proof = np.flatnonzero(weight > MARGIN * weight.max())
+    rest = np.linalg.norm(weight[proof] @ signed[proof])
+    if rest > math.sqrt(MARGIN) * weight.max():
+        proof = np.arange(count)  # rounding: it rules out this pattern only
+    return None, proof
+
+
+# ---- how many there are -------------------------------------------------------------------------
+
+
+def _bound(given: Float[np.ndarray, "N d"], boundary: bool) -> tuple[int, bool]:
+    grid = _grid(given)
+    if grid is not None:
+        return _lonesum(*grid), True
+    lines = _Lines.of(given, boundary)
+    count, rank = lines.x.shape
+    if not count or boundary:
+        return 2**count, not count
+    cover = 2 * sum(math.comb(count - 1, k) for k in range(rank))
+    # Generic: any two lines differ (rank 2), or the one dependency has every input in it.
+    generic = rank <= 2 or count == rank
+    if count == rank + 1:
+        dependency = np.linalg.svd(lines.x.T)[2][-1]
+        generic |= bool((np.abs(dependency) > MARGIN).all())
+    return cover, generic
+
+
+def _grid(given: Float[np.ndarray, "N d"]) -> tuple[int, int] | None:
+    """(items, contexts) where the inputs are each pair of one-hot vectors once (scaled or not)."""
+    hot = given > 0
+    for n in range(1, given.shape[1]):
+        contexts = given.shape[1] - n
+        if len(given) != n * contexts or len(np.unique(hot, axis=0)) != len(given):
+            continue
+        parts = given[:, :n], given[:, n:]
+        if all(((part != 0).sum(axis=1) == 1).all() and np.ptp(part.max(1)) == 0 for part in parts):
+            return n, contexts
+    return None
+
+
+def _lonesum(n: int, c: int) -> int:
+    """Σ_j (j!)² S(n+1, j+1) S(c+1, j+1): the 0/1 matrices [a_i + b_c > 0], n by c.
+
+    Sorted by size, the a_i and the −b_c form alternating groups; S counts the groups.
+    """
+    return sum(
+        math.factorial(j) ** 2 * _stirling(n + 1, j + 1) * _stirling(c + 1, j + 1)
+        for j in range(min(n, c) + 1)
+    )
+
+
+def _stirling(n: int, k: int) -> int:
+    """Ways to part n things into k groups (Stirling numbers of the second kind)."""
+    signed = sum((-1) ** (k - i) * math.comb(k, i) * i**n for i in range(k + 1))
+    return signed // math.factorial(k)
+
+
+def _too_many(got: str, bound: int, is_exact: bool, limit: int) -> NeuralRaceError:
+    there = "there are" if is_exact else "there may be up to"
+    return NeuralRaceError(
+        "there are too many patterns to list",
+        got=f"{got}; {there} {bound:,}",
+        wanted=f"at most {limit:,}",
+        fix="use sample_patterns(X), or raise limit where memory allows",
+    )

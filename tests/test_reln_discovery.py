@@ -1,0 +1,195 @@
+"""Discovery of pathways: planted ones, the elbow, start values, layers, errors."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from tests.test_errors import says
+
+
+def xor_run(delta: float, seed: int = 0, **options) -> tuple[nr.Trajectory, nr.Dataset]:
+    data, relu = nr.tasks.extended_xor(delta), nr.ReLUNetwork((3, 48, 1), **options)
+    weights = relu.init(jax.random.key(seed), scale=1e-4)
+    run = nr.train(
+        relu, weights, data, learning_rate=0.1, steps=600, record_every=20, record={"weights": True}
+    )
+    return run, data
+
+
+@pytest.fixture(scope="module")
+def easy() -> tuple[nr.Trajectory, nr.Dataset]:
+    return xor_run(1.2)
+
+
+def planted(count: int, seed: int = 0) -> tuple[nr.Trajectory, nr.Dataset, np.ndarray]:
+    """A ReLU network whose large input weights hardly move, on patterns that were put in."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(10, 4))
+    possible = nr.reln.patterns(x)
+    pick = rng.permutation(np.flatnonzero(possible.on.any(axis=1)))[:count]
+    member = np.arange(8 * count) % count
+    relu = nr.ReLUNetwork((4, 8 * count, 2))
+    weights = {
+        "W1": jnp.asarray(100 * possible.weights[pick][member]),
+        "W2": jnp.asarray(0.01 * rng.normal(size=(2, 8 * count))),
+    }
+    data = nr.Dataset({"x": x}, {"y": rng.normal(size=(10, 2))})
+    run = nr.train(relu, weights, data, learning_rate=1e-6, steps=40, record={"weights": True})
+    return run, data, possible.on[pick]
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_planted_patterns_are_found_and_followed(count):
+    run, data, on = planted(count, seed=count)
+    found = nr.reln.discover(run, data, pathways=count)
+    assert {tuple(p) for p in found.patterns["h"]} == {tuple(p) for p in on.astype(float)}
+    np.testing.assert_allclose(found.layers["h"].mismatch, 0)
+    assert found.discrepancy < 1e-9  # same neurons, same gates: the same network
+    assert len(nr.reln.discover(run, data, pathways="elbow", most=count + 2).patterns["h"]) == count
+
+
+def test_a_gated_run_is_taken_at_its_word():
+    rng = np.random.default_rng(0)
+    gates = np.eye(3)[np.arange(9) % 3] @ np.array([[1, 0, 0, 1], [1, 1, 0, 0], [0, 1, 1, 1]])
+    data = nr.Dataset({"x": rng.normal(size=(4, 3))}, {"y": rng.normal(size=(4, 1))})
+    data = data.gated({"h": gates.T})
+    net = nr.GDLN(nr.Architecture.chain(3, 9, 1))
+    weights = net.init(jax.random.key(0), scale=0.1)
+    run = nr.train(net, weights, data, learning_rate=0.1, steps=20, record={"weights": True})
+    found = nr.reln.discover(run, data, pathways=3)
+    np.testing.assert_array_equal(found.patterns["h"], np.unique(gates, axis=0))
+    assert found.discrepancy < 1e-12
+
+
+def test_pathways_hold_the_neurons_and_the_start_of_the_run(easy):
+    run, data = easy
+    found = nr.reln.discover(run, data, pathways=2)
+    clusters = found.layers["h"]
+    np.testing.assert_array_equal(found.patterns["h"], [[0, 1, 1, 0], [1, 0, 0, 1]])
+    assert sum(found.arch.sizes[h] for h in found.arch.hidden) == 48
+    assert found.share["h"].sum() == pytest.approx(1)
+    assert found.arch.sizes["h_1"] == (clusters.member[0] == 0).sum()
+    start = run.values["weights"]["W1"][0]
+    first = found.arch.incoming["h_1"][0]
+    np.testing.assert_array_equal(found.weights[first], start[clusters.member[0] == 0])
+    np.testing.assert_array_equal(found.data.gates["h_1"], [0, 1, 1, 0])
+    # the split network, trained by itself, is the one whose fidelity is reported
+    apart = nr.train(
+        nr.GDLN(found.arch), found.weights, found.data, learning_rate=0.1, steps=600,
+        record_every=20,
+    )  # fmt: skip
+    np.testing.assert_allclose(apart.loss, found.train().loss, rtol=1e-9, atol=1e-12)
+    assert nr.compare(run, apart).mean == pytest.approx(found.followed[0].mean)
+    assert found.discrepancy < 0.01
+
+
+def test_clusters_are_means_of_their_samples(easy):
+    """Against a plain loop over neurons and moments."""
+    run, data = easy
+    for weighted in (False, True):
+        clusters = nr.reln.discover(run, data, pathways=3, weighted=weighted).layers["h"]
+        seen = nr.reln.activity(run, data, boundary=0.0)
+        votes = seen.counted("h", 0.0) if weighted else np.ones(seen.weight["h"].shape)
+        total, mean = np.zeros(len(clusters)), np.zeros((len(clusters), 4))
+        for t in range(len(run.time)):
+            for j in range(48):
+                on = seen.on["h"][t, :, j].astype(float)
+                k = int(((clusters.centroid - on) ** 2).sum(axis=1).argmin())
+                total[k] += votes[t, j]
+                mean[k] += votes[t, j] * on
+        np.testing.assert_allclose(clusters.share, total / total.sum(), atol=1e-12)
+        np.testing.assert_allclose(clusters.centroid, mean / total[:, None], atol=1e-12)
+
+
+def test_real_valued_gates_are_the_centroids(easy):
+    found = nr.reln.discover(*easy, pathways=3, rounded=False)
+    np.testing.assert_array_equal(found.patterns["h"], found.layers["h"].centroid)
+    assert ((found.patterns["h"] > 0) & (found.patterns["h"] < 1)).any()
+
+
+def test_the_elbow():
+    assert nr.reln.elbow([0.5]) == 1
+    assert nr.reln.elbow([0.1, 0.2, 0.3]) == 1
+    assert nr.reln.elbow([0.5, 0.1]) == 2
+    assert nr.reln.elbow([0.5, 0.4, 0.3, 0.0, 0.0]) == 4
+    assert nr.reln.elbow([0.87, 0.0034, 0.0026, 0.0019, 0.001, 0.0004]) == 2
+    assert nr.reln.elbow([0.09, 0.06, 0.02, 0.01, 0.013, 0.015]) == 4
+    run, data = xor_run(0.4, seed=1)
+    found = nr.reln.discover(run, data, pathways="elbow", most=5)
+    assert list(found.curve) == [1, 2, 3, 4, 5]
+    np.testing.assert_array_equal(found.patterns["h"], np.eye(4)[::-1])
+    assert "5:" in str(found)
+    assert found.discrepancy == found.curve[4]
+
+
+def test_two_layers_a_bias_and_a_leak():
+    data = nr.tasks.extended_xor(1.0)
+    relu = nr.ReLUNetwork((3, 10, 8, 1), leak=0.1, bias=True)
+    many = nr.train_ensemble(
+        relu, data, key=jax.random.key(0), seeds=2, scale=0.3, learning_rate=0.05, steps=60,
+        record_every=10, record={"weights": True},
+    )  # fmt: skip
+    first, second = relu.arch.hidden
+    found = nr.reln.discover(many, data, pathways={first: 3, second: 2})
+    assert (len(found.followed), len(found.runs)) == (2, 2)
+    assert set(np.unique(found.patterns[first])) == {0.1, 1.0}
+    assert {h.rsplit("_", 1)[0] for h in found.arch.hidden} == {first, second}
+    assert len(found.arch.hidden) <= 5
+    loss = nr.GDLN(found.arch).loss(found.weights, found.data)
+    assert float(loss) == pytest.approx(found.train().loss[0])
+
+
+def test_the_picture_and_the_sentence(easy):
+    run, data = easy
+    found = nr.reln.discover(run, data, pathways=2)
+    ax = found.plot()
+    shown = ax.get_images()[0].get_array()
+    np.testing.assert_array_equal(shown, found.layers["h"].centroid)
+    assert [text.get_text()[:3] for text in ax.get_yticklabels()] == ["h_1", "h_2"]
+    assert str(found).startswith("2 pathways in h (")
+    assert "follows 1 run with a mean discrepancy of 0." in str(found)
+    named = found.plot(label="positive")  # samples of a label do not stand together here
+    assert named.get_xticklabels()
+
+
+def test_bad_arguments(easy):
+    run, data = easy
+    with says("the number of pathways", got="0", wanted="at least 1", fix="elbow"):
+        nr.reln.discover(run, data, pathways=0)
+    with says("every hidden node", got="'g'", wanted="'h'"):
+        nr.reln.discover(run, data, pathways={"g": 2})
+    with says("did not record its weights", got="", wanted="weights"):
+        nr.reln.discover(nr.Trajectory([0, 1], [1, 0.5], net=run.net), data)
+    with says("one network", got="0 runs", wanted="one or more"):
+        nr.reln.discover([], data)
+    with says("one network", got="an ensemble over 'delta'", wanted="seeds"):
+        nr.reln.discover(
+            nr.Trajectory([0, 1], [[1, 0.5]], net=run.net, axes={"delta": [0.1]}), data
+        )
+    other = nr.GDLN(run.net.arch)
+    with says("found in ReLU networks", got="GDLN", wanted="ReLUNetwork"):
+        nr.reln.discover(nr.Trajectory([0, 1], [1, 0.5], net=other), data)
+
+
+def test_trained_gates_follow_better_on_a_run_they_have_not_seen():
+    data, relu = nr.tasks.extended_xor(0.4), nr.ReLUNetwork((3, 32, 1))
+    many = nr.train_ensemble(
+        relu, data, key=jax.random.key(0), seeds=2, scale=1e-3, learning_rate=0.1, steps=200,
+        record_every=20, record={"weights": True},
+    )  # fmt: skip
+    found = nr.reln.discover(many, data, pathways=3)
+    better = nr.reln.refine(found, fit_to=(0,), iterations=30)
+    assert better.followed[1].mean < 0.6 * found.followed[1].mean
+    np.testing.assert_array_equal(better.layers["h"].member, found.layers["h"].member)
+    # the gradient against a difference of two trainings
+    from neuralrace.reln.refinement import _Objective
+
+    objective = _Objective(found, [0])
+    gates = {"h": jnp.asarray(found.patterns["h"]) * 0.9}
+    _, slope = objective(gates)
+    nudged = [objective({"h": gates["h"].at[1, 2].add(e)})[0] for e in (1e-5, -1e-5)]
+    assert float(slope["h"][1, 2]) == pytest.approx(float(nudged[0] - nudged[1]) / 2e-5, rel=1e-4)
+    with says("must be fitted to some", got="(2,)", wanted="from 0 to 1", fix="fit_to"):
+        nr.reln.refine(found, fit_to=(2,))

@@ -88,6 +88,7 @@ def all_claims() -> list[Claim]:
     """Every registered claim, in the order of the sections."""
     from verification import (  # noqa: F401  (importing registers)
         contests,
+        discovery,
         dynamics,
         endurance,
         equations,

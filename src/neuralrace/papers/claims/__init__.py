@@ -12,6 +12,7 @@ __all__ = ["Claim", "Entry", "Measure", "Tables", "Verdict", "ledger", "markdown
 
 _PAPERS = {
     "nrr": "Saxe, Sodhani and Lewallen, *The Neural Race Reduction* (ICML 2022)",
+    "mhs": "Jarvis, Klein, Rosman and Saxe, *Make Haste Slowly* (ICLR 2025)",
 }
 """The papers that have a module here with its `CLAIMS`."""
 

@@ -78,7 +78,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
             for found in contests
         ]
     )
-    where = np.linspace(0.3, 1.5, 7)
+    where = (0.6, 1.0)
     family = lambda delta: gatings(delta, s["hidden"])  # noqa: E731
     crossing = {
         name: nr.phase_diagram(family, "delta", where, criterion=s["criterion"], **how)

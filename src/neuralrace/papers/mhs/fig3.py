@@ -26,7 +26,7 @@ SETTINGS = {
 
 
 def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
-    """The task, and the ReLN's pathways at the end of training (gradient flow of its race)."""
+    """The task, and the ReLN's pathways at the end of training, by its race."""
     import jax
     import xarray
 
@@ -41,7 +41,8 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     for key in jax.random.split(jax.random.key(s["key"]), s["seeds"]):
         start = race.start(net.init(key, this.scale))
         times = this.learning_rate * np.array([0.0, this.steps])
-        weights = race.weights(race.solve(times=times, start=start), times[-1], key)
+        end = race.solve(times=times, start=start, learning_rate=this.learning_rate)
+        weights = race.weights(end, times[-1], key)
         outputs.append([_alone(net, weights, data, v) for v in pathways])
     x = np.hstack([data.x["item"], data.x["context"]])
     linear = x @ np.linalg.lstsq(x, data.y["y"], rcond=None)[0]

@@ -1,0 +1,269 @@
+"""The figures of Make Haste Slowly: small versions, their measures, and the paper's slips."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+import xarray
+
+import neuralrace as nr
+from neuralrace import papers
+from neuralrace.papers.mhs import contextual, fig2, fig5, fig6, fig8, fig9
+from neuralrace.papers.mhs.contextual import case
+from neuralrace.report import load_figure, read_record
+from neuralrace.trajectory.run import save_table
+
+SAME = ("hierarchy",) * 3  # falls into small blocks
+DESCENT = {"hidden": 48, "init": 0.05, "steps": 300, "every": 100, "seeds": 2}
+SMALL = {
+    "mhs/fig2": {"deltas": (0.4, 1.2), "shown": (0.4, 1.2), "seeds": 2},
+    "mhs/fig3": {"structures": SAME, "hidden": 240, "init": 0.05},
+    "mhs/fig5": DESCENT | {"contexts": (3,), "hidden": (48,), "context_scale": (1.0,)},
+    "mhs/fig7": {"seeds": 2},
+}
+HOLDS = {  # what must hold however small the network and short the training
+    "mhs/fig2": [
+        "(d) learning time",
+        "(d) the ReLU networks' loss",
+        "(d) Δ at which the predicted times",
+        "rates of growth",
+    ],
+    "mhs/fig3": ["samples, inputs", "contexts in which", "last loss"],
+    "mhs/fig5": [],
+    "mhs/fig7": ["(a)", "(a) the", "(c) strengths of", "(c) loss", "(c) strengths at"],
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_small_version_is_made_stored_and_drawn(name, tmp_path):
+    figure = papers.find(name)
+    table = figure.run(figure.resolve(quick=True, changes=SMALL[name]), quick=True)
+    stored = load_figure(save_table(table, tmp_path / "data.nc"))
+    assert figure.publish(stored, tmp_path).png.stat().st_size > 10_000
+    rows = {row["what"]: row for row in read_record(stored).agreement}
+    for beginning in HOLDS[name]:
+        what = next(w for w in rows if w.startswith(beginning))
+        assert rows[what]["holds"], rows[what]
+    if name == "mhs/fig5":
+        one = table.isel(contexts=0)
+        one = one.assign_coords(time=one["rate"] * one["step"])
+        assert contextual.mean(contextual.gaps(one, "gated", "predicted")) < 1e-3
+
+
+def judged(name, arrays, coordinates, tmp_path=None, **changes):
+    """The rows of a figure on invented data, published if there is a folder."""
+    figure = papers.find(name)
+    figure = replace(figure, compute=lambda _: xarray.Dataset(arrays, coordinates))
+    table = figure.run(figure.resolve(quick=True, changes=changes), quick=True)
+    if tmp_path is not None:
+        assert figure.publish(table, tmp_path).png.stat().st_size > 10_000
+    return {row["what"]: row for row in read_record(table).agreement}
+
+
+def falling(runs, moments, late=0.0):
+    """Losses (runs, T) that fall from 1 to 0, each run a little later."""
+    t, shift = np.arange(moments), late + np.arange(runs)[:, None]
+    return 1 / (1 + np.exp((t - moments / 2 - shift) / 2))
+
+
+def test_figure_4_tells_the_imitator_from_the_other(tmp_path):
+    T, seeds, rng = 41, 2, np.random.default_rng(0)
+    over, strength = ("seed", "time"), rng.random((4, T, 7))
+    arrays = {
+        "relu": (over, falling(seeds, T)),
+        "gated": (over, falling(seeds, T, 0.2)),
+        "predicted": (over, falling(seeds, T, 0.2)),
+        "single": (over, falling(seeds, T, 4.0)),
+        **{
+            f"{net}_{kind}": ("seed", [gap] * seeds)
+            for net, gap in (("gated", 0.02), ("single", 0.2), ("floor", 0.015))
+            for kind in ("outputs", "similarity")
+        },
+        "simulated_strength": (("pathway", "time", "mode"), strength),
+        "predicted_strength": (("pathway", "time", "mode"), strength),
+        "outputs": (("net", "epoch", "sample", "output"), rng.normal(size=(2, 3, 24, 60))),
+        "places": (("net", "time", "sample", "axis"), rng.normal(size=(2, T, 24, 2))),
+        "share": (("seed", "contexts"), [[0.01, 0.9, 0.09]] * seeds),
+        "context": ("sample", np.repeat([1, 2, 3], 8)),
+    }
+    coordinates = {
+        "time": np.arange(T) * 1.0,
+        "step": ("time", np.arange(T)),
+        "pathway": ["common", "not1", "not2", "not3"],
+        "net": ["ReLU network", "ReLN"],
+        "epoch": [1, 2, 3],
+    }
+    rows = judged("mhs/fig4", arrays, coordinates, tmp_path, hidden=48)
+    assert all(row["holds"] for row in rows.values())
+    arrays["gated"], arrays["single"] = arrays["single"], arrays["gated"]
+    rows = judged("mhs/fig4", arrays, coordinates, hidden=48)
+    missed = [what for what, row in rows.items() if not row["holds"]]
+    assert len(missed) == 4 and missed[1].startswith("(a) ReLU networks against common + single")
+
+
+def test_figure_6_compares_stereotypes_and_spread(tmp_path):
+    T, seeds = 61, 3
+    relu = falling(seeds, T)
+    y = np.random.default_rng(0).normal(size=(24, 60))
+    outputs = (1 - np.sqrt(relu[[1, 1]]))[:, :, None, None] * y
+    arrays = {
+        "relu": (("seed", "time"), relu * (y**2).sum() / 48),
+        "gated": (("seed", "time"), relu[::-1] * (y**2).sum() / 48),
+        "typical": ("net", [1, 1]),
+        "outputs": (("net", "time", "sample", "output"), outputs),
+        "share": (("seed", "layer", "number"), np.tile([0.01, 0.7, 0.29], (seeds, 2, 1))),
+        "always": (("seed", "layer"), np.tile([0.99, 0.2], (seeds, 1))),
+        "often": (("seed", "layer"), np.tile([1.0, 0.7], (seeds, 1))),
+    }
+    coordinates = {"time": np.arange(T) * 24e-3, "step": ("time", np.arange(T))}
+    rows = judged("mhs/fig6", arrays, coordinates, tmp_path)
+    assert all(row["holds"] is not False for row in rows.values())
+    (spread,) = (row for what, row in rows.items() if what.startswith("spread"))
+    assert "correlation of the two profiles over time 1.00" in spread["measured"]
+    arrays["outputs"] = (arrays["outputs"][0], outputs * np.array([1, -1])[:, None, None, None])
+    rows = judged("mhs/fig6", arrays, coordinates)
+    assert [row["holds"] for what, row in rows.items() if what.startswith("outputs")] == [False]
+
+
+def test_figure_8_looks_for_the_gates_of_section_4(tmp_path):
+    context = np.repeat([1, 2, 3], 8)
+    gates = np.array([context != 1, context != 2, context != 3, context > 0], float)
+    sharp, dull = 0.1 + 0.8 * gates, 0.3 + 0.4 * gates
+    arrays = {
+        "centroid": (("clusters", "cluster", "sample"), [dull, sharp]),
+        "share": (("clusters", "cluster"), np.full((2, 4), 0.25)),
+        "discrepancy": ("clusters", [0.05, 0.01]),
+        "context": ("sample", context),
+    }
+    arrays["centroid"][1][0][:2] = np.nan
+    rows = judged("mhs/fig8", arrays, {"clusters": [2, 4]}, tmp_path)
+    assert [row["holds"] for row in rows.values()] == [None, True, True, True, None]
+
+
+# ---- measures -----------------------------------------------------------------------------------
+
+
+def test_learning_times_lie_between_the_steps():
+    time = np.arange(5.0)
+    loss = np.array([[1.0, 0.5, 0.1, 0.0, 0.0], [1.0, 0.9, 0.8, 0.7, 0.6]])
+    np.testing.assert_allclose(fig2.learning_times(time, loss, 0.2), [1.75, np.nan])
+    np.testing.assert_allclose(fig2.learning_times(time, loss, 1.0), [0, 0])
+
+
+def test_the_boundary_is_where_linear_gates_overtake():
+    deltas = np.array([0.0, 0.5, 1.0])
+    linear, xor = np.array([0.0, 0.1, 0.9]), np.array([1.0, 0.7, 0.1])
+    assert fig2.boundary(deltas, linear, xor) == pytest.approx(0.5 + 0.5 * 0.6 / 1.4)
+    assert np.isnan(fig2.boundary(deltas, xor, linear))
+
+
+def test_the_stereotype_is_the_run_next_to_the_mean():
+    loss = np.array([[1.0, 0.0], [1.0, 0.4], [1.0, 1.0]])
+    assert fig6.stereotype(loss) == 1
+    assert fig6.moments(loss[1]) == [1, 1, -1, -1]
+    np.testing.assert_array_equal(
+        fig6.crossing_times(np.array([0, 10]), loss, 0.5), [10, 10, np.nan]
+    )
+
+
+def test_patterns_are_told_by_context():
+    context = np.array([1, 1, 2, 2])
+    patterns = np.array([[1, 1, 0, 0], [1, 1, 1, 1], [1, 0, 1, 1], [0, 0, 0, 0]], bool)
+    assert fig8.by_context(patterns, context) == [(1,), (1, 2), (), ()]
+
+
+@pytest.mark.parametrize(("errors", "elbow"), [((0.2, 0.1, 0.05, 0.01, 0.009, 0.009), 4)])
+def test_the_elbow_is_judged(errors, elbow):
+    table = xarray.Dataset(
+        {"discrepancy": (("clusters", "seed"), np.array(errors)[:, None])},
+        {"clusters": np.arange(1, 7)},
+    )
+    row, _, ratio = fig9.agreement(table)
+    assert row.measured == f"K = {elbow}" and row.holds and ratio.holds
+
+
+def test_distances_and_strengths():
+    h = np.random.default_rng(0).normal(size=(5, 3))
+    wanted = np.linalg.norm(h[:, None] - h[None], axis=-1)
+    np.testing.assert_allclose(contextual.distances(h @ h.T), wanted, atol=1e-7)
+    blocks = [np.diag([3.0, 1.0])[None], np.array([[[2.0]]])]
+    np.testing.assert_allclose(contextual.strengths(blocks, 4), [[3, 2, 1, 0]], atol=1e-12)
+
+
+def test_maps_of_a_race_are_those_of_the_network():
+    arch, data = nr.tasks.common_and_all_but_one(nr.tasks.contextual(contexts=3, items=4), 12)
+    race = nr.reduce(arch, data)
+    solved = race.solve(times=[0.0, 20.0], start=0.1, learning_rate=0.1)
+    full = race.weights(solved, 20.0, jax.random.key(0))
+    wanted = contextual.pathway_maps(arch)(full)
+    for node, parts in contextual.predicted_maps(arch, solved).items():
+        values = np.linalg.svd(wanted[node], compute_uv=False)
+        found = contextual.strengths(parts, len(values))[-1]
+        np.testing.assert_allclose(found, values, atol=1e-8)
+
+
+# ---- MHS App. F and G, and other slips (docs/errata.md) -------------------------------------------
+
+
+def effective(C):
+    """Σ^yx of each contextual pathway on the residual, and how two of them share inputs."""
+    base = nr.tasks.contextual(contexts=C)
+    item, context = base.x["item"], base.labels["context"]
+    x = np.hstack([item, base.x["context"]])
+    rest = base.y["y"] - x @ np.linalg.lstsq(x, base.y["y"], rcond=None)[0]
+    gates = [context != c for c in range(1, C + 1)]
+    yx = [rest[g].T @ item[g] / len(x) for g in gates]
+    shared = item[gates[0] & gates[1]].T @ item[gates[0] & gates[1]]
+    return yx, shared, item[gates[0]].T @ item[gates[0]]
+
+
+@pytest.mark.parametrize("C", [3, 4, 5])
+def test_overlaps_of_contextual_pathways(C):
+    (one, two, *_), shared, own = effective(C)
+    np.testing.assert_allclose(shared, (C - 2) / (C - 1) * own)
+    u, _, vt = np.linalg.svd(one, full_matrices=False)
+    strength = np.einsum("ik,ij,kj->k", u, two, vt) / np.einsum("ik,ij,kj->k", u, one, vt)
+    np.testing.assert_allclose(strength[:7], -1 / (C - 1), atol=1e-9)
+    left = 1 + (C - 1) * (C - 2) / (C - 1) * (-1 / (C - 1))
+    assert left == pytest.approx(1 / (C - 1))  # the factor that MHS arrives at
+
+
+@pytest.mark.parametrize("C", [3, 4])
+def test_closed_forms_of_appendices_f_and_g(C):
+    this = case(DESCENT | {"step": 0.001, "rule": "sign"}, {"contexts": C}, 48)
+    times = np.linspace(0, 400, 41)
+    loss, _, contextual_modes = fig5.closed_forms(this, 24, 8, times)
+    s = np.linalg.svd(effective(C)[0][0], compute_uv=False)[:7]
+    d, start = 1 / 8 * (C - 1) / C, 8 * this.scale**2 / 2
+    end = (C - 1) * s / d
+    wanted = end / (1 - (1 - end / start) * np.exp(-2 * s * times[:, None]))
+    np.testing.assert_allclose(contextual_modes, wanted, rtol=1e-6, atol=1e-9)
+    assert loss[0] == pytest.approx((this.data.y["y"] ** 2).sum(axis=1).mean() / 2, rel=1e-3)
+    assert loss[-1] < 1e-3 * loss[0]
+
+
+def test_the_printed_variance_of_xor_pathways_has_a_negative_loss():
+    for delta in (0.0, 0.5, 1.0):
+        s = np.sqrt(1 / 8 + delta**2 / 16)
+        end = lambda d: 0.5 - 4 * s * (s / d) + 2 * d * (s / d) ** 2  # noqa: E731  (MHS Eq. 23)
+        assert end(1 / 8 + delta**2 / 16) < 0
+        assert end((2 + delta**2) / 4) == pytest.approx(0)
+
+
+def test_without_a_shared_basis_the_order_of_the_factors_matters():
+    rng = np.random.default_rng(1)
+    data = nr.Dataset({"x": rng.normal(size=(9, 3))}, {"y": rng.normal(size=(9, 3))})
+    net = nr.GDLN(nr.Architecture.chain(3, 3, 3))
+    weights = {e: np.asarray(w) for e, w in net.init(jax.random.key(0)).items()}
+    (first, w1), (second, w2) = weights.items()
+    x, y = data.x["x"], data.y["y"]
+    yx, xx = y.T @ x / 9, x.T @ x / 9
+    u, s, vt = np.linalg.svd(yx)
+    d, v = np.linalg.eigh(xx)
+    a, b = w1 @ v, u.T @ w2  # W¹ = R W̄¹ Vᵀ, W² = U W̄² Rᵀ with R = 1
+    error = np.diag(s) @ vt @ v - b @ a @ np.diag(d)
+    flow = {e: -np.asarray(g) for e, g in jax.grad(net.loss)(weights, data).items()}
+    np.testing.assert_allclose(flow[first] @ v, b.T @ error, atol=1e-12)
+    np.testing.assert_allclose(u.T @ flow[second], error @ a.T, atol=1e-12)
+    assert np.abs(u.T @ flow[second] - a @ error).max() > 0.1  # as printed in MHS App. A.1

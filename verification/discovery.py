@@ -156,7 +156,7 @@ def contextual(full: bool) -> Measurement:
     texts, met = [], True
     for name, bound in bounds.items():
         runs, data = contextual_runs(name)
-        found = nr.reln.discover(runs, data, "elbow", most=7)
+        found = nr.reln.discover(runs, data, "elbow", most=8)
         texts.append(
             f"{name}: K = {nr.reln.elbow(list(found.curve.values()))} {found.discrepancy:.4f} "
             f"(K = 4 {found.curve[4]:.4f})"

@@ -136,7 +136,7 @@ class Discovery:
 
         node = next(iter(self.layers)) if node is None else node
         clusters = self.layers[node]
-        rows = [f"{node}_{k + 1}, {s:.0%}" for k, s in enumerate(clusters.share)]
+        rows = [f"{node}_{k + 1}, {100 * s:.0f} %" for k, s in enumerate(clusters.share)]
         blocks: Any = None
         if label is not None:
             values, counts = np.unique(np.asarray(self.base.labels[label]), return_counts=True)
@@ -144,6 +144,7 @@ class Discovery:
             blocks = {"columns": named}
         columns = None if blocks else "sample"
         ax = draw_matrix(clusters.centroid, rows=rows, columns=columns, blocks=blocks, ax=ax)
+        ax.get_images()[0].set_clim(0, 1)
         ax.set_title("how often on")
         return ax
 

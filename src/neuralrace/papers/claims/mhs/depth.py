@@ -34,17 +34,15 @@ def _typical(table: xarray.Dataset) -> nr.Comparison:
 def _two_of_one_or_two(table: xarray.Dataset) -> float:
     """Of the second layer's weight nearest to one or two contexts, the part of two."""
     one, two = (float(table["share"][:, 1, k].mean()) for k in (0, 1))
-    return two / (one + two)
+    return two / (one + two) if one + two else float("nan")
 
 
 def _floor(table: xarray.Dataset) -> float:
     """Mean |ΔL|/L(0) of the stereotypical ReLU network from the other runs."""
     time, loss = table["time"].to_numpy(), table["relu"].to_numpy()
     first = int(table["typical"][0])
-    runs = [nr.Trajectory(time, run) for run in loss]
-    return float(
-        np.mean([nr.compare(runs[first], run).mean for i, run in enumerate(runs) if i != first])
-    )
+    apart = np.trapezoid(np.abs(loss - loss[first]), time, axis=1)
+    return float(apart.sum() / (len(loss) - 1) / (time[-1] - time[0]) / loss[first, 0])
 
 
 def spreads(table: xarray.Dataset) -> tuple[float, float]:

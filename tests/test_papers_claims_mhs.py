@@ -199,7 +199,7 @@ DAMAGE = [
      {"algorithm-1"}, set()),
     ({9: lambda t: t.assign(discrepancy=t["discrepancy"].shift(clusters=1, fill_value=0.9))},
      {"elbow"}, set()),
-    ({9: lambda t: t / 100}, {"unique"}, set()),
+    ({9: lambda t: t.assign(discrepancy=t["discrepancy"][::-1].drop_vars("clusters"))}, set(), {"unique"}),
     ({"gates_over_time": {"exact": 0.1, "changed": 8.5, "admitted": 0.1}},
      {"context-pure", "constant-gates", "lemma-4.1"}, set()),
     ({"census": {"all": 14}}, {"lemma-4.1"}, set()),

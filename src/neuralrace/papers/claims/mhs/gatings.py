@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from neuralrace.papers.claims.claim import Claim, Measure, Tables
-from neuralrace.papers.claims.mhs.contextual import distance, gates
+from neuralrace.papers.claims.mhs.contextual import distance, gates, over_floor
 from neuralrace.papers.claims.mhs.measurements import (
     census,
     competition,
@@ -54,10 +52,12 @@ def _all_compete(what: str) -> Read:
 
 
 def _clusters_against_reln(tables: Tables) -> float:
-    """The nearest gating of Fig. 9 with more clusters than four, over common + all-but-one."""
-    table = tables.at_hand("mhs/fig9", **CLUSTERS)
-    more = table["discrepancy"].mean("seed").sel(clusters=slice(5, None)).to_numpy()
-    return float(np.min(more) / distance("gated")(tables))
+    """The nearest gating of Fig. 9 with more clusters than four, over common + all-but-one.
+
+    The latter as in Fig. 4, or as four clusters have it nearly, whichever is nearer.
+    """
+    error = tables.at_hand("mhs/fig9", **CLUSTERS)["discrepancy"].mean("seed").to_numpy()
+    return float(error[4:].min() / min(error[3], distance("gated")(tables)))
 
 
 CLUSTERS = {"seeds": 2}
@@ -161,7 +161,21 @@ CLAIMS = (
                 lambda t: _other("gap")(t) / _other("gap_reln")(t),
                 least=1.0,
             ),
-            Measure("Algorithm 1, more than four clusters", _clusters_against_reln, least=1.0),
+            Measure(
+                "Algorithm 1, more than four clusters",
+                _clusters_against_reln,
+                least=1.0,
+                otherwise="Other gatings come nearer: the best that Algorithm 1 finds with more "
+                "than four clusters has {:.2f} times the distance (whether its rounded centroids "
+                "are all implementable was not asked).",
+            ),
+            Measure(
+                "common + all-but-one itself, over another seed of the ReLU network",
+                over_floor(),
+                most=2.0,
+                otherwise="Nor has common + all-but-one that trajectory: it is {:.0f} times as far "
+                "away as another seed.",
+            ),
         ),
     ),
     Claim(

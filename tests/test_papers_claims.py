@@ -187,6 +187,20 @@ def test_the_shared_pathway_against_dedicated_ones():
 # ---- docs/equations.md --------------------------------------------------------------------------
 
 
+def named_in(*pages: str) -> list[str]:
+    """Everything of the package that these pages of the documentation name."""
+    text = "".join((ROOT / "docs" / page).read_text() for page in pages)
+    return sorted(set(re.findall(r"`(neuralrace\.[\w.]+)`", text)))
+
+
+def test_the_tests_that_the_errata_point_to_exist():
+    page = (ROOT / "docs" / "errata.md").read_text()
+    found = re.findall(r"`(tests/\w+\.py)::(\w+)`", page)
+    assert len(found) >= 7
+    for file, test in found:
+        assert f"def {test}(" in (ROOT / file).read_text()
+
+
 def equations(paper: str = "") -> list[tuple[range, list[str]]]:
     page = (ROOT / "docs" / "equations.md").read_text()
     if paper:
@@ -206,7 +220,7 @@ def test_every_numbered_equation_is_there_once(paper, last):
     assert [k for numbers, _ in equations(paper) for k in numbers] == list(range(1, last + 1))
 
 
-@pytest.mark.parametrize("name", sorted({n for _, names in equations() for n in names}))
+@pytest.mark.parametrize("name", named_in("equations.md", "errata.md"))
 def test_what_implements_an_equation_exists(name):
     parts = name.split(".")
     for k in range(len(parts), 0, -1):

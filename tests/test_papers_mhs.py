@@ -203,7 +203,7 @@ def test_maps_of_a_race_are_those_of_the_network():
         np.testing.assert_allclose(found, values, atol=1e-8)
 
 
-# ---- MHS App. F and G, and other slips (docs/errata.md) -------------------------------------------
+# ---- MHS App. F and G, and other slips (docs/errata.md) -----------------------------------------
 
 
 def effective(C):
@@ -244,11 +244,13 @@ def test_closed_forms_of_appendices_f_and_g(C):
 
 
 def test_the_printed_variance_of_xor_pathways_has_a_negative_loss():
+    def end(s, d):  # MHS Eq. 23 at a = s/d
+        return 0.5 - 4 * s * (s / d) + 2 * d * (s / d) ** 2
+
     for delta in (0.0, 0.5, 1.0):
         s = np.sqrt(1 / 8 + delta**2 / 16)
-        end = lambda d: 0.5 - 4 * s * (s / d) + 2 * d * (s / d) ** 2  # noqa: E731  (MHS Eq. 23)
-        assert end(1 / 8 + delta**2 / 16) < 0
-        assert end((2 + delta**2) / 4) == pytest.approx(0)
+        assert end(s, 1 / 8 + delta**2 / 16) < 0
+        assert end(s, (2 + delta**2) / 4) == pytest.approx(0)
 
 
 def test_without_a_shared_basis_the_order_of_the_factors_matters():

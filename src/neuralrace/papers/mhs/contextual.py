@@ -123,9 +123,7 @@ def pathway_maps(arch: nr.Architecture) -> Any:
     return maps
 
 
-def predicted_maps(
-    arch: nr.Architecture, solution: nr.Trajectory
-) -> dict[str, list[np.ndarray]]:
+def predicted_maps(arch: nr.Architecture, solution: nr.Trajectory) -> dict[str, list[np.ndarray]]:
     """The same of a solved race, block by block: `(T, outputs, inputs)` in the block's bases."""
     found: dict[str, list[np.ndarray]] = {v: [] for v in arch.hidden}
     for block in solution.values["variables"].values():

@@ -78,14 +78,19 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
             for found in contests
         ]
     )
-    where = (0.6, 1.0)
-    family = lambda delta: gatings(delta, s["hidden"])  # noqa: E731
+    starts: dict[str, dict[str, Any]] = {
+        "width": {"scale": scale},
+        "start": {"start": scale * np.sqrt(s["hidden"] / 2)},
+    }
     crossing = {
-        name: nr.phase_diagram(family, "delta", where, criterion=s["criterion"], **how)
-        for name, how in (
-            ("width", {"scale": scale}),
-            ("start", {"start": scale * np.sqrt(s["hidden"] / 2)}),
+        name: nr.phase_diagram(
+            lambda delta: gatings(delta, s["hidden"]),
+            "delta",
+            (0.6, 1.0),
+            criterion=s["criterion"],
+            **start,
         )
+        for name, start in starts.items()
     }
     shares = [
         [_shares(net, nr.member(relu, delta=d, seed=i), datasets[d]) for i in range(s["seeds"])]
@@ -230,10 +235,8 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
 
     s = settings_of(table)
     shown = [f"e{k}" for k in range(len(s["shown"]))]
-    figure, axes = plt.subplot_mosaic(
-        [["d", "share"], *(shown[k : k + 2] for k in range(0, len(shown) - 1, 2))],
-        figsize=(5.2, 2.2 + 1.9 * (len(shown) // 2)),
-    )
+    mosaic: Any = [["d", "share"], *(shown[k : k + 2] for k in range(0, len(shown) - 1, 2))]
+    figure, axes = plt.subplot_mosaic(mosaic, figsize=(5.2, 2.2 + 1.9 * (len(shown) // 2)))
     _draw_times(table, s, axes["d"])
     _draw_share(table, axes["share"])
     steps = table["time"].to_numpy() / s["learning_rate"]
@@ -278,9 +281,7 @@ def _draw_share(table: xarray.Dataset, ax: Any) -> None:
 
     delta, share = table["delta"].to_numpy(), table["share"].to_numpy().mean(axis=1)
     for k, (gating, marker) in enumerate((("linear", "s"), ("xor", "^"))):
-        ax.plot(
-            delta, share[:, k], color=COLOUR[gating], marker=marker, markersize=4, label=gating
-        )
+        ax.plot(delta, share[:, k], color=COLOUR[gating], marker=marker, markersize=4, label=gating)
     ax.axvline(CROSSOVER, color=COLOURS["neutral"], linewidth=0.8, linestyle="--")
     ax.set(
         title="gates of the trained networks",

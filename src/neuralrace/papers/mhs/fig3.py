@@ -91,7 +91,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     square = (blocks[:, 1:, 1:] ** 2).sum(axis=(0, 1, 3))
     wrong = float((square * elsewhere).sum() / square.sum())
     linear = np.linalg.norm(outputs[:, 0] - table["linear"].to_numpy(), axis=(1, 2)).max() / size
-    on = [int(len({*context[g > 0]})) for g in gates]
+    on = [len({*context[g > 0]}) for g in gates]
     ones = [int((x[: len(x) - len(contexts)].sum(axis=0) == 1).all()), int((x.sum(0) == 2).all())]
     return (
         Agreement(

@@ -58,9 +58,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     relu = [nr.member(many, seed=i) for i in range(s["seeds"])]
     arch, data = table.gated_network(this, "gated", s["rule"])
     gated = gated_runs(arch, data, this, of_gated, s["every"])
-    single = gated_runs(
-        *table.gated_network(this, "single", s["rule"]), this, of_gated, s["every"]
-    )
+    single = gated_runs(*table.gated_network(this, "single", s["rule"]), this, of_gated, s["every"])
     predicted = table.predictions(arch, data, this, of_gated, s["seeds"], many.time)
     proofs = [_certified(relu, gated[i], i) for i in range(s["seeds"])]
     singles = [_certified(relu, single[i], i) for i in range(s["seeds"])]
@@ -104,9 +102,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     )
 
 
-def _certified(
-    relu: Sequence[nr.Trajectory], other: nr.Trajectory, i: int
-) -> nr.reln.Certificate:
+def _certified(relu: Sequence[nr.Trajectory], other: nr.Trajectory, i: int) -> nr.reln.Certificate:
     """How far a gated run is from the ReLU run of its seed, with the next seed as the floor."""
     return nr.reln.certify(relu[i], other, floor=relu[(i + 1) % len(relu)])
 
@@ -140,9 +136,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         {n: float(table[f"{n}_{kind}"].mean()) for n in ("gated", "single", "floor")}
         for kind in ("outputs", "similarity")
     )
-    simulated, predicted = (
-        table[f"{n}_strength"].to_numpy() for n in ("simulated", "predicted")
-    )
+    simulated, predicted = (table[f"{n}_strength"].to_numpy() for n in ("simulated", "predicted"))
     apart = np.abs(simulated - predicted) / simulated.max()
     share = table["share"].to_numpy().mean(axis=0)
     fastest = float((table["gated"] < table["single"]).mean())
@@ -239,16 +233,13 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     epochs = table["epoch"].to_numpy().tolist()
     names = [f"{n}{k}" for n in ("r", "g") for k in range(len(epochs))]
     half = len(epochs)
-    figure, axes = plt.subplot_mosaic(
-        [
-            ["a"] * half + names[:half],
-            ["a"] * half + names[half:],
-            ["b"] * half + ["b2"] * half,
-            ["c"] * half + ["c2"] * half,
-        ],
-        figsize=(7.0, 8.2),
-        height_ratios=(1, 1, 1.5, 1.7),
-    )
+    mosaic: Any = [
+        ["a"] * half + names[:half],
+        ["a"] * half + names[half:],
+        ["b"] * half + ["b2"] * half,
+        ["c"] * half + ["c2"] * half,
+    ]
+    figure, axes = plt.subplot_mosaic(mosaic, figsize=(7.0, 8.2), height_ratios=(1, 1, 1.5, 1.7))
     _draw_losses(table, axes["a"])
     _draw_outputs(table, [axes[n] for n in names], epochs)
     _draw_strengths(table, axes["b"], axes["b2"])

@@ -161,8 +161,9 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         one = one.assign_coords(time=one["rate"] * one["step"])
         rows += _rows(one, int(C))
     share = table["share"].mean("seed")
-    spans = float((share * share["number"]).sum("number")[0]), float(
-        (share * share["number"]).sum("number")[-1]
+    spans = (
+        float((share * share["number"]).sum("number")[0]),
+        float((share * share["number"]).sum("number")[-1]),
     )
     first, last = (int(c) for c in table["contexts"].to_numpy()[[0, -1]])
     rows.append(
@@ -214,8 +215,8 @@ def _rows(one: xarray.Dataset, C: int) -> list[Agreement]:
             max(apart("common", "predicted"), apart("others", "predicted")) <= 0.01,
         ),
         Agreement(
-            f"C = {C}: the same against the closed forms, which have contextual pathways wait for a "
-            "learned common one; trained together they grow from the start",
+            f"C = {C}: the same against the closed forms, in which contextual pathways wait for "
+            "the common one; trained together they grow from the start",
             "“match simulations exactly”: ≤ 1 %",
             f"{apart('common', 'closed'):.2%}, {apart('others', 'closed'):.2%}",
             max(apart("common", "closed"), apart("others", "closed")) <= 0.01,

@@ -27,9 +27,7 @@ SETTINGS = {
     "steps": Setting(30000, "gradient steps", f"{SCRIPTS}; MHS Table 1 says 8000"),
     "every": Setting(100, "steps between recordings", "ours"),
     "seeds": Setting(100, "runs of each network", "MHS Fig. 6, caption", quick=3),
-    "at_once": Setting(
-        100, "runs computed side by side; fewer need less memory", "ours", quick=3
-    ),
+    "at_once": Setting(100, "runs computed side by side; fewer need less memory", "ours", quick=3),
     "rule": Setting(
         "sign",
         "how wide the pathways are; see neuralrace.papers.mhs.table",
@@ -159,9 +157,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     seeds = [nr.compare(typical, nr.Trajectory(time, run)) for run in others]
     spread = [run.std(axis=0).mean() / run[:, 0].mean() for run in (relu, gated)]
     profile = np.corrcoef(relu.std(axis=0), gated.std(axis=0))[0, 1] if len(relu) > 1 else np.nan
-    when = {
-        level: [crossing_times(step, run, level) for run in (relu, gated)] for level in LEVELS
-    }
+    when = {level: [crossing_times(step, run, level) for run in (relu, gated)] for level in LEVELS}
     outputs = table["outputs"].to_numpy()
     size = np.sqrt(2 * relu[0, 0] * outputs.shape[2])  # ‖Y‖, since L = ‖Y − O‖² / 2N
     places = [moments(run) for run in (relu[first], gated[second])]
@@ -220,8 +216,10 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         Agreement(
             "part of the first layer's final weight in neurons that are on for every sample",
             "“all neurons are active for all datapoints”: ≥ 95 %",
-            f"{always[0]:.1%}; a neuron is on for {often[0]:.0%} of the samples on average, and "
-            f"for {often[1]:.0%} in the second layer",
+            f"{always[0]:.1%}; a neuron is on for {often[0]:.0%} of the samples on average "
+            f"({often[1]:.0%} in the second layer), and of the weight "
+            f"{', '.join(f'{part:.0%}' for part in share[0])} is nearest to patterns on in "
+            "1, …, C contexts",
             bool(always[0] >= 0.95),
         ),
         Agreement(

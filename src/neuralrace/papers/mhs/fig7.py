@@ -49,6 +49,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     net, race = nr.GDLN(arch), nr.reduce(arch, data)
     left, right = (np.hstack([b.basis[v] for b in race.blocks]) for v in ("y", "x"))
     simulated, predicted, runs, theory = [], [], [], []
+    times = s["learning_rate"] * np.arange(0, s["steps"] + 1, s["every"])
     for key in jax.random.split(jax.random.key(s["key"]), s["seeds"]):
         weights = net.init(key, s["scale"])
         run = nr.train(
@@ -57,7 +58,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
             data,
             learning_rate=s["learning_rate"],
             steps=s["steps"],
-            record_every=s["every"],
+            record_at=np.arange(0, s["steps"] + 1, s["every"]),
             record={"weights": True},
         )
         form = race.closed_form(race.start(weights))
@@ -65,9 +66,9 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
             raise AssertionError("modes of a linear network have a closed form")
         first, second = (np.asarray(w) for w in run.values["weights"].values())
         simulated.append(nr.analysis.projected(second @ first, left, right))
-        predicted.append(np.stack([form.modes[b.name].value(run.time) for b in race.blocks], 1))
+        predicted.append(np.stack([form.modes[b.name].value(times) for b in race.blocks], 1))
         runs.append(run.loss)
-        theory.append(form.loss(run.time))
+        theory.append(form.loss(times))
     y = data.y["y"].T
     u, size, vt = np.linalg.svd(y, full_matrices=False)
     sign = np.sign(vt[np.arange(4), np.abs(vt.round(9)).argmax(axis=1)])
@@ -82,7 +83,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
             "s": ("concept", size),
             "vt": (("concept", "item"), sign[:, None] * vt),
         },
-        {"time": run.time, "feature": list(FEATURES), "item": list(ITEMS)},
+        {"time": times, "feature": list(FEATURES), "item": list(ITEMS)},
     )
 
 

@@ -139,7 +139,8 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             bool((np.diff(blur) < 0).all()),
         ),
         Agreement(
-            f"gated networks with these gates against the ReLU networks, mean |ΔL| / L(0), K = {ks}",
+            "gated networks with these gates against the ReLU networks, mean |ΔL| / L(0), "
+            f"K = {ks}",
             "reported; Fig. 9 has more",
             ", ".join(f"{100 * d:.2g} %" for d in table["discrepancy"].to_numpy()),
         ),
@@ -167,9 +168,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     for ax, k, centroid in zip(axes[:, 0], table["clusters"].to_numpy(), kept, strict=True):
         share = table["share"].sel(clusters=k).to_numpy()
         names = [f"{part:.0%}" for part in share[: len(centroid)]]
-        draw_matrix(
-            centroid, rows=names, blocks={"columns": columns}, title=f"{k} clusters", ax=ax
-        )
+        draw_matrix(centroid, rows=names, blocks={"columns": columns}, title=f"{k} clusters", ax=ax)
     return figure
 
 

@@ -73,6 +73,17 @@ def test_a_missed_measure_outweighs_a_missed_limit():
     assert "settle nothing" in page
 
 
+def test_what_a_page_says_of_other_papers_is_kept():
+    entries = [
+        ledger(paper)[0].judged([0.0] * len(ledger(paper)[0].measures)) for paper in papers()
+    ]
+    first = markdown(entries[:1])
+    both = markdown(entries[1:], page=first)
+    assert both == markdown(entries)
+    assert markdown(entries[:1], page=both) == both
+    assert markdown(entries[:1]) == first
+
+
 def test_a_measure_without_a_bound_is_refused():
     with says("has no threshold", got="neither", wanted="cannot fail", fix="least="):
         Measure("anything", lambda tables: 0.0)
@@ -122,8 +133,20 @@ def test_a_claim_is_measured_on_data_that_are_computed_once_or_stored(tmp_path, 
     save_table(figure.run({"off": 0.2}), stored)
     silent = Tables(folder=tmp_path, tell=pytest.fail)
     assert float(silent("nrr/appendix_a2", off=0.2)["two_total"][0, 0, 0, 1]) == 0.2
+    # a figure that is long to compute: in full if it is stored, else smaller
+    assert float(silent.at_hand("nrr/appendix_a2", off=0.2)["two_total"][0, 0, 0, 1]) == 0.2
+    save_table(figure.run({"off": 0.002}), tmp_path / "full.nc")
+    assert float(silent.at_hand("nrr/appendix_a2", off=0.2)["two_total"][0, 0, 0, 1]) == 0.002
     again = Tables(quick=True, folder=tmp_path)
     assert claim.measure(again).found[1] == pytest.approx(0.003)
+
+
+def test_a_measurement_is_made_once():
+    made = []
+    tables = Tables(tell=made.append)
+    two_of = lambda sizes: made.append(sizes) or 2 * sizes  # noqa: E731
+    assert [tables.once(two_of, sizes=n) for n in (1, 3, 1)] == [2, 6, 2]
+    assert made[1::2] == [1, 3]
 
 
 def test_types_of_activity_are_weighted_by_strength():

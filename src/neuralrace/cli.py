@@ -109,11 +109,13 @@ def reproduce(
     help="Where `reproduce` wrote its data: figures with the same settings are not computed again.",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Also write the page, such as docs/claims.md."
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Also write the page, such as docs/claims.md; what it says of other papers is kept.",
 )
 def claims(names: tuple[str, ...], quick: bool, folder: Path | None, out: Path | None) -> None:
     """Measure the claims of the papers, all or those named, and print the verdicts."""
-    from neuralrace.papers.claims import Tables, ledger, markdown
+    from neuralrace.papers.claims import QUICK, Tables, ledger, markdown
 
     wanted = ledger(*names)
     _use_float64()
@@ -130,7 +132,9 @@ def claims(names: tuple[str, ...], quick: bool, folder: Path | None, out: Path |
             click.echo(f"  · {text}")
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(markdown(entries, quick=quick))
+        page = out.read_text() if out.exists() else ""
+        same_size = (QUICK in page) == quick
+        out.write_text(markdown(entries, quick=quick, page=page if same_size else ""))
         click.echo(f"The page: {out}")
 
 

@@ -62,7 +62,7 @@ def chosen(given: Iterable[str]) -> tuple[str, ...]:
 
     ```python
     >>> from neuralrace import papers
-    >>> papers.chosen(["nrr", "talk"]) == papers.chosen(["all"]) == papers.names()
+    >>> papers.chosen(["nrr", "mhs", "talk"]) == papers.chosen(["all"]) == papers.names()
     True
 
     ```

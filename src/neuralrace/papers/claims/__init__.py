@@ -12,9 +12,13 @@ __all__ = ["Claim", "Entry", "Measure", "Tables", "Verdict", "ledger", "markdown
 
 _PAPERS = {
     "nrr": "Saxe, Sodhani and Lewallen, *The Neural Race Reduction* (ICML 2022)",
+    "mhs": "Jarvis, Klein, Rosman and Saxe, *Make Haste Slowly* (ICLR 2025)",
     "talk": "Saxe, *Models of representation learning dynamics* (talk, first two parts)",
 }
 """The papers that have a module here with its `CLAIMS`."""
+
+QUICK = "quick settings, which settle nothing"
+"""What a page says that was measured with `--quick`."""
 
 
 def papers() -> tuple[str, ...]:
@@ -42,11 +46,14 @@ def ledger(*names: str) -> tuple[Claim, ...]:
     )
 
 
-def markdown(entries: Sequence[Entry], *, quick: bool = False) -> str:
-    """The ledger as a page: a table of verdicts, then every claim with its measurements."""
+def markdown(entries: Sequence[Entry], *, quick: bool = False, page: str = "") -> str:
+    """The ledger as a page: a table of verdicts, then every claim with its measurements.
+
+    Of an earlier `page`, the sections on papers that are not among the entries are kept.
+    """
     from neuralrace import __version__
 
-    size = "quick settings, which settle nothing" if quick else "the papers' settings"
+    size = QUICK if quick else "the papers' settings unless a claim says otherwise"
     lines = [
         "# The papers' claims, measured",
         "",
@@ -59,7 +66,17 @@ def markdown(entries: Sequence[Entry], *, quick: bool = False) -> str:
         if mine:
             lines += ["", f"## {title}", "", *_summary(mine)]
             lines += [line for entry in mine for line in _entry(entry)]
+        else:
+            lines += _section(page, title)
     return "\n".join(lines) + "\n"
+
+
+def _section(page: str, title: str) -> list[str]:
+    """The lines of a page on one paper, after an empty one; none if there are none."""
+    for part in page.split("\n## ")[1:]:
+        if part.startswith(title + "\n"):
+            return ["", *f"## {part}".rstrip("\n").split("\n")]
+    return []
 
 
 def _summary(entries: Iterable[Entry]) -> list[str]:

@@ -138,6 +138,8 @@ class Entry:
 class Tables:
     """The data of figures, each computed once: `tables("nrr/fig4", init="xavier")`.
 
+    `once` has measurements that no figure makes, `at_hand` figures that are long to compute.
+
     **Arguments:** `quick` takes the figures' small settings. `folder` holds data that `neuralrace
     reproduce` wrote: a figure with exactly the settings wanted is read and not computed again.
     """
@@ -145,12 +147,27 @@ class Tables:
     quick: bool = False
     folder: Path | None = None
     tell: Callable[[str], None] = lambda _: None
-    _kept: dict[Any, xarray.Dataset] = field(default_factory=dict)
+    _kept: dict[Any, Any] = field(default_factory=dict)
 
     def __call__(self, name: str, **changes: Any) -> xarray.Dataset:
         key = (name, tuple(sorted(changes.items())))
         if key not in self._kept:
             self._kept[key] = self._made(name, changes)
+        return self._kept[key]
+
+    def at_hand(self, name: str, **smaller: Any) -> xarray.Dataset:
+        """The figure at full size where that is stored, else computed with smaller settings."""
+        from neuralrace.papers import find
+
+        stored = None if self.quick else self._stored(name, find(name).resolve())
+        return self(name, **smaller) if stored is None else self._kept.setdefault(name, stored)
+
+    def once(self, measurement: Callable[..., Any], **settings: Any) -> Any:
+        """What a function gives for these settings, computed the first time it is asked for."""
+        key = (measurement, tuple(sorted(settings.items())))
+        if key not in self._kept:
+            self.tell(f"{measurement.__name__.replace('_', ' ')}: computing …")
+            self._kept[key] = measurement(**settings)
         return self._kept[key]
 
     def _made(self, name: str, changes: Mapping[str, Any]) -> xarray.Dataset:

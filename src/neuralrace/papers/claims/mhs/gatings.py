@@ -1,0 +1,193 @@
+"""Claims of MHS §4 on which gatings there are and which one wins: Lemma 4.1, Proposition 4.2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from neuralrace.papers.claims.claim import Claim, Measure, Tables
+from neuralrace.papers.claims.mhs.contextual import distance, gates, over_floor
+from neuralrace.papers.claims.mhs.measurements import (
+    census,
+    competition,
+    growth_on_residual,
+    interlacing,
+    other_gating,
+)
+
+Read = Callable[[Tables], float]
+
+
+def _census(contexts: int, items: int, of: str) -> Read:
+    return lambda tables: tables.once(census, contexts=contexts, items=items)[of]
+
+
+def _admitted(contexts: int, items: int) -> Read:
+    """The part of all implementable patterns that the lemma has, those by item among them."""
+
+    def read(tables: Tables) -> float:
+        found = tables.once(census, contexts=contexts, items=items)
+        return (found["admitted"] + found["by_item"]) / found["all"]
+
+    return read
+
+
+def _interlacing(what: str) -> Read:
+    return lambda tables: tables.once(interlacing, trials=200 if tables.quick else 2000)[what]
+
+
+def _growth(what: str) -> Read:
+    return lambda tables: tables.once(growth_on_residual, items=4 if tables.quick else 8)[what]
+
+
+def _other(what: str) -> Read:
+    return lambda tables: tables.once(other_gating, seeds=1, steps=800 if tables.quick else 8000)[
+        what
+    ]
+
+
+def _all_compete(what: str) -> Read:
+    return lambda tables: tables.once(competition, seeds=1, steps=800 if tables.quick else 8000)[
+        what
+    ]
+
+
+def _clusters_against_reln(tables: Tables) -> float:
+    """The nearest gating of Fig. 9 with more clusters than four, over common + all-but-one.
+
+    The latter as in Fig. 4, or as four clusters have it nearly, whichever is nearer.
+    """
+    error = tables.at_hand("mhs/fig9", **CLUSTERS)["discrepancy"].mean("seed").to_numpy()
+    return float(error[4:].min() / min(error[3], distance("gated")(tables)))
+
+
+CLUSTERS = {"seeds": 2}
+"""Fig. 9 with fewer runs where it is not stored in full."""
+
+CLAIMS = (
+    Claim(
+        "mhs/lemma-4.1",
+        "Lemma 4.1, App. D",
+        "A ReLU neuron can gate by context alone (or by item alone, which is of no use), or for "
+        "one sample; nothing else is implementable.",
+        "Every pattern of one neuron on one-hot items and contexts, enumerated exactly, each with "
+        "weights that have it; and the final weight of trained networks (§4, two seeds) in "
+        "patterns that are exactly of those kinds.",
+        (
+            Measure(
+                "2 × 2: item 1 in context 1 and item 2 in context 2 alone, which the proof denies",
+                _census(2, 2, "crossed"),
+                most=0,
+                form=".0f",
+            ),
+            Measure(
+                "2 × 2: part of the 14 patterns that the lemma has", _admitted(2, 2), least=1.0
+            ),
+            Measure("3 × 4: part of the 1066 patterns", _admitted(3, 4), least=1.0),
+            Measure("trained networks: weight in such patterns", gates("admitted"), least=0.95),
+        ),
+    ),
+    Claim(
+        "mhs/interlacing",
+        "Proposition 4.2, App. E",
+        "Taking features away from inputs or outputs, or samples where nothing is negative, can "
+        "only lower singular values of the correlation.",
+        "2000 random matrices up to 11 × 11 with random rows and columns taken away: violations "
+        "of σ_{j+p} ≤ σ_j(sub) ≤ σ_j over the largest singular value; then gated samples of 12, "
+        "positive or of both signs.",
+        (
+            Measure("σ_j(sub) − σ_j, largest", _interlacing("above"), most=1e-12),
+            Measure("σ_{j+p} − σ_j(sub), largest", _interlacing("below"), most=1e-12),
+            Measure(
+                "first singular value, samples gated off, nothing negative: largest gain",
+                _interlacing("positive"),
+                most=1e-12,
+            ),
+            Measure(
+                "the same with both signs: part of the trials in which it grows",
+                _interlacing("signed"),
+                most=0.0,
+                otherwise="Not so for samples where entries have both signs: gating them off makes "
+                "the first singular value larger in {:.0%} of the trials. What a common pathway "
+                "leaves has both signs.",
+            ),
+        ),
+    ),
+    Claim(
+        "mhs/fastest",
+        "§4, Proposition 4.2",
+        "Common + all-but-one is the fastest of all gatings that a ReLU network can implement.",
+        "Early growth of a pathway with each of the 354 106 implementable patterns, on the targets "
+        "and on what a learned common pathway leaves; then, trained from as small weights and as "
+        "wide (one seed), common + six pathways that are off on half the items of one context, "
+        "which are implementable.",
+        (
+            Measure("all-on over the fastest, on the targets", _growth("first"), least=1 - 1e-9),
+            Measure(
+                "part of the patterns faster than all-but-one, on what is left",
+                _growth("faster"),
+                most=0.0,
+            ),
+            Measure("fastest over all-but-one, on what is left", _growth("ahead"), most=1 + 1e-9),
+            Measure(
+                "epoch at 5 % of the initial loss, item-dependent gating over all-but-one",
+                _other("earlier"),
+                least=1.0,
+            ),
+            Measure(
+                "single contexts over all-but-one, growth on what is left",
+                _growth("single"),
+                most=0.99,
+                otherwise="Early growth does not tell single contexts from all but one: their "
+                "ratio is {:.3f}, since what is left has no correlation with the inputs over all "
+                "samples.",
+            ),
+        ),
+    ),
+    Claim(
+        "mhs/unique",
+        "Proposition 4.2",
+        "No other implementable gating has the ReLU network's loss trajectory.",
+        "Mean |ΔL| / L(0) from the ReLU networks of gatings other than common + all-but-one, over "
+        "that of the latter: common + single, common + item-dependent ones, and those that "
+        "Algorithm 1 finds with more than four clusters.",
+        (
+            Measure(
+                "common + single contexts",
+                lambda t: distance("single")(t) / distance("gated")(t),
+                least=1.0,
+            ),
+            Measure(
+                "common + off on half the items of one context",
+                lambda t: _other("gap")(t) / _other("gap_reln")(t),
+                least=1.0,
+            ),
+            Measure(
+                "Algorithm 1, more than four clusters",
+                _clusters_against_reln,
+                least=1.0,
+                otherwise="Other gatings come nearer: the best that Algorithm 1 finds with more "
+                "than four clusters has {:.2f} times the distance (whether its rounded centroids "
+                "are all implementable was not asked).",
+            ),
+            Measure(
+                "common + all-but-one itself, over another seed of the ReLU network",
+                over_floor(),
+                most=2.0,
+                otherwise="Nor has common + all-but-one that trajectory: it is {:.0f} times as far "
+                "away as another seed.",
+            ),
+        ),
+    ),
+    Claim(
+        "mhs/single-inactive",
+        "App. E",
+        "Where pathways for one, two and all contexts are trained together, those for one context "
+        "remain inactive.",
+        "All seven pathways in one gated network (§4, one seed), widths by the sign rule: the "
+        "strongest pathway for one context over the strongest for two, by the norm of their maps.",
+        (
+            Measure("at the end", _all_compete("single"), most=0.05),
+            Measure("largest once the loss falls", _all_compete("single_ever"), most=0.05),
+        ),
+    ),
+)

@@ -1,0 +1,195 @@
+"""Claims of MHS §3: a ReLN always exists, and extended XoR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import neuralrace as nr
+from neuralrace.papers.claims.claim import Claim, Measure, Tables
+from neuralrace.papers.claims.mhs.measurements import copied_and_frozen, nonlinear_boundary
+from neuralrace.papers.figure import settings_of
+
+if TYPE_CHECKING:
+    import xarray
+
+Read = Callable[[Tables], float]
+CROSSOVER = float(np.sqrt(2 / 3))
+DELTAS = (0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4)
+
+
+def _trivial(what: str) -> Read:
+    return lambda tables: tables.once(copied_and_frozen, steps=200 if tables.quick else 4000)[what]
+
+
+def _times(table: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """By Δ the mean learning time of the ReLU networks, and those of both gatings."""
+    from neuralrace.papers.mhs.fig2 import learning_times
+
+    level = settings_of(table)["criterion"]
+    time = table["time"].to_numpy()
+    relu, gated = (learning_times(time, table[n].to_numpy(), level) for n in ("relu", "predicted"))
+    return np.nanmean(relu, axis=1), np.where(np.isfinite(gated), gated, np.inf)
+
+
+def _late(tables: Tables) -> float:
+    relu, gated = _times(tables("mhs/fig2"))
+    return float(np.abs(relu / gated.min(axis=1) - 1).max())
+
+
+def loss_gaps(table: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """By Δ mean |ΔL|/L(0) of the ReLU networks from the faster and from the slower gating."""
+    time = table["time"].to_numpy()
+    gaps = [
+        [
+            np.mean(
+                [nr.compare(nr.Trajectory(time, run), nr.Trajectory(time, g)).mean for run in r]
+            )
+            for g in p
+        ]
+        for r, p in zip(table["relu"].to_numpy(), table["predicted"].to_numpy(), strict=True)
+    ]
+    faster = _times(table)[1].argmin(axis=1)
+    rows = np.arange(len(gaps))
+    return np.array(gaps)[rows, faster], np.array(gaps)[rows, 1 - faster]
+
+
+def _losses(of: Callable[[np.ndarray, np.ndarray], Any]) -> Read:
+    return lambda tables: float(of(*loss_gaps(tables("mhs/fig2"))))
+
+
+def _crossing(starts: str) -> Read:
+    """How far the predicted crossover is from √(2/3)."""
+    return lambda tables: abs(float(tables("mhs/fig2")["crossing"].sel(starts=starts)) - CROSSOVER)
+
+
+def _growth(tables: Tables) -> float:
+    table = tables("mhs/fig2")
+    delta = table["delta"].to_numpy()
+    formula = np.stack([delta / 2, np.sqrt(1 / 8 + delta**2 / 16)], axis=1)
+    return float(np.abs(table["growth"].to_numpy() - formula).max())
+
+
+def _gates_change(tables: Tables) -> float:
+    from neuralrace.papers.mhs.fig2 import boundary
+
+    table = tables("mhs/fig2")
+    share = table["share"].mean("seed").to_numpy()
+    return boundary(table["delta"].to_numpy(), share[:, 0], share[:, 1])
+
+
+def _bent(tables: Tables) -> dict[float, float]:
+    return tables.once(nonlinear_boundary, deltas=DELTAS, seeds=2 if tables.quick else 10)
+
+
+def plane_from(bent: dict[float, float], level: float) -> float:
+    """The Δ at which the part decided otherwise than by x₃ falls to a level, on a log scale."""
+    delta, part = np.array(list(bent)), np.log(np.maximum(list(bent.values()), 1e-9))
+    if part[-1] > np.log(level):
+        return float("inf")
+    return float(np.interp(-np.log(level), -part, delta))
+
+
+CLAIMS = (
+    Claim(
+        "mhs/always-a-reln",
+        "§3, Definition 3.1",
+        "For any ReLU network and task there is a GDLN with the same outputs at all times on all "
+        "samples.",
+        "Gates copied from the ReLU network at every step, on extended XoR and the contextual "
+        "task, one and two hidden layers; then constant gates, as the definition has them: those "
+        "at the end of training, from the same initial weights (mean |ΔL| / L(0)).",
+        (
+            Measure(
+                "largest distance of outputs, of the targets' root mean square, copied gates",
+                _trivial("copied"),
+                most=1e-10,
+            ),
+            Measure("constant gates, extended XoR, Δ = 0.4", _trivial("frozen_xor"), most=0.01),
+            Measure(
+                "constant gates, contextual task",
+                _trivial("frozen"),
+                most=0.01,
+                otherwise="With gates that change at every step. Definition 3.1 has gates that are "
+                "constant in time; each neuron's final gates, used from the start, leave the "
+                "contextual task's loss {:.0%} of the initial one away on average.",
+            ),
+        ),
+    ),
+    Claim(
+        "mhs/xor-faster-gating",
+        "§3, Fig. 2d, e",
+        "On extended XoR a ReLU network follows the faster of the linear and the XoR gating at "
+        "every Δ.",
+        "ReLU networks with the settings of Fig. 2 against both gatings, of equal total width and "
+        "from the mean start of as small weights; nothing fitted. Worst Δ of the grid.",
+        (
+            Measure("learning time, relative distance from the faster", _late, most=0.05),
+            Measure(
+                "mean |ΔL| / L(0) from the faster",
+                _losses(lambda fast, slow: fast.max()),
+                most=0.05,
+            ),
+            Measure(
+                "part of the Δ at which the faster is nearer than the slower",
+                _losses(lambda fast, slow: (fast < slow).mean()),
+                least=1.0,
+            ),
+            Measure(
+                "mean |ΔL| / L(0) from the faster, as close as seeds",
+                _losses(lambda fast, slow: fast.max()),
+                most=0.01,
+                otherwise="At the worst Δ the mean distance is {:.1%} of the initial loss.",
+            ),
+        ),
+    ),
+    Claim(
+        "mhs/xor-crossover",
+        "§3, Fig. 2d, App. C, Eq. 26",
+        "Which gating is faster changes at Δ = √(2/3).",
+        "Growth rates against Δ/2 and √(1/8 + Δ²/16), and where the predicted times to loss 0.2 "
+        "are equal (a root of their difference); distances from √(2/3).",
+        (
+            Measure("growth rates, largest difference", _growth, most=1e-9),
+            Measure("equal times, gatings of equal total width", _crossing("width"), most=1e-5),
+            Measure(
+                "equal times, pathways of equal start",
+                _crossing("start"),
+                most=1e-2,
+                otherwise="That is so for equal total width. Where every pathway starts alike, "
+                "whatever its width, the times cross {:.3f} later.",
+            ),
+        ),
+    ),
+    Claim(
+        "mhs/xor-boundary",
+        "§3",
+        "√(2/3) is about where trained ReLU networks change from a nonlinear to a linear decision "
+        "boundary, well before the task ceases to be separable.",
+        "The part of the box |x₁|, |x₂| ≤ 1, |x₃| ≤ Δ that trained networks do not decide by the "
+        "sign of x₃; and the Δ at which the final weight in neurons with exactly the linear "
+        "patterns overtakes that with exactly the XoR patterns (Fig. 2).",
+        (
+            Measure(
+                "part not decided by x₃, Δ = 0.4", lambda t: _bent(t)[0.4], least=0.1, form=".2g"
+            ),
+            Measure("part not decided by x₃, Δ = 1.4", lambda t: _bent(t)[1.4], most=0.01),
+            Measure("Δ at which the gates change", _gates_change, least=0.7, most=0.95),
+            Measure(
+                "Δ at which the gates change, less √(2/3)",
+                lambda t: abs(_gates_change(t) - CROSSOVER),
+                most=0.02,
+                otherwise="By their gates networks change {:.3f} later than √(2/3).",
+            ),
+            Measure(
+                "Δ from which less than 1 % is not decided by x₃",
+                lambda t: plane_from(_bent(t), 0.01),
+                most=CROSSOVER + 0.05,
+                otherwise="The boundary straightens gradually: it is the plane, to 1 % of the box, "
+                "from Δ = {:.2f} on.",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,278 @@
+"""The claims of Make Haste Slowly: how numbers are read, and the measurements made for them."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+import xarray
+
+import neuralrace as nr
+from neuralrace.papers import find
+from neuralrace.papers.claims import Tables, Verdict, ledger
+from neuralrace.papers.claims.mhs import measurements
+from neuralrace.papers.claims.mhs.depth import samples_off
+from neuralrace.papers.claims.mhs.xor import CROSSOVER, DELTAS, plane_from
+
+# ---- a world in which every claim is true -------------------------------------------------------
+
+T = np.arange(41.0)
+CONTEXT = np.repeat([1, 2, 3], 8)
+
+
+def falling(late, runs=2, spread=0.05):
+    """Losses (runs, T) that fall from 1 to 0 about half-way."""
+    return 1 / (1 + np.exp((T - 20 - late - spread * np.arange(runs)[:, None]) / 2))
+
+
+def figure_2():
+    delta = CROSSOVER + np.array([-0.4, -0.01, 0.01, 0.6])
+    linear = delta > CROSSOVER
+    fast, slow = falling(0, 1)[0], falling(9, 1)[0]
+    predicted = np.stack([[fast, slow] if wins else [slow, fast] for wins in linear])
+    growth = np.stack([delta / 2, np.sqrt(1 / 8 + delta**2 / 16)], axis=1)
+    share = np.repeat(np.stack([linear, ~linear], axis=1)[:, None] * 1.0, 2, axis=1)
+    return xarray.Dataset(
+        {
+            "relu": (("delta", "seed", "time"), np.tile(fast, (4, 2, 1))),
+            "predicted": (("delta", "gating", "time"), predicted),
+            "growth": (("delta", "gating"), growth),
+            "share": (("delta", "seed", "gating"), share),
+            "crossing": ("starts", [CROSSOVER, CROSSOVER]),
+        },
+        {"delta": delta, "time": T, "starts": ["width", "start"]},
+    )
+
+
+def figure_4():
+    over, strength = ("seed", "time"), ("pathway", "time", "mode")
+    gaps = {("gated", 0.011), ("single", 0.03), ("floor", 0.01)}
+    return xarray.Dataset(
+        {
+            "relu": (over, falling(0)),
+            **{name: (over, falling(0.06)) for name in ("gated", "predicted")},
+            "single": (over, falling(2)),
+            **{
+                f"{name}_{kind}": ("seed", [gap, gap])
+                for name, gap in gaps
+                for kind in ("outputs", "similarity")
+            },
+            **{
+                f"{n}_strength": (strength, np.ones((4, 41, 7))) for n in ("simulated", "predicted")
+            },
+        },
+        {"time": T},
+    )
+
+
+def figure_5(contexts=(3, 4, 5), **_):
+    share = np.array([[np.arange(1, 6) == C - 1] * 2 for C in contexts], float)
+    names = ("others", "others_predicted", "others_closed", "alone", "alone_closed")
+    C = len(contexts)
+    return xarray.Dataset(
+        {
+            "relu": (("contexts", "seed", "step"), np.tile(falling(0), (C, 1, 1))),
+            "gated": (("contexts", "seed", "step"), np.tile(falling(0.06), (C, 1, 1))),
+            **{n: (("contexts", "step", "mode"), np.ones((C, 41, 7))) for n in names},
+            "share": (("contexts", "seed", "number"), share),
+            "rate": ("contexts", [0.5] * C),
+        },
+        {"contexts": list(contexts), "step": T, "number": np.arange(1, 6)},
+    )
+
+
+def figure_6():
+    runs = falling(0, 100)
+    share = np.tile([[0.0, 0.0, 1.0], [0.0, 0.7, 0.3]], (100, 1, 1))
+    return xarray.Dataset(
+        {
+            **dict.fromkeys(("relu", "gated"), (("seed", "time"), runs)),
+            "typical": ("net", [50, 50]),
+            "outputs": (("net", "time", "sample", "output"), np.zeros((2, 41, 24, 3))),
+            "always": (("seed", "layer"), np.ones((100, 2))),
+            "share": (("seed", "layer", "number"), share),
+        },
+        {"time": T},
+    )
+
+
+GATES = np.stack([np.ones(24), *(c != CONTEXT for c in (1, 2, 3))]).astype(float)
+
+
+def figure_8():
+    centroid = np.full((3, 4, 24), np.nan)
+    for k, number in enumerate((2, 3, 4)):
+        centroid[k, :number] = GATES[:number]
+    return xarray.Dataset(
+        {"centroid": (("clusters", "cluster", "sample"), centroid), "context": ("sample", CONTEXT)},
+        {"clusters": [2, 3, 4]},
+    )
+
+
+def figure_9():
+    # the ReLN of figure 4 is nearer than any of these
+    error = np.array([0.8, 0.4, 0.2, 0.03, 0.029, 0.028, 0.028, 0.028])
+    return xarray.Dataset(
+        {"discrepancy": (("clusters", "seed"), np.repeat(error[:, None], 3, axis=1))},
+        {"clusters": np.arange(1, 9)},
+    )
+
+
+FIGURES = {2: figure_2, 4: figure_4, 5: figure_5, 6: figure_6, 8: figure_8, 9: figure_9}
+MEASURED = {
+    "copied_and_frozen": {"copied": 0.0, "frozen_xor": 0.0, "frozen": 0.0},
+    "nonlinear_boundary": {d: 0.3 if d < CROSSOVER else 1e-3 for d in DELTAS},
+    "gates_over_time": {"changed": 0, "all_first": 0.5, "exact": 1, "admitted": 1}
+    | {"one": 0.0, "two": 0.7, "all": 0.3, "distance": 0.0},
+    "competition": {"single": 0.0, "single_ever": 0.0},
+    "census": {"all": 10, "admitted": 8, "by_item": 2, "crossed": 0},
+    "interlacing": {"above": 0.0, "below": 0.0, "positive": 0.0, "signed": 0.0},
+    "growth_on_residual": {"first": 1.0, "faster": 0.0, "ahead": 1.0, "single": 0.9},
+    "other_gating": {"gap": 0.03, "gap_reln": 0.01, "earlier": 1.1},
+}
+
+
+def world(changed=None):
+    """Tables of invented data, some of them `changed`."""
+    changed = changed or {}
+
+    def made(name, changes):
+        number = int(name[-1])
+        table = FIGURES[number](**{k: v for k, v in changes.items() if k == "contexts"})
+        damage = changed.get(number, lambda table: table)
+        figure = replace(find(name), compute=lambda _: damage(table), agreement=lambda _: ())
+        return figure.run(figure.resolve(changes=changes))
+
+    tables = Tables()
+    tables._made = made
+    tables.once = lambda f, **_: MEASURED[f.__name__] | changed.get(f.__name__, {})
+    return tables
+
+
+def verdicts(tables, names=None):
+    claims = {claim.name.split("/")[1]: claim for claim in ledger("mhs")}
+    return {name: claims[name].measure(tables).verdict for name in names or claims}
+
+
+def test_every_claim_holds_where_all_is_as_the_paper_says():
+    assert set(verdicts(world()).values()) == {Verdict.HOLDS}
+
+
+def set_to(**arrays):
+    return lambda table: table.assign({k: table[k] * 0 + v for k, v in arrays.items()})
+
+
+def late(name, by):
+    def damage(table):
+        values = table[name].to_numpy()
+        first = np.repeat(values[..., :1], by, axis=-1)
+        moved = np.concatenate([first, values[..., :-by]], axis=-1)
+        return table.assign({name: (table[name].dims, moved)})
+
+    return damage
+
+
+DAMAGE = [
+    # what is wrong, and which claims it refutes and qualifies
+    ({2: late("relu", 5)}, {"xor-faster-gating"}, set()),
+    ({2: set_to(growth=1.0)}, {"xor-crossover"}, set()),
+    ({2: lambda t: t.assign(crossing=("starts", [CROSSOVER, 0.9]))}, set(), {"xor-crossover"}),
+    ({2: lambda t: t.assign(share=1 - t["share"])}, {"xor-boundary"}, set()),
+    ({4: lambda t: t.assign(gated=t["single"], single=t["gated"])},
+     {"contextual-loss", "race-predicts", "unique", "initial-scale"}, set()),
+    ({4: set_to(gated_outputs=0.02)}, {"contextual-outputs"}, set()),
+    ({4: set_to(gated_similarity=0.2)}, {"contextual-representation"}, set()),
+    ({4: set_to(simulated_strength=2.0)}, {"race-predicts"}, set()),
+    ({5: late("gated", 5)}, {"more-contexts"}, set()),
+    ({5: set_to(others_closed=0.5)}, set(), {"closed-forms"}),
+    ({5: set_to(alone_closed=0.5)}, {"closed-forms"}, set()),
+    ({5: lambda t: t.assign(share=t["share"].shift(number=-1, fill_value=0.0))},
+     {"more-contexts"}, set()),
+    ({6: set_to(always=0.5)}, {"depth-first-layer"}, set()),
+    ({6: lambda t: t.isel(layer=[1, 0])}, {"depth-first-layer", "depth-second-layer"}, set()),
+    ({6: late("gated", 9)}, {"depth-follows"}, set()),
+    ({6: lambda t: t.assign(gated=0 * t["relu"] + t["relu"][50])}, {"depth-variance"}, set()),
+    ({6: lambda t: t.isel(seed=slice(40, 60)).assign(typical=("net", [10, 10]))}, set(),
+     {"depth-first-layer", "depth-second-layer", "depth-follows", "depth-variance"}),
+    ({8: lambda t: t.assign(centroid=1 - t["centroid"])}, {"algorithm-1"}, set()),
+    ({8: lambda t: t.assign(centroid=t["centroid"].where(t["sample"] > 0, 0.0))},
+     {"algorithm-1"}, set()),
+    ({9: lambda t: t.assign(discrepancy=t["discrepancy"].shift(clusters=1, fill_value=0.9))},
+     {"elbow"}, set()),
+    ({9: lambda t: t.assign(discrepancy=t["discrepancy"].where(t["clusters"] < 5, 1e-4))},
+     set(), {"unique"}),
+    ({"gates_over_time": {"exact": 0.1, "changed": 8.5, "admitted": 0.1}},
+     {"context-pure", "constant-gates", "lemma-4.1"}, set()),
+    ({"census": {"all": 14}}, {"lemma-4.1"}, set()),
+    ({"growth_on_residual": {"faster": 0.1}}, {"fastest"}, set()),
+    ({"competition": {"single_ever": 0.5}}, {"single-inactive"}, set()),
+    ({"interlacing": {"signed": 0.2}}, set(), {"interlacing"}),
+    ({"copied_and_frozen": {"frozen": 0.1}}, set(), {"always-a-reln"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changed", "refuted", "qualified"), DAMAGE)
+def test_wrong_data_are_told(changed, refuted, qualified):
+    wanted = dict.fromkeys(refuted, Verdict.FAILS) | dict.fromkeys(qualified, Verdict.QUALIFIED)
+    assert verdicts(world(changed), wanted) == wanted
+
+
+# ---- measurements -------------------------------------------------------------------------------
+
+
+def test_a_census_of_patterns_by_brute_force():
+    rows = list(product((False, True), repeat=4))  # (context 1, items 1 and 2), (context 2, …)
+    there = [p for p in rows if p not in {(1, 0, 0, 1), (0, 1, 1, 0)}]
+    by_context = [p for p in there if p[0] == p[1] and p[2] == p[3]]
+    by_item = [p for p in there if p[0] == p[2] and p[1] == p[3] and p not in by_context]
+    single = [p for p in there if sum(p) == 1]
+    assert measurements.census(contexts=2, items=2) == {
+        "all": len(there),
+        "admitted": len(by_context) + len(single),
+        "by_item": len(by_item),
+        "crossed": 0,
+    }
+
+
+def test_growth_on_what_a_linear_map_leaves():
+    """Against a projection by least squares and the norm of one pattern at a time."""
+    data = nr.tasks.contextual(3, 4, joined=True)
+    x, y, context = data.x["x"], data.y["y"], data.labels["context"]
+    left = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
+    rate = lambda on: np.linalg.norm((on[:, None] * left).T @ x / 12, 2)  # noqa: E731
+    halves = ~((context == 1) & (data.labels["item"] > 2))
+    found = measurements.growth_on_residual(items=4)
+    assert found["ahead"] == pytest.approx(rate(halves) / rate(context != 1))
+    assert found["single"] == pytest.approx(rate(context == 2) / rate(context != 1)) == 1
+    assert found["first"] == pytest.approx(1)
+    assert 0 < found["faster"] < 1
+
+
+def test_singular_values_of_submatrices_interlace():
+    found = measurements.interlacing(trials=40)
+    assert max(found["above"], found["below"], found["positive"]) <= 1e-12
+    assert 0 < found["signed"] < 1
+
+
+def test_where_the_boundary_becomes_a_plane():
+    found = measurements.nonlinear_boundary(deltas=(0.2, 1.4), seeds=1)
+    assert found[0.2] > 0.2 > 0.02 > found[1.4]
+    assert plane_from({0.5: 0.1, 1.0: 0.001}, 0.01) == pytest.approx(0.75)
+    assert plane_from({0.5: 0.1, 1.0: 0.1}, 0.01) == np.inf
+
+
+def test_how_far_centroids_are_from_the_gating():
+    assert samples_off(GATES[[2, 0, 3, 1]] * 0.9, CONTEXT) == 0
+    nearly = GATES.copy()
+    nearly[1, :3] = 1  # on for three more samples
+    assert samples_off(nearly, CONTEXT) == 3
+    assert samples_off(GATES[:3], CONTEXT) == 24
+
+
+def test_halves_are_implementable_and_not_by_context():
+    data = nr.tasks.contextual(3, 4, joined=True)
+    masks = measurements.halves_off(data)
+    assert len(masks) == 6
+    for mask in masks.values():
+        assert (~mask).sum() == 2
+        assert nr.reln.is_implementable(mask, data.x["x"])

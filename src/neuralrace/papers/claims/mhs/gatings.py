@@ -65,7 +65,7 @@ CLUSTERS = {"seeds": 2}
 
 CLAIMS = (
     Claim(
-        "mhs/lemma-4.1",
+        "mhs/implementable",
         "Lemma 4.1, App. D",
         "A ReLU neuron can gate by context alone (or by item alone, which is of no use), or for "
         "one sample; nothing else is implementable.",

@@ -171,7 +171,7 @@ def overview(
     import matplotlib.pyplot as plt
 
     with style():
-        figure, axes = plt.subplots(2, 3, figsize=(WIDTH, 4.5), width_ratios=(1.1, 1.1, 1))
+        figure, axes = plt.subplots(2, 3, figsize=(WIDTH, 4.5), width_ratios=(1, 1.25, 1))
         phases(found, deltas, times, ax=axes[0, 0]).set_title("extended XoR: time to learn")
         network(contextual, ax=axes[1, 0]).set_title(f"{contextual.winner} gating")
         for row, each in zip(axes, (xor, contextual), strict=True):
@@ -183,7 +183,7 @@ def overview(
 def _legend_on_top(ax: Axes, top: float) -> Axes:
     """Make room above curves that fall from `top`, and put the legend there."""
     ax.set_ylim(0, 1.4 * top)
-    ax.legend(loc="upper right", ncols=2, columnspacing=0.8, handlelength=1.5)
+    ax.legend(loc="upper right", ncols=2, columnspacing=0.8, handlelength=1.3, handletextpad=0.5)
     return ax
 
 

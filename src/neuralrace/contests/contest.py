@@ -62,7 +62,10 @@ class Contest:
 
     @property
     def growth(self) -> dict[str, float]:
-        """The rate at which each candidate's first weights grow: its largest singular value."""
+        """The largest singular value of each candidate's blocks, all of a block's paths together.
+
+        Where a block has one path, this is the rate at which its weights first grow.
+        """
         return {name: entrant.growth for name, entrant in self.entrants.items()}
 
     @property

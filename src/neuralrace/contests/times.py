@@ -27,8 +27,8 @@ class Entrant:
     """A candidate of a contest: its race, its start, and when it reaches the criterion.
 
     `criterion` is a loss, `time` infinite where the loss never falls so far; `method` says how
-    the time was found; `growth` is the largest singular value of any Σ^yx of its blocks, summed over
-    the paths of the block: where each block has one path, the rate at which its weights grow.
+    the time was found; `growth` is the largest singular value of any Σ^yx of its blocks, summed
+    over a block's paths: where each block has one path, the rate at which its weights grow.
     """
 
     race: Race

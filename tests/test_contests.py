@@ -237,3 +237,23 @@ def test_a_small_column_of_the_table():
     page = table.markdown({"C3": rows})
     assert "authors: prediction, fitted | .0108 (.046) |" in page
     assert jnp.zeros(()).dtype == jnp.float64  # precision is left as it was
+
+
+def test_a_crossover_to_no_one_is_where_learning_ends():
+    """Targets 1 ± v of one input leave a loss of v²/2, which passes .2 at v = √.4."""
+
+    def make(v):
+        data = nr.Dataset({"x": [[1.0], [1.0]]}, {"y": [[1.0 + v], [1.0 - v]]})
+        return {"chain": (nr.Architecture.chain(1, 4, 1), data)}
+
+    diagram = nr.phase_diagram(
+        make, "v", [0.0, 1.0], start=0.1, criterion=0.2, precision=1e-4, longest=100.0
+    )
+    (crossover,) = diagram.crossovers
+    assert crossover.value == pytest.approx(np.sqrt(0.4), abs=1e-2)
+
+
+def test_patterns_are_ranked_on_ungated_data():
+    _, gated = nr.tasks.xor_pathways(nr.tasks.extended_xor(0.5), total=8)
+    with says("without gates", got="gates on", wanted="ungated", fix="data.gated({})"):
+        nr.contest(gated, patterns=np.ones((1, 4)))

@@ -89,3 +89,10 @@ def test_bad_input():
             nr.linear.chain_time(2, **({"s": 1.0, "start": 0.1} | odd))
     with says("do not fit the times", got="(2,)", wanted="(T, K)"):
         nr.linear.crossing_times([0, 1], np.zeros((3, 1)))
+
+
+def test_the_leading_time_is_for_positive_starts():
+    with says("s must be positive", got="0", wanted="above 0", fix="small positive starts"):
+        nr.linear.leading_time(4, s=0.0, start=0.1)
+    with says("start must be positive", got="-0.1", wanted="above 0", fix="small positive starts"):
+        nr.linear.leading_time(4, s=1.0, start=-0.1)

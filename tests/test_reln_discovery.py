@@ -137,8 +137,8 @@ def test_the_picture_and_the_sentence(easy):
     assert [text.get_text()[:3] for text in ax.get_yticklabels()] == ["h_1", "h_2"]
     assert str(found).startswith("2 pathways in h (")
     assert "follows 1 run with a mean discrepancy of 0." in str(found)
-    named = found.plot(label="positive")  # samples of a label do not stand together here
-    assert named.get_xticklabels()
+    with says("must be neighbours", got="groups of 2", wanted="in the order", fix="sort"):
+        found.plot(label="positive")
 
 
 def test_bad_arguments(easy):
@@ -176,3 +176,33 @@ def test_trained_gates_follow_better_on_a_run_they_have_not_seen():
     assert float(slope["h"][1, 2]) == pytest.approx(float(nudged[0] - nudged[1]) / 2e-5, rel=1e-4)
     with says("must be fitted to some", got="(2,)", wanted="from 0 to 1", fix="fit_to"):
         nr.reln.refine(found, fit_to=(2,))
+
+
+def test_samples_are_named_in_their_own_order(monkeypatch):
+    """Labels 2, 2, 1: the first two columns are those of 2."""
+    x = np.eye(3)
+    data = nr.Dataset({"x": x}, {"y": x[:, :1]}, labels={"k": [2, 2, 1]})
+    net = nr.ReLUNetwork((3, 6, 1))
+    run = nr.train(
+        net, net.init(jax.random.key(0), 0.1), data, learning_rate=0.1, steps=4,
+        record={"weights": True},
+    )  # fmt: skip
+    found = nr.reln.discover(run, data, pathways=1)
+    drawn = {}
+
+    def draw(*given, blocks, **rest):
+        drawn.update(blocks)
+        raise RuntimeError("drawn")
+
+    monkeypatch.setattr("neuralrace.plot.draw_matrix", draw)
+    with pytest.raises(RuntimeError, match="drawn"):
+        found.plot(label="k")
+    assert list(drawn["columns"].items()) == [("k 2", 2), ("k 1", 1)]
+    with says("there is no label 'nothing'", got="nothing", wanted="'k'", fix="leave out label"):
+        found.plot(label="nothing")
+    other = nr.train(
+        net, net.init(jax.random.key(1), 0.1), data, learning_rate=0.1, steps=6,
+        record={"weights": True},
+    )  # fmt: skip
+    with says("recorded at the same times", got="[5, 7]", wanted="record_every", fix="ensemble"):
+        nr.reln.discover([run, other], data, pathways=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
@@ -156,7 +157,7 @@ def _sizes(arch: Architecture, start: Start, scale: float | None) -> dict[str, f
 def side_by_side(candidates: Candidates) -> tuple[Architecture, Dataset]:
     """One network that holds every candidate between the same inputs and outputs.
 
-    A hidden node or an edge is named `candidate_name`. Gates of inputs and outputs, which would
+    A hidden node or an edge is named `candidate__name`. Gates of inputs and outputs, which would
     act on all candidates, are moved to the edges next to them.
     """
     first_name, (_, first) = next(iter(candidates.items()))
@@ -192,7 +193,9 @@ def side_by_side(candidates: Candidates) -> tuple[Architecture, Dataset]:
 
 
 def _name(candidate: str, part: str) -> str:
-    return f"{candidate}_{part}"
+    """A node or edge of a candidate in the joint network; any name can be a candidate's."""
+    word = re.sub(r"\W", "_", candidate, flags=re.ASCII)
+    return f"{word if word[:1].isalpha() else 'c' + word}__{part}"
 
 
 def _check_same(first_name: str, first: Dataset, name: str, data: Dataset) -> None:

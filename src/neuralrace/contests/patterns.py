@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.plot import draw_matrix, style
 from neuralrace.plot.style import cycle_colour
 
@@ -86,6 +86,13 @@ class PatternRanking:
 def rank_patterns(base: Any, patterns: Any, *, seed: int = 0) -> PatternRanking:
     """Rank patterns of shape `(P, N)` on a base dataset; the sample, if any, is drawn by `seed`."""
     check_kind("the data", base, Dataset, "contest(data, patterns=…) takes one ungated Dataset")
+    if base.gates:
+        raise NeuralRaceError(
+            "patterns are ranked on data without gates",
+            got=f"gates on {listed(base.gates)}",
+            wanted="an ungated Dataset",
+            fix="data.gated({}) removes them",
+        )
     patterns = np.asarray(patterns)
     if patterns.ndim != 2 or patterns.shape[1] != base.n_samples or not len(patterns):
         raise NeuralRaceError(

@@ -240,10 +240,15 @@ class _Scout:
         below, above = _first(self.times(low)), _first(self.times(high))
         if below == above:
             return []
+        if below is None or above is None:  # no one arrives on one side: no lead to find a root of
+            middle = (low + high) / 2
+            if high - low <= precision:
+                return [Crossover(middle, below, above)]
+            return self.between(low, middle, precision) + self.between(middle, high, precision)
 
         def lead(value: float) -> float:
-            """By how much the winner below is faster than the one above (no one: speed 0)."""
-            speed = {None: 0.0} | {n: 1 / t if t else np.inf for n, t in self.times(value).items()}
+            """By how much the winner below is faster than the one above."""
+            speed = {n: 1 / t if t else np.inf for n, t in self.times(value).items()}
             return speed[below] - speed[above]
 
         root: Any = brentq(lead, low, high, xtol=precision)
@@ -251,7 +256,7 @@ class _Scout:
         times = self.times(at)
         third = _first(times)
         inside = min(at - low, high - at) > 2 * precision
-        rivals = min(times[name] for name in (below, above) if name is not None)
+        rivals = min(times[below], times[above])
         if inside and third is not None and times[third] < (1 - 1e-9) * rivals:
             return self.between(low, at, precision) + self.between(at, high, precision)
         return [Crossover(at, below, above)]

@@ -74,8 +74,8 @@ class Rule:
                     wanted="a finite number above 0",
                     fix="scale=1e-3" if name == "scale" else "leave it out for the default",
                 )
-        share = self.criterion < 1 or not self.relative
-        if not (_positive(self.criterion) and share):
+        fine = _positive(self.criterion) and (self.criterion < 1 or not self.relative)
+        if not fine:
             raise NeuralRaceError(
                 "the criterion is not possible",
                 got=f"criterion = {self.criterion!r}" + ", relative" * self.relative,

@@ -225,4 +225,4 @@ def as_type(data: Dataset, dtype: Any) -> Dataset:
     if dtype is None:
         return data
     cut = lambda values: {name: np.asarray(v, dtype) for name, v in values.items()}  # noqa: E731
-    return Dataset(cut(data.x), cut(data.y), cut(data.gates), labels=data.labels)
+    return Dataset(cut(data.x), cut(data.y), cut(data.gates), data.sample_weight, data.labels)

@@ -70,6 +70,14 @@ def leading_time(depth: Any, *, s: float, start: float) -> float:
     depth = whole_number(
         "the depth", depth, least=3, fix="one edge needs no time to start, two a logarithm of b₀"
     )
+    for name, value in (("s", s), ("start", start)):
+        if not value > 0:
+            raise NeuralRaceError(
+                f"{name} must be positive",
+                got=f"{name} = {value!r}",
+                wanted="a number above 0",
+                fix="the formula is for small positive starts of a mode with s > 0",
+            )
     return float(start ** (2 - depth) / ((depth - 2) * s))
 
 

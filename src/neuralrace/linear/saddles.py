@@ -91,7 +91,8 @@ def saddles(net: Any, data: Any, *, modes: Any = None) -> Saddles:
     are equal, the points listed stand for continuous families of them (see `isolated`).
 
     **Arguments:** `net`, a chain of at least two edges; `data` without gates; `modes`, how many of
-    the largest modes to consider, all by default.
+    the largest modes to consider, all by default; escapes, `index` and `is_minimum` then know of
+    these alone.
 
     **Returns:** `Saddles`, the points from the largest loss down.
 

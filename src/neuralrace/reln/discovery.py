@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
@@ -135,13 +136,20 @@ class Discovery:
         from neuralrace.plot import draw_matrix
 
         node = next(iter(self.layers)) if node is None else node
-        clusters = self.layers[node]
+        clusters = self.layers[_one_of("node", node, self.layers)]
         rows = [f"{node}_{k + 1}, {100 * s:.0f} %" for k, s in enumerate(clusters.share)]
         blocks: Any = None
         if label is not None:
-            values, counts = np.unique(np.asarray(self.base.labels[label]), return_counts=True)
-            named = {f"{label} {v}": int(c) for v, c in zip(values, counts, strict=True)}
-            blocks = {"columns": named}
+            values = np.asarray(self.base.labels[_one_of("label", label, self.base.labels)])
+            named = [(v, len(list(same))) for v, same in itertools.groupby(values.tolist())]
+            if len({v for v, _ in named}) < len(named):
+                raise NeuralRaceError(
+                    f"the samples of one {label!r} must be neighbours to be grouped",
+                    got=f"{len(named)} groups of {len(set(values.tolist()))} values",
+                    wanted="samples in the order of the label",
+                    fix="leave out label, or sort the samples of the dataset",
+                )
+            blocks = {"columns": {f"{label} {v}": count for v, count in named}}
         columns = None if blocks else "sample"
         ax = draw_matrix(clusters.centroid, rows=rows, columns=columns, blocks=blocks, ax=ax)
         ax.get_images()[0].set_clim(0, 1)
@@ -323,7 +331,26 @@ def _single_runs(runs: Any) -> tuple[Trajectory, ...]:
             wanted="one or more runs of the same network",
             fix="call discover once for every network",
         )
+    if any(not np.array_equal(run.time, singles[0].time) for run in singles):
+        raise NeuralRaceError(
+            "the runs must be recorded at the same times",
+            got=f"{sorted({len(run.time) for run in singles})} recorded moments",
+            wanted="one learning rate, one number of steps and one record_every",
+            fix="train them with the same settings; nr.train_ensemble does",
+        )
     return tuple(singles)
+
+
+def _one_of(what: str, name: Any, there: Any) -> Any:
+    """The name, if it is there."""
+    if name not in there:
+        raise NeuralRaceError(
+            f"there is no {what} {name!r} here",
+            got=repr(name),
+            wanted=f"one of {listed(there)}",
+            fix=f"choose one of these, or leave out {what}",
+        )
+    return name
 
 
 @final

@@ -53,7 +53,10 @@ def refine(
     """
     check_kind("found", found, Discovery, "pass what nr.reln.discover returned")
     iterations = whole_number("iterations", iterations, fix="for example iterations=100")
-    chosen = [whole_number("a run to fit", i, least=0, fix="count from 0") for i in fit_to]
+    chosen = [
+        whole_number("a run to fit", i, least=0, fix="count from 0")
+        for i in np.atleast_1d(np.asarray(fit_to)).tolist()
+    ]
     if not chosen or max(chosen) >= len(found.runs):
         raise NeuralRaceError(
             "the gates must be fitted to some of the runs",
@@ -110,7 +113,7 @@ class _Objective:
             node: jnp.asarray(each.member[np.array(chosen)]) for node, each in found.layers.items()
         }
         seen = [jax.tree.map(jnp.asarray, run.values["weights"]) for run in runs]
-        outputs = jax.jit(jax.vmap(lambda w: relu(w, self.data)))
+        outputs = jax.jit(jax.vmap(lambda w: relu(w, found.base)))
         self.wanted = jax.tree.map(stacked, *(outputs(weights) for weights in seen))
         self.scale = 2 * float(np.mean([run.loss[0] for run in runs]))
 

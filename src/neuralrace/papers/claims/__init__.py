@@ -86,7 +86,7 @@ def _summary(entries: Iterable[Entry]) -> list[str]:
 
 def _link(entry: Entry) -> str:
     short = entry.claim.name.split("/")[1]
-    return f"[{short}](#{short})"
+    return f"[{short}](#{short.lower()})"
 
 
 def _entry(entry: Entry) -> list[str]:

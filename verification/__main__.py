@@ -30,6 +30,9 @@ def measured(claim: Claim) -> Measurement:
         return Measurement(f"failed: {type(error).__name__}: {error}".splitlines()[0], False)
 
 
+NOT_YET = "not measured with these sources"
+
+
 def table(results: list[tuple[Claim, Measurement]]) -> str:
     lines = [
         "# Verified",
@@ -43,6 +46,7 @@ def table(results: list[tuple[Claim, Measurement]]) -> str:
         for claim, found in results:
             if claim.section == section:
                 verdict = "met" if found.met else "**missed**"
+                verdict = "–" if found.text == NOT_YET else verdict
                 cells = (claim.title, claim.target, found.text, verdict)
                 lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
         notes = [f"- *{c.title}*: {m.note}" for c, m in results if c.section == section and m.note]
@@ -116,11 +120,13 @@ def main() -> None:
     """Measure all claims, or those whose name holds one of the arguments.
 
     What was measured before with the same sources is not measured again (`--again` does). The page
-    is written once there is a measurement of every claim.
+    is written once there is a measurement of every claim; `--page` writes it at once, measuring
+    nothing, and says which rows are missing.
     """
-    wanted = [word for word in sys.argv[1:] if word != "--again"]
+    wanted = [word for word in sys.argv[1:] if not word.startswith("--")]
     known = {} if "--again" in sys.argv else standing()
-    for claim in all_claims():
+    page = "--page" in sys.argv
+    for claim in () if page else all_claims():
         if claim.id in known or (wanted and not any(w in claim.id for w in wanted)):
             continue
         start = time.perf_counter()
@@ -137,9 +143,10 @@ def main() -> None:
     found = standing()
     missing = [claim.id for claim in all_claims() if claim.id not in found]
     if missing:
-        print(f"{len(missing)} claims are still to be measured")
-    else:
-        results = [(claim, found[claim.id]) for claim in all_claims()]
+        print(f"{len(missing)} claims are still to be measured", *missing, sep="\n  ")
+    if page or not missing:
+        gap = Measurement(NOT_YET, False)
+        results = [(claim, found.get(claim.id, gap)) for claim in all_claims()]
         (ROOT / "docs" / "verified.md").write_text(table(results))
 
 

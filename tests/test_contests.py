@@ -126,7 +126,7 @@ def test_candidates_side_by_side_add_up():
         e: rng.normal(size=(whole.sizes[t], whole.sizes[s])) for e, (s, t) in whole.edges.items()
     }
     parts = [
-        nr.GDLN(a)({e: weights[f"{name}_{e}"] for e in a.edges}, d)["y"]
+        nr.GDLN(a)({e: weights[f"{name}__{e}"] for e in a.edges}, d)["y"]
         for name, (a, d) in pairs.items()
     ]
     np.testing.assert_allclose(nr.GDLN(whole)(weights, joined)["y"], sum(parts), atol=1e-12)

@@ -257,3 +257,11 @@ def test_patterns_are_ranked_on_ungated_data():
     _, gated = nr.tasks.xor_pathways(nr.tasks.extended_xor(0.5), total=8)
     with says("without gates", got="gates on", wanted="ungated", fix="data.gated({})"):
         nr.contest(gated, patterns=np.ones((1, 4)))
+
+
+def test_a_criterion_above_the_initial_loss_is_refused():
+    data = nr.Dataset({"x": [[1.0]]}, {"y": [[0.5]]})  # an initial loss of .125
+    candidates = {"chain": (nr.Architecture.chain(1, 4, 1), data)}
+    with says("before it learns", got="0.125", wanted="below 0.125", fix="relative=True"):
+        nr.contest(candidates, start=0.01, criterion=0.2)
+    assert nr.contest(candidates, start=0.01, criterion=0.4, relative=True).margins == {"chain": 0}

@@ -21,6 +21,7 @@ jax.config.update("jax_enable_x64", True)
 from verification.claim import Claim, Measurement, all_claims  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
+BENCHMARKS = tuple((ROOT / "benchmarks").glob("*.py"))
 
 
 def measured(claim: Claim) -> Measurement:
@@ -79,7 +80,7 @@ def sources(claim: Claim) -> str:
     below = [r for r in rooms[rooms.index(claim.top) :] if r not in ("plot", "progress")]
     paths = [f"src/neuralrace/{room}{end}" for room in below for end in ("", ".py")]
     module = claim.measure.__module__.replace(".", "/") + ".py"
-    paths += [module, "benchmarks", "constraints.txt"]
+    paths += [module, "constraints.txt", *sorted(f"benchmarks/{p.name}" for p in BENCHMARKS)]
     paths += [f"verification/{name}.py" for name in ("cases", "claim", "foundation")]
     paths = [path for path in paths if (ROOT / path).exists()]
     content = git("ls-tree", "-r", "HEAD", *paths) + git("diff", "HEAD", "--", *paths)

@@ -102,7 +102,15 @@ class Rule:
         options = {} if self.tolerance is None else {"tolerance": self.tolerance}
         race = reduce(arch, data, **options)
         start = race.start(self._source(name, race))
-        criterion = self.criterion * (_initial_loss(race) if self.relative else 1.0)
+        initial = _initial_loss(race)
+        criterion = self.criterion * (initial if self.relative else 1.0)
+        if criterion >= initial:
+            raise NeuralRaceError(
+                f"candidate {name!r} meets the criterion before it learns anything",
+                got=f"criterion = {criterion:g}, and an initial loss of {initial:g}",
+                wanted=f"a loss below {initial:g}",
+                fix="criterion=0.4, relative=True takes a share of the initial loss",
+            )
         time, method = learning_time(race, start, criterion, self.longest)
         return Entrant(race, start, criterion, time, method)
 

@@ -59,10 +59,20 @@ class _Stack:
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class _Polynomials:
-    """Several merged scalar races side by side; the arrays of `_padded` are the data."""
+    """Several merged scalar races side by side; the arrays of `_padded` are the data.
+
+    Powers are below 2^bits and taken by squaring: the general power of a processor takes far
+    longer, and is what a step of the flow would spend its time on.
+    """
+
+    bits: int
 
     def _monomials(self, b: Any, data: Any) -> Any:
-        return jnp.prod(jnp.power(b["b"][:, None, :], data["powers"]), axis=-1)
+        square, found = b["b"][:, None, :], 1.0
+        for bit in range(self.bits):
+            found = jnp.where((data["powers"] >> bit) & 1, found * square, found)
+            square = square * square
+        return jnp.prod(found, axis=-1)
 
     def losses(self, b: Any, data: Any) -> Any:
         return jnp.sum(self._monomials(b, data) * data["loss"], axis=-1)
@@ -185,7 +195,7 @@ def _padded(
         velocity[i, :columns, :rows] = system.velocity
         loss[i, :rows] = system.loss
     data = {"powers": powers, "velocity": velocity, "loss": loss}
-    return _Polynomials(), {"b": b}, data
+    return _Polynomials(max(1, int(powers.max()).bit_length())), {"b": b}, data
 
 
 def _by_shape(

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import neuralrace as nr
 from neuralrace import tasks
-from neuralrace.plot import COLOURS, draw_curves, style
+from neuralrace.plot import COLOURS, style
 
 FOLDER = Path(__file__).parents[1] / "img"
 KEY = jax.random.key(0)
@@ -72,8 +72,11 @@ def joint() -> Figure:
             found = nr.contest(gatings(float(delta)), scale=scale)
             times = np.linspace(0, 4 * found.times["xor"], 201)
             ends.append(found.joint(times=times).carried["linear"][0, -1])
-        parts[f"σ = {scale:.0e}"] = np.array(ends)
-    draw_curves(deltas, parts, ylabel="part of the linear gating", ax=axes[2])
+        parts[f"σ = {scale:g}"] = np.array(ends)
+    for (name, part), colour in zip(parts.items(), ("0.6", "black"), strict=True):
+        axes[2].plot(deltas, part, color=colour, label=name)  # blue and yellow are the gatings
+    axes[2].set_ylabel("part of the linear gating")
+    axes[2].legend(loc="upper left")
     axes[2].axvline(np.sqrt(2 / 3), color=COLOURS["neutral"], linewidth=0.8, linestyle=":")
     axes[2].set(xlabel="Δ", title="in the end")
     return figure

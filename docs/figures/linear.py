@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import neuralrace as nr
+from docs.figures import lighten
 from neuralrace import linear, tasks
 from neuralrace.plot import COLOURS, draw_curves, draw_matrix, style
 
@@ -42,6 +43,7 @@ def lambdas() -> Figure:
     draw_curves(times, losses, kind="theory", ax=left)
     left.set_title("the same map at the start")
     draw_curves(times, kernels, kind="theory", ylabel="distance of the kernel", ax=right)
+    lighten(right)
     right.set_title("rich near λ = 0, lazy far from it")
     return figure
 
@@ -116,6 +118,7 @@ def depth() -> Figure:
         assert form is not None
         curves[f"D = {edges}"] = form.value(times)["mode1"]
     draw_curves(times, curves, kind="theory", ylabel="strength a(t)", ax=left)
+    lighten(left)
     left.set_title("every edge starts at 0.1")
     depths = np.arange(2, 9)
     by_start = {
@@ -123,6 +126,7 @@ def depth() -> Figure:
         for start in (0.1, 0.3, 0.6)
     }
     draw_curves(depths, by_start, kind="theory", ylabel="time to half", log=True, ax=right)
+    lighten(right)
     leading = [linear.leading_time(int(D), s=1.0, start=0.1) for D in depths[1:]]
     right.plot(depths[1:], leading, "o", color=COLOURS["neutral"], label="leading order", ms=4)
     right.legend()

@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import neuralrace as nr
+from docs.figures import lighten
 from neuralrace import tasks
 from neuralrace.plot import COLOURS, draw_curves, style
 
@@ -100,6 +101,7 @@ def contexts() -> Figure:
     draw_curves(times, forms, kind="theory", ax=left)
     left.set(title="loss: trained, and closed form", ylim=(0, None))
     draw_curves(times, strengths, kind="theory", ylabel="strength / final strength", ax=right)
+    lighten(right)
     right.set(title="the first item mode")
     return figure
 

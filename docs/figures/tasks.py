@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+import neuralrace as nr
 from neuralrace import tasks
-from neuralrace.plot import draw_matrix, style
+from neuralrace.plot import draw_curves, draw_matrix, style
 
 FOLDER = Path(__file__).parents[1] / "img"
 CLASSES = {True: "#D55E00", False: "#0072B2"}
@@ -151,6 +154,49 @@ def classification() -> Figure:
     return figure
 
 
+def own() -> Figure:
+    """Stroop's task: the network, and how well each word is read and each ink named."""
+    word, ink, read = (i.ravel() for i in np.indices((3, 3, 2)))
+    data = nr.Dataset(
+        x={"word": np.eye(3)[word], "ink": np.eye(3)[ink]},
+        y={"answer": np.eye(3)[np.where(read, word, ink)]},
+        gates={"see": read, "look": 1 - read},
+        sample_weight=np.array([3, 2, 1])[word] * np.where(read, 2, 1),
+    )
+    arch = nr.Architecture(
+        sizes={"word": 3, "ink": 3, "hidden": 60, "answer": 3},
+        edges={"see": ("word", "hidden"), "look": ("ink", "hidden"), "say": ("hidden", "answer")},
+    )
+    net, race, ways = nr.GDLN(arch), nr.reduce(arch, data), {"reading": "see", "naming": "look"}
+
+    def right(w: dict) -> jax.Array:
+        return jnp.stack([jnp.diag(w["say"] @ w[edge]) for edge in ways.values()])
+
+    weights = net.init(jax.random.key(0), scale=1e-3)
+    run = nr.train(
+        net, weights, data, learning_rate=0.1, steps=800, record_every=2, record={"right": right}
+    )
+    solution = race.solve(times=run.time, start=race.start(weights), learning_rate=0.1)
+    figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.5), width_ratios=(1.1, 1, 1))
+    arch.draw(data, ax=axes[0])
+    for row, (ax, (title, edge)) in enumerate(zip(axes[1:], ways.items(), strict=True)):
+        names = ("common", "less common", "rare word")
+        measured = {name: run.values["right"][:, row, i] for i, name in enumerate(names)}
+        predicted = {}
+        for i, name in enumerate(names):
+            strength = solution.values["variables"][f"mode{i + 1}"]
+            predicted[name] = (strength["say"] @ strength[edge])[:, 0, 0]
+        draw_curves(run.time, measured, ax=ax)
+        draw_curves(
+            solution.time, predicted, kind="theory", ylabel="strength of the right answer", ax=ax
+        )
+        ax.set(title=title, ylim=(0, 1.1))
+    axes[2].set_ylabel("")
+    axes[1].get_legend().remove()
+    axes[2].get_legend().set_loc("lower right")
+    return figure
+
+
 PICTURES = (
     xor,
     structures,
@@ -159,13 +205,14 @@ PICTURES = (
     routing,
     routing_sharing,
     classification,
+    own,
 )
 
 
 def main(folder: Path = FOLDER) -> None:
     """Write `task_*.png` into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    with style():
+    with jax.enable_x64(True), style():
         for picture in PICTURES:
             figure = picture()
             figure.savefig(

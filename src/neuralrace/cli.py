@@ -106,7 +106,7 @@ def reproduce(
     "--from",
     "folder",
     type=click.Path(path_type=Path),
-    help="Where `reproduce` wrote its data: figures with the same settings are not computed again.",
+    help="Where `reproduce` wrote its data: figures with the same settings are read from there.",
 )
 @click.option(
     "--out",
@@ -115,11 +115,13 @@ def reproduce(
 )
 def claims(names: tuple[str, ...], quick: bool, folder: Path | None, out: Path | None) -> None:
     """Measure the claims of the papers, all or those named, and print the verdicts."""
+    from neuralrace import papers
     from neuralrace.papers.claims import QUICK, Tables, ledger, markdown
 
     wanted = ledger(*names)
-    _use_float64()
     tables = Tables(quick, folder, tell=lambda text: click.echo(text, err=True))
+    tables.look_for(papers.chosen(names or ("all",)))
+    _use_float64()
     entries = []
     for claim in wanted:
         entry = claim.measure(tables)

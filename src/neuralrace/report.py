@@ -92,6 +92,21 @@ def load_figure(path: str | os.PathLike[str]) -> xarray.Dataset:
     return table
 
 
+def stored(folder: Path, pattern: str = "**/*.nc") -> dict[Path, Record]:
+    """The record of every figure whose data lie in a folder; the data themselves are not read."""
+    import h5py
+
+    found = {}
+    for path in sorted(folder.glob(pattern)):
+        try:
+            with h5py.File(path) as file:
+                if file.attrs.get("format") == FORMAT:
+                    found[path] = Record(**json.loads(str(file.attrs["record"])))
+        except OSError as error:
+            raise _not_a_figure(repr(str(path)), f"{type(error).__name__}: {error}") from error
+    return found
+
+
 def _not_a_figure(what: str, got: str) -> NeuralRaceError:
     return NeuralRaceError(
         f"{what} cannot be read as the data of a figure",
@@ -231,15 +246,10 @@ def gallery(folder: Path, order: Sequence[str] = ()) -> Path:
 
     `order` names figures in the order in which they are shown; others come after them.
     """
-    import h5py
-
-    records = []
-    for path in sorted(folder.glob("*/*.nc")):
-        with h5py.File(path) as file:
-            if file.attrs.get("format") == FORMAT:
-                records.append(Record(**json.loads(str(file.attrs["record"]))))
     places = {name: i for i, name in enumerate(order)}
-    records.sort(key=lambda r: (places.get(r.name, len(places)), r.name))
+    records = sorted(
+        stored(folder, "*/*.nc").values(), key=lambda r: (places.get(r.name, len(places)), r.name)
+    )
     page = folder / "index.html"
     entries = "".join(f'<li><a href="#{_id(r)}">{_text(r.name)}</a></li>' for r in records)
     page.write_text(

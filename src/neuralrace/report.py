@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -228,10 +229,25 @@ def shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def typed(value: Any) -> str:
+    """A setting as `--set` takes it, to the last digit.
+
+    ```python
+    >>> from neuralrace.report import typed
+    >>> typed([0.1234567891, 1.0]), typed(True), typed(None)
+    ('0.1234567891,1.0', 'true', 'none')
+
+    ```
+    """
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(typed, value))
+    return value if isinstance(value, str) else json.dumps(value).replace("null", "none")
+
+
 def command(record: Record) -> str:
     """A command that makes the figure again, with every setting that is not the default."""
     changes = [
-        f"--set {name}={shown(s['value']).replace(', ', ',').replace('–', 'none')}"
+        "--set " + shlex.quote(f"{name}={typed(s['value'])}")
         for name, s in record.settings.items()
         if not same(s["value"], s["default"])
     ]

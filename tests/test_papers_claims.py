@@ -14,7 +14,8 @@ import neuralrace as nr
 from neuralrace.cli import commands
 from neuralrace.papers import find
 from neuralrace.papers.claims import Claim, Measure, Tables, Verdict, ledger, markdown, papers
-from neuralrace.papers.claims.nrr import activity_types, shared_against_dedicated
+from neuralrace.papers.claims.nrr.reuse import shared_against_dedicated
+from neuralrace.papers.claims.nrr.xor import activity_types
 from neuralrace.papers.figure import Setting
 from neuralrace.trajectory.run import save_table
 from tests.test_errors import says

@@ -222,3 +222,7 @@ class Tables:
                 self.tell(f"{name}: read from {path}")
                 return load_figure(path)
         return None
+
+
+Read = Callable[[Tables], float]
+"""How a number of a measure is read."""

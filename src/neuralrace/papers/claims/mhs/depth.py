@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims.claim import Claim, Measure, Tables
+from neuralrace.papers.claims.claim import Claim, Measure, Read, Tables
 
 if TYPE_CHECKING:
     import xarray
 
-Read = Callable[[Tables], float]
 RUNS = {"seeds": 3, "at_once": 3}
 """Fig. 6 with fewer runs where it is not stored in full."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace.papers.claims.claim import Claim, Measure, Tables
+from neuralrace.papers.claims.claim import Claim, Measure, Read, Tables
 from neuralrace.papers.claims.mhs.contextual import distance, gates, over_floor
 from neuralrace.papers.claims.mhs.depth import samples_off
 from neuralrace.papers.claims.mhs.measurements import (
@@ -20,8 +19,6 @@ from neuralrace.papers.claims.mhs.measurements import (
 
 if TYPE_CHECKING:
     import xarray
-
-Read = Callable[[Tables], float]
 
 
 def _census(contexts: int, items: int, of: str) -> Read:

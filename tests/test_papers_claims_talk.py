@@ -10,7 +10,7 @@ import neuralrace as nr
 from neuralrace.papers import find
 from neuralrace.papers.claims import Verdict, ledger
 from neuralrace.papers.claims.talk import balance, depth, reads, saddles, speed
-from neuralrace.papers.talk import lambda_trajectories
+from neuralrace.papers.talk.regimes import task
 
 
 def run(name, compute, **changes):
@@ -57,7 +57,7 @@ def test_a_wrong_number_of_a_figure_flips_the_verdict():
 @pytest.mark.parametrize(("sizes", "matters"), [((5, 4, 4), True), ((4, 4, 4), False)])
 def test_equation_15_as_printed_fails_for_unequal_sizes_only(sizes, matters):
     def solved(s):
-        net, data = lambda_trajectories.task(s["sizes"], s["seed"])
+        net, data = task(s["sizes"], s["seed"])
         times = np.linspace(0, 2, 9)
         losses = [
             nr.lambda_balanced(

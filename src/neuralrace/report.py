@@ -163,7 +163,7 @@ def markdown(record: Record) -> str:
         "",
         f"## Agreement: {record.verdict}",
         "",
-        *_table(
+        *table_lines(
             ("", "measured", "target", "agrees"),
             (
                 (row["what"], row["measured"], row["target"], _SAYS[row["holds"]])
@@ -173,7 +173,7 @@ def markdown(record: Record) -> str:
         "",
         "## Settings",
         "",
-        *_table(
+        *table_lines(
             ("setting", "value", "default", "what it is", "source"),
             (
                 (
@@ -198,7 +198,9 @@ def markdown(record: Record) -> str:
 _SAYS = {True: "yes", False: "**no**", None: "–"}
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table in Markdown."""
+
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 

@@ -23,7 +23,7 @@ def slide_loss(table: xarray.Dataset, *, mended: bool, until: float = 2.0) -> fl
     in F's eigenbasis Φ is (e^{2ft} − 1)/2f, and as printed (e^{ft} − 1)/f for the directions that
     are in no mode, where f = ±λ/2. Times up to `until`: as written they lose digits later on.
     """
-    from neuralrace.papers.talk.lambda_trajectories import task
+    from neuralrace.papers.talk.regimes import task
 
     s = settings_of(table)
     net, data = task(s["sizes"], s["seed"])

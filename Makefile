@@ -36,7 +36,7 @@ figures: $(READY)
 
 # The ledger of the papers' claims; uses the data of `make figures` where it is there.
 claims: $(READY)
-	$(BIN)/neuralrace claims --from out/figures --out docs/claims.md
+	$(BIN)/neuralrace claims $(if $(wildcard out/figures),--from out/figures) --out docs/claims.md
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

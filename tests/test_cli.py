@@ -140,6 +140,13 @@ def test_what_is_not_there_is_an_error_before_anything_is_computed(toy, tmp_path
     assert toy.computed == []
 
 
+@pytest.mark.parametrize("name", ["talk/depth", "talk/continual"])
+def test_seeds_of_a_figure_without_any_are_an_error_that_says_so(name):
+    has = ", ".join(papers.find(name).settings)
+    with says(f"no seeds in {name}", got="a number of seeds", wanted=has, fix="leave out"):
+        run("reproduce", name, "--seeds", 3)
+
+
 def test_an_error_is_a_message_and_not_a_traceback(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["neuralrace", "reproduce", "nrr/nothing"])
     with pytest.raises(SystemExit, match=r"error: there is no figure 'nrr/nothing'") as caught:

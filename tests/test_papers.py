@@ -1,6 +1,7 @@
 """The papers' figures: settings, small versions of each, and what they are judged by."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -231,6 +232,25 @@ def test_a_page_says_what_was_found_and_with_which_settings():
     assert command(record()) == "neuralrace reproduce nrr/fig9 --set M=5"
     assert "small version" in page
     assert "small version" not in markdown(record(quick=False))
+
+
+@pytest.mark.parametrize(
+    ("default", "value"),
+    [
+        (0.2, 0.1 + 0.2),
+        (1.0, 123456789.0),
+        ((0.2, 1.0), (1 / 3, 1e-7)),
+        (None, 2 / 3),
+        (7, 1234567),
+        (True, False),
+        ("word", "two words"),
+    ],
+)
+def test_the_command_gives_every_digit_back(default, value):
+    made = {"x": {"value": value, "default": default, "about": "a", "source": "b"}}
+    _, _, _, flag, text = shlex.split(command(record(settings=made)))
+    assert flag == "--set"
+    assert Setting(default, "a", "b").parse("x", text[2:]) == value
 
 
 def toy(name, compute):

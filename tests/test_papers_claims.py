@@ -14,7 +14,8 @@ import neuralrace as nr
 from neuralrace.cli import commands
 from neuralrace.papers import find
 from neuralrace.papers.claims import Claim, Measure, Tables, Verdict, ledger, markdown, papers
-from neuralrace.papers.claims.nrr import activity_types, shared_against_dedicated
+from neuralrace.papers.claims.nrr.reuse import shared_against_dedicated
+from neuralrace.papers.claims.nrr.xor import activity_types
 from neuralrace.papers.figure import Setting
 from neuralrace.trajectory.run import save_table
 from tests.test_errors import says
@@ -131,14 +132,40 @@ def test_a_claim_is_measured_on_data_that_are_computed_once_or_stored(tmp_path, 
     stored = tmp_path / "nrr" / "appendix_a2.nc"
     stored.parent.mkdir()
     save_table(figure.run({"off": 0.2}), stored)
-    silent = Tables(folder=tmp_path, tell=pytest.fail)
-    assert float(silent("nrr/appendix_a2", off=0.2)["two_total"][0, 0, 0, 1]) == 0.2
+    told.clear()
+    reading = Tables(folder=tmp_path, tell=told.append)
+    assert float(reading("nrr/appendix_a2", off=0.2)["two_total"][0, 0, 0, 1]) == 0.2
     # a figure that is long to compute: in full if it is stored, else smaller
-    assert float(silent.at_hand("nrr/appendix_a2", off=0.2)["two_total"][0, 0, 0, 1]) == 0.2
+    assert float(reading.at_hand("nrr/appendix_a2", off=0.2)["two_total"][0, 0, 0, 1]) == 0.2
     save_table(figure.run({"off": 0.002}), tmp_path / "full.nc")
-    assert float(silent.at_hand("nrr/appendix_a2", off=0.2)["two_total"][0, 0, 0, 1]) == 0.002
+    reading = Tables(folder=tmp_path, tell=told.append)
+    for _ in range(2):
+        full = reading.at_hand("nrr/appendix_a2", off=0.2)
+        assert float(full["two_total"][0, 0, 0, 1]) == 0.002
+    assert told == [f"nrr/appendix_a2: read from {p}" for p in (stored, tmp_path / "full.nc")]
     again = Tables(quick=True, folder=tmp_path)
     assert claim.measure(again).found[1] == pytest.approx(0.003)
+
+
+def test_a_folder_without_what_is_needed_is_an_error(tmp_path):
+    def claims(*arguments):
+        raised = CliRunner().invoke(commands, ["claims", "nrr", "--from", *arguments]).exception
+        raise raised or AssertionError("it was measured")
+
+    with says("there is no folder", got="nothing", wanted="out/figures", fix="compute every"):
+        claims(str(tmp_path / "figurs"))
+    with says("no figure that is needed", got="no figures", wanted="nrr/fig3", fix="or none"):
+        claims(str(tmp_path))
+    figure = replace(find("nrr/fig3"), compute=lambda _: xarray.Dataset(), agreement=lambda _: ())
+    save_table(figure.run(figure.resolve(quick=True), quick=True), tmp_path / "a.nc")
+    with says("is stored in", got="nrr/fig3 (quick)", wanted="at full size, one", fix="reproduce"):
+        claims(str(tmp_path))
+    Tables(quick=True, folder=tmp_path).look_for(["nrr/fig3", "nrr/fig4"])
+    (tmp_path / "b.nc").write_text("no figure")
+    with says("b.nc", got="OSError", wanted="netCDF", fix="reproduce"):
+        claims(str(tmp_path))
+    with says("there is no folder", got="a file", wanted="a folder", fix="mend the name"):
+        claims(str(tmp_path / "b.nc"))
 
 
 def test_a_measurement_is_made_once():

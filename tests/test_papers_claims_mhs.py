@@ -12,6 +12,7 @@ from neuralrace.papers import find
 from neuralrace.papers.claims import Tables, Verdict, ledger
 from neuralrace.papers.claims.mhs import measurements
 from neuralrace.papers.claims.mhs.depth import samples_off
+from neuralrace.papers.claims.mhs.gatings import off_own
 from neuralrace.papers.claims.mhs.xor import CROSSOVER, DELTAS, plane_from
 
 # ---- a world in which every claim is true -------------------------------------------------------
@@ -112,8 +113,17 @@ def figure_8():
 def figure_9():
     # the ReLN of figure 4 is nearer than any of these
     error = np.array([0.8, 0.4, 0.2, 0.03, 0.029, 0.028, 0.028, 0.028])
+    pattern = np.full((8, 8, 24), np.nan)
+    every = np.concatenate([GATES, [c == CONTEXT for c in (1, 2, 3, 4)]])
+    for k in range(8):
+        pattern[k, : k + 1] = every[: k + 1]
     return xarray.Dataset(
-        {"discrepancy": (("clusters", "seed"), np.repeat(error[:, None], 3, axis=1))},
+        {
+            "discrepancy": (("clusters", "seed"), np.repeat(error[:, None], 3, axis=1)),
+            "pattern": (("clusters", "cluster", "sample"), pattern),
+            "implementable": ("clusters", [True] * 8),
+            "context": ("sample", CONTEXT),
+        },
         {"clusters": np.arange(1, 9)},
     )
 
@@ -200,6 +210,10 @@ DAMAGE = [
     ({9: lambda t: t.assign(discrepancy=t["discrepancy"].shift(clusters=1, fill_value=0.9))},
      {"elbow"}, set()),
     ({9: lambda t: t.assign(discrepancy=t["discrepancy"].where(t["clusters"] < 5, 1e-4))},
+     {"unique"}, set()),
+    ({9: lambda t: t.assign(discrepancy=t["discrepancy"].where(t["clusters"] < 5, 1e-4),
+                            implementable=t["clusters"] < 5)}, set(), {"unique"}),
+    ({9: lambda t: t.assign(pattern=t["pattern"].where(t["sample"] > 0, 0.0)).head(clusters=4)},
      set(), {"unique"}),
     ({"gates_over_time": {"exact": 0.1, "changed": 8.5, "admitted": 0.1}},
      {"context-pure", "constant-gates", "implementable"}, set()),
@@ -267,6 +281,18 @@ def test_how_far_centroids_are_from_the_gating():
     nearly[1, :3] = 1  # on for three more samples
     assert samples_off(nearly, CONTEXT) == 3
     assert samples_off(GATES[:3], CONTEXT) == 24
+
+
+def test_a_pathway_that_is_never_on_makes_no_other_gating():
+    off = off_own(figure_9())
+    assert off.tolist() == [24, 24, 24, 0, 24, 24, 24, 24]
+    with_off = xarray.Dataset(
+        {
+            "pattern": (("clusters", "cluster", "sample"), [[*GATES, 0 * CONTEXT]]),
+            "context": ("sample", CONTEXT),
+        }
+    )
+    assert off_own(with_off).tolist() == [0]
 
 
 def test_halves_are_implementable_and_not_by_context():

@@ -9,8 +9,8 @@ import xarray
 import neuralrace as nr
 from neuralrace.papers import find
 from neuralrace.papers.claims import Verdict, ledger
-from neuralrace.papers.claims import talk_reads as reads
-from neuralrace.papers.talk import lambda_trajectories
+from neuralrace.papers.claims.talk import balance, depth, reads, saddles, speed
+from neuralrace.papers.talk.regimes import task
 
 
 def run(name, compute, **changes):
@@ -57,7 +57,7 @@ def test_a_wrong_number_of_a_figure_flips_the_verdict():
 @pytest.mark.parametrize(("sizes", "matters"), [((5, 4, 4), True), ((4, 4, 4), False)])
 def test_equation_15_as_printed_fails_for_unequal_sizes_only(sizes, matters):
     def solved(s):
-        net, data = lambda_trajectories.task(s["sizes"], s["seed"])
+        net, data = task(s["sizes"], s["seed"])
         times = np.linspace(0, 2, 9)
         losses = [
             nr.lambda_balanced(
@@ -71,10 +71,10 @@ def test_equation_15_as_printed_fails_for_unequal_sizes_only(sizes, matters):
         return xarray.Dataset({"simulated": (("lam", "time"), losses)}, {"time": times})
 
     table = run("talk/lambda_trajectories", solved, sizes=sizes, lambdas=(-5.0, 0.0))
-    assert reads.slide_loss(table, mended=True) < 1e-9
-    assert (reads.slide_loss(table, mended=False) > 0.01) is matters
+    assert balance.slide_loss(table, mended=True) < 1e-9
+    assert (balance.slide_loss(table, mended=False) > 0.01) is matters
     balanced = run("talk/lambda_trajectories", solved, sizes=sizes, lambdas=(0.0,))
-    assert reads.slide_loss(balanced, mended=False) < 1e-9
+    assert balance.slide_loss(balanced, mended=False) < 1e-9
 
 
 @pytest.mark.parametrize(("variance", "right"), [(1.0, True), (2.0, False)])
@@ -90,12 +90,12 @@ def test_rates_as_printed_are_right_for_inputs_of_unit_variance(variance, right)
 
     table = run("talk/depth", solved, d=variance)
     for which in ("shallow", "limit"):
-        off = reads.as_printed(table, which)
+        off = depth.as_printed(table, which)
         assert off < 1e-12 if right else off > 0.1
 
 
 def test_the_exponent_of_the_time_is_two_less_than_the_depth():
-    assert reads.exponent(5) == pytest.approx(3, abs=0.01)
+    assert speed.exponent(5) == pytest.approx(3, abs=0.01)
 
 
 # ---- shapes and saddles -------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def test_exponentials_and_sigmoids_are_told_apart():
     curves = np.stack([1 - np.exp(-time), 1 / (1 + np.exp(10 - time))])
     first = reads.first_over_steepest(curves)
     assert first == pytest.approx([1, 4 * np.exp(-10)], rel=0.02)
-    waits = reads.wait_over_rise(time, curves)
+    waits = depth.wait_over_rise(time, curves)
     assert waits == pytest.approx([np.log(2) / np.log(9), 10 / (2 * np.log(9))], rel=1e-3)
 
 
@@ -138,11 +138,11 @@ def stairs(orders):
 def test_saddles_that_runs_rest_at():
     one, other = ("{}", "{1}", "{1, 2}"), ("{}", "{2}", "{1, 2}")
     same, two = stairs([one, one]), stairs([one, other])
-    assert (reads.ways(same), reads.ways(two)) == (1, 2)
+    assert (saddles.ways(same), saddles.ways(two)) == (1, 2)
     for table in (same, two):
-        assert reads.share_at_saddles(table) == reads.downward(table) == 1
-        assert reads.fewest_saddles(table) == 2
-    assert reads.downward(stairs([("{1}", "{}", "{}")])) == 0
-    assert reads.share_at_saddles(two.assign(point_loss=two["point_loss"] * 1.02)) == 2 / 6
-    assert reads.between_runs(two) == 0
-    assert reads.between_runs(stairs([one, ("{}", "{}", "{1}")])) == 0.5
+        assert saddles.share_at_saddles(table) == saddles.downward(table) == 1
+        assert saddles.fewest_saddles(table) == 2
+    assert saddles.downward(stairs([("{1}", "{}", "{}")])) == 0
+    assert saddles.share_at_saddles(two.assign(point_loss=two["point_loss"] * 1.02)) == 2 / 6
+    assert saddles.between_runs(two) == 0
+    assert saddles.between_runs(stairs([one, ("{}", "{}", "{1}")])) == 0.5

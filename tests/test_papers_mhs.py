@@ -176,11 +176,25 @@ def test_patterns_are_told_by_context():
 @pytest.mark.parametrize(("errors", "elbow"), [((0.2, 0.1, 0.05, 0.01, 0.009, 0.009), 4)])
 def test_the_elbow_is_judged(errors, elbow):
     table = xarray.Dataset(
-        {"discrepancy": (("clusters", "seed"), np.array(errors)[:, None])},
+        {
+            "discrepancy": (("clusters", "seed"), np.array(errors)[:, None]),
+            "implementable": ("clusters", [True, False] * 3),
+        },
         {"clusters": np.arange(1, 7)},
     )
-    row, _, ratio = fig9.agreement(table)
+    row, _, possible, ratio = fig9.agreement(table)
     assert row.measured == f"K = {elbow}" and row.holds and ratio.holds
+    assert possible.measured == "1, 3, 5"
+
+
+def test_gates_are_asked_whether_neurons_can_have_them():
+    few = fig9.FIGURE.resolve(changes={"hidden": 8, "steps": 100, "most": 2, "seeds": 1})
+    table = fig9.compute(few)
+    assert table["pattern"].shape == (2, 2, 24)
+    inputs = nr.tasks.contextual(joined=True, structures=few["structures"]).x["x"]
+    for pattern, possible in zip(table["pattern"], table["implementable"], strict=True):
+        own = pattern.dropna("cluster").to_numpy()
+        assert bool(possible) == all(nr.reln.is_implementable(p, inputs) for p in own)
 
 
 def test_distances_and_strengths():

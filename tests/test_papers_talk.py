@@ -54,3 +54,10 @@ def test_a_wrong_number_does_not_agree(figure, change, row, tables):
     assert figure.agreement(table)[row].holds
     wrong = table.assign({name: table[name] * factor for name, factor in change.items()})
     assert figure.agreement(wrong)[row].holds is False
+
+
+def test_whether_large_weights_are_lazy_is_read_from_the_data(tables):
+    table = tables("talk/regimes")
+    assert regimes.agreement(table)[-1].measured.endswith("does not make them lazy")
+    lazy = table.assign(distance=table["distance"].where(table["scale"] < 1, 1e-4))
+    assert regimes.agreement(lazy)[-1].measured.endswith(": lazy")

@@ -10,10 +10,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import neuralrace as nr
+from docs.figures import FOLDER, write
 from neuralrace import tasks
-from neuralrace.plot import COLOURS, style
+from neuralrace.plot import COLOURS
 
-FOLDER = Path(__file__).parents[1] / "img"
 KEY = jax.random.key(0)
 SCALE = 1e-3
 
@@ -100,11 +100,4 @@ PICTURES = (phases, joint, patterns)
 
 def main(folder: Path = FOLDER) -> None:
     """Write `contest_*.png` into the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with jax.enable_x64(True), style():
-        for picture in PICTURES:
-            figure = picture()
-            figure.savefig(
-                folder / f"contest_{picture.__name__}.png", dpi=150, pil_kwargs={"optimize": True}
-            )
-            plt.close(figure)
+    write("contest", PICTURES, folder)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from docs.figures import FOLDER
 from neuralrace.demo import demo
-
-FOLDER = Path(__file__).parents[1] / "img"
 
 
 def main(folder: Path = FOLDER) -> None:

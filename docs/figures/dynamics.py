@@ -10,10 +10,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import neuralrace as nr
+from docs.figures import FOLDER, write
 from neuralrace import tasks
-from neuralrace.plot import COLOURS, draw_curves, style
+from neuralrace.plot import COLOURS, draw_curves
 
-FOLDER = Path(__file__).parents[1] / "img"
 KEY = jax.random.key(0)
 DELTAS = np.linspace(0, 1.6, 9)
 
@@ -93,11 +93,4 @@ PICTURES = (flow, ensemble, stages)
 
 def main(folder: Path = FOLDER) -> None:
     """Write `dynamics_*.png` into the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with jax.enable_x64(True), style():
-        for picture in PICTURES:
-            figure = picture()
-            figure.savefig(
-                folder / f"dynamics_{picture.__name__}.png", dpi=150, pil_kwargs={"optimize": True}
-            )
-            plt.close(figure)
+    write("dynamics", PICTURES, folder)

@@ -10,26 +10,17 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from docs.figures import lighten
+from docs.figures import FOLDER, lighten, write
 from neuralrace import linear, tasks
-from neuralrace.plot import COLOURS, draw_curves, draw_matrix, style
+from neuralrace.papers.talk.regimes import task
+from neuralrace.plot import COLOURS, draw_curves, draw_matrix
 
-FOLDER = Path(__file__).parents[1] / "img"
 LAMBDAS = (0.0, 0.3, 1.0, 5.0)
-
-
-def random_task(sizes: tuple[int, int, int], seed: int) -> tuple[nr.GDLN, nr.Dataset]:
-    """A network and a task with white inputs and random targets."""
-    rng = np.random.default_rng(seed)
-    x = np.sqrt(sizes[0]) * np.eye(sizes[0])
-    return nr.GDLN(nr.Architecture.chain(*sizes)), nr.Dataset(
-        {"x": x}, {"y": rng.normal(size=(sizes[0], sizes[2]))}
-    )
 
 
 def lambdas() -> Figure:
     """One initial map and one task, four λ: loss with simulation, and the kernel's distance."""
-    net, data = random_task((4, 4, 4), seed=1)
+    net, data = task((4, 4, 4), seed=1)
     times = np.linspace(0, 6, 121)
     losses, kernels, simulated = {}, {}, {}
     for lam in LAMBDAS:
@@ -50,8 +41,8 @@ def lambdas() -> Figure:
 
 def sequence() -> Figure:
     """Three tasks, one after another: the loss on each of them."""
-    net, _ = random_task((4, 4, 4), seed=0)
-    some = [random_task((4, 4, 4), seed)[1] for seed in (1, 2, 3)]
+    net, _ = task((4, 4, 4), seed=0)
+    some = [task((4, 4, 4), seed)[1] for seed in (1, 2, 3)]
     weights = linear.balanced_weights(net, 1.0, scale=0.05)
     times = np.linspace(0, 8, 161)
     run = linear.task_sequence(net, weights, some, times=times)
@@ -188,11 +179,4 @@ PICTURES = (lambdas, sequence, saddles, depth, worlds, differentiation)
 
 def main(folder: Path = FOLDER) -> None:
     """Write `linear_*.png` into the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with jax.enable_x64(True), style():
-        for picture in PICTURES:
-            figure = picture()
-            figure.savefig(
-                folder / f"linear_{picture.__name__}.png", dpi=150, pil_kwargs={"optimize": True}
-            )
-            plt.close(figure)
+    write("linear", PICTURES, folder)

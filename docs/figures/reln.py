@@ -12,9 +12,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.plot import COLOURS, style
+from docs.figures import FOLDER, write
+from neuralrace.plot import COLOURS
 
-FOLDER = Path(__file__).parents[1] / "img"
 MEASURED = Path(__file__).with_name("reln_fidelity.json")
 """E(K) of every method. Kept, for trained gates take hours without an accelerator."""
 
@@ -61,10 +61,4 @@ def fidelity() -> Figure:
 
 def main(folder: Path = FOLDER) -> None:
     """Write `reln_*.png` into the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with style():
-        for picture in (clusters, fidelity):
-            figure = picture()
-            path = folder / f"reln_{picture.__name__}.png"
-            figure.savefig(path, dpi=150, pil_kwargs={"optimize": True})
-            plt.close(figure)
+    write("reln", (clusters, fidelity), folder, float64=False)

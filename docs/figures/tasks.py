@@ -11,10 +11,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import neuralrace as nr
+from docs.figures import FOLDER, write
 from neuralrace import tasks
-from neuralrace.plot import draw_curves, draw_matrix, style
+from neuralrace.plot import draw_curves, draw_matrix
 
-FOLDER = Path(__file__).parents[1] / "img"
 CLASSES = {True: "#D55E00", False: "#0072B2"}
 
 
@@ -211,11 +211,4 @@ PICTURES = (
 
 def main(folder: Path = FOLDER) -> None:
     """Write `task_*.png` into the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with jax.enable_x64(True), style():
-        for picture in PICTURES:
-            figure = picture()
-            figure.savefig(
-                folder / f"task_{picture.__name__}.png", dpi=150, pil_kwargs={"optimize": True}
-            )
-            plt.close(figure)
+    write("task", PICTURES, folder)

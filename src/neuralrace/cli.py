@@ -106,7 +106,7 @@ def reproduce(
     "--from",
     "folder",
     type=click.Path(path_type=Path),
-    help="Where `reproduce` wrote its data: figures with the same settings are not computed again.",
+    help="Where `reproduce` wrote its data: figures with the same settings are read from there.",
 )
 @click.option(
     "--out",
@@ -115,11 +115,13 @@ def reproduce(
 )
 def claims(names: tuple[str, ...], quick: bool, folder: Path | None, out: Path | None) -> None:
     """Measure the claims of the papers, all or those named, and print the verdicts."""
+    from neuralrace import papers
     from neuralrace.papers.claims import QUICK, Tables, ledger, markdown
 
     wanted = ledger(*names)
-    _use_float64()
     tables = Tables(quick, folder, tell=lambda text: click.echo(text, err=True))
+    tables.look_for(papers.chosen(names or ("all",)))
+    _use_float64()
     entries = []
     for claim in wanted:
         entry = claim.measure(tables)
@@ -153,7 +155,10 @@ def _make(names: tuple[str, ...], quick: bool, changes: Mapping[str, str], out: 
     known = dict.fromkeys(key for figure in figures for key in figure.settings)
     for key in changes:
         if key not in known:
-            raise unknown("setting", key, known, f"of {', '.join(f.name for f in figures)}")
+            those = ", ".join(figure.name for figure in figures)
+            if key == "seeds":
+                raise _no_seeds(those, known)
+            raise unknown("setting", key, known, f"of {those}")
     # every setting is read before the first figure is computed
     values = [
         figure.resolve(
@@ -167,6 +172,15 @@ def _make(names: tuple[str, ...], quick: bool, changes: Mapping[str, str], out: 
         _tell(figure.publish(figure.run(those, quick=quick), out))
         _gallery(out)
     click.echo(f"The gallery: {out / 'index.html'}")
+
+
+def _no_seeds(those: str, known: Iterable[str]) -> NeuralRaceError:
+    return NeuralRaceError(
+        f"there are no seeds in {those}: nothing is repeated there",
+        got="a number of seeds",
+        wanted=f"what can be set there: {', '.join(known) or 'nothing'}",
+        fix="leave out the seeds; `neuralrace list --settings` has every setting",
+    )
 
 
 def _redraw(files: Iterable[Path], out: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -92,6 +93,21 @@ def load_figure(path: str | os.PathLike[str]) -> xarray.Dataset:
     return table
 
 
+def stored(folder: Path, pattern: str = "**/*.nc") -> dict[Path, Record]:
+    """The record of every figure whose data lie in a folder; the data themselves are not read."""
+    import h5py
+
+    found = {}
+    for path in sorted(folder.glob(pattern)):
+        try:
+            with h5py.File(path) as file:
+                if file.attrs.get("format") == FORMAT:
+                    found[path] = Record(**json.loads(str(file.attrs["record"])))
+        except OSError as error:
+            raise _not_a_figure(repr(str(path)), f"{type(error).__name__}: {error}") from error
+    return found
+
+
 def _not_a_figure(what: str, got: str) -> NeuralRaceError:
     return NeuralRaceError(
         f"{what} cannot be read as the data of a figure",
@@ -147,7 +163,7 @@ def markdown(record: Record) -> str:
         "",
         f"## Agreement: {record.verdict}",
         "",
-        *_table(
+        *table_lines(
             ("", "measured", "target", "agrees"),
             (
                 (row["what"], row["measured"], row["target"], _SAYS[row["holds"]])
@@ -157,7 +173,7 @@ def markdown(record: Record) -> str:
         "",
         "## Settings",
         "",
-        *_table(
+        *table_lines(
             ("setting", "value", "default", "what it is", "source"),
             (
                 (
@@ -182,7 +198,9 @@ def markdown(record: Record) -> str:
 _SAYS = {True: "yes", False: "**no**", None: "–"}
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table in Markdown."""
+
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -213,10 +231,25 @@ def shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def typed(value: Any) -> str:
+    """A setting as `--set` takes it, to the last digit.
+
+    ```python
+    >>> from neuralrace.report import typed
+    >>> typed([0.1234567891, 1.0]), typed(True), typed(None)
+    ('0.1234567891,1.0', 'true', 'none')
+
+    ```
+    """
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(typed, value))
+    return value if isinstance(value, str) else json.dumps(value).replace("null", "none")
+
+
 def command(record: Record) -> str:
     """A command that makes the figure again, with every setting that is not the default."""
     changes = [
-        f"--set {name}={shown(s['value']).replace(', ', ',').replace('–', 'none')}"
+        "--set " + shlex.quote(f"{name}={typed(s['value'])}")
         for name, s in record.settings.items()
         if not same(s["value"], s["default"])
     ]
@@ -231,15 +264,10 @@ def gallery(folder: Path, order: Sequence[str] = ()) -> Path:
 
     `order` names figures in the order in which they are shown; others come after them.
     """
-    import h5py
-
-    records = []
-    for path in sorted(folder.glob("*/*.nc")):
-        with h5py.File(path) as file:
-            if file.attrs.get("format") == FORMAT:
-                records.append(Record(**json.loads(str(file.attrs["record"]))))
     places = {name: i for i, name in enumerate(order)}
-    records.sort(key=lambda r: (places.get(r.name, len(places)), r.name))
+    records = sorted(
+        stored(folder, "*/*.nc").values(), key=lambda r: (places.get(r.name, len(places)), r.name)
+    )
     page = folder / "index.html"
     entries = "".join(f'<li><a href="#{_id(r)}">{_text(r.name)}</a></li>' for r in records)
     page.write_text(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.report import Record, Written, read_record, stamped, write
+from neuralrace.report import Record, Written, read_record, stamped, typed, write
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -56,7 +55,7 @@ class Setting:
                 f"{text!r} is no value for the setting {name!r}: {self.about}",
                 got=repr(text),
                 wanted=self._wanted(),
-                fix=f"such as --set {name}={_written(self.value)}",
+                fix=f"such as --set {name}={typed(self.value)}",
             ) from error
         return self.checked(name, value)
 
@@ -263,10 +262,3 @@ def _number_or_word(text: str) -> Any:
         return _parsed(text, 0.0)
     except ValueError:
         return text
-
-
-def _written(value: Any) -> str:
-    """A value as `--set` takes it."""
-    if isinstance(value, (list, tuple)):
-        return ",".join(map(_written, value))
-    return value if isinstance(value, str) else json.dumps(value).replace("null", "none")

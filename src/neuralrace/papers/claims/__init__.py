@@ -7,6 +7,7 @@ from importlib import import_module
 
 from neuralrace.papers.claims.claim import Claim, Entry, Measure, Tables, Verdict
 from neuralrace.papers.figure import unknown
+from neuralrace.report import table_lines
 
 __all__ = ["Claim", "Entry", "Measure", "Tables", "Verdict", "ledger", "markdown", "papers"]
 
@@ -81,7 +82,7 @@ def _section(page: str, title: str) -> list[str]:
 
 def _summary(entries: Iterable[Entry]) -> list[str]:
     rows = [(_link(e), e.claim.where, e.claim.says, f"**{e.verdict.value}**") for e in entries]
-    return _table(("claim", "where", "says", "verdict"), rows)
+    return table_lines(("claim", "where", "says", "verdict"), rows)
 
 
 def _link(entry: Entry) -> str:
@@ -103,13 +104,6 @@ def _entry(entry: Entry) -> list[str]:
     lines = ["", f"### {entry.claim.name.split('/')[1]}", ""]
     lines += [f"{entry.claim.says} ({entry.claim.where})", ""]
     lines += [f"*How:* {entry.claim.how}", ""]
-    lines += _table(("what", "kind", "threshold", "found", ""), rows)
+    lines += table_lines(("what", "kind", "threshold", "found", ""), rows)
     lines += ["", f"**{entry.verdict.value.capitalize()}.**"]
     return lines + [f"- {text}" for text in ("", *entry.qualifications) if text]
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-    return [line(head), "|" + "---|" * len(head), *map(line, rows)]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from neuralrace.errors import NeuralRaceError
+from neuralrace.report import Record, load_figure, stored
 
 if TYPE_CHECKING:
     import xarray
@@ -142,12 +145,35 @@ class Tables:
 
     **Arguments:** `quick` takes the figures' small settings. `folder` holds data that `neuralrace
     reproduce` wrote: a figure with exactly the settings wanted is read and not computed again.
+    `tell` hears of every figure whether it is read or computed.
     """
 
     quick: bool = False
     folder: Path | None = None
     tell: Callable[[str], None] = lambda _: None
     _kept: dict[Any, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.folder is not None and not self.folder.is_dir():
+            raise NeuralRaceError(
+                f"there is no folder {str(self.folder)!r} to read figures from",
+                got="a file" if self.folder.exists() else "nothing of that name",
+                wanted="a folder that `neuralrace reproduce` wrote to, such as out/figures",
+                fix="mend the name, or leave it out to compute every figure",
+            )
+
+    def look_for(self, names: Collection[str]) -> None:
+        """Raise where there is a folder, and none of these figures in it at the size wanted."""
+        there = self._shelf.values()
+        if self.folder and not any(r.name in names and r.quick == self.quick for r in there):
+            found = sorted(f"{r.name}{' (quick)' * r.quick}" for r in there)
+            size = "quick" if self.quick else "at full size"
+            raise NeuralRaceError(
+                f"no figure that is needed is stored in {str(self.folder)!r}",
+                got=", ".join(found) or "no figures",
+                wanted=f"{size}, one or more of {', '.join(names)}",
+                fix="name the folder that `neuralrace reproduce` wrote to, or none to compute all",
+            )
 
     def __call__(self, name: str, **changes: Any) -> xarray.Dataset:
         key = (name, tuple(sorted(changes.items())))
@@ -159,8 +185,10 @@ class Tables:
         """The figure at full size where that is stored, else computed with smaller settings."""
         from neuralrace.papers import find
 
-        stored = None if self.quick else self._stored(name, find(name).resolve())
-        return self(name, **smaller) if stored is None else self._kept.setdefault(name, stored)
+        if name not in self._kept:
+            self._kept[name] = None if self.quick else self._stored(name, find(name).resolve())
+        full = self._kept[name]
+        return self(name, **smaller) if full is None else full
 
     def once(self, measurement: Callable[..., Any], **settings: Any) -> Any:
         """What a function gives for these settings, computed the first time it is asked for."""
@@ -175,21 +203,26 @@ class Tables:
 
         figure = find(name)
         values = figure.resolve(quick=self.quick, changes=changes)
-        stored = self._stored(name, values)
-        if stored is not None:
-            return stored
+        at_hand = self._stored(name, values)
+        if at_hand is not None:
+            return at_hand
         with_what = ", ".join(f"{k} = {v}" for k, v in changes.items())
         self.tell(f"{name}{f' ({with_what})' if with_what else ''}: computing …")
         return figure.run(values, quick=self.quick)
 
-    def _stored(self, name: str, values: Mapping[str, Any]) -> xarray.Dataset | None:
-        from neuralrace.papers.figure import settings_of
-        from neuralrace.report import load_figure, read_record
+    @cached_property
+    def _shelf(self) -> dict[Path, Record]:
+        return stored(self.folder) if self.folder else {}
 
-        plain = lambda value: list(value) if isinstance(value, tuple) else value  # noqa: E731
-        wanted = {k: plain(v) for k, v in values.items()}
-        for path in sorted(self.folder.rglob("*.nc")) if self.folder else ():
-            table = load_figure(path)
-            if read_record(table).name == name and settings_of(table) == wanted:
-                return table
+    def _stored(self, name: str, values: Mapping[str, Any]) -> xarray.Dataset | None:
+        wanted = json.loads(json.dumps(dict(values)))  # lists, as they are stored
+        for path, record in self._shelf.items():
+            has = {k: s["value"] for k, s in record.settings.items()}
+            if record.name == name and has == wanted:
+                self.tell(f"{name}: read from {path}")
+                return load_figure(path)
         return None
+
+
+Read = Callable[[Tables], float]
+"""How a number of a measure is read."""

@@ -64,9 +64,9 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
         {
             "centroid": (
                 ("clusters", "cluster", "sample"),
-                [_filled(layer.centroid, most) for layer in layers],
+                [filled(layer.centroid, most) for layer in layers],
             ),
-            "share": (("clusters", "cluster"), [_filled(layer.share, most) for layer in layers]),
+            "share": (("clusters", "cluster"), [filled(layer.share, most) for layer in layers]),
             "discrepancy": ("clusters", [each.discrepancy for each in found]),
             "context": ("sample", data.labels["context"]),
         },
@@ -74,7 +74,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     )
 
 
-def _filled(values: np.ndarray, length: int) -> np.ndarray:
+def filled(values: np.ndarray, length: int) -> np.ndarray:
     """Rows of NaN below, up to a length."""
     room = np.full((length - len(values), *values.shape[1:]), np.nan)
     return np.concatenate([values, room])

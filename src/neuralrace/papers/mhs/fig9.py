@@ -9,7 +9,7 @@ import numpy as np
 
 import neuralrace as nr
 from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
-from neuralrace.papers.mhs.fig8 import DISCOVERY, trained
+from neuralrace.papers.mhs.fig8 import DISCOVERY, filled, trained
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -26,7 +26,10 @@ EXPECTED = 4
 
 
 def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
-    """The discrepancy of the discovered gated network from every run, for each K."""
+    """The discrepancy of the discovered gated network from every run, for each K, and its gates.
+
+    `implementable`: whether each of its patterns is one that a ReLU neuron can have.
+    """
     import xarray
 
     s = settings
@@ -36,13 +39,20 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
         nr.reln.discover(runs, data, k, weighted=s["weighted"], seed=s["cluster_seed"])
         for k in numbers
     ]
+    patterns = [each.patterns["h"] for each in found]
+    possible = [all(nr.reln.is_implementable(p, data.x["x"]) for p in each) for each in patterns]
     return xarray.Dataset(
         {
             "discrepancy": (
                 ("clusters", "seed"),
                 [[c.mean for c in each.followed] for each in found],
             ),
-            "pathways": ("clusters", [len(each.layers["h"]) for each in found]),
+            "pattern": (
+                ("clusters", "cluster", "sample"),
+                [filled(each, s["most"]) for each in patterns],
+            ),
+            "implementable": ("clusters", possible),
+            "context": ("sample", data.labels["context"]),
         },
         {"clusters": numbers, "seed": np.arange(s["seeds"])},
     )
@@ -64,6 +74,11 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             "mean |ΔL| / L(0) for K = " + ", ".join(map(str, numbers)),
             "reported",
             ", ".join(f"{100 * e:.2g} %" for e in error),
+        ),
+        Agreement(
+            "K for which ReLU neurons can have all patterns (nr.reln.is_implementable)",
+            "reported",
+            ", ".join(map(str, numbers[table["implementable"].to_numpy().astype(bool)])) or "none",
         ),
     ]
     if len(error) > EXPECTED:

@@ -28,6 +28,8 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     """Losses, exact and simulated, and the distance of the tangent kernel."""
     import xarray
 
+    from neuralrace.papers.talk.regimes import task
+
     s = settings
     net, data = task(s["sizes"], s["seed"])
     times = np.linspace(0, s["end"], s["times"])
@@ -43,14 +45,6 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
         {"exact": (dims, exact), "simulated": (dims, simulated), "kernel": (dims, kernel)},
         {"lam": list(s["lambdas"]), "time": times},
     )
-
-
-def task(sizes: Any, seed: int) -> tuple[nr.GDLN, nr.Dataset]:
-    """White inputs and random targets."""
-    rng = np.random.default_rng(seed)
-    x = np.sqrt(sizes[0]) * np.eye(sizes[0])
-    data = nr.Dataset({"x": x}, {"y": rng.normal(size=(sizes[0], sizes[2]))})
-    return nr.GDLN(nr.Architecture.chain(*sizes)), data
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:

@@ -78,6 +78,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     low, high = small.isel(lam=0).to_numpy(), small.isel(lam=-1).to_numpy()
     lazy = {"square": max(low[1], high[1]), "funnel, λ > 0": high[0], "inverted, λ < 0": low[2]}
     late = {"funnel, λ < 0": low[0], "inverted, λ > 0": high[2]}
+    large = mean.isel(scale=-1).sel(lam=0.0, method="nearest").to_numpy() / rich
     shown = lambda values: ", ".join(f"{k}: {v:.3f}" for k, v in values.items())  # noqa: E731
     return (
         Agreement(
@@ -97,6 +98,12 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             "rich after all (delayed): > 0.05",
             shown(late),
             bool(min(late.values()) > 0.05),
+        ),
+        Agreement(
+            "the same at λ = 0, from the largest scale over from the smallest",
+            "reported; the talk: large weights are lazy, which would be < 0.2",
+            ", ".join(f"{v:.2f}" for v in large)
+            + (": lazy" if (large < 0.2).all() else ": scale alone does not make them lazy"),
         ),
     )
 
@@ -137,8 +144,9 @@ FIGURE = Figure(
     name="talk/regimes",
     title="Learning regimes over λ, initial scale and architecture",
     states=(
-        "Small and balanced weights learn richly, large or unbalanced ones lazily; which sign of λ "
-        "is lazy depends on whether the network is a funnel, square or an inverted funnel."
+        "Small and balanced weights learn richly, unbalanced ones lazily, and so do large ones (of "
+        "which the last line of the agreement says what is found); which sign of λ is lazy depends "
+        "on whether the network is a funnel, square or an inverted funnel."
     ),
     settings=SETTINGS,
     compute=compute,

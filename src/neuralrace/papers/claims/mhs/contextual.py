@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.papers.claims.claim import Claim, Measure, Tables
+from neuralrace.papers.claims.claim import Claim, Measure, Read, Tables
 from neuralrace.papers.claims.mhs.measurements import gates_over_time
 from neuralrace.papers.mhs.contextual import floor, gaps, mean
 
 if TYPE_CHECKING:
     import xarray
 
-Read = Callable[[Tables], float]
 TABLE_1 = {"init": 7e-5, "seeds": 2}
 """The initial standard deviation of MHS Table 1, 1e-7, times 700 neurons."""
 SCALED = {"contexts": (4, 5), "hidden": (500, 600), "context_scale": (1.1, 1.35), "seeds": 2}

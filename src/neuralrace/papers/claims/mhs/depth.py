@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims.claim import Claim, Measure, Tables
-from neuralrace.papers.claims.mhs.gatings import CLUSTERS
+from neuralrace.papers.claims.claim import Claim, Measure, Read, Tables
 
 if TYPE_CHECKING:
     import xarray
 
-Read = Callable[[Tables], float]
 RUNS = {"seeds": 3, "at_once": 3}
 """Fig. 6 with fewer runs where it is not stored in full."""
 
@@ -106,7 +104,7 @@ def _common_found(tables: Tables) -> float:
 
 
 def _errors(tables: Tables) -> np.ndarray:
-    return tables.at_hand("mhs/fig9", **CLUSTERS)["discrepancy"].mean("seed").to_numpy()
+    return tables("mhs/fig9")["discrepancy"].mean("seed").to_numpy()
 
 
 CLAIMS = (
@@ -239,13 +237,6 @@ CLAIMS = (
                 form=".0f",
                 otherwise="By the rule of the elbow that the library uses, gain against clusters "
                 "spent, it is at {:.0f}: there is no sharp bend.",
-            ),
-            Measure(
-                "trainings",
-                lambda t: t.at_hand("mhs/fig9", **CLUSTERS).sizes["seed"],
-                least=3,
-                form=".0f",
-                otherwise="Measured on {:.0f} trainings, not on the figure's three.",
             ),
         ),
     ),

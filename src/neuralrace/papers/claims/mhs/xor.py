@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims.claim import Claim, Measure, Tables
+from neuralrace.papers.claims.claim import Claim, Measure, Read, Tables
 from neuralrace.papers.claims.mhs.measurements import copied_and_frozen, nonlinear_boundary
 from neuralrace.papers.figure import settings_of
 
 if TYPE_CHECKING:
     import xarray
 
-Read = Callable[[Tables], float]
 CROSSOVER = float(np.sqrt(2 / 3))
 DELTAS = (0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4)
 

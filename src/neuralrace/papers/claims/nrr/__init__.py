@@ -1,0 +1,6 @@
+"""The claims of Saxe, Sodhani and Lewallen, *The Neural Race Reduction* (ICML 2022)."""
+
+from neuralrace.papers.claims.nrr import contexts, reuse, routing, xor
+
+CLAIMS = (*xor.CLAIMS, *routing.CLAIMS, *reuse.CLAIMS, *contexts.CLAIMS)
+"""§3, then §4 in its order, and App. A.2."""

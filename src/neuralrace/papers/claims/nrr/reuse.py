@@ -1,0 +1,201 @@
+"""Claims of NRR §4.2 and §4.3: which pathways win, and when untrained routes work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import neuralrace as nr
+from neuralrace.papers.claims.claim import Claim, Measure, Read, Tables
+from neuralrace.papers.figure import settings_of
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def _half_time_ratio(name: str) -> Read:
+    """The largest ratio of half-times from one P to the next: below 1 if each is faster."""
+
+    def read(tables: Tables) -> float:
+        from neuralrace.papers.nrr.fig5 import half_times
+
+        times = half_times(tables("nrr/fig5"), name)
+        return float((times[1:] / times[:-1]).max())
+
+    return read
+
+
+def shared_against_dedicated(M: int, start: float) -> float:
+    """The share of the final strength in the shared pathway when it races dedicated ones.
+
+    One network with both: a pathway shared by all M² routes and one for each route alone, all from
+    equal decoupled starts, every route trained. By the race; the least share over the modes.
+    """
+    trained, _ = nr.tasks.routing(M, M)
+    shared, data = nr.tasks.routing_pathways(trained)
+    dedicated, _ = nr.tasks.routing_pathways(trained, P=1)
+    arch = nr.Architecture({**shared.sizes, **dedicated.sizes}, {**shared.edges, **dedicated.edges})
+    race = nr.reduce(arch, data)
+    end = race.solve(times=[0.0, 100.0], start=start).values["variables"]
+    shares = []
+    for mode in end.values():
+        products = [
+            abs(float(np.prod([mode[e][-1, 0, 0] for e in edges])))
+            for edges in (("in1", "hidden", "out1"), ("in1_1_1", "hidden1_1", "out1_1_1"))
+        ]
+        shares.append(products[0] / sum(products))
+    return min(shares)
+
+
+def _shared_wins(tables: Tables) -> float:
+    s = settings_of(tables("nrr/fig5"))
+    return shared_against_dedicated(s["M"], s["scale"])
+
+
+def _generalising(of: Callable[[np.ndarray, np.ndarray], Any], **changes: Any) -> Read:
+    """A number made of the shares of seeds that generalise and of K/M."""
+
+    def read(tables: Tables) -> float:
+        from neuralrace.papers.nrr.fig5 import generalising
+
+        table = tables("nrr/fig5", **changes)
+        fraction = table["K"].to_numpy() / settings_of(table)["M"]
+        return float(of(generalising(table), fraction))
+
+    return read
+
+
+def _converged(tables: Tables) -> float:
+    from neuralrace.papers.nrr.fig5 import converged
+
+    return float(converged(tables("nrr/fig5")).mean())
+
+
+def _scales(of: Callable[[xarray.Dataset], Any]) -> Read:
+    return lambda tables: float(of(tables("nrr/fig6")))
+
+
+def _untrained(which: int) -> Read:
+    return _scales(lambda t: np.median(t["untrained"].to_numpy()[which]))
+
+
+def _rest(which: int) -> Read:
+    def median(table: xarray.Dataset) -> float:
+        from neuralrace.papers.nrr.fig6 import resting
+
+        return float(np.median([resting(run) for run in table["loss"].to_numpy()[which]]))
+
+    return _scales(median)
+
+
+def _width_of_change(tables: Tables) -> float:
+    from neuralrace.papers.nrr.fig6 import crossing
+
+    table = tables("nrr/fig6")
+    return crossing(table, 0.5) / crossing(table, 0.01)
+
+
+def _change_at(level: float) -> Read:
+    def at(table: xarray.Dataset) -> float:
+        from neuralrace.papers.nrr.fig6 import crossing
+
+        return crossing(table, level)
+
+    return _scales(at)
+
+
+CLAIMS = (
+    Claim(
+        "nrr/shared-wins",
+        "§4.2, Fig. 5b, Eqs. 16–17",
+        "Pathways learn faster the more routes they carry, so that in one network the most shared "
+        "ones dominate.",
+        "Ratio of the times to half the final strength from each P of 1, 4, 25, 100 to the next; "
+        "then a network with a shared and with dedicated pathways, from equal decoupled starts.",
+        (
+            Measure("largest ratio of half-times, race", _half_time_ratio("theory"), most=0.9),
+            Measure(
+                "largest ratio of half-times, random weights", _half_time_ratio("random"), most=0.9
+            ),
+            Measure("final strength in the shared pathway, least mode", _shared_wins, least=0.95),
+        ),
+    ),
+    Claim(
+        "nrr/forty-percent",
+        "§4.2, Fig. 5c",
+        "Untrained routes work reliably once each input is trained with about 40 % of the outputs.",
+        "Networks with M = 10 trained to convergence; the share of seeds whose error on untrained "
+        "routes is below 1 % of a silent network's, for every K.",
+        (
+            Measure("runs that converged", _converged, least=1.0),
+            Measure(
+                "least share of seeds that generalise, K/M ≥ 0.4",
+                _generalising(lambda good, share: good[share >= 0.4].min()),
+                least=0.9,
+            ),
+            Measure(
+                "largest share of seeds that generalise, K/M ≤ 0.2",
+                _generalising(lambda good, share: good[share <= 0.2].max()),
+                most=0.1,
+            ),
+            Measure(
+                "M = 5, K = 2, which is 40 %: share of seeds that generalise",
+                _generalising(lambda good, share: good[0], M=5, K=(2,), P=(1,)),
+                least=0.9,
+                otherwise="That is for M = 10. With M = 5 domains 40 % are K = 2 outputs an input, "
+                "and {:.0%} of the seeds generalise.",
+            ),
+        ),
+    ),
+    Claim(
+        "nrr/small-starts",
+        "§4.3, Fig. 6b",
+        "Trained routes are learned from any initial scale; untrained ones work from small scales "
+        "only.",
+        "Errors over a silent network's after 700 steps, σ₀ = 0.2 … 2.5; and where the median "
+        "error on untrained routes passes 1 % and 50 %.",
+        (
+            Measure(
+                "trained routes, worst seed of any scale",
+                _scales(lambda t: t["trained"].max()),
+                most=1e-3,
+            ),
+            Measure("untrained routes, smallest scale, median", _untrained(0), most=0.01),
+            Measure("untrained routes, largest scale, median", _untrained(-1), least=0.5),
+            Measure(
+                "scale of 50 % error over scale of 1 %",
+                _width_of_change,
+                most=1.5,
+                otherwise="The change is gradual: between 1 % and 50 % of a silent network's error "
+                "lies a factor of {:.1f} in scale.",
+            ),
+            Measure("scale at which it passes 1 %", _change_at(0.01), least=0.2, most=2.5),
+            Measure("scale at which it passes 50 %", _change_at(0.5), least=0.2, most=2.5),
+        ),
+    ),
+    Claim(
+        "nrr/two-regimes",
+        "§4.3, Fig. 6a, c",
+        "Small scales learn in stages and share a representation; large ones decay exponentially "
+        "and keep a random one for each domain.",
+        "Share of the time in which the loss rests on a plateau (falls by less than 5 % of itself "
+        "over 5 % of the time, with more than 1 % of its start left), and how far domains share a "
+        "representation; medians of the seeds.",
+        (
+            Measure("rest, smallest scale", _rest(0), least=0.2),
+            Measure("rest, largest scale", _rest(-1), most=0.02),
+            Measure(
+                "sharing, smallest scale",
+                _scales(lambda t: np.median(t["shared"].to_numpy()[0])),
+                least=0.95,
+            ),
+            Measure(
+                "sharing, largest scale",
+                _scales(lambda t: np.median(t["shared"].to_numpy()[-1])),
+                most=0.2,
+            ),
+        ),
+    ),
+)

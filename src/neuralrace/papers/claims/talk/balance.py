@@ -1,0 +1,300 @@
+"""Claims of the talk on λ-balanced weights: exact solution, rich and lazy learning, many tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import neuralrace as nr
+from neuralrace.papers.claims.claim import Claim, Measure
+from neuralrace.papers.claims.talk.reads import first_over_steepest, gap, read
+from neuralrace.papers.figure import settings_of
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def slide_loss(table: xarray.Dataset, *, mended: bool, until: float = 2.0) -> float:
+    """Eqs 13–15 of the talk against flows, largest difference of loss over L(0), all λ.
+
+    With F = [[−λ/2 I, Σᵀ], [Σ, λ/2 I]] they are QQᵀ = Z A⁻¹ Zᵀ, Z = e^{Ft}Q₀ and A = I + Q₀ᵀΦQ₀;
+    in F's eigenbasis Φ is (e^{2ft} − 1)/2f, and as printed (e^{ft} − 1)/f for the directions that
+    are in no mode, where f = ±λ/2. Times up to `until`: as written they lose digits later on.
+    """
+    from neuralrace.papers.talk.regimes import task
+
+    s = settings_of(table)
+    net, data = task(s["sizes"], s["seed"])
+    x, y = np.asarray(data.x["x"]), np.asarray(data.y["y"])
+    sigma = y.T @ x / len(x)
+    n = x.shape[1]
+    worst = 0.0
+    for lam, simulated in zip(s["lambdas"], table["simulated"].to_numpy(), strict=True):
+        start = nr.linear.balanced_weights(net, lam, scale=s["scale"], seed=s["seed"])
+        Q = np.concatenate([start["W1"].T, start["W2"]])
+        half = np.full(len(Q), lam / 2)
+        half[:n] *= -1
+        F = np.diag(half)
+        F[n:, :n], F[:n, n:] = sigma, sigma.T
+        f, E = np.linalg.eigh(F)
+        outside = np.abs(f) <= abs(lam) / 2 * (1 + 1e-9) + 1e-12
+        for t, loss in zip(table["time"].to_numpy(), simulated, strict=True):
+            if t > until:
+                break
+            rate = np.where(outside & (not mended), f, 2 * f)
+            still = np.abs(rate) < 1e-9
+            phi = np.where(still, t, np.expm1(rate * t) / np.where(still, 1.0, rate))
+            Z = np.exp(f * t)[:, None] * (E.T @ Q)
+            A = np.eye(Q.shape[1]) + (E.T @ Q).T @ (phi[:, None] * (E.T @ Q))
+            whole = E @ Z @ np.linalg.solve(A, (E @ Z).T)
+            error = ((x @ whole[:n, n:] - y) ** 2).sum(axis=1).mean() / 2
+            worst = max(worst, float(abs(error - loss) / simulated[0]))
+    return worst
+
+
+def bend(which: Callable[[np.ndarray], Any]) -> Callable[[xarray.Dataset], float]:
+    """First fall of the loss over its steepest, at the λ that `which` picks (by its place)."""
+
+    def measured(table: xarray.Dataset) -> float:
+        place = int(which(table["lam"].to_numpy()))
+        return float(first_over_steepest(table["exact"].to_numpy())[place])
+
+    return measured
+
+
+def travel(table: xarray.Dataset, shape: str, lam: Callable[..., Any], scale: int = 0) -> float:
+    """Mean kernel distance at the end, at a shape, the λ that `lam` picks and a scale."""
+    mean = table["distance"].mean("seed").sel(shape=shape).isel(scale=scale)
+    return float(mean.isel(lam=int(lam(table["lam"].to_numpy()))))
+
+
+def most_balanced(lams: np.ndarray) -> Any:
+    """The place of the λ nearest to zero."""
+    return np.abs(lams).argmin()
+
+
+def delay(table: xarray.Dataset) -> float:
+    """Half of the kernel's way over half of the loss, in time, at the largest λ over that at 0."""
+    from neuralrace.papers.talk.delayed_rich import half_times
+
+    learned, turned = half_times(table)
+    lams = table["lam"].to_numpy()
+    ratio = turned / learned
+    return float(ratio[lams.argmax()] / ratio[most_balanced(lams)])
+
+
+def final_kernel(which: Callable[[np.ndarray], Any]) -> Callable[[xarray.Dataset], float]:
+    """Kernel distance at the end of `delayed_rich`, at the λ that `which` picks."""
+    return lambda table: float(table["kernel"].to_numpy()[int(which(table["lam"].to_numpy())), -1])
+
+
+def _changes(table: xarray.Dataset) -> list[int]:
+    """The places in time at which a task is the last: of each change, and the end."""
+    time = table["time"].to_numpy()
+    return [*np.searchsorted(time, table["changes"].to_numpy()), len(time) - 1]
+
+
+def left_to_learn(table: xarray.Dataset) -> float:
+    """The loss on a task when the next one comes, over that of a silent network, worst task."""
+    from neuralrace.papers.talk.regimes import task
+
+    s = settings_of(table)
+    shares = []
+    for k, at in enumerate(_changes(table)):
+        y = np.asarray(task(s["sizes"], s["seed"] + k)[1].y["y"])
+        silent = (y**2).sum(axis=1).mean() / 2
+        shares.append(float(table["exact"].to_numpy()[k, at] / silent))
+    return max(shares)
+
+
+def forgetting_gap(table: xarray.Dataset) -> float:
+    """The rise of the first task's loss from its change to the end, exact over simulated, − 1."""
+    first = _changes(table)[0]
+    rises = [
+        float(table[name].to_numpy()[0, -1] - table[name].to_numpy()[0, first])
+        for name in ("exact", "simulated")
+    ]
+    return abs(rises[0] / rises[1] - 1)
+
+
+CLAIMS = (
+    Claim(
+        "talk/partitioned-solution",
+        "“Partitioned solution”, eqs 13–15",
+        "Learning from λ-balanced weights is solved exactly, for any sizes.",
+        "The solution against flows: loss at four λ of a 5–4–4 network, loss and tangent kernel of "
+        "a 4–4–8 network; and eqs 13–15 written out, as printed and mended, up to t = 2.",
+        (
+            Measure(
+                "5–4–4, largest difference of loss over L(0)",
+                read("lambda_trajectories", gap("exact", "simulated")),
+                most=1e-8,
+            ),
+            Measure(
+                "4–4–8, largest difference of loss over L(0)",
+                read("delayed_rich", gap("loss", "simulated")),
+                most=1e-8,
+            ),
+            Measure(
+                "4–4–8, largest difference of kernel distance, relative",
+                read("delayed_rich", gap("kernel", "travel")),
+                most=1e-6,
+            ),
+            Measure(
+                "eqs 13–15, last term of eq. 15 mended: difference of loss over L(0)",
+                read("lambda_trajectories", lambda t: slide_loss(t, mended=True)),
+                most=1e-8,
+            ),
+            Measure(
+                "eqs 13–15 as printed: difference of loss over L(0)",
+                read("lambda_trajectories", lambda t: slide_loss(t, mended=False)),
+                most=1e-8,
+                otherwise="As printed, the last term of eq. 15 is wrong for unequal sizes and "
+                "λ ≠ 0, by up to {:.1%} of the initial loss here. Right is "
+                "(e^(2λ⊥t/τ) − I)/(2λ⊥).",
+            ),
+        ),
+    ),
+    Claim(
+        "talk/exponential-to-sigmoidal",
+        "“From exponential to sigmoidal dynamics”",
+        "The relative scale of the layers takes learning from exponential to sigmoidal curves.",
+        "One initial map, shared differently by λ: the first fall of the loss over its steepest, "
+        "1 for an exponential.",
+        (
+            Measure(
+                "λ nearest to zero",
+                read("lambda_trajectories", bend(most_balanced)),
+                most=0.5,
+            ),
+            Measure("smallest λ", read("lambda_trajectories", bend(np.argmin)), least=0.99),
+            Measure("largest λ", read("lambda_trajectories", bend(np.argmax)), least=0.99),
+        ),
+    ),
+    Claim(
+        "talk/rich-and-lazy",
+        "“Rich and lazy learning”",
+        "Small balanced weights learn richly; unbalanced or large ones lazily.",
+        "Distance of the tangent kernel at the end from that at the start, square networks, mean "
+        "of the seeds, by λ and the singular values of the initial map.",
+        (
+            Measure(
+                "λ = 0, smallest scale",
+                read("regimes", lambda t: travel(t, "square", most_balanced)),
+                least=0.05,
+            ),
+            Measure(
+                "largest |λ|, smallest scale, over that",
+                read(
+                    "regimes",
+                    lambda t: (
+                        max(travel(t, "square", end) for end in (np.argmin, np.argmax))
+                        / travel(t, "square", most_balanced)
+                    ),
+                ),
+                most=0.2,
+            ),
+            Measure(
+                "λ = 0, largest scale, over that",
+                read(
+                    "regimes",
+                    lambda t: (
+                        travel(t, "square", most_balanced, -1) / travel(t, "square", most_balanced)
+                    ),
+                ),
+                most=0.2,
+                otherwise="Large weights alone are not lazy: from the largest scale the kernel "
+                "goes {:.0%} of that way at λ = 0. Balanced weights end at W₁ᵀW₁ = V S Vᵀ whatever "
+                "their scale; it is λ that decides.",
+            ),
+        ),
+    ),
+    Claim(
+        "talk/architecture-and-regime",
+        "“Architecture and learning regime”",
+        "Which sign of λ is lazy depends on the architecture: positive for a funnel, negative for "
+        "an inverted funnel, either for a square network.",
+        "Kernel distance at the end, smallest scale, largest |λ| of either sign, over that at "
+        "λ = 0; mean of the seeds.",
+        (
+            *(
+                Measure(
+                    f"{shape}, λ {sign} 0",
+                    read(
+                        "regimes",
+                        lambda t, shape=shape, end=end: (
+                            travel(t, shape, end) / travel(t, shape, most_balanced)
+                        ),
+                    ),
+                    least=None if lazy else 0.2,
+                    most=0.2 if lazy else None,
+                )
+                for shape, sign, end, lazy in (
+                    ("funnel", ">", np.argmax, True),
+                    ("funnel", "<", np.argmin, False),
+                    ("square", ">", np.argmax, True),
+                    ("square", "<", np.argmin, True),
+                    ("inverted", ">", np.argmax, False),
+                    ("inverted", "<", np.argmin, True),
+                )
+            ),
+        ),
+    ),
+    Claim(
+        "talk/delayed-rich",
+        "“Delayed rich regime”",
+        "Where the larger layer does not reach all that the task needs, learning starts lazily and "
+        "the representation turns later.",
+        "A 4–4–8 network, λ = −8 … 8: time of half of the kernel's way over time of half of the "
+        "fall of the loss, and kernel distances at the end.",
+        (
+            Measure(
+                "half-times, kernel over loss, largest λ over λ = 0",
+                read("delayed_rich", delay),
+                least=2.0,
+            ),
+            Measure(
+                "kernel distance at the end, largest λ",
+                read("delayed_rich", final_kernel(np.argmax)),
+                least=0.05,
+            ),
+            Measure(
+                "kernel distance at the end, smallest λ over largest",
+                read(
+                    "delayed_rich",
+                    lambda t: final_kernel(np.argmin)(t) / final_kernel(np.argmax)(t),
+                ),
+                most=0.2,
+            ),
+        ),
+    ),
+    Claim(
+        "talk/continual-exact",
+        "“Exact continual learning dynamics”",
+        "A sequence of tasks is solved exactly, with what is forgotten.",
+        "Three tasks, one after another: the loss on each at all times, exact against the flow; "
+        "what is left of a task when the next comes, over a silent network's loss; the rise of "
+        "the first task's loss after its turn.",
+        (
+            Measure(
+                "largest difference of loss over the largest loss",
+                read("continual", gap("exact", "simulated")),
+                most=1e-8,
+            ),
+            Measure(
+                "left of a task when the next comes, worst",
+                read("continual", left_to_learn),
+                most=0.01,
+                otherwise="In the time given {:.1%} of the worst task is left to learn; the "
+                "solution is exact all the same.",
+            ),
+            Measure(
+                "what is forgotten of the first task, exact over simulated, − 1",
+                read("continual", forgetting_gap),
+                most=1e-6,
+            ),
+        ),
+    ),
+)

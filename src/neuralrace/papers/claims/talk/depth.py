@@ -1,0 +1,218 @@
+"""Claims of the talk on what depth does: curves, saddles, stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import neuralrace as nr
+from neuralrace.papers.claims.claim import Claim, Measure
+from neuralrace.papers.claims.talk.reads import first_over_steepest, gap, read
+from neuralrace.papers.claims.talk.structure import level_gap
+from neuralrace.papers.figure import settings_of
+
+if TYPE_CHECKING:
+    import xarray
+
+OTHER_RATE = {"d": 2.0, "depths": (1,)}
+"""A chain of one edge with λ = 2, s = 1: where the rates as printed differ from the right ones."""
+
+
+def depth_curves(table: xarray.Dataset) -> np.ndarray:
+    """Every depth and the limit, over the final strength."""
+    s = settings_of(table)
+    return np.stack([*table["exact"].to_numpy(), table["limit"].to_numpy()]) * s["d"] / s["s"]
+
+
+def sharper_chains(table: xarray.Dataset) -> float:
+    """The least factor of `wait_over_rise` from one depth to the next, the limit being the last."""
+    sharp = wait_over_rise(table["time"].to_numpy(), depth_curves(table))
+    return float((sharp[1:] / sharp[:-1]).min())
+
+
+def deep_over_limit(table: xarray.Dataset) -> float:
+    """The time to half of the deepest chain over that of the limit, both in units τ/D."""
+    times = nr.linear.crossing_times(table["time"].to_numpy(), depth_curves(table).T)
+    return float(times[-2] / times[-1])
+
+
+def as_printed(table: xarray.Dataset, which: str) -> float:
+    """How far the rate printed for D = 1 or in the limit of many edges leads, over s/λ."""
+    s = settings_of(table)
+    time, final = table["time"].to_numpy(), s["s"] / s["d"]
+    if which == "shallow":
+        right, left_over = table["exact"].to_numpy()[0], np.exp(-time)
+        printed = final * (1 - left_over) + s["start"] * left_over
+    else:  # … − t/τ in place of … − (s²/λ) t/τ: time runs too fast by λ/s²
+        right = table["limit"].to_numpy()
+        printed = nr.deep_limit(
+            time * s["d"] / s["s"] ** 2, s=s["s"], d=s["d"], start=s["start"], depth=1
+        )
+    return float(np.abs(printed - right).max() / final)
+
+
+def slowing(table: xarray.Dataset) -> float:
+    """The slowest step of the descent before half of the loss is gone, over the fastest of all."""
+    speed = np.linalg.norm(np.diff(table["path"].to_numpy(), axis=0), axis=1)
+    loss = table["path_loss"].to_numpy()
+    return float(speed[: int((loss <= loss[0] / 2).argmax())].min() / speed.max())
+
+
+def wait_over_rise(time: np.ndarray, curves: np.ndarray) -> np.ndarray:
+    """(K,): the time to half of curves (K, T) that go to 1, over that from 10 to 90 %."""
+    low, half, high = (nr.linear.crossing_times(time, curves.T, f) for f in (0.1, 0.5, 0.9))
+    return half / (high - low)
+
+
+def apart(depth: int) -> Callable[[xarray.Dataset], float]:
+    """Of the way from its start, the time to half of the weakest mode over the strongest's."""
+
+    def measured(table: xarray.Dataset) -> float:
+        curves = table["simulated"].to_numpy()[depth]
+        gone = (curves - curves[0]) / (1 - curves[0])
+        times = nr.linear.crossing_times(table["at"].to_numpy()[depth], gone)
+        return float(times[-1] / times[0])
+
+    return measured
+
+
+def sharper(table: xarray.Dataset) -> float:
+    """By how much another edge sharpens the transitions, least of all modes and depths."""
+    from neuralrace.papers.talk.stages import sharpness
+
+    sharp = sharpness(table)
+    return float((sharp[1:] / sharp[:-1]).min())
+
+
+CLAIMS = (
+    Claim(
+        "talk/trajectories-by-depth",
+        "“Analytic learning trajectory”",
+        "A shallow chain learns exponentially, a deep one along a sigmoid, a very deep one after a "
+        "long wait; each along a known formula.",
+        "Closed forms against flows of chains of D = 1, 2, 10 edges from a₀ = 0.05; the first "
+        "change over the largest (1 for an exponential), and the time to half over the time from "
+        "10 to 90 %, for each depth and the limit of many edges.",
+        (
+            Measure(
+                "closed forms against flows, largest difference over s/λ",
+                read("depth", gap("exact", "simulated")),
+                most=1e-6,
+            ),
+            Measure(
+                "first change over the largest, D = 1",
+                read("depth", lambda t: first_over_steepest(depth_curves(t))[0]),
+                least=0.99,
+            ),
+            Measure(
+                "the same, largest of the deeper ones",
+                read("depth", lambda t: first_over_steepest(depth_curves(t))[1:].max()),
+                most=0.5,
+            ),
+            Measure(
+                "wait over rise, least factor from one depth to the next",
+                read("depth", sharper_chains),
+                least=1.1,
+            ),
+            Measure(
+                "D = 1 as printed, λ = 2, s = 1: largest difference over s/λ",
+                read("depth", lambda t: as_printed(t, "shallow"), **OTHER_RATE),
+                most=1e-6,
+                otherwise="The rate printed for D = 1, e^(−t/τ), is right for λ = 1; with λ = 2 it "
+                "is off by up to {:.0%} of s/λ. Right is e^(−λt/τ).",
+            ),
+            Measure(
+                "D → ∞ as printed, λ = 2, s = 1: largest difference over s/λ",
+                read("depth", lambda t: as_printed(t, "limit"), **OTHER_RATE),
+                most=1e-6,
+                otherwise="The exponent printed for many edges, … − t/τ, is right for s² = λ; with "
+                "λ = 2, s = 1 it is off by up to {:.0%} of s/λ. Right is … − (s²/λ) t/τ, in "
+                "units τ/D.",
+            ),
+            Measure(
+                "time to half, deepest chain over the limit",
+                read("depth", deep_over_limit),
+                least=0.9,
+                most=1.1,
+                otherwise="The formula headed D ≥ 3 is the limit of many edges: the deepest chain "
+                "here is at half after {:.2f} of the time it gives.",
+            ),
+        ),
+    ),
+    Claim(
+        "talk/saddle-by-depth",
+        "“Error surface”",
+        "Depth introduces a saddle point, and descent slows beside it.",
+        "The chain of two edges: its stationary point at zero, and a descent that passes by.",
+        (
+            Measure(
+                "directions of escape at zero",
+                read("error_surface", lambda t: t["index"]),
+                least=1,
+                most=1,
+            ),
+            Measure(
+                "curvature over −s, distance from 1",
+                read(
+                    "error_surface",
+                    lambda t: abs(float(t["curvature"]) / settings_of(t)["s"] + 1),
+                ),
+                most=1e-9,
+            ),
+            Measure(
+                "slowest step before half of the loss is gone, over the fastest",
+                read("error_surface", slowing),
+                most=0.5,
+            ),
+            Measure(
+                "last loss over first",
+                read("error_surface", lambda t: t["path_loss"][-1] / t["path_loss"][0]),
+                most=1e-6,
+            ),
+        ),
+    ),
+    Claim(
+        "talk/several-chains",
+        "“Full networks act like several 1D chains”",
+        "A deep linear network learns each mode as a chain of scalars does.",
+        "Strengths of the modes of flows from small aligned weights against closed forms of "
+        "chains, D = 1, 2, 3; and, from small random weights, times to half of the levels of a "
+        "tree against chains that start at the expected strength and learn infinitely many "
+        "features.",
+        (
+            Measure(
+                "aligned starts: largest difference of a mode's strength",
+                read("stages", gap("exact", "simulated")),
+                most=1e-6,
+            ),
+            Measure(
+                "random starts: times to half, worst level, over those of chains, − 1",
+                read("differentiation", level_gap("limit")),
+                most=0.05,
+                otherwise="From random weights, with features drawn, chains that know only width "
+                "and scale are an approximation: the worst level of a tree is {:.1%} off in time.",
+            ),
+        ),
+    ),
+    Claim(
+        "talk/stages-by-depth",
+        "“Depth introduces stage-like transitions”",
+        "In a shallow network all modes learn at once, in a deep one each waits and then "
+        "transitions.",
+        "Modes of singular values 4, 2, 1, by depth: time to half of the way from its start of the "
+        "weakest over that of the strongest; and by what factor each edge raises the time to half "
+        "over the time from 10 to 90 %, least of all modes and depths.",
+        (
+            Measure(
+                "weakest over strongest, shallow",
+                read("stages", apart(0)),
+                least=0.95,
+                most=1.05,
+            ),
+            Measure("weakest over strongest, deepest", read("stages", apart(-1)), least=1.5),
+            Measure("sharper with each edge by", read("stages", sharper), least=1.1),
+        ),
+    ),
+)

@@ -135,7 +135,7 @@ def test_what_is_not_there_is_an_error_before_anything_is_computed(toy, tmp_path
         run("reproduce")
     with says("drawn as they are", got="names", wanted="--from", fix="compute anew"):
         run("reproduce", "toy", "--from", "x.nc")
-    with says("cannot be read", got="FileNotFound", wanted="netCDF", fix="reproduce"):
+    with says("cannot be read", got="no file of that name", wanted="netCDF", fix="reproduce"):
         run("reproduce", "--from", tmp_path / "x.nc")
     assert toy.computed == []
 

@@ -283,7 +283,7 @@ def test_what_is_no_figure_is_not_read(tmp_path):
     xarray.Dataset({"x": ("n", [1.0])}).to_netcdf(tmp_path / "x.nc", engine="h5netcdf")
     with says("x.nc", got="format None", wanted="neuralrace figure 1", fix="reproduce"):
         load_figure(tmp_path / "x.nc")
-    with says("none.nc", got="FileNotFoundError", wanted="netCDF", fix="reproduce"):
+    with says("none.nc", got="no file of that name", wanted="netCDF", fix="reproduce"):
         load_figure(tmp_path / "none.nc")
     (tmp_path / "file").write_text("")
     figure = toy("nrr/a", lambda s: xarray.Dataset({"x": ("n", np.ones(s["n"]))}))

@@ -86,6 +86,8 @@ def load_figure(path: str | os.PathLike[str]) -> xarray.Dataset:
     try:
         with xarray.open_dataset(path, engine="h5netcdf") as opened:
             table = opened.load()
+    except FileNotFoundError as error:
+        raise _not_a_figure(repr(str(path)), "no file of that name") from error
     except Exception as error:
         raise _not_a_figure(repr(str(path)), f"{type(error).__name__}: {error}") from error
     if table.attrs.get("format") != FORMAT:

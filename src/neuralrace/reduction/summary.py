@@ -65,7 +65,9 @@ def _mode(block: Block) -> str:
         parts += [f"conserved: {q}" for q in kept]
     else:
         parts = [str(block), f"{len(mode.variables)} variables, {len(kept)} conserved quantities"]
-    form = mode_form(system, np.full(len(start), SMALL), mode.names)
+    degree = int(system.powers.sum(axis=1).max())
+    small = max(SMALL, np.finfo(float).tiny ** (1 / degree))  # a long product must not vanish
+    form = mode_form(system, np.full(len(start), small), mode.names)
     parts.append(f"closed form: {form.kind}" if form else "no closed form known")
     return "; ".join(parts)
 

@@ -227,7 +227,7 @@ class PathGroup:
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PathStatistics:
     """The statistics of every path, made when they are asked for; see `path_statistics`.
 
@@ -238,6 +238,8 @@ class PathStatistics:
     >>> (path,) = stats.paths
     >>> stats.yx[path].round(6), stats.x[path, path].round(6)
     (array([[7.]]), array([[5.]]))
+    >>> stats
+    PathStatistics(paths: 1, in groups of equal ends and gates: 1, gate classes: 1)
 
     ```
     """
@@ -245,6 +247,13 @@ class PathStatistics:
     whole: SplitNetwork
     factor: ClassFactor
     groups: tuple[PathGroup, ...]
+
+    def __repr__(self) -> str:
+        paths, groups = sum(len(group.paths) for group in self.groups), len(self.groups)
+        return (
+            f"PathStatistics(paths: {paths}, in groups of equal ends and gates: {groups}, "
+            f"gate classes: {self.factor.count})"
+        )
 
     @property
     def arch(self) -> Architecture:

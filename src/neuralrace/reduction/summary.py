@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralrace.reduction.block import Block
-from neuralrace.reduction.closed_form import mode_form
+from neuralrace.reduction.closed_form import SHOWN, mode_form
 from neuralrace.reduction.equations import WrittenMode, conserved
 from neuralrace.reduction.lumping import block_system
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
 EXACT = 1e-8
 """Couplings below this are rounding: a reduction that leaves no more is called exact."""
-
-SHOWN = 8
-"""So many blocks, and failures of an assumption, are listed one by one."""
 
 
 def summary(race: Race) -> str:

@@ -12,6 +12,7 @@ from neuralrace import cli
 from neuralrace.demo import arc, main, pictures, sentences
 from neuralrace.demo.arc import members, times_to
 from neuralrace.demo.page import Part, Step, page
+from tests.test_errors import says
 
 DELTA = 1.2
 
@@ -80,6 +81,38 @@ def test_times_to_a_level():
     loss = np.array([[1.0, 0.5, 0.0], [1.0, 0.9, 0.8], [0.1, 0.1, 0.1]])
     run = nr.Trajectory([0, 2, 4], loss, axes={"seed": [0, 1, 2]})
     np.testing.assert_allclose(times_to(run, 0.25), [3.0, np.nan, 0.0])
+
+
+def small(base=None, gatings=None, **changes):
+    """An arc that does as little as it can."""
+    settings = {"hidden": 16, "scale": 1e-2, "learning_rate": 0.1, "steps": 60, "most": 2}
+    base = nr.tasks.extended_xor(DELTA) if base is None else base
+    gatings = main.xor_gatings(DELTA, 16) if gatings is None else gatings
+    return arc("small", base, gatings, key=jax.random.key(0), **(settings | changes))
+
+
+def test_with_one_seed_the_rest_is_said():
+    found = small(seeds=1)
+    assert found.floor is None and found.certificates[0].floor is None
+    told = " ".join(
+        of(found)
+        for of in (sentences.on_contest, sentences.on_prediction, sentences.on_certificate)
+    )
+    assert "One ReLU network of the same scale is" in told
+    assert "each other" not in told and "two seeds" not in told and "nan" not in told
+    assert "not the same function to the last digit" in told
+
+
+def test_what_an_arc_cannot_do():
+    with says("no candidate reaches", got="never", wanted="criterion=1e-30", fix="relative=True"):
+        small(criterion=1e-30)
+    task = nr.tasks.extended_xor(DELTA)
+    apart = nr.Dataset({"a": task.x["x"][:, :2], "b": task.x["x"][:, 2:]}, task.y)
+    with says("one input and one output", got="'a', 'b'", wanted="'x' alone", fix="np.hstack"):
+        small(apart)
+    one = {"linear": nr.tasks.linear_pathways(task, 16)}
+    with says("a winner and a second", got="'linear'", wanted="at least two", fix="another gating"):
+        small(gatings=one)
 
 
 # ---- what is said -------------------------------------------------------------------------------

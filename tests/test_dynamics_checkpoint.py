@@ -33,7 +33,7 @@ def run(folder, *, net=NET, weights=WEIGHTS, data=DATA, **changes):
         "record_every": 7,
         "record": {"norm": norm, "weights": True},
         "checkpoint": folder,
-        "checkpoint_every": 10,
+        "checkpoint_every": None if folder is None else 10,
     }
     return nr.train(net, weights, data, **(settings | changes))
 
@@ -62,7 +62,7 @@ def killed_after(monkeypatch, writes):
 
 
 def test_checkpoints_do_not_change_a_run(tmp_path):
-    plain = run(None, checkpoint=None)
+    plain = run(None)
     kept = run(tmp_path)
     assert_identical(plain, kept)
     np.testing.assert_array_equal(kept.time, 0.1 * np.append(np.arange(0, 95, 7), 95))
@@ -92,7 +92,7 @@ def test_only_two_states_are_kept_and_one_part_for_every_so_many_steps(tmp_path)
     assert len(list((tmp_path / "a").glob("record-*"))) == 10
     irregular = run(tmp_path / "b", record_every=1, record_at=[*range(30), 77])
     assert len(list((tmp_path / "b").glob("record-*"))) == 10
-    plain = run(None, checkpoint=None, record_at=[*range(30), 77])
+    plain = run(None, record_at=[*range(30), 77])
     assert_identical(irregular, plain)
 
 
@@ -237,6 +237,12 @@ def test_what_is_no_folder_is_refused(tmp_path):
             "checkpoint must be a folder", got=got, wanted="the path of a folder", fix="runs/first"
         ):
             run(wrong)
+
+
+def test_checkpoint_every_needs_a_folder():
+    got, wanted = "checkpoint_every=10, checkpoint=None", "both, or neither"
+    with says("without a folder", got=got, wanted=wanted, fix="checkpoint='runs/first'"):
+        run(None, checkpoint_every=10)
 
 
 def test_checkpoint_every_counts_steps(tmp_path):

@@ -55,3 +55,17 @@ def test_str_of_a_matrix_block_with_a_large_closed_subspace_is_quick():
     begun = time.perf_counter()
     str(race)
     assert time.perf_counter() - begun < 5
+
+
+def test_a_chain_of_very_many_edges():
+    """Nothing recurses from edge to edge, and no product along the path vanishes unseen."""
+    arch = nr.Architecture.chain(*[2] * 1501)
+    data = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([1.0, 2.0])})
+    race = nr.reduce(arch, data)
+    assert len(race.blocks) == 2
+    assert [v.multiplicity for v in race.variables()] == [1500, 1500]
+    assert "closed form: quadrature" in str(race)
+    times = np.linspace(0, 0.005, 5)
+    exact = race.closed_form(0.999).loss(times)
+    np.testing.assert_allclose(race.solve(times=times, start=0.999).loss, exact, atol=1e-6)
+    assert exact[-1] < exact[0] / 2

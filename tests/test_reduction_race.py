@@ -424,3 +424,14 @@ def test_learning_rate_must_be_positive(rate):
 def test_a_learning_rate_that_diverges():
     with says("stopped being finite", got="learning rate 30", wanted="converges", fix="smaller"):
         solved("hierarchy")[0].solve(times=[0.0, 3000.0], start=1.0, learning_rate=30.0)
+
+
+def test_pathways_without_their_gates_are_said_to_be_one_node():
+    task = nr.tasks.extended_xor(1.0)
+    arch, data = nr.tasks.linear_pathways(task, total=8)
+    said = "the data has no gates: positive, negative are always on, and learn as one node would"
+    assert said in str(nr.reduce(arch, task))
+    assert "no gates" not in str(nr.reduce(arch, data))
+    assert "no gates" not in str(nr.reduce(nr.Architecture.chain(3, 8, 1), task))
+    nothing = str(nr.reduce(nr.tasks.xor_pathways(nr.tasks.xor(), total=8)[0], nr.tasks.xor()))
+    assert "No signal" in nothing and "no gates: sample1, sample2, sample3, sample4" in nothing

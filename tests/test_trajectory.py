@@ -368,6 +368,27 @@ def test_compare_of_outputs_by_hand():
     assert nr.compare(a, fewer).outputs is None, "outputs on other samples cannot be compared"
 
 
+def test_compare_of_outputs_with_sample_weights():
+    """Weights count samples: twice the weight is the sample shown twice."""
+    data = nr.Dataset({"x": [[1.0], [2.0]]}, {"y": [[1.0], [0.0]]}, sample_weight=[1, 2])
+    twice = nr.Dataset({"x": [[1.0], [2.0], [2.0]]}, {"y": [[1.0], [0.0], [0.0]]})
+    net = nr.GDLN(nr.Architecture.chain(1, 1))
+
+    def gap(data):
+        starts = ({"W1": np.array([[w]])} for w in (0.1, 0.7))
+        runs = [
+            nr.train(net, w, data, learning_rate=0.1, steps=20, record={"outputs": True})
+            for w in starts
+        ]
+        return nr.compare(*runs, sample_weight=data.sample_weight).outputs, runs
+
+    (found, runs), (wanted, _) = gap(data), gap(twice)
+    assert found == pytest.approx(wanted, rel=1e-12)
+    assert nr.compare(*runs).outputs != pytest.approx(wanted, rel=1e-3)
+    with says("sample weights", got="3 weights", wanted="each of the 2", fix="data.sample_weight"):
+        nr.compare(*runs, sample_weight=[1, 1, 1])
+
+
 def test_compare_needs_single_overlapping_runs_with_a_loss():
     a = nr.Trajectory([0, 1], [1.0, 0.5])
     with says("compare takes single runs", got="'delta', 'seed'", wanted="", fix="nr.member"):

@@ -79,7 +79,7 @@ class Dataset(eqx.Module):
                 wanted="at least one sample",
                 fix="samples are the first axis: transpose data with a sample a column",
             )
-        self.sample_weight = None if sample_weight is None else _sample_weight(sample_weight)
+        self.sample_weight = None if sample_weight is None else checked_weight(sample_weight)
         everything: dict[str, AnyArray] = {
             f"{field}[{name!r}]": value
             for field in ("x", "y", "gates", "labels")
@@ -407,7 +407,8 @@ def _number_array(value: Any, what: str, as_float: bool = True) -> AnyArray:
     return array
 
 
-def _sample_weight(value: Any) -> AnyArray:
+def checked_weight(value: Any) -> AnyArray:
+    """Sample weights, normalised to sum to one, or an error."""
     weight = _number_array(value, "sample_weight")
     if weight.ndim != 1:
         raise NeuralRaceError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, final
 
 import numpy as np
@@ -227,7 +227,7 @@ class PathGroup:
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PathStatistics:
     """The statistics of every path, made when they are asked for; see `path_statistics`.
 
@@ -238,6 +238,8 @@ class PathStatistics:
     >>> (path,) = stats.paths
     >>> stats.yx[path].round(6), stats.x[path, path].round(6)
     (array([[7.]]), array([[5.]]))
+    >>> stats
+    PathStatistics(paths: 1, in groups of equal ends and gates: 1, gate classes: 1)
 
     ```
     """
@@ -245,6 +247,13 @@ class PathStatistics:
     whole: SplitNetwork
     factor: ClassFactor
     groups: tuple[PathGroup, ...]
+
+    def __repr__(self) -> str:
+        paths, groups = sum(len(group.paths) for group in self.groups), len(self.groups)
+        return (
+            f"PathStatistics(paths: {paths}, in groups of equal ends and gates: {groups}, "
+            f"gate classes: {self.factor.count})"
+        )
 
     @property
     def arch(self) -> Architecture:
@@ -309,11 +318,11 @@ class PathStatistics:
                 continue
             for path in group.paths:
                 matrices = [parts[edge] for edge in path.edges]
-                for k, edge in enumerate(path.edges):
-                    after = reduce(
-                        lambda product, w: w.T @ product, reversed(matrices[k + 1 :]), error
-                    )
-                    velocity[edge] += reduce(lambda product, w: product @ w.T, matrices[:k], after)
+                later = accumulate(reversed(matrices[1:]), lambda E, w: w.T @ E, initial=error)
+                first = np.eye(error.shape[1])
+                sooner = accumulate(matrices[:-1], lambda W, w: W @ w.T, initial=first)
+                for edge, left, right in zip(path.edges, [*later][::-1], sooner, strict=True):
+                    velocity[edge] += left @ right
         return self.whole.join(velocity)
 
     def loss(self, weights: Mapping[str, Any]) -> float:
@@ -436,15 +445,14 @@ def _gated_paths(
         gates = gates * factor.gates[name][classes]
         return classes[gates != 0], gates[gates != 0]
 
-    def walk(
-        node: str, edges: tuple[str, ...], source: str, classes: np.ndarray, gates: np.ndarray
-    ) -> Iterator[tuple[Path, np.ndarray, np.ndarray]]:
-        classes, gates = through(node, classes, gates)
+    everywhere = np.arange(factor.count), np.ones(factor.count)
+    waiting: list[tuple[str, tuple[str, ...], str, np.ndarray, np.ndarray]]
+    waiting = [(node, (), node, *everywhere) for node in reversed(arch.inputs)]
+    while waiting:
+        node, edges, source, *on = waiting.pop()
+        classes, gates = through(node, *on)
         if not arch.outgoing[node]:
             yield Path(edges, source, node), classes, gates
-        for edge in arch.outgoing[node]:
+        for edge in reversed(arch.outgoing[node]):
             onward = through(edge, classes, gates)
-            yield from walk(arch.edges[edge][1], (*edges, edge), source, *onward)
-
-    for node in arch.inputs:
-        yield from walk(node, (), node, np.arange(factor.count), np.ones(factor.count))
+            waiting.append((arch.edges[edge][1], (*edges, edge), source, *onward))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -13,6 +14,7 @@ from neuralrace.contests import Contest, contest
 from neuralrace.contests.times import Candidates
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train_ensemble
+from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import GDLN
 from neuralrace.reduction import Race
 from neuralrace.reln import Activity, Certificate, Discovery, activity, certify, discover, evidence
@@ -29,7 +31,7 @@ class Arc:
     seeds of the ReLU network and of the gated network with the winning gating; `predicted` is the
     winner's race from the initial weights of each gated run. `found` is what `nr.reln.discover`
     makes of the ReLU networks' activity, `certificates` has one for each seed, with the next seed
-    of the ReLU network as floor.
+    of the ReLU network, if there is one, as floor.
     """
 
     task: str
@@ -92,9 +94,10 @@ class Arc:
         )
 
     @property
-    def floor(self) -> float:
-        """Two seeds of the ReLU network from each other: mean |ΔL|/L(0)."""
-        return float(np.mean([c.floor.loss.mean for c in self.certificates if c.floor]))
+    def floor(self) -> float | None:
+        """Two seeds of the ReLU network from each other: mean |ΔL|/L(0); None with one seed."""
+        apart = [c.floor.loss.mean for c in self.certificates if c.floor]
+        return float(np.mean(apart)) if apart else None
 
     # ---- gates ---------------------------------------------------------------------------------
 
@@ -143,7 +146,7 @@ def arc(
     neurons and the same `scale` are trained on the same task. 4. `nr.reln.discover` finds gates in
     their activity, their number by the elbow. 5. `nr.reln.certify` compares outputs.
 
-    **Arguments:** `base`, the task without gates, one input node and one output node, for the ReLU
+    **Arguments:** `base`, the task without gates, one input `x` and one output `y`, for the ReLU
     networks; `candidates`, `{name: (arch, data)}`, at least two, of the same samples in the same
     order; `scale`, the standard deviation of all initial weights; `criterion` and `relative` as in
     `nr.contest`; `most`, as in `nr.reln.discover`, which looks at the first `discover_in` seeds
@@ -162,11 +165,18 @@ def arc(
 
     ```
     """
+    _check(base, candidates)
     held = contest(candidates, scale=scale, criterion=criterion, relative=relative)
-    arch, data = candidates[str(held.winner)]
-    (inputs,), (outputs,) = base.x.values(), base.y.values()
+    if held.winner is None:
+        raise NeuralRaceError(
+            "no candidate reaches the criterion, so there is no winner to follow",
+            got=str(held),
+            wanted=f"a candidate whose loss falls to criterion={criterion:g}",
+            fix="a higher criterion, relative=True, or a gating that can learn the task",
+        )
+    arch, data = candidates[held.winner]
     net = GDLN(arch)
-    relu_net = ReLUNetwork((inputs.shape[1], hidden, outputs.shape[1]))
+    relu_net = ReLUNetwork((base.x["x"].shape[1], hidden, base.y["y"].shape[1]))
     relu_key, gated_key = jax.random.split(key)
     options: dict[str, Any] = {
         "seeds": seeds,
@@ -180,7 +190,7 @@ def arc(
     relu = train_ensemble(relu_net, as_type(base, dtype), key=relu_key, record=record, **options)
     narrow = as_type(data, dtype)
     gated = train_ensemble(net, narrow, key=gated_key, record=evidence(net, narrow), **options)
-    race = held.entrants[str(held.winner)].race
+    race = held.entrants[held.winner].race
     predicted = []
     for seed_key in jax.random.split(gated_key, seeds):
         weights = net.init(seed_key, scale, dtype=dtype)
@@ -196,10 +206,30 @@ def arc(
         predicted=tuple(predicted),
         found=discover(runs[:discover_in], as_type(base, dtype), "elbow", most=most),
         certificates=tuple(
-            certify(run, mate, floor=runs[(i + 1) % seeds])
+            certify(run, mate, floor=runs[(i + 1) % seeds] if seeds > 1 else None)
             for i, (run, mate) in enumerate(zip(runs, mates, strict=True))
         ),
     )
+
+
+def _check(base: Any, candidates: Any) -> None:
+    """Raise where a ReLU network cannot be trained on the task, or no second could be named."""
+    check_kind("base", base, Dataset, "pass the task itself, without a gating")
+    if set(base.x) != {"x"} or set(base.y) != {"y"}:
+        raise NeuralRaceError(
+            "the ReLU networks of the arc have one input and one output",
+            got=f"x for {listed(base.x)}, y for {listed(base.y)}",
+            wanted="x for 'x' alone, y for 'y' alone",
+            fix="put the inputs side by side, nr.Dataset({'x': np.hstack([*base.x.values()])}, …); "
+            "the task of the candidates may keep them apart",
+        )
+    if not isinstance(candidates, Mapping) or len(candidates) < 2:
+        raise NeuralRaceError(
+            "a contest has a winner and a second",
+            got=listed(candidates) if isinstance(candidates, Mapping) else repr(candidates),
+            wanted="{name: (arch, data)} of at least two candidates",
+            fix="add another gating of the same task",
+        )
 
 
 def members(runs: Trajectory) -> list[Trajectory]:

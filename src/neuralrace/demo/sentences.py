@@ -40,15 +40,17 @@ def on_contest(found: Arc) -> str:
     """Who is first, by how much, and when the ReLU networks are there."""
     held = found.contest
     times = found.relu_times
+    margin = held.margins[found.second]
     text = (
         f"The {found.winner} gating is predicted to learn first, at t = "
         f"{held.times[found.winner]:.4g}, the {found.second} gating "
-        f"{percent(held.margins[found.second])} later"
+        f"{f'{percent(margin)} later' if np.isfinite(margin) else 'never'}"
     )
     if np.isfinite(times).all():
         early = times.mean() / held.times[found.winner] - 1
         text += (
-            f"; {len(times)} ReLU networks are there at t = {times.mean():.4g}, "
+            f"; {numbered(len(times), 'ReLU network')} {'are' if len(times) > 1 else 'is'} there "
+            f"at t = {times.mean():.4g}, "
             f"{percent(abs(early))} {'later' if early > 0 else 'earlier'} than the first"
         )
     return text + "."
@@ -67,15 +69,19 @@ def on_prediction(found: Arc) -> str:
         if race.is_exact
         else f"approximately: couplings up to {race.residual:.1e} are dropped"
     )
+    networks = f"{seeds} ReLU networks of the same scale are"
+    if seeds == 1:
+        networks = "One ReLU network of the same scale is"
+    apart = "" if found.floor is None else f", and {percent(found.floor)} from each other"
     return (
         f"The {found.winner} gating {what}, {how}. From the initial weights, with nothing fitted, "
         f"this predicts the loss of the gated network within {percent(mean(found.theory))} of the "
         f"initial loss on average "
         f"({percent(largest(found.theory))} at most): what is left is that random weights are not "
-        f"quite aligned with the modes. {seeds} ReLU networks of the same scale are "
+        f"quite aligned with the modes. {networks} "
         f"{percent(mean(found.follows))} from the prediction "
-        f"({percent(mean(found.follows, lambda c: c.mean_after_shift))} once shifted in time), "
-        f"and {percent(found.floor)} from each other."
+        f"({percent(mean(found.follows, lambda c: c.mean_after_shift))} once shifted in time)"
+        f"{apart}."
     )
 
 
@@ -104,17 +110,22 @@ def on_gates(found: Arc) -> str:
 
 
 def on_certificate(found: Arc) -> str:
-    """MHS Definition 3.1, measured, against what another seed makes of it."""
+    """MHS Definition 3.1, measured, against what another seed, if there is one, makes of it."""
     mine = found.certificates
     floors = [c.floor for c in mine if c.floor is not None]
     average = float(np.mean([c.outputs_mean for c in mine]))
-    other = float(np.mean([c.outputs_mean for c in floors]))
-    return (
+    text = (
         f"On every sample at every moment, the outputs of the {found.winner} gating are "
         f"{percent(average)} of the targets from those of the ReLU network on average and "
-        f"{percent(max(c.outputs_max for c in mine))} at most; two seeds of the ReLU network are "
-        f"{percent(other)} and {percent(max(c.outputs_max for c in floors))} apart. So the gated "
-        f"network is not the same function to the last digit (MHS Definition 3.1), but "
+        f"{percent(max(c.outputs_max for c in mine))} at most"
+    )
+    same = "the gated network is not the same function to the last digit (MHS Definition 3.1)"
+    if not floors:
+        return f"{text}. So {same}."
+    other = float(np.mean([c.outputs_mean for c in floors]))
+    return (
+        f"{text}; two seeds of the ReLU network are "
+        f"{percent(other)} and {percent(max(c.outputs_max for c in floors))} apart. So {same}, but "
         f"{average / other:.2g} times as far away as another seed of the ReLU network itself."
     )
 

@@ -22,7 +22,7 @@ from neuralrace.dynamics.setup import (
     recording_steps,
     shrunk,
 )
-from neuralrace.errors import whole_number
+from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
 
@@ -42,7 +42,7 @@ def train(
     record: Any = None,
     compress: bool = True,
     checkpoint: Any = None,
-    checkpoint_every: int = 1000,
+    checkpoint_every: int | None = None,
 ) -> Trajectory:
     """Full-batch gradient descent: `W ← W − learning_rate · ∂L/∂W`, L the mean loss.
 
@@ -55,8 +55,9 @@ def train(
     Functions are recognised by identity: pass the same one again to compile nothing anew.
     `compress=True` simulates long runs of gated linear networks by `nr.compress` where that at
     least halves the work; recorded and final weights are the full-width ones. `checkpoint`, a
-    folder, makes the run survive being killed: every `checkpoint_every` steps what is needed to go
-    on is written there, and the same call goes on from it, to bit-identical results.
+    folder, makes the run survive being killed: every `checkpoint_every` steps (1000 if left
+    out) what is needed to go on is written there, and the same call goes on from it, to
+    bit-identical results.
 
     **Returns:** a `Trajectory` with `time = learning_rate · step`.
 
@@ -77,10 +78,18 @@ def train(
     recorder = make_recorder(net, record, weights, data)
     stops = recording_steps(steps, record_every, record_at)
     rate = positive_rate(learning_rate)
+    if checkpoint is None and checkpoint_every is not None:
+        raise NeuralRaceError(
+            "checkpoint_every without a folder for the checkpoints",
+            got=f"checkpoint_every={checkpoint_every!r}, checkpoint=None",
+            wanted="both, or neither",
+            fix="name a folder, for example checkpoint='runs/first', or leave checkpoint_every out",
+        )
     problem = shrunk(net, weights, data, int(stops[-1]), compress)
     saved = None
     if checkpoint is not None:
-        every = whole_number("checkpoint_every", checkpoint_every, fix="leave it out for 1000")
+        every = 1000 if checkpoint_every is None else checkpoint_every
+        every = whole_number("checkpoint_every", every, fix="leave it out for 1000")
         mine = describe(net, recorder, weights, data, rate, stops, every, problem.compression)
         saved = Checkpoints(checkpoint, mine, every)
         problem = saved.begin(problem)

@@ -198,7 +198,7 @@ def curve(
 
 
 def along(control: NDArray[np.floating], t: float | NDArray[np.floating]) -> NDArray[np.floating]:
-    """Points (..., 2) of a cubic Bézier curve at parameters ``t`` in [0, 1].
+    """Points (..., 2) of a cubic Bézier curve, or of several (k, 4, 2), at ``t`` in [0, 1].
 
     ```python
     >>> along(curve((0.0, 0.0), (4.0, 0.0), 1.0), 0.5).tolist()
@@ -231,22 +231,26 @@ def routes(
         together.setdefault(ends, []).append(edge)
     found: dict[str, NDArray[np.floating]] = {}
     side = 1
+    steps = sorted(range(-60, 60), key=lambda k: abs(k) + 4 * (k < 0))
     for (source, target), bunch in together.items():
-        blocks = [r for v, r in obstacles.items() if v not in (source, target)]
+        others = [r for v, r in obstacles.items() if v not in (source, target)]
+        blocks = np.reshape(others, (-1, 4))
         for i, edge in enumerate(bunch):
             first = ((len(bunch) - 1) / 2 - i) * spread
             outward = float(np.sign(first)) or side
-            steps = sorted(range(-60, 60), key=lambda k: abs(k) + 4 * (k < 0))
             bends = [first + outward * k * step for k in steps]
-            candidates = [curve(start[source], end[target], bend) for bend in bends]
-            clear = (c for c in candidates if not any(_hits(c, block) for block in blocks))
-            found[edge] = next(clear, candidates[0])
-            if found[edge] is not candidates[0]:
+            candidates = np.array([curve(start[source], end[target], bend) for bend in bends])
+            chosen = int(np.argmin(_hits(candidates, blocks)))  # the first if none is clear
+            found[edge] = candidates[chosen]
+            if chosen:
                 side = -side
     return {edge: found[edge] for edge in edges}
 
 
-def _hits(control: NDArray[np.floating], block: Rectangle) -> bool:
-    x, y = along(control, np.linspace(0, 1, 60)).T
-    left, bottom, right, top = block
-    return bool(np.any((x > left) & (x < right) & (y > bottom) & (y < top)))
+def _hits(controls: NDArray[np.floating], blocks: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Which of the curves (k, 4, 2) run through one of the rectangles (n, 4)."""
+    points = along(controls, np.linspace(0, 1, 60))[..., None]
+    x, y = points[..., 0, :], points[..., 1, :]
+    left, bottom, right, top = blocks.T
+    inside = (x > left) & (x < right) & (y > bottom) & (y < top)
+    return inside.any(axis=(1, 2))

@@ -231,13 +231,15 @@ def _aligned(mixer: Mixer) -> dict[str, Matrix]:
     arch = mixer.arch
     inputs, outputs = (places(ends, arch.sizes) for ends in (arch.inputs, arch.outputs))
     scalar = all(arch.sizes[v] == 1 for v in (*arch.inputs, *arch.outputs))
-    found = {v: _signs(mixer, _edges_through(arch, v)) if scalar else None for v in arch.hidden}
+    first = _same_paths(arch)
+    through = {v: _edges_through(arch, v) for v in dict.fromkeys(first.values())}
+    found = {v: _signs(mixer, edges) if scalar else None for v, edges in through.items()}
     one_neuron = all(pair is not None for pair in found.values())
-    writes, reads = {}, {}
-    for node, signs in found.items():
-        through = _edges_through(arch, node)
-        pair = signs if one_neuron and signs else _singular_vectors(mixer, through)
-        writes[node], reads[node] = pair
+    pairs = {
+        v: signs if one_neuron and signs else _singular_vectors(mixer, through[v])
+        for v, signs in found.items()
+    }
+    writes, reads = ({v: pairs[u][side] for v, u in first.items()} for side in (0, 1))
     aligned = {}
     for edge, (s, t) in arch.edges.items():
         if s in inputs and t in outputs:
@@ -299,6 +301,17 @@ def _singular_vectors(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix]:
     u, s, vt = np.linalg.svd(total, full_matrices=False)
     rank = max(1, int((s > 1e-10 * s[0]).sum()))
     return u[:, :rank], vt[:rank]
+
+
+def _same_paths(arch: Architecture) -> dict[str, str]:
+    """For every hidden node the first with the same paths: that of the unforked chain it is in."""
+    first: dict[str, str] = {}
+    for node in arch.order:
+        if arch.incoming[node] and arch.outgoing[node]:
+            before = arch.edges[arch.incoming[node][0]][0]
+            alone = len(arch.incoming[node]) == 1 and len(arch.outgoing[before]) == 1
+            first[node] = first.get(before, node) if alone else node
+    return first
 
 
 def _edges_through(arch: Architecture, node: str) -> set[str]:

@@ -25,6 +25,9 @@ from neuralrace.reduction.polynomial import PolynomialSystem
 ZERO = 1e-9
 """Coefficients smaller than this, relative to the largest, are zero."""
 
+SHOWN = 8
+"""So many modes, blocks or failures of an assumption are shown one by one."""
+
 
 @final
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ def recognised(system: PolynomialSystem) -> MonomialRace | None:
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ModeForm:
     """The solution of one mode: its pathway strength M(t), its variables, and their inverse.
 
@@ -93,6 +96,8 @@ class ModeForm:
     >>> mode = race.closed_form(0.1).modes["mode1"]
     >>> mode.kind, mode.final, mode.time_to(1.0).round(4), mode.value(mode.time_to(1.0)).round(9)
     ('quadrature', 2.0, np.float64(4.6613), np.float64(1.0))
+    >>> mode
+    ModeForm(quadrature, 3 edges, S = 2, D = 1, strength 0.001 → 2)
 
     ```
     """
@@ -295,6 +300,16 @@ class ModeForm:
 
         return mode_formula(self)
 
+    def __str__(self) -> str:
+        edges = f"{self.race.depth} edge{'s' * (self.race.depth != 1)}"
+        return (
+            f"{self.kind}, {edges}, S = {self.race.S:.4g}, D = {self.race.D:.4g}, "
+            f"strength {self.initial:.4g} → {self.final:.4g}"
+        )
+
+    def __repr__(self) -> str:
+        return f"ModeForm({self})"
+
 
 PANEL = 0.5
 MAX_LOGIT = 36.0
@@ -317,7 +332,7 @@ def mode_form(
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ClosedForm:
     """The closed form of a whole race: one `ModeForm` a block, and the loss they add up to.
 
@@ -327,12 +342,25 @@ class ClosedForm:
     >>> form = race.closed_form(race.start(0.01))
     >>> form.modes["mode1"].kind, float(form.time_to_loss(0.2).round(2))
     ('logistic', 11.77)
+    >>> nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0))).closed_form(0.01)
+    ClosedForm of 2 modes
+      mode1: logistic, 2 edges, S = 0.5, D = 0.5, strength 0.0001 → 1
+      mode2: logistic, 2 edges, S = 0.5, D = 0.5, strength 0.0001 → 1
 
     ```
     """
 
     modes: Mapping[str, ModeForm]
     constant: float
+
+    def __repr__(self) -> str:
+        count = len(self.modes)
+        lines = [f"ClosedForm of {count} mode{'s' * (count != 1)}"]
+        lines += [f"  {name}: {mode}" for name, mode in list(self.modes.items())[:SHOWN]]
+        lines += [f"  … and {count - SHOWN} more"] if count > SHOWN else []
+        if self.constant > 1e-12:
+            lines.append(f"  loss that cannot be learned: {self.constant:.4g}")
+        return "\n".join(lines)
 
     def value(self, t: Any) -> dict[str, np.ndarray | np.floating]:
         """The pathway strength of every mode at the times t."""
@@ -379,31 +407,3 @@ def _at_rest(mode: ModeForm) -> np.ndarray:
         return np.array([mode.final])
     z = mode._growth(np.asarray(mode.final))
     return np.sqrt(np.array(mode.start) ** 2 + z * np.array(mode.race.rates))
-
-
-def deep_limit(t: Any, *, s: float, d: float, start: float, depth: float) -> Any:
-    """The strength of a balanced chain of many edges, D → ∞ with a₀ fixed, by Lambert's W.
-
-    `a = (s/d) / (1 + W[(r₀ − 1) e^{r₀ − 1 − D (s²/d) t}])`, `r₀ = s/(d a₀)` (the talk's limit with
-    its rate mended), evaluated through Wright's ω since e^{r₀} overflows. The limit is slow: at
-    D = 100 learning is still 4 % faster than this.
-
-    ```python
-    >>> import neuralrace as nr
-    >>> nr.deep_limit([0.0, 1.0], s=1.0, d=1.0, start=0.05, depth=100).round(3)
-    array([0.05, 1.  ])
-
-    ```
-    """
-    from scipy.special import wrightomega
-
-    if not (s > 0 and d > 0 and 0 < start < s / d and depth > 0):
-        raise NeuralRaceError(
-            "the limit of many edges needs a start between zero and the fixed point",
-            got=f"s = {s:g}, d = {d:g}, start = {start:g}, depth = {depth:g}",
-            wanted="positive s, d and depth, and 0 < start < s/d",
-            fix="for other starts solve the chain of finite depth",
-        )
-    r0 = s / (d * start)
-    argument = np.log(r0 - 1) + r0 - 1 - depth * s**2 / d * np.asarray(t, np.float64)
-    return (s / d) / (1 + np.real(wrightomega(argument)))

@@ -38,10 +38,9 @@ def components(
     rng = np.random.default_rng(seed)
     mixer = Mixer(arch, factor)
     parts = _edge_components(arch)
-    scalars = dict(zip(sorted(arch.edges), rng.normal(size=len(arch.edges)), strict=True))
+    scalars = mixer.scalars(rng)
     sums = [
-        mixer.path_sums({e: float(scalars[e]) if e in part else 0.0 for e in arch.edges})
-        for part in parts
+        mixer.path_sums({e: scalars[e] if e in part else 0.0 for e in arch.edges}) for part in parts
     ]
     group = list(range(len(parts)))
     apart: dict[tuple[int, int], float] = {}

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from numbers import Real
+from textwrap import shorten
 from typing import Any, final
 
 import numpy as np
@@ -18,7 +19,7 @@ from neuralrace.statistics import SplitNetwork, class_factor
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Start:
     """Initial weights of every block of a race; see `Race.start`.
 
@@ -31,6 +32,8 @@ class Start:
     ```python
     >>> import neuralrace as nr
     >>> race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+    >>> race.start(0.01)
+    Start(4 blocks; aligned, 0.01)
     >>> race.start(0.01).weights[0]["x_sample1"]
     array([[0.01]])
 
@@ -40,6 +43,12 @@ class Start:
     weights: tuple[dict[str, Matrix], ...]
     alignment: float | None
     description: str
+
+    def __repr__(self) -> str:
+        blocks = f"{len(self.weights)} block{'s' * (len(self.weights) != 1)}"
+        parts = [blocks, shorten(self.description, 120, placeholder=" …")]
+        parts += [] if self.alignment is None else [f"alignment {self.alignment:.3g}"]
+        return f"Start({'; '.join(parts)})"
 
 
 def start_from_number(blocks: Sequence[Block], value: Any) -> Start:

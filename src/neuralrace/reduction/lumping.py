@@ -38,14 +38,16 @@ def merged(
 
     Partition refinement: give every class one random value, evaluate the right-hand side, split
     classes whose velocities differ, and repeat until nothing splits (the coarsest backward
-    differential equivalence). `label` says which edges start alike: all, if it is None.
+    differential equivalence). `label` says which edges start alike: all, if it is None. Values are
+    nearer to one where paths are long, so that no product of them is too large or too small.
     """
     rng = np.random.default_rng(seed)
+    longest = race.paths.shape[1]
     label = np.zeros(len(race.edges), int) if label is None else np.asarray(label)
     while True:
         finer = label
         for _ in range(POINTS):
-            b = rng.uniform(0.5, 1.5, label.max() + 1)[label]
+            b = rng.uniform(0.5, 1.5, label.max() + 1)[label] ** (1 / longest)
             finer = _refined(finer, _distinct(race.velocity(b), 1e-12))
         if finer.max() == label.max():
             break

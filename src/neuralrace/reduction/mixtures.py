@@ -72,7 +72,7 @@ class Mixer:
         yx: dict[Pair, list[np.ndarray]] = {}
         xx: dict[Pair, list[np.ndarray]] = {}
         for _ in range(draws):
-            left, right = (self.path_sums(self._scalars(rng)) for _ in range(2))
+            left, right = (self.path_sums(self.scalars(rng)) for _ in range(2))
             for found, drawn in ((yx, self.yx(left)), (xx, self._xx(left, right, rng))):
                 largest = max((float(np.linalg.norm(m)) for m in drawn.values()), default=0.0)
                 largest = largest if scaled else 1.0
@@ -83,7 +83,7 @@ class Mixer:
             {key: np.stack(stack) for key, stack in xx.items()},
         )
 
-    def _scalars(self, rng: np.random.Generator) -> dict[str, float]:
+    def scalars(self, rng: np.random.Generator) -> dict[str, float]:
         """A random scalar for every edge, away from zero, so that no path is drawn too faintly."""
         edges = sorted(self.arch.edges)
         values = rng.uniform(0.5, 1.5, len(edges)) * rng.choice([-1.0, 1.0], len(edges))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralrace.reduction.block import Block
-from neuralrace.reduction.closed_form import mode_form
+from neuralrace.reduction.closed_form import SHOWN, mode_form
 from neuralrace.reduction.equations import WrittenMode, conserved
 from neuralrace.reduction.lumping import block_system
 
@@ -17,16 +17,14 @@ if TYPE_CHECKING:
 EXACT = 1e-8
 """Couplings below this are rounding: a reduction that leaves no more is called exact."""
 
-SHOWN = 8
-"""So many blocks, and failures of an assumption, are listed one by one."""
-
 
 def summary(race: Race) -> str:
     """What a person wants to know of a race: modes, variables, exactness, closed forms."""
     if not race.blocks and not race.is_exact:
         return f"Nothing is left: every coupling is below the tolerance of {race.tolerance:g}."
     if not race.blocks:
-        return "No signal: inputs and targets are uncorrelated on every path. Nothing is learned."
+        none = "No signal: inputs and targets are uncorrelated on every path. Nothing is learned."
+        return "\n".join([none, *_ungated(race)])
     scalar = sum(block.is_scalar for block in race.blocks)
     many = "s" * (len(race.blocks) != 1)
     head = f"{len(race.blocks)} independent block{many}, {scalar} of them scalar modes"
@@ -46,10 +44,29 @@ def summary(race: Race) -> str:
         lines.append("silent directions: " + ", ".join(shown) + rest)
     if race.constant > 1e-12:
         lines.append(f"loss that cannot be learned: {race.constant:.4g}")
+    lines += _ungated(race)
     if race.failures:
         lines.append("MHS Assumption 2.1.1 (statistics diagonal in shared bases) fails:")
         lines += [f"  {failure}" for failure in race.failures[:SHOWN]]
     return "\n".join(lines)
+
+
+def _ungated(race: Race) -> list[str]:
+    """Of data without gates, which hidden nodes have the same ends: exactly one wider node.
+
+    Most likely pathways whose gated data was forgotten.
+    """
+    arch, groups = race.arch, {}
+    for node in arch.hidden if not race.data.gates else ():
+        sources = sorted(arch.edges[e][0] for e in arch.incoming[node])
+        targets = sorted(arch.edges[e][1] for e in arch.outgoing[node])
+        groups.setdefault((*sources, "", *targets), []).append(node)
+    return [
+        f"the data has no gates: {', '.join(nodes[:SHOWN])}{', …' * (len(nodes) > SHOWN)} are "
+        "always on, and learn as one node would"
+        for nodes in groups.values()
+        if len(nodes) > 1
+    ]
 
 
 def _mode(block: Block) -> str:
@@ -65,7 +82,9 @@ def _mode(block: Block) -> str:
         parts += [f"conserved: {q}" for q in kept]
     else:
         parts = [str(block), f"{len(mode.variables)} variables, {len(kept)} conserved quantities"]
-    form = mode_form(system, np.full(len(start), SMALL), mode.names)
+    degree = int(system.powers.sum(axis=1).max())
+    small = max(SMALL, np.finfo(float).tiny ** (1 / degree))  # a long product must not vanish
+    form = mode_form(system, np.full(len(start), small), mode.names)
     parts.append(f"closed form: {form.kind}" if form else "no closed form known")
     return "; ".join(parts)
 

@@ -50,7 +50,7 @@ class Certificate:
 
     @property
     def outputs_over_time(self) -> Float[np.ndarray, " T"]:
-        """The root mean square of `outputs` over samples."""
+        """The root mean square of `outputs` over samples, every sample alike."""
         return np.sqrt((self.outputs**2).mean(axis=1))
 
     @property

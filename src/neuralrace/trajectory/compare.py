@@ -7,6 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
+from neuralrace.dataset import checked_weight
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.trajectory.run import Trajectory, flat
 
@@ -42,7 +43,7 @@ class Comparison:
         return text.replace("%", " %")
 
 
-def compare(reference: Any, other: Any) -> Comparison:
+def compare(reference: Any, other: Any, *, sample_weight: Any = None) -> Comparison:
     """How far `other` is from `reference`, over the time that both cover.
 
     `mean` is (1/T) ∫ |L_a − L_b| dt / L_a(0) by the trapezoid rule on the merged grid of times,
@@ -50,6 +51,8 @@ def compare(reference: Any, other: Any) -> Comparison:
     the mean least (positive: `other` is late) and `mean_after_shift` what then remains, over the
     times that both still cover. `outputs`, where both recorded them on the same samples, is
     (1/T) ∫ √(⟨‖o_a − o_b‖²⟩ / 2 L_a(0)) dt: a root mean square relative to that of the targets.
+    A trajectory does not know the weights of its samples: on weighted data pass
+    `sample_weight=data.sample_weight`, or every sample counts alike in ⟨·⟩.
 
     ```python
     >>> import neuralrace as nr
@@ -89,7 +92,7 @@ def compare(reference: Any, other: Any) -> Comparison:
     grid, gap = _loss_gap(reference, other, 0.0)
     mean = float(np.trapezoid(gap, grid) / (end - start)) / initial
     shift, after = _best_shift(reference, other)
-    outputs = _output_gap(reference, other, grid)
+    outputs = _output_gap(reference, other, grid, sample_weight)
     return Comparison(
         mean=mean,
         max=float(gap.max()) / initial,
@@ -129,17 +132,26 @@ def _best_shift(a: Trajectory, b: Trajectory) -> tuple[float, float]:
     return float(delay), float(value)
 
 
-def _output_gap(a: Trajectory, b: Trajectory, grid: np.ndarray) -> float | None:
+def _output_gap(a: Trajectory, b: Trajectory, grid: np.ndarray, weight: Any) -> float | None:
     """The time average of the root mean square distance of the outputs, if both have them."""
     if "outputs" not in a.values or "outputs" not in b.values:
         return None
     ours, theirs = (flat(run.values["outputs"]) for run in (a, b))
     if {k: v.shape[1:] for k, v in ours.items()} != {k: v.shape[1:] for k, v in theirs.items()}:
         return None
+    samples = next(iter(ours.values())).shape[1]
+    weight = checked_weight(np.ones(samples) if weight is None else weight)
+    if len(weight) != samples:
+        raise NeuralRaceError(
+            "the sample weights are not of these samples",
+            got=f"{len(weight)} weights",
+            wanted=f"one for each of the {samples} samples whose outputs were recorded",
+            fix="pass data.sample_weight of the data that both runs were made on",
+        )
     square = np.zeros(len(grid))
     for node in ours:
         on_grid = [_interpolated(grid, run.time, v[node]) for run, v in ((a, ours), (b, theirs))]
-        square += ((on_grid[0] - on_grid[1]) ** 2).sum(-1).mean(-1)
+        square += ((on_grid[0] - on_grid[1]) ** 2).sum(-1) @ np.asarray(weight)
     return float(np.trapezoid(np.sqrt(square), grid) / (grid[-1] - grid[0]))
 
 

@@ -1,0 +1,37 @@
+"""The limit of chains of very many edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from neuralrace.errors import NeuralRaceError
+
+
+def deep_limit(t: Any, *, s: float, d: float, start: float, depth: float) -> Any:
+    """The strength of a balanced chain of many edges, D → ∞ with a₀ fixed, by Lambert's W.
+
+    `a = (s/d) / (1 + W[(r₀ − 1) e^{r₀ − 1 − D (s²/d) t}])`, `r₀ = s/(d a₀)` (the talk's limit with
+    its rate mended), evaluated through Wright's ω since e^{r₀} overflows. The limit is slow: at
+    D = 100 learning is still 4 % faster than this.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> nr.deep_limit([0.0, 1.0], s=1.0, d=1.0, start=0.05, depth=100).round(3)
+    array([0.05, 1.  ])
+
+    ```
+    """
+    from scipy.special import wrightomega
+
+    if not (s > 0 and d > 0 and 0 < start < s / d and depth > 0):
+        raise NeuralRaceError(
+            "the limit of many edges needs a start between zero and the fixed point",
+            got=f"s = {s:g}, d = {d:g}, start = {start:g}, depth = {depth:g}",
+            wanted="positive s, d and depth, and 0 < start < s/d",
+            fix="for other starts solve the chain of finite depth",
+        )
+    r0 = s / (d * start)
+    argument = np.log(r0 - 1) + r0 - 1 - depth * s**2 / d * np.asarray(t, np.float64)
+    return (s / d) / (1 + np.real(wrightomega(argument)))

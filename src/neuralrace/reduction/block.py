@@ -20,7 +20,7 @@ Matrix = Float[np.ndarray, "_ _"]
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Block:
     """A part of the problem that learns by itself: a few directions at each end of the graph.
 
@@ -35,6 +35,8 @@ class Block:
     >>> import numpy as np, neuralrace as nr
     >>> data = nr.Dataset({"x": np.eye(2)}, {"y": [[2.0, 0.0], [0.0, 1.0]]})
     >>> block = nr.reduce(nr.Architecture.chain(2, 8, 2), data).blocks[0]
+    >>> block
+    Block(mode1: x 1 → y 1, s = 1)
     >>> block.dims, round(block.strength, 6)
     ({'x': 1, 'y': 1}, 1.0)
 
@@ -93,6 +95,9 @@ class Block:
                     where = f"{kind} between {a!r} and {b!r} is not diagonal where another Σ^yx is"
                     worst = (f"{where} (off by {size:.2g} of its largest entry)", size)
         return f"{self.name}: {worst[0]}"
+
+    def __repr__(self) -> str:
+        return f"Block({self})"
 
     def __str__(self) -> str:
         left, right = (

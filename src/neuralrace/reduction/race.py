@@ -29,7 +29,7 @@ from neuralrace.trajectory import Trajectory
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Race:
     """A gated network reduced to blocks that learn independently; see `reduce`.
 
@@ -43,6 +43,8 @@ class Race:
     ```python
     >>> import neuralrace as nr
     >>> race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=7, K=4)[0]))
+    >>> race  # doctest: +ELLIPSIS
+    Race(4 blocks, 4 of them scalar; residual ...)
     >>> race.is_decoupled, len(race.blocks), race.residual < 1e-8
     (True, 4, True)
 
@@ -261,6 +263,11 @@ class Race:
     def failures(self) -> tuple[str, ...]:
         """Where MHS Assumption 2.1.1 (all statistics diagonal in shared bases) fails, in words."""
         return tuple(block.failure for block in self.blocks if block.failure)
+
+    def __repr__(self) -> str:
+        count, scalar = len(self.blocks), sum(block.is_scalar for block in self.blocks)
+        blocks = f"{count} block{'s' * (count != 1)}, {scalar} of them scalar"
+        return f"Race({blocks}; residual {self.residual:.1e})"
 
     def __str__(self) -> str:
         return summary(self)

@@ -101,10 +101,8 @@ def test_a_third_winner_between_two_values_is_found():
     # single modes s = 1 − v, v, and a constant that is first only in the middle
     def three(value):
         rates = {"falling": 1.2 - value, "rising": 0.2 + value, "steady": 0.75}
-        one = nr.Architecture.chain(1, 1, 1)
-        return {
-            name: (one, nr.Dataset({"x": [[1.0]]}, {"y": [[rate]]})) for name, rate in rates.items()
-        }
+        one, task = nr.Architecture.chain(1, 1, 1), nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+        return {name: (one, task.gated({"h": [rate]})) for name, rate in rates.items()}
 
     phases = nr.phase_diagram(three, "v", [0.0, 1.0], start=0.01, criterion=0.3, relative=True)
     assert [c.below for c in phases.crossovers] == ["falling", "steady"]
@@ -144,10 +142,37 @@ def test_the_faster_gating_supplies_the_targets_when_trained_together():
     assert together.plot().get_ylabel() == "part of the targets supplied"
 
 
-def test_together_needs_one_task():
-    both = {"a": gatings(0.3)["xor"], "b": gatings(0.4)["xor"]}
-    with says("do not learn the same task", got="'y'", wanted="only gates may differ"):
-        nr.contest(both, start=0.01).joint()
+def test_a_contest_is_about_one_task():
+    arch, data = gatings(0.3)["xor"]
+
+    def against(other: nr.Dataset) -> nr.Contest:
+        return nr.contest({"a": (arch, data), "b": (arch, other)}, start=0.01)
+
+    both = "candidates 'a' and 'b' do not learn the same task"
+    with says(both, got="inputs 'x' that differ on 4 of 4", wanted="only gates", fix="one dataset"):
+        against(gatings(0.4)["xor"][1])
+    with says(both, got="targets 'y' that differ on 4 of 4 samples", wanted="equal samples"):
+        against(nr.Dataset(data.x, {"y": 2 * data.y["y"]}, data.gates))
+    with says(both, got="different sample weights", wanted="equal samples"):
+        against(nr.Dataset(data.x, data.y, data.gates, [1, 1, 1, 2]))
+    with says(both, got="4 and 8 samples", wanted="equal samples"):
+        against(jax.tree.map(lambda a: np.concatenate([a, a]), data))
+    with says("do not learn the same task", got="differ on 4 of 4", wanted="equal samples"):
+        nr.phase_diagram(
+            lambda d: {"a": (arch, data), "b": gatings(d)["xor"]}, "d", [1, 2], scale=1
+        )
+    other_gates = data.gated({h: 1 - np.asarray(g) for h, g in data.gates.items()})
+    assert set(against(other_gates).times) == {"a", "b"}
+
+
+def test_candidates_of_one_task_may_read_different_inputs():
+    base = nr.tasks.contextual(contexts=2, items=4)
+    pairs = {
+        "items": nr.pathways(base, {"h": None}, hidden=4, inputs={"h": ("item",)}),
+        "all": nr.pathways(base, {"h": None}, hidden=4),
+    }
+    assert set(pairs["items"][1].x) < set(pairs["all"][1].x)
+    assert nr.contest(pairs, start=0.01, criterion=0.9, relative=True).winner in pairs
 
 
 # ---- patterns -----------------------------------------------------------------------------------

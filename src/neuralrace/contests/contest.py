@@ -11,7 +11,7 @@ import numpy as np
 from neuralrace.contests.joint import Joint, train_together
 from neuralrace.contests.patterns import PatternRanking, rank_patterns
 from neuralrace.contests.times import Candidates, Entrant, Rule
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import NeuralRaceError
 from neuralrace.plot import COLOURS, draw_curves, style
 
 if TYPE_CHECKING:
@@ -187,7 +187,8 @@ def contest(
     criterion comes from its closed form where there is one, else from the solved race. The gating
     that a ReLU network takes is the one that learns first (MHS §3, Fig. 2d).
 
-    **Arguments:** `candidates`, `{name: (arch, data)}`. Exactly one of: `start`, a number for
+    **Arguments:** `candidates`, `{name: (arch, data)}`, of one task: the same samples, inputs and
+    targets, with gates and graphs of their own. Exactly one of: `start`, a number for
     aligned starts that are equal whatever the widths, or for each candidate what `Race.start`
     takes (a number, or weights); `scale`, the standard deviation of random weights, from which a
     two-edge pathway of N units starts in the mean at N σ²/2, so that at equal total width fewer
@@ -215,14 +216,6 @@ def contest(
     """
     if patterns is not None:
         return rank_patterns(candidates, patterns)
-    check_kind("candidates", candidates, Mapping, "pass {name: (arch, data)}")
-    if not candidates:
-        raise NeuralRaceError(
-            "a contest needs candidates",
-            got="none",
-            wanted="{name: (arch, data)}",
-            fix="for example {'xor': nr.tasks.xor_pathways(data)}",
-        )
     rule = Rule(start, scale, criterion, relative, longest, tolerance)
-    entrants = {name: rule.enter(name, candidate) for name, candidate in candidates.items()}
+    entrants = rule.enter(candidates)
     return Contest(dict(candidates), entrants, rule.describe(), scale)

@@ -15,7 +15,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.contests.times import Candidates
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import flow
-from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.plot import draw_curves, style
 from neuralrace.plot.style import cycle_colour, shade
@@ -160,13 +160,12 @@ def side_by_side(candidates: Candidates) -> tuple[Architecture, Dataset]:
     A hidden node or an edge is named `candidate__name`. Gates of inputs and outputs, which would
     act on all candidates, are moved to the edges next to them.
     """
-    first_name, (_, first) = next(iter(candidates.items()))
+    first = next(iter(candidates.values()))[1]
     sizes: dict[str, int] = {}
     edges: dict[str, tuple[str, str]] = {}
     gates: dict[str, np.ndarray] = {}
     x: dict[str, Any] = {}
     for name, (arch, data) in candidates.items():
-        _check_same(first_name, first, name, data)
         ends = {*arch.inputs, *arch.outputs}
         place = {v: v if v in ends else _name(name, v) for v in arch.sizes}
         sizes |= {place[v]: size for v, size in arch.sizes.items()}
@@ -196,20 +195,3 @@ def _name(candidate: str, part: str) -> str:
     """A node or edge of a candidate in the joint network; any name can be a candidate's."""
     word = re.sub(r"\W", "_", candidate, flags=re.ASCII)
     return f"{word if word[:1].isalpha() else 'c' + word}__{part}"
-
-
-def _check_same(first_name: str, first: Dataset, name: str, data: Dataset) -> None:
-    """Raise where two candidates do not have the same samples, inputs and targets."""
-    same = set(data.y) == set(first.y) and data.n_samples == first.n_samples
-    same = same and np.allclose(np.asarray(data.probability), np.asarray(first.probability))
-    shared = set(data.x) & set(first.x)
-    for mine, theirs, nodes in ((data.x, first.x, shared), (data.y, first.y, first.y)):
-        for v in nodes if same else ():
-            same = same and mine[v].shape == theirs[v].shape and np.allclose(mine[v], theirs[v])
-    if not same:
-        raise NeuralRaceError(
-            f"candidates {first_name!r} and {name!r} do not learn the same task",
-            got=f"targets {listed(first.y)} and {listed(data.y)}, or other values of them",
-            wanted="equal inputs, targets and sample weights: only gates may differ",
-            fix="make all candidates from one dataset",
-        )

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.contests.times import Candidates, Rule
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.plot import COLOURS, draw_curves, style
 from neuralrace.plot.style import cycle_colour, shade
 from neuralrace.reduction.summary import EXACT
@@ -220,13 +220,13 @@ class _Scout:
     def times(self, value: float) -> dict[str, float]:
         value = float(value)
         if value not in self.seen:
-            entrants = {n: self.rule.enter(n, c) for n, c in self.make(value).items()}
+            entrants = self.rule.enter(self.make(value))
             names = next(iter(self.seen.values()), entrants)
-            if set(names) != set(entrants) or not entrants:
+            if set(names) != set(entrants):
                 raise NeuralRaceError(
                     "the candidates must have the same names at every value",
-                    got=f"{sorted(entrants)} at {value:g}",
-                    wanted=f"{sorted(names)}" if entrants else "at least one candidate",
+                    got=f"{listed(entrants)} at {value:g}",
+                    wanted=f"{listed(names)}, as at {next(iter(self.seen)):g}",
                     fix="return a gating under every name, also where it cannot win",
                 )
             self.residual = max([self.residual, *(e.race.residual for e in entrants.values())])

@@ -12,7 +12,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
 
 POINTS = 128
@@ -96,9 +96,22 @@ class Rule:
             return f"equal aligned starts: every edge at {self.start:g}, whatever its width"
         return "as given for each candidate"
 
-    def enter(self, name: str, candidate: Any) -> Entrant:
+    def enter(self, candidates: Any) -> dict[str, Entrant]:
+        """Every candidate by name, if they are candidates for one task."""
+        check_kind("candidates", candidates, Mapping, "pass {name: (arch, data)}")
+        if not candidates:
+            raise NeuralRaceError(
+                "a contest needs candidates",
+                got="none",
+                wanted="{name: (arch, data)}",
+                fix="for example {'xor': nr.tasks.xor_pathways(data)}",
+            )
+        pairs = {name: checked_candidate(name, pair) for name, pair in candidates.items()}
+        check_one_task(pairs)
+        return {name: self._entrant(name, *pair) for name, pair in pairs.items()}
+
+    def _entrant(self, name: str, arch: Architecture, data: Dataset) -> Entrant:
         """Reduce a candidate, place it at its start, and find when it reaches the criterion."""
-        arch, data = checked_candidate(name, candidate)
         options = {} if self.tolerance is None else {"tolerance": self.tolerance}
         race = reduce(arch, data, **options)
         start = race.start(self._source(name, race))
@@ -149,6 +162,39 @@ def checked_candidate(name: Any, candidate: Any) -> tuple[Architecture, Dataset]
     check_kind(what, arch, Architecture, "a candidate is (arch, data), in this order")
     check_kind(what, data, Dataset, "a candidate is (arch, data), in this order")
     return arch, data
+
+
+def check_one_task(candidates: Candidates) -> None:
+    """Raise where candidates differ in more than their gates, graph and choice of inputs."""
+    (name, (_, first)), *others = candidates.items()
+    for other, (_, data) in others:
+        different = _difference(first, data)
+        if different:
+            raise NeuralRaceError(
+                f"candidates {name!r} and {other!r} do not learn the same task",
+                got=different,
+                wanted="equal samples, inputs and targets: only gates and graphs may differ",
+                fix="make all candidates from one dataset: learning times of different tasks "
+                "cannot be compared",
+            )
+
+
+def _difference(a: Dataset, b: Dataset) -> str:
+    """In what two datasets differ, gates and inputs that only one of them has left out."""
+    if a.n_samples != b.n_samples:
+        return f"{a.n_samples} and {b.n_samples} samples"
+    if set(a.y) != set(b.y):
+        return f"targets {listed(a.y)} and {listed(b.y)}"
+    if not np.allclose(np.asarray(a.probability), np.asarray(b.probability)):
+        return "different sample weights"
+    for what, ours, theirs in (("inputs", a.x, b.x), ("targets", a.y, b.y)):
+        for node in sorted(set(ours) & set(theirs)):
+            if ours[node].shape != theirs[node].shape:
+                return f"{what} {node!r} of shape {ours[node].shape} and {theirs[node].shape}"
+            if not np.allclose(ours[node], theirs[node]):
+                apart = ~np.isclose(ours[node], theirs[node]).all(axis=1)
+                return f"{what} {node!r} that differ on {apart.sum()} of {a.n_samples} samples"
+    return ""
 
 
 def expected_start(name: str, race: Race, scale: float) -> dict[str, float]:

@@ -7,20 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics import train
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.gdln import GDLN, Network
 from neuralrace.reln.activity import activity
-from neuralrace.reln.horizon import descent_of
+from neuralrace.reln.runs import (
+    check_trained_on,
+    first_weights,
+    followed_by,
+    network_of,
+    single_runs,
+)
 from neuralrace.relu import ReLUNetwork
 from neuralrace.statistics import SplitNetwork, split_neurons
-from neuralrace.trajectory import Comparison, Trajectory, compare, member
+from neuralrace.trajectory import Comparison, Trajectory, compare
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -208,7 +211,8 @@ def discover(
 
     **Arguments:** `runs`, of a `ReLUNetwork` recorded with `record={"weights": True}`: one run,
     several, or an ensemble over seeds (MHS samples every 100 epochs, over several runs). A run of
-    a `GDLN` with a gate for every neuron is taken at its word. `data`, what they were trained on.
+    a `GDLN` with a gate for every neuron is taken at its word. `data`, what they were trained on
+    (that they have the loss on it that they recorded is checked).
     `pathways`, K for every hidden node, `{node: K}`, or `"elbow"`. `weighted=False` counts every
     neuron alike, as published; by default a neuron counts by its part of the layer's ‖w_in‖‖w_out‖
     at that moment. `rounded=False` uses the centroids themselves as gates. `boundary` decides
@@ -233,11 +237,13 @@ def discover(
     ```
     """
     check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
-    singles = _single_runs(runs)
+    singles = single_runs(runs)
     samples = {
         node: _Samples.of(singles, data, node, weighted, boundary)
         for node in network_of(singles[0]).arch.hidden
     }
+    for run in singles:
+        check_trained_on(run, data)
     leak = getattr(singles[0].net, "leak", 0.0)
 
     def found(counts: Mapping[str, int]) -> Discovery:
@@ -282,63 +288,6 @@ def elbow(discrepancy: Sequence[float]) -> int:
 
 
 # ---- samples ------------------------------------------------------------------------------------
-
-
-def first_weights(run: Trajectory) -> dict[str, np.ndarray]:
-    """The weights of a run at its first recorded moment."""
-    return {e: np.asarray(w[0]) for e, w in run.values["weights"].items()}
-
-
-def network_of(run: Trajectory) -> Network:
-    """The network of a run, or an error where it is not known."""
-    if run.net is None:
-        raise NeuralRaceError(
-            "it is not known what network the run is of",
-            got="a trajectory without a network",
-            wanted="what nr.train or nr.train_ensemble returned",
-            fix="pass net= to the Trajectory, if you made it yourself",
-        )
-    return run.net
-
-
-def followed_by(run: Trajectory, gated: Dataset, **options: Any) -> Trajectory:
-    """A GDLN with these gates, trained from the initial weights of a run as the run was."""
-    rate, steps = descent_of(run)
-    weights = {e: jnp.asarray(w) for e, w in first_weights(run).items()}
-    settings: dict[str, Any] = {"learning_rate": rate, "steps": int(steps[-1]), "record_at": steps}
-    return train(GDLN(network_of(run).arch), weights, gated, **(settings | options))
-
-
-def _single_runs(runs: Any) -> tuple[Trajectory, ...]:
-    """Runs of one network, one by one, each with its weights recorded."""
-    given = [runs] if isinstance(runs, Trajectory) else list(runs)
-    singles: list[Trajectory] = []
-    for run in given:
-        check_kind("a run", run, Trajectory, "pass what nr.train or nr.train_ensemble returned")
-        if set(run.axes) - {"seed"}:
-            raise NeuralRaceError(
-                "the runs must be of one network on one dataset",
-                got=f"an ensemble over {listed(run.axes)}",
-                wanted="single runs, or an ensemble over seeds alone",
-                fix="pick one place on the other axes: [nr.member(run, seed=i, …) for i in …]",
-            )
-        seeds = len(run.axes["seed"]) if run.axes else 0
-        singles += [member(run, seed=i) for i in range(seeds)] if run.axes else [run]
-    if not singles or any(run.net != singles[0].net for run in singles):
-        raise NeuralRaceError(
-            "the runs must be of one network",
-            got=f"{len(singles)} runs, of {len({run.net for run in singles})} networks",
-            wanted="one or more runs of the same network",
-            fix="call discover once for every network",
-        )
-    if any(not np.array_equal(run.time, singles[0].time) for run in singles):
-        raise NeuralRaceError(
-            "the runs must be recorded at the same times",
-            got=f"{sorted({len(run.time) for run in singles})} recorded moments",
-            wanted="one learning rate, one number of steps and one record_every",
-            fix="train them with the same settings; nr.train_ensemble does",
-        )
-    return tuple(singles)
 
 
 def _one_of(what: str, name: Any, there: Any) -> Any:

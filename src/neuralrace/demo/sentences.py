@@ -111,8 +111,9 @@ def on_certificate(found: Arc) -> str:
     other = float(np.mean([c.outputs_mean for c in floors]))
     return (
         f"On every sample at every moment, the outputs of the {found.winner} gating are "
-        f"{percent(average)} of the targets from those of the ReLU network on average and "
-        f"{percent(max(c.outputs_max for c in mine))} at most; two seeds of the ReLU network are "
+        f"{percent(average)} from those of the ReLU network on average and "
+        f"{percent(max(c.outputs_max for c in mine))} at most, as parts of its initial root mean "
+        f"square error √(2 L(0)); two seeds of the ReLU network are "
         f"{percent(other)} and {percent(max(c.outputs_max for c in floors))} apart. So the gated "
         f"network is not the same function to the last digit (MHS Definition 3.1), but "
         f"{average / other:.2g} times as far away as another seed of the ReLU network itself."

@@ -183,7 +183,8 @@ def horizons(
     that the network has at t₀ (MHS §3), and descends with the same step until it leaves the
     tolerance. Its discrepancy at time t is, by `measure`,
 
-    - `"outputs"`: √(⟨‖o_ReLU − o_GDLN‖²⟩ / 2 L(0)), the unit in which `nr.compare` gives outputs;
+    - `"outputs"`: √(⟨‖o_ReLU − o_GDLN‖²⟩ / 2 L(0)), ⟨·⟩ by the sample weights, a part of the
+      initial root mean square error;
     - `"loss"`: |L_ReLU − L_GDLN| / L(0),
 
     L(0) the run's initial loss. Discrepancies are seen at recorded moments only.
@@ -216,7 +217,7 @@ def horizons(
         raise NeuralRaceError(
             "the tolerance must be a positive number",
             got=repr(tolerance),
-            wanted="a part of the targets' size or of the initial loss, such as 0.05",
+            wanted="a part of the initial error √(2 L(0)) or of the initial loss, such as 0.05",
             fix="smaller ones can be asked afterwards: Horizons.stages(0.01)",
         )
     recorded_weights(run)

@@ -59,7 +59,9 @@ def test_a_solved_race_finds_the_time_of_the_closed_form(monkeypatch):
     assert method == "solved race"
     assert time == pytest.approx(entrant.time, rel=1e-7)
     never, why = learning_time(entrant.race, entrant.start, 0.2, 2.0)
-    assert never == np.inf and "not reached" in why
+    assert never == np.inf and "not reached by t = 2" in why
+    late, _ = learning_time(entrant.race, entrant.start, 0.2, 1.01 * entrant.time)
+    assert late == pytest.approx(entrant.time, rel=1e-6)  # also where doubling would pass longest
 
 
 def test_who_cannot_learn_never_wins():
@@ -227,6 +229,23 @@ def test_errors():
     chain = nr.Architecture.chain(3, 4, 4, 1)
     with says("other than two edges", got="0.001", wanted="input → hidden → output", fix="start="):
         nr.contest({"deep": (chain, nr.tasks.extended_xor(1.0))}, scale=1e-3)
+    with says("'xor' is not a pair", got="tuple of 3", wanted="(arch, data)"):
+        nr.contest({"xor": (1, 2, 3)}, start=0.01)
+    with says("the name 1 of a candidate", got="int", wanted="str"):
+        nr.contest({1: both["xor"]}, start=0.01)
+    with says("'linear' starts where the criterion is met", got="0.2", wanted="more to learn"):
+        nr.contest(gatings(1.0), start=0.9)
+    with says("cannot be told apart", got="'a b', 'a_b'", wanted="names", fix="rename"):
+        nr.contest({"a b": both["xor"], "a_b": both["xor"]}, scale=1e-3).joint()
+    with says("needs no start", got="with start", wanted="patterns=…) alone", fix="instead"):
+        nr.contest(nr.tasks.xor(), patterns=np.ones((1, 4)), start=0.01)
+    with says("finite numbers", got="NaN", wanted="0 and 1"):
+        nr.contest(nr.tasks.xor(), patterns=[[1, np.nan, 0, 0]])
+    with says("the precision of a crossover", got="0", wanted="a share", fix="default"):
+        nr.phase_diagram(gatings, "delta", [0, 1], start=0.01, precision=0)
+    with says("the same names at every value", got="'xor' at 2", wanted="'linear', 'xor', as at 1"):
+        some = lambda v: gatings(v) if v < 2 else {"xor": both["xor"]}  # noqa: E731
+        nr.phase_diagram(some, "delta", [1, 2], start=0.01)
     with says("the patterns do not fit", got="(2, 3)", wanted="(P, 4)"):
         nr.contest(nr.tasks.xor(), patterns=np.ones((2, 3)))
     with says("the candidates at any value", got="dict", wanted="a function"):

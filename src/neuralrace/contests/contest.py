@@ -193,13 +193,13 @@ def contest(
     takes (a number, or weights); `scale`, the standard deviation of random weights, from which a
     two-edge pathway of N units starts in the mean at N σ²/2, so that at equal total width fewer
     pathways start ahead. The two differ: the XoR gatings cross at Δ = √(2/3) by `scale`, and later
-    by `start`. `criterion`, a loss (0.2 in MHS Fig. 2d), or with `relative=True` a share of the
-    initial loss; `longest`, the time after which a race without closed form counts as never
-    learning; `tolerance`, as in `reduce`.
+    by `start`. `criterion`, a loss (0.2 in MHS Fig. 2d), or with `relative=True` a share of
+    ½⟨‖y‖²⟩, the loss of a network that answers zero; `longest`, the time after which a race
+    without closed form counts as never learning; `tolerance`, as in `reduce`.
 
     With `patterns`, of shape `(P, N)`, `candidates` is one ungated dataset of N samples, and
     single pathways with these gates are ranked by their early growth rate (see
-    `PatternRanking`); no other argument is needed.
+    `PatternRanking`); there is nothing to start.
 
     ```python
     >>> import neuralrace as nr
@@ -215,6 +215,13 @@ def contest(
     ```
     """
     if patterns is not None:
+        if start is not None or scale is not None:
+            raise NeuralRaceError(
+                "patterns are ranked by their early growth, which needs no start",
+                got="patterns together with " + ("scale" if start is None else "start"),
+                wanted="contest(data, patterns=…) alone",
+                fix="for learning times pass {name: (arch, data)} instead of patterns",
+            )
         return rank_patterns(candidates, patterns)
     rule = Rule(start, scale, criterion, relative, longest, tolerance)
     entrants = rule.enter(candidates)

@@ -15,7 +15,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.contests.times import Candidates
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import flow
-from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.plot import draw_curves, style
 from neuralrace.plot.style import cycle_colour, shade
@@ -84,7 +84,8 @@ class Joint:
 
     def __str__(self) -> str:
         seeds = len(self.runs)
-        lines = [f"{self.winner} supplies most after training together ({seeds} seed(s)):"]
+        many = f"{seeds} seed" + "s" * (seeds > 1)
+        lines = [f"{self.winner} supplies most after training together ({many}):"]
         for name, part in self.carried.items():
             wins = self.winners.count(name)
             end = f"{part[:, -1].mean():.1%}".replace("%", " %")
@@ -160,6 +161,14 @@ def side_by_side(candidates: Candidates) -> tuple[Architecture, Dataset]:
     A hidden node or an edge is named `candidate__name`. Gates of inputs and outputs, which would
     act on all candidates, are moved to the edges next to them.
     """
+    names = [_name(name, "") for name in candidates]
+    if len(set(names)) < len(names):
+        raise NeuralRaceError(
+            "two candidates cannot be told apart in the joint network",
+            got=f"candidates {listed(candidates)}",
+            wanted="names that differ in more than spaces and signs",
+            fix="rename one of them",
+        )
     first = next(iter(candidates.values()))[1]
     sizes: dict[str, int] = {}
     edges: dict[str, tuple[str, str]] = {}
@@ -192,6 +201,6 @@ def side_by_side(candidates: Candidates) -> tuple[Architecture, Dataset]:
 
 
 def _name(candidate: str, part: str) -> str:
-    """A node or edge of a candidate in the joint network; any name can be a candidate's."""
+    """A node or edge of a candidate in the joint network; signs in its name become `_`."""
     word = re.sub(r"\W", "_", candidate, flags=re.ASCII)
     return f"{word if word[:1].isalpha() else 'c' + word}__{part}"

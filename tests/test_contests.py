@@ -59,7 +59,9 @@ def test_a_solved_race_finds_the_time_of_the_closed_form(monkeypatch):
     assert method == "solved race"
     assert time == pytest.approx(entrant.time, rel=1e-7)
     never, why = learning_time(entrant.race, entrant.start, 0.2, 2.0)
-    assert never == np.inf and "not reached" in why
+    assert never == np.inf and "not reached by t = 2" in why
+    late, _ = learning_time(entrant.race, entrant.start, 0.2, 1.01 * entrant.time)
+    assert late == pytest.approx(entrant.time, rel=1e-6)  # also where doubling would pass longest
 
 
 def test_who_cannot_learn_never_wins():
@@ -101,10 +103,8 @@ def test_a_third_winner_between_two_values_is_found():
     # single modes s = 1 − v, v, and a constant that is first only in the middle
     def three(value):
         rates = {"falling": 1.2 - value, "rising": 0.2 + value, "steady": 0.75}
-        one = nr.Architecture.chain(1, 1, 1)
-        return {
-            name: (one, nr.Dataset({"x": [[1.0]]}, {"y": [[rate]]})) for name, rate in rates.items()
-        }
+        one, task = nr.Architecture.chain(1, 1, 1), nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+        return {name: (one, task.gated({"h": [rate]})) for name, rate in rates.items()}
 
     phases = nr.phase_diagram(three, "v", [0.0, 1.0], start=0.01, criterion=0.3, relative=True)
     assert [c.below for c in phases.crossovers] == ["falling", "steady"]
@@ -144,10 +144,37 @@ def test_the_faster_gating_supplies_the_targets_when_trained_together():
     assert together.plot().get_ylabel() == "part of the targets supplied"
 
 
-def test_together_needs_one_task():
-    both = {"a": gatings(0.3)["xor"], "b": gatings(0.4)["xor"]}
-    with says("do not learn the same task", got="'y'", wanted="only gates may differ"):
-        nr.contest(both, start=0.01).joint()
+def test_a_contest_is_about_one_task():
+    arch, data = gatings(0.3)["xor"]
+
+    def against(other: nr.Dataset) -> nr.Contest:
+        return nr.contest({"a": (arch, data), "b": (arch, other)}, start=0.01)
+
+    both = "candidates 'a' and 'b' do not learn the same task"
+    with says(both, got="inputs 'x' that differ on 4 of 4", wanted="only gates", fix="one dataset"):
+        against(gatings(0.4)["xor"][1])
+    with says(both, got="targets 'y' that differ on 4 of 4 samples", wanted="equal samples"):
+        against(nr.Dataset(data.x, {"y": 2 * data.y["y"]}, data.gates))
+    with says(both, got="different sample weights", wanted="equal samples"):
+        against(nr.Dataset(data.x, data.y, data.gates, [1, 1, 1, 2]))
+    with says(both, got="4 and 8 samples", wanted="equal samples"):
+        against(jax.tree.map(lambda a: np.concatenate([a, a]), data))
+    with says("do not learn the same task", got="differ on 4 of 4", wanted="equal samples"):
+        nr.phase_diagram(
+            lambda d: {"a": (arch, data), "b": gatings(d)["xor"]}, "d", [1, 2], scale=1
+        )
+    other_gates = data.gated({h: 1 - np.asarray(g) for h, g in data.gates.items()})
+    assert set(against(other_gates).times) == {"a", "b"}
+
+
+def test_candidates_of_one_task_may_read_different_inputs():
+    base = nr.tasks.contextual(contexts=2, items=4)
+    pairs = {
+        "items": nr.pathways(base, {"h": None}, hidden=4, inputs={"h": ("item",)}),
+        "all": nr.pathways(base, {"h": None}, hidden=4),
+    }
+    assert set(pairs["items"][1].x) < set(pairs["all"][1].x)
+    assert nr.contest(pairs, start=0.01, criterion=0.9, relative=True).winner in pairs
 
 
 # ---- patterns -----------------------------------------------------------------------------------
@@ -202,6 +229,23 @@ def test_errors():
     chain = nr.Architecture.chain(3, 4, 4, 1)
     with says("other than two edges", got="0.001", wanted="input → hidden → output", fix="start="):
         nr.contest({"deep": (chain, nr.tasks.extended_xor(1.0))}, scale=1e-3)
+    with says("'xor' is not a pair", got="tuple of 3", wanted="(arch, data)"):
+        nr.contest({"xor": (1, 2, 3)}, start=0.01)
+    with says("the name 1 of a candidate", got="int", wanted="str"):
+        nr.contest({1: both["xor"]}, start=0.01)
+    with says("'linear' starts where the criterion is met", got="0.2", wanted="more to learn"):
+        nr.contest(gatings(1.0), start=0.9)
+    with says("cannot be told apart", got="'a b', 'a_b'", wanted="names", fix="rename"):
+        nr.contest({"a b": both["xor"], "a_b": both["xor"]}, scale=1e-3).joint()
+    with says("needs no start", got="with start", wanted="patterns=…) alone", fix="instead"):
+        nr.contest(nr.tasks.xor(), patterns=np.ones((1, 4)), start=0.01)
+    with says("finite numbers", got="NaN", wanted="0 and 1"):
+        nr.contest(nr.tasks.xor(), patterns=[[1, np.nan, 0, 0]])
+    with says("the precision of a crossover", got="0", wanted="a share", fix="default"):
+        nr.phase_diagram(gatings, "delta", [0, 1], start=0.01, precision=0)
+    with says("the same names at every value", got="'xor' at 2", wanted="'linear', 'xor', as at 1"):
+        some = lambda v: gatings(v) if v < 2 else {"xor": both["xor"]}  # noqa: E731
+        nr.phase_diagram(some, "delta", [1, 2], start=0.01)
     with says("the patterns do not fit", got="(2, 3)", wanted="(P, 4)"):
         nr.contest(nr.tasks.xor(), patterns=np.ones((2, 3)))
     with says("the candidates at any value", got="dict", wanted="a function"):

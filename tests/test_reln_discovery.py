@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
+from neuralrace.reln.runs import check_trained_on
 from tests.test_errors import says
 
 
@@ -158,6 +159,41 @@ def test_bad_arguments(easy):
     other = nr.GDLN(run.net.arch)
     with says("found in ReLU networks", got="GDLN", wanted="ReLUNetwork"):
         nr.reln.discover(nr.Trajectory([0, 1], [1, 0.5], net=other), data)
+    gated = data.gated({"h": np.ones((4, 48))})
+    with says("did not record its weights", got="-", wanted="'weights'", fix="record="):
+        nr.reln.discover(nr.Trajectory([0, 1], [1, 0.5], net=other), gated)
+
+
+def test_data_is_what_the_runs_were_trained_on(easy):
+    run, data = easy
+    what, wanted = "data is not what the run was trained on", "the loss that the run recorded"
+    for other in (
+        nr.tasks.extended_xor(1.3),
+        nr.Dataset(data.x, {"y": 2 * data.y["y"]}),
+        nr.Dataset(data.x, data.y, sample_weight=[1, 1, 1, 2]),
+        jax.tree.map(lambda a: a[:3], data),
+    ):
+        with says(what, got="at t = ", wanted=wanted, fix="the dataset of nr.train"):
+            nr.reln.discover(run, other)
+    for asked in (nr.reln.horizons, nr.reln.copied_gates):
+        with says(what, got="at t = 60", wanted=wanted):
+            asked(run, nr.tasks.extended_xor(1.3))
+    short = nr.Trajectory(
+        [0, 1], [1, 1], net=run.net, values={"outputs": {"y": np.ones((2, 6, 1))}}
+    )
+    with says(what, got="4 samples", wanted="6, as in the recorded outputs of 'y'"):
+        check_trained_on(short, data)
+    with says("input node 'x' has no x", got="'z'", wanted="'x'"):
+        nr.reln.discover(run, nr.Dataset({"z": data.x["x"]}, data.y))
+    turned = jax.tree.map(lambda a: a[::-1], data)  # the same samples in another order
+    found = nr.reln.discover(run, turned, pathways=2)
+    np.testing.assert_array_equal(found.patterns["h"], [[0, 1, 1, 0], [1, 0, 0, 1]])
+    narrow = {e: w.astype(np.float32) for e, w in run.values["weights"].items()}
+    again = nr.Trajectory(
+        run.time, run.loss.astype(np.float32), values={"weights": narrow}, net=run.net,
+        settings=run.settings,
+    )  # fmt: skip
+    check_trained_on(again, data)
 
 
 def test_trained_gates_follow_better_on_a_run_they_have_not_seen():

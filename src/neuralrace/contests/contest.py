@@ -11,7 +11,7 @@ import numpy as np
 from neuralrace.contests.joint import Joint, train_together
 from neuralrace.contests.patterns import PatternRanking, rank_patterns
 from neuralrace.contests.times import Candidates, Entrant, Rule
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import NeuralRaceError
 from neuralrace.plot import COLOURS, draw_curves, style
 
 if TYPE_CHECKING:
@@ -187,18 +187,19 @@ def contest(
     criterion comes from its closed form where there is one, else from the solved race. The gating
     that a ReLU network takes is the one that learns first (MHS §3, Fig. 2d).
 
-    **Arguments:** `candidates`, `{name: (arch, data)}`. Exactly one of: `start`, a number for
+    **Arguments:** `candidates`, `{name: (arch, data)}`, of one task: the same samples, inputs and
+    targets, with gates and graphs of their own. Exactly one of: `start`, a number for
     aligned starts that are equal whatever the widths, or for each candidate what `Race.start`
     takes (a number, or weights); `scale`, the standard deviation of random weights, from which a
     two-edge pathway of N units starts in the mean at N σ²/2, so that at equal total width fewer
     pathways start ahead. The two differ: the XoR gatings cross at Δ = √(2/3) by `scale`, and later
-    by `start`. `criterion`, a loss (0.2 in MHS Fig. 2d), or with `relative=True` a share of the
-    initial loss; `longest`, the time after which a race without closed form counts as never
-    learning; `tolerance`, as in `reduce`.
+    by `start`. `criterion`, a loss (0.2 in MHS Fig. 2d), or with `relative=True` a share of
+    ½⟨‖y‖²⟩, the loss of a network that answers zero; `longest`, the time after which a race
+    without closed form counts as never learning; `tolerance`, as in `reduce`.
 
     With `patterns`, of shape `(P, N)`, `candidates` is one ungated dataset of N samples, and
     single pathways with these gates are ranked by their early growth rate (see
-    `PatternRanking`); no other argument is needed.
+    `PatternRanking`); there is nothing to start.
 
     ```python
     >>> import neuralrace as nr
@@ -214,15 +215,14 @@ def contest(
     ```
     """
     if patterns is not None:
+        if start is not None or scale is not None:
+            raise NeuralRaceError(
+                "patterns are ranked by their early growth, which needs no start",
+                got="patterns together with " + ("scale" if start is None else "start"),
+                wanted="contest(data, patterns=…) alone",
+                fix="for learning times pass {name: (arch, data)} instead of patterns",
+            )
         return rank_patterns(candidates, patterns)
-    check_kind("candidates", candidates, Mapping, "pass {name: (arch, data)}")
-    if not candidates:
-        raise NeuralRaceError(
-            "a contest needs candidates",
-            got="none",
-            wanted="{name: (arch, data)}",
-            fix="for example {'xor': nr.tasks.xor_pathways(data)}",
-        )
     rule = Rule(start, scale, criterion, relative, longest, tolerance)
-    entrants = {name: rule.enter(name, candidate) for name, candidate in candidates.items()}
+    entrants = rule.enter(candidates)
     return Contest(dict(candidates), entrants, rule.describe(), scale)

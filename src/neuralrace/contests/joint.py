@@ -84,7 +84,8 @@ class Joint:
 
     def __str__(self) -> str:
         seeds = len(self.runs)
-        lines = [f"{self.winner} supplies most after training together ({seeds} seed(s)):"]
+        many = f"{seeds} seed" + "s" * (seeds > 1)
+        lines = [f"{self.winner} supplies most after training together ({many}):"]
         for name, part in self.carried.items():
             wins = self.winners.count(name)
             end = f"{part[:, -1].mean():.1%}".replace("%", " %")
@@ -160,13 +161,20 @@ def side_by_side(candidates: Candidates) -> tuple[Architecture, Dataset]:
     A hidden node or an edge is named `candidate__name`. Gates of inputs and outputs, which would
     act on all candidates, are moved to the edges next to them.
     """
-    first_name, (_, first) = next(iter(candidates.items()))
+    names = [_name(name, "") for name in candidates]
+    if len(set(names)) < len(names):
+        raise NeuralRaceError(
+            "two candidates cannot be told apart in the joint network",
+            got=f"candidates {listed(candidates)}",
+            wanted="names that differ in more than spaces and signs",
+            fix="rename one of them",
+        )
+    first = next(iter(candidates.values()))[1]
     sizes: dict[str, int] = {}
     edges: dict[str, tuple[str, str]] = {}
     gates: dict[str, np.ndarray] = {}
     x: dict[str, Any] = {}
     for name, (arch, data) in candidates.items():
-        _check_same(first_name, first, name, data)
         ends = {*arch.inputs, *arch.outputs}
         place = {v: v if v in ends else _name(name, v) for v in arch.sizes}
         sizes |= {place[v]: size for v, size in arch.sizes.items()}
@@ -193,23 +201,6 @@ def side_by_side(candidates: Candidates) -> tuple[Architecture, Dataset]:
 
 
 def _name(candidate: str, part: str) -> str:
-    """A node or edge of a candidate in the joint network; any name can be a candidate's."""
+    """A node or edge of a candidate in the joint network; signs in its name become `_`."""
     word = re.sub(r"\W", "_", candidate, flags=re.ASCII)
     return f"{word if word[:1].isalpha() else 'c' + word}__{part}"
-
-
-def _check_same(first_name: str, first: Dataset, name: str, data: Dataset) -> None:
-    """Raise where two candidates do not have the same samples, inputs and targets."""
-    same = set(data.y) == set(first.y) and data.n_samples == first.n_samples
-    same = same and np.allclose(np.asarray(data.probability), np.asarray(first.probability))
-    shared = set(data.x) & set(first.x)
-    for mine, theirs, nodes in ((data.x, first.x, shared), (data.y, first.y, first.y)):
-        for v in nodes if same else ():
-            same = same and mine[v].shape == theirs[v].shape and np.allclose(mine[v], theirs[v])
-    if not same:
-        raise NeuralRaceError(
-            f"candidates {first_name!r} and {name!r} do not learn the same task",
-            got=f"targets {listed(first.y)} and {listed(data.y)}, or other values of them",
-            wanted="equal inputs, targets and sample weights: only gates may differ",
-            fix="make all candidates from one dataset",
-        )

@@ -55,7 +55,7 @@ class PatternRanking:
         return len(self.growth) < self.given
 
     def __str__(self) -> str:
-        many = f"{len(self.growth)} patterns by early growth rate"
+        many = f"{len(self.growth)} pattern{'s' * (len(self.growth) != 1)} by early growth rate"
         if self.is_sampled:
             many += f", a random sample of the {self.given} given"
         lines = [many + ", fastest first:"]
@@ -85,7 +85,7 @@ class PatternRanking:
 
 def rank_patterns(base: Any, patterns: Any, *, seed: int = 0) -> PatternRanking:
     """Rank patterns of shape `(P, N)` on a base dataset; the sample, if any, is drawn by `seed`."""
-    check_kind("the data", base, Dataset, "contest(data, patterns=…) takes one ungated Dataset")
+    check_kind("data", base, Dataset, "contest(data, patterns=…) takes one ungated Dataset")
     if base.gates:
         raise NeuralRaceError(
             "patterns are ranked on data without gates",
@@ -104,8 +104,8 @@ def rank_patterns(base: Any, patterns: Any, *, seed: int = 0) -> PatternRanking:
     if patterns.dtype.kind not in "biuf" or not np.isfinite(patterns).all():
         raise NeuralRaceError(
             "a pattern holds finite numbers or booleans",
-            got=f"dtype {patterns.dtype}",
-            wanted="usually 0 and 1",
+            got="infinite numbers or NaN" if patterns.dtype.kind == "f" else repr(patterns.dtype),
+            wanted="usually 0 and 1, for off and on",
             fix="relu.activity(weights, data)['h'].T > 0",
         )
     given = len(patterns)

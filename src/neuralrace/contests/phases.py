@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast, final
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.contests.times import Candidates, Rule
-from neuralrace.errors import NeuralRaceError
+from neuralrace.contests.times import Candidates, Rule, positive
+from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.plot import COLOURS, draw_curves, style
 from neuralrace.plot.style import cycle_colour, shade
 from neuralrace.reduction.summary import EXACT
@@ -127,7 +127,8 @@ class PhaseDiagram:
         edges = [self.values[0], *(c.value for c in self.crossovers), self.values[-1]]
         lines = [f"Who is first, by {self.parameter}:"]
         for low, high in pairwise(edges):
-            lines.append(f"  {low:<12.8g} … {high:<12.8g} {self.winner_at((low + high) / 2)}")
+            winner = self.winner_at((low + high) / 2) or "no one reaches the criterion"
+            lines.append(f"  {low:<12.8g} … {high:<12.8g} {winner}")
         lines.append(f"criterion: {self.criterion}; start: {self.start}")
         lines.append(
             "every reduction exact"
@@ -190,6 +191,13 @@ def phase_diagram(
             wanted="two or more increasing finite numbers",
             fix="for example np.linspace(0, 2, 21)",
         )
+    if not positive(precision):
+        raise NeuralRaceError(
+            "the precision of a crossover must be a positive number",
+            got=repr(precision),
+            wanted="a share of the range of values, such as 1e-9",
+            fix="leave it out for the default",
+        )
     rule = Rule(start, scale, criterion, relative, longest, tolerance)
     scout = _Scout(cast(Callable[[float], Candidates], candidates), rule)
     found = [scout.times(value) for value in grid]
@@ -220,13 +228,13 @@ class _Scout:
     def times(self, value: float) -> dict[str, float]:
         value = float(value)
         if value not in self.seen:
-            entrants = {n: self.rule.enter(n, c) for n, c in self.make(value).items()}
+            entrants = self.rule.enter(self.make(value))
             names = next(iter(self.seen.values()), entrants)
-            if set(names) != set(entrants) or not entrants:
+            if set(names) != set(entrants):
                 raise NeuralRaceError(
                     "the candidates must have the same names at every value",
-                    got=f"{sorted(entrants)} at {value:g}",
-                    wanted=f"{sorted(names)}" if entrants else "at least one candidate",
+                    got=f"{listed(entrants)} at {value:g}",
+                    wanted=f"{listed(names)}, as at {next(iter(self.seen)):g}",
                     fix="return a gating under every name, also where it cannot win",
                 )
             self.residual = max([self.residual, *(e.race.residual for e in entrants.values())])
@@ -248,8 +256,8 @@ class _Scout:
 
         def lead(value: float) -> float:
             """By how much the winner below is faster than the one above."""
-            speed = {n: 1 / t if t else np.inf for n, t in self.times(value).items()}
-            return speed[below] - speed[above]
+            times = self.times(value)
+            return 1 / times[below] - 1 / times[above]
 
         root: Any = brentq(lead, low, high, xtol=precision)
         at = float(root)

@@ -12,7 +12,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
 
 POINTS = 128
@@ -62,19 +62,20 @@ class Rule:
             raise NeuralRaceError(
                 "a contest needs one way to start",
                 got="neither start nor scale" if self.start is None else "both start and scale",
-                wanted="start= for equal aligned starts, or scale= for random weights",
-                fix="start=0.01 gives every edge that singular value; scale=1e-3 is the standard "
-                "deviation of random weights, from which wider pathways start ahead",
+                wanted="start= for aligned starts, or scale= for random weights",
+                fix="start=0.01 starts every edge at that singular value, whatever its width; "
+                "scale=1e-3 at what random weights of that standard deviation have in the mean, "
+                "so that wider pathways start ahead",
             )
         for name, value in (("scale", self.scale), ("longest", self.longest)):
-            if value is not None and not _positive(value):
+            if value is not None and not positive(value):
                 raise NeuralRaceError(
                     f"{name} must be a positive number",
                     got=repr(value),
                     wanted="a finite number above 0",
                     fix="scale=1e-3" if name == "scale" else "leave it out for the default",
                 )
-        fine = _positive(self.criterion) and (self.criterion < 1 or not self.relative)
+        fine = positive(self.criterion) and (self.criterion < 1 or not self.relative)
         if not fine:
             raise NeuralRaceError(
                 "the criterion is not possible",
@@ -96,9 +97,22 @@ class Rule:
             return f"equal aligned starts: every edge at {self.start:g}, whatever its width"
         return "as given for each candidate"
 
-    def enter(self, name: str, candidate: Any) -> Entrant:
+    def enter(self, candidates: Any) -> dict[str, Entrant]:
+        """Every candidate by name, if they are candidates for one task."""
+        check_kind("candidates", candidates, Mapping, "pass {name: (arch, data)}")
+        if not candidates:
+            raise NeuralRaceError(
+                "a contest needs candidates",
+                got="none",
+                wanted="{name: (arch, data)}",
+                fix="for example {'xor': nr.tasks.xor_pathways(data)}",
+            )
+        pairs = {name: checked_candidate(name, pair) for name, pair in candidates.items()}
+        check_one_task(pairs)
+        return {name: self._entrant(name, *pair) for name, pair in pairs.items()}
+
+    def _entrant(self, name: str, arch: Architecture, data: Dataset) -> Entrant:
         """Reduce a candidate, place it at its start, and find when it reaches the criterion."""
-        arch, data = checked_candidate(name, candidate)
         options = {} if self.tolerance is None else {"tolerance": self.tolerance}
         race = reduce(arch, data, **options)
         start = race.start(self._source(name, race))
@@ -112,6 +126,13 @@ class Rule:
                 fix="criterion=0.4, relative=True takes a share of the initial loss",
             )
         time, method = learning_time(race, start, criterion, self.longest)
+        if time == 0:
+            raise NeuralRaceError(
+                f"candidate {name!r} starts where the criterion is met already",
+                got=f"criterion = {criterion:g}, and {start.description}",
+                wanted="a start at which there is more to learn",
+                fix="start nearer to zero, such as start=0.01, or lower the criterion",
+            )
         return Entrant(race, start, criterion, time, method)
 
     def _source(self, name: str, race: Race) -> Any:
@@ -122,7 +143,7 @@ class Rule:
             if name not in self.start:
                 raise NeuralRaceError(
                     f"candidate {name!r} has no start",
-                    got=f"starts for {', '.join(map(repr, self.start))}",
+                    got=f"starts for {listed(self.start)}",
                     wanted="a start for every candidate",
                     fix="start={name: number or weights}, or one number for all",
                 )
@@ -130,17 +151,19 @@ class Rule:
         return self.start
 
 
-def _positive(value: Any) -> bool:
+def positive(value: Any) -> bool:
+    """Whether it is a finite number above zero."""
     return isinstance(value, Real) and isfinite(value) and float(value) > 0
 
 
 def checked_candidate(name: Any, candidate: Any) -> tuple[Architecture, Dataset]:
     """A candidate as (arch, data), or an error that names it."""
-    pair = isinstance(candidate, tuple) and len(candidate) == 2
-    if not pair:
+    check_kind(f"the name {name!r} of a candidate", name, str, "pass {'name': (arch, data)}")
+    if not (isinstance(candidate, tuple) and len(candidate) == 2):
+        many = f" of {len(candidate)}" if isinstance(candidate, tuple) else ""
         raise NeuralRaceError(
             f"candidate {name!r} is not a pair",
-            got=type(candidate).__name__,
+            got=type(candidate).__name__ + many,
             wanted="(arch, data)",
             fix="pass what nr.pathways or a gating of nr.tasks returns",
         )
@@ -149,6 +172,39 @@ def checked_candidate(name: Any, candidate: Any) -> tuple[Architecture, Dataset]
     check_kind(what, arch, Architecture, "a candidate is (arch, data), in this order")
     check_kind(what, data, Dataset, "a candidate is (arch, data), in this order")
     return arch, data
+
+
+def check_one_task(candidates: Candidates) -> None:
+    """Raise where candidates differ in more than their gates, graph and choice of inputs."""
+    (name, (_, first)), *others = candidates.items()
+    for other, (_, data) in others:
+        different = _difference(first, data)
+        if different:
+            raise NeuralRaceError(
+                f"candidates {name!r} and {other!r} do not learn the same task",
+                got=different,
+                wanted="equal samples, inputs and targets: only gates and graphs may differ",
+                fix="make all candidates from one dataset: learning times of different tasks "
+                "cannot be compared",
+            )
+
+
+def _difference(a: Dataset, b: Dataset) -> str:
+    """In what two datasets differ, gates and inputs that only one of them has left out."""
+    if a.n_samples != b.n_samples:
+        return f"{a.n_samples} and {b.n_samples} samples"
+    if set(a.y) != set(b.y):
+        return f"targets {listed(a.y)} and {listed(b.y)}"
+    if not np.allclose(np.asarray(a.probability), np.asarray(b.probability)):
+        return "different sample weights"
+    for what, ours, theirs in (("inputs", a.x, b.x), ("targets", a.y, b.y)):
+        for node in sorted(set(ours) & set(theirs)):
+            if ours[node].shape != theirs[node].shape:
+                return f"{what} {node!r} of shape {ours[node].shape} and {theirs[node].shape}"
+            if not np.allclose(ours[node], theirs[node]):
+                apart = ~np.isclose(ours[node], theirs[node]).all(axis=1)
+                return f"{what} {node!r} that differ on {apart.sum()} of {a.n_samples} samples"
+    return ""
 
 
 def expected_start(name: str, race: Race, scale: float) -> dict[str, float]:
@@ -185,14 +241,15 @@ def learning_time(race: Race, start: Start, criterion: float, longest: float) ->
     """When the loss falls to the criterion, and how that was found.
 
     From the closed form where there is one; else on the solved race, whose loss can only fall:
-    the time is bracketed by doubling, the bracket divided twice, and the last interpolated.
+    the time is bracketed by doubling, up to `longest`, the bracket divided twice, and the last
+    interpolated. It is 0 where the criterion is met at the start.
     """
     if criterion <= race.constant or not race.blocks:
         return np.inf, "loss that cannot be learned is above the criterion"
     form = race.closed_form(start)
     if form is not None:
         return float(form.time_to_loss(criterion)), "closed form"
-    low, high = 0.0, 1 / max(block.strength for block in race.blocks)
+    low, high = 0.0, min(1 / max(block.strength for block in race.blocks), longest)
     divided = 0
     while True:
         times = np.linspace(low, high, POINTS + 1)
@@ -200,9 +257,9 @@ def learning_time(race: Race, start: Start, criterion: float, longest: float) ->
         if loss[0] <= criterion:
             return float(low), "solved race"
         if loss[-1] > criterion:
-            low, high = high, 2 * high
-            if high > longest:
-                return np.inf, f"solved race; not reached by t = {low:.3g}"
+            if high >= longest:
+                return np.inf, f"solved race; not reached by t = {longest:.3g}"
+            low, high = high, min(2 * high, longest)
             continue
         k = int(np.argmax(loss <= criterion))
         low, high = float(times[k - 1]), float(times[k])

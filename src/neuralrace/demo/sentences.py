@@ -116,8 +116,9 @@ def on_certificate(found: Arc) -> str:
     average = float(np.mean([c.outputs_mean for c in mine]))
     text = (
         f"On every sample at every moment, the outputs of the {found.winner} gating are "
-        f"{percent(average)} of the targets from those of the ReLU network on average and "
-        f"{percent(max(c.outputs_max for c in mine))} at most"
+        f"{percent(average)} from those of the ReLU network on average and "
+        f"{percent(max(c.outputs_max for c in mine))} at most, as parts of its initial root mean "
+        "square error √(2 L(0))"
     )
     same = "the gated network is not the same function to the last digit (MHS Definition 3.1)"
     if not floors:

@@ -2,7 +2,8 @@
 
 from neuralrace.reln.activity import Activity, Switches, activity
 from neuralrace.reln.certificate import Certificate, certify, evidence
-from neuralrace.reln.discovery import Clusters, Discovery, discover, elbow
+from neuralrace.reln.clusters import Clusters
+from neuralrace.reln.discovery import Discovery, discover, elbow
 from neuralrace.reln.horizon import Horizons, Stages, copied_gates, horizons
 from neuralrace.reln.patterns import (
     Patterns,

@@ -10,9 +10,8 @@ from jaxtyping import Float, Int
 
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.reln.runs import recorded_weights
 from neuralrace.reln.shares import OTHER, Shares, added, checked_prototypes
-from neuralrace.relu import ReLUNetwork
-from neuralrace.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -300,24 +299,3 @@ def activity(run: Any, data: Any, *, boundary: float = BOUNDARY) -> Activity:
         close = np.einsum("ts,tns->t", weight[node], np.abs(z) <= margin) / z.shape[1]
         undecided[node] = np.divide(close, total, out=np.zeros_like(close), where=total > 0)
     return Activity(run.time, on, weight, undecided, float(boundary), leak)
-
-
-def recorded_weights(run: Any) -> dict[str, Float[np.ndarray, "T target source"]]:
-    """The weights over time of a single run of a ReLU network, in float64, or an error."""
-    check_kind("run", run, Trajectory, "pass what nr.train returned")
-    check_kind("the network of the run", run.net, ReLUNetwork, "train a nr.ReLUNetwork")
-    if run.axes:
-        raise NeuralRaceError(
-            "activity is that of a single run",
-            got=f"an ensemble over {listed(run.axes)}",
-            wanted="a trajectory without axes",
-            fix="pick a member with nr.member(run, seed=0)",
-        )
-    if "weights" not in run.values:
-        raise NeuralRaceError(
-            "the run did not record its weights",
-            got=f"records of {listed(run.values)}",
-            wanted="'weights'",
-            fix="train with record={'weights': True}; record_every or record_at saves memory",
-        )
-    return {e: np.asarray(w, np.float64) for e, w in run.values["weights"].items()}

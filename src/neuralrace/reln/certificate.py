@@ -28,9 +28,14 @@ class Certificate:
     """How far a gated network is from a ReLU network, on every sample at every time; see `certify`.
 
     On T moments, those of both runs, and N samples: `outputs` `(T, N)` is
-    ‖o_ReLU − o_GDLN‖ / √(2 L(0)); `similarity[layer]` `(T,)` the distance of the two matrices of
-    hidden similarity, empty where not both recorded them; `loss` the `Comparison` of the losses.
-    `floor` is the certificate of another seed of the ReLU network, or `None`.
+    ‖o_ReLU − o_GDLN‖ / √(2 L(0)), with L(0) the first recorded loss of the ReLU network;
+    `similarity[layer]` `(T,)` the distance of the two matrices of hidden similarity, empty where
+    not both recorded them; `loss` the `Comparison` of the losses. `floor` is the certificate of
+    another seed of the ReLU network, or `None`.
+
+    √(2 L(0)) = √⟨‖y − o_ReLU(0)‖²⟩ is the root mean square of the initial errors, by the sample
+    weights of the training: that of the targets where the network starts from nearly nothing.
+    Means of `outputs` over samples count every sample alike, for a run does not know its weights.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -50,12 +55,12 @@ class Certificate:
 
     @property
     def outputs_over_time(self) -> Float[np.ndarray, " T"]:
-        """The root mean square of `outputs` over samples, every sample alike."""
+        """The root mean square of `outputs` over samples, all counted alike."""
         return np.sqrt((self.outputs**2).mean(axis=1))
 
     @property
     def outputs_mean(self) -> float:
-        """The mean over time of the root mean square over samples: `outputs` of `nr.compare`."""
+        """The mean over time of `outputs_over_time`: the `outputs` of `nr.compare`."""
         return self._mean(self.outputs_over_time)
 
     @property
@@ -83,7 +88,7 @@ class Certificate:
 
     def holds(self, tolerance: float = 1e-8) -> bool:
         """Whether Definition 3.1 holds to this tolerance: no output on any sample at any time is
-        further away, as a part of the root mean square of the targets."""
+        further away, as a part of the initial error √(2 L(0))."""
         return self.outputs_max <= tolerance
 
     def plot(self, *, log: bool = False, ax: Any = None) -> Axes:
@@ -96,14 +101,15 @@ class Certificate:
             curves["another seed"] = self.floor.outputs_over_time
             times["another seed"] = self.floor.time
         kind = {"gated network": "theory", "another seed": "relu"}
-        ylabel = "distance of the outputs"
+        ylabel = "distance of the outputs / √(2 L(0))"
         return draw_curves(times, curves, kind=kind, log=log, ylabel=ylabel, ax=ax)
 
     def __str__(self) -> str:
         sample, time = self.worst
         text = (
-            f"The outputs differ by {_percent(self.outputs_mean)} of the targets on average and by "
-            f"{_percent(self.outputs_max)} at most (sample {sample}, t = {time:.4g}), the loss by "
+            f"The outputs differ by {_percent(self.outputs_mean)} of the initial error √(2 L(0)) "
+            f"on average and by {_percent(self.outputs_max)} at most (sample {sample}, "
+            f"t = {time:.4g}), the loss by "
             f"{_percent(self.loss.mean)} and {_percent(self.loss.max)} of the initial loss"
         )
         if self.similarity:
@@ -123,7 +129,9 @@ class Certificate:
             layers = ", ".join(f"{n} {_percent(m)}" for n, m in floor.similarity_mean.items())
             text += f", {layers} in similarity"
         if self.times_floor is not None:
-            text += f": the gated network is at {self.times_floor:.3g} times this floor"
+            text += (
+                f": the gated network is at {self.times_floor:.3g} times this floor by mean loss"
+            )
         return text + "."
 
     def _mean(self, values: np.ndarray) -> float:
@@ -136,7 +144,8 @@ def certify(run: Any, found_run: Any, *, floor: Any = None) -> Certificate:
     A ReLN gives the outputs of the ReLU network on all samples at all times. How near a candidate
     comes is measured on the merged grid of recorded times, linearly interpolated:
 
-    - outputs: ‖o_ReLU(x_n, t) − o_GDLN(x_n, t)‖ / √(2 L(0)), for every sample n and time t;
+    - outputs: ‖o_ReLU(x_n, t) − o_GDLN(x_n, t)‖ / √(2 L(0)), for every sample n and time t, in
+      units of the initial root mean square error of `run`;
     - loss: as `nr.compare` has it, `run` the reference;
     - hidden similarity, by layer: ‖K/‖K‖ − K'/‖K'‖‖ / √2 with K = H Hᵀ, H the hidden activity on
       all samples: 0 for equal structure, 1 for none in common. It does not depend on the width

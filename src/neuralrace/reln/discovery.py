@@ -7,46 +7,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics import train
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.gdln import GDLN, Network
-from neuralrace.reln.activity import activity
-from neuralrace.reln.horizon import descent_of
-from neuralrace.relu import ReLUNetwork
+from neuralrace.reln.clusters import Clusters, Samples, clustered
+from neuralrace.reln.runs import (
+    check_trained_on,
+    first_weights,
+    followed_by,
+    network_of,
+    single_runs,
+)
 from neuralrace.statistics import SplitNetwork, split_neurons
-from neuralrace.trajectory import Comparison, Trajectory, compare, member
+from neuralrace.trajectory import Comparison, Trajectory, compare
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ELBOW = "elbow"
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Clusters:
-    """Pathways found in one layer; see `discover`. K pathways, N samples, R runs.
-
-    `centroid` `(K, N)` is how often its members are on; `pattern` `(K, N)` the gates made of it,
-    rounded or not; `share` `(K,)` the part of all activity samples (by number or by weight) that
-    belong to it; `mismatch` `(K,)` on how many samples a member differs from the rounded centroid,
-    on average; `member` `(R, size)` the pathway of every neuron of every run.
-    """
-
-    centroid: Float[np.ndarray, "K N"]
-    pattern: Float[np.ndarray, "K N"]
-    share: Float[np.ndarray, " K"]
-    mismatch: Float[np.ndarray, " K"]
-    member: Int[np.ndarray, "R size"]
-
-    def __len__(self) -> int:
-        return len(self.pattern)
 
 
 @final
@@ -208,7 +189,8 @@ def discover(
 
     **Arguments:** `runs`, of a `ReLUNetwork` recorded with `record={"weights": True}`: one run,
     several, or an ensemble over seeds (MHS samples every 100 epochs, over several runs). A run of
-    a `GDLN` with a gate for every neuron is taken at its word. `data`, what they were trained on.
+    a `GDLN` with a gate for every neuron is taken at its word. `data`, what they were trained on
+    (that they have the loss on it that they recorded is checked).
     `pathways`, K for every hidden node, `{node: K}`, or `"elbow"`. `weighted=False` counts every
     neuron alike, as published; by default a neuron counts by its part of the layer's ‖w_in‖‖w_out‖
     at that moment. `rounded=False` uses the centroids themselves as gates. `boundary` decides
@@ -233,15 +215,17 @@ def discover(
     ```
     """
     check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
-    singles = _single_runs(runs)
+    singles = single_runs(runs)
     samples = {
-        node: _Samples.of(singles, data, node, weighted, boundary)
+        node: Samples.of(singles, data, node, weighted, boundary)
         for node in network_of(singles[0]).arch.hidden
     }
+    for run in singles:
+        check_trained_on(run, data)
     leak = getattr(singles[0].net, "leak", 0.0)
 
     def found(counts: Mapping[str, int]) -> Discovery:
-        layers = {n: _clustered(samples[n], k, rounded, leak, seed) for n, k in counts.items()}
+        layers = {n: clustered(samples[n], k, rounded, leak, seed) for n, k in counts.items()}
         draft = Discovery(layers, (), {}, singles, data)
         every = tuple(compare(run, draft.train(i)) for i, run in enumerate(singles))
         return Discovery(layers, every, {}, singles, data)
@@ -281,66 +265,6 @@ def elbow(discrepancy: Sequence[float]) -> int:
     return len(log) - int(above[::-1].argmax())
 
 
-# ---- samples ------------------------------------------------------------------------------------
-
-
-def first_weights(run: Trajectory) -> dict[str, np.ndarray]:
-    """The weights of a run at its first recorded moment."""
-    return {e: np.asarray(w[0]) for e, w in run.values["weights"].items()}
-
-
-def network_of(run: Trajectory) -> Network:
-    """The network of a run, or an error where it is not known."""
-    if run.net is None:
-        raise NeuralRaceError(
-            "it is not known what network the run is of",
-            got="a trajectory without a network",
-            wanted="what nr.train or nr.train_ensemble returned",
-            fix="pass net= to the Trajectory, if you made it yourself",
-        )
-    return run.net
-
-
-def followed_by(run: Trajectory, gated: Dataset, **options: Any) -> Trajectory:
-    """A GDLN with these gates, trained from the initial weights of a run as the run was."""
-    rate, steps = descent_of(run)
-    weights = {e: jnp.asarray(w) for e, w in first_weights(run).items()}
-    settings: dict[str, Any] = {"learning_rate": rate, "steps": int(steps[-1]), "record_at": steps}
-    return train(GDLN(network_of(run).arch), weights, gated, **(settings | options))
-
-
-def _single_runs(runs: Any) -> tuple[Trajectory, ...]:
-    """Runs of one network, one by one, each with its weights recorded."""
-    given = [runs] if isinstance(runs, Trajectory) else list(runs)
-    singles: list[Trajectory] = []
-    for run in given:
-        check_kind("a run", run, Trajectory, "pass what nr.train or nr.train_ensemble returned")
-        if set(run.axes) - {"seed"}:
-            raise NeuralRaceError(
-                "the runs must be of one network on one dataset",
-                got=f"an ensemble over {listed(run.axes)}",
-                wanted="single runs, or an ensemble over seeds alone",
-                fix="pick one place on the other axes: [nr.member(run, seed=i, …) for i in …]",
-            )
-        seeds = len(run.axes["seed"]) if run.axes else 0
-        singles += [member(run, seed=i) for i in range(seeds)] if run.axes else [run]
-    if not singles or any(run.net != singles[0].net for run in singles):
-        raise NeuralRaceError(
-            "the runs must be of one network",
-            got=f"{len(singles)} runs, of {len({run.net for run in singles})} networks",
-            wanted="one or more runs of the same network",
-            fix="call discover once for every network",
-        )
-    if any(not np.array_equal(run.time, singles[0].time) for run in singles):
-        raise NeuralRaceError(
-            "the runs must be recorded at the same times",
-            got=f"{sorted({len(run.time) for run in singles})} recorded moments",
-            wanted="one learning rate, one number of steps and one record_every",
-            fix="train them with the same settings; nr.train_ensemble does",
-        )
-    return tuple(singles)
-
-
 def _one_of(what: str, name: Any, there: Any) -> Any:
     """The name, if it is there."""
     if name not in there:
@@ -353,91 +277,5 @@ def _one_of(what: str, name: Any, there: Any) -> Any:
     return name
 
 
-@final
-@dataclass(frozen=True)
-class _Samples:
-    """The different activity samples of one layer, how much each counts, and whose they are.
-
-    `pattern` `(U, N)`, `weight` `(U,)`, and `which` `(R, T, size)`: the pattern of each neuron.
-    """
-
-    pattern: np.ndarray
-    weight: np.ndarray
-    which: np.ndarray
-
-    @staticmethod
-    def of(
-        runs: Sequence[Trajectory], data: Dataset, node: str, weighted: bool, boundary: float
-    ) -> _Samples:
-        seen = [_seen(run, data, node, boundary) for run in runs]
-        on = np.stack([each[0] for each in seen])  # (R, T, N, size)
-        flat = np.moveaxis(on, 2, -1).reshape(-1, on.shape[2])
-        votes = np.stack([each[1] for each in seen]) if weighted else np.ones(on[:, :, 0].shape)
-        _, first, which = np.unique(
-            np.packbits(flat, axis=1), axis=0, return_index=True, return_inverse=True
-        )
-        weight = np.bincount(which.ravel(), weights=votes.ravel())
-        return _Samples(flat[first], weight, which.reshape(on[:, :, 0].shape))
-
-
-def _seen(run: Trajectory, data: Dataset, node: str, boundary: float) -> tuple[Any, Any]:
-    """Which neurons of a node are on, `(T, N, size)`, and how much each counts, `(T, size)`."""
-    if isinstance(run.net, ReLUNetwork):
-        found = activity(run, data, boundary=boundary)
-        return found.on[node], found.counted(node, 0.0)
-    gate = np.asarray(data.gates.get(node, np.zeros(0)))
-    size = network_of(run).arch.sizes[node]
-    if gate.shape != (data.n_samples, size) or not np.isin(gate, (0, 1)).all():
-        raise NeuralRaceError(
-            "activity is found in ReLU networks, or in gates of zero and one for every neuron",
-            got=f"a run of {type(run.net).__name__}, gates of shape {gate.shape} at {node!r}",
-            wanted=f"a run of a ReLUNetwork, or gates of shape {(data.n_samples, size)}",
-            fix="train a nr.ReLUNetwork; a gated network's pathways are known already",
-        )
-    moments = len(run.time)
-    return np.broadcast_to(gate > 0, (moments, *gate.shape)), np.full((moments, size), 1 / size)
-
-
-# ---- clusters -----------------------------------------------------------------------------------
-
-
 def _count(value: Any) -> int:
     return whole_number("the number of pathways", value, fix="for example pathways=4, or 'elbow'")
-
-
-def _clustered(samples: _Samples, count: int, rounded: bool, leak: float, seed: int) -> Clusters:
-    """K-means on the activity samples of a layer, and the pathway of every neuron."""
-    centroid, label = _means(samples, count, seed)
-    on = centroid > 0.5
-    order = np.lexsort(on.T[::-1])
-    centroid, on, label = centroid[order], on[order], np.argsort(order)[label]
-    if rounded:
-        on, same = np.unique(on, axis=0, return_inverse=True)
-        label = same.ravel()[label]
-    k = len(on)
-    weight = np.bincount(label, weights=samples.weight, minlength=k)
-    rows = np.eye(k)[label].T * samples.weight  # (K, U)
-    total = np.where(weight > 0, weight, 1.0)
-    apart = (samples.pattern != on[label]).sum(axis=1)
-    votes = (np.eye(k)[label[samples.which]]).sum(axis=1)  # (R, size, K)
-    mean = rows @ samples.pattern / total[:, None]
-    slope = np.where(on, 1.0, 0.0) if rounded else mean
-    return Clusters(
-        centroid=mean,
-        pattern=leak + (1 - leak) * slope,
-        share=weight / weight.sum(),
-        mismatch=rows @ apart / total,
-        member=votes.argmax(axis=2),
-    )
-
-
-def _means(samples: _Samples, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The centroids, and the nearest of them for every different pattern."""
-    points = samples.pattern.astype(np.float64)
-    if len(points) <= count:
-        return points, np.arange(len(points))
-    from sklearn.cluster import KMeans
-
-    options: Any = {"n_init": 10, "random_state": seed}
-    means = KMeans(count, **options).fit(points, sample_weight=samples.weight)
-    return np.asarray(means.cluster_centers_), np.asarray(means.labels_)

@@ -16,7 +16,8 @@ from neuralrace.dynamics.setup import make_recorder, prepared
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
-from neuralrace.reln.activity import BOUNDARY, activity, recorded_weights
+from neuralrace.reln.activity import BOUNDARY, activity
+from neuralrace.reln.runs import check_trained_on, descent_of, recorded_weights
 from neuralrace.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -182,7 +183,8 @@ def horizons(
     that the network has at t₀ (MHS §3), and descends with the same step until it leaves the
     tolerance. Its discrepancy at time t is, by `measure`,
 
-    - `"outputs"`: √(⟨‖o_ReLU − o_GDLN‖²⟩ / 2 L(0)), the unit in which `nr.compare` gives outputs;
+    - `"outputs"`: √(⟨‖o_ReLU − o_GDLN‖²⟩ / 2 L(0)), ⟨·⟩ by the sample weights, a part of the
+      initial root mean square error;
     - `"loss"`: |L_ReLU − L_GDLN| / L(0),
 
     L(0) the run's initial loss. Discrepancies are seen at recorded moments only.
@@ -215,10 +217,12 @@ def horizons(
         raise NeuralRaceError(
             "the tolerance must be a positive number",
             got=repr(tolerance),
-            wanted="a part of the targets' size or of the initial loss, such as 0.05",
+            wanted="a part of the initial error √(2 L(0)) or of the initial loss, such as 0.05",
             fix="smaller ones can be asked afterwards: Horizons.stages(0.01)",
         )
     recorded_weights(run)
+    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
+    check_trained_on(run, data)
     rate, steps = descent_of(run)
     on = activity(run, data, boundary=boundary).on
     gates = {node: np.where(pattern, 1.0, run.net.leak) for node, pattern in on.items()}
@@ -276,6 +280,7 @@ def copied_gates(run: Any, data: Any, *, record: Any = None) -> Trajectory:
     """
     recorded_weights(run)
     check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
+    check_trained_on(run, data)
     rate, steps = descent_of(run)
     net = GDLN(run.net.arch)
     path = run.values["weights"]
@@ -303,20 +308,6 @@ def copied_gates(run: Any, data: Any, *, record: Any = None) -> Trajectory:
             "dtype": str(dtype),
         },
     )
-
-
-def descent_of(run: Trajectory) -> tuple[float, np.ndarray]:
-    """The learning rate of a run of `nr.train`, and the step of every recorded moment."""
-    settings = run.settings
-    rate = settings.get("learning_rate")
-    if settings.get("method") != "gradient descent" or not isinstance(rate, float):
-        raise NeuralRaceError(
-            "the gated network must take the steps of the ReLU network",
-            got=f"a run by {settings.get('method', 'an unknown method')}, learning rate {rate}",
-            wanted="a run of nr.train, or a member of an ensemble with one learning rate",
-            fix="train the network with nr.train(…, record={'weights': True})",
-        )
-    return rate, np.rint(run.time / rate).astype(int)
 
 
 def _descended(net: Any, weights: Any, data: Any, rate: Any, steps: Any) -> Any:

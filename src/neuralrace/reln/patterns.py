@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from neuralrace.errors import NeuralRaceError, whole_number
-
-MARGIN = 1e-9
-"""Two directions closer than this are one, and a cell of weights narrower than this is empty."""
+from neuralrace.reln.cells import MARGIN, Lines, enumerated, solved, too_many
 
 LIMIT = 1_000_000
 """How many patterns are enumerated before the attempt is given up."""
@@ -98,11 +96,11 @@ def patterns(X: Any, bias: bool = False, boundary: bool = False, limit: int = LI
     ```
     """
     given = _inputs(X, bias)
-    lines = _Lines.of(given, boundary)
+    lines = Lines.of(given, boundary)
     bound, is_exact = _bound(given, boundary)
     if is_exact and bound > limit:
-        raise _too_many(f"{bound:,} patterns", bound, is_exact, limit)
-    on, weights = _enumerated(lines, limit, bound, is_exact)
+        raise too_many(f"{bound:,} patterns", bound, is_exact, limit)
+    on, weights = enumerated(lines, limit, bound, is_exact)
     on, weights = lines.patterns(on), lines.weights(weights)
     order = np.lexsort(on.T[::-1])
     return Patterns(on[order], weights[order], True, len(on), True)
@@ -165,11 +163,11 @@ def is_implementable(pattern: Any, X: Any, bias: bool = False, boundary: bool = 
             fix="round real-valued gates first: pattern > 0.5",
         )
     on = on.astype(bool)
-    lines = _Lines.of(given, boundary)
+    lines = Lines.of(given, boundary)
     signs = lines.signs(on)
     if not (lines.patterns(signs[None])[0] == on).all():
         return False  # equal inputs that differ, opposite ones that agree, a zero that is on
-    return _solved(lines.x, signs, lines.off_margin)[0] is not None
+    return solved(lines.x, signs, lines.off_margin)[0] is not None
 
 
 def pattern_count(X: Any, bias: bool = False) -> tuple[int, bool]:
@@ -192,9 +190,6 @@ def pattern_count(X: Any, bias: bool = False) -> tuple[int, bool]:
     return _bound(_inputs(X, bias), False)
 
 
-# ---- inputs -------------------------------------------------------------------------------------
-
-
 def _inputs(X: Any, bias: bool) -> Float[np.ndarray, "N d"]:
     given = np.asarray(X, np.float64)
     if given.ndim != 2 or not given.size or not np.isfinite(given).all():
@@ -207,204 +202,11 @@ def _inputs(X: Any, bias: bool) -> Float[np.ndarray, "N d"]:
     return np.hstack([given, np.ones((len(given), 1))]) if bias else given
 
 
-@final
-@dataclass(frozen=True)
-class _Lines:
-    """Different inputs, in an orthonormal basis of their span, and which samples they stand for.
-
-    Sample n lies on `x[line[n]]`, on the side `side[n]` of it: 1, −1, or 0 where it vanishes.
-    Opposite inputs share a line unless boundaries count, where both can be off.
-    """
-
-    x: Float[np.ndarray, "m r"]
-    basis: Float[np.ndarray, "r d"]
-    line: Int[np.ndarray, " N"]
-    side: Int[np.ndarray, " N"]
-    off_margin: float
-
-    @staticmethod
-    def of(given: Float[np.ndarray, "N d"], boundary: bool) -> _Lines:
-        norm = np.linalg.norm(given, axis=1)
-        live = norm > MARGIN * norm.max(initial=0)
-        unit = given / np.where(live, norm, 1)[:, None]
-        line, side = np.zeros(len(given), int), np.zeros(len(given), int)
-        kept: list[int] = []
-        for n in np.flatnonzero(live):
-            cosine = unit[kept] @ unit[n]
-            near = np.linalg.norm(unit[kept] - np.sign(cosine)[:, None] * unit[n], axis=1) <= MARGIN
-            near &= (cosine > 0) | (not boundary)
-            if near.any():
-                line[n] = int(np.argmax(near))
-                side[n] = int(np.sign(cosine[line[n]]))
-            else:
-                line[n], side[n] = len(kept), 1
-                kept.append(int(n))
-        _, size, basis = np.linalg.svd(unit[kept], full_matrices=False)
-        basis = basis[size > MARGIN * size.max(initial=0)]
-        return _Lines(unit[kept] @ basis.T, basis, line, side, 0.0 if boundary else 1.0)
-
-    def patterns(self, signs: Bool[np.ndarray, "P m"]) -> Bool[np.ndarray, "P N"]:
-        """The pattern on all samples of a pattern on the lines."""
-        if not len(self.x):
-            return np.zeros((len(signs), len(self.line)), bool)
-        return (signs[:, self.line] == (self.side > 0)) & (self.side != 0)
-
-    def signs(self, on: Bool[np.ndarray, " N"]) -> Bool[np.ndarray, " m"]:
-        """The pattern on the lines, read off the first sample that lies on each."""
-        first = [np.argmax((self.line == m) & (self.side > 0)) for m in range(len(self.x))]
-        return on[np.array(first, int)]
-
-    def weights(self, w: Float[np.ndarray, "P r"]) -> Float[np.ndarray, "P d"]:
-        return w @ self.basis
-
-
-# ---- enumeration --------------------------------------------------------------------------------
-
-
-def _enumerated(
-    lines: _Lines, limit: int, bound: int, is_exact: bool
-) -> tuple[Bool[np.ndarray, "P m"], Float[np.ndarray, "P r"]]:
-    """All sign patterns on the lines, each with weights inside its cell.
-
-    Where boundaries do not count, −w has the opposite pattern of w: only the half with the first
-    line on is searched.
-    """
-    mirrored = lines.off_margin > 0 and len(lines.x) > 0
-    if mirrored:
-        on, weights = np.ones((1, 1), bool), lines.x[:1].copy()
-    else:
-        on, weights = np.zeros((1, 0), bool), np.zeros((1, lines.x.shape[1]))
-    for k in range(on.shape[1], len(lines.x)):
-        x = lines.x[: k + 1]
-        if lines.off_margin > 0:
-            weights = _off_the_plane(x, weights)
-        here = weights @ x[k] > MARGIN * np.linalg.norm(weights, axis=1)
-        there = np.hstack([on, ~here[:, None]])
-        found = _other_side(x, there, weights, lines.off_margin)
-        kept = np.isfinite(found).all(axis=1)
-        on = np.concatenate([np.hstack([on, here[:, None]]), there[kept]])
-        weights = np.concatenate([weights, found[kept]])
-        if (1 + mirrored) * len(on) > limit:
-            got = f"{(1 + mirrored) * len(on):,} patterns on the first {k + 1} different inputs"
-            raise _too_many(got, bound, is_exact, limit)
-    if mirrored:
-        on, weights = np.concatenate([on, ~on]), np.concatenate([weights, -weights])
-    return on, weights
-
-
-def _off_the_plane(x: Float[np.ndarray, "k r"], w: Float[np.ndarray, "P r"]) -> np.ndarray:
-    """The weights, moved within their cell where they lie on the plane of the newest input."""
-    z = np.abs(w @ x.T)
-    on_it = z[:, -1] <= 10 * MARGIN * np.linalg.norm(w, axis=1)
-    return w + np.where(on_it, z[:, :-1].min(axis=1) / 2, 0.0)[:, None] * x[-1]
-
-
-def _other_side(
-    x: Float[np.ndarray, "k r"],
-    on: Bool[np.ndarray, "P k"],
-    weights: Float[np.ndarray, "P r"],
-    off_margin: float,
-    at_once: int = 32,
-) -> Float[np.ndarray, "P r"]:
-    """Weights with each of these patterns, NaN where there are none.
-
-    Relaxation from the weights of the neighbouring cell on all that are open, then linear programs
-    on a few of them; what these prove closes many others; and so on.
-    """
-    found = np.full(weights.shape, np.nan)
-    open_ = np.arange(len(on))
-    start = weights - 2 * (weights @ x[-1])[:, None] * x[-1]
-    while len(open_):
-        start[open_] = _relaxed(x, on[open_], start[open_], off_margin)
-        inside = _is_inside(x, on[open_], start[open_], off_margin)
-        found[open_[inside]] = start[open_[inside]]
-        open_ = open_[~inside]
-        for _ in range(at_once):
-            if not len(open_):
-                break
-            first, open_ = open_[0], open_[1:]
-            w, proof = _solved(x, on[first], off_margin)
-            if w is not None:
-                found[first] = w
-                continue
-            same = (on[open_][:, proof] == on[first, proof]).all(axis=1)
-            if off_margin > 0:
-                same |= (on[open_][:, proof] != on[first, proof]).all(axis=1)
-            open_ = open_[~same]
-    return found
-
-
-def _relaxed(
-    x: np.ndarray, on: np.ndarray, w: np.ndarray, off_margin: float, steps: int = 60
-) -> np.ndarray:
-    """Agmon's relaxation: over and over, reflect at the most violated inequality.
-
-    Inequalities are ±w·x ≥ a small margin of ‖w‖; whoever meets all of them stands still.
-    """
-    w = w / np.maximum(np.linalg.norm(w, axis=1, keepdims=True), MARGIN)
-    signs = np.where(on, 1.0, -1.0)
-    margin = np.where(on, 1.0, off_margin) / (4 * len(x))
-    moving = np.arange(len(w))
-    for _ in range(steps):
-        slack = signs[moving] * (w[moving] @ x.T) - margin[moving]
-        worst = slack.argmin(axis=1)
-        least = slack[np.arange(len(moving)), worst]
-        going = least < 0
-        moving, worst, least = moving[going], worst[going], least[going]
-        if not len(moving):
-            break
-        w[moving] -= (2 * least * signs[moving, worst])[:, None] * x[worst]
-    return w
-
-
-def _is_inside(x: np.ndarray, on: np.ndarray, w: np.ndarray, off_margin: float) -> np.ndarray:
-    """Whether the weights have the pattern, by more than rounding."""
-    z = w @ x.T
-    size = 10 * MARGIN * np.linalg.norm(w, axis=1, keepdims=True)
-    return (np.where(on, z, -z) > np.where(on, size, off_margin * size)).all(axis=1) & (
-        (size[:, 0] > 0) | ~on.any(axis=1)
-    )
-
-
-def _solved(
-    x: Float[np.ndarray, "k r"], on: Bool[np.ndarray, " k"], off_margin: float
-) -> tuple[Float[np.ndarray, " r"] | None, Int[np.ndarray, " s"]]:
-    """Weights with this pattern, or `None` and the samples that prove there are none.
-
-    Maximise t with w·x ≥ t where on, −w·x ≥ t where off (≥ 0 where boundaries count), |w| ≤ 1 in
-    every coordinate. The multipliers of a program with t = 0 are the proof: non-negative numbers λ,
-    at most r + 1 of them above zero, with Σ ±λ x = 0.
-    """
-    from scipy.optimize import linprog
-
-    count, rank = x.shape
-    if not count or (off_margin == 0 and not on.any()):
-        return np.zeros(rank), np.zeros(0, int)
-    signed = np.where(on, 1.0, -1.0)[:, None] * x
-    rows = np.hstack([-signed, np.where(on, 1.0, off_margin)[:, None]])
-    limits = [(-1, 1)] * rank + [(0, 1)]
-    done: Any = linprog(
-        np.append(np.zeros(rank), -1.0), A_ub=rows, b_ub=np.zeros(count), bounds=limits,
-        method="highs-ds",
-    )  # fmt: skip
-    if done.x[-1] > MARGIN:
-        return done.x[:rank], np.zeros(0, int)
-    weight = -np.asarray(done.ineqlin.marginals)
-    proof = np.flatnonzero(weight > MARGIN * weight.max())
-    rest = np.linalg.norm(weight[proof] @ signed[proof])
-    if rest > math.sqrt(MARGIN) * weight.max():
-        proof = np.arange(count)  # rounding: it rules out this pattern only
-    return None, proof
-
-
-# ---- how many there are -------------------------------------------------------------------------
-
-
 def _bound(given: Float[np.ndarray, "N d"], boundary: bool) -> tuple[int, bool]:
     grid = _grid(given)
     if grid is not None:
         return _lonesum(*grid), True
-    lines = _Lines.of(given, boundary)
+    lines = Lines.of(given, boundary)
     count, rank = lines.x.shape
     if not count or boundary:
         return 2**count, not count
@@ -445,13 +247,3 @@ def _stirling(n: int, k: int) -> int:
     """Ways to part n things into k groups (Stirling numbers of the second kind)."""
     signed = sum((-1) ** (k - i) * math.comb(k, i) * i**n for i in range(k + 1))
     return signed // math.factorial(k)
-
-
-def _too_many(got: str, bound: int, is_exact: bool, limit: int) -> NeuralRaceError:
-    there = "there are" if is_exact else "there may be up to"
-    return NeuralRaceError(
-        "there are too many patterns to list",
-        got=f"{got}; {there} {bound:,}",
-        wanted=f"at most {limit:,}",
-        fix="use sample_patterns(X), or raise limit where memory allows",
-    )

@@ -13,8 +13,8 @@ import numpy as np
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
-from neuralrace.reln.discovery import Discovery, first_weights, network_of
-from neuralrace.reln.horizon import descent_of
+from neuralrace.reln.discovery import Discovery
+from neuralrace.reln.runs import descent_of, first_weights, network_of, weights_of
 from neuralrace.trajectory import compare
 
 
@@ -112,7 +112,7 @@ class _Objective:
         self.member = {
             node: jnp.asarray(each.member[np.array(chosen)]) for node, each in found.layers.items()
         }
-        seen = [jax.tree.map(jnp.asarray, run.values["weights"]) for run in runs]
+        seen = [jax.tree.map(jnp.asarray, weights_of(run)) for run in runs]
         outputs = jax.jit(jax.vmap(lambda w: relu(w, found.base)))
         self.wanted = jax.tree.map(stacked, *(outputs(weights) for weights in seen))
         self.scale = 2 * float(np.mean([run.loss[0] for run in runs]))

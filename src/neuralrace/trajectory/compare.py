@@ -17,8 +17,8 @@ from neuralrace.trajectory.run import Trajectory, flat
 class Comparison:
     """How far one trajectory is from another; see `compare`.
 
-    Fractions of the reference's initial loss, except `shift`, a time. `outputs` is `None` where
-    not both recorded their outputs.
+    Fractions of the reference's initial loss, except `shift`, a time, and `outputs`, a fraction of
+    its initial error √(2 L(0)), or `None` where not both recorded their outputs.
 
     ```python
     >>> import neuralrace as nr
@@ -50,9 +50,9 @@ def compare(reference: Any, other: Any, *, sample_weight: Any = None) -> Compari
     a the reference; `max` the largest such difference. `shift` is the delay of `other` that makes
     the mean least (positive: `other` is late) and `mean_after_shift` what then remains, over the
     times that both still cover. `outputs`, where both recorded them on the same samples, is
-    (1/T) ∫ √(⟨‖o_a − o_b‖²⟩ / 2 L_a(0)) dt: a root mean square relative to that of the targets.
-    A trajectory does not know the weights of its samples: on weighted data pass
-    `sample_weight=data.sample_weight`, or every sample counts alike in ⟨·⟩.
+    (1/T) ∫ √(⟨‖o_a − o_b‖²⟩ / 2 L_a(0)) dt: a root mean square over samples, as a part of the
+    reference's initial root mean square error √(2 L_a(0)). A trajectory does not know the weights
+    of its samples: on weighted data pass `sample_weight=data.sample_weight`, or all count alike.
 
     ```python
     >>> import neuralrace as nr

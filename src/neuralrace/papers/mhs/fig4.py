@@ -173,7 +173,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             fastest >= 0.9,
         ),
         Agreement(
-            "(a) outputs of the ReLN against the ReLU network's, over the size of the targets, "
+            "(a) outputs of the ReLN against the ReLU network's, over the initial error √(2 L(0)), "
             "mean over time",
             "“exact agreement”: as near as another seed",
             f"{outputs['gated']:.1%}; another seed {outputs['floor']:.1%}, common + single "

@@ -129,7 +129,7 @@ CLAIMS = (
         "mhs/contextual-outputs",
         "§4, Fig. 4a, Definition 3.1",
         "The outputs of this ReLN agree exactly with those of the ReLU network.",
-        "Distance of outputs over the size of the targets, mean over time, samples and seeds.",
+        "Distance of outputs over the initial error √(2 L(0)), mean over time, samples and seeds.",
         (
             Measure("over common + single contexts", _nearer("outputs"), most=0.75),
             Measure("over another seed", over_floor("outputs"), most=1.5),

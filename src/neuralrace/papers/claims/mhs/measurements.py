@@ -20,8 +20,8 @@ STRUCTURES = ("hierarchy", "ring", "crossed")
 def copied_and_frozen(steps: int) -> dict[str, float]:
     """ReLU networks against a gated one with gates copied at every step, or frozen at their end.
 
-    `copied` is the largest distance of outputs over all samples and steps, of the targets' root
-    mean square, on extended XoR and on the contextual task with one and two hidden layers;
+    `copied` is the largest distance of outputs over all samples and steps, of the initial
+    error √(2 L(0)), on extended XoR and on the contextual task with one and two hidden layers;
     `frozen_xor` and `frozen` the mean |ΔL|/L(0) from the same start with each neuron's final
     gates, on the first two.
     """

@@ -102,7 +102,7 @@ CLAIMS = (
         "at the end of training, from the same initial weights (mean |ΔL| / L(0)).",
         (
             Measure(
-                "largest distance of outputs, of the targets' root mean square, copied gates",
+                "largest distance of outputs, of the initial error √(2 L(0)), copied gates",
                 _trivial("copied"),
                 most=1e-10,
             ),

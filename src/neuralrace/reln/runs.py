@@ -1,0 +1,146 @@
+"""What is asked of runs before gates are found in them: weights, steps, network and data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.dataset import Dataset
+from neuralrace.dynamics import train
+from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.gdln import GDLN, Network
+from neuralrace.relu import ReLUNetwork
+from neuralrace.trajectory import Trajectory, member
+
+
+def network_of(run: Trajectory) -> Network:
+    """The network of a run, or an error where it is not known."""
+    if run.net is None:
+        raise NeuralRaceError(
+            "it is not known what network the run is of",
+            got="a trajectory without a network",
+            wanted="what nr.train or nr.train_ensemble returned",
+            fix="pass net= to the Trajectory, if you made it yourself",
+        )
+    return run.net
+
+
+def weights_of(run: Trajectory) -> dict[str, np.ndarray]:
+    """The weights of a run over time, or an error where they were not recorded."""
+    if "weights" not in run.values:
+        raise NeuralRaceError(
+            "the run did not record its weights",
+            got=f"records of {listed(run.values)}",
+            wanted="'weights'",
+            fix="train with record={'weights': True}; record_every or record_at saves memory",
+        )
+    return run.values["weights"]
+
+
+def recorded_weights(run: Any) -> dict[str, Float[np.ndarray, "T target source"]]:
+    """The weights over time of a single run of a ReLU network, in float64, or an error."""
+    check_kind("run", run, Trajectory, "pass what nr.train returned")
+    check_kind("the network of the run", run.net, ReLUNetwork, "train a nr.ReLUNetwork")
+    if run.axes:
+        raise NeuralRaceError(
+            "activity is that of a single run",
+            got=f"an ensemble over {listed(run.axes)}",
+            wanted="a trajectory without axes",
+            fix="pick a member with nr.member(run, seed=0)",
+        )
+    return {e: np.asarray(w, np.float64) for e, w in weights_of(run).items()}
+
+
+def first_weights(run: Trajectory) -> dict[str, np.ndarray]:
+    """The weights of a run at its first recorded moment."""
+    return {e: np.asarray(w[0]) for e, w in weights_of(run).items()}
+
+
+def descent_of(run: Trajectory) -> tuple[float, np.ndarray]:
+    """The learning rate of a run of `nr.train`, and the step of every recorded moment."""
+    settings = run.settings
+    rate = settings.get("learning_rate")
+    if settings.get("method") != "gradient descent" or not isinstance(rate, float):
+        raise NeuralRaceError(
+            "the gated network must take the steps of the ReLU network",
+            got=f"a run by {settings.get('method', 'an unknown method')}, learning rate {rate}",
+            wanted="a run of nr.train, or a member of an ensemble with one learning rate",
+            fix="train the network with nr.train(…, record={'weights': True})",
+        )
+    return rate, np.rint(run.time / rate).astype(int)
+
+
+def single_runs(runs: Any) -> tuple[Trajectory, ...]:
+    """Runs of one network, one by one, each with its weights recorded."""
+    given = [runs] if isinstance(runs, Trajectory) else list(runs)
+    singles: list[Trajectory] = []
+    for run in given:
+        check_kind("a run", run, Trajectory, "pass what nr.train or nr.train_ensemble returned")
+        if set(run.axes) - {"seed"}:
+            raise NeuralRaceError(
+                "the runs must be of one network on one dataset",
+                got=f"an ensemble over {listed(run.axes)}",
+                wanted="single runs, or an ensemble over seeds alone",
+                fix="pick one place on the other axes: [nr.member(run, seed=i, …) for i in …]",
+            )
+        seeds = len(run.axes["seed"]) if run.axes else 0
+        singles += [member(run, seed=i) for i in range(seeds)] if run.axes else [run]
+    if not singles or any(run.net != singles[0].net for run in singles):
+        raise NeuralRaceError(
+            "the runs must be of one network",
+            got=f"{len(singles)} runs, of {len({run.net for run in singles})} networks",
+            wanted="one or more runs of the same network",
+            fix="call discover once for every network",
+        )
+    if any(not np.array_equal(run.time, singles[0].time) for run in singles):
+        raise NeuralRaceError(
+            "the runs must be recorded at the same times",
+            got=f"{sorted({len(run.time) for run in singles})} recorded moments",
+            wanted="one learning rate, one number of steps and one record_every",
+            fix="train them with the same settings; nr.train_ensemble does",
+        )
+    return tuple(singles)
+
+
+def followed_by(run: Trajectory, gated: Dataset, **options: Any) -> Trajectory:
+    """A GDLN with these gates, trained from the initial weights of a run as the run was."""
+    rate, steps = descent_of(run)
+    weights = {e: jnp.asarray(w) for e, w in first_weights(run).items()}
+    settings: dict[str, Any] = {"learning_rate": rate, "steps": int(steps[-1]), "record_at": steps}
+    return train(GDLN(network_of(run).arch), weights, gated, **(settings | options))
+
+
+def check_trained_on(run: Trajectory, data: Dataset) -> None:
+    """Raise where a single run cannot have been trained on `data`.
+
+    What it recorded of every sample must have as many of them, and its weights at the first and
+    at the last recorded moment must have the loss that it recorded there, to √ε of the initial
+    loss, ε the rounding of its numbers.
+    """
+    fix = "pass the dataset of nr.train, with its sample weights; its order does not matter"
+    for what in ("outputs", "activity"):
+        for node, value in run.values.get(what, {}).items():
+            if value.shape[1] != data.n_samples:
+                raise NeuralRaceError(
+                    "data is not what the run was trained on",
+                    got=f"{data.n_samples} samples",
+                    wanted=f"{value.shape[1]}, as in the recorded {what} of {node!r}",
+                    fix=fix,
+                )
+    net = network_of(run)
+    rounding = np.finfo(np.result_type(run.loss.dtype, np.float16)).eps ** 0.5
+    for k in (0, -1):
+        with jax.enable_x64(True):
+            weights = {e: jnp.asarray(w[k], jnp.float64) for e, w in weights_of(run).items()}
+            here = float(net.loss(weights, data))
+        if not abs(here - run.loss[k]) <= rounding * run.loss[0]:
+            raise NeuralRaceError(
+                "data is not what the run was trained on",
+                got=f"a loss of {here:.6g} on it with the weights at t = {run.time[k]:g}",
+                wanted=f"{run.loss[k]:.6g}, the loss that the run recorded there",
+                fix=fix,
+            )

@@ -108,6 +108,15 @@ def test_quick_seeds_and_settings_reach_the_figures_that_have_them(toy, tmp_path
     assert "neuralrace reproduce toy/one --set seeds=5" in page
 
 
+def test_other_settings_are_told_and_counts_are_at_least_one(toy, tmp_path):
+    assert "not default" not in run("reproduce", "toy/one", "--out", tmp_path)
+    output = run("reproduce", "toy/one", "--quick", "--out", tmp_path)
+    assert "bounds are those for the default settings; not default: seeds" in output
+    assert "Bounds are those for the default" in (tmp_path / "toy/one.md").read_text()
+    with says("no value for the setting 'seeds'", got="0", wanted="at least 1", fix="seeds=3"):
+        run("reproduce", "toy/one", "--seeds", "0")
+
+
 def test_from_a_file_nothing_is_computed(toy, tmp_path):
     run("reproduce", "toy/one", "--seeds", "4", "--out", tmp_path / "a")
     assert toy.computed == ["toy/one"]

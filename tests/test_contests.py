@@ -237,8 +237,15 @@ def test_errors():
         nr.contest(gatings(1.0), start=0.9)
     with says("cannot be told apart", got="'a b', 'a_b'", wanted="names", fix="rename"):
         nr.contest({"a b": both["xor"], "a_b": both["xor"]}, scale=1e-3).joint()
-    with says("needs no start", got="with start", wanted="patterns=…) alone", fix="instead"):
-        nr.contest(nr.tasks.xor(), patterns=np.ones((1, 4)), start=0.01)
+    for idle in ({"start": 0.01}, {"criterion": 0.1}, {"relative": True}):
+        name = next(iter(idle))
+        with says("needs neither start", got=f"with '{name}'", wanted="alone", fix="instead"):
+            nr.contest(nr.tasks.xor(), patterns=np.ones((1, 4)), **idle)
+    one, other = (nr.Architecture({"x": 3, h: 4, "y": 1}, {"i": ("x", h), "o": (h, "y")})
+                  for h in ("b__h", "h"))  # fmt: skip
+    with says("cannot be told apart", got="'a', 'a__b'", wanted="names", fix="rename"):
+        plain = nr.tasks.extended_xor(1.0)
+        nr.contest({"a": (one, plain), "a__b": (other, plain)}, scale=1e-3).joint()
     with says("finite numbers", got="NaN", wanted="0 and 1"):
         nr.contest(nr.tasks.xor(), patterns=[[1, np.nan, 0, 0]])
     with says("the precision of a crossover", got="0", wanted="a share", fix="default"):

@@ -48,7 +48,7 @@ def phases():
 def test_the_winner_is_the_one_that_theory_names(found):
     """Above √(2/3) the linear gating grows faster (MHS Eq. 26): rates Δ/2 and √(1/8 + Δ²/16)."""
     assert (found.winner, found.second) == ("linear", "XoR")
-    growth = found.contest.growth
+    growth = found.contest.strengths
     assert growth["linear"] == pytest.approx(DELTA / 2)
     assert growth["XoR"] == pytest.approx(np.sqrt(1 / 8 + DELTA**2 / 16))
 

@@ -147,7 +147,7 @@ def test_a_claim_is_measured_on_data_that_are_computed_once_or_stored(tmp_path, 
     assert claim.measure(again).found[1] == pytest.approx(0.003)
 
 
-def test_a_folder_without_what_is_needed_is_an_error(tmp_path):
+def test_a_folder_without_what_is_needed_is_an_error(tmp_path, caplog):
     def claims(*arguments):
         raised = CliRunner().invoke(commands, ["claims", "nrr", "--from", *arguments]).exception
         raise raised or AssertionError("it was measured")
@@ -162,8 +162,9 @@ def test_a_folder_without_what_is_needed_is_an_error(tmp_path):
         claims(str(tmp_path))
     Tables(quick=True, folder=tmp_path).look_for(["nrr/fig3", "nrr/fig4"])
     (tmp_path / "b.nc").write_text("no figure")
-    with says("b.nc", got="OSError", wanted="netCDF", fix="reproduce"):
+    with says("is stored in", got="nrr/fig3 (quick)", wanted="at full size, one", fix="reproduce"):
         claims(str(tmp_path))
+    assert "b.nc" in caplog.text and "OSError" in caplog.text
     with says("there is no folder", got="a file", wanted="a folder", fix="mend the name"):
         claims(str(tmp_path / "b.nc"))
 

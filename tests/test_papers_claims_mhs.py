@@ -12,7 +12,7 @@ from neuralrace.papers import find
 from neuralrace.papers.claims import Tables, Verdict, ledger
 from neuralrace.papers.claims.mhs import measurements
 from neuralrace.papers.claims.mhs.depth import samples_off
-from neuralrace.papers.claims.mhs.gatings import off_own
+from neuralrace.papers.claims.mhs.gatings import nearest_other, off_own
 from neuralrace.papers.claims.mhs.xor import CROSSOVER, DELTAS, plane_from
 
 # ---- a world in which every claim is true -------------------------------------------------------
@@ -293,6 +293,14 @@ def test_a_pathway_that_is_never_on_makes_no_other_gating():
         }
     )
     assert off_own(with_off).tolist() == [0]
+
+
+def test_where_no_other_gating_is_implementable_there_is_nothing_nearer():
+    none = figure_9().assign(implementable=("clusters", [False] * 8))
+    stored = lambda nine: {("mhs/fig4", ()): figure_4(), ("mhs/fig9", ()): nine}  # noqa: E731
+    found = nearest_other(Tables(_kept=stored(none)))
+    assert found == {"ratio": 1.0, "apart": 0.0, "samples": 0}
+    assert nearest_other(Tables(_kept=stored(figure_9())))["samples"] == 24
 
 
 def test_halves_are_implementable_and_not_by_context():

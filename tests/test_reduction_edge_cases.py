@@ -1,5 +1,7 @@
 """Odd races: no signal but rounding, equal modes that are no copies, other races' solutions."""
 
+from itertools import pairwise
+
 import jax
 import numpy as np
 import pytest
@@ -69,3 +71,28 @@ def test_a_chain_of_very_many_edges():
     exact = race.closed_form(0.999).loss(times)
     np.testing.assert_allclose(race.solve(times=times, start=0.999).loss, exact, atol=1e-6)
     assert exact[-1] < exact[0] / 2
+
+
+def beside(shallow: int, deep: int) -> nr.Race:
+    """Two chains from x to y; where the first is off, targets have other singular vectors."""
+    sizes, edges = {"x": 2, "y": 2}, {}
+    for name, depth in (("a", shallow), ("b", deep)):
+        nodes = ["x", *(f"{name}{i}" for i in range(depth)), "y"]
+        sizes |= dict.fromkeys(nodes[1:-1], 2)
+        edges |= {f"{name}_{i}": pair for i, pair in enumerate(pairwise(nodes))}
+    cos, sin = np.cos(0.6), np.sin(0.6)
+    turn = np.array([[cos, -sin], [sin, cos]])
+    y = np.vstack([np.diag([2.0, 1.0]), turn @ np.diag([3.0, 1.0]) @ turn.T])
+    data = nr.Dataset({"x": np.vstack([np.eye(2)] * 2)}, {"y": y}, {"a0": [1.0, 1.0, 0.0, 0.0]})
+    return nr.reduce(nr.Architecture(sizes, edges), data)
+
+
+@pytest.mark.parametrize(("shallow", "deep"), [(1, 1), (1, 1200), (3000, 3000)])
+def test_couplings_through_long_paths_are_seen(shallow, deep):
+    """However long paths are, none is drawn so faintly that blocks fall apart."""
+    assert [block.dims for block in beside(shallow, deep).blocks] == [{"x": 2, "y": 2}]
+
+
+def test_a_chain_of_any_length_has_a_signal():
+    race = nr.reduce(nr.Architecture.chain(*[1] * 9001), nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]}))
+    assert len(race.blocks) == 1

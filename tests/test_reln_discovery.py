@@ -196,6 +196,22 @@ def test_data_is_what_the_runs_were_trained_on(easy):
     check_trained_on(again, data)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_run_that_goes_on_from_another_in_low_precision(dtype):
+    """Its loss is rounding alone, of targets far larger."""
+    data = nr.Dataset({"x": [[1.0, 2.0], [-1.0, 0.5]]}, {"y": [[50.0], [-40.0]]})
+    data = jax.tree.map(lambda a: jnp.asarray(a, dtype), data)
+    net = nr.ReLUNetwork((2, 8, 1))
+    weights = net.init(jax.random.key(0), scale=1.0, dtype=dtype)
+    for _ in range(2):
+        run = nr.train(net, weights, data, learning_rate=0.01, steps=300, record_every=100,
+                       record={"weights": True})  # fmt: skip
+        check_trained_on(run, data)
+        weights = {e: jnp.asarray(w) for e, w in run.final.items()}
+    with says("not what the run was trained on", got="at t = 0", wanted="apart"):
+        check_trained_on(run, nr.Dataset(data.x, {"y": 2 * data.y["y"]}))
+
+
 def test_trained_gates_follow_better_on_a_run_they_have_not_seen():
     runs = [xor_run(0.4, seed)[0] for seed in (1, 2)]
     found = nr.reln.discover(runs, nr.tasks.extended_xor(0.4), pathways=3)

@@ -126,3 +126,9 @@ def test_bad_inputs():
         nr.reln.is_implementable([1, 0, 1], [[1.0], [2.0]])
     with says("whether the neuron is on", got="0.5", wanted="zeros and ones", fix="round"):
         nr.reln.is_implementable([0.5, 1], [[1.0], [2.0]])
+
+
+def test_a_pattern_and_inputs_in_the_wrong_order():
+    X = nr.tasks.xor().x["x"]
+    with says("the pattern comes first", got="shape (4, 2)", wanted="(pattern, X)", fix="swap"):
+        nr.reln.is_implementable(X, [0, 1, 1, 0])

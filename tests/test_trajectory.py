@@ -417,3 +417,10 @@ def test_member_picks_one_run(tmp_path):
     assert_same(nr.load(one.save(tmp_path / "one.nc")), one)
     with says("no axis 'width'", got="'width'", wanted="'delta', 'seed'"):
         nr.member(many, width=0)
+
+
+def test_a_comparison_says_where_it_ends_early():
+    a = nr.Trajectory([0, 1, 2], [1.0, 0.5, 0.0])
+    short = nr.compare(a, nr.Trajectory([0, 1], [1.0, 0.5]))
+    assert not short.whole and str(short).endswith("of the initial loss, up to t = 1 alone")
+    assert nr.compare(nr.Trajectory([0, 1], [1.0, 0.5]), a).whole

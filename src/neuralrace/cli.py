@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -122,6 +123,8 @@ def claims(names: tuple[str, ...], quick: bool, folder: Path | None, out: Path |
     tables = Tables(quick, folder, tell=lambda text: click.echo(text, err=True))
     tables.look_for(papers.chosen(names or ("all",)))
     _use_float64()
+    if quick:
+        click.echo(f"Measured with {QUICK}:")
     entries = []
     for claim in wanted:
         entry = claim.measure(tables)
@@ -132,6 +135,10 @@ def claims(names: tuple[str, ...], quick: bool, folder: Path | None, out: Path |
             click.echo(f"  {mark} {measure.what}: {value:{measure.form}} ({measure.threshold})")
         for text in entry.qualifications:
             click.echo(f"  · {text}")
+    count = Counter(entry.verdict.value for entry in entries)
+    click.echo("In all: " + ", ".join(f"{n} {verdict}" for verdict, n in count.items()) + ".")
+    if quick:
+        click.echo(f"These were {QUICK}: leave out --quick for verdicts.")
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         page = out.read_text() if out.exists() else ""
@@ -202,10 +209,13 @@ def _gallery(out: Path) -> Path:
 
 def _tell(written: Written) -> None:
     record = written.record
-    click.echo(f"{record.name}: {record.verdict} ({record.seconds:.1f} s)")
+    click.echo(f"{record.name}: {record.verdict} (computed in {record.seconds:.1f} s)")
     for row in record.agreement:
         mark = {True: "✓", False: "✗", None: "·"}[row["holds"]]
         click.echo(f"  {mark} {row['what']}: {row['measured']} ({row['target']})")
+    if record.changed:
+        other = ", ".join(record.changed)
+        click.echo(f"  (bounds are those for the default settings; not default: {other})")
     click.echo("  " + ", ".join(map(str, (written.pdf, written.png, written.data, written.page))))
 
 

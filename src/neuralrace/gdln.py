@@ -286,3 +286,25 @@ def _warn_narrowed() -> None:
         "run jax.config.update('jax_enable_x64', True) before making the weights.",
         stacklevel=5,
     )
+
+
+def always_on(arch: Architecture, data: Dataset) -> list[str]:
+    """In words: which hidden nodes have the same ends, where the data has no gates at all.
+
+    They learn exactly as one wider node would: most likely gated data was meant.
+    """
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for node in arch.hidden if not data.gates else ():
+        sources = sorted(arch.edges[e][0] for e in arch.incoming[node])
+        targets = sorted(arch.edges[e][1] for e in arch.outgoing[node])
+        groups.setdefault((*sources, "", *targets), []).append(node)
+    return [
+        f"the data has no gates: {', '.join(nodes[:NAMED])}{', …' * (len(nodes) > NAMED)} are "
+        "always on, and learn as one node would"
+        for nodes in groups.values()
+        if len(nodes) > 1
+    ]
+
+
+NAMED = 5
+"""Up to so many nodes are named."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import logging
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,6 +55,13 @@ class Record:
         judged = [bool(row["holds"]) for row in self.agreement if row["holds"] is not None]
         return f"{sum(judged)} of {len(judged)} agree" if judged else "nothing to judge"
 
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The settings that are not the defaults, for which the bounds of the agreement are."""
+        return tuple(
+            name for name, s in self.settings.items() if not same(s["value"], s["default"])
+        )
+
 
 @final
 @dataclass(frozen=True)
@@ -96,7 +104,10 @@ def load_figure(path: str | os.PathLike[str]) -> xarray.Dataset:
 
 
 def stored(folder: Path, pattern: str = "**/*.nc") -> dict[Path, Record]:
-    """The record of every figure whose data lie in a folder; the data themselves are not read."""
+    """The record of every figure whose data lie in a folder; the data themselves are not read.
+
+    Other files are left out, with a warning.
+    """
     import h5py
 
     found = {}
@@ -105,8 +116,10 @@ def stored(folder: Path, pattern: str = "**/*.nc") -> dict[Path, Record]:
             with h5py.File(path) as file:
                 if file.attrs.get("format") == FORMAT:
                     found[path] = Record(**json.loads(str(file.attrs["record"])))
-        except OSError as error:
-            raise _not_a_figure(repr(str(path)), f"{type(error).__name__}: {error}") from error
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            logging.getLogger(__name__).warning(
+                "%s", _not_a_figure(repr(str(path)), f"{type(error).__name__}: {error}")
+            )
     return found
 
 
@@ -148,7 +161,6 @@ def write(table: xarray.Dataset, picture: matplotlib.figure.Figure, out: Path) -
 def markdown(record: Record) -> str:
     """The page of a figure: picture, what the paper states, agreement, settings, versions."""
     file = record.name.split("/")[-1]
-    changed = {name for name, s in record.settings.items() if not same(s["value"], s["default"])}
     lines = [
         f"# {record.name}: {record.title}",
         "",
@@ -173,6 +185,11 @@ def markdown(record: Record) -> str:
             ),
         ),
         "",
+        *(
+            ["Bounds are those for the default settings, of which some are changed here.", ""]
+            if record.changed
+            else []
+        ),
         "## Settings",
         "",
         *table_lines(
@@ -180,7 +197,7 @@ def markdown(record: Record) -> str:
             (
                 (
                     f"`{name}`",
-                    f"**{shown(s['value'])}**" if name in changed else shown(s["value"]),
+                    f"**{shown(s['value'])}**" if name in record.changed else shown(s["value"]),
                     shown(s["default"]),
                     s["about"],
                     s["source"],
@@ -253,7 +270,7 @@ def command(record: Record) -> str:
     changes = [
         "--set " + shlex.quote(f"{name}={typed(s['value'])}")
         for name, s in record.settings.items()
-        if not same(s["value"], s["default"])
+        if name in record.changed
     ]
     return " ".join(["neuralrace reproduce", record.name, *changes])
 

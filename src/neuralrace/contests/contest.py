@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any, final, overload
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from neuralrace.contests.joint import Joint, train_together
 from neuralrace.contests.patterns import PatternRanking, rank_patterns
 from neuralrace.contests.times import Candidates, Entrant, Rule
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.plot import COLOURS, draw_curves, style
 
 if TYPE_CHECKING:
@@ -61,12 +62,13 @@ class Contest:
         return {name: time / self.times[self.winner] - 1 for name, time in self.times.items()}
 
     @property
-    def growth(self) -> dict[str, float]:
-        """The largest singular value of each candidate's blocks, all of a block's paths together.
+    def strengths(self) -> dict[str, float]:
+        """The strength of each candidate's strongest block (`Block.strength`).
 
-        Where a block has one path, this is the rate at which its weights first grow.
+        Where that has one path, it is the rate at which weights first grow; where pathways overlap
+        it is that of their sum, and each of them grows more slowly.
         """
-        return {name: entrant.growth for name, entrant in self.entrants.items()}
+        return {name: entrant.strength for name, entrant in self.entrants.items()}
 
     @property
     def residuals(self) -> dict[str, float]:
@@ -131,7 +133,7 @@ class Contest:
     def __str__(self) -> str:
         order = sorted(self.times, key=self.times.__getitem__)
         wide = max(len("candidate"), *map(len, order))
-        head = f"{'candidate':{wide}}  {'time':>9}  {'later by':>8}  {'growth':>8}  reduction"
+        head = f"{'candidate':{wide}}  {'time':>9}  {'later by':>8}  {'strength':>8}  reduction"
         lines = [
             f"{self.winner} is first."
             if self.winner is not None
@@ -144,7 +146,7 @@ class Contest:
             how = "exact" if entrant.race.is_exact else f"residual {entrant.race.residual:.1e}"
             time = f"{entrant.time:.5g}" if np.isfinite(entrant.time) else "never"
             lines.append(
-                f"{name:{wide}}  {time:>9}  {later:>8}  {entrant.growth:>8.4g}  "
+                f"{name:{wide}}  {time:>9}  {later:>8}  {entrant.strength:>8.4g}  "
                 f"{how}; {entrant.method}"
             )
         levels = sorted({f"{entrant.criterion:.4g}" for entrant in self.entrants.values()})
@@ -207,7 +209,7 @@ def contest(
     >>> print(nr.contest({"linear": nr.tasks.linear_pathways(data),
     ...                   "xor": nr.tasks.xor_pathways(data)}, start=0.01))
     linear is first.
-    candidate       time  later by    growth  reduction
+    candidate       time  later by  strength  reduction
     linear        8.6675     0.0 %       0.5  exact; closed form
     xor            9.374     8.2 %     0.433  exact; closed form
     criterion: loss 0.2; start: equal aligned starts: every edge at 0.01, whatever its width
@@ -215,10 +217,14 @@ def contest(
     ```
     """
     if patterns is not None:
-        if start is not None or scale is not None:
+        given = {"start": start, "scale": scale, "criterion": criterion, "relative": relative}
+        given |= {"longest": longest, "tolerance": tolerance}
+        usual = signature(contest).parameters
+        idle = [name for name, value in given.items() if value != usual[name].default]
+        if idle:
             raise NeuralRaceError(
-                "patterns are ranked by their early growth, which needs no start",
-                got="patterns together with " + ("scale" if start is None else "start"),
+                "patterns are ranked by early growth, which needs neither start nor criterion",
+                got=f"patterns together with {listed(idle)}",
                 wanted="contest(data, patterns=…) alone",
                 fix="for learning times pass {name: (arch, data)} instead of patterns",
             )

@@ -161,11 +161,15 @@ def side_by_side(candidates: Candidates) -> tuple[Architecture, Dataset]:
     A hidden node or an edge is named `candidate__name`. Gates of inputs and outputs, which would
     act on all candidates, are moved to the edges next to them.
     """
-    names = [_name(name, "") for name in candidates]
+    names = [
+        _name(name, part)
+        for name, (arch, _) in candidates.items()
+        for part in (*arch.hidden, *arch.edges)
+    ]
     if len(set(names)) < len(names):
         raise NeuralRaceError(
             "two candidates cannot be told apart in the joint network",
-            got=f"candidates {listed(candidates)}",
+            got=f"candidates {listed(candidates)}, of which two give one name to a node or edge",
             wanted="names that differ in more than spaces and signs",
             fix="rename one of them",
         )

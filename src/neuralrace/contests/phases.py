@@ -212,7 +212,7 @@ def phase_diagram(
         {name: np.array([times[name] for times in found]) for name in found[0]},
         tuple(crossovers),
         rule.describe(),
-        f"{criterion:g} of the initial loss" if relative else f"loss {criterion:g}",
+        f"{criterion:g} of ½⟨‖y‖²⟩" if relative else f"loss {criterion:g}",
         scout.residual,
     )
 

@@ -27,8 +27,8 @@ class Entrant:
     """A candidate of a contest: its race, its start, and when it reaches the criterion.
 
     `criterion` is a loss, `time` infinite where the loss never falls so far; `method` says how
-    the time was found; `growth` is the largest singular value of any Σ^yx of its blocks, summed
-    over a block's paths: where each block has one path, the rate at which its weights grow.
+    the time was found; `strength` is that of its strongest block: the largest singular value of
+    Σ^yx, summed over the block's paths.
     """
 
     race: Race
@@ -38,7 +38,7 @@ class Entrant:
     method: str
 
     @property
-    def growth(self) -> float:
+    def strength(self) -> float:
         return max((block.strength for block in self.race.blocks), default=0.0)
 
 
@@ -80,9 +80,7 @@ class Rule:
             raise NeuralRaceError(
                 "the criterion is not possible",
                 got=f"criterion = {self.criterion!r}" + ", relative" * self.relative,
-                wanted="a share of the initial loss between 0 and 1"
-                if self.relative
-                else "a positive loss",
+                wanted="a share of ½⟨‖y‖²⟩ between 0 and 1" if self.relative else "a positive loss",
                 fix="criterion=0.2 is the loss of MHS Fig. 2d; with relative=True it is a share",
             )
 
@@ -123,7 +121,7 @@ class Rule:
                 f"candidate {name!r} meets the criterion before it learns anything",
                 got=f"criterion = {criterion:g}, and an initial loss of {initial:g}",
                 wanted=f"a loss below {initial:g}",
-                fix="criterion=0.4, relative=True takes a share of the initial loss",
+                fix="criterion=0.4, relative=True takes a share of ½⟨‖y‖²⟩",
             )
         time, method = learning_time(race, start, criterion, self.longest)
         if time == 0:
@@ -131,7 +129,7 @@ class Rule:
                 f"candidate {name!r} starts where the criterion is met already",
                 got=f"criterion = {criterion:g}, and {start.description}",
                 wanted="a start at which there is more to learn",
-                fix="start nearer to zero, such as start=0.01, or lower the criterion",
+                fix="start nearer to zero, or lower the criterion",
             )
         return Entrant(race, start, criterion, time, method)
 
@@ -184,8 +182,8 @@ def check_one_task(candidates: Candidates) -> None:
                 f"candidates {name!r} and {other!r} do not learn the same task",
                 got=different,
                 wanted="equal samples, inputs and targets: only gates and graphs may differ",
-                fix="make all candidates from one dataset: learning times of different tasks "
-                "cannot be compared",
+                fix="make all candidates from one dataset, samples in one order: learning times of "
+                "different tasks cannot be compared",
             )
 
 
@@ -201,8 +199,9 @@ def _difference(a: Dataset, b: Dataset) -> str:
         for node in sorted(set(ours) & set(theirs)):
             if ours[node].shape != theirs[node].shape:
                 return f"{what} {node!r} of shape {ours[node].shape} and {theirs[node].shape}"
-            if not np.allclose(ours[node], theirs[node]):
-                apart = ~np.isclose(ours[node], theirs[node]).all(axis=1)
+            rounding = 1e-8 * np.abs(ours[node]).max(initial=0.0)
+            apart = ~np.isclose(ours[node], theirs[node], atol=rounding).all(axis=1)
+            if apart.any():
                 return f"{what} {node!r} that differ on {apart.sum()} of {a.n_samples} samples"
     return ""
 

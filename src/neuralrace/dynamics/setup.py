@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from neuralrace.compression import (
 )
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.gdln import GDLN, Network, Weights, check_finite, checked_weights
+from neuralrace.gdln import GDLN, Network, Weights, always_on, check_finite, checked_weights
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
 
@@ -155,6 +156,8 @@ def prepared(net: Any, weights: Any, data: Any) -> tuple[Weights, Dataset]:
     arrays = {edge: w.astype(dtype) for edge, w in arrays.items()}
     net(arrays, data)  # checks the data and warns of lost precision
     data = matched(net.arch, data.gated({}) if isinstance(net, ReLUNetwork) else data)
+    for line in always_on(net.arch, data) if isinstance(net, GDLN) else ():
+        logging.getLogger(__name__).warning("%s", line)
     return arrays, _as_arrays(data, dtype)
 
 

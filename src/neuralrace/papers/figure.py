@@ -60,7 +60,14 @@ class Setting:
         return self.checked(name, value)
 
     def checked(self, name: str, value: Any) -> Any:
-        """The value, if it is among the choices."""
+        """The value, if it is among the choices, and above 0 if it is a number of things."""
+        if _counts(self.value) and any(v < 1 for v in _several(value)):
+            raise NeuralRaceError(
+                f"{value!r} is no value for the setting {name!r}: {self.about}",
+                got=repr(value),
+                wanted="at least 1",
+                fix=f"such as --set {name}={typed(self.value)}",
+            )
         if self.choices and value not in self.choices:
             raise NeuralRaceError(
                 f"{value!r} is no value for the setting {name!r}: {self.about}",
@@ -196,6 +203,15 @@ class Figure:
             for row in self.agreement(table)
         ]
         return stamped(table, replace(read_record(table), agreement=rows))
+
+
+def _counts(usual: Any) -> bool:
+    """Whether these are whole numbers above 0: how many of something."""
+    return all(isinstance(v, int) and not isinstance(v, bool) and v > 0 for v in _several(usual))
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, tuple | list) else (value,)
 
 
 def settings_of(table: xarray.Dataset) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def _blocks(
         directions = {v: audible[v] @ turns[v] for v in audible}
         basis = SharedBasis(directions, *_components(coupling, widths, tolerance), residual=0.0)
         found.append(replace(basis, residual=_outside(coupling, basis)))
-    return min(found, key=lambda basis: (-basis.count, basis.residual))
+    return min(found, key=lambda basis: (-basis.count, max(basis.residual, ROUNDING)))
 
 
 def _audible(family: Family, sizes: Mapping[str, int]) -> dict[str, np.ndarray]:

@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 
 from neuralrace.architecture import Architecture
 from neuralrace.reduction.block import Block, Matrix
+from neuralrace.reduction.mixtures import edge_depths
 from neuralrace.reduction.polynomial import (
     MAX_PATHS,
     PolynomialSystem,
@@ -242,12 +243,3 @@ def _scalar_system(
     depth = edge_depths(block.arch)
     classes.sort(key=lambda members: min(depth[race.edges[i]] for i in members))
     return merged_system(race, classes), [members[0] for members in classes]
-
-
-def edge_depths(arch: Architecture) -> dict[str, int]:
-    """How many edges lie before each edge on the longest way to it."""
-    at = dict.fromkeys(arch.sizes, 0)
-    for node in arch.order:
-        for edge in arch.incoming[node]:
-            at[node] = max(at[node], at[arch.edges[edge][0]] + 1)
-    return {edge: at[source] for edge, (source, _) in arch.edges.items()}

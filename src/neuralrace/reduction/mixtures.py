@@ -22,6 +22,15 @@ Pair = tuple[str, str]
 Stack = Float[np.ndarray, "_ _ _"]
 
 
+def edge_depths(arch: Architecture) -> dict[str, int]:
+    """How many edges lie before each edge on the longest way to it."""
+    at = dict.fromkeys(arch.sizes, 0)
+    for node in arch.order:
+        for edge in arch.incoming[node]:
+            at[node] = max(at[node], at[arch.edges[edge][0]] + 1)
+    return {edge: at[source] for edge, (source, _) in arch.edges.items()}
+
+
 @final
 @dataclass(frozen=True)
 class Family:
@@ -84,10 +93,16 @@ class Mixer:
         )
 
     def scalars(self, rng: np.random.Generator) -> dict[str, float]:
-        """A random scalar for every edge, away from zero, so that no path is drawn too faintly."""
+        """A random scalar for every edge, away from zero and nearer to ±1 where paths are long.
+
+        The logarithms of products along paths then have mean 0 and standard deviation 1/√3 at most,
+        however long a path is: none is drawn too faintly.
+        """
         edges = sorted(self.arch.edges)
-        values = rng.uniform(0.5, 1.5, len(edges)) * rng.choice([-1.0, 1.0], len(edges))
-        return dict(zip(edges, values.tolist(), strict=True))
+        spread = 1 / np.sqrt(1 + max(edge_depths(self.arch).values()))
+        values = np.exp(rng.uniform(-spread, spread, len(edges)))
+        signs = rng.choice([-1.0, 1.0], len(edges))
+        return dict(zip(edges, (values * signs).tolist(), strict=True))
 
     def path_sums(self, scalars: Mapping[str, float]) -> dict[Pair, np.ndarray]:
         """T_ts(c) = Σ_p g_p(c) Π_{e∈p} scalar_e over the paths from s to t: `{(t, s): (C,)}`."""

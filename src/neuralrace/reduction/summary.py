@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neuralrace.gdln import always_on
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.closed_form import SHOWN, mode_form
 from neuralrace.reduction.equations import WrittenMode, conserved
@@ -24,7 +25,7 @@ def summary(race: Race) -> str:
         return f"Nothing is left: every coupling is below the tolerance of {race.tolerance:g}."
     if not race.blocks:
         none = "No signal: inputs and targets are uncorrelated on every path. Nothing is learned."
-        return "\n".join([none, *_ungated(race)])
+        return "\n".join([none, *always_on(race.arch, race.data)])
     scalar = sum(block.is_scalar for block in race.blocks)
     many = "s" * (len(race.blocks) != 1)
     head = f"{len(race.blocks)} independent block{many}, {scalar} of them scalar modes"
@@ -44,29 +45,11 @@ def summary(race: Race) -> str:
         lines.append("silent directions: " + ", ".join(shown) + rest)
     if race.constant > 1e-12:
         lines.append(f"loss that cannot be learned: {race.constant:.4g}")
-    lines += _ungated(race)
+    lines += always_on(race.arch, race.data)
     if race.failures:
         lines.append("MHS Assumption 2.1.1 (statistics diagonal in shared bases) fails:")
         lines += [f"  {failure}" for failure in race.failures[:SHOWN]]
     return "\n".join(lines)
-
-
-def _ungated(race: Race) -> list[str]:
-    """Of data without gates, which hidden nodes have the same ends: exactly one wider node.
-
-    Most likely pathways whose gated data was forgotten.
-    """
-    arch, groups = race.arch, {}
-    for node in arch.hidden if not race.data.gates else ():
-        sources = sorted(arch.edges[e][0] for e in arch.incoming[node])
-        targets = sorted(arch.edges[e][1] for e in arch.outgoing[node])
-        groups.setdefault((*sources, "", *targets), []).append(node)
-    return [
-        f"the data has no gates: {', '.join(nodes[:SHOWN])}{', …' * (len(nodes) > SHOWN)} are "
-        "always on, and learn as one node would"
-        for nodes in groups.values()
-        if len(nodes) > 1
-    ]
 
 
 def _mode(block: Block) -> str:

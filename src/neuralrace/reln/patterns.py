@@ -153,6 +153,13 @@ def is_implementable(pattern: Any, X: Any, bias: bool = False, boundary: bool = 
 
     ```
     """
+    if np.ndim(pattern) > np.ndim(X):
+        raise NeuralRaceError(
+            "the pattern comes first, then the inputs",
+            got=f"a pattern of shape {np.shape(pattern)}, inputs of shape {np.shape(X)}",
+            wanted="is_implementable(pattern, X)",
+            fix="swap the two",
+        )
     given = _inputs(X, bias)
     on = np.asarray(pattern)
     if on.shape != (len(given),) or not np.isin(on, (0, 1)).all():

@@ -118,8 +118,8 @@ def check_trained_on(run: Trajectory, data: Dataset) -> None:
     """Raise where a single run cannot have been trained on `data`.
 
     What it recorded of every sample must have as many of them, and its weights at the first and
-    at the last recorded moment must have the loss that it recorded there, to √ε of the initial
-    loss, ε the rounding of its numbers.
+    at the last recorded moment must have the loss that it recorded there, to √ε of the largest of
+    these losses and of ½⟨‖y‖²⟩, ε the coarsest rounding of its numbers.
     """
     fix = "pass the dataset of nr.train, with its sample weights; its order does not matter"
     for what in ("outputs", "activity"):
@@ -132,15 +132,20 @@ def check_trained_on(run: Trajectory, data: Dataset) -> None:
                     fix=fix,
                 )
     net = network_of(run)
-    rounding = np.finfo(np.result_type(run.loss.dtype, np.float16)).eps ** 0.5
+    recorded = [run.loss, *weights_of(run).values()]
+    rounding = max(float(jnp.finfo(array.dtype).eps) for array in recorded) ** 0.5
+    squared = sum((np.asarray(y, np.float64) ** 2).sum(axis=1) for y in data.y.values())
+    silent = float(np.asarray(data.probability) @ squared) / 2
     for k in (0, -1):
         with jax.enable_x64(True):
             weights = {e: jnp.asarray(w[k], jnp.float64) for e, w in weights_of(run).items()}
             here = float(net.loss(weights, data))
-        if not abs(here - run.loss[k]) <= rounding * run.loss[0]:
+        there = float(run.loss[k])
+        if not abs(here - there) <= rounding * max(float(run.loss[0]), there, silent):
             raise NeuralRaceError(
                 "data is not what the run was trained on",
                 got=f"a loss of {here:.6g} on it with the weights at t = {run.time[k]:g}",
-                wanted=f"{run.loss[k]:.6g}, the loss that the run recorded there",
+                wanted=f"{there:.6g}, the loss that the run recorded there "
+                f"({abs(here - there):.2g} apart)",
                 fix=fix,
             )

@@ -18,7 +18,8 @@ class Comparison:
     """How far one trajectory is from another; see `compare`.
 
     Fractions of the reference's initial loss, except `shift`, a time, and `outputs`, a fraction of
-    its initial error √(2 L(0)), or `None` where not both recorded their outputs.
+    its initial error √(2 L(0)), or `None` where not both recorded their outputs. `end` is the last
+    time that both cover, and `whole` whether the reference goes no further.
 
     ```python
     >>> import neuralrace as nr
@@ -35,9 +36,11 @@ class Comparison:
     mean_after_shift: float
     outputs: float | None
     end: float
+    whole: bool = True
 
     def __str__(self) -> str:
         text = f"mean {self.mean:.2%}, max {self.max:.2%} of the initial loss"
+        text += "" if self.whole else f", up to t = {self.end:g} alone"
         if self.outputs is not None:
             text += f"; outputs {self.outputs:.2%}"
         return text.replace("%", " %")
@@ -100,6 +103,7 @@ def compare(reference: Any, other: Any, *, sample_weight: Any = None) -> Compari
         mean_after_shift=min(mean, after / initial),
         outputs=None if outputs is None else outputs / np.sqrt(2 * initial),
         end=float(end),
+        whole=bool(end >= reference.time[-1] * (1 - 1e-9)),
     )
 
 

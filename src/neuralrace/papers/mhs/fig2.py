@@ -100,7 +100,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
         {
             "relu": (("delta", "seed", "time"), relu.loss),
             "predicted": (("delta", "gating", "time"), predicted),
-            "growth": (("delta", "gating"), [[c.growth[g] for g in GATINGS] for c in contests]),
+            "growth": (("delta", "gating"), [[c.strengths[g] for g in GATINGS] for c in contests]),
             "share": (("delta", "seed", "gating"), shares),
             "crossing": (
                 "starts",

@@ -65,7 +65,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
             record={"weights": True},
         )
 
-    times = rate * np.arange(0, s["steps"] + 1, s["every"])
+    times = rate * np.unique(np.append(np.arange(0, s["steps"], s["every"]), s["steps"]))
     by_hand = race.solve(times=times, start=s["decoupled_start"], learning_rate=rate)
     key = jax.random.key(s["key"])
     decoupled = simulated(race.weights(by_hand, 0.0, key))
@@ -82,7 +82,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
             **{name: (("seed", *each[0][name][0]), v) for name, v in over_seeds.items()},
             **first,
             "decoupled": ("time", decoupled.loss),
-            "by_hand": ("time", np.interp(decoupled.time, by_hand.time, by_hand.loss)),
+            "by_hand": ("time", by_hand.loss),
             "targets": (("feature", "item"), trained.y["y1"][trained.labels["output"] == 1][:4].T),
             "routes": (("input", "output"), nr.tasks.circulant_routes(s["M"], s["K"])),
             "met": (("input", "input2"), nr.analysis.domains_that_met(trained)),
@@ -317,7 +317,8 @@ def _sharing(table: xarray.Dataset) -> list[Agreement]:
 
 
 def _percent(share: Any) -> str:
-    return f"{100 * float(share):.2g} %"
+    percent = 100 * float(share)
+    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:

@@ -278,3 +278,15 @@ def test_what_implements_an_equation_exists(name):
 
 def test_an_equation_has_an_implementation():
     assert all(names for _, names in NRR + MHS + TALK)
+
+
+def test_the_page_has_every_claim_as_it_stands():
+    """A claim that was reworded, or measured otherwise, must be measured for the page again."""
+    page = (Path(__file__).parents[1] / "docs" / "claims.md").read_text()
+    stale = [
+        (claim.name, text)
+        for claim in ledger()
+        for text in (claim.says, claim.how, *(measure.what for measure in claim.measures))
+        if text.replace("|", "\\|") not in page and text not in page
+    ]
+    assert stale == []

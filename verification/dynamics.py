@@ -142,9 +142,9 @@ def ensemble_speed(full: bool) -> Measurement:
 
 
 THROUGHPUT_NOTE = (
-    "Near the target, and it varies from run to run: 22 to 40 on quiet cores, as both programs take "
-    "a quarter of a second or less. A third of the ensemble's time is lost between the 32 calls that "
-    "a run is cut into so as to show its progress."
+    "Near the target, and it varies from run to run: 20 to 40 on quiet cores, as either program "
+    "takes a quarter of a second or less. A third of the ensemble's time is lost between the 32 "
+    "calls that a run is cut into so as to show its progress."
 )
 
 

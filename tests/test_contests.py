@@ -155,6 +155,10 @@ def test_a_contest_is_about_one_task():
         against(gatings(0.4)["xor"][1])
     with says(both, got="targets 'y' that differ on 4 of 4 samples", wanted="equal samples"):
         against(nr.Dataset(data.x, {"y": 2 * data.y["y"]}, data.gates))
+    tiny = nr.Dataset(data.x, {"y": 1e-9 * data.y["y"]}, data.gates)
+    with says(both, got="targets 'y' that differ on 4 of 4 samples", wanted="equal samples"):
+        nr.contest({"a": (arch, tiny), "b": (arch, nr.Dataset(data.x, {"y": -tiny.y["y"]},
+                    data.gates))}, start=1e-6, criterion=0.5, relative=True)  # fmt: skip
     with says(both, got="different sample weights", wanted="equal samples"):
         against(nr.Dataset(data.x, data.y, data.gates, [1, 1, 1, 2]))
     with says(both, got="4 and 8 samples", wanted="equal samples"):

@@ -289,3 +289,13 @@ def test_what_is_no_figure_is_not_read(tmp_path):
     figure = toy("nrr/a", lambda s: xarray.Dataset({"x": ("n", np.ones(s["n"]))}))
     with says("cannot make the folder", got="Not a directory", wanted="a folder", fix="--out"):
         figure.publish(figure.run(figure.resolve()), tmp_path / "file")
+
+
+def test_figure_4_compares_theory_and_simulation_at_the_same_times():
+    """Also where the number of steps is no multiple of those between recordings."""
+    figure = papers.find("nrr/fig4")
+    small = {"M": 3, "K": 2, "hidden": 12, "steps": 23, "every": 5, "seeds": 1}
+    table = figure.run(figure.resolve(changes=small))
+    assert table["time"].to_numpy() == pytest.approx(0.16 * np.array([0, 5, 10, 15, 20, 23]))
+    gap = np.abs(table["by_hand"] - table["decoupled"]).max() / table["decoupled"][0]
+    assert float(gap) < 1e-12

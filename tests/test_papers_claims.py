@@ -290,3 +290,15 @@ def test_the_page_has_every_claim_as_it_stands():
         if text.replace("|", "\\|") not in page and text not in page
     ]
     assert stale == []
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_ledger_ends_with_a_tally_and_quick_ones_say_so(quick, monkeypatch):
+    claims = [
+        Claim(f"nrr/{found}", "here", "It is so.", "By eye.", (Measure("m", lambda _, f=found: f,
+              least=2),)) for found in (1, 2, 3)
+    ]  # fmt: skip
+    monkeypatch.setattr("neuralrace.papers.claims.ledger", lambda *_: claims)
+    said = CliRunner().invoke(commands, ["claims", "nrr", *(["--quick"] if quick else [])]).stdout
+    assert "In all: 1 does not hold, 2 holds." in said
+    assert said.count("settle nothing") == (2 if quick else 0)

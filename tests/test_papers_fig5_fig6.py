@@ -153,6 +153,7 @@ def test_figure_5_draws_and_judges_what_it_is_given():
     coords = {"P": [1, 4], "K": [1, 3, 4]}
     table = with_settings("nrr/fig5", variables, coords)
     assert [row.holds for row in fig5.agreement(table)] == [True, True, True, True, None, True]
+    assert fig5.agreement(table.isel(K=slice(1)))[-1].holds is None  # no K/M of 0.4 or above
     picture = fig5.draw(table)
     above, below = picture.axes
     assert [text.get_text() for text in below.texts] == ["0%", "50%", "100%"]

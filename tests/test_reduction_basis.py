@@ -485,3 +485,14 @@ def test_pathways_that_are_gated_against_each_other():
     )
     race = nr.reduce(arch, data)
     assert len(race.blocks) == 1 and race.blocks[0].strength == pytest.approx(2.5)
+
+
+def test_of_equally_fine_bases_the_one_that_drops_least_is_taken(monkeypatch):
+    data = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([2.0, 1.0])})
+    turn = lambda a: np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])  # noqa: E731
+    tried = [{"x": turn(a), "y": turn(a)} for a in (0.1, 1e-3, 0.05)]  # couplings of a third of a
+    monkeypatch.setattr(basis, "_audible", lambda family, sizes: dict.fromkeys(sizes, np.eye(2)))
+    monkeypatch.setattr(basis, "_symmetry_bases", lambda *_: tried)
+    race = nr.reduce(nr.Architecture.chain(2, 4, 2), data, tolerance=0.2)
+    assert len(race.blocks) == 2
+    assert 1e-4 < race.residual < 1e-3

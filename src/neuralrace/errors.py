@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 
 class NeuralRaceError(ValueError):
     """An input that cannot mean what was asked, with the way to mend it.
@@ -70,3 +73,16 @@ def check_kind(what: str, value: object, kind: type | tuple[type, ...], fix: str
             wanted=" or ".join(k.__name__ for k in kinds),
             fix=fix,
         )
+
+
+def warn_user(message: str) -> None:
+    """Warn with the line of the user's code that led here, not one of the package's own."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)
+
+
+def _is_ours(module: str) -> bool:
+    """Whether a module belongs to the package, or to JAX and equinox that call back into it."""
+    return module.partition(".")[0] in ("neuralrace", "jax", "equinox", "jaxtyping", "beartype")

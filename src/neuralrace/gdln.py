@@ -9,7 +9,6 @@ from __future__ import annotations
 import abc
 import functools
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
@@ -21,7 +20,8 @@ from jaxtyping import Array, Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, is_concrete, matched
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, listed, warn_user
+from neuralrace.losses import SampleLoss, check_sample_losses, squared
 
 Weights = dict[str, Array]
 """The matrix of every edge: `weights[e]` has shape `(|t(e)|, |s(e)|)`."""
@@ -32,12 +32,36 @@ INIT_KINDS = ("gaussian", "xavier", "orthogonal")
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Network(abc.ABC):
-    """What gated linear and ReLU networks share: a graph, initial weights, a loss.
+    """What all networks share: a graph, initial weights, a loss and its gradient.
 
-    Abstract; see `GDLN` and `ReLUNetwork`.
+    Abstract; see `GDLN` and `ReLUNetwork`. For a network of your own, subclass it and write
+    `hidden`, with `prepared` and `incoming` as helpers. It then trains like any other. Parameters
+    of its own are fields of a frozen dataclass; networks with equal fields count as equal.
+
+    ```python
+    >>> import jax, jax.numpy as jnp, neuralrace as nr
+    >>> class Tanh(nr.Network):
+    ...     def hidden(self, weights, data):
+    ...         weights, activity, gates = self.prepared(weights, data)
+    ...         for node in self.arch.order:
+    ...             if node not in self.arch.inputs:
+    ...                 z = self.incoming(node, weights, activity, gates)
+    ...                 activity[node] = jnp.tanh(z) if node in self.arch.hidden else z
+    ...         return activity
+    >>> net, data = Tanh(nr.Architecture.chain(2, 16, 1)), nr.tasks.xor()
+    >>> run = nr.train(net, net.init(jax.random.key(0), scale=0.5), data, learning_rate=0.2,
+    ...                steps=500, record_every=100)
+    >>> bool(run.loss[-1] < 0.05)
+    True
+
+    ```
     """
 
     arch: Architecture
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        jax.tree_util.register_static(cls)
 
     @abc.abstractmethod
     def hidden(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
@@ -48,8 +72,13 @@ class Network(abc.ABC):
         activity = self.hidden(weights, data)
         return {node: activity[node] for node in self.arch.outputs}
 
-    def loss(self, weights: Mapping[str, Any], data: Dataset) -> Float[Array, ""]:
+    def loss(
+        self, weights: Mapping[str, Any], data: Dataset, loss: SampleLoss = squared
+    ) -> Float[Array, ""]:
         """L = ½ ⟨ Σ_v ‖y_v − h_v‖² ⟩ over output nodes v (NRR Eq. 1), ⟨·⟩ the weighted mean.
+
+        `loss` puts another loss per sample in place of the squared error, for example
+        `neuralrace.losses.cross_entropy`.
 
         ```python
         >>> import jax, neuralrace as nr
@@ -62,12 +91,12 @@ class Network(abc.ABC):
         ```
         """
         outputs = self(weights, data)
-        terms = []
-        for node in sorted(outputs):
-            h = outputs[node]
-            square = jnp.sum((jnp.asarray(data.y[node], h.dtype) - h) ** 2, axis=1)
-            terms.append(jnp.dot(jnp.asarray(data.probability, h.dtype), square))
-        return functools.reduce(jnp.add, terms) / 2
+        dtype = jnp.result_type(*outputs.values())
+        targets = {node: jnp.asarray(data.y[node], dtype) for node in outputs}
+        each = loss(outputs, targets)
+        if loss is not squared:
+            check_sample_losses(loss, each, data.n_samples)
+        return jnp.dot(jnp.asarray(data.probability, dtype), each)
 
     def velocity(self, weights: Mapping[str, Any], data: Dataset) -> Weights:
         """−∂L/∂W_e of every edge: the direction of gradient flow (NRR Eq. 2 with τ = 1).
@@ -84,7 +113,7 @@ class Network(abc.ABC):
         return self.loss_and_step(weights, data, 1.0)[1]
 
     def loss_and_step(
-        self, weights: Mapping[str, Any], data: Dataset, rate: Any
+        self, weights: Mapping[str, Any], data: Dataset, rate: Any, loss: SampleLoss = squared
     ) -> tuple[Float[Array, ""], Weights]:
         """The loss and −rate · ∂L/∂W_e of every edge, in one pass.
 
@@ -93,11 +122,11 @@ class Network(abc.ABC):
         """
 
         def paced(arrays: Weights) -> tuple[Array, Array]:
-            loss = self.loss(arrays, data)
-            return -rate * loss, loss
+            value = self.loss(arrays, data, loss)
+            return -rate * value, value
 
-        step, loss = jax.grad(paced, has_aux=True)(checked_weights(self.arch, weights))
-        return loss, step
+        step, value = jax.grad(paced, has_aux=True)(checked_weights(self.arch, weights))
+        return value, step
 
     def init(
         self,
@@ -158,18 +187,17 @@ class Network(abc.ABC):
             weights[edge] = draw * jnp.asarray(scales[edge], dtype)
         return {edge: weights[edge] for edge in self.arch.edges}
 
-    def _prepared(
+    def prepared(
         self, weights: Mapping[str, Any], data: Dataset
     ) -> tuple[Weights, dict[str, Array], dict[str, Array]]:
         """Weights, inputs and gates, checked against the graph, in the weights' precision."""
         weights, full = checked_weights(self.arch, weights), matched(self.arch, data)
         dtype = jnp.result_type(*weights.values())
-        if dtype == jnp.float32 and any(v.dtype == np.float64 for v in data.x.values()):
-            _warn_narrowed()  # of what was given: a bias that was filled in does not count
+        warn_if_narrowed(weights, data)  # of what was given: a bias filled in does not count
         x = {node: jnp.asarray(value, dtype) for node, value in full.x.items()}
         return weights, x, {name: jnp.asarray(g, dtype) for name, g in full.gates.items()}
 
-    def _incoming(
+    def incoming(
         self,
         node: str,
         weights: Weights,
@@ -185,7 +213,6 @@ class Network(abc.ABC):
 
 
 @final
-@jax.tree_util.register_static
 @dataclass(frozen=True)
 class GDLN(Network):
     """A gated deep linear network on the graph `arch` (NRR §2, MHS Eq. 1).
@@ -206,10 +233,10 @@ class GDLN(Network):
     """
 
     def hidden(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
-        weights, x, gates = self._prepared(weights, data)
+        weights, x, gates = self.prepared(weights, data)
         activity: dict[str, Array] = {}
         for node in self.arch.order:
-            h = x[node] if node in x else self._incoming(node, weights, activity, gates)
+            h = x[node] if node in x else self.incoming(node, weights, activity, gates)
             activity[node] = _gated(h, gates.get(node))
         return activity
 
@@ -279,12 +306,19 @@ def _orthogonal(key: Any, rows: int, columns: int, dtype: Any) -> Array:
     return q if rows >= columns else q.T
 
 
+def warn_if_narrowed(weights: Mapping[str, Array], data: Dataset) -> None:
+    """Warn, once, where float64 data meets float32 weights."""
+    if jnp.result_type(*weights.values()) == jnp.float32 and any(
+        v.dtype == np.float64 for v in data.x.values()
+    ):
+        _warn_narrowed()
+
+
 @functools.cache
 def _warn_narrowed() -> None:
-    warnings.warn(
+    warn_user(
         "float64 data is used in float32, the precision of the weights. For float64 throughout, "
-        "run jax.config.update('jax_enable_x64', True) before making the weights.",
-        stacklevel=5,
+        "run jax.config.update('jax_enable_x64', True) before making the weights."
     )
 
 

@@ -18,7 +18,6 @@ from neuralrace.gdln import Network
 
 
 @final
-@jax.tree_util.register_static
 @dataclass(frozen=True, init=False)
 class ReLUNetwork(Network):
     """A network whose hidden nodes rectify: `h = z · slope(z)`, slope 1 for z > 0 and `leak` else.
@@ -76,12 +75,12 @@ class ReLUNetwork(Network):
     def _propagate(
         self, weights: Mapping[str, Any], data: Dataset
     ) -> tuple[dict[str, Array], dict[str, Array]]:
-        weights, activity, gates = self._prepared(weights, data.gated({}))
+        weights, activity, gates = self.prepared(weights, data.gated({}))
         slopes: dict[str, Array] = {}
         for node in self.arch.order:
             if node in self.arch.inputs:
                 continue
-            z = self._incoming(node, weights, activity, gates)
+            z = self.incoming(node, weights, activity, gates)
             if node in self.arch.hidden:
                 slopes[node] = jnp.where(z > 0, 1.0, self.leak).astype(z.dtype)
                 z = slopes[node] * z

@@ -15,8 +15,7 @@ import json
 import os
 import re
 import types
-import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
@@ -24,8 +23,9 @@ from typing import Any, final
 import jax
 import numpy as np
 
-from neuralrace.dynamics.setup import Problem, View
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.dynamics.setup import Problem
+from neuralrace.dynamics.systems import View
+from neuralrace.errors import NeuralRaceError, listed, warn_user
 from neuralrace.trajectory.run import versions
 
 DIGEST = 64
@@ -91,7 +91,7 @@ class Checkpoints:
         recorded: list[Any] = []
         while (path := self.folder / f"record-{len(recorded):06d}").exists():
             try:
-                recorded.append(self._unpacked(path, shapes[1]))
+                recorded.append(self._unpacked(path, shapes[1], rows=True))
             except _DamagedError as error:
                 _warn(f"{path.name} is damaged ({error})")
                 break
@@ -126,15 +126,19 @@ class Checkpoints:
         content = buffer.getvalue()
         return _digest([self._mark, content]).encode() + content
 
-    def _unpacked(self, path: Path, like: Any) -> Any:
-        """The arrays of a file in the shape of `like`, bit for bit as they were written."""
+    def _unpacked(self, path: Path, like: Any, rows: bool = False) -> Any:
+        """The arrays of a file in the shape of `like`, bit for bit as they were written.
+
+        With `rows` they may have another length than `like` has.
+        """
         content = path.read_bytes()
         if _digest([self._mark, content[DIGEST:]]).encode() != content[:DIGEST]:
             raise _DamagedError("its checksum is wrong")
         leaves, structure = jax.tree.flatten(like)
         with np.load(io.BytesIO(content[DIGEST:])) as file:
             arrays = [file[name] for name in file]
-        if [a.shape for a in arrays] != [leaf.shape for leaf in leaves]:
+        skip = 1 if rows else 0
+        if [a.shape[skip:] for a in arrays] != [leaf.shape[skip:] for leaf in leaves]:
             raise _DamagedError("its arrays have other shapes")
         typed = [a.view(leaf.dtype) for a, leaf in zip(arrays, leaves, strict=True)]
         return jax.tree.unflatten(structure, typed)
@@ -159,7 +163,7 @@ def _made(folder: Any) -> Path:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(f"checkpoint: {message}", stacklevel=6)
+    warn_user(f"checkpoint: {message}")
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -175,37 +179,92 @@ def _write(path: Path, content: bytes) -> None:
 # ---- whose checkpoints these are ---------------------------------------------------------------
 
 
-def describe(
-    net: Any,
-    recorder: Any,
-    weights: Any,
-    data: Any,
-    rate: float,
-    stops: np.ndarray,
-    every: int,
-    compressed: str,
-) -> dict[str, Any]:
-    """All that decides the bits of a run, by name, so that a difference can be told."""
-    return {
-        "network": _digest([repr(net).encode()]),
-        "weights": _digest(_bytes(weights)),
-        "data": _digest(_bytes(data)),
-        "learning_rate": rate,
-        "steps": int(stops[-1]),
-        "recording steps": _digest([stops.tobytes()]),
-        "record": {name: _code(function) for name, function in recorder.what},
-        "checkpoint_every": every,
-        "compression": compressed,
-        "versions": versions(),
-        "device": jax.devices()[0].device_kind,
+def describe(**run: Any) -> dict[str, Any]:
+    """All that decides the bits of a run, by name, so that a difference can be told.
+
+    Numbers and words are kept as they are, everything else as a digest of its content.
+    """
+    told = {
+        name: value if isinstance(value, str | int | float | None) else fingerprint(value)
+        for name, value in run.items()
     }
+    return told | {"versions": versions(), "device": jax.devices()[0].device_kind}
 
 
-def _bytes(tree: Any) -> Iterable[bytes]:
-    for name, leaf in jax.tree_util.tree_leaves_with_path(tree):
-        yield jax.tree_util.keystr(name).encode()
-        yield f"{leaf.dtype}{leaf.shape}".encode()
-        yield np.asarray(leaf).tobytes()
+def fingerprint(value: Any) -> str:
+    """A digest of a value's content, equal in every process: arrays, functions, containers.
+
+    A function is known by its instructions, its defaults, what it closes over, and the numbers,
+    arrays and functions of its module that it names. Of other objects the type and the fields
+    count.
+    """
+    digest = hashlib.sha256()
+    for part in _content(value, set()):
+        digest.update(part)
+        digest.update(b"\0")
+    return digest.hexdigest()
+
+
+def _content(value: Any, seen: set[int]) -> Iterator[bytes]:
+    if isinstance(value, str | bytes | int | float | complex | None):
+        yield f"{type(value).__name__} {value!r}".encode()
+        return
+    if isinstance(value, np.ndarray | np.generic | jax.Array):
+        array = jax.random.key_data(value) if _is_key(value) else value
+        yield f"{array.dtype}{array.shape}".encode()
+        yield np.asarray(array).tobytes()
+        return
+    if id(value) in seen:
+        yield b"again"
+        return
+    seen = seen | {id(value)}
+    if isinstance(value, Mapping):
+        for key in sorted(value, key=repr):
+            yield repr(key).encode()
+            yield from _content(value[key], seen)
+    elif isinstance(value, frozenset | set):  # whose order differs from process to process
+        for entry in sorted(value, key=repr):
+            yield from _content(entry, seen)
+    elif isinstance(value, tuple | list):
+        yield f"{type(value).__name__} {len(value)}".encode()
+        for entry in value:
+            yield from _content(entry, seen)
+    elif isinstance(value, functools.partial):
+        yield from _content((value.func, value.args, value.keywords), seen)
+    elif isinstance(value, types.CodeType):
+        yield value.co_code
+        yield repr(value.co_names).encode()
+        yield from _content(value.co_consts, seen)
+    elif callable(value) and hasattr(function := inspect.unwrap(value), "__code__"):
+        yield from _function(function, seen)
+    else:
+        yield f"{type(value).__module__}.{type(value).__qualname__}".encode()
+        yield from _content(getattr(value, "__dict__", {}), seen)
+
+
+def _function(function: Any, seen: set[int]) -> Iterator[bytes]:
+    yield function.__qualname__.encode()
+    yield from _content(function.__code__, seen)
+    yield from _content((function.__defaults__, function.__kwdefaults__), seen)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        yield name.encode()
+        try:
+            held = cell.cell_contents
+        except ValueError:  # not yet filled in
+            continue
+        yield from _content(held, seen)
+    for name in function.__code__.co_names:
+        named = function.__globals__.get(name)
+        own = getattr(named, "__module__", None) == function.__module__
+        if isinstance(named, str | int | float | np.ndarray | jax.Array) or (
+            isinstance(named, types.FunctionType) and own
+        ):
+            yield name.encode()
+            yield from _content(named, seen)
+
+
+def _is_key(value: Any) -> bool:
+    return isinstance(value, jax.Array) and jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key)
 
 
 def _digest(parts: Iterable[bytes]) -> str:
@@ -213,36 +272,3 @@ def _digest(parts: Iterable[bytes]) -> str:
     for part in parts:
         digest.update(part)
     return digest.hexdigest()
-
-
-def _code(function: Any) -> str:
-    """A function's name and a digest of its instructions.
-
-    What it closes over and what it calls are not seen; compiled and partial functions are seen
-    through.
-    """
-    if isinstance(function, functools.partial):
-        given = repr((function.args, sorted(function.keywords.items())))
-        return f"{_code(function.func)} {_digest([given.encode()])}"
-    function = inspect.unwrap(function) if function is not None else None
-    code = getattr(function, "__code__", None)
-    name = getattr(function, "__qualname__", repr(type(function)))
-    return name if code is None else f"{name} {_digest(_instructions(code))}"
-
-
-def _instructions(code: types.CodeType) -> Iterable[bytes]:
-    yield code.co_code
-    yield repr(code.co_names).encode()
-    yield from _constants(code.co_consts)
-
-
-def _constants(constants: Iterable[Any]) -> Iterable[bytes]:
-    for constant in constants:
-        if isinstance(constant, types.CodeType):
-            yield from _instructions(constant)
-        elif isinstance(constant, tuple):
-            yield from _constants(constant)
-        elif isinstance(constant, frozenset):  # whose order differs from process to process
-            yield from _constants(sorted(constant, key=repr))
-        else:
-            yield repr(constant).encode()

@@ -6,17 +6,22 @@ import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.compression import UNCHANGED
-from neuralrace.dynamics.setup import StoppedError, View, make_recorder, prepared, shrunk
-from neuralrace.errors import NeuralRaceError, listed
-from neuralrace.gdln import Weights
+from neuralrace.dataset import Dataset
+from neuralrace.dynamics.methods import Flow
+from neuralrace.dynamics.record import Record
+from neuralrace.dynamics.setup import StoppedError, pose
+from neuralrace.dynamics.systems import State, System
+from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.gdln import Network
+from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
 
@@ -28,18 +33,20 @@ USUAL_STEPS = 1000
 
 
 def flow(
-    net: Any,
-    weights: Any,
-    data: Any,
+    net: Network,
+    weights: Mapping[str, Any],
+    data: Dataset,
     *,
     times: Any,
+    loss: str | SampleLoss = "squared",
+    evaluate: Mapping[str, Dataset] | None = None,
     rtol: float | None = None,
     atol: float | None = None,
-    record: Any = None,
+    record: Record | None = None,
     until_loss: float | None = None,
     until_stationary: float | None = None,
     max_steps: int = 100_000,
-    compress: bool = True,
+    compress: bool | None = None,
 ) -> Trajectory:
     """Gradient flow dW/dt = −∂L/∂W (NRR Eq. 2 with τ = 1) from t = 0, seen at `times`.
 
@@ -48,7 +55,7 @@ def flow(
     `atol` defaults to `rtol` times the smallest nonzero root mean square of an edge's weights.
 
     **Arguments:** `times`, increasing and not negative, spaced as you like; `rtol` defaults to
-    1e-8 in float64 and 1e-4 in float32; `record` as in `train`; `until_loss` stops at the first
+    1e-8 in float64 and 1e-4 in float32; `record`, `loss` and `evaluate` as in `train`; `until_loss` stops at the first
     step where the loss is at most this, `until_stationary` where ‖dW/dt‖ is at most this times ‖W‖
     (the end of the trajectory is then the time of that step); `max_steps` bounds the work;
     `compress` as in `train` (tolerances then hold for the compressed weights).
@@ -65,68 +72,79 @@ def flow(
 
     ```
     """
-    weights, data = prepared(net, weights, data)
-    recorder = make_recorder(net, record, weights, data)
     times = checked_times(times)
-    dtype = jnp.result_type(*weights.values())
-    if str(dtype) not in RTOL:
+    problem = pose(
+        net,
+        weights,
+        data,
+        loss=loss,
+        record=record,
+        evaluate=evaluate,
+        steps=USUAL_STEPS,
+        compressing=compress,
+    )
+    method = _method(problem.weights, rtol, atol, max_steps)
+    done = solve_flow(
+        problem.system,
+        problem.weights,
+        method,
+        times,
+        until_loss=until_loss,
+        until_stationary=until_stationary,
+    )
+    run = Trajectory(
+        done.times,
+        done.loss,
+        values=done.values,
+        final=done.final,
+        **problem.provenance(_settings(method) | {"solver_steps": done.steps, "stopped": done.why}),
+    )
+    if done.why == "failed":
+        raise StoppedError(
+            run,
+            f"the flow could not reach t = {times[-1]:g}",
+            got=f"t = {done.times[-1]:.6g} with loss {done.loss[-1]:.4g} after {done.steps} steps",
+            wanted=f"the end of times within max_steps = {max_steps}",
+            fix="a larger max_steps or rtol, or fewer times; nr.train takes steps of fixed size. "
+            "What was reached is in error.trajectory",
+        )
+    return run
+
+
+def _method(weights: Mapping[str, Any], rtol: Any, atol: Any, max_steps: Any) -> Flow:
+    """The solver's settings, with tolerances that follow the weights."""
+    dtype = str(jnp.result_type(*weights.values()))
+    if dtype not in RTOL:
         raise NeuralRaceError(
             "the flow needs weights of single or double precision",
             got=f"dtype {dtype}",
             wanted=f"one of {listed(RTOL)}",
             fix="weights.astype(jnp.float32); descent (nr.train) takes any precision",
         )
-    rtol = RTOL[str(dtype)] if rtol is None else rtol
-    problem = shrunk(net, weights, data, USUAL_STEPS, compress)
-    atol = rtol * smallest_rms(problem.weights) if atol is None else atol
-    solution = solve_flow(
-        problem.net,
-        recorder,
-        problem.weights,
-        problem.data,
-        times,
-        view=problem.view,
-        rtol=rtol,
-        atol=atol,
-        max_steps=max_steps,
-        until_loss=until_loss,
-        until_stationary=until_stationary,
-    )
-    reached = float(solution["end"])
-    solved = np.asarray(solution["times"])  # in the weights' precision, as `reached` is
-    seen = np.isfinite(solved)
-    loss, values = jax.tree.map(lambda leaf: np.asarray(leaf)[seen], solution["recorded"])
-    shown_times = times[seen]
-    if not seen.any() or reached > solved[seen][-1]:
-        last = jax.tree.map(lambda leaf: np.asarray(leaf)[None], solution["last"])
-        shown_times = np.append(shown_times, reached)
-        loss, values = jax.tree.map(lambda a, b: np.concatenate([a, b]), (loss, values), last)
-    run = Trajectory(
-        shown_times,
-        loss,
-        values=values,
-        final=jax.tree.map(np.asarray, solution["final"]),
-        net=net,
-        settings={
-            "method": "gradient flow",
-            "rtol": float(rtol),
-            "atol": float(atol),
-            "solver_steps": int(solution["steps"]),
-            "stopped": solution["why"],
-            "dtype": str(dtype),
-            "compression": problem.compression,
-        },
-    )
-    if solution["why"] == "failed":
-        raise StoppedError(
-            run,
-            f"the flow could not reach t = {times[-1]:g}",
-            got=f"t = {reached:.6g} with loss {loss[-1]:.4g} after {int(solution['steps'])} steps",
-            wanted=f"the end of times within max_steps = {max_steps}",
-            fix="a larger max_steps or rtol, or fewer times; nr.train takes steps of fixed size. "
-            "What was reached is in error.trajectory",
+    rtol = _tolerance("rtol", RTOL[dtype] if rtol is None else rtol)
+    atol = _tolerance("atol", rtol * smallest_rms(weights) if atol is None else atol)
+    return Flow(rtol, atol, whole_number("max_steps", max_steps, fix="leave it out for 100 000"))
+
+
+def _tolerance(name: str, value: Any) -> float:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not (number and 0 < float(value) < np.inf):
+        raise NeuralRaceError(
+            f"{name} must be a positive number",
+            got=repr(value),
+            wanted="a finite number above 0, such as 1e-8",
+            fix="leave it out for a default that follows the precision of the weights",
         )
-    return run
+    return float(value)
+
+
+def _settings(method: Flow) -> dict[str, Any]:
+    return {
+        "method": "gradient flow",
+        "clock": "flow",
+        "rtol": float(method.rtol),
+        "atol": float(method.atol),
+    }
 
 
 def smallest_rms(weights: Mapping[Any, Any]) -> float:
@@ -135,81 +153,128 @@ def smallest_rms(weights: Mapping[Any, Any]) -> float:
     return min((size for size in sizes if size > 0), default=1.0)
 
 
+@final
+@dataclass(frozen=True)
+class Flowed:
+    """What `solve_flow` returns: the times that were reached, and why it ended there.
+
+    `why` is "end", "loss", "stationary" or "failed"; `steps` counts those of the solver.
+    """
+
+    times: np.ndarray
+    loss: np.ndarray
+    values: dict[str, Any]
+    final: Any
+    why: str
+    steps: int
+
+
 def solve_flow(
-    net: Any,
-    recorder: Any,
-    weights: Any,
-    data: Any,
+    system: System,
+    state: State,
+    method: Flow,
     times: np.ndarray,
     *,
-    view: View | None = None,
-    rtol: float,
-    atol: float,
-    max_steps: int,
     until_loss: float | None = None,
     until_stationary: float | None = None,
-) -> dict[str, Any]:
-    """The flow of anything hashable with a `loss` and a `velocity`, and in a word why it ended."""
+) -> Flowed:
+    """The gradient flow of a system, seen at `times`, until the end or one of the limits."""
     import diffrax
 
-    view = View(UNCHANGED, data) if view is None else view
     stops = (until_loss is not None, until_stationary is not None)
-    dtype = jnp.result_type(*jax.tree.leaves(weights))
-    t, r, a = (np.asarray(value, dtype) for value in (times, rtol, atol))
-    limits = np.asarray([until_loss or 0.0, until_stationary or 0.0], dtype)
+    dtype = jnp.result_type(*jax.tree.leaves(state))
+    t, method, limits = _in_precision(
+        dtype, (times, method, np.array([until_loss or 0.0, until_stationary or 0.0]))
+    )
     with _shown_progress() as shown:
-        solution, recorded, final = _compiled(
-            net, recorder, stops, max_steps, shown, weights, data, view, t, r, a, limits
-        )
-    seen, _ = solution.ys
-    result = solution.result
-    if result == diffrax.RESULTS.successful:
+        solution, last, final = _compiled(stops, shown, system, state, method, t, limits)
+    if solution.result == diffrax.RESULTS.successful:
         why = "end"
-    elif result == diffrax.RESULTS.event_occurred:
+    elif solution.result == diffrax.RESULTS.event_occurred:
         fired = [bool(mask) for mask in solution.event_mask]
         why = "loss" if stops[0] and fired[0] else "stationary"
     else:
         why = "failed"
-    return {
-        "times": solution.ts[0],
-        "recorded": seen,
-        "end": solution.ts[1][0],
-        "last": recorded,
-        "final": final,
-        "steps": solution.stats["num_steps"],
-        "why": why,
-    }
+    reached = float(solution.ts[1][0])
+    solved = np.asarray(solution.ts[0])  # in the precision of the state, as `reached` is
+    seen = np.isfinite(solved)
+    loss, values = jax.tree.map(lambda leaf: np.asarray(leaf)[seen], solution.ys[0])
+    shown_times = times[seen]
+    if not seen.any() or reached > solved[seen][-1]:
+        one = jax.tree.map(lambda leaf: np.asarray(leaf)[None], last)
+        shown_times = np.append(shown_times, reached)
+        loss, values = jax.tree.map(lambda a, b: np.concatenate([a, b]), (loss, values), one)
+    final = jax.tree.map(np.asarray, final)
+    return Flowed(shown_times, loss, values, final, why, int(solution.stats["num_steps"]))
+
+
+def _in_precision(dtype: Any, tree: Any) -> Any:
+    return jax.tree.map(lambda leaf: np.asarray(leaf, dtype), tree)
+
+
+def solve_flows(
+    system: System, states: State, method: Flow, times: np.ndarray, axes: Any
+) -> tuple[np.ndarray, dict[str, Any], Any, np.ndarray]:
+    """The flows of many systems from many states at once; `axes` say what of them is batched.
+
+    **Returns:** losses and values with the members first, the last states, and which members
+    reached the end.
+    """
+    t, method = _in_precision(jnp.result_type(*jax.tree.leaves(states)), (times, method))
+    loss, values, final, fine = jax.tree.map(
+        np.asarray, _compiled_many(axes, system, states, method, t)
+    )
+    return loss, values, final, fine
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _compiled_many(axes: Any, system: Any, states: Any, method: Any, times: Any) -> Any:
+    import diffrax
+
+    def one(system: Any, state: Any) -> Any:
+        solution, _, final = _solved((False, False), False, system, state, method, times, None)
+        fine = solution.result == diffrax.RESULTS.successful
+        return *solution.ys[0], final, fine
+
+    return jax.vmap(one, in_axes=(axes, 0))(system, states)
 
 
 @eqx.filter_jit
 def _compiled(
-    net: Any,
-    recorder: Any,
     stops: tuple[bool, bool],
-    max_steps: int,
     shown: bool,
-    weights: Any,
-    data: Any,
-    view: View,
+    system: Any,
+    state: Any,
+    method: Any,
     times: Any,
-    rtol: Any,
-    atol: Any,
+    limits: Any,
+) -> Any:
+    return _solved(stops, shown, system, state, method, times, limits)
+
+
+def _solved(
+    stops: tuple[bool, bool],
+    shown: bool,
+    system: System,
+    state: State,
+    method: Flow,
+    times: Any,
     limits: Any,
 ) -> Any:
     import diffrax
 
-    def velocity(t: Any, w: Weights, args: Any) -> Weights:
-        return net.velocity(w, data)
+    def velocity(t: Any, state: State, args: Any) -> State:
+        return system.velocity(state)
 
-    def observed(t: Any, w: Weights, args: Any) -> Any:
-        return net.loss(w, data), recorder(view.lift(w), view.data)
+    def observed(t: Any, state: State, args: Any) -> Any:
+        return system.loss(state), system.observe(state)
 
-    def low_loss(t: Any, w: Weights, args: Any, **kwargs: Any) -> Any:
-        return net.loss(w, data) <= limits[0]
+    def low_loss(t: Any, state: State, args: Any, **kwargs: Any) -> Any:
+        return system.loss(state) <= limits[0]
 
-    def stationary(t: Any, w: Weights, args: Any, **kwargs: Any) -> Any:
-        speed, size, still = (_square(v) for v in (velocity(t, w, args), w, view.lift.frozen))
-        return jnp.sqrt(speed) <= limits[1] * jnp.sqrt(size + still)
+    def stationary(t: Any, state: State, args: Any, **kwargs: Any) -> Any:
+        speed, size = (_square(v) for v in (system.velocity(state), system.shown(state)))
+        return jnp.sqrt(speed) <= limits[1] * jnp.sqrt(size)
 
     events = [event for event, asked in zip((low_loss, stationary), stops, strict=True) if asked]
     solution = diffrax.diffeqsolve(
@@ -218,22 +283,22 @@ def _compiled(
         t0=jnp.zeros((), times.dtype),
         t1=times[-1],
         dt0=None,
-        y0=weights,
+        y0=state,
         saveat=diffrax.SaveAt(
             subs=[
                 diffrax.SubSaveAt(ts=times, fn=observed),
                 diffrax.SubSaveAt(t1=True),
             ]
         ),
-        stepsize_controller=diffrax.PIDController(rtol=rtol, atol=atol),
+        stepsize_controller=diffrax.PIDController(rtol=method.rtol, atol=method.atol),
         event=diffrax.Event(events) if events else None,
-        max_steps=max_steps,
+        max_steps=method.max_steps,
         throw=False,
         progress_meter=_meter() if shown else diffrax.NoProgressMeter(),
     )
     assert solution.ys is not None
     final = jax.tree.map(lambda leaf: leaf[0], solution.ys[1])
-    return solution, observed(None, final, None), view.lift(final)
+    return solution, observed(None, final, None), system.shown(final)
 
 
 def _square(tree: Any) -> Any:

@@ -1,11 +1,11 @@
-"""What every simulation begins with: checked inputs, and what to record of the weights."""
+"""What every simulation begins with: checked inputs, the loss, and what may be compressed."""
 
 from __future__ import annotations
 
 import functools
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -16,27 +16,42 @@ import numpy as np
 
 from neuralrace.compression import (
     UNCHANGED,
-    Lift,
     compress,
     search_work,
     split_work,
     step_work,
 )
 from neuralrace.dataset import Dataset, matched
+from neuralrace.dynamics.record import make_recorder
+from neuralrace.dynamics.systems import NetworkSystem, View
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.gdln import GDLN, Network, Weights, always_on, check_finite, checked_weights
+from neuralrace.gdln import (
+    GDLN,
+    Network,
+    Weights,
+    always_on,
+    check_finite,
+    checked_weights,
+    warn_if_narrowed,
+)
+from neuralrace.losses import (
+    SampleLoss,
+    check_sample_losses,
+    checked_loss,
+    cross_entropy,
+    has_classes,
+    loss_name,
+    squared,
+    with_classes,
+)
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
-
-Record = Mapping[str, bool | Callable[[Weights], Any]]
-"""What to record: `{"outputs": True, "weights": True, "activity": True, name: f(weights)}`."""
-
-RESERVED = ("outputs", "weights", "activity", "loss", "time", "final")
-"""What a trajectory names by itself, so that no recording function can."""
 
 
 class StoppedError(NeuralRaceError):
     """A run that could not go on. `trajectory` holds all that was computed before it stopped.
+
+    Its `final` weights are those of its last recorded moment.
 
     ```python
     >>> import jax, neuralrace as nr
@@ -66,87 +81,82 @@ class StoppedError(NeuralRaceError):
 
 @final
 @dataclass(frozen=True)
-class Recorder:
-    """What to record of the weights, as a hashable value that can be static under `jit`."""
+class Problem:
+    """A network with checked weights and data: what to simulate, and how it was compressed.
 
-    net: Network
-    what: tuple[tuple[str, Callable[[Weights], Any] | None], ...]
+    `settings` says where its numbers come from, for the trajectory; `streamed` whether the samples
+    stay on the host and are sent to the device batch by batch.
+    """
 
-    def __call__(self, weights: Weights, data: Dataset) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for name, function in self.what:
-            if function is not None:
-                values[name] = function(weights)
-            elif name == "outputs":
-                values[name] = self.net(weights, data)
-            elif name == "weights":
-                values[name] = weights
-            else:
-                values[name] = self.net.activity(weights, data)  # type: ignore[attr-defined]
-        return values
+    system: NetworkSystem
+    weights: Weights
+    compression: str
+    settings: dict[str, Any]
+    sample_weight: np.ndarray | None
+    streamed: bool = False
+
+    @property
+    def dtype(self) -> Any:
+        return jnp.result_type(*self.weights.values())
+
+    def provenance(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """What a trajectory of this problem says about where it came from."""
+        here = {"dtype": str(self.dtype), "compression": self.compression}
+        told = self.settings | here | dict(settings)
+        return {
+            "net": self.system.recorder.net,
+            "sample_weight": self.sample_weight,
+            "settings": told,
+        }
 
 
-def make_recorder(net: Network, record: Any, weights: Weights, data: Dataset) -> Recorder:
-    """Check a record and try it once, without computing anything."""
-    if record is not None:
-        check_kind("record", record, Mapping, "for example record={'weights': True}")
-    built_in = ("outputs", "weights", *(["activity"] if hasattr(net, "activity") else []))
-    what: list[tuple[str, Callable[[Weights], Any] | None]] = []
-    for name, value in (record or {}).items():
-        if callable(value):
-            if name in RESERVED or "." in name:
-                raise NeuralRaceError(
-                    f"a recording function cannot be called {name!r}",
-                    got=repr(name),
-                    wanted=f"a name without dots, other than {', '.join(RESERVED)}",
-                    fix="choose another name",
-                )
-            what.append((name, value))
-        elif name not in built_in:
-            raise NeuralRaceError(
-                f"cannot record {name!r}",
-                got=f"{name!r}: {value!r}",
-                wanted=f"{listed(built_in)}: True, or a name with a function of the weights",
-                fix="for example record={'outputs': True, 'norm': lambda w: jnp.sum(w['W1']**2)}",
-            )
-        elif value:
-            what.append((name, None))
-    recorder = Recorder(net, tuple(what))
-    names = [name for name, function in what if function is not None]
-    try:  # a new function each time: JAX remembers the shapes of one that it has seen
-        first, again = (
-            jax.eval_shape(lambda *given: recorder(*given), weights, data) for _ in range(2)
+def pose(
+    net: Any,
+    weights: Any,
+    data: Any,
+    *,
+    loss: Any = "squared",
+    record: Any = None,
+    evaluate: Any = None,
+    steps: float = 0,
+    compressing: bool | None = False,
+    width: bool = True,
+    batched: bool = False,
+) -> Problem:
+    """Check a network, its weights and its data, and put them together as something that learns.
+
+    `steps` and `compressing` decide whether the network is compressed: False never, True always,
+    None where that at least halves the work. `width` allows fewer neurons besides fewer samples.
+    """
+    measure = checked_loss(loss)
+    given = data
+    arrays, data = prepared(net, weights, data, measure, keep_on_host=batched)
+    streamed = batched and on_host(data)
+    others, classes = _evaluations(net, arrays, evaluate, measure)
+    seen = None if streamed else data
+    recorder = make_recorder(net, record, arrays, seen, others, classes, measure)
+    if streamed and recorder.needs_samples:
+        raise NeuralRaceError(
+            f"{recorder.needs_samples[0]!r} cannot be recorded of data that is read from disk",
+            got=f"record of {listed(recorder.needs_samples)}",
+            wanted="functions of the weights alone",
+            fix="pass some of the samples as evaluate={'probe': data.take(range(1000))}",
         )
-    except NeuralRaceError:
-        raise
-    except Exception as error:
-        message = str(error).partition("\n")[0]
-        raise _unrecordable(names, f"{type(error).__name__}: {message}") from error
-    if first != again:
-        raise _unrecordable(names, "shapes that differ from call to call")
-    if not _is_named(first):
-        raise _unrecordable(names, "a value that is neither an array nor a dictionary of arrays")
-    return recorder
+    system = NetworkSystem(net, measure, recorder, data, View(UNCHANGED, seen), others)
+    told = {"loss": loss_name(measure), "data": given.digest()}
+    if others:
+        told["evaluate"] = {name: evaluate[name].digest() for name in others}
+    weight = None if given.sample_weight is None else np.asarray(given.sample_weight)
+    as_it_is = Problem(system, arrays, "none", told, weight, streamed)
+    _check_compressing(compressing, net, measure, batched)
+    if compressing is False or batched or measure is not squared or not isinstance(net, GDLN):
+        return as_it_is
+    return _shrunk(as_it_is, steps, always=compressing is True, width=width)
 
 
-def _unrecordable(names: list[str], got: str) -> NeuralRaceError:
-    return NeuralRaceError(
-        f"the recording functions {listed(names)} cannot be compiled",
-        got=got,
-        wanted="functions of the weights made of jax.numpy, returning arrays of fixed shapes, or "
-        "dictionaries of them with names without dots",
-        fix="use jnp.where instead of indexing with a mask, jnp instead of np, and no state",
-    )
-
-
-def _is_named(value: Any) -> bool:
-    """Whether this is an array, or nested dictionaries of arrays that a file can name."""
-    if isinstance(value, Mapping):
-        return all(isinstance(k, str) and "." not in k and _is_named(v) for k, v in value.items())
-    return hasattr(value, "shape")
-
-
-def prepared(net: Any, weights: Any, data: Any) -> tuple[Weights, Dataset]:
+def prepared(
+    net: Any, weights: Any, data: Any, measure: SampleLoss = squared, keep_on_host: bool = False
+) -> tuple[Weights, Dataset]:
     """Weights and data, checked, as JAX arrays of the weights' precision."""
     check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
     check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
@@ -154,14 +164,25 @@ def prepared(net: Any, weights: Any, data: Any) -> tuple[Weights, Dataset]:
     check_finite(arrays)
     dtype = jnp.result_type(*arrays.values())
     arrays = {edge: w.astype(dtype) for edge, w in arrays.items()}
-    net(arrays, data)  # checks the data and warns of lost precision
+    if measure is cross_entropy:
+        data = with_classes(net.arch, data)
+    warn_if_narrowed(arrays, data)
+    few = data.take(slice(0, 2))
+    if measure is not squared:
+        outputs = net(arrays, few)
+        targets = {v: jnp.asarray(few.y[v], dtype) for v in outputs}
+        check_sample_losses(measure, measure(outputs, targets), few.n_samples)
+    else:
+        jax.eval_shape(lambda w: net(w, few), arrays)
     data = matched(net.arch, data.gated({}) if isinstance(net, ReLUNetwork) else data)
     for line in always_on(net.arch, data) if isinstance(net, GDLN) else ():
         logging.getLogger(__name__).warning("%s", line)
-    return arrays, _as_arrays(data, dtype)
+    if keep_on_host and on_host(data):
+        return arrays, data
+    return arrays, as_arrays(data, dtype)
 
 
-def _as_arrays(data: Dataset, dtype: Any) -> Dataset:
+def as_arrays(data: Dataset, dtype: Any) -> Dataset:
     """The dataset as JAX arrays of one precision, with its sample weights spelled out."""
     data = eqx.tree_at(
         lambda d: d.sample_weight, data, data.probability, is_leaf=lambda v: v is None
@@ -169,46 +190,98 @@ def _as_arrays(data: Dataset, dtype: Any) -> Dataset:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), data)
 
 
-@final
-class View(eqx.Module):
-    """How recording functions see a run: full-width weights, on all the samples."""
-
-    lift: Lift
-    data: Any
+ON_DEVICE = 2**30
+"""Bytes of samples up to which all of them are kept on the device."""
 
 
-@final
-@dataclass(frozen=True)
-class Problem:
-    """What to simulate, how recording functions see it, and in words how it was compressed."""
+def on_host(data: Dataset) -> bool:
+    """Whether samples should stay on the host: memory-mapped ones, and more than fit."""
+    leaves = [*data.x.values(), *data.y.values(), *data.gates.values()]
+    return any(_is_mapped(leaf) for leaf in leaves) or sum(a.nbytes for a in leaves) > ON_DEVICE
 
-    net: Network
-    weights: Weights
-    data: Dataset
-    view: View
-    compression: str = "none"
+
+def _is_mapped(array: Any) -> bool:
+    while isinstance(array, np.ndarray):
+        if isinstance(array, np.memmap):
+            return True
+        array = array.base
+    return type(array).__name__ == "mmap"
+
+
+def _evaluations(
+    net: Network, weights: Weights, evaluate: Any, measure: SampleLoss
+) -> tuple[dict[str, Dataset], dict[str, bool]]:
+    """Further datasets to record the loss on, checked, and whether their targets are classes."""
+    if evaluate is None:
+        return {}, {}
+    check_kind("evaluate", evaluate, Mapping, "for example evaluate={'test': data}")
+    found, classes = {}, {}
+    for name, data in evaluate.items():
+        try:
+            found[name] = prepared(net, weights, data, measure)[1]
+        except NeuralRaceError as error:
+            raise NeuralRaceError(
+                f"the evaluation set {name!r} does not fit the network: {error.what}",
+                got=error.got,
+                wanted=error.wanted,
+                fix=error.fix,
+            ) from error
+        classes[name] = has_classes(found[name])
+    return found, classes
+
+
+# ---- compression --------------------------------------------------------------------------------
+
+
+def _check_compressing(
+    compressing: Any, net: Network, measure: SampleLoss, batched: bool
+) -> None:
+    if compressing is not True:
+        return
+    reason = (
+        "mini-batches, whose samples must stay apart"
+        if batched
+        else f"the loss {loss_name(measure)!r}, which sees more than second moments"
+        if measure is not squared
+        else f"a {type(net).__name__}, whose gates change as it learns"
+        if not isinstance(net, GDLN)
+        else None
+    )
+    if reason is not None:
+        raise NeuralRaceError(
+            "this run cannot be compressed exactly",
+            got=f"compress=True with {reason}",
+            wanted="full batches, the squared loss and a gated linear network",
+            fix="leave compress out: it is used where it is exact and saves work",
+        )
 
 
 WORTHWHILE = 1e9
 """Multiplications in a run from which on compressing is tried at all: a fraction of a second."""
 
 
-def shrunk(
-    net: Network, weights: Weights, data: Dataset, steps: float, compressing: bool
-) -> Problem:
-    """The network compressed where that at least halves the work, or as it is."""
-    as_it_is = Problem(net, weights, data, View(UNCHANGED, data))
-    each = step_work(net.arch, data.n_samples)
-    worthwhile = steps * each >= max(WORTHWHILE, 10 * search_work(net.arch))
-    if not (compressing and worthwhile and isinstance(net, GDLN)):
-        return as_it_is
-    if split_work(net.arch, data) > each / 2:
-        return as_it_is
-    small = compress(net, weights, data)
-    if small.work > 0.5:
-        return as_it_is
-    fewer = _as_arrays(small.data, jnp.result_type(*weights.values()))
-    return Problem(small.net, small.weights, fewer, View(small.lift, data), small.summary)
+def _shrunk(problem: Problem, steps: float, always: bool, width: bool) -> Problem:
+    """The problem compressed, always or where that at least halves the work."""
+    system, data = problem.system, problem.system.data
+    arch = system.net.arch
+    each = step_work(arch, data.n_samples)
+    worthwhile = steps * each >= max(WORTHWHILE, 10 * search_work(arch))
+    if not always and (not worthwhile or split_work(arch, data) > each / 2):
+        return problem
+    small = compress(system.net, problem.weights, data, width=width)
+    if not always and small.work > 0.5:
+        return problem
+    fewer = as_arrays(small.data, problem.dtype)
+    shrunk = NetworkSystem(
+        small.net, system.measure, system.recorder, fewer, View(small.lift, data),
+        system.evaluations,
+    )  # fmt: skip
+    return Problem(
+        shrunk, small.weights, small.summary, problem.settings, problem.sample_weight
+    )
+
+
+# ---- steps and rates ----------------------------------------------------------------------------
 
 
 def recording_steps(steps: Any, record_every: Any, record_at: Any) -> np.ndarray:

@@ -1,0 +1,78 @@
+"""Which samples each step sees: drawn without replacement in every epoch."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from neuralrace.dynamics.systems import Batch
+from neuralrace.errors import NeuralRaceError, whole_number
+
+
+@final
+class Batches(eqx.Module):
+    """Batches of `size` out of `samples`; the last of an epoch has what is left.
+
+    Epoch e sees the samples in the order `jax.random.permutation(fold_in(key, e), samples)`: any
+    step can be taken up again from its number alone.
+    """
+
+    key: Any
+    size: int = eqx.field(static=True)
+    samples: int = eqx.field(static=True)
+
+    @property
+    def per_epoch(self) -> int:
+        """How many steps an epoch has."""
+        return -(-self.samples // self.size)
+
+    def order(self, step: Any) -> Int[Array, " padded"]:
+        """The samples of the epoch that a step belongs to, filled up to whole batches."""
+        key = jax.random.fold_in(self.key, step // self.per_epoch)
+        order = jax.random.permutation(key, self.samples)
+        return jnp.pad(order, (0, self.per_epoch * self.size - self.samples))
+
+    def batch(self, order: Int[Array, " padded"], step: Any, dtype: Any) -> Batch:
+        """The batch of a step, given the order of its epoch."""
+        first = (step % self.per_epoch) * self.size
+        index = jax.lax.dynamic_slice(order, (first,), (self.size,))
+        present = (first + jnp.arange(self.size)) < self.samples
+        return Batch(index, present.astype(dtype))
+
+
+def checked_batch_size(batch_size: Any, samples: int) -> int:
+    """A batch size that fits the data, or an error."""
+    size = whole_number("batch_size", batch_size, fix="leave it out to use all samples each step")
+    if size > samples:
+        raise NeuralRaceError(
+            "batch_size is larger than the dataset",
+            got=f"batch_size={size} for {samples} samples",
+            wanted=f"a whole number from 1 to {samples}",
+            fix="leave it out to use all samples in every step",
+        )
+    return size
+
+
+def checked_key(key: Any, what: str) -> Any:
+    """A random key: one of JAX, or an integer seed."""
+    if key is None:
+        raise NeuralRaceError(
+            f"{what} needs a key",
+            got="key=None",
+            wanted="a key of jax.random or an integer",
+            fix="for example key=0",
+        )
+    if isinstance(key, bool) or not (hasattr(key, "dtype") or hasattr(key, "__index__")):
+        raise NeuralRaceError(
+            "key is not a random key",
+            got=repr(key),
+            wanted="a key of jax.random or an integer",
+            fix="for example key=0 or key=jax.random.key(0)",
+        )
+    if not hasattr(key, "dtype") or jnp.ndim(key) == 0 and jnp.issubdtype(key.dtype, jnp.integer):
+        return jax.random.key(int(key))
+    return key

@@ -1,0 +1,99 @@
+"""*How* a system is integrated: plain descent, any optax transformation, gradient flow.
+
+Each is a small object that is handed to the driver. The first two take steps; the flow is solved
+by an adaptive solver.
+"""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from neuralrace.dynamics.systems import Batch, State, System
+from neuralrace.errors import NeuralRaceError
+
+
+class Stepper(eqx.Module):
+    """A method that takes steps. Its `memory` is what it carries from one step to the next."""
+
+    def begin(self, state: State) -> Any:
+        """The memory before the first step."""
+        raise NotImplementedError
+
+    def step(
+        self, system: System, state: State, memory: Any, batch: Batch | None, going: Any
+    ) -> tuple[Float[Array, ""], State, Any]:
+        """The loss before the step, then state and memory after it.
+
+        `going` is 0 to stand still and only see the loss; 1 or None to move.
+        """
+        raise NotImplementedError
+
+
+@final
+class Descent(Stepper):
+    """Gradient descent: `state ← state − rate · ∂L/∂state`."""
+
+    rate: Any
+
+    def begin(self, state: State) -> tuple[()]:
+        return ()
+
+    def step(
+        self, system: System, state: State, memory: Any, batch: Batch | None, going: Any
+    ) -> tuple[Float[Array, ""], State, Any]:
+        rate = self.rate if going is None else self.rate * going
+        loss, change = system.loss_and_step(state, rate, batch)
+        return loss, jax.tree.map(jnp.add, state, change), memory
+
+
+@final
+class Optimized(Stepper):
+    """Any optax `GradientTransformation`: momentum, Adam, weight decay, schedules."""
+
+    transformation: Any = eqx.field(static=True)
+
+    def begin(self, state: State) -> Any:
+        return self.transformation.init(state)
+
+    def step(
+        self, system: System, state: State, memory: Any, batch: Batch | None, going: Any
+    ) -> tuple[Float[Array, ""], State, Any]:
+        import optax
+
+        loss, gradient = system.loss_and_step(state, -1.0, batch)
+        update = optax.with_extra_args_support(self.transformation).update
+        change, after = update(gradient, memory, state, value=loss)
+        moved = optax.apply_updates(state, change)
+        if going is not None:
+            keep = lambda new, old: jnp.where(going > 0, new, old)  # noqa: E731
+            moved, after = jax.tree.map(keep, (moved, after), (state, memory))
+        return loss, moved, after
+
+
+@final
+class Flow(eqx.Module):
+    """Gradient flow dstate/dt = −∂L/∂state, by Dormand and Prince's pair of order 8.
+
+    A step is accepted where its error is at most `atol + rtol · |state|`.
+    """
+
+    rtol: Any
+    atol: Any
+    max_steps: int = eqx.field(static=True, default=100_000)
+
+
+def checked_optimizer(optimizer: Any) -> Any:
+    """An optax transformation, or an error that says what one is."""
+    if not all(callable(getattr(optimizer, name, None)) for name in ("init", "update")):
+        raise NeuralRaceError(
+            "the optimizer is not one of optax",
+            got=repr(optimizer)[:80],
+            wanted="an optax.GradientTransformation, which has init and update",
+            fix="for example optimizer=optax.adam(1e-3); for plain descent learning_rate=0.1",
+        )
+    return optimizer

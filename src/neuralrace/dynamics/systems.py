@@ -1,0 +1,127 @@
+"""*What* is integrated: small objects that take a state and give loss, velocity and observables.
+
+The driver knows nothing else of a problem. A network with its data is one such object; a merged
+race and a stack of blocks are others (`reduction/`).
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any, final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from neuralrace.compression import Lift, step_work
+from neuralrace.dataset import Dataset
+from neuralrace.dynamics.record import Recorder
+from neuralrace.gdln import Network
+from neuralrace.losses import SampleLoss
+
+State = Any
+"""A pytree of arrays, usually a dictionary: weights by edge, or the variables of a race."""
+
+
+class System(eqx.Module):
+    """Something that learns: L(state), −∂L/∂state, and what to record of a state.
+
+    A pytree whose leaves are arrays, so that one compiled program serves all systems that differ
+    in numbers alone.
+    """
+
+    @abc.abstractmethod
+    def loss(self, state: State) -> Float[Array, ""]:
+        """The loss over all the data."""
+
+    @abc.abstractmethod
+    def loss_and_step(
+        self, state: State, rate: Any, batch: Batch | None = None
+    ) -> tuple[Float[Array, ""], State]:
+        """The loss and −rate · ∂L/∂state, over all the data or over a batch of it."""
+
+    def velocity(self, state: State) -> State:
+        """−∂L/∂state: the direction of gradient flow."""
+        return self.loss_and_step(state, 1.0)[1]
+
+    def observe(self, state: State) -> dict[str, Any]:
+        """What is recorded of a state besides its loss."""
+        return {}
+
+    def shown(self, state: State) -> State:
+        """The state as the user knows it; the same, unless it was compressed."""
+        return state
+
+    def work(self) -> float:
+        """About how many multiplications a step takes."""
+        return float(sum(np.size(leaf) for leaf in jax.tree.leaves(self)))
+
+
+@final
+class Batch(eqx.Module):
+    """Samples for one step: which, and 1 for each (0 where a last batch is filled up)."""
+
+    index: Int[Array, " B"]
+    present: Float[Array, " B"]
+
+
+@final
+class View(eqx.Module):
+    """How recording functions see a run: full-width weights, on all the samples."""
+
+    lift: Lift
+    data: Any
+
+
+@final
+class NetworkSystem(System):
+    """A network with its data, as something that learns.
+
+    `data` is what it is trained on, compressed or not; `view` how recording functions see it;
+    `evaluations` are further datasets to record the loss on.
+    """
+
+    net: Network = eqx.field(static=True)
+    measure: SampleLoss = eqx.field(static=True)
+    recorder: Recorder = eqx.field(static=True)
+    data: Any
+    view: Any
+    evaluations: Any
+
+    def loss(self, state: State) -> Float[Array, ""]:
+        return self.net.loss(state, self.data, self.measure)
+
+    def loss_and_step(
+        self, state: State, rate: Any, batch: Batch | None = None
+    ) -> tuple[Float[Array, ""], State]:
+        data = self.data if batch is None else chosen(self.data, batch)
+        return self.net.loss_and_step(state, data, rate, self.measure)
+
+    def observe(self, state: State) -> dict[str, Any]:
+        return self.recorder(self.view.lift(state), self.view.data, self.evaluations)
+
+    def shown(self, state: State) -> State:
+        return self.view.lift(state)
+
+    def work(self) -> float:
+        return step_work(self.net.arch, self.data.n_samples)
+
+
+def chosen(data: Dataset, batch: Batch) -> Dataset:
+    """The samples of a batch; their weights are made to sum to one."""
+    rows = jax.tree.map(lambda leaf: leaf[batch.index], data)
+    return reweighted(rows, rows.sample_weight * batch.present)
+
+
+def reweighted(data: Dataset, weight: Array) -> Dataset:
+    """The dataset with these sample weights, normalised; all zero where they are all zero."""
+    total = jnp.sum(weight)
+    weight = weight / jnp.where(total > 0, total, 1.0)
+    return eqx.tree_at(lambda d: d.sample_weight, data, weight, is_leaf=lambda v: v is None)
+
+
+Stop = Callable[[Any], Any]
+"""A function of the state that is true where a run should end."""

@@ -1,0 +1,297 @@
+"""Training one network: gradient descent or any optimizer, on all samples or in batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuralrace.dataset import Dataset
+from neuralrace.dynamics.batches import Batches, checked_batch_size, checked_key
+from neuralrace.dynamics.checkpoint import Checkpoints, describe
+from neuralrace.dynamics.clock import Clock, clock_of
+from neuralrace.dynamics.driver import Steps, Until, take_steps
+from neuralrace.dynamics.methods import Descent, Optimized, Stepper, checked_optimizer
+from neuralrace.dynamics.record import Record
+from neuralrace.dynamics.setup import (
+    Problem,
+    StoppedError,
+    pose,
+    positive_rate,
+    recording_steps,
+)
+from neuralrace.dynamics.streaming import stream_steps
+from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.gdln import Network
+from neuralrace.losses import SampleLoss
+from neuralrace.progress import progress
+from neuralrace.trajectory import Trajectory
+
+Callback = Callable[[int, float], None]
+"""Called about once a second with the step that was reached and the loss there."""
+
+
+def train(
+    net: Network,
+    weights: Mapping[str, Any],
+    data: Dataset,
+    *,
+    learning_rate: float | None = None,
+    optimizer: Any = None,
+    steps: int,
+    batch_size: int | None = None,
+    key: Any = None,
+    loss: str | SampleLoss = "squared",
+    evaluate: Mapping[str, Dataset] | None = None,
+    until: float | Callable[[Any], Any] | None = None,
+    callback: Callback | None = None,
+    record_every: int = 1,
+    record_at: Any = None,
+    record: Record | None = None,
+    compress: bool | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int | None = None,
+) -> Trajectory:
+    """Train a network: `W ← W − learning_rate · ∂L/∂W`, L the mean loss, or by an optimizer.
+
+    One compiled program: a second call with equal shapes and settings compiles nothing. Memory
+    follows what is recorded. The loss over all data is always recorded; the weights are those
+    *before* the step.
+
+    **What takes the steps:** either `learning_rate`, for gradient descent, or `optimizer`, any
+    optax `GradientTransformation`: `optax.sgd(0.1, momentum=0.9)`, `optax.adamw(1e-3)`,
+    schedules. Pass the same object again to compile nothing anew. With `batch_size` every step
+    sees that many samples, drawn without replacement in each epoch by `key` (a JAX key or an
+    integer); the last batch of an epoch has those that are left. Within a batch, sample weights
+    are normalised. Memory-mapped data is read from disk batch by batch.
+
+    **What is made small:** `loss` is `"squared"`, `"cross_entropy"` (softmax at each output node;
+    targets are one-hot rows or one column of class indices), or a function of outputs and targets
+    (`{node: (N, size)}` each) that returns one loss per sample.
+
+    **What is recorded:** every `record_every` steps, the first and last always, or at the
+    increasing steps `record_at`; `record` names what else to keep: `"outputs"`, `"weights"`,
+    `"activity"` (ReLU networks) with `True`, or any name with a function `f(weights)` or
+    `f(weights, data)` that JAX can compile. `evaluate={"test": data}` records loss and, where its
+    targets are classes, accuracy on other data, as `values["test"]`.
+
+    **When it ends:** after `steps`, or at the first recorded step where the loss is at most
+    `until`, or where the function `until(weights)` is true. `callback(step, loss)` sees progress.
+
+    `compress` simulates a gated linear network by `nr.compress`: by default where that is exact
+    and at least halves the work, with True always, with False never; recorded and final weights
+    are the full-width ones. `checkpoint`, a folder, makes the run survive being killed: every
+    `checkpoint_every` steps (1000 if left out) what is needed to go on is written there, and the
+    same call goes on from it, to bit-identical results.
+
+    **Returns:** a `Trajectory`. Its `time` is the sum of the learning rates (that of gradient
+    flow), with momentum μ the sum of rates / (1 − μ), which is approximate, and the number of
+    steps for other optimizers; `settings["clock"]` says which.
+
+    **Raises:** `StoppedError` when the loss stops being finite, with what was computed.
+
+    ```python
+    >>> import jax, jax.numpy as jnp, optax, neuralrace as nr
+    >>> net = nr.GDLN(nr.Architecture.chain(2, 8, 1))
+    >>> data = nr.Dataset({"x": [[1.0, 1.0], [1.0, -1.0]]}, {"y": [[1.0], [-1.0]]})
+    >>> start = net.init(jax.random.key(0), scale=0.1)
+    >>> run = nr.train(net, start, data, learning_rate=0.1, steps=200, record_every=50,
+    ...                record={"norm": lambda w: jnp.sum(w["W1"] ** 2)})
+    >>> run.time, bool(run.loss[-1] < 1e-3), run.values["norm"].shape
+    (array([ 0.,  5., 10., 15., 20.]), True, (5,))
+    >>> adam = nr.train(net, start, data, optimizer=optax.adam(0.01), steps=200, batch_size=1,
+    ...                 key=0, record_every=50)
+    >>> adam.settings["clock"], bool(adam.loss[-1] < 1e-3)
+    ('steps', True)
+
+    ```
+    """
+    stops = recording_steps(steps, record_every, record_at)
+    batches = _batches(batch_size, key, data)
+    method, clock = chosen_method(learning_rate, optimizer, net, int(stops[-1]))
+    problem = pose(
+        net,
+        weights,
+        data,
+        loss=loss,
+        record=record,
+        evaluate=evaluate,
+        steps=float(stops[-1]),
+        compressing=compress,
+        width=clock.name != "other",
+        batched=batches is not None,
+    )
+    saved = checkpoints_of(
+        checkpoint, checkpoint_every,
+        network=net, weights=problem.weights, data=problem.settings["data"],
+        learning_rate=learning_rate, optimizer=optimizer, loss=problem.system.measure,
+        record=problem.system.recorder.what, evaluate=problem.settings.get("evaluate"),
+        batch_size=batch_size, key=key, until=until, steps=int(stops[-1]),
+        recording_steps=stops, compression=problem.compression,
+    )  # fmt: skip
+    if saved is not None:
+        problem = saved.begin(problem)
+    method = _in_precision(method, problem.dtype)
+    with progress(int(stops[-1]), _title(clock)) as advance:
+        done = _integrated(problem, method, stops, batches, until, saved, advance, callback)
+    run = Trajectory(
+        clock.time(done.stops),
+        done.loss,
+        values=done.values,
+        final=done.final,
+        steps=done.stops,
+        **problem.provenance(
+            method_settings(clock, int(stops[-1]))
+            | ({} if batches is None else {"batch_size": batches.size, "key": key_data(key)})
+            | ({"stopped": done.why} if until is not None else {})
+        ),
+    )
+    if done.stopped is not None:
+        raise diverged(run, done.stopped, clock.rate)
+    return run
+
+
+def _integrated(
+    problem: Problem,
+    method: Stepper,
+    stops: np.ndarray,
+    batches: Batches | None,
+    until: Any,
+    saved: Checkpoints | None,
+    advance: Callable[[float], None],
+    callback: Callback | None,
+) -> Steps:
+    past = 0
+
+    def seen(step: int, loss: float) -> None:
+        nonlocal past
+        advance(float(step - past))
+        past = step
+        if callback is not None:
+            callback(step, loss)
+
+    integrate = stream_steps if problem.streamed else take_steps
+    return integrate(
+        problem.system,
+        problem.weights,
+        method,
+        stops,
+        batches=batches,
+        until=checked_until(until),
+        checkpoints=saved,
+        seen=seen,
+    )
+
+
+def diverged(run: Trajectory, step: int, rate: float | None) -> StoppedError:
+    """The error of a run whose loss stopped being finite."""
+    smaller = "a smaller learning rate" if rate is None else f"a learning rate below {rate:g}"
+    assert run.steps is not None
+    return StoppedError(
+        run,
+        f"the loss stopped being finite at step {step}",
+        got=f"a last finite loss of {run.loss[-1]:.3g} at step {run.steps[-1]}"
+        if len(run.loss)
+        else "a loss that is not finite to begin with",
+        wanted="a loss that falls",
+        fix=f"{smaller}, or smaller initial weights; what was computed is in error.trajectory",
+    )
+
+
+# ---- options ------------------------------------------------------------------------------------
+
+
+def chosen_method(
+    learning_rate: Any, optimizer: Any, net: Network, steps: int
+) -> tuple[Stepper, Clock]:
+    """What takes the steps, and what they mean in time."""
+    if (learning_rate is None) == (optimizer is None):
+        raise NeuralRaceError(
+            "training needs either a learning rate or an optimizer",
+            got=f"learning_rate={learning_rate!r}, optimizer={optimizer!r:.60}",
+            wanted="one of the two",
+            fix="learning_rate=0.1 for gradient descent, or optimizer=optax.adam(1e-3)",
+        )
+    if optimizer is None:
+        rate = positive_rate(learning_rate)
+        return Descent(rate), Clock("flow", np.full(1, rate))
+    checked_optimizer(optimizer)
+    clock = clock_of(optimizer, net.arch.edges, steps)
+    if clock.kind == "flow" and clock.rate is not None:
+        return Descent(clock.rate), clock  # the same steps, at the cost of plain descent
+    return Optimized(optimizer), clock
+
+
+def _in_precision(method: Stepper, dtype: Any) -> Stepper:
+    """The method with its numbers in the precision of the weights."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), method)
+
+
+def method_settings(clock: Clock, steps: int) -> dict[str, Any]:
+    """What a trajectory says about the method that made it."""
+    told: dict[str, Any] = {
+        "method": "optimizer" if clock.name == "other" else "gradient descent",
+        "optimizer": clock.name,
+        "learning_rate": clock.rate,
+        "clock": clock.kind,
+        "steps": steps,
+    }
+    return told | ({"momentum": clock.momentum} if clock.momentum else {})
+
+
+def _title(clock: Clock) -> str:
+    return "training" if clock.name == "other" else "gradient descent"
+
+
+def _batches(batch_size: Any, key: Any, data: Any) -> Batches | None:
+    if batch_size is None:
+        return None
+    samples = data.n_samples if isinstance(data, Dataset) else 1
+    size = checked_batch_size(batch_size, samples)
+    return Batches(checked_key(key, "drawing batches"), size, samples)
+
+
+def key_data(key: Any) -> Any:
+    """A key as numbers that can be written to a file."""
+    if hasattr(key, "__index__"):
+        return int(key)
+    return np.asarray(jax.random.key_data(key)).tolist()
+
+
+def checked_until(until: Any) -> Until:
+    """When a run ends early, or an error."""
+    if until is None:
+        return Until()
+    if callable(until):
+        return Until(function=until)
+    value = float(until) if hasattr(until, "__float__") and np.ndim(until) == 0 else np.nan
+    if not np.isfinite(value):
+        raise NeuralRaceError(
+            "until says when to end",
+            got=repr(until),
+            wanted="a loss, or a function of the weights that is true at the end",
+            fix="for example until=0.01",
+        )
+    return Until(loss=value)
+
+
+def checkpoints_of(folder: Any, every: Any, **run: Any) -> Checkpoints | None:
+    """The checkpoints of a run, where it has a folder for them."""
+    if folder is None:
+        if every is not None:
+            raise NeuralRaceError(
+                "checkpoint_every without a folder for the checkpoints",
+                got=f"checkpoint_every={every!r}, checkpoint=None",
+                wanted="both, or neither",
+                fix="name a folder, for example checkpoint='runs/first', or leave "
+                "checkpoint_every out",
+            )
+        return None
+    every = whole_number(
+        "checkpoint_every", 1000 if every is None else every, fix="leave it out for 1000"
+    )
+    return Checkpoints(folder, describe(checkpoint_every=every, **run), every)

@@ -1,0 +1,162 @@
+"""What a network is trained to make small: one loss per sample, from outputs and targets.
+
+The loss of a dataset is the weighted mean of the losses of its samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset, is_concrete
+from neuralrace.errors import NeuralRaceError, listed
+
+Outputs = Mapping[str, Array]
+"""The outputs or targets of every output node: `{node: (N, size)}`."""
+
+SampleLoss = Callable[[Outputs, Outputs], Float[Array, " N"]]
+"""A function of outputs and targets that gives one loss per sample."""
+
+
+def squared(outputs: Outputs, targets: Outputs) -> Float[Array, " N"]:
+    """½ Σ_v ‖y_v − h_v‖² of every sample, v the output nodes (NRR Eq. 1).
+
+    ```python
+    >>> import jax.numpy as jnp
+    >>> from neuralrace.losses import squared
+    >>> squared({"y": jnp.zeros((2, 1))}, {"y": jnp.array([[1.0], [2.0]])}).tolist()
+    [0.5, 2.0]
+
+    ```
+    """
+    return sum(jnp.sum((targets[v] - h) ** 2, axis=1) for v, h in sorted(outputs.items())) / 2
+
+
+def cross_entropy(outputs: Outputs, targets: Outputs) -> Float[Array, " N"]:
+    """−Σ_v Σ_k y_vk log softmax(h_v)_k of every sample, v the output nodes.
+
+    The targets of every node are one-hot rows: one where the class is, zero elsewhere.
+
+    ```python
+    >>> import jax.numpy as jnp
+    >>> from neuralrace.losses import cross_entropy
+    >>> cross_entropy({"y": jnp.zeros((1, 2))}, {"y": jnp.array([[1.0, 0.0]])}).round(4).tolist()
+    [0.6931]
+
+    ```
+    """
+    return -sum(
+        jnp.sum(targets[v] * jax.nn.log_softmax(h, axis=1), axis=1)
+        for v, h in sorted(outputs.items())
+    )
+
+
+LOSSES: dict[str, SampleLoss] = {"squared": squared, "cross_entropy": cross_entropy}
+
+
+def checked_loss(loss: Any) -> SampleLoss:
+    """The loss that a name or a function stands for, or an error that lists the names."""
+    if isinstance(loss, str) and loss in LOSSES:
+        return LOSSES[loss]
+    if not callable(loss):
+        raise NeuralRaceError(
+            f"unknown loss {loss!r}",
+            got=repr(loss),
+            wanted=f"one of {listed(LOSSES)}, or a function of outputs and targets",
+            fix="a function takes two dictionaries {node: (N, size)} and returns (N,) losses",
+        )
+    return loss
+
+
+def loss_name(loss: SampleLoss) -> str:
+    """What a loss is called in settings and messages."""
+    named = {function: name for name, function in LOSSES.items()}
+    return named.get(loss) or f"function {getattr(loss, '__qualname__', type(loss).__name__)}"
+
+
+def check_sample_losses(loss: SampleLoss, found: Any, samples: int) -> None:
+    """Raise where a user's loss does not give one number per sample."""
+    if getattr(found, "shape", None) != (samples,):
+        raise NeuralRaceError(
+            f"the loss ({loss_name(loss)}) must give one number per sample",
+            got=f"shape {getattr(found, 'shape', type(found).__name__)}",
+            wanted=f"shape ({samples},)",
+            fix="sum over features (axis=1) and not over samples: the mean is taken here",
+        )
+
+
+# ---- classes ------------------------------------------------------------------------------------
+
+
+def with_classes(arch: Architecture, data: Dataset) -> Dataset:
+    """Targets for cross-entropy: one-hot rows as they are, class indices as one-hot rows.
+
+    Class indices are a single column of whole numbers below the size of their node.
+    """
+    y: dict[str, Any] = {}
+    for node, target in data.y.items():
+        size = arch.sizes.get(node, target.shape[1])
+        if target.shape[1] == 1 and size > 1:
+            if is_concrete(target):
+                _check_indices(node, np.asarray(target), size)
+            y[node] = jax.nn.one_hot(jnp.asarray(target)[:, 0].astype(int), size)
+            y[node] = np.asarray(y[node], target.dtype) if is_concrete(target) else y[node]
+        else:
+            if is_concrete(target) and not one_hot_rows(np.asarray(target)):
+                raise _no_classes(node, f"rows such as {np.asarray(target)[0].tolist()!r:.60}")
+            y[node] = target
+    return Dataset(data.x, y, data.gates, data.sample_weight, data.labels)
+
+
+def _check_indices(node: str, target: np.ndarray, size: int) -> None:
+    low, high = target.min(), target.max()
+    if (target != np.floor(target)).any() or low < 0 or high >= size:
+        raise _no_classes(node, f"one column with values from {low:g} to {high:g}")
+
+
+def _no_classes(node: str, got: str) -> NeuralRaceError:
+    return NeuralRaceError(
+        f"the targets of {node!r} are not classes",
+        got=got,
+        wanted="one-hot rows, or one column of class indices 0, 1, … below the node's size",
+        fix="np.eye(classes)[indices] makes one-hot rows; for other targets use loss='squared'",
+    )
+
+
+def one_hot_rows(target: np.ndarray) -> bool:
+    """Whether every row has a single one among zeros, in two columns or more."""
+    if target.shape[1] < 2:
+        return False
+    return bool(((target == 0) | (target == 1)).all() and (target.sum(axis=1) == 1).all())
+
+
+def has_classes(data: Dataset) -> bool:
+    """Whether the targets are classes: one-hot rows, or a single output with two values."""
+    for target in data.y.values():
+        rows = np.asarray(target)
+        if not one_hot_rows(rows) and not (rows.shape[1] == 1 and len(np.unique(rows)) == 2):
+            return False
+    return True
+
+
+def accuracy(outputs: Outputs, data: Dataset) -> Float[Array, ""]:
+    """The weighted share of samples whose class is right at every output node.
+
+    With one-hot targets the largest output decides; with a single output that has two target
+    values, the value that is nearer.
+    """
+    right: Any = True
+    for node, h in outputs.items():
+        target = jnp.asarray(data.y[node], h.dtype)
+        if h.shape[1] > 1:
+            right &= jnp.argmax(h, axis=1) == jnp.argmax(target, axis=1)
+        else:
+            middle = (jnp.min(target) + jnp.max(target)) / 2
+            right &= (h[:, 0] > middle) == (target[:, 0] > middle)
+    return jnp.dot(jnp.asarray(data.probability), jnp.asarray(right, jnp.result_type(float)))

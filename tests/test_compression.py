@@ -31,9 +31,9 @@ def loss(arch, data, weights):
     return float(np.asarray(data.probability) @ squares) / 2
 
 
-def assert_same_gradient(net, weights, data):
+def assert_same_gradient(net, weights, data, **switches):
     """Losses and weights over a few steps of the full network and of the small, in NumPy."""
-    small = nr.compress(net, weights, data)
+    small = nr.compress(net, weights, data, **switches)
     full, part = (
         {e: np.asarray(w) for e, w in given.items()} for given in (weights, small.weights)
     )
@@ -70,6 +70,28 @@ def test_inputs_of_low_rank_keep_their_rank():
     small = assert_same_gradient(net, net.init(KEY, 0.1), data)
     assert dict(small.net.arch.sizes) == {"x": 2, "h": 4, "y": 2}
     assert small.data.n_samples == 3
+
+
+def test_either_compression_can_be_switched_off():
+    net, data = chain(6, 40, 2, rank=2)
+    weights = net.init(KEY, 0.1)
+    narrow = assert_same_gradient(net, weights, data, samples=False)
+    assert narrow.summary == "50 → 50 samples, 46 → 6 neurons"
+    few = assert_same_gradient(net, weights, data, width=False)
+    assert few.summary == "50 → 7 samples, 46 → 46 neurons"
+    for edge, w in few.weights.items():  # the very same weights: a rotation would spoil Adam
+        np.testing.assert_array_equal(w, weights[edge])
+    neither = assert_same_gradient(net, weights, data, samples=False, width=False)
+    assert neither.net is net and neither.data is data and neither.work == 1
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=5, deadline=None)
+def test_switches_on_random_graphs(seed):
+    rng = np.random.default_rng(seed)
+    case = wide_case(rng, samples=30) if seed % 2 else random_case(rng)
+    for switch in ({"samples": False}, {"width": False}):
+        assert_same_gradient(nr.GDLN(case.arch), case.weights, case.data, **switch)
 
 
 def test_orthogonal_layers_shrink_and_gaussian_ones_do_not():

@@ -482,3 +482,50 @@ def test_unknown_names_of_pathways_and_their_ends(others):
         nr.pathways(base, {"a": None}, hidden=3, inputs=others, outputs={"q": ("y",)})
     with says("outputs of pathway 'a'", got="'item'", wanted="outputs among 'y', 'z'"):
         nr.pathways(base, {"a": None}, hidden=3, inputs=others, outputs={"a": ("item",)})
+
+
+# ---- digests ------------------------------------------------------------------------------------
+
+
+FOUR = np.arange(12.0).reshape(4, 3)
+
+
+def with_weights(x=FOUR, **more):
+    x = x if isinstance(x, dict) else {"a": x, "b": x + 1}
+    given = {"y": {"y": FOUR[:, :1]}, "gates": {"h": [1, 0, 1, 0]}, "sample_weight": [1, 2, 3, 4]}
+    return nr.Dataset(x, **(given | more))
+
+
+def test_digest_is_of_content_whatever_holds_it(monkeypatch):
+    data, x = with_weights(), FOUR
+    same = [
+        with_weights(jnp.asarray(x)),
+        with_weights(np.asfortranarray(x)),
+        with_weights(x.astype(">f8")),
+        with_weights(x={"b": x + 1, "a": x}),
+        with_weights(labels={"item": [1, 2, 3, 4]}),
+    ]
+    assert {d.digest() for d in same} == {data.digest()}
+    monkeypatch.setattr("neuralrace.dataset.PIECE", 5)  # pieces of one row
+    assert with_weights().digest() == data.digest()
+
+
+def test_digest_tells_apart_what_differs():
+    x = FOUR
+    moved = x.copy()
+    moved[3, 2] += 1e-12
+    different = [
+        with_weights(),
+        with_weights(x.astype(np.float32)),
+        with_weights(moved),
+        with_weights(x={"a": x, "c": x + 1}),
+        with_weights(x={"a": x, "b": x}),
+        with_weights(gates={}),
+        with_weights(gates={"k": [1, 0, 1, 0]}),
+        with_weights(gates={"h": [1, 0, 1, 1]}),
+        with_weights(gates={"h": np.array([[1.0], [0.0], [1.0], [0.0]])}),
+        with_weights(sample_weight=None),
+        with_weights(sample_weight=[4, 3, 2, 1]),
+        with_weights(y={"y": x[:, 1:2]}),
+    ]
+    assert len({d.digest() for d in different}) == len(different)

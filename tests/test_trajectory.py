@@ -14,6 +14,7 @@ import pytest
 import xarray
 
 import neuralrace as nr
+from neuralrace.trajectory import check_name
 from tests.test_errors import says
 
 
@@ -72,12 +73,63 @@ def test_loss_must_fit_the_times_and_axes():
         nr.Trajectory([0, 1], [1.0, 0.5], axes={"seed": [0, 1]})
 
 
+def test_steps_and_clock_must_fit():
+    assert nr.Trajectory([0, 1], [1.0, 0.5], steps=[0, 10]).steps.tolist() == [0, 10]
+    with says("the steps do not fit", got="shape (3,)", wanted="shape (2,)"):
+        nr.Trajectory([0, 1], [1.0, 0.5], steps=[0, 10, 20])
+    with says("the steps do not fit", got="dtype float64", wanted="integers"):
+        nr.Trajectory([0, 1], [1.0, 0.5], steps=[0.0, 1.5])
+    assert single().clock == "flow"
+    with says("unknown clock 'hours'", got="'hours'", wanted="'approximate flow', 'flow', 'steps'"):
+        nr.Trajectory([0, 1], [1.0, 0.5], settings={"clock": "hours"})
+
+
+class Doubling:
+    """A theory that says every output is twice the time, on three samples."""
+
+    def outputs(self, run):
+        return {"y": 2 * run.time[:, None, None] * np.ones((1, 3, 1))}
+
+
+def test_outputs_are_those_recorded_or_those_of_the_source():
+    assert nr.Trajectory([0, 1], [1.0, 0.5]).outputs is None
+    assert nr.Trajectory([0, 1], [1.0, 0.5], source=Doubling()).outputs["y"][1, 2, 0] == 2
+    recorded = nr.Trajectory(
+        [0, 1], [1.0, 0.5], values={"outputs": {"y": np.zeros((2, 3, 1))}}, source=Doubling()
+    )
+    assert recorded.outputs["y"][1, 2, 0] == 0
+
+
+@pytest.mark.parametrize("name", ["a/b", "", ".", "a.b", "a\0", "\ud800", "loss", "time"])
+def test_names_that_cannot_be_saved_are_refused(name):
+    with pytest.raises(nr.NeuralRaceError, match=r"cannot be saved|is taken"):
+        check_name(name)
+    with pytest.raises(nr.NeuralRaceError, match=r"cannot be saved|is taken"):
+        nr.Trajectory([0, 1], [1.0, 0.5], values={name: [0.0, 1.0]})
+
+
+@pytest.mark.parametrize("name", ["a b", "σ_1", "a-b", " a", "W1·W2", "a\\b", "_x", "1", "@"])
+def test_names_that_are_not_refused_come_back(name, tmp_path):
+    check_name(name)
+    run = nr.Trajectory([0, 1], [1.0, 0.5], values={name: np.eye(2), "v": {name: np.ones(2)}})
+    assert_same(nr.load(run.save(tmp_path / "run.nc")), run)
+
+
+def test_inner_names_are_checked_and_axes_are_not_values():
+    with says("the name 'a.b' cannot be saved", got="'a.b'", wanted="dots", fix="'a_b'"):
+        nr.Trajectory([0, 1], [1.0, 0.5], values={"v": {"a.b": [0.0, 1.0]}})
+    nr.Trajectory([0, 1], [1.0, 0.5], values={"v": {"loss": [0.0, 1.0]}})
+    with says("both called 'seed'", got="'seed'", wanted="names of their own"):
+        nr.Trajectory([0, 1], [[1.0, 0.5]], values={"seed": [[0.0, 1.0]]}, axes={"seed": [0]})
+
+
 def test_settings_hold_the_versions():
     versions = single().settings["versions"]
     assert versions["neuralrace"] == nr.__version__
     assert versions["jax"] == jax.__version__
     assert versions["numpy"] == np.__version__
     assert versions["python"].startswith("3.")
+    assert versions["optax"][0].isdigit()
 
 
 def test_it_is_a_pytree():

@@ -135,12 +135,15 @@ def split_work(arch: Architecture, data: Dataset) -> float:
     return EDGE * sum(parts.get(s, 1) * parts.get(t, 1) for s, t in arch.edges.values())
 
 
-def compress(net: Any, weights: Any, data: Any) -> Compressed:
+def compress(
+    net: Any, weights: Any, data: Any, *, samples: bool = True, width: bool = True
+) -> Compressed:
     """Smaller equivalents of a gated linear network, its weights and its data.
 
     Gradient descent and gradient flow from the compressed weights give the losses of the full
-    network, and `lift` its weights, to rounding; so does momentum, but not Adam, which is not
-    invariant under rotation. Any graph and gates, real ones and gates a neuron included.
+    network, and `lift` its weights, to rounding; so does momentum. Optimizers that treat every
+    weight by itself, such as Adam, need `width=False`: they are not invariant under rotation. Any
+    graph and gates, real ones and one gate per neuron included.
 
     **Samples.** In each class of equal gates, the inputs √p·X = QR of all input nodes side by
     side keep the rows of R with targets QᵀY; one row of zero input carries the norm of the
@@ -153,7 +156,7 @@ def compress(net: Any, weights: Any, data: Any) -> Compressed:
     they are not orthogonal enough, and nothing that could still grow is dropped.
 
     **Arguments:** `net`, a `GDLN` (a ReLU network's gates change as it learns, and it cannot be
-    compressed so); `weights`, the start; `data`.
+    compressed so); `weights`, the start; `data`; `samples` and `width` switch the two off.
 
     **Returns:** `Compressed`, whose weights have the precision of those given.
 
@@ -175,14 +178,21 @@ def compress(net: Any, weights: Any, data: Any) -> Compressed:
     given = checked_weights(net.arch, weights)
     check_finite(given)
     dtype = jnp.result_type(*given.values())
+    count = matched(net.arch, data).n_samples
+    if not samples and not width:
+        return Compressed(net, given, data, UNCHANGED, net, count)
     whole = split_neurons(net.arch, data)
     start = whole.split(given)
+    bases: Bases = dict.fromkeys(whole.arch.sizes)
     with threadpool_limits(1, "blas"):  # matrices this thin are quicker on one thread
         fewer, spans = _fewer_samples(whole.data)
-        bases = _subspaces(whole.arch, start, spans)
-        if any(basis is not None for basis in spans.values()):
-            x = {v: x if (q := spans[v]) is None else np.asarray(x) @ q for v, x in fewer.x.items()}
-            fewer, _ = _fewer_samples(Dataset(x, fewer.y, fewer.gates))
+        if width:
+            bases = _subspaces(whole.arch, start, spans)
+        fewer = fewer if samples else whole.data
+        if any(bases[v] is not None for v in fewer.x):
+            x = {v: x if (q := bases[v]) is None else np.asarray(x) @ q for v, x in fewer.x.items()}
+            fewer = Dataset(x, fewer.y, fewer.gates, fewer.sample_weight)
+            fewer = _fewer_samples(fewer)[0] if samples else fewer
     arch = Architecture(
         {v: n if (q := bases[v]) is None else q.shape[1] for v, n in whole.arch.sizes.items()},
         whole.arch.edges,
@@ -193,7 +203,6 @@ def compress(net: Any, weights: Any, data: Any) -> Compressed:
         w = start[edge] if left is None else left.T @ start[edge]
         small[edge] = jnp.asarray(w if right is None else w @ right, dtype)
     lift = _lift(whole, {e: np.asarray(w, np.float64) for e, w in given.items()}, bases, dtype)
-    count = matched(net.arch, data).n_samples
     return Compressed(GDLN(arch), small, fewer, lift, net, count)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from neuralrace.dataset import checked_weight
 from neuralrace.errors import NeuralRaceError, check_kind, listed
-from neuralrace.trajectory.run import Trajectory, flat
+from neuralrace.trajectory.names import flat
+from neuralrace.trajectory.run import Trajectory
 
 
 @final

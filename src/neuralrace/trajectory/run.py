@@ -16,19 +16,23 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, final
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from neuralrace import __version__
 from neuralrace.architecture import Architecture
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import GDLN, Network
 from neuralrace.relu import ReLUNetwork
+from neuralrace.trajectory.names import check_names, flat, nested
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
 
 FORMAT = "neuralrace trajectory 1"
+
+CLOCKS = ("flow", "approximate flow", "steps")
+"""What the time of a trajectory may be; see `Trajectory`."""
 
 
 @final
@@ -37,7 +41,18 @@ class Trajectory(eqx.Module):
 
     `time` has shape `(T,)`, `loss` `(*axes, T)`, each recorded value `(*axes, T, …)`, and the
     weights in `final` `(*axes, |t|, |s|)`. A single run has no axes; an ensemble's are named in
-    `axes`, name → coordinates, in order. `settings` says how it was made, versions included.
+    `axes`, name → coordinates, in order.
+
+    **What it knows of its making.** `steps` (T,) is the number of the step at each moment, or
+    None. `sample_weight` (N,), or (*axes, N) where it differs, are the weights of the samples, None
+    if all count equally. `settings` is a dictionary that JSON can hold: the method, rates, seeds,
+    `data` (the digest of the dataset) and the versions of the packages. A setting that differs
+    along an axis is written `{axis: [one for each place]}`. `source` is the theory behind a
+    solution, which can compute its outputs; it is not saved to a file.
+
+    **Clocks.** `settings["clock"]` says what `time` is: `"flow"` (the sum of the learning rates, so
+    that τ = 1; the default), `"approximate flow"` (momentum μ: the sum of rate / (1 − μ)) or
+    `"steps"`.
 
     ```python
     >>> import jax, neuralrace as nr
@@ -57,7 +72,10 @@ class Trajectory(eqx.Module):
     final: dict[str, Any]
     net: Network | None
     axes: dict[str, np.ndarray]
+    steps: Int[np.ndarray, " T"] | None
+    sample_weight: Float[np.ndarray, "*axes N"] | None
     _settings: str = eqx.field(static=True)
+    source: Any = eqx.field(static=True)
 
     def __init__(
         self,
@@ -68,26 +86,64 @@ class Trajectory(eqx.Module):
         final: Mapping[str, Any] | None = None,
         net: Network | None = None,
         axes: Mapping[str, Any] | None = None,
+        steps: Any = None,
+        sample_weight: Any = None,
         settings: Mapping[str, Any] | None = None,
+        source: Any = None,
     ) -> None:
         self.time, self.loss = np.asarray(time, np.float64), np.asarray(loss)
         self.values, self.final = dict(values or {}), dict(final or {})
         self.net = net
         self.axes = {name: np.asarray(c) for name, c in (axes or {}).items()}
+        self.steps = None if steps is None else np.asarray(steps)
+        self.sample_weight = None if sample_weight is None else np.asarray(sample_weight, float)
         self._settings = json.dumps({"versions": versions()} | dict(settings or {}))
+        self.source = source
+        check_names(self.values, self.axes)
         wanted = (*(len(c) for c in self.axes.values()), len(self.time))
         if self.loss.shape != wanted:
             raise NeuralRaceError(
                 "the loss does not fit the times and axes of the trajectory",
                 got=f"loss of shape {self.loss.shape}",
                 wanted=f"shape {wanted}",
-                fix="give one loss a time, ensemble axes first",
+                fix="give one loss for each time, ensemble axes first",
+            )
+        if self.steps is not None and (
+            self.steps.shape != self.time.shape or self.steps.dtype.kind not in "iu"
+        ):
+            raise NeuralRaceError(
+                "the steps do not fit the times of the trajectory",
+                got=f"steps of shape {self.steps.shape} and dtype {self.steps.dtype}",
+                wanted=f"integers of shape {self.time.shape}",
+                fix="give the number of the step at each recorded moment",
+            )
+        if self.clock not in CLOCKS:
+            raise NeuralRaceError(
+                f"unknown clock {self.clock!r}",
+                got=repr(self.clock),
+                wanted=f"one of {listed(CLOCKS)}",
+                fix="settings['clock'] says what time is; leave it out for 'flow'",
             )
 
     @property
     def settings(self) -> dict[str, Any]:
         """How this was made: method, steps, rates, seeds, versions of the packages."""
         return json.loads(self._settings)
+
+    @property
+    def clock(self) -> str:
+        """What `time` is: `"flow"`, `"approximate flow"` or `"steps"`; see the class."""
+        return self.settings.get("clock", "flow")
+
+    @property
+    def outputs(self) -> dict[str, np.ndarray] | None:
+        """The outputs over time, `{node: (*axes, T, N, size)}`, or None where nobody knows them.
+
+        Those that were recorded, or else those that the `source` of a solution computes.
+        """
+        if "outputs" in self.values:
+            return self.values["outputs"]
+        return None if self.source is None else self.source.outputs(self)
 
     def plot(
         self, what: str = "loss", *, label: str | None = None, log: bool = False, ax: Any = None
@@ -229,8 +285,8 @@ def load(path: str | os.PathLike[str]) -> Trajectory:
     return Trajectory(
         table["time"].to_numpy(),
         table["loss"].to_numpy(),
-        values=_nested(values),
-        final=_nested(final),
+        values=nested(values),
+        final=nested(final),
         net=_rebuilt(json.loads(table.attrs["net"])),
         axes={str(d): table[d].to_numpy() for d in table["loss"].dims if d != "time"},
         settings=json.loads(table.attrs["settings"]),
@@ -286,7 +342,7 @@ def join(*runs: Trajectory) -> Trajectory:
     return Trajectory(
         np.concatenate(time),
         np.concatenate(loss, axis=lead),
-        values=_nested({name: np.concatenate(parts, axis=lead) for name, parts in values.items()}),
+        values=nested({name: np.concatenate(parts, axis=lead) for name, parts in values.items()}),
         final=runs[-1].final,
         net=runs[-1].net,
         axes=runs[0].axes,
@@ -337,35 +393,12 @@ def member(run: Trajectory, **where: SupportsIndex) -> Trajectory:
 def versions() -> dict[str, str]:
     """The versions of everything that decides a number."""
     found = {"neuralrace": __version__, "python": platform.python_version()}
-    for package in ("jax", "jaxlib", "equinox", "diffrax", "numpy"):
+    for package in ("jax", "jaxlib", "equinox", "diffrax", "optax", "numpy"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:
             found[package] = "not installed"
     return found
-
-
-def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, np.ndarray]:
-    """Nested dictionaries as one, names joined by dots."""
-    found: dict[str, np.ndarray] = {}
-    for name, value in tree.items():
-        if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{name}.")
-        else:
-            found[prefix + name] = np.asarray(value)
-    return found
-
-
-def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The opposite of `flat`."""
-    tree: dict[str, Any] = {}
-    for name, value in values.items():
-        *parents, last = name.split(".")
-        branch = tree
-        for parent in parents:
-            branch = branch.setdefault(parent, {})
-        branch[last] = value
-    return tree
 
 
 def _dims(name: str, value: Any, lead: tuple[str, ...]) -> tuple[tuple[str, ...], np.ndarray]:

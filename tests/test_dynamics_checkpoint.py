@@ -7,6 +7,7 @@ import warnings
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import neuralrace as nr
@@ -115,12 +116,40 @@ def test_a_function_is_known_by_its_instructions_in_any_process():
             for c in chosen.co_consts
         )
     )
-    digest = lambda code: checkpoint._digest(checkpoint._instructions(code))  # noqa: E731
-    assert digest(chosen) == digest(turned)
-    assert checkpoint._code(jax.jit(norm)) == checkpoint._code(norm)
-    assert checkpoint._code(norm) != checkpoint._code(other_norm)
-    partial = functools.partial(norm, 1)
-    assert checkpoint._code(partial) != checkpoint._code(functools.partial(norm, 2))
+    known = checkpoint.fingerprint
+    assert known(chosen) == known(turned)
+    assert known(jax.jit(norm)) == known(norm)
+    assert known(norm) != known(other_norm)
+    assert known(functools.partial(norm, 1)) != known(functools.partial(norm, 2))
+
+
+SCALE = 1.0
+
+
+def scaled(w):
+    return SCALE * norm(w)
+
+
+def closing_over(value):
+    return lambda w: value * norm(w)
+
+
+def test_a_function_is_known_by_what_it_closes_over_and_names(monkeypatch):
+    known = checkpoint.fingerprint
+    assert known(closing_over(2.0)) == known(closing_over(2.0))
+    assert known(closing_over(2.0)) != known(closing_over(3.0))
+    assert known(closing_over(np.ones(2))) != known(closing_over(np.zeros(2)))
+    before = known(scaled)
+    monkeypatch.setitem(globals(), "SCALE", 2.0)
+    assert known(scaled) != before
+    assert known(optax.adam(0.1)) == known(optax.adam(0.1))
+    assert known(optax.adam(0.1)) != known(optax.adam(0.2))
+
+
+def test_a_recorder_that_closes_over_other_values_is_another_run(tmp_path):
+    run(tmp_path, record={"norm": closing_over(1.0)})
+    with refused("differs in 'record'"):
+        run(tmp_path, record={"norm": closing_over(2.0)})
 
 
 def test_a_compressed_run_goes_on_from_the_bits_it_began_with(tmp_path, monkeypatch):
@@ -137,7 +166,9 @@ def test_a_compressed_run_goes_on_from_the_bits_it_began_with(tmp_path, monkeypa
         with pytest.raises(KilledError):
             run(tmp_path / "killed", **task)
     real = setup.compress
-    turned = lambda *given: jax.tree.map(lambda leaf: leaf * (1 + 1e-15), real(*given))  # noqa: E731
+    turned = lambda *given, **more: jax.tree.map(  # noqa: E731
+        lambda leaf: leaf * (1 + 1e-15), real(*given, **more)
+    )
     monkeypatch.setattr(setup, "compress", turned)  # another machine's last bit
     assert_identical(run(tmp_path / "killed", **task), whole)
 
@@ -196,7 +227,7 @@ def refused(got):
     ("changes", "named"),
     [
         ({"learning_rate": 0.2}, "learning_rate"),
-        ({"steps": 90}, "recording steps', 'steps"),
+        ({"steps": 90}, "recording_steps', 'steps"),
         ({"weights": NET.init(jax.random.key(1), 0.3)}, "weights"),
         ({}, None),
         ({"record": {"norm": other_norm, "weights": True}}, "record"),

@@ -60,7 +60,7 @@ def test_every_combination_equals_its_single_run():
     assert many.values["outputs"]["y"].shape == (2, 2, 3, 2, 4, 4, 1)
     assert many.final["W1"].shape == (2, 2, 3, 2, 5, 3)
     assert many.time.tolist() == [0, 4, 8, 12], "with several rates, time counts steps"
-    assert many.settings["time"] == "steps"
+    assert many.settings["clock"] == "steps"
     for i, j, k, seed in np.ndindex(2, 2, 3, 2):
         one = nr.train(
             NET,
@@ -81,7 +81,7 @@ def test_one_dataset_has_no_axis_and_one_rate_gives_time():
     assert list(many.axes) == ["seed"]
     assert many.loss.shape == (3, 13)
     np.testing.assert_allclose(many.time, 0.05 * np.arange(13), rtol=1e-15)
-    assert many.settings["time"] == "learning_rate · step"
+    assert many.settings["clock"] == "flow"
     assert len(np.unique(many.loss[:, 0])) == 3, "every seed starts elsewhere"
 
 
@@ -147,13 +147,13 @@ def test_memory_decides_how_many_run_at_once(monkeypatch):
     from neuralrace.dynamics import ensemble as module
 
     sizes = []
-    descend = module.descend
+    take_steps = module.take_steps
 
-    def spy(net, recorder, weights, *more, **options):
+    def spy(system, weights, *more, **options):
         sizes.append(len(weights["W1"]))
-        return descend(net, recorder, weights, *more, **options)
+        return take_steps(system, weights, *more, **options)
 
-    monkeypatch.setattr(module, "descend", spy)
+    monkeypatch.setattr(module, "take_steps", spy)
     whole = ensemble(seeds=6)
     assert sizes == [6]
     one = 13 * 8 + 8 * (15 + 5) * 8  # the losses of a run, and its weights several times over

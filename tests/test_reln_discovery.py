@@ -221,10 +221,10 @@ def test_trained_gates_follow_better_on_a_run_they_have_not_seen():
     # the gradient against a difference of two trainings
     from neuralrace.reln.refinement import _Objective
 
-    objective = _Objective(found, [0])
+    objective = _Objective.of(found, [0])
     gates = {"h": jnp.asarray(found.patterns["h"]) * 0.9}
-    _, slope = objective(gates)
-    nudged = [objective({"h": gates["h"].at[1, 2].add(e)})[0] for e in (1e-5, -1e-5)]
+    _, slope = objective.loss_and_step(gates, -1.0)
+    nudged = [objective.loss({"h": gates["h"].at[1, 2].add(e)}) for e in (1e-5, -1e-5)]
     assert float(slope["h"][1, 2]) == pytest.approx(float(nudged[0] - nudged[1]) / 2e-5, rel=1e-4)
     with says("must be fitted to some", got="(2,)", wanted="from 0 to 1", fix="fit_to"):
         nr.reln.refine(found, fit_to=(2,))

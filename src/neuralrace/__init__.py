@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from neuralrace.dataset import pathways as pathways
     from neuralrace.dynamics import StoppedError as StoppedError
     from neuralrace.dynamics import flow as flow
+    from neuralrace.dynamics import flow_ensemble as flow_ensemble
     from neuralrace.dynamics import train as train
     from neuralrace.dynamics import train_ensemble as train_ensemble
     from neuralrace.errors import NeuralRaceError as NeuralRaceError
@@ -71,6 +72,7 @@ _HOME = {
     "pathways": "dataset",
     "StoppedError": "dynamics",
     "flow": "dynamics",
+    "flow_ensemble": "dynamics",
     "train": "dynamics",
     "train_ensemble": "dynamics",
     "NeuralRaceError": "errors",

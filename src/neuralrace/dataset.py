@@ -459,7 +459,8 @@ def checked_weight(value: Any) -> AnyArray:
             fix="give one weight a sample",
         )
     if is_concrete(weight):
-        low, total = float(np.min(weight, initial=0.0)), float(np.sum(weight))
+        held = np.asarray(weight)
+        low, total = float(np.min(held, initial=0.0)), float(np.sum(held))
         if low < 0 or total <= 0:
             raise NeuralRaceError(
                 "sample weights must be non-negative and not all zero",

@@ -5,6 +5,7 @@ The loss of a dataset is the weighted mean of the losses of its samples.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -35,7 +36,8 @@ def squared(outputs: Outputs, targets: Outputs) -> Float[Array, " N"]:
 
     ```
     """
-    return sum(jnp.sum((targets[v] - h) ** 2, axis=1) for v, h in sorted(outputs.items())) / 2
+    each = [jnp.sum((targets[v] - h) ** 2, axis=1) for v, h in sorted(outputs.items())]
+    return functools.reduce(jnp.add, each) / 2
 
 
 def cross_entropy(outputs: Outputs, targets: Outputs) -> Float[Array, " N"]:
@@ -51,10 +53,11 @@ def cross_entropy(outputs: Outputs, targets: Outputs) -> Float[Array, " N"]:
 
     ```
     """
-    return -sum(
+    each = [
         jnp.sum(targets[v] * jax.nn.log_softmax(h, axis=1), axis=1)
         for v, h in sorted(outputs.items())
-    )
+    ]
+    return -functools.reduce(jnp.add, each)
 
 
 LOSSES: dict[str, SampleLoss] = {"squared": squared, "cross_entropy": cross_entropy}
@@ -71,7 +74,7 @@ def checked_loss(loss: Any) -> SampleLoss:
             wanted=f"one of {listed(LOSSES)}, or a function of outputs and targets",
             fix="a function takes two dictionaries {node: (N, size)} and returns (N,) losses",
         )
-    return loss
+    return loss  # type: ignore[return-value]
 
 
 def loss_name(loss: SampleLoss) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float

@@ -73,6 +73,6 @@ def checked_key(key: Any, what: str) -> Any:
             wanted="a key of jax.random or an integer",
             fix="for example key=0 or key=jax.random.key(0)",
         )
-    if not hasattr(key, "dtype") or jnp.ndim(key) == 0 and jnp.issubdtype(key.dtype, jnp.integer):
+    if not hasattr(key, "dtype") or (jnp.ndim(key) == 0 and jnp.issubdtype(key.dtype, jnp.integer)):
         return jax.random.key(int(key))
     return key

@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
 
+import equinox as eqx
 import jax
 import numpy as np
 
@@ -76,15 +77,17 @@ class Checkpoints:
         if problem.compression == "none":
             return problem
         path = self.folder / "start"
-        made = (problem.weights, problem.data, problem.view.lift)
+        system = problem.system
+        made = (problem.weights, system.data, system.view.lift)
         if not path.exists():
             _write(path, self._packed(made))
         try:
             weights, data, lift = jax.tree.map(jax.numpy.asarray, self._unpacked(path, made))
         except _DamagedError as error:
             raise self._refused(f"a compressed start that is damaged ({error})") from error
-        view = View(lift, problem.view.data)
-        return replace(problem, weights=weights, data=data, view=view)
+        view = View(lift, system.view.data)
+        whole = eqx.tree_at(lambda s: (s.data, s.view), system, (data, view))
+        return replace(problem, system=whole, weights=weights)
 
     def load(self, state: Any, shapes: Any) -> tuple[Any, list[Any]]:
         """The last good state, and what was recorded up to it; the start if there is none."""
@@ -210,7 +213,7 @@ def _content(value: Any, seen: set[int]) -> Iterator[bytes]:
         yield f"{type(value).__name__} {value!r}".encode()
         return
     if isinstance(value, np.ndarray | np.generic | jax.Array):
-        array = jax.random.key_data(value) if _is_key(value) else value
+        array: Any = jax.random.key_data(value) if _is_key(value) else value  # type: ignore
         yield f"{array.dtype}{array.shape}".encode()
         yield np.asarray(array).tobytes()
         return

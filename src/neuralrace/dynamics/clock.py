@@ -104,9 +104,7 @@ def _responses(
     return np.asarray(run(jnp.asarray(gradients)), np.float64)
 
 
-def _candidates(
-    one: np.ndarray, some: np.ndarray, random: np.ndarray
-) -> list[tuple[float, bool]]:
+def _candidates(one: np.ndarray, some: np.ndarray, random: np.ndarray) -> list[tuple[float, bool]]:
     """The momenta that would explain the second step: none, heavy ball, Nesterov's."""
     found = [(0.0, False)]
     if len(one) < 2 or one[1] == 0:

@@ -11,7 +11,7 @@ import functools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, final
+from typing import Any, Protocol, final, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +35,7 @@ BUFFER = 2**26
 """Bytes of records that one call may keep on the device."""
 
 
+@runtime_checkable
 class Checkpointer(Protocol):
     """Where a run is kept as it goes; see `checkpoint.Checkpoints`."""
 
@@ -61,7 +62,7 @@ class Members:
 @final
 @dataclass(frozen=True)
 class Until:
-    """When a run ends early: at a loss, or where a function of the state is true."""
+    """When a run ends early: at a loss, or where a function of system and state is true."""
 
     loss: float | None = None
     function: Stop | None = None
@@ -93,19 +94,23 @@ def take_steps(
     batches: Batches | None = None,
     until: Until | None = None,
     members: Members | None = None,
+    moments: Any = None,
+    first: int = 0,
     checkpoints: Checkpointer | None = None,
     seen: Callable[[int, float], None] = lambda step, loss: None,
 ) -> Steps:
     """Integrate a system by a method that takes steps, and record it at `stops`.
 
-    `stops` increase from 0; the last is the number of steps. `seen(step, loss)` is called after
-    every compiled call (the mean loss, of an ensemble).
+    `stops` increase from 0; the last is the number of steps. A run may begin at the stop with
+    index `first`. With `moments`, a pytree with one entry per stop, the system from stop i on is
+    `system.during(moments[i])`. `seen(step, loss)` is called after every compiled call (the mean
+    loss, of an ensemble).
     """
     asked, until = stops, until or Until()
     if checkpoints is not None:
         stops = np.union1d(asked, np.arange(0, asked[-1], checkpoints.every))
-    program = _Program(system, method, stops, np.isin(stops, asked), batches, until, members)
-    carry = program.start(state)
+    program = _Program(system, method, stops, asked, batches, until, members, moments)
+    carry = program.start(state, first)
     parts: list[Any] = []
     if checkpoints is not None:
         carry, saved = checkpoints.load(carry, program.shapes(carry))
@@ -127,7 +132,7 @@ def take_steps(
         if checkpoints is not None:
             checkpoints.save(len(parts) - 1, carry, parts[-1])
     lead = () if members is None else (members.count,)
-    reached = stops[: sum(len(part[0]) for part in parts)]
+    reached = stops[first : first + sum(len(part[0]) for part in parts)]
     keep = np.isin(reached, asked)
     whole = jax.tree.map(lambda a: np.moveaxis(a[keep], 0, len(lead)), _joined(parts))
     reached = reached[keep]
@@ -138,7 +143,7 @@ def take_steps(
         fine = int(np.searchsorted(reached, stopped))
         whole = jax.tree.map(lambda a: a[:fine], whole)
         reached, why = reached[:fine], "diverged"
-        again = program.start(state)
+        again = program.start(state, first)
         end = int(np.searchsorted(stops, reached[-1])) if fine else 0
         while again.stop < end:
             again = program.run(again, min(end, int(again.stop) + program.rows))[0]
@@ -189,6 +194,19 @@ class _Pace:
             self.allowed = steps * float(np.clip(SECONDS / max(seconds, 1e-9), 0.25, 16.0))
 
 
+def march(system: System, state: State, method: Stepper, count: int) -> State:
+    """The state after `count` steps on all data, inside a compiled program.
+
+    The number of steps is fixed, so that JAX can differentiate through them.
+    """
+
+    def step(_: Any, inner: Any) -> Any:
+        state, memory = inner
+        return method.step(system, state, memory, None, None)[1:]
+
+    return jax.lax.fori_loop(0, count, step, (state, method.begin(state)))[0]
+
+
 # ---- the compiled program -----------------------------------------------------------------------
 
 
@@ -229,14 +247,16 @@ class _Program:
         system: System,
         method: Stepper,
         stops: np.ndarray,
-        watched: np.ndarray,
+        asked: np.ndarray,
         batches: Batches | None,
         until: Until,
         members: Members | None,
+        moments: Any,
     ) -> None:
         self.system, self.method, self.batches, self.members = system, method, batches, members
         self.gaps = jnp.asarray(np.append(np.diff(stops), 0))
-        self.watched = jnp.asarray(watched)
+        self.watched = jnp.asarray(np.isin(stops, asked))
+        self.moments, self.stops = moments, stops
         self.until = until
         self.count = len(stops)
         early = until.loss is not None or until.function is not None
@@ -244,8 +264,8 @@ class _Program:
         self.rows = self.count
         self.work = system.work() * (1 if members is None else members.count)
 
-    def start(self, state: State) -> _Carry:
-        """The carry before the first step."""
+    def start(self, state: State, first: int) -> _Carry:
+        """The carry at the stop where a run begins."""
         lead = () if self.members is None else (self.members.count,)
         begin = self.method.begin
         if self.members is not None:
@@ -253,8 +273,8 @@ class _Program:
             memory = begin(self.method, state)
         else:
             memory = begin(state)
-        zero = jnp.zeros((), int)
-        carry = _Carry(state, memory, zero, zero, jnp.full(lead, -1), jnp.zeros((), bool))
+        stop, step = jnp.asarray(first), jnp.asarray(int(self.stops[first]))
+        carry = _Carry(state, memory, stop, step, jnp.full(lead, -1), jnp.zeros((), bool))
         self.rows = self._rows(carry)
         return carry
 
@@ -279,16 +299,24 @@ class _Program:
             self.members,
         )
         limit = jnp.asarray(0.0 if self.until.loss is None else self.until.loss)
-        given = (self.system, self.method, self.batches, self.gaps, self.watched, limit, end)
-        return _go(plan, *given, carry)
+        given = (self.system, self.method, self.batches, self.gaps, self.watched, self.moments)
+        return _go(plan, *given, limit, end, carry)
 
     def _rows(self, carry: _Carry) -> int:
         record = jax.eval_shape(
-            functools.partial(_observed, self.members), self.system, carry.state
+            lambda system, moments, state: _observed(self.members, _now(system, moments, 0), state),
+            *(self.system, self.moments, carry.state),
         )
         leaves = jax.tree.leaves(record)
         one = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
         return int(max(1, min(self.count, BUFFER // max(one, 1))))
+
+
+def _now(system: System, moments: Any, stop: Any) -> System:
+    """What is integrated from a stop on."""
+    if moments is None:
+        return system
+    return system.during(jax.tree.map(lambda leaf: leaf[stop], moments))
 
 
 def _observed(members: Members | None, system: System, state: State) -> Any:
@@ -308,6 +336,7 @@ def _go(
     batches: Batches | None,
     gaps: Any,
     watched: Any,
+    moments: Any,
     limit: Any,
     end: Any,
     carry: _Carry,
@@ -330,31 +359,34 @@ def _go(
         observe = jax.vmap(observe, in_axes=(members.system, 0))
     order_of, batch_of = _drawing(batches, members, dtype)
 
-    def moved(state: Any, memory: Any, step: Any, bad: Any, batch: Any, going: Any) -> Any:
-        loss, state, memory = one_step(system, method, state, memory, batch, going)
+    def moved(
+        now: Any, state: Any, memory: Any, step: Any, bad: Any, batch: Any, going: Any
+    ) -> Any:
+        loss, state, memory = one_step(now, method, state, memory, batch, going)
         bad = jnp.where(jnp.isfinite(loss) | (bad >= 0), bad, step)
         return state, memory, bad, loss
 
     def stop_by_step(carry: _Carry) -> tuple[_Carry, Any]:
         """One step at every stop: the loss comes with the gradient; the last stands still."""
-        gap = gaps[carry.stop]
-        values = observe(system, carry.state)
+        gap, now = gaps[carry.stop], _now(system, moments, carry.stop)
+        values = observe(now, carry.state)
         state, memory, bad, loss = moved(
-            carry.state, carry.memory, carry.step, carry.first_bad, None, gap.astype(dtype)
+            now, carry.state, carry.memory, carry.step, carry.first_bad, None, gap.astype(dtype)
         )
         after = _Carry(state, memory, carry.stop + 1, carry.step + gap, bad, carry.ended)
         return after, (loss, values)
 
     def stop_by_gap(carry: _Carry, order: Any) -> tuple[_Carry, Any, Any]:
-        loss, values = _observed(members, system, carry.state)
+        now = _now(system, moments, carry.stop)
+        loss, values = _observed(members, now, carry.state)
         fine = jnp.isfinite(loss) | (carry.first_bad >= 0)
         bad = jnp.where(fine, carry.first_bad, carry.step)
-        ended = watched[carry.stop] & _reached(plan, system, limit, loss, carry.state)
+        ended = watched[carry.stop] & _reached(plan, now, limit, loss, carry.state)
 
         def step(_: Any, inner: Any) -> Any:
             state, memory, at, bad, order = inner
             batch, order = batch_of(order, at)
-            state, memory, bad, _ = moved(state, memory, at, bad, batch, None)
+            state, memory, bad, _ = moved(now, state, memory, at, bad, batch, None)
             return state, memory, at + 1, bad, order
 
         count = jnp.where(ended, 0, gaps[carry.stop])
@@ -378,7 +410,8 @@ def _go(
         diverged = carry.first_bad >= 0 if single else jnp.zeros((), bool)
         return (carry.stop < end) & ~carry.ended & ~diverged
 
-    shapes = jax.eval_shape(functools.partial(_observed, members), system, carry.state)
+    here = _now(system, moments, first)
+    shapes = jax.eval_shape(functools.partial(_observed, members), here, carry.state)
     buffer = jax.tree.map(lambda s: jnp.zeros((plan.rows, *s.shape), s.dtype), shapes)
     carry, _, buffer = jax.lax.while_loop(going, body, (carry, order_of(carry.step), buffer))
     return carry, buffer
@@ -390,7 +423,7 @@ def _reached(plan: _Plan, system: System, limit: Any, loss: Any, state: State) -
     if plan.at_loss:
         ended = ended | jnp.all(loss <= limit)
     if plan.function is not None:
-        told = lambda system, state: plan.function(system.shown(state))  # noqa: E731
+        told = plan.function
         if plan.members is not None:
             told = jax.vmap(told, in_axes=(plan.members.system, 0))
         ended = ended | jnp.all(told(system, state))

@@ -1,11 +1,14 @@
-"""Many descents in one compiled program."""
+"""Many runs in one compiled program: over seeds, datasets, scales and learning rates."""
 
 from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Mapping
-from typing import Any
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, final
 
 import equinox as eqx
 import jax
@@ -13,134 +16,392 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.descent import Descent, descend
-from neuralrace.dynamics.setup import (
-    Record,
-    Recorder,
-    make_recorder,
-    positive_rate,
-    prepared,
-    recording_steps,
+from neuralrace.dynamics.batches import Batches, checked_batch_size, checked_key
+from neuralrace.dynamics.clock import Clock
+from neuralrace.dynamics.driver import Members, Steps, take_steps
+from neuralrace.dynamics.flow import checked_times, flow_settings, make_flow, solve_flows
+from neuralrace.dynamics.methods import Descent
+from neuralrace.dynamics.record import Record
+from neuralrace.dynamics.setup import Problem, pose, positive_rate, recording_steps
+from neuralrace.dynamics.systems import NetworkSystem, View
+from neuralrace.dynamics.train import (
+    Callback,
+    checked_until,
+    checkpoints_of,
+    chosen_method,
+    key_data,
+    method_settings,
 )
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import Network, Weights
+from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
 
 
 def train_ensemble(
     net: Network,
-    data: Any,
+    data: Dataset | Sequence[Dataset],
     *,
     key: Any,
     seeds: int = 1,
     scale: Any = 1.0,
     kind: str = "gaussian",
-    learning_rate: Any,
+    learning_rate: Any = None,
+    optimizer: Any = None,
     steps: int,
+    batch_size: int | None = None,
+    loss: str | SampleLoss = "squared",
+    evaluate: Mapping[str, Dataset] | None = None,
+    until: float | Callable[[Any], Any] | None = None,
+    callback: Callback | None = None,
     record_every: int = 1,
     record_at: Any = None,
-    record: Any = None,
+    record: Record | None = None,
     axis: Any = None,
     members_at_once: int | None = None,
     dtype: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int | None = None,
 ) -> Trajectory:
-    """Many descents in one program: over seeds, and over datasets, scales and learning rates.
+    """Many runs in one program: over seeds, and over datasets, scales and learning rates.
 
     Every combination is run. Run i of the seeds starts from
     `net.init(jax.random.split(key, seeds)[i], scale, kind)` and gives the numbers that `train`
-    gives from there.
+    gives from there; its batches are those of `key=jax.random.fold_in(that key, 1)`.
 
-    **Arguments:** `data`, one dataset or several of one shape (a task over a parameter), whose
-    axis in the result is `axis = (name, coordinates)`, `("data", 0 … n−1)` by default; `scale`
-    and `learning_rate`, a number each or a sequence; `members_at_once` bounds the memory by
-    running so many at a time (by default as many as keep the recorded values of a call small).
+    **Arguments:** `key`, a JAX key or an integer; `data`, one dataset or several of one shape (a
+    task over a parameter), whose axis in the result is `axis = (name, coordinates)`, `("data",
+    0 … n−1)` by default; `scale` and `learning_rate`, a number each or a sequence;
+    `members_at_once` bounds the memory by running that many at a time (by default as many as keep
+    the recorded values of a call small). On several devices the members are spread over them. All
+    else is as in `train`; with `until` an ensemble goes on until all its members may end.
 
     **Returns:** a `Trajectory` whose axes are those of `data`, `scale`, `learning_rate` that are
     sequences, in this order, then `seed`. Learning rates give different times to equal steps:
-    with several, `time` counts steps.
+    with several, `time` counts steps, and `sel(learning_rate=…)` turns it into time.
 
     ```python
-    >>> import jax, neuralrace as nr
+    >>> import neuralrace as nr
     >>> net = nr.ReLUNetwork((2, 16, 1))
     >>> data = nr.Dataset({"x": [[1.0, 1.0], [1.0, -1.0]]}, {"y": [[1.0], [-1.0]]})
-    >>> many = nr.train_ensemble(net, data, key=jax.random.key(0), seeds=3, scale=[0.01, 0.1],
+    >>> many = nr.train_ensemble(net, data, key=0, seeds=3, scale=[0.01, 0.1],
     ...                          learning_rate=0.1, steps=100, record_every=50)
     >>> many.loss.shape, list(many.axes)
     ((2, 3, 3), ['scale', 'seed'])
 
     ```
     """
-    datasets = [data] if isinstance(data, Dataset) else list(data)
-    scales = list(scale) if np.ndim(scale) == 1 else [scale]
-    rates = [positive_rate(r) for r in np.atleast_1d(learning_rate)]
-    seeds = whole_number("seeds", seeds, fix="for example seeds=10")
-    axes = _ensemble_axes(data, datasets, scale, learning_rate, seeds, axis, record or {})
-    counts = (len(datasets), len(scales), len(rates), seeds)
-    grid = np.stack(np.unravel_index(np.arange(np.prod(counts)), counts), axis=-1)
-
-    keys = jax.random.split(key, seeds)
-    by_edge = [s if isinstance(s, Mapping) else dict.fromkeys(net.arch.edges, s) for s in scales]
-    by_edge = jax.tree.map(lambda *values: jnp.asarray(values), *by_edge)
-    sample = net.init(keys[0], scales[0], kind, dtype)
-    checked = [prepared(net, sample, d)[1] for d in datasets]
-    _check_one_shape(checked)
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *checked)
-    recorder = make_recorder(net, record, sample, checked[0])
     stops = recording_steps(steps, record_every, record_at)
+    rates = [positive_rate(r) for r in _several(learning_rate)] if learning_rate is not None else []
+    method, clock = chosen_method(rates[0] if rates else None, optimizer, net, int(stops[-1]))
+    grid = _Grid.of(
+        net, data, key, seeds, scale, kind, dtype, axis, learning_rate, rates, record,
+        loss=loss, evaluate=evaluate, batched=batch_size is not None,
+    )  # fmt: skip
+    samples = grid.problem.system.data.n_samples
+    size = None if batch_size is None else checked_batch_size(batch_size, samples)
     fitting = (
-        _members_that_fit(recorder, sample, checked[0], stops)
+        _members_that_fit(grid.problem, stops)
         if members_at_once is None
         else whole_number("members_at_once", members_at_once, fix="leave it out for a default")
     )
-    at_once = min(fitting, len(grid))
-    several = len(datasets) > 1
-    done: list[Descent] = []
+    described = {
+        "network": net, "data": grid.digests, "key": grid.key, "seeds": grid.seeds,
+        "scale": grid.scales, "kind": kind, "learning_rate": rates, "optimizer": optimizer,
+        "batch_size": batch_size, "loss": grid.problem.system.measure, "until": until,
+        "record": grid.problem.recorder.what, "dtype": str(grid.problem.dtype),
+        "evaluate": grid.problem.settings.get("evaluate"), "recording_steps": stops,
+    }  # fmt: skip
+    done: list[Steps] = []
     with progress(int(stops[-1]) * len(grid), "ensemble") as advance:
-        for low in range(0, len(grid), at_once):
-            members = min(at_once, len(grid) - low)
-            chunk = np.resize(grid[low : low + members], (at_once, 4))  # the last is filled up
-            which_data, which_scale, which_rate, which_seed = chunk.T
+        for members in grid.chunks(fitting):
+            folder = None if checkpoint is None else Path(checkpoint) / f"members-{members.low:06d}"
+            saved = checkpoints_of(
+                folder, checkpoint_every, members=[members.low, len(members)], **described
+            )
+            rated = isinstance(method, Descent)
+            stepper = (
+                Descent(_spread(jnp.asarray(grid.rate(members, clock), grid.problem.dtype)))
+                if rated
+                else method
+            )
             done.append(
-                descend(
-                    net,
-                    recorder,
-                    _init(net, kind, dtype, keys[which_seed], _picked(by_edge, which_scale)),
-                    _picked(stacked, which_data) if several else checked[0],
-                    np.asarray(rates)[which_rate],
+                take_steps(
+                    grid.system(members),
+                    grid.weights(members),
+                    stepper,
                     stops,
-                    lambda amount, members=members: advance(amount * members),
-                    batched=(True, several, True),
+                    batches=None if size is None else grid.batches(members, size, samples),
+                    until=checked_until(until),
+                    members=Members(len(members), grid.axes_of_system, 0 if rated else None),
+                    checkpoints=saved,
+                    seen=_watched(advance, callback, members.real),
                 )
             )
-    lengths = tuple(len(c) for c in axes.values())
+    reached = max((part.stops for part in done), key=len)
+    settings = method_settings(clock, int(stops[-1])) | grid.settings | (
+        {} if size is None else {"batch_size": size}
+    )  # fmt: skip
+    if len(rates) > 1:
+        settings |= {"learning_rate": rates, "clock": "steps"}
+    run = Trajectory(
+        reached if len(rates) > 1 else clock.time(reached),
+        grid.gathered([_as_long_as(len(reached), part.loss) for part in done]),
+        values=jax.tree.map(
+            lambda *parts: grid.gathered([_as_long_as(len(reached), p) for p in parts]),
+            *(part.values for part in done),
+        ),
+        final=jax.tree.map(lambda *p: grid.gathered(p), *(part.final for part in done)),
+        axes=grid.axes,
+        steps=reached,
+        **grid.problem.provenance(settings),
+    )
+    _warn_of_stopped(run, "a smaller learning rate")
+    return run
 
-    def gathered(*parts: np.ndarray) -> np.ndarray:
-        whole = np.concatenate(parts)[: len(grid)]
+
+def flow_ensemble(
+    net: Network,
+    data: Dataset | Sequence[Dataset],
+    *,
+    key: Any,
+    times: Any,
+    seeds: int = 1,
+    scale: Any = 1.0,
+    kind: str = "gaussian",
+    loss: str | SampleLoss = "squared",
+    evaluate: Mapping[str, Dataset] | None = None,
+    record: Record | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    max_steps: int = 100_000,
+    axis: Any = None,
+    members_at_once: int | None = None,
+    dtype: Any = None,
+) -> Trajectory:
+    """Gradient flow from many starts in one program: over seeds, datasets and scales.
+
+    Members start as those of `train_ensemble` do, and each is solved as `flow` solves it, with
+    tolerances that follow the smallest weights of all. Members that do not reach the last time
+    within `max_steps` are not finite from where they stopped, and a warning is logged.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> net = nr.GDLN(nr.Architecture.chain(1, 4, 1))
+    >>> data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    >>> many = nr.flow_ensemble(net, data, key=0, seeds=3, scale=1e-3, times=[0, 10, 20])
+    >>> many.loss.shape, list(many.axes)
+    ((3, 3), ['seed'])
+
+    ```
+    """
+    times = checked_times(times)
+    grid = _Grid.of(
+        net, data, key, seeds, scale, kind, dtype, axis, None, [], record,
+        loss=loss, evaluate=evaluate,
+    )  # fmt: skip
+    fitting = (
+        _members_that_fit(grid.problem, times)
+        if members_at_once is None
+        else whole_number("members_at_once", members_at_once, fix="leave it out for a default")
+    )
+    chunks = list(grid.chunks(fitting))
+    starts = [grid.weights(members) for members in chunks]
+    each = {(e, i): w for i, start in enumerate(starts) for e, w in _by_member(start)}
+    method = make_flow(each, rtol, atol, max_steps)
+    done = []
+    with progress(len(grid), "gradient flows", "members") as advance:
+        for members, start in zip(chunks, starts, strict=True):
+            system = grid.system(members)
+            done.append(solve_flows(system, start, method, times, grid.axes_of_system))
+            advance(members.real)
+    losses, values, finals, fine = zip(*done, strict=True)
+    run = Trajectory(
+        times,
+        grid.gathered(losses),
+        values=jax.tree.map(lambda *parts: grid.gathered(parts), *values),
+        final=jax.tree.map(lambda *parts: grid.gathered(parts), *finals),
+        axes=grid.axes,
+        **grid.problem.provenance(flow_settings(method) | grid.settings),
+    )
+    if not grid.gathered(fine).all():
+        _warn_of_stopped(run, "a larger max_steps or rtol")
+    return run
+
+
+def _by_member(weights: Weights) -> Iterator[tuple[Any, Any]]:
+    for edge, stack in weights.items():
+        yield from (((edge, k), w) for k, w in enumerate(np.asarray(stack)))
+
+
+@final
+@dataclass(frozen=True)
+class _Chunk:
+    """Members that run together: rows of the grid, of which the first `real` are new."""
+
+    rows: np.ndarray
+    low: int
+    real: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """All combinations of datasets, scales, rates and seeds, and how each begins."""
+
+    net: Network
+    problem: Problem
+    datasets: list[Dataset]
+    scales: Any
+    by_edge: Any
+    rates: list[float]
+    key: Any
+    seeds: int
+    kind: str
+    dtype: Any
+    axes: dict[str, Any]
+    digests: list[str]
+
+    @staticmethod
+    def of(
+        net: Any, data: Any, key: Any, seeds: Any, scale: Any, kind: str, dtype: Any, axis: Any,
+        learning_rate: Any, rates: list[float], record: Any, **options: Any,
+    ) -> _Grid:  # fmt: skip
+        """Check everything, and pose the first combination."""
+        given = [data] if isinstance(data, Dataset) else list(data)
+        scales = list(scale) if np.ndim(scale) == 1 else [scale]
+        seeds = whole_number("seeds", seeds, fix="for example seeds=10")
+        taken = {**(record or {}), **(options.get("evaluate") or {})}
+        axes = _ensemble_axes(data, given, scale, learning_rate, seeds, axis, taken)
+        key = checked_key(key, "an ensemble")
+        sample = net.init(jax.random.split(key, seeds)[0], scales[0], kind, dtype)
+        posed = [pose(net, sample, each, record=record, **options) for each in given]
+        if posed[0].streamed:
+            raise NeuralRaceError(
+                "an ensemble needs its data in memory",
+                got="data that is memory-mapped, or larger than is kept on the device",
+                wanted="arrays in memory",
+                fix="train the members one by one with nr.train, or use fewer samples",
+            )
+        datasets = [problem.system.data for problem in posed]
+        _check_one_shape(datasets)
+        spelled = [
+            s if isinstance(s, Mapping) else dict.fromkeys(net.arch.edges, s) for s in scales
+        ]
+        by_edge = jax.tree.map(lambda *values: jnp.asarray(values), *spelled)
+        digests = [problem.settings["data"] for problem in posed]
+        return _Grid(
+            net, posed[0], datasets, scales if np.ndim(scale) == 1 else scale, by_edge, rates,
+            key, seeds, kind, dtype, axes, digests,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return int(np.prod(self._counts))
+
+    @property
+    def _counts(self) -> tuple[int, int, int, int]:
+        scales = len(jax.tree.leaves(self.by_edge)[0])
+        return len(self.datasets), scales, max(1, len(self.rates)), self.seeds
+
+    def chunks(self, at_once: int) -> Iterator[_Chunk]:
+        """The members, that many at a time; the last are filled up with some again."""
+        rows = np.stack(np.unravel_index(np.arange(len(self)), self._counts), axis=-1)
+        devices = len(jax.devices())
+        size = min(at_once, len(self))
+        size = -(-size // devices) * devices  # the same number on every device
+        for low in range(0, len(self), size):
+            real = min(size, len(self) - low)
+            yield _Chunk(np.resize(rows[low : low + real], (size, 4)), low, real)
+
+    def weights(self, members: _Chunk) -> Weights:
+        """The initial weights of some members."""
+        _, scale, _, seed = members.rows.T
+        keys = jax.random.split(self.key, self.seeds)[seed]
+        scales = jax.tree.map(lambda leaf: leaf[scale], self.by_edge)
+        return _spread(_init(self.net, self.kind, self.dtype, keys, scales))
+
+    def system(self, members: _Chunk) -> NetworkSystem:
+        """What some members learn: one dataset for all, or one for each."""
+        if len(self.datasets) == 1:
+            return self.problem.system
+        each = jax.tree.map(lambda *leaves: jnp.stack(leaves), *self.datasets)
+        data = _spread(jax.tree.map(lambda leaf: leaf[members.rows[:, 0]], each))
+        whole = self.problem.system
+        return replace(whole, data=data, view=View(whole.view.lift, data))
+
+    @property
+    def axes_of_system(self) -> Any:
+        """What of a system is batched, as in `jax.vmap`."""
+        if len(self.datasets) == 1:
+            return None
+        whole = self.problem.system
+        return replace(whole, data=0, view=View(None, 0), evaluations=None)  # type: ignore[arg-type]
+
+    def rate(self, members: _Chunk, clock: Clock) -> np.ndarray:
+        """The learning rate of every member."""
+        rates = self.rates or [clock.rate]
+        return np.asarray(rates)[members.rows[:, 2]]
+
+    def batches(self, members: _Chunk, size: int, samples: int) -> Batches:
+        """Batches with a key of its own for every member."""
+        keys = jax.random.split(self.key, self.seeds)[members.rows[:, 3]]
+        return Batches(_spread(jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys)), size, samples)
+
+    def gathered(self, parts: Any) -> np.ndarray:
+        """The chunks of a result as one array with the axes of the ensemble."""
+        whole = np.concatenate([np.asarray(part) for part in parts])[: len(self)]
+        lengths = tuple(len(c) for c in self.axes.values())
         return whole.reshape(*lengths, *whole.shape[1:])
 
-    settings = {
-        "method": "gradient descent",
-        "learning_rate": rates if len(rates) > 1 else rates[0],
-        "scale": jax.tree.map(float, scales if np.ndim(scale) == 1 else scale),
-        "kind": kind,
-        "key": np.asarray(jax.random.key_data(key)).tolist(),
-        "seeds": seeds,
-        "steps": int(stops[-1]),
-        "dtype": str(jnp.result_type(*sample.values())),
-        "time": "steps" if len(rates) > 1 else "learning_rate · step",
-    }
-    run = Trajectory(
-        (rates[0] if len(rates) == 1 else 1.0) * stops,
-        gathered(*(part.loss for part in done)),
-        values=jax.tree.map(gathered, *(part.values for part in done)),
-        final=jax.tree.map(gathered, *(part.final for part in done)),
-        net=net,
-        axes=axes,
-        settings=settings,
-    )
-    _warn_of_stopped(run)
-    return run
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a trajectory says about its members."""
+        return {
+            "scale": jax.tree.map(float, self.scales),
+            "kind": self.kind,
+            "key": key_data(self.key),
+            "seeds": self.seeds,
+            "data": self.digests[0] if len(self.digests) == 1 else self.digests,
+        }
+
+
+def _several(value: Any) -> Any:
+    return np.atleast_1d(np.asarray(value, dtype=object))
+
+
+def _watched(
+    advance: Callable[[float], None], callback: Callback | None, members: int
+) -> Callable[[int, float], None]:
+    past = 0
+
+    def seen(step: int, loss: float) -> None:
+        nonlocal past
+        advance(float((step - past) * members))
+        past = step
+        if callback is not None:
+            callback(step, loss)
+
+    return seen
+
+
+def _as_long_as(length: int, part: np.ndarray) -> np.ndarray:
+    """Records along the second axis, the last repeated where a chunk ended before the others."""
+    missing = length - part.shape[1]
+    return np.concatenate([part, np.repeat(part[:, -1:], missing, axis=1)], axis=1)
+
+
+def _spread(tree: Any) -> Any:
+    """The members (the first axis of every leaf) spread over all devices."""
+    devices = jax.devices()
+    if len(devices) == 1:
+        return tree
+    mesh = jax.sharding.Mesh(np.array(devices), ("member",))
+    place = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("member"))
+    return jax.device_put(tree, place)
 
 
 def _ensemble_axes(
@@ -150,7 +411,7 @@ def _ensemble_axes(
     rate: Any,
     seeds: int,
     axis: Any,
-    record: Record,
+    record: Mapping[str, Any],
 ) -> dict[str, Any]:
     axes: list[tuple[str, Any]] = []
     if not isinstance(data, Dataset):
@@ -180,6 +441,8 @@ def _ensemble_axes(
             fix="pass data=[…], or leave out axis",
         )
     for name, value in (("scale", scale), ("learning_rate", rate)):
+        if value is None:
+            continue
         by_edge = np.ndim(value) == 1 and any(isinstance(v, Mapping) for v in value)
         if np.ndim(value) > 1 or np.size(value) == 0 or by_edge:
             raise NeuralRaceError(
@@ -208,11 +471,6 @@ def _init(net: Network, kind: str, dtype: Any, keys: Any, scales: Any) -> Weight
     return jax.vmap(lambda key, scale: net.init(key, scale, kind, dtype))(keys, scales)
 
 
-def _picked(tree: Any, index: np.ndarray) -> Any:
-    """These entries along the first axis of every leaf."""
-    return jax.tree.map(lambda leaf: leaf[index], tree)
-
-
 def _check_one_shape(datasets: list[Dataset]) -> None:
     shapes = [jax.tree.map(jnp.shape, d) for d in datasets]
     for i, shape in enumerate(shapes):
@@ -234,21 +492,21 @@ MEMORY = 2**28
 """Bytes that the recorded values and weights of one chunk of an ensemble may take by default."""
 
 
-def _members_that_fit(
-    recorder: Recorder, weights: Weights, data: Dataset, stops: np.ndarray
-) -> int:
+def _members_that_fit(problem: Problem, stops: np.ndarray) -> int:
     """How many runs of an ensemble keep within `MEMORY`, several copies of the weights included."""
     size = lambda tree: sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))  # noqa: E731
-    recorded = size(jax.eval_shape(recorder, weights, data))
-    return max(1, int(MEMORY // (len(stops) * (recorded + 8) + 8 * size(weights))))
+    system = problem.system
+    recorded = size(jax.eval_shape(system.observe, problem.weights))
+    return max(1, int(MEMORY // (len(stops) * (recorded + 8) + 8 * size(problem.weights))))
 
 
-def _warn_of_stopped(run: Trajectory) -> None:
+def _warn_of_stopped(run: Trajectory, fix: str) -> None:
     bad = int((~np.isfinite(run.loss).all(axis=-1)).sum())
     if bad:
         logging.getLogger(__name__).warning(
             "the loss of %d of %d runs stopped being finite; they are not finite from there on. "
-            "A smaller learning rate usually mends it.",
+            "Usual fix: %s.",
             bad,
             run.loss[..., 0].size,
+            fix,
         )

@@ -55,9 +55,10 @@ def flow(
     `atol` defaults to `rtol` times the smallest nonzero root mean square of an edge's weights.
 
     **Arguments:** `times`, increasing and not negative, spaced as you like; `rtol` defaults to
-    1e-8 in float64 and 1e-4 in float32; `record`, `loss` and `evaluate` as in `train`; `until_loss` stops at the first
-    step where the loss is at most this, `until_stationary` where ‖dW/dt‖ is at most this times ‖W‖
-    (the end of the trajectory is then the time of that step); `max_steps` bounds the work;
+    1e-8 in float64 and 1e-4 in float32; `record`, `loss` and `evaluate` as in `train`;
+    `until_loss` stops at the first step where the loss is at most this, `until_stationary` where
+    ‖dW/dt‖ is at most this times ‖W‖ (the end of the trajectory is then the time of that step);
+    `max_steps` bounds the work;
     `compress` as in `train` (tolerances then hold for the compressed weights).
 
     **Raises:** `StoppedError` when the solver cannot reach the end, with what was reached.
@@ -83,7 +84,7 @@ def flow(
         steps=USUAL_STEPS,
         compressing=compress,
     )
-    method = _method(problem.weights, rtol, atol, max_steps)
+    method = make_flow(problem.weights, rtol, atol, max_steps)
     done = solve_flow(
         problem.system,
         problem.weights,
@@ -97,7 +98,9 @@ def flow(
         done.loss,
         values=done.values,
         final=done.final,
-        **problem.provenance(_settings(method) | {"solver_steps": done.steps, "stopped": done.why}),
+        **problem.provenance(
+            flow_settings(method) | {"solver_steps": done.steps, "stopped": done.why}
+        ),
     )
     if done.why == "failed":
         raise StoppedError(
@@ -111,7 +114,7 @@ def flow(
     return run
 
 
-def _method(weights: Mapping[str, Any], rtol: Any, atol: Any, max_steps: Any) -> Flow:
+def make_flow(weights: Mapping[Any, Any], rtol: Any, atol: Any, max_steps: Any) -> Flow:
     """The solver's settings, with tolerances that follow the weights."""
     dtype = str(jnp.result_type(*weights.values()))
     if dtype not in RTOL:
@@ -138,7 +141,7 @@ def _tolerance(name: str, value: Any) -> float:
     return float(value)
 
 
-def _settings(method: Flow) -> dict[str, Any]:
+def flow_settings(method: Flow) -> dict[str, Any]:
     return {
         "method": "gradient flow",
         "clock": "flow",

@@ -6,7 +6,7 @@ import functools
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import equinox as eqx
@@ -22,7 +22,7 @@ from neuralrace.compression import (
     step_work,
 )
 from neuralrace.dataset import Dataset, matched
-from neuralrace.dynamics.record import make_recorder
+from neuralrace.dynamics.record import Recorder, make_recorder
 from neuralrace.dynamics.systems import NetworkSystem, View
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.gdln import (
@@ -88,8 +88,10 @@ class Problem:
     stay on the host and are sent to the device batch by batch.
     """
 
+    net: Network
     system: NetworkSystem
     weights: Weights
+    recorder: Recorder
     compression: str
     settings: dict[str, Any]
     sample_weight: np.ndarray | None
@@ -104,7 +106,7 @@ class Problem:
         here = {"dtype": str(self.dtype), "compression": self.compression}
         told = self.settings | here | dict(settings)
         return {
-            "net": self.system.recorder.net,
+            "net": self.net,
             "sample_weight": self.sample_weight,
             "settings": told,
         }
@@ -142,12 +144,12 @@ def pose(
             wanted="functions of the weights alone",
             fix="pass some of the samples as evaluate={'probe': data.take(range(1000))}",
         )
-    system = NetworkSystem(net, measure, recorder, data, View(UNCHANGED, seen), others)
+    system = NetworkSystem(net, data, measure, recorder, View(UNCHANGED, seen), others)
     told = {"loss": loss_name(measure), "data": given.digest()}
     if others:
         told["evaluate"] = {name: evaluate[name].digest() for name in others}
     weight = None if given.sample_weight is None else np.asarray(given.sample_weight)
-    as_it_is = Problem(system, arrays, "none", told, weight, streamed)
+    as_it_is = Problem(net, system, arrays, recorder, "none", told, weight, streamed)
     _check_compressing(compressing, net, measure, batched)
     if compressing is False or batched or measure is not squared or not isinstance(net, GDLN):
         return as_it_is
@@ -167,7 +169,7 @@ def prepared(
     if measure is cross_entropy:
         data = with_classes(net.arch, data)
     warn_if_narrowed(arrays, data)
-    few = data.take(slice(0, 2))
+    few = jax.tree.map(lambda leaf: leaf[:2], data)
     if measure is not squared:
         outputs = net(arrays, few)
         targets = {v: jnp.asarray(few.y[v], dtype) for v in outputs}
@@ -233,9 +235,7 @@ def _evaluations(
 # ---- compression --------------------------------------------------------------------------------
 
 
-def _check_compressing(
-    compressing: Any, net: Network, measure: SampleLoss, batched: bool
-) -> None:
+def _check_compressing(compressing: Any, net: Network, measure: SampleLoss, batched: bool) -> None:
     if compressing is not True:
         return
     reason = (
@@ -272,13 +272,8 @@ def _shrunk(problem: Problem, steps: float, always: bool, width: bool) -> Proble
     if not always and small.work > 0.5:
         return problem
     fewer = as_arrays(small.data, problem.dtype)
-    shrunk = NetworkSystem(
-        small.net, system.measure, system.recorder, fewer, View(small.lift, data),
-        system.evaluations,
-    )  # fmt: skip
-    return Problem(
-        shrunk, small.weights, small.summary, problem.settings, problem.sample_weight
-    )
+    shrunk = replace(system, net=small.net, data=fewer, view=View(small.lift, data))
+    return replace(problem, system=shrunk, weights=small.weights, compression=small.summary)
 
 
 # ---- steps and rates ----------------------------------------------------------------------------

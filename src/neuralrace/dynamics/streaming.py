@@ -107,7 +107,7 @@ def _ends_part(stops: np.ndarray, i: int, every: int) -> bool:
 def _reached(until: Until, loss: float, system: NetworkSystem, state: State) -> bool:
     if until.loss is not None and loss <= until.loss:
         return True
-    return until.function is not None and bool(until.function(system.shown(state)))
+    return until.function is not None and bool(until.function(system, state))
 
 
 @functools.partial(jax.jit)
@@ -151,7 +151,9 @@ def _loss_of(system: NetworkSystem, data: Dataset, state: State, dtype: Any) -> 
         part = _rows(data, slice(low, min(low + chunk, data.n_samples)), dtype)
         short = chunk - part.n_samples
         if short:  # filled up with samples of no weight
-            part = jax.tree.map(lambda a, n=short: np.pad(a, [(0, n), *[(0, 0)] * (a.ndim - 1)]), part)
+            part = jax.tree.map(
+                lambda a, n=short: np.pad(a, [(0, n), *[(0, 0)] * (a.ndim - 1)]), part
+            )
         total += float(_chunk_loss(system, state, part))
     return total.astype(dtype)
 
@@ -172,7 +174,8 @@ def _read_ahead(
     def put(item: Any) -> None:
         while not stop.is_set():
             try:
-                return ready.put(item, timeout=0.1)
+                ready.put(item, timeout=0.1)
+                return
             except queue.Full:
                 continue
 

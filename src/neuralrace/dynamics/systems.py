@@ -16,11 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from neuralrace.compression import Lift, step_work
+from neuralrace.compression import step_work
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.record import Recorder
 from neuralrace.gdln import Network
-from neuralrace.losses import SampleLoss
+from neuralrace.losses import SampleLoss, squared
 
 State = Any
 """A pytree of arrays, usually a dictionary: weights by edge, or the variables of a race."""
@@ -55,6 +55,10 @@ class System(eqx.Module):
         """The state as the user knows it; the same, unless it was compressed."""
         return state
 
+    def during(self, moment: Any) -> System:
+        """What is integrated from a stop to the next, where that changes on the way."""
+        return self
+
     def work(self) -> float:
         """About how many multiplications a step takes."""
         return float(sum(np.size(leaf) for leaf in jax.tree.leaves(self)))
@@ -70,9 +74,9 @@ class Batch(eqx.Module):
 
 @final
 class View(eqx.Module):
-    """How recording functions see a run: full-width weights, on all the samples."""
+    """How recording functions see a run: full-width weights (by a `Lift`), on all samples."""
 
-    lift: Lift
+    lift: Any
     data: Any
 
 
@@ -80,16 +84,17 @@ class View(eqx.Module):
 class NetworkSystem(System):
     """A network with its data, as something that learns.
 
-    `data` is what it is trained on, compressed or not; `view` how recording functions see it;
-    `evaluations` are further datasets to record the loss on.
+    `data` is what it is trained on, compressed or not; `measure` the loss per sample; `recorder`
+    what is recorded, and `view` how it sees the run; `evaluations` further datasets to record the
+    loss on. Without a recorder nothing is recorded.
     """
 
     net: Network = eqx.field(static=True)
-    measure: SampleLoss = eqx.field(static=True)
-    recorder: Recorder = eqx.field(static=True)
     data: Any
-    view: Any
-    evaluations: Any
+    measure: SampleLoss = eqx.field(static=True, default=squared)
+    recorder: Recorder | None = eqx.field(static=True, default=None)
+    view: Any = None
+    evaluations: Any = None
 
     def loss(self, state: State) -> Float[Array, ""]:
         return self.net.loss(state, self.data, self.measure)
@@ -101,10 +106,12 @@ class NetworkSystem(System):
         return self.net.loss_and_step(state, data, rate, self.measure)
 
     def observe(self, state: State) -> dict[str, Any]:
-        return self.recorder(self.view.lift(state), self.view.data, self.evaluations)
+        if self.recorder is None:
+            return {}
+        return self.recorder(self.shown(state), self.view.data, self.evaluations)
 
     def shown(self, state: State) -> State:
-        return self.view.lift(state)
+        return state if self.view is None else self.view.lift(state)
 
     def work(self) -> float:
         return step_work(self.net.arch, self.data.n_samples)
@@ -123,5 +130,5 @@ def reweighted(data: Dataset, weight: Array) -> Dataset:
     return eqx.tree_at(lambda d: d.sample_weight, data, weight, is_leaf=lambda v: v is None)
 
 
-Stop = Callable[[Any], Any]
-"""A function of the state that is true where a run should end."""
+Stop = Callable[[Any, Any], Any]
+"""A function of system and state that is true where a run should end."""

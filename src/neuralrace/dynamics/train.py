@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -25,6 +26,7 @@ from neuralrace.dynamics.setup import (
     recording_steps,
 )
 from neuralrace.dynamics.streaming import stream_steps
+from neuralrace.dynamics.systems import System
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
@@ -127,9 +129,9 @@ def train(
     )
     saved = checkpoints_of(
         checkpoint, checkpoint_every,
-        network=net, weights=problem.weights, data=problem.settings["data"],
+        network=net, weights=dict(weights), data=problem.settings["data"],
         learning_rate=learning_rate, optimizer=optimizer, loss=problem.system.measure,
-        record=problem.system.recorder.what, evaluate=problem.settings.get("evaluate"),
+        record=problem.recorder.what, evaluate=problem.settings.get("evaluate"),
         batch_size=batch_size, key=key, until=until, steps=int(stops[-1]),
         recording_steps=stops, compression=problem.compression,
     )  # fmt: skip
@@ -262,12 +264,22 @@ def key_data(key: Any) -> Any:
     return np.asarray(jax.random.key_data(key)).tolist()
 
 
+@dataclass(frozen=True)
+class _OfWeights:
+    """A user's function of the weights as one of system and state."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, system: System, state: Any) -> Any:
+        return self.function(system.shown(state))
+
+
 def checked_until(until: Any) -> Until:
     """When a run ends early, or an error."""
     if until is None:
         return Until()
     if callable(until):
-        return Until(function=until)
+        return Until(function=_OfWeights(until))
     value = float(until) if hasattr(until, "__float__") and np.ndim(until) == 0 else np.nan
     if not np.isfinite(value):
         raise NeuralRaceError(

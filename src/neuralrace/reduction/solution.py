@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, final
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.descent import descend
+from neuralrace.dynamics.driver import take_steps
 from neuralrace.dynamics.flow import checked_times, smallest_rms, solve_flow
+from neuralrace.dynamics.methods import Descent, Flow
 from neuralrace.dynamics.setup import StoppedError, positive_rate
+from neuralrace.dynamics.systems import System
+from neuralrace.dynamics.train import diverged
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
@@ -35,66 +40,63 @@ MAX_TABLE = 2**20
 RTOL = 1e-9
 
 
-@jax.tree_util.register_static
-@dataclass(frozen=True)
-class _Stack:
-    """Several networks of one shape side by side: weights and data have a leading axis."""
+class _Blocks(System):
+    """Several blocks side by side; their states have a leading axis."""
 
-    net: GDLN
+    @abc.abstractmethod
+    def losses(self, state: Any) -> Any:
+        """The loss of every block."""
 
-    def losses(self, weights: Any, data: Any) -> Any:
-        return jax.vmap(self.net.loss)(weights, data)
+    def loss(self, state: Any) -> Any:
+        return jnp.sum(self.losses(state))
 
-    def loss(self, weights: Any, data: Any) -> Any:
-        return jnp.sum(self.losses(weights, data))
+    def observe(self, state: Any) -> dict[str, Any]:
+        return {"weights": state, "losses": self.losses(state)}
 
-    def velocity(self, weights: Any, data: Any) -> Any:
-        return self.loss_and_step(weights, data, 1.0)[1]
 
-    def loss_and_step(self, weights: Any, data: Any, rate: Any) -> Any:
-        losses, step = jax.vmap(self.net.loss_and_step, in_axes=(0, 0, None))(weights, data, rate)
+@final
+class _Stack(_Blocks):
+    """Several networks of one shape side by side: the data has a leading axis."""
+
+    net: GDLN = eqx.field(static=True)
+    data: Any
+
+    def losses(self, state: Any) -> Any:
+        return jax.vmap(self.net.loss)(state, self.data)
+
+    def loss_and_step(self, state: Any, rate: Any, batch: Any = None) -> Any:
+        losses, step = jax.vmap(self.net.loss_and_step, in_axes=(0, 0, None))(
+            state, self.data, rate
+        )
         return jnp.sum(losses), step
 
 
-@jax.tree_util.register_static
-@dataclass(frozen=True)
-class _Polynomials:
-    """Several merged scalar races side by side; the arrays of `_padded` are the data.
+@final
+class _Polynomials(_Blocks):
+    """Several merged scalar races side by side, in the arrays of `_padded`.
 
     Powers are below 2^bits and taken by squaring: the general power of a processor takes far
     longer, and is what a step of the flow would spend its time on.
     """
 
-    bits: int
+    bits: int = eqx.field(static=True)
+    powers: Any
+    coefficients: Any
+    of_loss: Any
 
-    def _monomials(self, b: Any, data: Any) -> Any:
-        square, found = b["b"][:, None, :], 1.0
+    def _monomials(self, state: Any) -> Any:
+        square, found = state["b"][:, None, :], 1.0
         for bit in range(self.bits):
-            found = jnp.where((data["powers"] >> bit) & 1, found * square, found)
+            found = jnp.where((self.powers >> bit) & 1, found * square, found)
             square = square * square
         return jnp.prod(found, axis=-1)
 
-    def losses(self, b: Any, data: Any) -> Any:
-        return jnp.sum(self._monomials(b, data) * data["loss"], axis=-1)
+    def losses(self, state: Any) -> Any:
+        return jnp.sum(self._monomials(state) * self.of_loss, axis=-1)
 
-    def loss(self, b: Any, data: Any) -> Any:
-        return jnp.sum(self.losses(b, data))
-
-    def velocity(self, b: Any, data: Any) -> Any:
-        return {"b": jnp.einsum("nkm,nm->nk", data["velocity"], self._monomials(b, data))}
-
-    def loss_and_step(self, b: Any, data: Any, rate: Any) -> Any:
-        return self.loss(b, data), jax.tree.map(lambda v: rate * v, self.velocity(b, data))
-
-
-@dataclass(frozen=True)
-class _Record:
-    """Records every variable and the loss of every block of a stack."""
-
-    stack: _Stack | _Polynomials
-
-    def __call__(self, weights: Any, data: Any) -> dict[str, Any]:
-        return {"weights": weights, "losses": self.stack.losses(weights, data)}
+    def loss_and_step(self, state: Any, rate: Any, batch: Any = None) -> Any:
+        velocity = jnp.einsum("nkm,nm->nk", self.coefficients, self._monomials(state))
+        return self.loss(state), {"b": rate * velocity}
 
 
 @final
@@ -124,10 +126,10 @@ def solve_blocks(
     losses = np.zeros((len(times), len(blocks)))
     variables: dict[str, dict[str, np.ndarray]] = {}
 
-    def solved(stack: Any, weights: Any, data: Any) -> tuple[Any, np.ndarray]:
+    def solved(stack: _Blocks, weights: Any) -> tuple[Any, np.ndarray]:
         if learning_rate is None or steps is None:
-            return _flow(stack, weights, data, times)
-        return _descent(stack, weights, data, steps, learning_rate)
+            return _flow(stack, weights, times)
+        return _descent(stack, weights, steps, learning_rate)
 
     systems = {i: found for i, b in enumerate(blocks) if (found := _merged(b, start.weights[i]))}
     others = [i for i in range(len(blocks)) if i not in systems]
@@ -176,9 +178,7 @@ def _merged(
     return None if found is None or found[0].powers.size > MAX_TABLE else found
 
 
-def _padded(
-    systems: Sequence[tuple[PolynomialSystem, np.ndarray]],
-) -> tuple[_Polynomials, Any, Any]:
+def _padded(systems: Sequence[tuple[PolynomialSystem, np.ndarray]]) -> tuple[_Polynomials, Any]:
     """All systems in arrays of one shape, rounded up so that other races compile nothing anew."""
     rounded = lambda n: 1 << (int(n) - 1).bit_length()  # noqa: E731
     count, K, m = (
@@ -194,8 +194,8 @@ def _padded(
         powers[i, :rows, :columns] = system.powers
         velocity[i, :columns, :rows] = system.velocity
         loss[i, :rows] = system.loss
-    data = {"powers": powers, "velocity": velocity, "loss": loss}
-    return _Polynomials(max(1, int(powers.max()).bit_length())), {"b": b}, data
+    bits = max(1, int(powers.max()).bit_length())
+    return _Polynomials(bits, powers, velocity, loss), {"b": b}
 
 
 def _by_shape(
@@ -232,7 +232,7 @@ def _canonical(arch: Architecture) -> _Shape:
     return _Shape(renamed, nodes, edges)
 
 
-def _stacked(members: Sequence[tuple[int, Any, Dataset, _Shape]]) -> tuple[_Stack, Any, Any]:
+def _stacked(members: Sequence[tuple[int, Any, Dataset, _Shape]]) -> tuple[_Stack, Any]:
     """One network, and the weights and data of all members with a leading axis."""
     count = max(data.n_samples for _, _, data, _ in members)
 
@@ -245,49 +245,46 @@ def _stacked(members: Sequence[tuple[int, Any, Dataset, _Shape]]) -> tuple[_Stac
             {name: pad(g) for name, g in data.gates.items()},
         )
 
-    stack = _Stack(GDLN(members[0][3].arch))
     weights = jax.tree.map(lambda *w: np.stack(w), *(w for _, w, _, _ in members))
     data = jax.tree.map(lambda *d: np.stack(d), *(padded(d) for _, _, d, _ in members))
-    return stack, weights, data
+    return _Stack(GDLN(members[0][3].arch), data), weights
 
 
-def _flow(stack: Any, weights: Any, data: Any, times: np.ndarray) -> tuple[Any, np.ndarray]:
+def _flow(stack: _Blocks, weights: Any, times: np.ndarray) -> tuple[Any, np.ndarray]:
     entries = isinstance(stack, _Polynomials)  # every variable by itself, or every edge of a block
     sizes = {
         (name, i): part
         for name, w in weights.items()
         for i, part in enumerate(w.ravel() if entries else w)
     }
-    atol = RTOL * smallest_rms(sizes)
-    solution = solve_flow(
-        stack, _Record(stack), weights, data, times, rtol=RTOL, atol=atol, max_steps=1_000_000
-    )
-    _, recorded = jax.tree.map(np.asarray, solution["recorded"])
-    if solution["why"] != "end":
+    method = Flow(RTOL, RTOL * smallest_rms(sizes), 1_000_000)
+    done = solve_flow(stack, weights, method, times)
+    if done.why != "end":
         raise StoppedError(
-            Trajectory([0.0, float(solution["end"])], [np.nan, np.nan]),
+            Trajectory(done.times, done.loss),
             f"the race could not be solved up to t = {times[-1]:g}",
-            got=f"t = {float(solution['end']):.6g} after {int(solution['steps'])} steps",
+            got=f"t = {done.times[-1]:.6g} after {done.steps} steps",
             wanted="the end of times",
             fix="ask for an earlier time, or check that the start is not too large",
         )
-    return recorded["weights"], recorded["losses"]
+    return done.values["weights"], done.values["losses"]
 
 
 def _descent(
-    stack: Any, weights: Any, data: Any, steps: np.ndarray, rate: float
+    stack: _Blocks, weights: Any, steps: np.ndarray, rate: float
 ) -> tuple[Any, np.ndarray]:
     stops = np.unique(np.append(0, steps))
     with progress(int(stops[-1]), "race") as advance:
-        recorder: Any = _Record(stack)
-        done = descend(stack, recorder, weights, data, rate, stops, advance)
+        past = [0]
+
+        def seen(step: int, loss: float) -> None:
+            advance(float(step - past[-1]))
+            past.append(step)
+
+        done = take_steps(stack, weights, Descent(jnp.asarray(rate)), stops, seen=seen)
     if done.stopped is not None:
-        raise NeuralRaceError(
-            f"the loss stopped being finite at step {done.stopped}",
-            got=f"learning rate {rate:g}",
-            wanted="a descent that converges",
-            fix="a smaller learning rate",
-        )
+        run = Trajectory(rate * done.stops, done.loss, steps=done.stops)
+        raise diverged(run, done.stopped, rate)
     asked = np.searchsorted(stops, steps)
     recorded = jax.tree.map(lambda a: a[asked], done.values)
     return recorded["weights"], recorded["losses"]

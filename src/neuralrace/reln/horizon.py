@@ -6,18 +6,24 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.setup import make_recorder, prepared
+from neuralrace.dynamics.driver import Until, take_steps
+from neuralrace.dynamics.methods import Descent
+from neuralrace.dynamics.setup import pose, prepared
+from neuralrace.dynamics.systems import NetworkSystem, System
+from neuralrace.dynamics.train import diverged
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
 from neuralrace.reln.activity import BOUNDARY, activity
 from neuralrace.reln.runs import check_trained_on, descent_of, recorded_weights
+from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -60,7 +66,9 @@ class Horizons:
         before the recorded moment that follows. `tolerance` may be smaller than the one measured.
         """
         limit = self._limit(tolerance)
-        out = (self.gap > limit) & (np.arange(len(self.time)) > np.arange(len(self.time))[:, None])
+        out = ~(self.gap <= limit) & (
+            np.arange(len(self.time)) > np.arange(len(self.time))[:, None]
+        )
         end = np.where(out.any(axis=1), out.argmax(axis=1), len(self.time))
         return end - 1
 
@@ -232,23 +240,24 @@ def horizons(
     dtype = jnp.result_type(*weights.values())
     gates = {node: jnp.asarray(g, dtype) for node, g in gates.items()}
     path = {e: jnp.asarray(w, dtype) for e, w in run.values["weights"].items()}
-    targets = _outputs(run.net, path, frozen)
-    losses, initial = jnp.asarray(run.loss, dtype), float(run.loss[0])
-    steps_between = jnp.asarray(np.append(np.diff(steps), 0))
-    rows = []
+    targets = (_outputs(run.net, path, frozen), jnp.asarray(run.loss, dtype))
+    initial, limit = (jnp.asarray(v, dtype) for v in (run.loss[0], tolerance))
+    method = Descent(jnp.asarray(rate, dtype))
+    gap = np.full((len(run.time), len(run.time)), np.inf)
     with progress(len(run.time), "horizons", "starts") as advance:
         for i in range(len(run.time)):
             pick = lambda tree, i=i: jax.tree.map(lambda leaf: leaf[i], tree)  # noqa: E731
-            row = _followed(
-                net, measure == "loss", i, pick(path), pick(gates), frozen, targets, losses,
-                steps_between, jnp.asarray(rate, dtype), tolerance, initial,
-            )  # fmt: skip
-            rows.append(np.asarray(row, np.float64))
+            gated = frozen.gated(pick(gates))
+            follower = _Follower(net, measure == "loss", gated, pick(targets), initial, limit)
+            done = take_steps(
+                follower, pick(path), method, steps, first=i, moments=targets, until=_LEFT
+            )
+            gap[i, i : i + len(done.stops)] = done.values["gap"]
             advance(1)
     return Horizons(
         time=run.time,
         loss=np.asarray(run.loss, np.float64),
-        gap=np.stack(rows),
+        gap=gap,
         tolerance=float(tolerance),
         measure=measure,
         boundary=float(boundary),
@@ -282,96 +291,97 @@ def copied_gates(run: Any, data: Any, *, record: Any = None) -> Trajectory:
     check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     check_trained_on(run, data)
     rate, steps = descent_of(run)
-    net = GDLN(run.net.arch)
-    path = run.values["weights"]
+    net, path = GDLN(run.net.arch), run.values["weights"]
     first = {e: path[e][0] for e in net.arch.edges}
     gated = data.gated({n: np.ones((data.n_samples, net.arch.sizes[n])) for n in net.arch.hidden})
-    weights, gated = prepared(net, first, gated)
-    recorder = make_recorder(net, {"outputs": True} | dict(record or {}), weights, gated)
-    dtype = jnp.result_type(*weights.values())
-    path = {e: jnp.asarray(w, dtype) for e, w in path.items()}
-    between = jnp.asarray(np.append(np.diff(steps), 0))
-    final, (loss, values) = _copied(
-        net, run.net, recorder, weights, path, gated, jnp.asarray(rate, dtype), between
+    problem = pose(net, first, gated, record={"outputs": True} | dict(record or {}))
+    path = {e: jnp.asarray(w, problem.dtype) for e, w in path.items()}
+    copying = _Copying(run.net, problem.system)
+    method = Descent(jnp.asarray(rate, problem.dtype))
+    done = take_steps(copying, problem.weights, method, steps, moments=path)
+    told = {
+        "method": "gradient descent",
+        "gates": "copied from a ReLU network at recorded moments",
+        "learning_rate": rate,
+        "steps": int(steps[-1]),
+        "data": run.settings.get("data"),
+    }
+    followed = Trajectory(
+        run.time[: len(done.stops)],
+        done.loss,
+        values=done.values,
+        final=done.final,
+        steps=done.stops,
+        **problem.provenance(told),
     )
-    return Trajectory(
-        run.time,
-        np.asarray(loss),
-        values=jax.tree.map(np.asarray, values),
-        final=jax.tree.map(np.asarray, final),
-        net=net,
-        settings={
-            "method": "gradient descent",
-            "gates": "copied from a ReLU network at recorded moments",
-            "learning_rate": rate,
-            "steps": int(steps[-1]),
-            "dtype": str(dtype),
-        },
-    )
+    if done.stopped is not None:
+        raise diverged(followed, done.stopped, rate)
+    return followed
 
 
-def _descended(net: Any, weights: Any, data: Any, rate: Any, steps: Any) -> Any:
-    """The weights after some steps of descent."""
+@final
+class _Copying(System):
+    """A gated network whose gates are those that a ReLU network has at each recorded moment."""
 
-    def step(_: Any, weights: Any) -> Any:
-        return jax.tree.map(lambda w, v: w + rate * v, weights, net.velocity(weights, data))
+    relu: ReLUNetwork = eqx.field(static=True)
+    system: NetworkSystem
 
-    return jax.lax.fori_loop(0, steps, step, weights)
+    def during(self, moment: Any) -> NetworkSystem:
+        data = self.system.data
+        gated = data.gated(self.relu.activity(moment, data))
+        return eqx.tree_at(lambda s: (s.data, s.view.data), self.system, (gated, gated))
+
+    def loss(self, state: Any) -> Any:
+        return self.system.loss(state)
+
+    def loss_and_step(self, state: Any, rate: Any, batch: Any = None) -> Any:
+        return self.system.loss_and_step(state, rate, batch)
+
+
+@final
+class _Follower(System):
+    """A gated network that is held against the recorded moments of another run.
+
+    `target` has the outputs and the loss of the other at the present moment.
+    """
+
+    net: GDLN = eqx.field(static=True)
+    by_loss: bool = eqx.field(static=True)
+    data: Any
+    target: Any
+    initial: Any
+    tolerance: Any
+
+    def during(self, moment: Any) -> _Follower:
+        return eqx.tree_at(lambda s: s.target, self, moment)
+
+    def loss(self, state: Any) -> Any:
+        return self.net.loss(state, self.data)
+
+    def loss_and_step(self, state: Any, rate: Any, batch: Any = None) -> Any:
+        return self.net.loss_and_step(state, self.data, rate)
+
+    def observe(self, state: Any) -> dict[str, Any]:
+        return {"gap": self.gap(state)}
+
+    def gap(self, state: Any) -> Any:
+        """How far the two are apart at the present moment."""
+        wanted, loss = self.target
+        if self.by_loss:
+            return jnp.abs(self.loss(state) - loss) / self.initial
+        outputs = self.net(state, self.data)
+        square = sum(jnp.sum((o - wanted[node]) ** 2, axis=1) for node, o in outputs.items())
+        return jnp.sqrt(jnp.dot(self.data.probability, square) / (2 * self.initial))
+
+
+def _has_left(system: Any, state: Any) -> Any:
+    """Whether a follower is beyond its tolerance, or is not finite."""
+    return ~(system.gap(state) <= system.tolerance)
+
+
+_LEFT = Until(function=_has_left)
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _outputs(net: Any, path: Any, data: Any) -> Any:
     return jax.lax.map(lambda weights: net(weights, data), path)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _followed(
-    net: Any,
-    by_loss: bool,
-    start: Any,
-    weights: Any,
-    gates: Any,
-    data: Any,
-    targets: Any,
-    losses: Any,
-    steps: Any,
-    rate: Any,
-    tolerance: Any,
-    initial: Any,
-) -> Any:
-    """The discrepancy at every recorded moment from `start` until it passes the tolerance."""
-    gated = data.gated(gates)
-
-    def gap(k: Any, weights: Any) -> Any:
-        if by_loss:
-            return jnp.abs(net.loss(weights, gated) - losses[k]) / initial
-        outputs = net(weights, gated)
-        square = sum(jnp.sum((o - targets[node][k]) ** 2, axis=1) for node, o in outputs.items())
-        return jnp.sqrt(jnp.dot(gated.probability, square) / (2 * initial))
-
-    def going(state: Any) -> Any:
-        k, _, row = state
-        return (k < len(steps) - 1) & (row[k] <= tolerance)
-
-    def onward(state: Any) -> Any:
-        k, weights, row = state
-        weights = _descended(net, weights, gated, rate, steps[k])
-        return k + 1, weights, row.at[k + 1].set(gap(k + 1, weights))
-
-    row = jnp.full(losses.shape, jnp.inf).at[start].set(gap(start, weights))
-    return jax.lax.while_loop(going, onward, (jnp.asarray(start), weights, row))[2]
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _copied(
-    net: Any, relu: Any, recorder: Any, weights: Any, path: Any, data: Any, rate: Any, steps: Any
-) -> Any:
-    """Descend from stop to stop, with the gates that the ReLU network has at each of them."""
-
-    def stop(weights: Any, now: Any) -> Any:
-        copied, count = now
-        gated = data.gated(relu.activity(copied, data))
-        seen = net.loss(weights, gated), recorder(weights, gated)
-        return _descended(net, weights, gated, rate, count), seen
-
-    return jax.lax.scan(stop, weights, (path, steps))

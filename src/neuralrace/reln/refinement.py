@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
-from typing import Any
+from typing import Any, final
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 
+from neuralrace.compression import step_work
+from neuralrace.dynamics.driver import march, take_steps
+from neuralrace.dynamics.methods import Descent, Optimized
+from neuralrace.dynamics.setup import as_arrays
+from neuralrace.dynamics.systems import NetworkSystem, System
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
@@ -64,22 +70,19 @@ def refine(
             wanted=f"numbers from 0 to {len(found.runs) - 1}",
             fix="fit_to=(0,) leaves all others to judge by",
         )
-    objective = _Objective(found, chosen)
+    objective = _Objective.of(found, chosen)
     gates = {node: jnp.asarray(p, objective.dtype) for node, p in found.patterns.items()}
-    first = second = jax.tree.map(jnp.zeros_like, gates)
-    best, least = gates, np.inf
     with progress(iterations, "gates", "iterations") as advance:
-        for i in range(1, iterations + 1):
-            value, slope = objective(gates)
-            if float(value) < least:
-                best, least = gates, float(value)
-            first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, slope)
-            second = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g * g, second, slope)
-            step = lambda g, m, v, i=i: (  # noqa: E731
-                g - rate * (m / (1 - 0.9**i)) / (jnp.sqrt(v / (1 - 0.99**i)) + 1e-8)
-            )
-            gates = jax.tree.map(step, gates, first, second)
-            advance(1)
+        past = [0]
+
+        def seen(step: int, loss: float) -> None:
+            advance(float(step - past[-1]))
+            past.append(step)
+
+        adam = Optimized(optax.adam(rate, b1=0.9, b2=0.99))
+        done = take_steps(objective, gates, adam, np.arange(iterations + 1), seen=seen)
+    least = int(np.argmin(done.loss))
+    best = jax.tree.map(lambda leaf: leaf[least], done.values["gates"])
     layers = {
         node: replace(each, pattern=np.asarray(best[node], np.float64))
         for node, each in found.layers.items()
@@ -89,13 +92,28 @@ def refine(
     return replace(draft, followed=every)
 
 
-class _Objective:
-    """E and its gradient, as a function of the gates of the pathways."""
+@final
+class _Objective(System):
+    """E as something that learns: its state is the gates of the pathways.
 
-    def __init__(self, found: Discovery, chosen: list[int]) -> None:
+    Leaves with a leading axis have one entry per run: the start, the pathway of every neuron, the
+    learning rate, and the outputs to follow.
+    """
+
+    net: GDLN = eqx.field(static=True)
+    gap: int = eqx.field(static=True)
+    data: Any
+    start: Any
+    member: Any
+    rate: Any
+    wanted: Any
+    scale: Any
+
+    @staticmethod
+    def of(found: Discovery, chosen: list[int]) -> _Objective:
+        """The objective for some of the runs of a discovery."""
         runs = [found.runs[i] for i in chosen]
-        self.rate, steps = descent_of(runs[0])
-        gaps = np.unique(np.diff(steps))
+        gaps = np.unique(np.concatenate([np.diff(descent_of(run)[1]) for run in runs]))
         if len(gaps) != 1:
             raise NeuralRaceError(
                 "the runs must be recorded at equal distances",
@@ -104,45 +122,55 @@ class _Objective:
                 fix="train again with record_every=…",
             )
         relu = network_of(runs[0])
-        self.net, self.gap = GDLN(relu.arch), int(gaps[0])
         stacked = lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves])  # noqa: E731
-        self.start = jax.tree.map(stacked, *(first_weights(run) for run in runs))
-        self.dtype = jnp.result_type(*self.start.values())
-        self.data = found.base.gated({})
-        self.member = {
-            node: jnp.asarray(each.member[np.array(chosen)]) for node, each in found.layers.items()
-        }
+        start = jax.tree.map(stacked, *(first_weights(run) for run in runs))
+        dtype = jnp.result_type(*start.values())
         seen = [jax.tree.map(jnp.asarray, weights_of(run)) for run in runs]
         outputs = jax.jit(jax.vmap(lambda w: relu(w, found.base)))
-        self.wanted = jax.tree.map(stacked, *(outputs(weights) for weights in seen))
-        self.scale = 2 * float(np.mean([run.loss[0] for run in runs]))
+        return _Objective(
+            net=GDLN(relu.arch),
+            gap=int(gaps[0]),
+            data=as_arrays(found.base.gated({}), dtype),
+            start=start,
+            member={
+                node: jnp.asarray(each.member[np.array(chosen)])
+                for node, each in found.layers.items()
+            },
+            rate=jnp.asarray([descent_of(run)[0] for run in runs], dtype),
+            wanted=jax.tree.map(stacked, *(outputs(weights) for weights in seen)),
+            scale=jnp.asarray(2 * np.mean([run.loss[0] for run in runs]), dtype),
+        )
 
-    @functools.cached_property
-    def _compiled(self) -> Any:
-        return jax.jit(jax.value_and_grad(self._value))
+    @property
+    def dtype(self) -> Any:
+        return jnp.result_type(*self.start.values())
 
-    def __call__(self, gates: Any) -> Any:
-        return self._compiled(gates)
-
-    def _value(self, gates: Any) -> Any:
-        def of_one_run(start: Any, member: Any, wanted: Any) -> Any:
-            neurons = {node: gates[node][member[node]].T for node in gates}
+    def loss(self, state: Any) -> Any:
+        def of_one_run(start: Any, member: Any, rate: Any, wanted: Any) -> Any:
+            neurons = {node: state[node][member[node]].T for node in state}
             data = self.data.gated(neurons)
-
-            def step(w: Any, _: Any) -> Any:
-                return jax.tree.map(
-                    lambda a, v: a + jnp.asarray(self.rate, a.dtype) * v,
-                    w,
-                    self.net.velocity(w, data),
-                ), None
+            learner = NetworkSystem(self.net, data)
 
             @jax.checkpoint
             def stop(w: Any, target: Any) -> Any:
                 o = self.net(w, data)
                 square = sum(((o[v] - target[v]) ** 2).sum(axis=1) for v in o)
-                miss = jnp.dot(jnp.asarray(self.data.probability, self.dtype), square)
-                return jax.lax.scan(step, w, None, length=self.gap)[0], miss
+                miss = jnp.dot(data.probability, square)
+                return march(learner, w, Descent(rate), self.gap), miss
 
             return jax.lax.scan(stop, start, wanted)[1].mean()
 
-        return jax.vmap(of_one_run)(self.start, self.member, self.wanted).mean() / self.scale
+        each = jax.vmap(of_one_run)(self.start, self.member, self.rate, self.wanted)
+        return each.mean() / self.scale
+
+    def loss_and_step(self, state: Any, rate: Any, batch: Any = None) -> Any:
+        loss, slope = jax.value_and_grad(self.loss)(state)
+        return loss, jax.tree.map(lambda leaf: -rate * leaf, slope)
+
+    def observe(self, state: Any) -> dict[str, Any]:
+        return {"gates": state}
+
+    def work(self) -> float:
+        """Four trainings, back through every step included."""
+        steps = self.gap * len(next(iter(self.wanted.values()))[0])
+        return 4 * steps * step_work(self.net.arch, self.data.n_samples) * len(self.rate)

@@ -13,6 +13,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import GDLN, Network
+from neuralrace.losses import LOSSES
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory, member
 
@@ -61,17 +62,34 @@ def first_weights(run: Trajectory) -> dict[str, np.ndarray]:
 
 
 def descent_of(run: Trajectory) -> tuple[float, np.ndarray]:
-    """The learning rate of a run of `nr.train`, and the step of every recorded moment."""
+    """The learning rate of a run by gradient descent, and the step of every recorded moment.
+
+    Raises where another network could not take the same steps: other optimizers, schedules,
+    mini-batches, losses other than the squared one.
+    """
     settings = run.settings
-    rate = settings.get("learning_rate")
-    if settings.get("method") != "gradient descent" or not isinstance(rate, float):
+    rate, steps = settings.get("learning_rate"), run.steps
+    reason = (
+        f"a run by {settings.get('method', 'an unknown method')}"
+        if settings.get("method") != "gradient descent" or steps is None
+        else f"a run with {settings['optimizer']}"
+        if settings.get("optimizer", "descent") != "descent"
+        else f"batches of {settings['batch_size']} samples"
+        if "batch_size" in settings
+        else f"the loss {settings['loss']!r}"
+        if settings.get("loss", "squared") != "squared"
+        else f"learning rate {rate}"
+        if not isinstance(rate, float)
+        else None
+    )
+    if reason is not None:
         raise NeuralRaceError(
-            "the gated network must take the steps of the ReLU network",
-            got=f"a run by {settings.get('method', 'an unknown method')}, learning rate {rate}",
-            wanted="a run of nr.train, or a member of an ensemble with one learning rate",
-            fix="train the network with nr.train(…, record={'weights': True})",
+            "a gated network cannot take the steps of this run",
+            got=reason,
+            wanted="gradient descent on all samples with one learning rate and the squared loss",
+            fix="train the network with nr.train(…, learning_rate=…, record={'weights': True})",
         )
-    return rate, np.rint(run.time / rate).astype(int)
+    return rate, np.asarray(steps)
 
 
 def single_runs(runs: Any) -> tuple[Trajectory, ...]:
@@ -117,10 +135,13 @@ def followed_by(run: Trajectory, gated: Dataset, **options: Any) -> Trajectory:
 def check_trained_on(run: Trajectory, data: Dataset) -> None:
     """Raise where a single run cannot have been trained on `data`.
 
-    What it recorded of every sample must have as many of them, and its weights at the first and
-    at the last recorded moment must have the loss that it recorded there, to √ε of the largest of
-    these losses and of ½⟨‖y‖²⟩, ε the coarsest rounding of its numbers.
+    A run knows the digest of its data. Where that is another, the samples may still be the same in
+    another order: what the run recorded of every sample must have as many of them, and its weights
+    at the first and at the last recorded moment must have the loss that it recorded there, to √ε
+    of the largest of these losses and of ½⟨‖y‖²⟩, ε the coarsest rounding of its numbers.
     """
+    if run.settings.get("data") in (data.digest(), data.gated({}).digest()):
+        return
     fix = "pass the dataset of nr.train, with its sample weights; its order does not matter"
     for what in ("outputs", "activity"):
         for node, value in run.values.get(what, {}).items():
@@ -131,7 +152,14 @@ def check_trained_on(run: Trajectory, data: Dataset) -> None:
                     wanted=f"{value.shape[1]}, as in the recorded {what} of {node!r}",
                     fix=fix,
                 )
-    net = network_of(run)
+    net, told = network_of(run), run.settings.get("loss", "squared")
+    if told not in LOSSES:
+        raise NeuralRaceError(
+            "it cannot be checked that data is what the run was trained on",
+            got=f"other data than the run's, and the loss {told!r}",
+            wanted="the dataset of nr.train itself",
+            fix=fix,
+        )
     recorded = [run.loss, *weights_of(run).values()]
     rounding = max(float(jnp.finfo(array.dtype).eps) for array in recorded) ** 0.5
     squared = sum((np.asarray(y, np.float64) ** 2).sum(axis=1) for y in data.y.values())
@@ -139,7 +167,7 @@ def check_trained_on(run: Trajectory, data: Dataset) -> None:
     for k in (0, -1):
         with jax.enable_x64(True):
             weights = {e: jnp.asarray(w[k], jnp.float64) for e, w in weights_of(run).items()}
-            here = float(net.loss(weights, data))
+            here = float(net.loss(weights, data, LOSSES[told]))
         there = float(run.loss[k])
         if not abs(here - there) <= rounding * max(float(run.loss[0]), there, silent):
             raise NeuralRaceError(

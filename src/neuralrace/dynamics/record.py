@@ -87,7 +87,10 @@ def make_recorder(
     classes: Mapping[str, bool] | None = None,
     measure: SampleLoss = squared,
 ) -> Recorder:
-    """Check a record and try it once, without computing anything."""
+    """Check a record and try it once, without computing anything.
+
+    Without `data`, which is then read from disk, what needs all samples at once is refused.
+    """
     if record is not None:
         check_kind("record", record, Mapping, "for example record={'weights': True}")
     evaluations, classes = evaluations or {}, classes or {}
@@ -110,6 +113,13 @@ def make_recorder(
         check_record_name(name, record or {}, "an evaluation set")
     tested = tuple((name, classes[name]) for name in evaluations)
     recorder = Recorder(net, tuple(what), tested, measure)
+    if data is None and recorder.needs_samples:
+        raise NeuralRaceError(
+            f"{recorder.needs_samples[0]!r} cannot be recorded of data that is read from disk",
+            got=f"record of {listed(recorder.needs_samples)}",
+            wanted="functions of the weights alone",
+            fix="pass some of the samples as evaluate={'probe': data.take(range(1000))}",
+        )
     names = [name for name, function in what if function is not None]
     try:  # a new function each time: JAX remembers the shapes of one that it has seen
         first, again = (

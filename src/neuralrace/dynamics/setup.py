@@ -24,7 +24,7 @@ from neuralrace.compression import (
 from neuralrace.dataset import Dataset, matched
 from neuralrace.dynamics.record import Recorder, make_recorder
 from neuralrace.dynamics.systems import NetworkSystem, View
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.gdln import (
     GDLN,
     Network,
@@ -137,13 +137,6 @@ def pose(
     others, classes = _evaluations(net, arrays, evaluate, measure)
     seen = None if streamed else data
     recorder = make_recorder(net, record, arrays, seen, others, classes, measure)
-    if streamed and recorder.needs_samples:
-        raise NeuralRaceError(
-            f"{recorder.needs_samples[0]!r} cannot be recorded of data that is read from disk",
-            got=f"record of {listed(recorder.needs_samples)}",
-            wanted="functions of the weights alone",
-            fix="pass some of the samples as evaluate={'probe': data.take(range(1000))}",
-        )
     system = NetworkSystem(net, data, measure, recorder, View(UNCHANGED, seen), others)
     told = {"loss": loss_name(measure), "data": given.digest()}
     if others:

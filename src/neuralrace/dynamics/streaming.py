@@ -101,7 +101,7 @@ def _joined(parts: list[Any]) -> Any:
 
 def _ends_part(stops: np.ndarray, i: int, every: int) -> bool:
     """Whether the next stop begins a new part: a checkpoint, or the end."""
-    return i + 1 == len(stops) or stops[i + 1] % every == 0
+    return i + 1 == len(stops) or int(stops[i + 1]) % every == 0
 
 
 def _reached(until: Until, loss: float, system: NetworkSystem, state: State) -> bool:

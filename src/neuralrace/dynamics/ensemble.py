@@ -128,7 +128,7 @@ def train_ensemble(
         "seeds": seeds,
         "steps": int(stops[-1]),
         "dtype": str(jnp.result_type(*sample.values())),
-        "time": "steps" if len(rates) > 1 else "learning_rate · step",
+        "clock": "steps" if len(rates) > 1 else "flow",
     }
     run = Trajectory(
         (rates[0] if len(rates) == 1 else 1.0) * stops,

@@ -73,7 +73,7 @@ def compare(reference: Any, other: Any, *, sample_weight: Any = None) -> Compari
                 "compare takes single runs",
                 got=f"an ensemble over {listed(run.axes)}",
                 wanted="two trajectories without axes",
-                fix="pick a member with nr.member(run, seed=0)",
+                fix="pick a member with run.isel(seed=0)",
             )
     start = max(reference.time[0], other.time[0])
     end = min(reference.time[-1], other.time[-1])

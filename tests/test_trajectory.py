@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import jax
@@ -18,6 +19,8 @@ import xarray
 import neuralrace as nr
 from neuralrace.trajectory import check_name
 from tests.test_errors import says
+
+comparing = import_module("neuralrace.trajectory.compare")
 
 THIS_PACKAGE = os.environ | {"PYTHONPATH": str(Path(nr.__file__).parents[1])}
 """The environment of another process that tests these sources."""
@@ -591,6 +594,79 @@ def test_compare_of_outputs_with_sample_weights():
     assert nr.compare(*runs).outputs != pytest.approx(wanted, rel=1e-3)
     with says("sample weights", got="3 weights", wanted="each of the 2", fix="data.sample_weight"):
         nr.compare(*runs, sample_weight=[1, 1, 1])
+
+
+def test_compare_reads_the_sample_weights_of_the_runs():
+    def run(y, weight):
+        outputs = {"y": np.asarray(y, float)[None, :, None] * np.ones((2, 1, 1))}
+        return nr.Trajectory([0, 1], [0.5, 0.5], values={"outputs": outputs}, sample_weight=weight)
+
+    weight = [0.25, 0.75]
+    near, far = run([0, 0], weight), run([0, 2], weight)
+    wanted = np.sqrt(0.75 * 4)  # √(2 L(0)) = 1
+    assert nr.compare(near, far).outputs == pytest.approx(wanted, rel=1e-14)
+    assert nr.compare(near, run([0, 2], None)).outputs == pytest.approx(wanted, rel=1e-14)
+    assert nr.compare(run([0, 0], None), far).outputs == pytest.approx(wanted, rel=1e-14)
+    equal = nr.compare(near, far, sample_weight=[1, 1])
+    assert equal.outputs == pytest.approx(np.sqrt(0.5 * 4), rel=1e-14)
+
+
+def test_compare_uses_the_outputs_of_a_theory():
+    run = nr.Trajectory([0, 2], [2.0, 2.0], values={"outputs": {"y": np.zeros((2, 3, 1))}})
+    theory = nr.Trajectory([0, 1, 2], [2.0, 2.0, 2.0], source=Doubling())
+    assert nr.compare(run, theory).outputs == pytest.approx(2 / 2, rel=1e-14)  # mean of 2t over 2
+
+
+def test_compare_refuses_other_clocks_and_losses():
+    def run(**settings):
+        return nr.Trajectory([0, 1], [1.0, 0.5], settings=settings)
+
+    with says("different clocks", got="'flow', the other's 'steps'", wanted="of one kind"):
+        nr.compare(run(), run(clock="steps"))
+    with says("different clocks", got="'steps', the other's 'approximate flow'", wanted="kind"):
+        nr.compare(run(clock="steps"), run(clock="approximate flow"))
+    assert nr.compare(run(clock="steps"), run(clock="steps")).mean == 0
+    about = nr.compare(run(), run(clock="approximate flow"))
+    assert str(about) == "mean 0.00 %, max 0.00 % of the initial loss; time is approximate"
+    with says("different losses", got="'squared' and 'cross_entropy'", wanted="one loss"):
+        nr.compare(run(), run(loss="cross_entropy"))
+    assert nr.compare(run(loss="squared"), run()).mean == 0
+
+
+def test_compare_says_where_the_data_differ():
+    def run(digest, samples=3):
+        values = {"outputs": {"y": np.zeros((2, samples, 1))}}
+        return nr.Trajectory([0, 1], [1.0, 0.5], values=values, settings={"data": digest})
+
+    assert nr.compare(run("a"), run("a")).notes == ()
+    assert str(nr.compare(run("a"), run("b"))).endswith("; trained on different data or gates")
+    assert nr.compare(run("a"), nr.Trajectory([0, 1], [1.0, 0.5])).notes == ()
+    with says("different numbers of samples", got="3 and 4", wanted="same samples"):
+        nr.compare(run("a"), run("b", 4))
+
+
+def test_the_shift_is_looked_for_only_when_asked_for(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("the shift was computed")
+
+    a, b = nr.Trajectory([0, 1, 2], [1.0, 0.5, 0.0]), nr.Trajectory([0, 1, 2], [1.0, 0.6, 0.1])
+    found = nr.compare(a, b)
+    monkeypatch.setattr(comparing, "_best_shift", refuse)
+    assert nr.compare(a, b) == found and str(found) and repr(found)
+    with pytest.raises(AssertionError):
+        _ = found.shift
+
+
+def test_outputs_are_compared_in_pieces(monkeypatch):
+    rng = np.random.default_rng(0)
+    runs = [
+        nr.Trajectory(np.linspace(0, 1, n), np.ones(n), values={"outputs": {"y": v}})
+        for n in (7, 11)
+        for v in [rng.normal(size=(n, 3, 2))]
+    ]
+    whole = nr.compare(*runs).outputs
+    monkeypatch.setattr(comparing, "GRID_PIECE", 20)
+    assert nr.compare(*runs).outputs == pytest.approx(whole, rel=1e-14)
 
 
 def test_compare_needs_single_overlapping_runs_with_a_loss():

@@ -319,9 +319,16 @@ class Dataset(eqx.Module):
         """
         values = {name: np.asarray(g) for name, g in sorted(self.gates.items())}
         columns = [np.reshape(g, (self.n_samples, -1)) for g in values.values()]
-        table = np.concatenate([np.zeros((self.n_samples, 1)), *columns], axis=1) + 0.0  # -0 → 0
-        rows = np.ascontiguousarray(table, dtype=np.float64)
-        as_bytes = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))[:, 0]
+        columns = [np.zeros((self.n_samples, 1)), *columns]
+        on = [column != 0 for column in columns]
+        if all((g == bits).all() for g, bits in zip(columns, on, strict=True)):
+            rows = np.packbits(
+                np.concatenate(on, axis=1), axis=1
+            )  # zeros and ones: bits sort alike
+        else:
+            rows = np.concatenate(columns, axis=1, dtype=np.float64) + 0.0  # -0 → 0
+        width = rows.dtype.itemsize * rows.shape[1]
+        as_bytes = rows.view(np.uint8 if width == 1 else np.dtype((np.void, width)))[:, 0]
         _, first, inverse = np.unique(as_bytes, return_index=True, return_inverse=True)
         weight = np.bincount(inverse, weights=np.asarray(self.probability), minlength=len(first))
         return GateClasses(inverse, weight, {name: g[first] for name, g in values.items()})

@@ -9,7 +9,7 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
-from benchmarks import compression, dynamics, equations, foundation  # noqa: E402
+from benchmarks import comparison, compression, dynamics, equations, foundation  # noqa: E402
 
 BENCHMARKS = {
     "ladder: one gradient, 40 layers over 20": foundation.ladder_ratio,
@@ -24,6 +24,9 @@ BENCHMARKS = {
     "flow once compressed: two orthogonal layers, 2000 over 200": lambda: (
         compression.widths((200, 200), (2000, 2000)).flow
     ),
+    "compress 10^6 samples: sorted, class by class, over nr.compress": compression.factor_ratio,
+    "compress samples that all differ in gates: 10^5 over 10^4, each": compression.classes_ratio,
+    "compare, 50 000 points: with the shift over without": comparison.ratio,
     "routing M = 7: training over solving the race": lambda: equations.routing_ratio(7, 4)[0],
     "routing M = 40: training over solving the race": lambda: equations.routing_ratio(40, 16)[0],
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import dataclass
 
@@ -76,3 +77,46 @@ def widths(narrow: tuple[int, ...], wide: tuple[int, ...]) -> Ratio:
         return net, weights, _data(1000, np.random.default_rng(0))
 
     return _ratio(problem(narrow), problem(wide))
+
+
+def factor_ratio(count: int = 10**6, hidden: int = 100) -> float:
+    """Sorting all samples by gate class and factorising each class at once, over `nr.compress`."""
+    first = np.arange(count) < count // 2
+    base = _data(count, np.random.default_rng(0))
+    arch, data = nr.pathways(base, {"first": first, "second": ~first}, hidden=hidden)
+    net = nr.GDLN(arch)
+    weights = net.init(jax.random.key(0), scale=0.01)
+    plain, ours = medians(
+        lambda: _sorted_factor(data), lambda: nr.compress(net, weights, data), repeats=3
+    )
+    return plain / ours
+
+
+def _sorted_factor(data: nr.Dataset) -> list[tuple[np.ndarray, np.ndarray, float]]:
+    """Of each gate class R, Qᵀy and what is left of the targets, as 0.1.0 computed them."""
+    index = data.gate_classes().index
+    order = np.argsort(index, kind="stable")
+    root = np.sqrt(data.probability)[order, None]
+    x, y = (root * field[order] for field in (data.x["x"], data.y["y"]))
+    bounds = np.searchsorted(index[order], np.arange(index.max() + 2))
+    found = []
+    for low, high in itertools.pairwise(bounds):
+        q, r = np.linalg.qr(x[low:high])
+        seen = q.T @ y[low:high]
+        found.append((r, seen, float(((y[low:high] - q @ seen) ** 2).sum())))
+    return found
+
+
+def classes_ratio(few: int = 10**4, many: int = 10**5) -> float:
+    """Samples that all differ in their gates: many over few, per sample."""
+
+    def problem(count: int) -> tuple[nr.GDLN, dict, nr.Dataset]:
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(count, INPUTS))
+        data = nr.Dataset({"x": x}, {"y": x[:, :1]}, gates={"h": rng.uniform(size=count)})
+        net = nr.GDLN(nr.Architecture.chain(INPUTS, 5, 1))
+        return net, net.init(jax.random.key(0)), data
+
+    small, large = problem(few), problem(many)
+    least, most = medians(lambda: nr.compress(*small), lambda: nr.compress(*large), repeats=5)
+    return most / least / (many / few)

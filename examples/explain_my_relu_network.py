@@ -26,7 +26,7 @@ runs = nr.train_ensemble(
     record=record,
 )
 # Its gates, found in its activity alone (MHS Algorithm 1); "elbow" chooses how many.
-first, second = (nr.member(runs, seed=i) for i in range(2))
+first, second = (runs.isel(seed=i) for i in range(2))
 found = nr.reln.discover(first, data, pathways="elbow", most=4)
 print(f"{found}\n{found.patterns['h']}")
 

@@ -560,3 +560,15 @@ def test_messages_of_kernels(routed):
         analysis.kernel_travel(net, one, trained)
     with says("net is of the wrong kind", got="dict", wanted="Network"):
         analysis.tangent_kernel(one, net, trained)
+
+
+def test_a_tangent_kernel_is_in_the_order_of_its_own_outputs():
+    """Two graphs that differ in the order of their nodes are two graphs."""
+    data = nr.Dataset({"x": [[1.0]]}, {"a": [[0.0]], "b": [[0.0]]})
+    edges = {"xa": ("x", "a"), "xb": ("x", "b"), "xb2": ("x", "b")}
+    weights = {edge: np.ones((1, 1)) for edge in edges}
+    for first, second, diagonal in (("a", "b", [1, 2]), ("b", "a", [2, 1])):
+        net = nr.GDLN(nr.Architecture({"x": 1, first: 1, second: 1}, edges))
+        assert net.arch.outputs == (first, second)
+        kernel = nr.analysis.tangent_kernel(net, weights, data)
+        np.testing.assert_array_equal(np.diag(kernel), diagonal)

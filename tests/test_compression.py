@@ -1,5 +1,7 @@
 """Compressed networks learn as the full ones do, and the way back is exact."""
 
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -257,3 +259,19 @@ def test_weights_that_are_not_finite_are_refused():
     net, data = chain(2, 8, 1)
     with says("hold NaN or infinity", got="16", wanted="finite", fix="net.init"):
         nr.compress(net, {"W1": np.full((8, 2), np.nan), "W2": np.ones((1, 8))}, data)
+
+
+def test_samples_that_all_differ_in_gates_cost_no_more_than_their_number():
+    def seconds(samples):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(samples, 3))
+        data = nr.Dataset({"x": x}, {"y": x[:, :1]}, gates={"h": rng.uniform(size=samples)})
+        net = nr.GDLN(nr.Architecture.chain(3, 5, 1))
+        weights, times = net.init(KEY), []
+        for _ in range(3):
+            begun = time.perf_counter()
+            assert nr.compress(net, weights, data).data.n_samples == samples
+            times.append(time.perf_counter() - begun)
+        return min(times)
+
+    assert seconds(40_000) < 16 * max(seconds(5_000), 0.005)  # squared it would be 64

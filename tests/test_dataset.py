@@ -1,10 +1,12 @@
 """What samples show, want and gate; gate classes; pathways; bad data."""
 
+import tracemalloc
 from collections import defaultdict
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -506,7 +508,7 @@ def test_digest_is_of_content_whatever_holds_it(monkeypatch):
         with_weights(labels={"item": [1, 2, 3, 4]}),
     ]
     assert {d.digest() for d in same} == {data.digest()}
-    monkeypatch.setattr("neuralrace.dataset.PIECE", 5)  # pieces of one row
+    monkeypatch.setattr("neuralrace.dataset.checks.PIECE", 5)  # pieces of one row
     assert with_weights().digest() == data.digest()
 
 
@@ -529,3 +531,137 @@ def test_digest_tells_apart_what_differs():
         with_weights(y={"y": x[:, 1:2]}),
     ]
     assert len({d.digest() for d in different}) == len(different)
+
+
+# ---- tables, parts, files -----------------------------------------------------------------------
+
+
+FRAME = pandas.DataFrame(
+    {
+        "size": [1.0, 2.0, 3.0],
+        "height": [4, 5, 6],
+        "on": [True, False, True],
+        "cost": [7.0, 8.0, 9.0],
+        "kind": ["pear", "fig", "pear"],
+        "month": pandas.Categorical(["feb", "jan", "jan"], categories=["jan", "feb"]),
+        "count": [1, 1, 2],
+    }
+)
+
+
+def test_from_a_table():
+    data = nr.Dataset.from_frame(
+        FRAME,
+        x={"a": ["size", "height"], "b": ["on"]},
+        y=["cost"],
+        labels=["kind", "month", "height"],
+        sample_weight="count",
+    )
+    assert data.x["a"].tolist() == [[1, 4], [2, 5], [3, 6]]
+    assert data.x["b"].tolist() == [[1], [0], [1]]
+    assert data.y["y"].tolist() == [[7], [8], [9]]
+    assert data.sample_weight.tolist() == [0.25, 0.25, 0.5]
+    assert data.labels["kind"].tolist() == [1, 0, 1]
+    assert data.labels["month"].tolist() == [1, 0, 0], "in the order of the categories"
+    assert data.labels["height"].tolist() == [4, 5, 6]
+    for name in ("kind", "month"):  # the docstring's way back to names
+        names = FRAME[name].astype("category").cat.categories
+        assert [names[k] for k in data.labels[name]] == FRAME[name].tolist()
+
+
+def test_what_a_table_cannot_give():
+    with says("no column 'width'", got="'width'", wanted="'cost', 'count'"):
+        nr.Dataset.from_frame(FRAME, x=["width"], y=["cost"])
+    with says("column 'kind' does not hold numbers", got="dtype", wanted="numbers", fix="one-hot"):
+        nr.Dataset.from_frame(FRAME, x=["kind"], y=["cost"])
+    with says("columns are given as a list", got="'size'", wanted="list", fix="['size']"):
+        nr.Dataset.from_frame(FRAME, x="size", y=["cost"])
+    holes = FRAME.assign(kind=["pear", None, "fig"], size=[1.0, np.nan, 2.0])
+    with says("label 'kind' has missing values", got="'kind'", wanted="every sample"):
+        nr.Dataset.from_frame(holes, x=["height"], y=["cost"], labels=["kind"])
+    with says("x['x'] holds NaN", got="(1, 0)", wanted="finite"):
+        nr.Dataset.from_frame(holes, x=["size"], y=["cost"])
+    nullable = FRAME.assign(height=pandas.array([1, None, 3], "Int64"))
+    with pytest.raises(nr.NeuralRaceError, match=r"height|NaN"):
+        nr.Dataset.from_frame(nullable, x=["height"], y=["cost"])
+
+
+def test_some_of_the_samples():
+    data = with_weights(labels={"item": [1, 2, 3, 4]})
+    part = data.take([3, 1])
+    for name in ("a", "b"):
+        np.testing.assert_array_equal(part.x[name], data.x[name][[3, 1]])
+    assert part.y["y"][:, 0].tolist() == [9, 3]
+    assert part.gates["h"].tolist() == [0, 0] and part.labels["item"].tolist() == [4, 2]
+    np.testing.assert_allclose(part.sample_weight, [4 / 6, 2 / 6])
+    masked = data.take(data.mask(item=(2, 4)))
+    assert masked.digest() == data.take([1, 3]).digest() == data.take(slice(1, None, 2)).digest()
+    with says("no such samples", got="from 0 to 4", wanted="from 0 to 3"):
+        data.take([0, 4])
+    with says("no such samples", got="bool of shape (3,)", wanted="mask of shape (4,)"):
+        data.take([True, False, True])
+    with says("no such samples", got="float64", wanted="indices"):
+        data.take([0.5])
+
+
+def test_sorted_by_labels():
+    labels = {"context": [2, 1, 2, 1], "item": [1, 2, 0, 1]}
+    data = with_weights(labels=labels)
+    assert data.sorted_by("context", "item").labels["item"].tolist() == [1, 2, 0, 1]
+    assert data.sorted_by("context").labels["item"].tolist() == [2, 1, 1, 0], "equal ones stay"
+    assert data.sorted_by("item", "context").x["a"][:, 0].tolist() == [6, 9, 0, 3]
+    assert data.sorted_by() is data
+    with says("unknown label 'colour'", got="'colour'", wanted="'context', 'item'"):
+        data.sorted_by("colour")
+
+
+def test_a_memory_mapped_file_stays_one(tmp_path, monkeypatch):
+    stored = np.memmap(tmp_path / "x", np.float32, "w+", shape=(100, 4))
+    stored[:] = np.arange(400).reshape(100, 4)
+    data = nr.Dataset({"x": stored}, {"y": stored[:, :1]})
+    for array in (data.x["x"], data.gated({}).y["y"], data.take(slice(10, 20)).x["x"]):
+        assert np.shares_memory(array, stored)
+    assert data.digest() == nr.Dataset({"x": stored + 0}, {"y": stored[:, :1] + 0}).digest()
+    monkeypatch.setattr("neuralrace.dataset.checks.PIECE", 40)
+    stored[57, 3] = np.inf
+    stored[90] = np.nan
+    with says("x['x'] holds NaN or infinity", got="5 such values, the first at index (57, 3)",
+              wanted="finite"):  # fmt: skip
+        nr.Dataset({"x": stored}, {"y": np.ones((100, 1))})
+
+
+def test_reading_a_large_file_takes_little_memory(tmp_path):
+    """Neither the checks nor the digest copy the file, or as much as a byte for each number."""
+    rows = 4000
+    stored = np.memmap(tmp_path / "x", np.float64, "w+", shape=(rows, 5000))  # 160 MB, sparse
+    tracemalloc.start()
+    nr.Dataset({"x": stored}, {"y": np.ones((rows, 1))}).digest()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < stored.size / 2
+
+
+def test_a_memory_mapped_file_of_integers_is_refused(tmp_path):
+    stored = np.memmap(tmp_path / "x", np.uint8, "w+", shape=(10, 4))
+    with says("x['x'] is a memory-mapped file of integers", got="uint8", wanted="floats"):
+        nr.Dataset({"x": stored}, {"y": np.ones((10, 1))})
+    nr.Dataset({"x": np.asarray(stored, np.float32)}, {"y": np.ones((10, 1))})
+
+
+def test_masks_and_imaginary_parts_are_not_dropped():
+    y = {"y": np.ones((2, 1))}
+    masked = np.ma.array([[1.0], [2.0]], mask=[[False], [True]])
+    with says("x['x'] has masked entries", got="1 masked", wanted="every sample"):
+        nr.Dataset({"x": masked}, y)
+    assert nr.Dataset({"x": np.ma.array([[1.0], [2.0]])}, y).x["x"].tolist() == [[1], [2]]
+    with says("x['x'] must hold real", got="complex128", wanted="floats", fix="real part"):
+        nr.Dataset({"x": np.array([[1.0], [2.0 + 1e-9j]])}, y)
+
+
+def test_gate_classes_are_equal_by_content():
+    data = with_weights()
+    assert data.gate_classes() == with_weights().gate_classes()
+    assert data.gate_classes() != with_weights(gates={"h": [1, 0, 1, 1]}).gate_classes()
+    assert data.gate_classes() != with_weights(gates={"k": [1, 0, 1, 0]}).gate_classes()
+    assert data.gate_classes() != with_weights(sample_weight=None).gate_classes()
+    assert data.gate_classes() != 3

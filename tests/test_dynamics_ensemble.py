@@ -60,7 +60,7 @@ def test_every_combination_equals_its_single_run():
     assert many.values["outputs"]["y"].shape == (2, 2, 3, 2, 4, 4, 1)
     assert many.final["W1"].shape == (2, 2, 3, 2, 5, 3)
     assert many.time.tolist() == [0, 4, 8, 12], "with several rates, time counts steps"
-    assert many.settings["clock"] == "steps"
+    assert many.clock == "steps"
     for i, j, k, seed in np.ndindex(2, 2, 3, 2):
         one = nr.train(
             NET,
@@ -72,7 +72,7 @@ def test_every_combination_equals_its_single_run():
             record_every=4,
         )
         assert_member(many, (i, j, k, seed), one)
-        picked = nr.member(many, delta=i, scale=j, learning_rate=k, seed=seed)
+        picked = many.isel(delta=i, scale=j, learning_rate=k, seed=seed)
         np.testing.assert_array_equal(picked.loss, many.loss[i, j, k, seed])
 
 
@@ -81,7 +81,7 @@ def test_one_dataset_has_no_axis_and_one_rate_gives_time():
     assert list(many.axes) == ["seed"]
     assert many.loss.shape == (3, 13)
     np.testing.assert_allclose(many.time, 0.05 * np.arange(13), rtol=1e-15)
-    assert many.settings["clock"] == "flow"
+    assert many.clock == "flow"
     assert len(np.unique(many.loss[:, 0])) == 3, "every seed starts elsewhere"
 
 
@@ -140,7 +140,7 @@ def test_chunks_give_the_same_numbers(at_once):
     chunked = ensemble(TASKS, members_at_once=at_once, **options)
     assert chunked.loss.shape == (2, 5, 13)
     for index in np.ndindex(2, 5):
-        assert_member(chunked, index, nr.member(whole, delta=index[0], seed=index[1]))
+        assert_member(chunked, index, whole.isel(delta=index[0], seed=index[1]))
 
 
 def test_memory_decides_how_many_run_at_once(monkeypatch):

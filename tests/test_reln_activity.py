@@ -212,7 +212,7 @@ def test_errors_say_what_is_missing(branching):
     with says("wrong kind", got="GDLN", wanted="ReLUNetwork", fix="ReLUNetwork"):
         nr.reln.activity(a_run(nr.GDLN(net.arch), weights), data)
     many = nr.Trajectory([0, 1], np.ones((2, 2)), net=net, axes={"seed": [0, 1]})
-    with says("single run", got="seed", wanted="without axes", fix="member"):
+    with says("single run", got="seed", wanted="without axes", fix="run.isel"):
         nr.reln.activity(many, data)
     with says("boundary", got="-1", wanted="at least 0", fix="1e-3"):
         nr.reln.activity(a_run(net, weights), data, boundary=-1.0)

@@ -245,3 +245,40 @@ def test_unknown_paths():
         stats.x[p]
     with says("no statistics", got=str(p), wanted="1 of statistics.paths", fix="yx[p] takes one"):
         stats.yx[p, p]
+
+
+@pytest.mark.parametrize("mixed", [False, True], ids=["sorted", "mixed"])
+def test_a_factor_made_in_blocks_is_the_factor(mixed, monkeypatch):
+    """Second moments of every class, by hand, and the norm of what no input reaches."""
+    monkeypatch.setattr("neuralrace.statistics.BLOCK", 16)
+    rng = np.random.default_rng(0)
+    n = 150
+    which = rng.integers(0, 3, size=n) if mixed else np.repeat([0, 1, 2], n // 3)
+    x = {"a": rng.normal(size=(n, 3)), "b": rng.normal(size=(n, 2)), "c": np.zeros((n, 1))}
+    x["b"][which == 1] = 7.0  # of one rank, and switched off by its own gate below
+    y = {"y": rng.normal(size=(n, 2)), "z": rng.normal(size=(n, 1))}
+    gates = {"h": which == 0, "b": np.where(which == 1, 0.0, 2.0)}
+    data = nr.Dataset(x, y, gates, sample_weight=rng.uniform(size=n))
+    factor = class_factor(data)
+    p = np.asarray(data.probability)
+    index, left = data.gate_classes().index, 0.0
+    for c in range(3):
+        rows, mine = factor.row_class == c, index == c
+        assert rows.sum() <= 5 < mine.sum()
+        shown = {v: a * (data.gates[v] != 0)[:, None] if v in gates else a for v, a in x.items()}
+        inputs = np.hstack(list(shown.values()))[mine]
+        wanted = np.hstack(list(y.values()))[mine]
+        X, Y = (np.hstack([a[rows] for a in f.values()]) for f in (factor.x, factor.y))
+        np.testing.assert_allclose(X.T @ X, (inputs.T * p[mine]) @ inputs, atol=1e-13)
+        np.testing.assert_allclose(Y.T @ X, (wanted.T * p[mine]) @ inputs, atol=1e-13)
+        root = np.sqrt(p[mine])[:, None]
+        best = np.linalg.lstsq(root * inputs, root * wanted)[0]
+        left += ((root * (wanted - inputs @ best)) ** 2).sum()
+        assert (X[:, -1] == 0).all()
+    reached = sum((a**2).sum() for a in factor.y.values())
+    total = sum((p @ np.asarray(a) ** 2).sum() for a in y.values())
+    assert factor.left + reached == pytest.approx(total, rel=1e-12)
+    assert factor.left <= left * (1 + 1e-12)
+    # where targets are linear in the inputs nothing is left, to rounding
+    linear = nr.Dataset(x, {"y": x["a"] @ np.ones((3, 1))}, {"h": which == 0})
+    assert class_factor(linear).left < 1e-28

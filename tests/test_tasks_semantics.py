@@ -1,6 +1,7 @@
 """Worlds: covariances by brute force, draws, and what a network learns of them, in which order."""
 
 import itertools
+import pickle
 
 import jax
 import networkx
@@ -166,3 +167,12 @@ def test_structures_of_impossible_sizes():
         tasks.ring_world().dataset(features=0)
     with says("seed", got="-1", wanted="at least 0"):
         tasks.ring_world().features(3, seed=-1)
+
+
+@pytest.mark.parametrize(
+    "world", [tasks.tree_world(), tasks.partition_world(), tasks.ring_world(), tasks.grid_world()]
+)
+def test_a_world_can_be_pickled(world):
+    again = pickle.loads(pickle.dumps(world))
+    np.testing.assert_array_equal(again.values, world.values)
+    np.testing.assert_array_equal(again.features(5, seed=1), world.features(5, seed=1))

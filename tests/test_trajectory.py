@@ -1,10 +1,13 @@
 """Trajectories: files, comparison, joining, members."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import jax
@@ -16,6 +19,11 @@ import xarray
 import neuralrace as nr
 from neuralrace.trajectory import check_name
 from tests.test_errors import says
+
+comparing = import_module("neuralrace.trajectory.compare")
+
+THIS_PACKAGE = os.environ | {"PYTHONPATH": str(Path(nr.__file__).parents[1])}
+"""The environment of another process that tests these sources."""
 
 
 def single(**more) -> nr.Trajectory:
@@ -221,8 +229,7 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
     path = single().save(tmp_path / "run.nc")
     before = path.read_bytes()
 
-    def fail(self, draft, **kwargs):
-        Path(draft).write_bytes(before[:100])
+    def fail(self, **kwargs):
         raise OSError("no space left on the device")
 
     monkeypatch.setattr(xarray.Dataset, "to_netcdf", fail)
@@ -234,6 +241,35 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == ["run.nc"]
 
 
+FULL = """
+import os, resource, signal, sys
+import numpy as np
+import neuralrace as nr
+
+folder = sys.argv[1]
+before = nr.Trajectory([0, 1], [1.0, 0.5])
+before.save(f"{folder}/run.nc")
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file that grows too large is then an OSError
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+try:
+    nr.Trajectory([0, 1], [1.0, 0.5], values={"v": np.ones((2, 100_000))}).save(f"{folder}/run.nc")
+except OSError as error:
+    print("caught", os.listdir(folder), nr.load(f"{folder}/run.nc").loss.tolist())
+"""
+
+
+def test_a_full_disk_is_an_error_that_can_be_caught(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=THIS_PACKAGE,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "caught ['run.nc'] [1.0, 0.5]\n"
+
+
 KILLED = """
 import os, signal, sys
 import numpy as np, xarray
@@ -243,12 +279,10 @@ path, how = sys.argv[1:]
 run = lambda i: nr.Trajectory([0, 1], [i, i], values={"v": np.full((2, 100_000), float(i))})
 if how == "inside":
     run(1.0).save(path)
-    whole = xarray.Dataset.to_netcdf
-    def half(self, draft, **kwargs):
-        whole(self, draft, **kwargs)
-        os.truncate(draft, os.path.getsize(draft) // 2)
+    def half(file):
+        os.truncate(file, os.fstat(file).st_size // 2)
         os.kill(os.getpid(), signal.SIGKILL)
-    xarray.Dataset.to_netcdf = half
+    os.fsync = half
     run(2.0).save(path)
 for i in range(1, 10**9):
     run(float(i)).save(path)
@@ -260,7 +294,9 @@ def test_a_killed_process_never_leaves_half_a_file(tmp_path):
     children = {}
     for how, path in paths.items():
         path.parent.mkdir()
-        children[how] = subprocess.Popen([sys.executable, "-c", KILLED, str(path), how])
+        children[how] = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(path), how], env=THIS_PACKAGE
+        )
     try:
         assert children["inside"].wait(timeout=60) == -signal.SIGKILL
         assert nr.load(paths["inside"]).loss.tolist() == [1.0, 1.0]
@@ -284,8 +320,14 @@ def test_a_killed_process_never_leaves_half_a_file(tmp_path):
 def test_what_is_not_a_trajectory(tmp_path):
     noise = tmp_path / "noise.nc"
     noise.write_bytes(np.random.default_rng(0).bytes(1000))
-    with says("noise.nc' is not a trajectory", got="Error", wanted="neuralrace trajectory 1"):
+    with says("noise.nc' is not a trajectory", got="Error", wanted="neuralrace trajectory 2"):
         nr.load(noise)
+    text = tmp_path / "text.nc"
+    text.write_text("time, loss\n0, 1\n")
+    with says("text.nc' is not a trajectory", got="Error", wanted="a netCDF file"):
+        nr.load(text)
+    with says("is not a trajectory", got="Error", wanted="a netCDF file"):
+        nr.load(tmp_path)
     other = tmp_path / "other.nc"
     xarray.Dataset({"loss": ("time", [1.0, 2.0])}).to_netcdf(other, engine="h5netcdf")
     with says("other.nc' is not a trajectory", got="format None", wanted="neuralrace trajectory"):
@@ -296,6 +338,119 @@ def test_what_is_not_a_trajectory(tmp_path):
         nr.load(half)
     with pytest.raises(FileNotFoundError):
         nr.load(tmp_path / "nothing.nc")
+
+
+def first_format(**attrs):
+    """A file as version 0.1.0 wrote it."""
+    settings = {"method": "gradient descent", "time": "steps", "versions": {"neuralrace": "0.1.0"}}
+    net = {"sizes": {"x": 2, "y": 1}, "edges": {"W1": ["x", "y"]}}
+    return xarray.Dataset(
+        {
+            "loss": (("learning_rate", "time"), [[1.0, 0.5], [1.0, 0.25]]),
+            "outputs.y": (("learning_rate", "time", "outputs.y.0"), np.ones((2, 2, 3))),
+            "final.W1": (("learning_rate", "final.W1.0", "final.W1.1"), np.ones((2, 1, 2))),
+        },
+        {"time": [0.0, 10.0], "learning_rate": [0.1, 0.2]},
+        {"format": "neuralrace trajectory 1", "settings": json.dumps(settings)}
+        | {"net": json.dumps(net)}
+        | attrs,
+    )
+
+
+def test_a_file_of_the_first_format_is_read(tmp_path):
+    first_format().to_netcdf(tmp_path / "old.nc", engine="h5netcdf")
+    run = nr.load(tmp_path / "old.nc")
+    assert run.clock == "steps" and run.net == nr.GDLN(nr.Architecture.chain(2, 1))
+    assert run.values["outputs"]["y"].shape == (2, 2, 3)
+    assert run.isel(learning_rate=1).time.tolist() == [0, 2]
+    assert run.settings["versions"] == {"neuralrace": "0.1.0"}, "not those of today"
+
+
+def test_a_file_without_time_or_loss_is_refused(tmp_path):
+    first_format().drop_vars("time").to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    with says("a.nc' is not a trajectory", got="it has no time", wanted="netCDF"):
+        nr.load(tmp_path / "a.nc")
+    first_format().drop_vars("loss").to_netcdf(tmp_path / "b.nc", engine="h5netcdf")
+    with says("b.nc' is not a trajectory", got="loss", wanted="netCDF"):
+        nr.load(tmp_path / "b.nc")
+    first_format(net="{").to_netcdf(tmp_path / "c.nc", engine="h5netcdf")
+    with says("c.nc' is not a trajectory", got="JSONDecodeError", wanted="netCDF"):
+        nr.load(tmp_path / "c.nc")
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    """Whichever byte is changed."""
+    run = single(sample_weight=np.ones(5) / 5, steps=np.arange(4))
+    path = run.save(tmp_path / "run.nc")
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    value = whole.index(run.final["W1"].tobytes())
+    for place in (value, -1, -40, -52, *rng.integers(0, len(whole), 40)):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1
+        path.write_bytes(damaged)
+        with says("is not a trajectory, or it is damaged", got="checksum", wanted="netCDF"):
+            nr.load(path)
+    path.write_bytes(whole)
+    assert_same(nr.load(path), run)
+    with xarray.open_dataset(path, engine="h5netcdf") as table:  # others can read it
+        np.testing.assert_array_equal(table["loss"], run.loss)
+
+
+def test_where_it_came_from_is_saved(tmp_path):
+    weights = np.array([0.2, 0.3, 0.5])
+    run = nr.Trajectory(
+        [0, 1],
+        [1.0, 0.5],
+        steps=[0, 10],
+        sample_weight=weights,
+        settings={"clock": "approximate flow", "data": "abc"},
+        source=Doubling(),
+    )
+    again = nr.load(run.save(tmp_path / "run.nc"))
+    assert again.steps.tolist() == [0, 10] and again.steps.dtype.kind == "i"
+    np.testing.assert_array_equal(again.sample_weight, weights)
+    assert again.settings == run.settings and again.clock == "approximate flow"
+    assert again.source is None
+    assert run.to_xarray()["steps"].dims == ("time",)
+
+
+@dataclass(frozen=True)
+class Scaled(nr.Network):
+    """Outputs of a chain, multiplied by a number."""
+
+    factor: float
+
+    def hidden(self, weights, data):
+        raise NotImplementedError
+
+    def describe(self):
+        return {"sizes": list(self.arch.sizes.values()), "factor": self.factor}
+
+    @classmethod
+    def from_description(cls, description):
+        return cls(nr.Architecture.chain(*description["sizes"]), description["factor"])
+
+
+class Silent(nr.Network):
+    """A network that cannot describe itself."""
+
+    def hidden(self, weights, data):
+        raise NotImplementedError
+
+
+def test_a_network_of_ones_own_comes_back_or_is_said_not_to(tmp_path, monkeypatch):
+    arch = nr.Architecture.chain(2, 3, 1)
+    path = single(net=Scaled(arch, 2.5)).save(tmp_path / "run.nc")
+    again = nr.load(path)
+    assert type(again.net) is Scaled and again.net == Scaled(arch, 2.5)
+    monkeypatch.delitem(sys.modules, "tests.test_trajectory")
+    with pytest.warns(UserWarning, match=r"'tests.test_trajectory:Scaled', is not restored"):
+        assert nr.load(path).net is None
+    assert "tests.test_trajectory" not in sys.modules, "no code that a file names is imported"
+    monkeypatch.undo()
+    path = single(net=Silent(arch)).save(tmp_path / "silent.nc")
+    with pytest.warns(UserWarning, match=r"needs a method describe\(\)"):
+        assert nr.load(path).net is None
 
 
 def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
@@ -309,7 +464,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):
     def refuse(self, *args, **kwargs):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "touch", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     with says(f"folder '{tmp_path}'", got="Permission denied", wanted="is writable"):
         run.save(tmp_path / "run.nc")
     monkeypatch.undo()
@@ -441,9 +596,84 @@ def test_compare_of_outputs_with_sample_weights():
         nr.compare(*runs, sample_weight=[1, 1, 1])
 
 
+def test_compare_reads_the_sample_weights_of_the_runs():
+    def run(y, weight):
+        outputs = {"y": np.asarray(y, float)[None, :, None] * np.ones((2, 1, 1))}
+        return nr.Trajectory([0, 1], [0.5, 0.5], values={"outputs": outputs}, sample_weight=weight)
+
+    weight = [0.25, 0.75]
+    near, far = run([0, 0], weight), run([0, 2], weight)
+    wanted = np.sqrt(0.75 * 4)  # √(2 L(0)) = 1
+    assert nr.compare(near, far).outputs == pytest.approx(wanted, rel=1e-14)
+    assert nr.compare(near, run([0, 2], None)).outputs == pytest.approx(wanted, rel=1e-14)
+    assert nr.compare(run([0, 0], None), far).outputs == pytest.approx(wanted, rel=1e-14)
+    equal = nr.compare(near, far, sample_weight=[1, 1])
+    assert equal.outputs == pytest.approx(np.sqrt(0.5 * 4), rel=1e-14)
+
+
+def test_compare_uses_the_outputs_of_a_theory():
+    run = nr.Trajectory([0, 2], [2.0, 2.0], values={"outputs": {"y": np.zeros((2, 3, 1))}})
+    theory = nr.Trajectory([0, 1, 2], [2.0, 2.0, 2.0], source=Doubling())
+    assert nr.compare(run, theory).outputs == pytest.approx(2 / 2, rel=1e-14)  # mean of 2t over 2
+
+
+def test_compare_refuses_other_clocks_and_losses():
+    def run(**settings):
+        return nr.Trajectory([0, 1], [1.0, 0.5], settings=settings)
+
+    with says("different clocks", got="'flow', the other's 'steps'", wanted="of one kind"):
+        nr.compare(run(), run(clock="steps"))
+    with says("different clocks", got="'steps', the other's 'approximate flow'", wanted="kind"):
+        nr.compare(run(clock="steps"), run(clock="approximate flow"))
+    assert nr.compare(run(clock="steps"), run(clock="steps")).mean == 0
+    about = nr.compare(run(), run(clock="approximate flow"))
+    assert str(about) == "mean 0.00 %, max 0.00 % of the initial loss; time is approximate"
+    with says("different losses", got="'squared' and 'cross_entropy'", wanted="one loss"):
+        nr.compare(run(), run(loss="cross_entropy"))
+    assert nr.compare(run(loss="squared"), run()).mean == 0
+
+
+def test_compare_says_where_the_data_differ():
+    def run(digest, samples=3):
+        values = {"outputs": {"y": np.zeros((2, samples, 1))}}
+        return nr.Trajectory([0, 1], [1.0, 0.5], values=values, settings={"data": digest})
+
+    assert nr.compare(run("a"), run("a")).notes == ()
+    assert str(nr.compare(run("a"), run("b"))).endswith("; trained on different data or gates")
+    assert nr.compare(run("a"), nr.Trajectory([0, 1], [1.0, 0.5])).notes == ()
+    with says("different numbers of samples", got="3 and 4", wanted="same samples"):
+        nr.compare(run("a"), run("b", 4))
+
+
+def test_the_shift_is_looked_for_only_when_asked_for(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("the shift was computed")
+
+    a, b = nr.Trajectory([0, 1, 2], [1.0, 0.5, 0.0]), nr.Trajectory([0, 1, 2], [1.0, 0.6, 0.1])
+    found = nr.compare(a, b)
+    monkeypatch.setattr(comparing, "_best_shift", refuse)
+    assert nr.compare(a, b) == found and str(found) and repr(found)
+    with pytest.raises(AssertionError):
+        _ = found.shift
+
+
+def test_outputs_are_compared_in_pieces(monkeypatch):
+    rng = np.random.default_rng(0)
+    runs = [
+        nr.Trajectory(np.linspace(0, 1, n), np.ones(n), values={"outputs": {"y": v}})
+        for n in (7, 11)
+        for v in [rng.normal(size=(n, 3, 2))]
+    ]
+    whole = nr.compare(*runs).outputs
+    monkeypatch.setattr(comparing, "GRID_PIECE", 20)
+    assert nr.compare(*runs).outputs == pytest.approx(whole, rel=1e-14)
+
+
 def test_compare_needs_single_overlapping_runs_with_a_loss():
     a = nr.Trajectory([0, 1], [1.0, 0.5])
-    with says("compare takes single runs", got="'delta', 'seed'", wanted="", fix="nr.member"):
+    with says(
+        "compare takes single runs", got="'delta', 'seed'", wanted="", fix="run.isel(seed=0)"
+    ):
         nr.compare(a, ensemble())
     with says("compare takes single runs", got="an ensemble", wanted="without axes"):
         nr.compare(ensemble(), a)
@@ -453,22 +683,222 @@ def test_compare_needs_single_overlapping_runs_with_a_loss():
         nr.compare(nr.Trajectory([0, 1], [0.0, 0.5]), a)
 
 
-# ---- member -------------------------------------------------------------------------------------
+# ---- parts --------------------------------------------------------------------------------------
 
 
-def test_member_picks_one_run(tmp_path):
+def test_isel_picks_one_run(tmp_path):
     many = ensemble()
-    one = nr.member(many, delta=1, seed=np.int64(2))
+    one = many.isel(delta=1, seed=np.int64(2))
     assert one.axes == {}
     np.testing.assert_array_equal(one.loss, many.loss[1, 2])
     np.testing.assert_array_equal(one.values["outputs"]["y"], many.values["outputs"]["y"][1, 2])
     np.testing.assert_array_equal(one.final["W1"], many.final["W1"][1, 2])
-    assert one.settings["member"] == {"delta": 1, "seed": 2}
+    assert one.settings["at"] == {"delta": 0.8, "seed": 2}
+    assert one.settings["key"] == [0, 7]
     assert one.net == many.net
-    np.testing.assert_array_equal(nr.member(many, seed=1).loss, many.loss[0, 1])
+    np.testing.assert_array_equal(many.isel(seed=-2).loss, many.loss[:, 1])
     assert_same(nr.load(one.save(tmp_path / "one.nc")), one)
-    with says("no axis 'width'", got="'width'", wanted="'delta', 'seed'"):
-        nr.member(many, width=0)
+    with says("no axis 'width'", got="'width'", wanted="'delta', 'seed', 'time'"):
+        many.isel(width=0)
+    with says("axis 'seed' has no member 3", got="3", wanted="from 0 to 2"):
+        many.isel(seed=3)
+    with says("axis 'seed' cannot be indexed like this", got="0.5", wanted="an integer, a slice"):
+        many.isel(seed=0.5)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"delta": 1, "seed": 2},
+        {"delta": [1, 0], "seed": [2, 0]},
+        {"delta": slice(0, 1), "seed": [1]},
+        {"seed": slice(None, None, 2)},
+        {"delta": 0, "time": [1]},
+        {"time": slice(1, None)},
+    ],
+)
+def test_selecting_is_xarrays(where):
+    many, table = ensemble(), ensemble().to_xarray()
+    part, wanted = many.isel(**where), table.isel(where)
+    values = {a: table[a].values[i] for a, i in where.items() if not isinstance(i, slice)}
+    for found in (part, many.sel(**values) if len(values) == len(where) else part):
+        assert list(found.axes) == [d for d in wanted["loss"].dims if d != "time"]
+        for name in ("loss", "outputs.y", "final.W1"):
+            np.testing.assert_array_equal(found.to_xarray()[name].values, wanted[name].values)
+        for axis, coordinates in found.axes.items():
+            np.testing.assert_array_equal(coordinates, wanted[axis].values)
+
+
+def test_sel_by_coordinate():
+    many = ensemble()
+    np.testing.assert_array_equal(many.sel(delta=0.1 + 0.1, seed=1).loss, many.loss[0, 1])
+    np.testing.assert_array_equal(many.sel(delta=0.7, method="nearest").loss, many.loss[1])
+    np.testing.assert_array_equal(many.sel(delta=slice(0.2, 0.7)).loss, many.loss[:1])
+    np.testing.assert_array_equal(many.sel(seed=slice(1, 2)).loss, many.loss[:, 1:])
+    with says("axis 'delta' has no 0.7", got="0.7", wanted="one of 0.2, 0.8", fix="nearest"):
+        many.sel(delta=0.7)
+    with says("axis 'seed' has no 'a'", got="'a'", wanted="0, 1, 2"):
+        many.sel(seed="a")
+    with says("unknown method", got="'ffill'", wanted="'nearest'"):
+        many.sel(seed=0, method="ffill")
+    named = nr.Trajectory([0, 1], [[1.0, 0.5], [2.0, 1.0]], axes={"gating": ["xor", "linear"]})
+    assert named.sel(gating="linear").loss[0] == 2
+
+
+def test_moments_are_picked_in_order():
+    run = single(steps=[0, 5, 15, 40], sample_weight=np.ones(5) / 5)
+    part = run.sel(time=[0.6, 1.4], method="nearest")
+    assert part.time.tolist() == [0.5, 1.5] and part.steps.tolist() == [5, 15]
+    assert part.final == {}, "the weights at t = 1.5 were not recorded"
+    np.testing.assert_array_equal(part.sample_weight, run.sample_weight)
+    assert set(run.isel(time=-1).final) == {"W1", "W2"}
+    assert run.isel(time=2).time.tolist() == [1.5]
+    path = np.arange(12.0).reshape(2, 2, 3, 1)
+    many = nr.Trajectory(
+        [0, 1],
+        np.ones((2, 2)),
+        values={"weights": {"W": path}},
+        final={"W": path[:, -1]},
+        axes={"seed": [0, 1]},
+    )
+    np.testing.assert_array_equal(many.isel(seed=1, time=[0]).final["W"], path[1, 0])
+    with says("in order", got="[1, 0]", wanted="each later"):
+        run.isel(time=[1, 0])
+
+
+def rates(**settings):
+    rates, steps = [0.1, 0.2], np.array([0, 10, 20])
+    return nr.Trajectory(
+        steps,
+        [np.exp(-rate * steps) for rate in rates],
+        axes={"learning_rate": rates},
+        settings={"clock": "steps", "learning_rate": rates} | settings,
+    )
+
+
+def test_a_member_of_an_ensemble_over_rates_has_its_own_time():
+    many = rates()
+    for i, rate in enumerate(many.axes["learning_rate"]):
+        one = many.isel(learning_rate=i)
+        assert one.time.tolist() == pytest.approx([0, 10 * rate, 20 * rate])
+        assert one.clock == "flow" and one.steps.tolist() == [0, 10, 20]
+        assert one.settings["learning_rate"] == rate
+        exact = nr.Trajectory(one.time, np.exp(-one.time))
+        assert nr.compare(exact, one).mean < 1e-15
+    assert many.isel(learning_rate=[1]).clock == "steps"
+    heavy = rates(optimizer="momentum", momentum=0.9).sel(learning_rate=0.2)
+    assert heavy.time.tolist() == pytest.approx([0, 20, 40]) and heavy.clock == "approximate flow"
+    assert rates(optimizer="other").isel(learning_rate=0).clock == "steps"
+
+
+def test_settings_that_differ_along_an_axis_are_picked():
+    many = nr.Trajectory(
+        [0, 1],
+        np.ones((2, 3, 2)),
+        axes={"delta": [0.0, 1.0], "seed": [0, 1, 2]},
+        sample_weight=np.arange(12.0).reshape(2, 3, 2),
+        settings={"data": {"delta": ["a", "b"]}, "method": "gradient descent"},
+    )
+    assert many.isel(delta=1).settings["data"] == "b"
+    assert many.isel(delta=[1]).settings["data"] == {"delta": ["b"]}
+    assert many.isel(seed=1).settings["data"] == {"delta": ["a", "b"]}
+    assert many.isel(delta=1, seed=2).sample_weight.tolist() == [10, 11]
+
+
+# ---- side by side -------------------------------------------------------------------------------
+
+
+def test_concat_along_an_axis_undoes_isel(tmp_path):
+    many = ensemble()
+    for axis in many.axes:
+        parts = [many.isel(**{axis: i}) for i in range(len(many.axes[axis]))]
+        whole = nr.concat(parts, axis=(axis, many.axes[axis]))
+        again = nr.concat([many.isel(**{axis: [0]}), many.isel(**{axis: slice(1, None)})], axis)
+        order = list(many.axes)
+        np.testing.assert_array_equal(again.loss, many.loss)
+        np.testing.assert_array_equal(again.axes[axis], many.axes[axis])
+        np.testing.assert_array_equal(np.moveaxis(whole.loss, 0, order.index(axis)), many.loss)
+        assert next(iter(whole.axes)) == axis and whole.net == many.net
+        assert set(whole.final) == {"W1"} and set(whole.values) == {"outputs"}
+        loaded = nr.load(whole.save(tmp_path / "run.nc"))
+        assert loaded.settings == whole.settings
+
+
+def test_concat_keeps_what_differs_along_the_axis():
+    def run(rate, digest, weight):
+        settings = {"learning_rate": rate, "data": digest, "method": "gradient descent"}
+        steps = np.arange(3)
+        return nr.Trajectory(
+            rate * steps, np.ones(3), steps=steps, sample_weight=weight, settings=settings
+        )
+
+    a, b = run(0.1, "a", None), run(0.2, "b", [0.25, 0.75])
+    both = nr.concat([a, b], axis=("learning_rate", [0.1, 0.2]))
+    assert both.clock == "steps" and both.time.tolist() == [0, 1, 2]
+    assert both.settings["learning_rate"] == [0.1, 0.2]
+    assert both.settings["data"] == {"learning_rate": ["a", "b"]}
+    for part, rate in ((a, 0.1), (b, 0.2)):
+        again = both.sel(learning_rate=rate)
+        np.testing.assert_allclose(again.time, part.time)
+        assert again.clock == "flow" and again.settings["data"] == part.settings["data"]
+    assert both.sample_weight.tolist() == [[0.5, 0.5], [0.25, 0.75]]
+    assert both.isel(learning_rate=1).sample_weight.tolist() == [0.25, 0.75]
+    with says("recorded at other times", got="to 0.4", wanted="to 0.2"):
+        nr.concat([a, b], axis="width")
+    with says("do not fit the parts", got="3 coordinates", wanted="1, one for each"):
+        nr.concat([a], axis=("width", [1, 2, 3]))
+    with says("same axes", got="'seed'", wanted="one or more"):
+        nr.concat([a, ensemble()], axis="width")
+    with says("different clocks", got="flow, steps", wanted="one clock"):
+        nr.concat([a, nr.Trajectory(a.time, a.loss, settings={"clock": "steps"})], axis="width")
+    with says("different coordinates along axis 'delta'", got="0.2", wanted="same coordinates"):
+        nr.concat([ensemble().isel(delta=[0]), ensemble().isel(delta=[1])], axis="seed")
+
+
+def test_join_counts_steps_on_and_refuses_other_clocks():
+    run = nr.Trajectory([0, 1], [1.0, 0.5], steps=[0, 10], sample_weight=[1.0])
+    assert nr.join(run, run).steps.tolist() == [0, 10, 20]
+    assert nr.join(run, run).sample_weight.tolist() == [1.0]
+    assert nr.join(run, nr.Trajectory([0, 1], [1.0, 0.5])).steps is None
+    with says("different clocks", got="flow, steps", wanted="one clock"):
+        nr.join(run, nr.Trajectory([0, 1], [1.0, 0.5], settings={"clock": "steps"}))
+
+
+# ---- weights from elsewhere, and how it is shown ------------------------------------------------
+
+
+def test_weights_from_elsewhere():
+    data = nr.Dataset({"x": [[1.0, 0.0], [0.0, 1.0]]}, {"y": [[1.0], [2.0]]}, sample_weight=[1, 3])
+    net = nr.GDLN(nr.Architecture.chain(2, 3, 1))
+    rng = np.random.default_rng(0)
+    weights = {"W2": rng.normal(size=(4, 1, 3)), "W1": rng.normal(size=(4, 3, 2))}
+    run = nr.Trajectory.from_weights(net, data, weights, [0, 1, 2, 5])
+    y = weights["W2"] @ weights["W1"]
+    np.testing.assert_allclose(run.outputs["y"][..., 0], y[:, 0], rtol=1e-12)
+    wanted = ((y[:, 0] - [1.0, 2.0]) ** 2) @ [0.25, 0.75] / 2
+    np.testing.assert_allclose(run.loss, wanted, rtol=1e-12)
+    np.testing.assert_array_equal(run.final["W1"], weights["W1"][-1])
+    assert run.settings["method"] == "given weights" and run.settings["data"] == data.digest()
+    assert run.sample_weight.tolist() == [0.25, 0.75] and run.net == net
+    with says("the times must increase", got="shape (4,)", wanted="increasing"):
+        nr.Trajectory.from_weights(net, data, weights, [0, 1, 1, 5])
+    with says("the weights do not fit the times", got="(4, 1, 3)", wanted="T = 2"):
+        nr.Trajectory.from_weights(net, data, weights, [0, 1])
+    with says("weights lack edge 'W1'", got="'W2'", wanted="'W1', 'W2'"):
+        nr.Trajectory.from_weights(net, data, {"W2": weights["W2"]}, [0, 1, 2, 5])
+
+
+def test_it_shows_itself_in_one_line_and_as_a_table():
+    assert repr(single()) == (
+        "Trajectory(method: gradient descent, time: 0 … 4 (4 moments), loss: 1 → 0.125, "
+        "values: sv, norm, on, outputs, deep)"
+    )
+    many = repr(ensemble())
+    assert "axes: delta (2), seed (3)" in many and "net: ReLUNetwork" in many
+    assert "steps" in repr(rates())
+    page = nr.Trajectory([0, 1], [1.0, 0.5], settings={"method": "<b>"})._repr_html_()
+    assert page.startswith("<table>") and "&lt;b&gt;" in page
+    jax.jit(lambda run: repr(run) and run.loss)(single())
 
 
 def test_a_comparison_says_where_it_ends_early():

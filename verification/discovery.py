@@ -66,9 +66,7 @@ def four_pathways(full: bool) -> Measurement:
     runs, data = contextual_runs("3, different")
     count = {}
     for weighted in (True, False):
-        found = [
-            nr.reln.discover(nr.member(runs, seed=s), data, 4, weighted=weighted) for s in range(5)
-        ]
+        found = [nr.reln.discover(runs.isel(seed=s), data, 4, weighted=weighted) for s in range(5)]
         count[weighted] = sum(by_context(f) == ["011", "101", "110", "111"] for f in found)
     return Measurement(
         f"{count[True]} of 5; {count[False]} of 5 with every neuron counted alike",

@@ -70,7 +70,7 @@ def final_gates(full: bool) -> Measurement:
     for i, delta in enumerate(deltas):
         data, means = nr.tasks.extended_xor(delta), []
         for seed in range(seeds):
-            run = nr.member(many, delta=i, seed=seed)
+            run = many.isel(delta=i, seed=seed)
             first = {e: w[0] for e, w in run.values["weights"].items()}
             gated = data.gated(nr.reln.activity(run, data).gates())
             net = nr.GDLN(run.net.arch)  # type: ignore[union-attr]
@@ -107,7 +107,7 @@ def xor_races(full: bool) -> Measurement:
     races, stages = [], []
     for i, delta in enumerate(deltas):
         for seed in range(seeds):
-            run = nr.member(many, delta=i, seed=seed)
+            run = many.isel(delta=i, seed=seed)
             found = nr.reln.horizons(run, nr.tasks.extended_xor(delta), tolerance=0.05)
             covers = [found.stages(tolerance) for tolerance in (0.05, 0.01)]
             races += [cover.races for cover in covers]

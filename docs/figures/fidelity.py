@@ -50,7 +50,7 @@ def measure(s: Settings) -> dict[str, Any]:
         learning_rate=s.learning_rate, steps=s.steps, record_every=s.record_every,
         record={"weights": True}, dtype=jnp.float32,
     )  # fmt: skip
-    runs = [nr.member(many, seed=i) for i in range(s.seeds)]
+    runs = [many.isel(seed=i) for i in range(s.seeds)]
     judges = [i for i in range(s.seeds) if i not in s.fit_to]
 
     def judged(found: nr.reln.Discovery) -> float:

@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from neuralrace.trajectory import Comparison as Comparison
     from neuralrace.trajectory import Trajectory as Trajectory
     from neuralrace.trajectory import compare as compare
+    from neuralrace.trajectory import concat as concat
     from neuralrace.trajectory import join as join
     from neuralrace.trajectory import load as load
-    from neuralrace.trajectory import member as member
 
 _HOME = {
     "Architecture": "architecture",
@@ -94,9 +94,9 @@ _HOME = {
     "Comparison": "trajectory",
     "Trajectory": "trajectory",
     "compare": "trajectory",
+    "concat": "trajectory",
     "join": "trajectory",
     "load": "trajectory",
-    "member": "trajectory",
 }
 
 _ROOMS = ("analysis", "linear", "papers", "reln", "tasks")

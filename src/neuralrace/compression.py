@@ -213,8 +213,7 @@ def _fewer_samples(data: Dataset) -> tuple[Dataset, Bases]:
     """
     factor = class_factor(data)
     spans = {v: _span(x) for v, x in factor.x.items()}
-    probability = np.asarray(data.probability, np.float64)
-    norm = sum(float((np.asarray(y) ** 2).sum(axis=1) @ probability) for y in data.y.values())
+    norm = factor.left + sum(float(np.vdot(y, y)) for y in factor.y.values())
     rounding = data.n_samples * np.finfo(float).eps ** 2 * norm
     extra = int(factor.left > rounding or len(factor.row_class) == 0)
     rows = len(factor.row_class) + extra

@@ -134,7 +134,7 @@ def _not_a_figure(what: str, got: str) -> NeuralRaceError:
 
 def write(table: xarray.Dataset, picture: matplotlib.figure.Figure, out: Path) -> Written:
     """Write a figure's picture, data and page under `out`, in the folder of its paper."""
-    from neuralrace.trajectory.run import save_table
+    from neuralrace.trajectory import save_table
 
     record = read_record(table)
     stem = out / record.name

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.architecture import Architecture, Path
-from neuralrace.dataset import Dataset, matched
+from neuralrace.dataset import Dataset, GateClasses, matched
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import checked_weights
 
@@ -84,17 +84,16 @@ def split_neurons(arch: Architecture, data: Dataset) -> SplitNetwork:
     gates: dict[str, np.ndarray] = {}
     x, y = ({v: np.asarray(a, np.float64) for v, a in field.items()} for field in (data.x, data.y))
     for node, size in arch.sizes.items():
-        gate = np.asarray(data.gates.get(node, np.ones(data.n_samples)), np.float64)
-        columns, inverse = (
-            np.unique(gate, axis=1, return_inverse=True)
-            if gate.ndim == 2
-            else (gate[:, None], np.zeros(size, int))
-        )
+        gate = np.asarray(data.gates.get(node, 1.0), np.float64)
+        if gate.ndim < 2:
+            parts[node] = ((node, np.arange(size)),)
+            gates |= {node: gate} if node in data.gates else {}
+            continue
+        columns, inverse = np.unique(gate, axis=1, return_inverse=True)
         names = _part_names(node, columns.shape[1], taken)
         members = [np.flatnonzero(inverse == k) for k in range(len(names))]
         parts[node] = tuple(zip(names, members, strict=True))
-        if node in data.gates:
-            gates |= dict(zip(names, columns.T, strict=True))
+        gates |= dict(zip(names, columns.T, strict=True))
         for field in (x, y):
             if node in field:
                 whole = field.pop(node)
@@ -156,29 +155,86 @@ def class_factor(data: Dataset) -> ClassFactor:
     Inputs that their own gate switches off count as zero.
     """
     classes = data.gate_classes()
-    order = np.argsort(classes.index, kind="stable")
+    narrow = classes.index.astype(np.min_scalar_type(len(classes)))  # small integers sort quicker
+    order = np.argsort(narrow, kind="stable")
     index = classes.index[order]
-    root = np.sqrt(np.asarray(data.probability, np.float64))[order, None]
-    x = {v: root * np.asarray(a, np.float64)[order] for v, a in data.x.items()}
-    y = {v: root * np.asarray(a, np.float64)[order] for v, a in data.y.items()}
-    for v in x:
-        if v in classes.gates:
-            x[v] = x[v] * (classes.gates[v][index] != 0)[:, None]
     bounds = np.searchsorted(index, np.arange(len(classes) + 1))
-    x_all, y_all = (np.concatenate(list(field.values()), axis=1) for field in (x, y))
-    shown = np.add.reduceat(x_all != 0, bounds[:-1], axis=0) > 0  # features a class shows at all
-    kept = np.minimum(np.diff(bounds), shown.sum(axis=1))
+    sizes = np.diff(bounds)
+    rows = _Rows(data, classes)
+    large = sizes > rows.features
+    small = order[~large[index]] if large.any() else order
+    x, y = rows(small)
+    start = np.concatenate([[0], np.cumsum(np.where(large, 0, sizes))])
+    shown = np.zeros((len(classes), rows.features), bool)  # features a small class shows at all
+    if len(small):
+        shown[~large] = np.add.reduceat(x != 0, start[:-1][~large], axis=0) > 0
     left = 0.0
-    if (kept < np.diff(bounds)).any():
-        parts = [
-            _fewest_rows(x_all[low:high], y_all[low:high], shown[c])
-            for c, (low, high) in enumerate(pairwise(bounds))
-        ]
-        x_all, y_all = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    kept = np.minimum(sizes, shown.sum(axis=1))
+    if (kept < sizes).any():
+        parts = []
+        for c, (low, high) in enumerate(pairwise(bounds)):
+            if large[c]:
+                parts.append(_streamed(rows, order[low:high]))
+            else:
+                at = slice(start[c], start[c + 1])
+                parts.append(_fewest_rows(x[at], y[at], shown[c]))
+        x, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        kept = np.array([len(part[0]) for part in parts])
         left = sum(part[2] for part in parts)
-        x, y = _columns(x_all, x), _columns(y_all, y)
     start = np.concatenate([[0], np.cumsum(kept)])
-    return ClassFactor(np.repeat(np.arange(len(classes)), kept), start, x, y, classes.gates, left)
+    row_class = np.repeat(np.arange(len(classes)), kept)
+    return ClassFactor(
+        row_class, start, _columns(x, data.x), _columns(y, data.y), classes.gates, left
+    )
+
+
+class _Rows:
+    """Weighted inputs and targets of some samples, all nodes side by side."""
+
+    def __init__(self, data: Dataset, classes: GateClasses) -> None:
+        self.x, self.y = ([np.asarray(a) for a in f.values()] for f in (data.x, data.y))
+        self.root = np.sqrt(np.asarray(data.probability, np.float64))
+        self.off = {v: np.asarray(classes.gates[v]) == 0 for v in data.x if v in classes.gates}
+        self.index, self.names = classes.index, list(data.x)
+        self.features = sum(a.shape[1] for a in self.x)
+
+    def __call__(self, samples: np.ndarray | slice) -> tuple[np.ndarray, np.ndarray]:
+        root = self.root[samples, None]
+        x = [a[samples] * root for a in self.x]
+        for i, v in enumerate(self.names):
+            if v in self.off:
+                x[i] = np.where(self.off[v][self.index[samples]][:, None], 0.0, x[i])
+        y = [a[samples] * root for a in self.y]
+        return tuple(f[0] if len(f) == 1 else np.concatenate(f, axis=1) for f in (x, y))  # pyright: ignore[reportReturnType]
+
+
+BLOCK = 2048
+"""Samples whose inputs and targets are factorised at once: few enough for the processor's cache."""
+
+
+def _streamed(rows: _Rows, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """What `_fewest_rows` gives for a class of many samples, block after block.
+
+    The factors of all blocks, one below the other, are factorised in turn (the QR decomposition
+    of tall matrices): each step is orthogonal, so that nothing is lost, and every sample is read
+    once.
+    """
+    left, shown = 0.0, np.zeros(rows.features, bool)
+    triangles, targets = [], []
+    step = max(BLOCK, 4 * rows.features)
+    for low in range(0, len(samples), step):
+        some = samples[low : low + step]
+        together = some[-1] - some[0] == len(some) - 1  # they are sorted
+        x, y = rows(slice(some[0], some[-1] + 1) if together else some)
+        shown |= (x != 0).any(axis=0)
+        q, r = np.linalg.qr(x)
+        seen = q.T @ y
+        y -= q @ seen
+        left += float(np.vdot(y, y))
+        triangles.append(r)
+        targets.append(seen)
+    x, y, rest = _fewest_rows(np.concatenate(triangles), np.concatenate(targets), shown)
+    return x, y, left + rest
 
 
 def _fewest_rows(
@@ -195,7 +251,7 @@ def _fewest_rows(
     return wide, seen, float(((y - q @ seen) ** 2).sum())
 
 
-def _columns(table: np.ndarray, like: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _columns(table: np.ndarray, like: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Cut a table into the columns of each node."""
     cuts = np.cumsum([a.shape[1] for a in like.values()])[:-1]
     return dict(zip(like, np.split(table, cuts, axis=1), strict=True))

@@ -39,7 +39,7 @@ class Architecture:
     matrix of shape `(|t(e)|, |s(e)|)`. Nodes with only outgoing edges are inputs, nodes with only
     incoming edges are outputs; every node lies on some path from an input to an output. Parallel
     edges and skip connections are welcome. Two architectures are equal when their nodes, sizes and
-    edges are, in whatever order they were written.
+    edges are, in the same order: it is the order of `inputs`, `hidden` and `outputs`.
 
     ```python
     >>> import neuralrace as nr
@@ -380,6 +380,8 @@ class Architecture:
     def to_networkx(self) -> Any:
         """A `networkx.MultiDiGraph`: node attribute `size`, edge keys the edge names.
 
+        The edge attribute `place` is the place of an edge in the order written.
+
         ```python
         >>> import neuralrace as nr
         >>> arch = nr.Architecture.routing(3)
@@ -393,15 +395,16 @@ class Architecture:
         graph = networkx.MultiDiGraph()
         for node, size in self.sizes.items():
             graph.add_node(node, size=size)
-        for edge, (source, target) in self.edges.items():
-            graph.add_edge(source, target, key=edge)
+        for place, (edge, (source, target)) in enumerate(self.edges.items()):
+            graph.add_edge(source, target, key=edge, place=place)
         return graph
 
     @classmethod
     def from_networkx(cls, graph: Any) -> Architecture:
         """From a networkx digraph whose nodes carry a `size`; see `to_networkx`.
 
-        Edges without a name of their own are called `source_target`.
+        Edges without a name of their own are called `source_target`. They come in the order of
+        their attribute `place`, or else in the graph's.
         """
         for node, size in graph.nodes(data="size"):
             if size is None:
@@ -411,9 +414,10 @@ class Architecture:
                     wanted="graph.nodes[node]['size'], a positive integer",
                     fix=f"graph.add_node({node!r}, size=…)",
                 )
-        ends = graph.edges(keys=True) if graph.is_multigraph() else graph.edges
+        kind = {"keys": True} if graph.is_multigraph() else {}
+        ends = sorted(graph.edges(data="place", default=0, **kind), key=lambda end: end[-1])
         edges: dict[str, tuple[str, str]] = {}
-        for source, target, *key in ends:
+        for source, target, *key, _ in ends:
             name = key[0] if key and isinstance(key[0], str) else f"{source}_{target}"
             if name in edges:
                 raise NeuralRaceError(
@@ -443,11 +447,15 @@ class Architecture:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Architecture):
             return NotImplemented
-        return self.sizes == other.sizes and self.edges == other.edges
+        return self._content == other._content
+
+    @cached_property
+    def _content(self) -> tuple:
+        return tuple(self.sizes.items()), tuple(self.edges.items())
 
     @cached_property
     def _hash(self) -> int:
-        return hash((frozenset(self.sizes.items()), frozenset(self.edges.items())))
+        return hash(self._content)
 
     def __hash__(self) -> int:
         return self._hash

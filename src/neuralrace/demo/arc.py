@@ -19,7 +19,7 @@ from neuralrace.gdln import GDLN
 from neuralrace.reduction import Race
 from neuralrace.reln import Activity, Certificate, Discovery, activity, certify, discover, evidence
 from neuralrace.relu import ReLUNetwork
-from neuralrace.trajectory import Comparison, Trajectory, compare, member
+from neuralrace.trajectory import Comparison, Trajectory, compare
 
 
 @final
@@ -104,7 +104,7 @@ class Arc:
     @cached_property
     def activity(self) -> Activity:
         """That of the first ReLU network."""
-        return activity(member(self.relu, seed=0), self.base)
+        return activity(self.relu.isel(seed=0), self.base)
 
     @property
     def prototypes(self) -> dict[str, np.ndarray]:
@@ -234,7 +234,7 @@ def _check(base: Any, candidates: Any) -> None:
 
 def members(runs: Trajectory) -> list[Trajectory]:
     """The single runs of an ensemble over seeds."""
-    return [member(runs, seed=i) for i in range(len(runs.axes["seed"]))]
+    return [runs.isel(seed=i) for i in range(len(runs.axes["seed"]))]
 
 
 def times_to(runs: Trajectory, level: float) -> np.ndarray:

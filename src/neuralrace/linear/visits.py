@@ -101,5 +101,5 @@ def _check_single(run: Any) -> None:
             "this takes a single run",
             got=f"an ensemble over {listed(run.axes)}",
             wanted="a trajectory without axes",
-            fix="pick a member with nr.member(run, seed=0)",
+            fix="pick a member with run.isel(seed=0)",
         )

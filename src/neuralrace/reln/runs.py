@@ -15,7 +15,7 @@ from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import GDLN, Network
 from neuralrace.losses import LOSSES
 from neuralrace.relu import ReLUNetwork
-from neuralrace.trajectory import Trajectory, member
+from neuralrace.trajectory import Trajectory
 
 
 def network_of(run: Trajectory) -> Network:
@@ -51,7 +51,7 @@ def recorded_weights(run: Any) -> dict[str, Float[np.ndarray, "T target source"]
             "activity is that of a single run",
             got=f"an ensemble over {listed(run.axes)}",
             wanted="a trajectory without axes",
-            fix="pick a member with nr.member(run, seed=0)",
+            fix="pick a member with run.isel(seed=0)",
         )
     return {e: np.asarray(w, np.float64) for e, w in weights_of(run).items()}
 
@@ -103,10 +103,10 @@ def single_runs(runs: Any) -> tuple[Trajectory, ...]:
                 "the runs must be of one network on one dataset",
                 got=f"an ensemble over {listed(run.axes)}",
                 wanted="single runs, or an ensemble over seeds alone",
-                fix="pick one place on the other axes: [nr.member(run, seed=i, …) for i in …]",
+                fix="pick one place on the other axes: [run.isel(seed=i, …) for i in …]",
             )
         seeds = len(run.axes["seed"]) if run.axes else 0
-        singles += [member(run, seed=i) for i in range(seeds)] if run.axes else [run]
+        singles += [run.isel(seed=i) for i in range(seeds)] if run.axes else [run]
     if not singles or any(run.net != singles[0].net for run in singles):
         raise NeuralRaceError(
             "the runs must be of one network",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -138,15 +139,20 @@ def tree_world(branching: Any = 2, depth: Any = None, flip: Any = 0.1) -> World:
         vectors.append(found)
         levels += [level] * found.shape[1]
 
-    def draw(rng: np.random.Generator, number: int) -> np.ndarray:
-        state = rng.choice([-1.0, 1.0], size=(number, 1))
-        for children, chance in zip(branches, flips, strict=True):
-            state = np.repeat(state, children, axis=1)
-            state = state * np.where(rng.random(state.shape) < chance, -1.0, 1.0)
-        return state
-
     values = np.array([by_level[level] for level in levels])
+    draw = partial(_diffused, tuple(branches), tuple(flips))
     return World("tree", values, np.concatenate(vectors, axis=1), np.array(levels), draw)
+
+
+def _diffused(
+    branches: tuple[int, ...], flips: tuple[float, ...], rng: np.random.Generator, number: int
+) -> np.ndarray:
+    """Draws of features that diffuse down a tree: one row per feature."""
+    state = rng.choice([-1.0, 1.0], size=(number, 1))
+    for children, chance in zip(branches, flips, strict=True):
+        state = np.repeat(state, children, axis=1)
+        state = state * np.where(rng.random(state.shape) < chance, -1.0, 1.0)
+    return state
 
 
 def partition_world(groups: Any = (4, 4), coupling: Any = 1.0, variance: Any = 10.0) -> World:
@@ -278,11 +284,14 @@ def _field(name: str, values: Any, vectors: np.ndarray, levels: Any) -> World:
     values, levels = np.asarray(values, np.float64), np.asarray(levels)
     order = np.lexsort((levels, -values.round(14)))
     values, vectors, levels = values[order], vectors[:, order], levels[order]
+    return World(name, values, vectors, levels, partial(_gaussian, values, vectors))
 
-    def draw(rng: np.random.Generator, number: int) -> np.ndarray:
-        return rng.normal(size=(number, len(values))) * np.sqrt(values) @ vectors.T
 
-    return World(name, values, vectors, levels, draw)
+def _gaussian(
+    values: np.ndarray, vectors: np.ndarray, rng: np.random.Generator, number: int
+) -> np.ndarray:
+    """Draws of a Gaussian field: one row per feature."""
+    return rng.normal(size=(number, len(values))) * np.sqrt(values) @ vectors.T
 
 
 def _checked_flips(flip: Any, depth: int) -> list[float]:

@@ -1,9 +1,11 @@
-"""What any run or solution returns; save, load, compare, join."""
+"""What any run or solution returns; save, load, select, combine, compare."""
 
+from neuralrace.trajectory.combine import concat as concat
+from neuralrace.trajectory.combine import join as join
 from neuralrace.trajectory.compare import Comparison as Comparison
 from neuralrace.trajectory.compare import compare as compare
+from neuralrace.trajectory.files import load as load
+from neuralrace.trajectory.files import save_table as save_table
 from neuralrace.trajectory.names import check_name as check_name
 from neuralrace.trajectory.run import Trajectory as Trajectory
-from neuralrace.trajectory.run import join as join
-from neuralrace.trajectory.run import load as load
-from neuralrace.trajectory.run import member as member
+from neuralrace.trajectory.run import versions as versions

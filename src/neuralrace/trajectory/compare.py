@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -19,8 +20,9 @@ class Comparison:
     """How far one trajectory is from another; see `compare`.
 
     Fractions of the reference's initial loss, except `shift`, a time, and `outputs`, a fraction of
-    its initial error √(2 L(0)), or `None` where not both recorded their outputs. `end` is the last
-    time that both cover, and `whole` whether the reference goes no further.
+    its initial error √(2 L(0)). `end` is the last time that both cover, and `whole` whether the
+    reference goes no further. `notes` say what to keep in mind: an approximate clock, or different
+    data. `shift`, `mean_after_shift` and `outputs` are computed when they are first asked for.
 
     ```python
     >>> import neuralrace as nr
@@ -33,18 +35,44 @@ class Comparison:
 
     mean: float
     max: float
-    shift: float
-    mean_after_shift: float
-    outputs: float | None
     end: float
     whole: bool = True
+    notes: tuple[str, ...] = ()
+    _reference: Trajectory | None = field(default=None, repr=False, compare=False)
+    _other: Trajectory | None = field(default=None, repr=False, compare=False)
+    _weight: np.ndarray | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def shift(self) -> float:
+        """The delay of the other that makes the mean least; positive: the other is late."""
+        return self._shifted[0]
+
+    @property
+    def mean_after_shift(self) -> float:
+        """The mean difference that remains after the shift."""
+        return self._shifted[1]
+
+    @cached_property
+    def _shifted(self) -> tuple[float, float]:
+        if self._reference is None or self._other is None:
+            return 0.0, self.mean
+        shift, after = _best_shift(self._reference, self._other)
+        return shift, min(self.mean, after / float(self._reference.loss[0]))
+
+    @cached_property
+    def outputs(self) -> float | None:
+        """How far the outputs are apart, or None where not both are known, on the same samples."""
+        if self._reference is None or self._other is None:
+            return None
+        gap = _output_gap(self._reference, self._other, self._weight)
+        return None if gap is None else gap / np.sqrt(2 * float(self._reference.loss[0]))
 
     def __str__(self) -> str:
         text = f"mean {self.mean:.2%}, max {self.max:.2%} of the initial loss"
         text += "" if self.whole else f", up to t = {self.end:g} alone"
         if self.outputs is not None:
             text += f"; outputs {self.outputs:.2%}"
-        return text.replace("%", " %")
+        return "; ".join([text.replace("%", " %"), *self.notes])
 
 
 def compare(reference: Any, other: Any, *, sample_weight: Any = None) -> Comparison:
@@ -53,10 +81,13 @@ def compare(reference: Any, other: Any, *, sample_weight: Any = None) -> Compari
     `mean` is (1/T) ∫ |L_a − L_b| dt / L_a(0) by the trapezoid rule on the merged grid of times,
     a the reference; `max` the largest such difference. `shift` is the delay of `other` that makes
     the mean least (positive: `other` is late) and `mean_after_shift` what then remains, over the
-    times that both still cover. `outputs`, where both recorded them on the same samples, is
+    times that both still cover. `outputs`, where both are known on the same samples, is
     (1/T) ∫ √(⟨‖o_a − o_b‖²⟩ / 2 L_a(0)) dt: a root mean square over samples, as a part of the
-    reference's initial root mean square error √(2 L_a(0)). A trajectory does not know the weights
-    of its samples: on weighted data pass `sample_weight=data.sample_weight`, or all count alike.
+    reference's initial root mean square error √(2 L_a(0)). The mean ⟨·⟩ uses the sample weights of
+    the reference, or of `other` where the reference has none, unless `sample_weight` is given.
+
+    Runs whose times are not the same kind of time (see `Trajectory.clock`), or that were trained
+    on different losses, cannot be compared.
 
     ```python
     >>> import neuralrace as nr
@@ -73,8 +104,10 @@ def compare(reference: Any, other: Any, *, sample_weight: Any = None) -> Compari
                 "compare takes single runs",
                 got=f"an ensemble over {listed(run.axes)}",
                 wanted="two trajectories without axes",
-                fix="pick a member with nr.member(run, seed=0)",
+                fix="pick a member with run.isel(seed=0)",
             )
+    notes = _checked_making(reference, other)
+    weight = _checked_samples(reference, other, sample_weight)
     start = max(reference.time[0], other.time[0])
     end = min(reference.time[-1], other.time[-1])
     if end <= start:
@@ -94,18 +127,80 @@ def compare(reference: Any, other: Any, *, sample_weight: Any = None) -> Compari
             fix="compare runs that have something to learn",
         )
     grid, gap = _loss_gap(reference, other, 0.0)
-    mean = float(np.trapezoid(gap, grid) / (end - start)) / initial
-    shift, after = _best_shift(reference, other)
-    outputs = _output_gap(reference, other, grid, sample_weight)
     return Comparison(
-        mean=mean,
+        mean=float(np.trapezoid(gap, grid) / (end - start)) / initial,
         max=float(gap.max()) / initial,
-        shift=shift,
-        mean_after_shift=min(mean, after / initial),
-        outputs=None if outputs is None else outputs / np.sqrt(2 * initial),
         end=float(end),
         whole=bool(end >= reference.time[-1] * (1 - 1e-9)),
+        notes=notes,
+        _reference=reference,
+        _other=other,
+        _weight=weight,
     )
+
+
+def _checked_making(reference: Trajectory, other: Trajectory) -> tuple[str, ...]:
+    """What to say of how the two were made; an error where they cannot be compared."""
+    clocks = (reference.clock, other.clock)
+    if ("steps" in clocks) and clocks[0] != clocks[1]:
+        raise NeuralRaceError(
+            "the two trajectories have different clocks",
+            got=f"the reference's time is {clocks[0]!r}, the other's {clocks[1]!r}",
+            wanted="times of one kind",
+            fix="pick one learning rate of an ensemble, run.sel(learning_rate=…), or build one "
+            "from run.steps",
+        )
+    losses = [run.settings.get("loss", "squared") for run in (reference, other)]
+    if losses[0] != losses[1]:
+        raise NeuralRaceError(
+            "the two trajectories have different losses",
+            got=f"{losses[0]!r} and {losses[1]!r}",
+            wanted="runs trained on one loss",
+            fix="train both on the same loss, or compare their outputs yourself",
+        )
+    notes = {
+        "time is approximate": "approximate flow" in clocks,
+        "trained on different data or gates": _different_data(reference, other),
+    }
+    return tuple(note for note, applies in notes.items() if applies)
+
+
+def _checked_samples(a: Trajectory, b: Trajectory, given: Any) -> np.ndarray | None:
+    """The weights of the samples on which outputs are compared, None if all count equally."""
+    counts = [count for run in (a, b) if (count := _samples(run)) is not None]
+    if len(set(counts)) > 1 and _different_data(a, b):
+        raise NeuralRaceError(
+            "the two trajectories were made on different numbers of samples",
+            got=" and ".join(map(str, counts)),
+            wanted="runs on the same samples",
+            fix="train both on the same data",
+        )
+    weights = [w for w in (given, a.sample_weight, b.sample_weight) if w is not None]
+    if not weights:
+        return None
+    weight = np.asarray(checked_weight(weights[0]))
+    if given is not None and len(counts) == 2 and {len(weight)} != set(counts):
+        raise NeuralRaceError(
+            "the sample weights are not of these samples",
+            got=f"{len(weight)} weights",
+            wanted=f"one for each of the {counts[0]} samples whose outputs were recorded",
+            fix="pass data.sample_weight of the data that both runs were made on",
+        )
+    return weight
+
+
+def _samples(run: Trajectory) -> int | None:
+    """The number of samples, where the trajectory knows it."""
+    recorded = flat(run.values.get("outputs", {}))
+    if recorded:
+        return next(iter(recorded.values())).shape[1]
+    return None if run.sample_weight is None else len(run.sample_weight)
+
+
+def _different_data(a: Trajectory, b: Trajectory) -> bool:
+    """Whether both know the digest of their data, and the two differ."""
+    digests = [run.settings.get("data") for run in (a, b)]
+    return None not in digests and digests[0] != digests[1]
 
 
 def _loss_gap(a: Trajectory, b: Trajectory, delay: float) -> tuple[np.ndarray, np.ndarray]:
@@ -137,26 +232,31 @@ def _best_shift(a: Trajectory, b: Trajectory) -> tuple[float, float]:
     return float(delay), float(value)
 
 
-def _output_gap(a: Trajectory, b: Trajectory, grid: np.ndarray, weight: Any) -> float | None:
-    """The time average of the root mean square distance of the outputs, if both have them."""
-    if "outputs" not in a.values or "outputs" not in b.values:
+GRID_PIECE = 2**22
+"""Numbers of outputs that are held on the merged grid of times at once, to bound the memory."""
+
+
+def _output_gap(a: Trajectory, b: Trajectory, weight: np.ndarray | None) -> float | None:
+    """The time average of the root mean square distance of the outputs, if both are known."""
+    mine, others = a.outputs, b.outputs
+    if mine is None or others is None:
         return None
-    ours, theirs = (flat(run.values["outputs"]) for run in (a, b))
+    ours, theirs = flat(mine), flat(others)
     if {k: v.shape[1:] for k, v in ours.items()} != {k: v.shape[1:] for k, v in theirs.items()}:
         return None
     samples = next(iter(ours.values())).shape[1]
-    weight = checked_weight(np.ones(samples) if weight is None else weight)
+    weight = np.full(samples, 1 / samples) if weight is None else weight
     if len(weight) != samples:
-        raise NeuralRaceError(
-            "the sample weights are not of these samples",
-            got=f"{len(weight)} weights",
-            wanted=f"one for each of the {samples} samples whose outputs were recorded",
-            fix="pass data.sample_weight of the data that both runs were made on",
-        )
+        return None
+    grid, _ = _loss_gap(a, b, 0.0)
     square = np.zeros(len(grid))
-    for node in ours:
-        on_grid = [_interpolated(grid, run.time, v[node]) for run, v in ((a, ours), (b, theirs))]
-        square += ((on_grid[0] - on_grid[1]) ** 2).sum(-1) @ np.asarray(weight)
+    rows = max(1, GRID_PIECE // sum(v[0].size for v in ours.values()))
+    for low in range(0, len(grid), rows):
+        part = slice(low, low + rows)
+        for node in ours:
+            gap = _interpolated(grid[part], a.time, ours[node])
+            gap = gap - _interpolated(grid[part], b.time, theirs[node])
+            square[part] += (gap**2).sum(-1) @ weight
     return float(np.trapezoid(np.sqrt(square), grid) / (grid[-1] - grid[0]))
 
 

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import functools
+import html
 import json
-import operator
 import os
 import platform
-import secrets
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsIndex, final
+from typing import TYPE_CHECKING, Any, final
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace import __version__
-from neuralrace.architecture import Architecture
-from neuralrace.errors import NeuralRaceError, listed
-from neuralrace.gdln import GDLN, Network
-from neuralrace.relu import ReLUNetwork
-from neuralrace.trajectory.names import check_names, flat, nested
+from neuralrace.dataset import Dataset
+from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.gdln import Network, checked_weights
+from neuralrace.trajectory.names import check_names, flat
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
-
-FORMAT = "neuralrace trajectory 1"
 
 CLOCKS = ("flow", "approximate flow", "steps")
 """What the time of a trajectory may be; see `Trajectory`."""
@@ -125,6 +122,83 @@ class Trajectory(eqx.Module):
                 fix="settings['clock'] says what time is; leave it out for 'flow'",
             )
 
+    @classmethod
+    def from_weights(cls, net: Any, data: Any, weights: Any, times: Any) -> Trajectory:
+        """The trajectory of weights that came from elsewhere, with its loss and outputs.
+
+        **Arguments:** `net` and `data` as for `nr.train`; `weights[edge]` of shape `(T, |t|, |s|)`;
+        `times`, increasing, of shape `(T,)`.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> net = nr.GDLN(nr.Architecture.chain(1, 1))
+        >>> data = nr.Dataset({"x": [[1.0]]}, {"y": [[2.0]]})
+        >>> run = nr.Trajectory.from_weights(net, data, {"W1": [[[0.0]], [[1.0]]]}, [0, 1])
+        >>> run.loss, run.final["W1"]
+        (array([2. , 0.5]), array([[1.]]))
+
+        ```
+        """
+        check_kind("net", net, Network, "pass the network first: from_weights(net, data, …)")
+        check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
+        time = np.asarray(times, np.float64)
+        if time.ndim != 1 or not time.size or not (np.diff(time) > 0).all():
+            raise NeuralRaceError(
+                "the times must increase",
+                got=f"times of shape {time.shape}",
+                wanted="increasing numbers of shape (T,)",
+                fix="sort them and remove repeats; np.unique does both",
+            )
+        lengths = {edge: len(w) if np.ndim(w) == 3 else None for edge, w in dict(weights).items()}
+        if set(lengths.values()) != {len(time)}:
+            raise NeuralRaceError(
+                "the weights do not fit the times",
+                got={edge: np.shape(w) for edge, w in weights.items()},
+                wanted=f"shape (T, |t|, |s|) with T = {len(time)} for every edge",
+                fix="stack the weights of every moment: np.stack([w0, w1, …])",
+            )
+        checked_weights(net.arch, {edge: w[0] for edge, w in weights.items()})
+        over_time = {edge: jnp.asarray(weights[edge]) * 1.0 for edge in net.arch.edges}
+        loss, outputs = jax.tree.map(np.asarray, _seen(net, over_time, data))
+        stored = jax.tree.map(np.asarray, over_time)
+        return cls(
+            time,
+            loss,
+            values={"outputs": outputs, "weights": stored},
+            final={edge: w[-1] for edge, w in stored.items()},
+            net=net,
+            sample_weight=data.sample_weight,
+            settings={
+                "method": "given weights",
+                "data": data.digest(),
+                "dtype": str(jnp.result_type(*over_time.values())),
+            },
+        )
+
+    def __repr__(self) -> str:
+        return f"Trajectory({', '.join(f'{k}: {v}' for k, v in self._summary().items())})"
+
+    def _repr_html_(self) -> str:
+        row = "<tr><th style='text-align:left'>{}</th><td style='text-align:left'>{}</td></tr>"
+        rows = (row.format(*map(html.escape, entry)) for entry in self._summary().items())
+        return f"<table>{''.join(rows)}</table>"
+
+    def _summary(self) -> dict[str, str]:
+        """What it is, in a few words each."""
+        if not isinstance(self.loss, np.ndarray) or not len(self.time):
+            return {"loss": str(self.loss)}  # under jit there is nothing else to say
+        settings, mean = self.settings, self.loss.reshape(-1, len(self.time)).mean(axis=0)
+        found = {
+            "method": settings.get("method"),
+            "time": f"{self.time[0]:g} … {self.time[-1]:g} ({len(self.time)} moments"
+            + (")" if self.clock == "flow" else f", {self.clock})"),
+            "loss": f"{mean[0]:.3g} → {mean[-1]:.3g}" + (" on average" if self.axes else ""),
+            "axes": ", ".join(f"{name} ({len(c)})" for name, c in self.axes.items()),
+            "values": ", ".join(self.values),
+            "net": "" if self.net is None else type(self.net).__name__,
+        }
+        return {name: str(text) for name, text in found.items() if text}
+
     @property
     def settings(self) -> dict[str, Any]:
         """How this was made: method, steps, rates, seeds, versions of the packages."""
@@ -189,10 +263,49 @@ class Trajectory(eqx.Module):
             }
         return draw_curves(self.time, curves, kind=kind, log=log, ylabel=what, ax=ax)
 
+    def isel(self, **where: Any) -> Trajectory:
+        """A part of the trajectory by index along its axes or `time`, as in xarray.
+
+        An integer drops the axis; a slice or a list keeps it. Time is never dropped: an integer
+        leaves one moment. A single member of an ensemble over learning rates, which counts steps,
+        has the time rate · step again. `final` holds the weights at the last moment that is kept,
+        or nothing where they were not recorded.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> many = nr.Trajectory([0, 1], [[1.0, 0.5], [1.0, 0.4]], axes={"seed": [5, 6]})
+        >>> many.isel(seed=1).loss, many.isel(seed=[1], time=0).loss
+        (array([1. , 0.4]), array([[1.]]))
+
+        ```
+        """
+        from neuralrace.trajectory.select import by_index
+
+        return by_index(self, where)
+
+    def sel(self, *, method: str | None = None, **where: Any) -> Trajectory:
+        """A part of the trajectory by coordinate along its axes or `time`, as in xarray.
+
+        A single coordinate drops the axis; a list keeps it, and so does `slice(first, last)`, both
+        ends included. `method="nearest"` takes the nearest coordinate. Otherwise as `isel`.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> many = nr.Trajectory([0, 1], [[1.0, 0.5], [1.0, 0.4]], axes={"seed": [5, 6]})
+        >>> many.sel(seed=6).loss, many.sel(seed=6, time=0.9, method="nearest").loss
+        (array([1. , 0.4]), array([0.4]))
+
+        ```
+        """
+        from neuralrace.trajectory.select import by_value
+
+        return by_value(self, where, method)
+
     def to_xarray(self) -> xarray.Dataset:
         """The same as an `xarray.Dataset`: dimensions are the axes, `time`, and each value's own.
 
-        Nested names are joined by a dot: `outputs.y`, `final.W1`.
+        Nested names are joined by a dot: `outputs.y`, `final.W1`. The steps are a coordinate along
+        `time`.
 
         ```python
         >>> import neuralrace as nr
@@ -201,20 +314,9 @@ class Trajectory(eqx.Module):
 
         ```
         """
-        import xarray
+        from neuralrace.trajectory.files import to_table
 
-        lead = tuple(self.axes)
-        variables: dict[str, Any] = {"loss": ((*lead, "time"), self.loss)}
-        for name, value in flat(self.values).items():
-            variables[name] = _dims(name, value, (*lead, "time"))
-        for name, value in flat(self.final).items():
-            variables[f"final.{name}"] = _dims(f"final.{name}", value, lead)
-        attrs = {
-            "format": FORMAT,
-            "settings": self._settings,
-            "net": json.dumps(_described(self.net)),
-        }
-        return xarray.Dataset(variables, {"time": self.time, **self.axes}, attrs)
+        return to_table(self)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to a netCDF file, whole or not at all; `nr.load` reads it back.
@@ -227,166 +329,19 @@ class Trajectory(eqx.Module):
 
         ```
         """
-        return save_table(self.to_xarray(), Path(path))
+        from neuralrace.trajectory.files import save
 
-
-def save_table(table: xarray.Dataset, path: Path) -> Path:
-    """Write a table to a netCDF file, whole or not at all."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        draft.touch(exist_ok=False)
-    except OSError as error:
-        raise NeuralRaceError(
-            f"cannot write to the folder {str(path.parent)!r}",
-            got=error.strerror,
-            wanted="a folder that exists and is writable",
-            fix="make the folder or choose another; nothing is lost, call save again",
-        ) from error
-    try:
-        table.to_netcdf(draft, engine="h5netcdf")
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    return path
+        return save(self, Path(path))
 
 
 THEORY = ("race", "closed form")
 """The methods whose trajectories are predictions."""
 
 
-def load(path: str | os.PathLike[str]) -> Trajectory:
-    """Read a trajectory that `Trajectory.save` wrote.
-
-    ```python
-    >>> import tempfile, neuralrace as nr
-    >>> path = nr.Trajectory([0, 1], [1.0, 0.5]).save(f"{tempfile.mkdtemp()}/run.nc")
-    >>> nr.load(path).time
-    array([0., 1.])
-
-    ```
-    """
-    import xarray
-
-    try:
-        with xarray.open_dataset(path, engine="h5netcdf") as opened:
-            table = opened.load()
-    except FileNotFoundError:
-        raise
-    except Exception as error:
-        raise _not_a_trajectory(path, f"{type(error).__name__}: {error}") from error
-    if table.attrs.get("format") != FORMAT:
-        raise _not_a_trajectory(path, f"format {table.attrs.get('format')!r}")
-    table_values = {
-        str(name): value.to_numpy() for name, value in table.data_vars.items() if name != "loss"
-    }
-    final = {k.removeprefix("final."): v for k, v in table_values.items() if k.startswith("final.")}
-    values = {k: v for k, v in table_values.items() if not k.startswith("final.")}
-    return Trajectory(
-        table["time"].to_numpy(),
-        table["loss"].to_numpy(),
-        values=nested(values),
-        final=nested(final),
-        net=_rebuilt(json.loads(table.attrs["net"])),
-        axes={str(d): table[d].to_numpy() for d in table["loss"].dims if d != "time"},
-        settings=json.loads(table.attrs["settings"]),
-    )
-
-
-def _not_a_trajectory(path: Any, got: str) -> NeuralRaceError:
-    return NeuralRaceError(
-        f"{str(path)!r} is not a trajectory",
-        got=got,
-        wanted=f"a netCDF file of format {FORMAT!r}",
-        fix="load what Trajectory.save wrote",
-    )
-
-
-def join(*runs: Trajectory) -> Trajectory:
-    """Runs one after another on one time axis, each starting where the one before it ended.
-
-    For gates in stages: train, then train on from `run.final` with other gates. The moment of
-    change is kept once, with the loss before the change. What only some runs recorded, or in other
-    shapes, is left out.
-
-    ```python
-    >>> import neuralrace as nr
-    >>> first, second = nr.Trajectory([0, 1], [1.0, 0.5]), nr.Trajectory([0, 1, 2], [0.5, 0.3, 0.2])
-    >>> both = nr.join(first, second)
-    >>> both.time, both.loss
-    (array([0., 1., 2., 3.]), array([1. , 0.5, 0.3, 0.2]))
-
-    ```
-    """
-    axes = [[(name, c.tolist()) for name, c in run.axes.items()] for run in runs]
-    if not runs or any(those != axes[0] for those in axes):
-        raise NeuralRaceError(
-            "only runs with the same axes can be joined",
-            got=axes,
-            wanted="one or more runs, single ones or ensembles over the same axes",
-            fix="join runs that were made alike",
-        )
-    lead = len(runs[0].axes)
-    recorded = [flat(run.values) for run in runs]
-    shapes = ({(name, v.shape[lead + 1 :]) for name, v in each.items()} for each in recorded)
-    shared = {name for name, _ in set.intersection(*shapes)}
-    starts = np.concatenate([[0.0], np.cumsum([run.time[-1] - run.time[0] for run in runs])])
-    time, loss, values = [], [], {name: [] for name in recorded[0] if name in shared}
-    for i, run in enumerate(runs):
-        keep = slice(1 if i else 0, None)
-        time.append(run.time[keep] - run.time[0] + starts[i] + runs[0].time[0])
-        along_time = (slice(None),) * lead + (keep,)
-        loss.append(run.loss[along_time])
-        for name, parts in values.items():
-            parts.append(recorded[i][name][along_time])
-    return Trajectory(
-        np.concatenate(time),
-        np.concatenate(loss, axis=lead),
-        values=nested({name: np.concatenate(parts, axis=lead) for name, parts in values.items()}),
-        final=runs[-1].final,
-        net=runs[-1].net,
-        axes=runs[0].axes,
-        settings={"method": "join", "parts": [run.settings for run in runs]},
-    )
-
-
-def member(run: Trajectory, **where: SupportsIndex) -> Trajectory:
-    """One run of an ensemble, by the index along each of its axes (0 where none is given).
-
-    ```python
-    >>> import neuralrace as nr
-    >>> many = nr.Trajectory([0, 1], [[1.0, 0.5], [1.0, 0.4]], axes={"seed": [0, 1]})
-    >>> nr.member(many, seed=1).loss
-    array([1. , 0.4])
-
-    ```
-    """
-    unknown = sorted(set(where) - set(run.axes))
-    if unknown:
-        raise NeuralRaceError(
-            f"the trajectory has no axis {unknown[0]!r}",
-            got=repr(unknown[0]),
-            wanted=f"one of {listed(run.axes)}",
-            fix="an ensemble names its axes in run.axes",
-        )
-    index = tuple(operator.index(where.get(name, 0)) for name in run.axes)
-    for i, (name, coordinates) in zip(index, run.axes.items(), strict=True):
-        if not -len(coordinates) <= i < len(coordinates):
-            raise NeuralRaceError(
-                f"axis {name!r} has no member {i}",
-                got=i,
-                wanted=f"an index from 0 to {len(coordinates) - 1}",
-                fix="members are picked by index; run.axes has their coordinates",
-            )
-    pick = lambda array: np.asarray(array)[index]  # noqa: E731
-    return Trajectory(
-        run.time,
-        run.loss[index],
-        values=jax.tree.map(pick, run.values),
-        final=jax.tree.map(pick, run.final),
-        net=run.net,
-        settings=run.settings | {"member": dict(zip(run.axes, index, strict=True))},
-    )
+@functools.partial(jax.jit, static_argnums=0)
+def _seen(net: Network, weights: Any, data: Dataset) -> tuple[Any, dict[str, Any]]:
+    """Loss and outputs at every moment."""
+    return jax.lax.map(lambda w: (net.loss(w, data), net(w, data)), weights)
 
 
 @functools.cache
@@ -399,24 +354,3 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "not installed"
     return found
-
-
-def _dims(name: str, value: Any, lead: tuple[str, ...]) -> tuple[tuple[str, ...], np.ndarray]:
-    value = np.asarray(value)
-    own = tuple(f"{name}.{i}" for i in range(value.ndim - len(lead)))
-    return (*lead, *own), value
-
-
-def _described(net: Network | None) -> dict[str, Any] | None:
-    if net is None:
-        return None
-    described = {"sizes": dict(net.arch.sizes), "edges": dict(net.arch.edges)}
-    return described | ({"leak": net.leak} if isinstance(net, ReLUNetwork) else {})
-
-
-def _rebuilt(described: dict[str, Any] | None) -> Network | None:
-    if described is None:
-        return None
-    edges = {e: (s, t) for e, (s, t) in described["edges"].items()}
-    arch = Architecture(described["sizes"], edges)
-    return ReLUNetwork(arch, leak=described["leak"]) if "leak" in described else GDLN(arch)

@@ -93,7 +93,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
         for name, start in starts.items()
     }
     shares = [
-        [_shares(net, nr.member(relu, delta=d, seed=i), datasets[d]) for i in range(s["seeds"])]
+        [_shares(net, relu.isel(delta=d, seed=i), datasets[d]) for i in range(s["seeds"])]
         for d in range(len(deltas))
     ]
     return xarray.Dataset(

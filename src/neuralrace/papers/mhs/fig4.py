@@ -55,7 +55,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     this = case(s, {"structures": tuple(s["structures"])}, s["hidden"])
     of_relu, of_gated = jax.random.split(jax.random.key(s["key"]))
     many = relu_runs(this, of_relu, s["every"])
-    relu = [nr.member(many, seed=i) for i in range(s["seeds"])]
+    relu = [many.isel(seed=i) for i in range(s["seeds"])]
     arch, data = table.gated_network(this, "gated", s["rule"])
     gated = gated_runs(arch, data, this, of_gated, s["every"])
     single = gated_runs(*table.gated_network(this, "single", s["rule"]), this, of_gated, s["every"])

@@ -78,7 +78,7 @@ def _compute_one(s: Mapping[str, Any], contexts: int, hidden: int, size: float) 
         this, arch.sizes["common"], arch.sizes[others[0]], relu.time
     )
     by_themselves = contextual_alone(this, arch.sizes[others[0]], of_gated, relu.time)
-    ends = [shares_by_number(this, nr.member(relu, seed=i)) for i in range(s["seeds"])]
+    ends = [shares_by_number(this, relu.isel(seed=i)) for i in range(s["seeds"])]
     over, strength = ("seed", "step"), ("step", "mode")
     return xarray.Dataset(
         {

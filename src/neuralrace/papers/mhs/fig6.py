@@ -84,14 +84,11 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     typical = [stereotype(run.loss) for run in (relu, gated)]
     layers = list(net.arch.hidden)
     shares = [
-        [shares_by_number(this, nr.member(relu, seed=i), node) for node in layers]
+        [shares_by_number(this, relu.isel(seed=i), node) for node in layers]
         for i in range(s["seeds"])
     ]
     on = np.array(
-        [
-            [activity_of(this, nr.member(relu, seed=i), node) for node in layers]
-            for i in range(s["seeds"])
-        ]
+        [[activity_of(this, relu.isel(seed=i), node) for node in layers] for i in range(s["seeds"])]
     )
     over = ("seed", "time")
     return xarray.Dataset(

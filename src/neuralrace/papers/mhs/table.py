@@ -30,7 +30,7 @@ from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import GDLN
 from neuralrace.reduction import reduce
 from neuralrace.relu import ReLUNetwork
-from neuralrace.trajectory import Trajectory, compare, member
+from neuralrace.trajectory import Trajectory, compare
 
 
 @final
@@ -191,7 +191,7 @@ def column(
     relu = train_ensemble(
         ReLUNetwork((ends[0], *setting.hidden, ends[1])), joined, key=relu_key, **options
     )
-    reference = [member(relu, seed=i) for i in range(seeds)]
+    reference = [relu.isel(seed=i) for i in range(seeds)]
     pairs = [(i, j) for i in range(seeds) for j in range(i)]
     found = {("floor", ""): _row([(reference[i], reference[j]) for i, j in pairs])}
     for what, rule in rows:
@@ -200,7 +200,7 @@ def column(
             runs = predictions(arch, data, setting, gated_key, seeds, relu.time)
         else:
             many = train_ensemble(GDLN(arch), narrowed(data), key=gated_key, **options)
-            runs = [member(many, seed=i) for i in range(seeds)]
+            runs = [many.isel(seed=i) for i in range(seeds)]
         found[what, rule] = _row(list(zip(reference, runs, strict=True)))
     return found
 

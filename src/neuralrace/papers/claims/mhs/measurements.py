@@ -74,7 +74,7 @@ def nonlinear_boundary(deltas: tuple[float, ...], seeds: int) -> dict[float, flo
     for d, delta in enumerate(deltas):
         points = nr.Dataset({"x": cube * [1, 1, delta]}, {"y": np.zeros((len(cube), 1))})
         wrong = [
-            (np.asarray(net(nr.member(many, delta=d, seed=i).final, points)["y"])[:, 0] > 0)
+            (np.asarray(net(many.isel(delta=d, seed=i).final, points)["y"])[:, 0] > 0)
             != (cube[:, 2] > 0)
             for i in range(seeds)
         ]
@@ -100,7 +100,7 @@ def gates_over_time(seeds: int, steps: int) -> dict[str, float]:
     admitted = {**by_context, **data.one_per_sample()}
     many = relu_runs(this, jax.random.key(0), min(steps, 500), record={"weights": True})
     rows = []
-    for run in (nr.member(many, seed=i) for i in range(seeds)):
+    for run in (many.isel(seed=i) for i in range(seeds)):
         found = nr.reln.activity(run, data)
         pure = found.shares(by_context)
         one, two, everywhere = shares_by_number(this, run)
@@ -275,8 +275,8 @@ def other_gating(seeds: int, steps: int) -> dict[str, float]:
     below = lambda run: float((run.loss <= 0.05 * run.loss[0]).argmax())  # noqa: E731
     rows = [
         (
-            nr.compare(nr.member(relu, seed=i), other[i]).mean,
-            nr.compare(nr.member(relu, seed=i), reln[i]).mean,
+            nr.compare(relu.isel(seed=i), other[i]).mean,
+            nr.compare(relu.isel(seed=i), reln[i]).mean,
             below(other[i]) / below(reln[i]) if below(reln[i]) else np.nan,
         )
         for i in range(seeds)

@@ -1,0 +1,144 @@
+"""Arrays as a dataset holds them: real, finite, one row per sample; and how to read large ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array
+
+from neuralrace.errors import NeuralRaceError
+
+AnyArray = Array | np.ndarray
+
+
+def is_concrete(value: Any) -> bool:
+    """Whether an array's values can be looked at, which they cannot under `jit`."""
+    return not isinstance(value, Tracer)
+
+
+PIECE = 2**22
+"""Entries of an array that are looked at together, to bound the memory."""
+
+
+def pieces(array: AnyArray) -> Iterator[np.ndarray]:
+    """The array as NumPy arrays of some of its rows, in order."""
+    rows = max(1, PIECE // max(1, math.prod(array.shape[1:])))
+    for low in range(0, len(array), rows):
+        yield np.asarray(array[low : low + rows])
+
+
+def arrays_by_name(
+    values: Any, field: str, ndims: tuple[int, ...], form: str, as_float: bool = True
+) -> dict[str, AnyArray]:
+    if not isinstance(values, Mapping):
+        raise NeuralRaceError(
+            f"{field} must be a mapping from names to arrays",
+            got=type(values).__name__,
+            wanted=f"{{name: array of shape {form}}}",
+            fix=f"for example {field}={{'{'h' if field == 'gates' else field}': …}}",
+        )
+    arrays: dict[str, AnyArray] = {}
+    for name, value in values.items():
+        array = arrays[name] = number_array(value, f"{field}[{name!r}]", as_float)
+        if array.ndim not in ndims:
+            raise NeuralRaceError(
+                f"{field}[{name!r}] has the wrong number of axes",
+                got=f"shape {array.shape}",
+                wanted=f"shape {form}",
+                fix="samples are the first axis; reshape a single feature to (N, 1)",
+            )
+    return arrays
+
+
+def number_array(value: Any, what: str, as_float: bool = True) -> AnyArray:
+    """`value` as a real array in the precision it came in, finite where that can be seen.
+
+    A memory-mapped file stays one: it is looked at piece by piece, and not copied.
+    """
+    array = _plain(value, what)
+    if array.dtype.kind not in "fiub" and not jnp.issubdtype(array.dtype, jnp.floating):
+        raise NeuralRaceError(
+            f"{what} must hold real numbers",
+            got=f"{type(value).__name__} of dtype {array.dtype}",
+            wanted="an array of floats, integers or booleans",
+            fix="take the real part, or pass both parts as features"
+            if array.dtype.kind == "c"
+            else "encode names as numbers: np.unique(names, return_inverse=True)[1]",
+        )
+    if as_float and array.dtype.kind in "iub":
+        if isinstance(value, np.memmap):
+            raise NeuralRaceError(
+                f"{what} is a memory-mapped file of integers",
+                got=f"numpy.memmap of dtype {array.dtype}",
+                wanted="a file of floats, which needs no copy",
+                fix="write the file as float32, or load it: np.asarray(file, np.float32)",
+            )
+        array = array.astype(float)
+    if is_concrete(array):
+        _check_finite(array, what)
+    return array
+
+
+def _plain(value: Any, what: str) -> AnyArray:
+    """A NumPy or JAX array; masked entries would lose their mask."""
+    if np.ma.is_masked(value):
+        raise NeuralRaceError(
+            f"{what} has masked entries",
+            got=f"{np.ma.count_masked(value)} masked entries",
+            wanted="a value for every sample",
+            fix="drop these samples, or fill them in: array.filled(…)",
+        )
+    try:
+        return value if isinstance(value, jax.Array) else np.asarray(value)
+    except ValueError:
+        return np.empty(0, object)
+
+
+def _check_finite(array: AnyArray, what: str) -> None:
+    if array.dtype.kind in "iub":
+        return
+    below, bad, first = 0, 0, ()
+    for part in pieces(array) if array.ndim else (np.asarray(array)[None],):
+        wrong = ~np.isfinite(part)
+        if wrong.any():
+            if not bad:
+                row, *rest = map(int, np.argwhere(wrong)[0])
+                first = (below + row, *rest)
+            bad += int(wrong.sum())
+        below += len(part)
+    if bad:
+        raise NeuralRaceError(
+            f"{what} holds NaN or infinity",
+            got=f"{bad} such values, the first at index {first}",
+            wanted="finite numbers",
+            fix="drop or repair these samples before building the dataset",
+        )
+
+
+def checked_weight(value: Any) -> AnyArray:
+    """Sample weights, normalised to sum to one, or an error."""
+    weight = number_array(value, "sample_weight")
+    if weight.ndim != 1:
+        raise NeuralRaceError(
+            "sample_weight has the wrong number of axes",
+            got=f"shape {weight.shape}",
+            wanted="shape (N,)",
+            fix="give one weight a sample",
+        )
+    if is_concrete(weight):
+        held = np.asarray(weight)
+        low, total = float(np.min(held, initial=0.0)), float(np.sum(held))
+        if low < 0 or total <= 0:
+            raise NeuralRaceError(
+                "sample weights must be non-negative and not all zero",
+                got=f"minimum {low:g}, sum {total:g}",
+                wanted="weights of at least 0 with a positive sum",
+                fix="drop the samples that should not count, or pass None for equal weights",
+            )
+    return weight / weight.sum()

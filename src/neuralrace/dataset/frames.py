@@ -1,0 +1,66 @@
+"""Columns of a table, such as a pandas DataFrame, as arrays; nothing of pandas is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from neuralrace.errors import NeuralRaceError, listed
+
+
+def numbers(frame: Any, names: Sequence[str]) -> np.ndarray:
+    """Columns of numbers, shape (N, number of columns)."""
+    if isinstance(names, str):
+        raise NeuralRaceError(
+            "columns are given as a list",
+            got=repr(names),
+            wanted="a list of column names",
+            fix=f"pass [{names!r}]",
+        )
+    found = []
+    for name in names:
+        column = _column(frame, name)
+        try:
+            found.append(np.asarray(column, dtype=float))
+        except (TypeError, ValueError) as error:
+            raise NeuralRaceError(
+                f"column {name!r} does not hold numbers",
+                got=f"dtype {column.dtype}: {error}",
+                wanted="numbers, none missing",
+                fix="encode names as numbers, one-hot with pandas.get_dummies(frame), and drop "
+                "rows with missing values: frame.dropna()",
+            ) from error
+    return np.stack(found, axis=1) if found else np.empty((len(frame), 0))
+
+
+def codes(frame: Any, name: str) -> np.ndarray:
+    """A column of labels: numbers as they are, text and categories as integers."""
+    column = _column(frame, name)
+    categories = getattr(getattr(column, "cat", None), "codes", None)
+    values = np.asarray(column)
+    if categories is None and values.dtype.kind in "iufb":
+        return values
+    isna = getattr(column, "isna", None)
+    if any(value is None for value in values) if isna is None else isna().any():
+        raise NeuralRaceError(
+            f"label {name!r} has missing values",
+            got=f"column {name!r} of dtype {column.dtype}",
+            wanted="a label for every sample",
+            fix="drop these rows, frame.dropna(), or name them, frame.fillna('unknown')",
+        )
+    if categories is not None:
+        return np.asarray(categories, int)
+    return np.unique(values.astype(str), return_inverse=True)[1]
+
+
+def _column(frame: Any, name: str) -> Any:
+    if name not in list(frame.columns):
+        raise NeuralRaceError(
+            f"the table has no column {name!r}",
+            got=repr(name),
+            wanted=f"one of {listed(frame.columns)}",
+            fix="check the spelling",
+        )
+    return frame[name]

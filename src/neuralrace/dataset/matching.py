@@ -1,0 +1,136 @@
+"""Data meets a graph: names and sizes checked, and pathways over a base dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from neuralrace.architecture import BIAS, Architecture, check_ends
+from neuralrace.dataset.samples import Dataset
+from neuralrace.errors import NeuralRaceError, listed
+
+
+def matched(arch: Architecture, data: Dataset) -> Dataset:
+    """`data` as `arch` needs it, with the bias filled in, or an error that says what is amiss.
+
+    Every network and every theory calls this first, so that names and sizes are checked in one
+    place; it works under `jit`, where it sees shapes alone.
+    """
+    x = dict(data.x)
+    if BIAS in arch.inputs and BIAS not in x:
+        x[BIAS] = np.ones((data.n_samples, arch.sizes[BIAS]))
+    for field, values, nodes, kind in (
+        ("x", x, arch.inputs, "input"),
+        ("y", data.y, arch.outputs, "output"),
+    ):
+        for node in sorted(set(nodes) ^ set(values), key=str):
+            missing = node in nodes
+            raise NeuralRaceError(
+                f"{kind} node {node!r} has no {field}"
+                if missing
+                else f"unknown name {node!r} in {field}",
+                got=f"{field} for {listed(values)}",
+                wanted=f"{field} for {listed(nodes)}, the {kind} nodes",
+                fix=f"pass {field}={{{node!r}: …}}"
+                if missing
+                else f"rename or leave out {node!r}; hidden nodes are neither shown nor wanted",
+            )
+        for node, value in values.items():
+            _check_size(f"{field}[{node!r}]", value.shape, arch.sizes[node], node)
+    for name, gate in data.gates.items():
+        if name not in arch.sizes and name not in arch.edges:
+            raise NeuralRaceError(
+                f"gates for an unknown name {name!r}",
+                got=repr(name),
+                wanted=f"a node ({listed(arch.sizes)}) or an edge ({listed(arch.edges)})",
+                fix="check the spelling, or use the architecture the gates were made for",
+            )
+        if gate.ndim == 2 and name in arch.edges:
+            raise NeuralRaceError(
+                f"edge {name!r} has one gate a sample",
+                got=f"gates of shape {gate.shape}",
+                wanted="shape (N,)",
+                fix="gate the neurons of the edge's source or target node instead",
+            )
+        if gate.ndim == 2:
+            _check_size(f"gates[{name!r}]", gate.shape, arch.sizes[name], name)
+    return data if len(x) == len(data.x) else eqx.tree_at(lambda d: d.x, data, x)
+
+
+def pathways(
+    base: Dataset,
+    masks: Any,
+    hidden: int | Mapping[str, int],
+    inputs: Mapping[str, Sequence[str]] | None = None,
+    outputs: Mapping[str, Sequence[str]] | None = None,
+) -> tuple[Architecture, Dataset]:
+    """Parallel gated pathways over a base dataset: the common way to write down a gating.
+
+    **Arguments:** `masks` says for each pathway where it is on: `None` for always, or an array of
+    shape `(N,)` of booleans or real gates. `hidden` is the width of all pathways or of each.
+    `inputs` and `outputs` restrict a pathway to some nodes; a pathway they leave out has all.
+
+    **Returns:** the architecture (one hidden node a pathway, edges named `source_target`) and the
+    base dataset with these gates. Inputs that no pathway reads are left out.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> base = nr.Dataset({"x": [[1.0], [2.0]]}, {"y": [[1.0], [0.0]]}, labels={"context": [1, 2]})
+    >>> arch, data = nr.pathways(base, {"common": None, "first": base.mask(context=1)}, hidden=10)
+    >>> arch.hidden, data.gates
+    (('common', 'first'), {'first': array([1., 0.])})
+
+    ```
+    """
+    if not isinstance(masks, Mapping) or not masks:
+        raise NeuralRaceError(
+            "pathways are given by name" if masks else "there are no pathways",
+            got=f"{type(masks).__name__} {masks!r:.80}",
+            wanted="{name: mask or None}",
+            fix="name at least one pathway, for example {'common': None}",
+        )
+    widths = dict(hidden) if isinstance(hidden, Mapping) else dict.fromkeys(masks, hidden)
+    if set(widths) != set(masks):
+        raise NeuralRaceError(
+            "hidden must give a width to every pathway and to nothing else",
+            got=f"widths for {listed(widths)}",
+            wanted=f"widths for {listed(masks)}",
+            fix="pass one number for all, or {name: width} with the names of the pathways",
+        )
+    taken = sorted(set(masks) & ({*base.x, *base.y}))
+    if taken:
+        raise NeuralRaceError(
+            f"pathway {taken[0]!r} has the name of an input or output",
+            got=listed(masks),
+            wanted=f"names other than {listed({*base.x, *base.y})}",
+            fix="rename the pathway",
+        )
+    check_ends(inputs or {}, masks, base.x, "input")
+    reads = {name: (inputs or {}).get(name, tuple(base.x)) for name in masks}
+    read = {v for ends in reads.values() for v in ends}
+    arch = Architecture.parallel(
+        {v: x.shape[1] for v, x in base.x.items() if v in read},
+        {name: widths[name] for name in masks},
+        {v: y.shape[1] for v, y in base.y.items()},
+        reads=reads,
+        writes=outputs,
+    )
+    dropped = (set(base.x) - read) | set(masks)
+    gates = {name: gate for name, gate in base.gates.items() if name not in dropped}
+    gates |= {name: mask for name, mask in masks.items() if mask is not None}
+    x = {v: x for v, x in base.x.items() if v in read}
+    data = Dataset(x, base.y, gates, base.sample_weight, base.labels)
+    return arch, matched(arch, data)
+
+
+def _check_size(what: str, shape: tuple[int, ...], size: int, node: str) -> None:
+    if shape[1] != size:
+        raise NeuralRaceError(
+            f"{what} does not fit node {node!r}",
+            got=f"shape {shape}",
+            wanted=f"shape (N, {size}), since node {node!r} has {size} neurons",
+            fix="change the node's size or the array; samples are the first axis",
+        )

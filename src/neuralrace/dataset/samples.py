@@ -1,0 +1,371 @@
+"""What every sample shows, wants and gates; gate classes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from neuralrace.dataset.checks import AnyArray, arrays_by_name, checked_weight, pieces
+from neuralrace.dataset.frames import codes, numbers
+from neuralrace.errors import NeuralRaceError, listed
+
+
+@final
+class Dataset(eqx.Module):
+    """Samples with their inputs, targets, gates and weights: all that a network is trained on.
+
+    Gates are part of the data (NRR §2): `gates[name]` is the gate of that node or edge on every
+    sample. A name that is missing is always on. Values are usually 0 and 1; any real number is
+    legal. Arrays keep the precision they come in (integers and booleans become floats), so that
+    theory can use all of it. A `Dataset` is a pytree: it may be passed through `jax.jit` and
+    `jax.vmap`, labels included. Names are matched with an architecture only when the two meet.
+
+    **Arguments:** `x[input node]` and `y[output node]` of shape `(N, size)`; `gates[name]` of
+    shape `(N,)` for a node or an edge, `(N, size)` for the neurons of a node; `sample_weight` of
+    shape `(N,)`, non-negative, normalised here to sum to one; `labels[name]` of shape `(N,)`,
+    numbers or booleans that say what a sample is.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> x = np.array([[-1, -1], [1, -1], [-1, 1], [1, 1]])
+    >>> data = nr.Dataset(x={"x": x}, y={"y": x[:, :1] * x[:, 1:]}, gates={"h": [1, 0, 0, 1]})
+    >>> data.n_samples, data.gates["h"]
+    (4, array([1., 0., 0., 1.]))
+
+    ```
+    """
+
+    x: dict[str, AnyArray]
+    y: dict[str, AnyArray]
+    gates: dict[str, AnyArray]
+    sample_weight: AnyArray | None
+    labels: dict[str, AnyArray]
+
+    def __init__(
+        self,
+        x: Mapping[str, Any],
+        y: Mapping[str, Any],
+        gates: Mapping[str, Any] | None = None,
+        sample_weight: Any = None,
+        labels: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.x = arrays_by_name(x, "x", (2,), "(N, size)")
+        self.y = arrays_by_name(y, "y", (2,), "(N, size)")
+        self.gates = arrays_by_name(
+            {} if gates is None else gates, "gates", (1, 2), "(N,) or (N, size)"
+        )
+        labels = {} if labels is None else labels
+        self.labels = arrays_by_name(labels, "labels", (1,), "(N,)", as_float=False)
+        if not self.x or not self.y:
+            raise NeuralRaceError(
+                "a dataset needs inputs and targets",
+                got=f"x for {listed(self.x)}, y for {listed(self.y)}",
+                wanted="x for every input node, y for every output node",
+                fix="pass x={'x': …} and y={'y': …}",
+            )
+        first = next(iter(self.x))
+        n = self.x[first].shape[0]
+        if n == 0:
+            raise NeuralRaceError(
+                "the dataset has no samples",
+                got=f"x[{first!r}] of shape {self.x[first].shape}",
+                wanted="at least one sample",
+                fix="samples are the first axis: transpose data with a sample a column",
+            )
+        self.sample_weight = None if sample_weight is None else checked_weight(sample_weight)
+        everything: dict[str, AnyArray] = {
+            f"{field}[{name!r}]": value
+            for field in ("x", "y", "gates", "labels")
+            for name, value in getattr(self, field).items()
+        }
+        if self.sample_weight is not None:
+            everything["sample_weight"] = self.sample_weight
+        for name, value in everything.items():
+            if value.shape[0] != n:
+                raise NeuralRaceError(
+                    f"{name} has another number of samples than x[{first!r}]",
+                    got=f"{name} of shape {value.shape}",
+                    wanted=f"{n} samples along the first axis",
+                    fix="a gate, a label or a weight has one value a sample"
+                    if value.ndim == 1
+                    else "give every sample a row; transpose data with a sample a column",
+                )
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        x: Sequence[str] | Mapping[str, Sequence[str]],
+        y: Sequence[str] | Mapping[str, Sequence[str]],
+        labels: Sequence[str] = (),
+        sample_weight: str | None = None,
+    ) -> Dataset:
+        """From a table of pandas, one row per sample.
+
+        **Arguments:** `x` and `y` are columns of numbers: `["size", "weight"]` for one node, called
+        `x` or `y`, or `{node: columns}`. `labels` are columns that say what a sample is, and
+        `sample_weight` is the column of weights. Labels that are text or categories become
+        integers, in alphabetical order or that of the categories; the text of code k is
+        `frame[column].astype("category").cat.categories[k]`.
+
+        ```python
+        >>> import neuralrace as nr, pandas
+        >>> frame = pandas.DataFrame({"size": [1.0, 2.0], "cost": [3, 5], "kind": ["pear", "fig"]})
+        >>> data = nr.Dataset.from_frame(frame, x=["size"], y={"cost": ["cost"]}, labels=["kind"])
+        >>> data.y["cost"][:, 0], data.labels["kind"]
+        (array([3., 5.]), array([1, 0]))
+
+        ```
+        """
+        columns = {"x": x, "y": y}
+        nodes = {k: c if isinstance(c, Mapping) else {k: c} for k, c in columns.items()}
+        shown, wanted = (
+            {node: numbers(frame, names) for node, names in nodes[field].items()}
+            for field in ("x", "y")
+        )
+        weight = None if sample_weight is None else numbers(frame, [sample_weight])[:, 0]
+        return cls(shown, wanted, None, weight, {name: codes(frame, name) for name in labels})
+
+    @property
+    def n_samples(self) -> int:
+        """N, the number of samples."""
+        return next(iter(self.x.values())).shape[0]
+
+    @property
+    def probability(self) -> Float[np.ndarray, " N"] | Float[Array, " N"]:
+        """The weight of every sample in the mean ⟨·⟩, shape `(N,)`, summing to one."""
+        if self.sample_weight is None:
+            return np.full(self.n_samples, 1 / self.n_samples)
+        return self.sample_weight
+
+    def digest(self) -> str:
+        """A fingerprint of inputs, targets, gates and sample weights, as 32 hexadecimal digits.
+
+        Equal content in equal precision has an equal digest, in NumPy or JAX arrays and in any
+        order of the names; labels do not count. Arrays are read piece by piece, so that a
+        memory-mapped file larger than the memory is no problem.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> data = nr.Dataset({"x": [[1.0], [2.0]]}, {"y": [[1.0], [2.0]]})
+        >>> data.digest()
+        'd2293413c6c06a53d68d657465c1fde7'
+        >>> data.gated({"h": [1, 0]}).digest() == data.digest()
+        False
+
+        ```
+        """
+        found = hashlib.blake2b(digest_size=16)
+        weight = {} if self.sample_weight is None else {"": self.sample_weight}
+        fields = {"x": self.x, "y": self.y, "gates": self.gates, "sample_weight": weight}
+        for field, arrays in fields.items():
+            for name, array in sorted(arrays.items()):
+                found.update(repr((field, name, array.shape, array.dtype.name)).encode())
+                for part in pieces(array):
+                    part = part.astype(part.dtype.newbyteorder("<"), copy=False)
+                    found.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
+        return found.hexdigest()
+
+    def gated(self, gates: Mapping[str, Any]) -> Dataset:
+        """The same samples with all gates replaced; `gated({})` removes them.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> data = nr.Dataset({"x": [[1.0], [2.0]]}, {"y": [[1.0], [2.0]]}, gates={"h": [1, 0]})
+        >>> data.gated({"k": [0, 1]}).gates
+        {'k': array([0., 1.])}
+
+        ```
+        """
+        return Dataset(self.x, self.y, gates, self.sample_weight, self.labels)
+
+    def residual(self) -> Dataset:
+        """The same samples with what the best linear map of all inputs leaves of the targets.
+
+        What pathways that learn late are left with when one that is always on has learned
+        (MHS App. F). Gates are kept; computed in float64.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> data = nr.Dataset({"x": [[1.0], [1.0]]}, {"y": [[1.0], [3.0]]})
+        >>> data.residual().y["y"].round(6)
+        array([[-1.],
+               [ 1.]])
+
+        ```
+        """
+        x = np.concatenate([np.asarray(a, np.float64) for a in self.x.values()], axis=1)
+        root = np.sqrt(np.asarray(self.probability, np.float64))[:, None]
+        y = {}
+        for node, target in self.y.items():
+            wanted = np.asarray(target, np.float64)
+            y[node] = wanted - x @ np.linalg.lstsq(root * x, root * wanted)[0]
+        return Dataset(self.x, y, self.gates, self.sample_weight, self.labels)
+
+    def mask(self, **where: Any) -> Bool[np.ndarray, " N"]:
+        """The samples whose labels are among the given values: a mask of shape `(N,)`.
+
+        Several labels must all match. A mask can be a gate, or a pathway's in `nr.pathways`.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> data = nr.Dataset({"x": [[1.0]] * 3}, {"y": [[1.0]] * 3}, labels={"context": [1, 2, 3]})
+        >>> data.mask(context=(1, 3))
+        array([ True, False,  True])
+
+        ```
+        """
+        mask = np.ones(self.n_samples, bool)
+        for name, values in where.items():
+            label = np.asarray(self._label(name))
+            among = np.atleast_1d(np.asarray(list(values) if np.iterable(values) else values))
+            where_it_is = np.isin(label, among)
+            if not where_it_is.any():
+                raise NeuralRaceError(
+                    f"no sample has this label {name!r}",
+                    got=among.tolist(),
+                    wanted=f"some of {np.unique(label).tolist()}",
+                    fix="check the values; a mask that is nowhere on would be a dead pathway",
+                )
+            mask &= where_it_is
+        return mask
+
+    def take(self, samples: Any) -> Dataset:
+        """Some of the samples, in the order given: indices, a slice, or a mask of shape `(N,)`.
+
+        Gates and labels come along; sample weights are normalised anew.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> data = nr.Dataset({"x": [[1.0], [2.0], [3.0]]}, {"y": [[1.0]] * 3})
+        >>> data.take([2, 0]).x["x"][:, 0], data.take(data.x["x"][:, 0] > 1).n_samples
+        (array([3., 1.]), 2)
+
+        ```
+        """
+        index = samples if isinstance(samples, slice) else np.asarray(samples)
+        if isinstance(index, np.ndarray):
+            n, is_mask = self.n_samples, index.dtype == bool
+            fits = index.shape == (n,) if is_mask else index.ndim == 1 and index.dtype.kind in "iu"
+            if not fits or (not is_mask and ((index < -n) | (index >= n)).any()):
+                raise NeuralRaceError(
+                    "there are no such samples",
+                    got=f"{index.dtype} of shape {index.shape}"
+                    + (f" from {index.min()} to {index.max()}" if fits else ""),
+                    wanted=f"indices from 0 to {n - 1}, or a mask of shape ({n},)",
+                    fix="data.mask(label=value) makes a mask",
+                )
+        rows = lambda arrays: {name: array[index] for name, array in arrays.items()}  # noqa: E731
+        weight = None if self.sample_weight is None else self.sample_weight[index]
+        return Dataset(rows(self.x), rows(self.y), rows(self.gates), weight, rows(self.labels))
+
+    def sorted_by(self, *labels: str) -> Dataset:
+        """The samples sorted by a label, those that are equal by the next, and so on.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> data = nr.Dataset({"x": [[1.0], [2.0], [3.0]]}, {"y": [[1.0]] * 3},
+        ...                   labels={"context": [2, 1, 2], "item": [2, 1, 1]})
+        >>> data.sorted_by("context", "item").x["x"][:, 0]
+        array([2., 3., 1.])
+
+        ```
+        """
+        if not labels:
+            return self
+        keys = [np.asarray(self._label(name)) for name in reversed(labels)]
+        return self.take(np.lexsort(keys))
+
+    def _label(self, name: str) -> AnyArray:
+        if name not in self.labels:
+            raise NeuralRaceError(
+                f"unknown label {name!r}",
+                got=repr(name),
+                wanted=f"one of {listed(self.labels)}",
+                fix="pass labels={…} to the Dataset, or check the spelling",
+            )
+        return self.labels[name]
+
+    def one_per_sample(self, name: str = "sample") -> dict[str, Bool[np.ndarray, " N"]]:
+        """A mask for every sample, on for it alone: `sample1`, `sample2`, ….
+
+        ```python
+        >>> import neuralrace as nr
+        >>> nr.Dataset({"x": [[1.0]] * 2}, {"y": [[1.0]] * 2}).one_per_sample()
+        {'sample1': array([ True, False]), 'sample2': array([False,  True])}
+
+        ```
+        """
+        return {f"{name}{i + 1}": row for i, row in enumerate(np.eye(self.n_samples, dtype=bool))}
+
+    def gate_classes(self) -> GateClasses:
+        """The samples sorted into classes of equal gates, real values included.
+
+        Found on the host: not for use under `jit`.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> data = nr.Dataset({"x": [[1.0]] * 3}, {"y": [[1.0]] * 3}, gates={"h": [1, 0, 1]})
+        >>> data.gate_classes().index, data.gate_classes().weight
+        (array([1, 0, 1]), array([0.33333333, 0.66666667]))
+
+        ```
+        """
+        values = {name: np.asarray(g) for name, g in sorted(self.gates.items())}
+        columns = [np.reshape(g, (self.n_samples, -1)) for g in values.values()]
+        columns = [np.zeros((self.n_samples, 1)), *columns]
+        on = [column != 0 for column in columns]
+        if all((g == bits).all() for g, bits in zip(columns, on, strict=True)):
+            rows = np.packbits(
+                np.concatenate(on, axis=1), axis=1
+            )  # zeros and ones: bits sort alike
+        else:
+            rows = np.concatenate(columns, axis=1, dtype=np.float64) + 0.0  # -0 → 0
+        width = rows.dtype.itemsize * rows.shape[1]
+        as_bytes = rows.view(np.uint8 if width == 1 else np.dtype((np.void, width)))[:, 0]
+        _, first, inverse = np.unique(as_bytes, return_index=True, return_inverse=True)
+        weight = np.bincount(inverse, weights=np.asarray(self.probability), minlength=len(first))
+        return GateClasses(inverse, weight, {name: g[first] for name, g in values.items()})
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class GateClasses:
+    """Classes of samples with equal gates; see `Dataset.gate_classes`.
+
+    `index[n]` is the class of sample n, `weight[c]` the weight of class c in the mean, and
+    `gates[name][c]` the gate (a number, or a row for the neurons of a node) that it stands for.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> data = nr.Dataset({"x": [[1.0]] * 3}, {"y": [[1.0]] * 3}, gates={"h": [1, 0, 1]})
+    >>> len(data.gate_classes())
+    2
+
+    ```
+    """
+
+    index: Int[np.ndarray, " N"]
+    weight: Float[np.ndarray, " C"]
+    gates: dict[str, np.ndarray]
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GateClasses):
+            return NotImplemented
+        return (
+            np.array_equal(self.index, other.index)
+            and np.array_equal(self.weight, other.weight)
+            and self.gates.keys() == other.gates.keys()
+            and all(np.array_equal(gate, other.gates[name]) for name, gate in self.gates.items())
+        )
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]

@@ -1,0 +1,229 @@
+"""Trajectories as tables and files: whole or not at all, and checked when they are read."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import secrets
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neuralrace.architecture import Architecture
+from neuralrace.errors import NeuralRaceError
+from neuralrace.gdln import GDLN, Network
+from neuralrace.relu import ReLUNetwork
+from neuralrace.trajectory.names import flat, nested
+from neuralrace.trajectory.run import Trajectory
+
+if TYPE_CHECKING:
+    import xarray
+
+FORMAT = "neuralrace trajectory 2"
+"""What is written. Version 1 had neither a checksum nor steps, sample weights and clocks."""
+
+FORMATS = ("neuralrace trajectory 1", FORMAT)
+"""What can be read."""
+
+OWN = ("loss", "sample_weight")
+"""The variables of a table that are not recorded values."""
+
+
+def to_table(run: Trajectory) -> xarray.Dataset:
+    """The trajectory as an `xarray.Dataset`; see `Trajectory.to_xarray`."""
+    import xarray
+
+    lead = tuple(run.axes)
+    variables: dict[str, Any] = {"loss": ((*lead, "time"), run.loss)}
+    for name, value in flat(run.values).items():
+        variables[name] = _dims(name, value, (*lead, "time"))
+    for name, value in flat(run.final).items():
+        variables[f"final.{name}"] = _dims(f"final.{name}", value, lead)
+    if run.sample_weight is not None:
+        along = lead if run.sample_weight.ndim > 1 else ()
+        variables["sample_weight"] = ((*along, "sample"), run.sample_weight)
+    coordinates: dict[str, Any] = {"time": run.time, **run.axes}
+    if run.steps is not None:
+        coordinates["steps"] = ("time", run.steps)
+    attrs = {
+        "format": FORMAT,
+        "settings": json.dumps(run.settings),
+        "net": json.dumps(_described(run.net)),
+    }
+    return xarray.Dataset(variables, coordinates, attrs)
+
+
+def _dims(name: str, value: Any, lead: tuple[str, ...]) -> tuple[tuple[str, ...], np.ndarray]:
+    value = np.asarray(value)
+    own = tuple(f"{name}.{i}" for i in range(value.ndim - len(lead)))
+    return (*lead, *own), value
+
+
+def save(run: Trajectory, path: Path) -> Path:
+    """Write a trajectory, with a checksum of the whole file at its end."""
+    return save_table(to_table(run), path, signed=True)
+
+
+def save_table(table: xarray.Dataset, path: Path, signed: bool = False) -> Path:
+    """Write a table to a netCDF file, whole or not at all.
+
+    The file is made in memory: HDF5 cannot close a file that does not fit on the disk, and takes
+    the interpreter with it. `signed` adds the checksum that `load` verifies.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        file = draft.open("xb")
+    except OSError as error:
+        raise NeuralRaceError(
+            f"cannot write to the folder {str(path.parent)!r}",
+            got=error.strerror,
+            wanted="a folder that exists and is writable",
+            fix="make the folder or choose another; nothing is lost, call save again",
+        ) from error
+    try:
+        with file:
+            content: Any = table.to_netcdf(engine="h5netcdf")
+            file.write(content)
+            file.write(_signature(content) if signed else b"")
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def load(path: str | os.PathLike[str]) -> Trajectory:
+    """Read a trajectory that `Trajectory.save` wrote; a damaged file is an error.
+
+    Files of version 0.1.0 are read too. A network of a class of your own comes back if the class
+    is already imported and has `describe()` and `from_description(…)`; else `run.net` is None,
+    with a warning. No code that a file names is ever imported.
+
+    ```python
+    >>> import tempfile, neuralrace as nr
+    >>> path = nr.Trajectory([0, 1], [1.0, 0.5]).save(f"{tempfile.mkdtemp()}/run.nc")
+    >>> nr.load(path).time
+    array([0., 1.])
+
+    ```
+    """
+    import xarray
+
+    try:
+        content, signed = _verified(Path(path).read_bytes())
+        with xarray.open_dataset(io.BytesIO(content), engine="h5netcdf") as opened:
+            table = opened.load()
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise _not_a_trajectory(path, f"{type(error).__name__}: {error}") from error
+    if table.attrs.get("format") not in FORMATS:
+        raise _not_a_trajectory(path, f"format {table.attrs.get('format')!r}")
+    if table.attrs["format"] == FORMAT and not signed:
+        raise _not_a_trajectory(path, "a file without its checksum")
+    try:
+        return _from_table(table)
+    except Exception as error:
+        got = error.what if isinstance(error, NeuralRaceError) else repr(error)
+        raise _not_a_trajectory(path, got) from error
+
+
+def _not_a_trajectory(path: Any, got: str) -> NeuralRaceError:
+    return NeuralRaceError(
+        f"{str(path)!r} is not a trajectory, or it is damaged",
+        got=got,
+        wanted=f"a netCDF file of format {FORMAT!r}",
+        fix="load what Trajectory.save wrote",
+    )
+
+
+def _from_table(table: xarray.Dataset) -> Trajectory:
+    if "time" not in table.coords:
+        raise NeuralRaceError("it has no time", got="-", wanted="a coordinate 'time'", fix="-")
+    arrays = {str(name): v.to_numpy() for name, v in table.data_vars.items() if name not in OWN}
+    final = {k.removeprefix("final."): v for k, v in arrays.items() if k.startswith("final.")}
+    settings = json.loads(table.attrs["settings"])
+    if table.attrs["format"] != FORMAT:
+        settings["clock"] = "steps" if settings.pop("time", "") == "steps" else "flow"
+    return Trajectory(
+        table["time"].to_numpy(),
+        table["loss"].to_numpy(),
+        values=nested({k: v for k, v in arrays.items() if not k.startswith("final.")}),
+        final=nested(final),
+        net=_rebuilt(json.loads(table.attrs["net"])),
+        axes={str(d): table[d].to_numpy() for d in table["loss"].dims if d != "time"},
+        steps=table["steps"].to_numpy() if "steps" in table.coords else None,
+        sample_weight=table["sample_weight"].to_numpy() if "sample_weight" in table else None,
+        settings=settings,
+    )
+
+
+SIGNED = b"neuralrace checksum "
+"""What stands before the checksum in the last bytes of a file. HDF5 does not read so far."""
+
+
+def _signature(content: Any) -> bytes:
+    return SIGNED + hashlib.blake2b(content, digest_size=16).hexdigest().encode()
+
+
+def _verified(file: bytes) -> tuple[bytes, bool]:
+    """The content of a file and whether it is signed; an error if it was changed since.
+
+    Done before HDF5 sees the file, which may crash on a damaged one.
+    """
+    length = len(_signature(b""))
+    content, signature = file[:-length], file[-length:]
+    if not signature.startswith(SIGNED):
+        return file, False
+    if signature != _signature(content):
+        raise ValueError("the content does not match its checksum")
+    return content, True
+
+
+def _described(net: Network | None) -> dict[str, Any] | None:
+    """What JSON can hold of a network."""
+    if net is None:
+        return None
+    graph = {"sizes": dict(net.arch.sizes), "edges": dict(net.arch.edges)}
+    if type(net) is GDLN:
+        return graph
+    if type(net) is ReLUNetwork:
+        return graph | {"leak": net.leak}
+    described = {"class": f"{type(net).__module__}:{type(net).__qualname__}"}
+    describe = getattr(net, "describe", None)
+    return described if describe is None else described | {"description": describe()}
+
+
+def _rebuilt(described: dict[str, Any] | None) -> Network | None:
+    if described is None:
+        return None
+    if "class" in described:
+        return _rebuilt_own(described)
+    edges = {e: (s, t) for e, (s, t) in described["edges"].items()}
+    arch = Architecture(described["sizes"], edges)
+    return ReLUNetwork(arch, leak=described["leak"]) if "leak" in described else GDLN(arch)
+
+
+def _rebuilt_own(described: dict[str, Any]) -> Network | None:
+    """A network of a class of the user's, if that class is imported and knows how."""
+    module, _, qualname = described["class"].partition(":")
+    found: Any = sys.modules.get(module)
+    for name in qualname.split("."):
+        found = getattr(found, name, None)
+    known = isinstance(found, type) and issubclass(found, Network)
+    if known and "description" in described and hasattr(found, "from_description"):
+        return found.from_description(described["description"])  # pyright: ignore[reportAttributeAccessIssue]
+    warnings.warn(
+        f"the trajectory's network, of class {described['class']!r}, is not restored: run.net is "
+        "None. Import the module of the class before nr.load; the class needs a method describe(), "
+        "which returns what JSON can hold, and a class method from_description(…).",
+        stacklevel=5,
+    )
+    return None

@@ -217,5 +217,5 @@ def test_errors_say_what_is_missing(deep):
     flowed = nr.Trajectory(run.time, run.loss, values=run.values, net=run.net,
                            settings={"method": "gradient flow"})  # fmt: skip
     for call in (nr.reln.horizons, nr.reln.copied_gates):
-        with says("must take the steps", got="gradient flow", wanted="nr.train", fix="train"):
+        with says("cannot take the steps", got="gradient flow", wanted="descent", fix="nr.train"):
             call(flowed, data)

@@ -591,7 +591,9 @@ def test_compare_of_outputs_with_sample_weights():
 
     (found, runs), (wanted, _) = gap(data), gap(twice)
     assert found == pytest.approx(wanted, rel=1e-12)
-    assert nr.compare(*runs).outputs != pytest.approx(wanted, rel=1e-3)
+    assert nr.compare(*runs).outputs == pytest.approx(wanted, rel=1e-12), "runs know their weights"
+    equal = nr.compare(*runs, sample_weight=[1, 1]).outputs
+    assert equal != pytest.approx(wanted, rel=1e-3)
     with says("sample weights", got="3 weights", wanted="each of the 2", fix="data.sample_weight"):
         nr.compare(*runs, sample_weight=[1, 1, 1])
 

@@ -25,7 +25,7 @@ from neuralrace.dynamics.systems import State, Stop, System
 SECONDS = 1.0
 """About how long a call may take: so often is progress shown and an interrupt seen."""
 
-TRIAL = 1e8
+TRIAL = 5e8
 """Multiplications in the first call of a long run, by which it is timed: about a tenth of a second.
 
 A run with less than ten times as many is one call.
@@ -262,7 +262,7 @@ class _Program:
         early = until.loss is not None or until.function is not None
         self.each_step = bool((np.diff(stops) <= 1).all()) and batches is None and not early
         self.rows = self.count
-        self.work = system.work() * (1 if members is None else members.count)
+        self.work = system.work(1 if members is None else members.count)
 
     def start(self, state: State, first: int) -> _Carry:
         """The carry at the stop where a run begins."""
@@ -303,10 +303,7 @@ class _Program:
         return _go(plan, *given, limit, end, carry)
 
     def _rows(self, carry: _Carry) -> int:
-        record = jax.eval_shape(
-            lambda system, moments, state: _observed(self.members, _now(system, moments, 0), state),
-            *(self.system, self.moments, carry.state),
-        )
+        record = _record.eval_shape(self.members, self.system, self.moments, carry.state)
         leaves = jax.tree.leaves(record)
         one = sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
         return int(max(1, min(self.count, BUFFER // max(one, 1))))
@@ -326,6 +323,12 @@ def _observed(members: Members | None, system: System, state: State) -> Any:
         return system.loss(state), system.observe(state)
 
     return (one if members is None else jax.vmap(one, (members.system, 0)))(system, state)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _record(members: Members | None, system: System, moments: Any, state: State) -> Any:
+    """What is recorded at the first stop."""
+    return _observed(members, _now(system, moments, 0), state)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -496,7 +496,8 @@ def _members_that_fit(problem: Problem, stops: np.ndarray) -> int:
     """How many runs of an ensemble keep within `MEMORY`, several copies of the weights included."""
     size = lambda tree: sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))  # noqa: E731
     system = problem.system
-    recorded = size(jax.eval_shape(system.observe, problem.weights))
+    records = problem.recorder.what or problem.recorder.evaluated
+    recorded = size(jax.eval_shape(system.observe, problem.weights)) if records else 0
     return max(1, int(MEMORY // (len(stops) * (recorded + 8) + 8 * size(problem.weights))))
 
 

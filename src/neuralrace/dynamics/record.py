@@ -121,6 +121,8 @@ def make_recorder(
             fix="pass some of the samples as evaluate={'probe': data.take(range(1000))}",
         )
     names = [name for name, function in what if function is not None]
+    if not names:
+        return recorder
     try:  # a new function each time: JAX remembers the shapes of one that it has seen
         first, again = (
             jax.eval_shape(lambda *given: recorder(*given), weights, data, evaluations)
@@ -129,8 +131,6 @@ def make_recorder(
     except NeuralRaceError:
         raise
     except Exception as error:
-        if not names:
-            raise
         message = str(error).partition("\n")[0]
         raise _unrecordable(names, f"{type(error).__name__}: {message}") from error
     if first != again:

@@ -162,14 +162,12 @@ def prepared(
     if measure is cross_entropy:
         data = with_classes(net.arch, data)
     warn_if_narrowed(arrays, data)
-    few = jax.tree.map(lambda leaf: leaf[:2], data)
+    data = matched(net.arch, data.gated({}) if isinstance(net, ReLUNetwork) else data)
     if measure is not squared:
+        few = jax.tree.map(lambda leaf: leaf[:2], data)
         outputs = net(arrays, few)
         targets = {v: jnp.asarray(few.y[v], dtype) for v in outputs}
         check_sample_losses(measure, measure(outputs, targets), few.n_samples)
-    else:
-        jax.eval_shape(lambda w: net(w, few), arrays)
-    data = matched(net.arch, data.gated({}) if isinstance(net, ReLUNetwork) else data)
     for line in always_on(net.arch, data) if isinstance(net, GDLN) else ():
         logging.getLogger(__name__).warning("%s", line)
     if keep_on_host and on_host(data):

@@ -59,9 +59,9 @@ class System(eqx.Module):
         """What is integrated from a stop to the next, where that changes on the way."""
         return self
 
-    def work(self) -> float:
-        """About how many multiplications a step takes."""
-        return float(sum(np.size(leaf) for leaf in jax.tree.leaves(self)))
+    def work(self, members: int = 1) -> float:
+        """About how many multiplications a step of so many members takes."""
+        return float(members * sum(np.size(leaf) for leaf in jax.tree.leaves(self)))
 
 
 @final
@@ -113,8 +113,8 @@ class NetworkSystem(System):
     def shown(self, state: State) -> State:
         return state if self.view is None else self.view.lift(state)
 
-    def work(self) -> float:
-        return step_work(self.net.arch, self.data.n_samples)
+    def work(self, members: int = 1) -> float:
+        return step_work(self.net.arch, members * self.data.n_samples)
 
 
 def chosen(data: Dataset, batch: Batch) -> Dataset:

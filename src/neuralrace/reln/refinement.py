@@ -170,7 +170,7 @@ class _Objective(System):
     def observe(self, state: Any) -> dict[str, Any]:
         return {"gates": state}
 
-    def work(self) -> float:
+    def work(self, members: int = 1) -> float:
         """Four trainings, back through every step included."""
         steps = self.gap * len(next(iter(self.wanted.values()))[0])
         return 4 * steps * step_work(self.net.arch, self.data.n_samples) * len(self.rate)

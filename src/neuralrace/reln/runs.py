@@ -71,7 +71,7 @@ def descent_of(run: Trajectory) -> tuple[float, np.ndarray]:
     rate, steps = settings.get("learning_rate"), run.steps
     reason = (
         f"a run by {settings.get('method', 'an unknown method')}"
-        if settings.get("method") != "gradient descent" or steps is None
+        if settings.get("method") != "gradient descent"
         else f"a run with {settings['optimizer']}"
         if settings.get("optimizer", "descent") != "descent"
         else f"batches of {settings['batch_size']} samples"
@@ -89,7 +89,8 @@ def descent_of(run: Trajectory) -> tuple[float, np.ndarray]:
             wanted="gradient descent on all samples with one learning rate and the squared loss",
             fix="train the network with nr.train(…, learning_rate=…, record={'weights': True})",
         )
-    return rate, np.asarray(steps)
+    rate = float(rate)  # type: ignore[arg-type]
+    return rate, np.rint(run.time / rate).astype(int) if steps is None else np.asarray(steps)
 
 
 def single_runs(runs: Any) -> tuple[Trajectory, ...]:

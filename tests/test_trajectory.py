@@ -174,6 +174,87 @@ def test_plot_draws_recorded_values_by_name():
         run.plot("pats")
 
 
+def names(ax) -> list[str]:
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_colour_line_and_label_are_passed_on():
+    ax = single().plot(color="red", linestyle=":", label="mine", log=True)
+    (line,) = ax.lines
+    assert (line.get_color(), line.get_linestyle(), line.get_label()) == ("red", ":", "mine")
+    assert ax.get_yscale() == "log" and names(ax) == ["mine"]
+    assert rates().plot().get_xlabel() == "step" and ax.get_xlabel() == "time"
+
+
+def test_a_second_run_on_the_same_axes_has_the_next_colour():
+    ax = single().plot()
+    for _ in range(2):
+        single().plot(ax=ax)
+    colours = [line.get_color() for line in ax.lines]
+    assert len(set(map(str, colours))) == 3
+    assert names(ax) == ["gradient descent", "gradient descent 2", "gradient descent 3"]
+
+
+def test_every_curve_of_several_values_over_several_places_is_drawn():
+    rng = np.random.default_rng(0)
+    values = {"p": {"a": rng.uniform(size=(2, 3, 4)), "b": rng.uniform(size=(2, 3, 4))}}
+    run = nr.Trajectory(
+        np.arange(4),
+        np.ones((2, 3, 4)),
+        values=values,
+        axes={"delta": [1 / 3, 2 / 3], "seed": [0, 1, 2]},
+    )
+    ax = run.plot("p")
+    assert names(ax) == [f"{v}, delta = {d}" for v in "ab" for d in ("0.333", "0.667")]
+    drawn = [line.get_ydata() for line in ax.lines]
+    for value in values["p"].values():
+        for curve in value.mean(axis=1):
+            assert any(np.allclose(line, curve) for line in drawn)
+
+
+def test_only_seeds_are_averaged_wherever_their_axis_is():
+    loss = np.arange(24.0).reshape(2, 3, 4)
+    first = nr.Trajectory(np.arange(4), loss, axes={"seed": [0, 1], "width": [10, 20, 30]})
+    ax = first.plot()
+    assert names(ax) == ["width = 10", "width = 20", "width = 30"]
+    assert any(np.array_equal(line.get_ydata(), loss[:, 1].mean(axis=0)) for line in ax.lines)
+    widths = nr.Trajectory(np.arange(4), loss[0], axes={"width": [10, 20, 30]})
+    assert len(widths.plot().lines) == 3, "widths are no seeds"
+
+
+def test_arrays_are_drawn_entry_by_entry_or_as_norms():
+    rng = np.random.default_rng(0)
+    values = {
+        "sv": rng.normal(size=(5, 2)),
+        "W": rng.normal(size=(5, 9, 9)),
+        "on": np.array([True, False, True, True, False]),
+        "variables": {"mode1": {"ih": rng.normal(size=(5, 1, 1)), "hy": np.ones((5, 1, 1))}},
+    }
+    run = nr.Trajectory(np.arange(5), np.ones(5), values=values)
+    assert names(run.plot("sv")) == ["sv[0]", "sv[1]"]
+    np.testing.assert_array_equal(run.plot("sv").lines[1].get_ydata(), values["sv"][:, 1])
+    (norm,) = run.plot("W").lines
+    np.testing.assert_allclose(norm.get_ydata(), np.linalg.norm(values["W"], axis=(1, 2)))
+    assert run.plot("on").lines[0].get_ydata().tolist() == [1, 0, 1, 1, 0]
+    assert names(run.plot("variables")) == ["mode1.ih", "mode1.hy"]
+    assert names(run.plot("variables", label="race")) == ["race, mode1.ih", "race, mode1.hy"]
+
+
+def test_many_curves_have_a_colour_bar():
+    deltas = np.linspace(0, 1, 20)
+    run = nr.Trajectory([0, 1], np.ones((20, 2)), axes={"delta": deltas})
+    ax = run.plot()
+    assert ax.get_legend() is None and len(ax.lines) == 20
+    (bar,) = (other for other in ax.get_figure().axes if other is not ax)
+    ticks = [text.get_text() for text in bar.get_yticklabels()]
+    assert ticks[0] == "delta = 0" and ticks[-1] == "delta = 1" and len(ticks) == 8
+    assert "delta = 0.158" in ticks, "rounded to three digits"
+    assert len({str(line.get_color()) for line in ax.lines}) == 20
+    theory = nr.Trajectory(run.time, run.loss, axes=run.axes, settings={"method": "race"})
+    theory.plot(ax=ax)
+    assert len(ax.lines) == 40 and len(ax.get_figure().axes) == 2, "one bar serves both"
+
+
 # ---- xarray and files ---------------------------------------------------------------------------
 
 

@@ -33,19 +33,24 @@ def draw_curves(
     ylabel: str = "loss",
     log: bool = False,
     band: Literal["seeds", "std", "range"] | None = "seeds",
+    color: Any = None,
+    linestyle: Any = None,
+    xlabel: str = "time",
     ax: matplotlib.axes.Axes | None = None,
 ) -> matplotlib.axes.Axes:
     """Draw named curves over time: simulation solid, wide and light; theory dashed and dark on top.
 
     A lone curve of its kind has the colour of its role; several have the colours of the cycle in
-    their order, so that the i-th simulation and the i-th theory match. A name drawn twice on the
-    same axes (once simulated, once predicted) has one entry in the legend, showing both lines.
+    their order, so that the i-th simulation and the i-th theory match. Curves that are added to
+    axes go on with the next colours. A name drawn twice on the same axes (once simulated, once
+    predicted) keeps its colour and has one entry in the legend, showing both lines. More than
+    eight curves have a colour bar with their names instead of a legend.
 
     **Arguments:** `time` is (T,), or maps each name to its own (T,). `curves` maps names to (T,),
     or to (S, T) for S seeds, of which the mean is drawn together with `band`: every seed faintly
     (`"seeds"`), one standard deviation (`"std"`), from least to largest (`"range"`), or `None`.
     `kind` is `"simulation"`, `"theory"` or `"relu"`, for all curves or by name. `log` makes the
-    vertical axis logarithmic.
+    vertical axis logarithmic. `color` and `linestyle`, of matplotlib, replace the chosen ones.
 
     **Returns** the axes.
 
@@ -63,23 +68,87 @@ def draw_curves(
     series = {name: _series(name, times, kinds, values) for name, values in curves.items()}
     with style():
         ax = axes_or_new(ax)
+        colours = _colours(ax, kinds, list(series))
+        crowded = len(series) > NAMED and color is None
+        fresh = not set(series) & {name for _, name in _drawn(ax)}
         for name, (t, seeds) in series.items():
             role = kinds[name]
-            peers = [other for other in series if kinds[other] == role]
-            alone = COLOURS[role] if len(peers) == 1 else None
-            colour = alone or shade(cycle_colour(peers.index(name)), _SHADES[role])
+            colour = colours[name] if color is None else color
+            line = dict(_LINES[role]) | ({} if linestyle is None else {"linestyle": linestyle})
             if len(seeds) > 1:
                 _draw_band(ax, t, seeds, colour, band)
-            ax.plot(t, seeds.mean(axis=0), color=colour, label=name, **_LINES[role])
-        ax.set_xlabel("time")
+            label = f"_{name}" if crowded else name
+            gid = f"curve:{role}:{name}"
+            ax.plot(t, seeds.mean(axis=0), color=colour, label=label, gid=gid, **line)
+        ax.set_xlabel(xlabel)
         ax.set_ylabel(ylabel)
         if log:
             ax.set_yscale("log")
+        if crowded and fresh:
+            _colour_bar(ax, colours)
         together: dict[str, list[Any]] = {}
         for line, name in zip(*ax.get_legend_handles_labels(), strict=True):
             together.setdefault(name, []).append(line)
-        ax.legend([tuple(lines) for lines in together.values()], list(together))
+        if together:
+            ax.legend([tuple(lines) for lines in together.values()], list(together))
     return ax
+
+
+NAMED = 8
+"""So many curves have a legend and the colours of the cycle; more have a colour bar."""
+
+
+def _drawn(ax: matplotlib.axes.Axes) -> list[tuple[str, str]]:
+    """Kind and name of the curves that are on the axes already, in order."""
+    gids = (str(line.get_gid() or "").split(":", 2) for line in ax.lines)
+    return list(dict.fromkeys((gid[1], gid[2]) for gid in gids if gid[0] == "curve"))
+
+
+def _colours(
+    ax: matplotlib.axes.Axes, kinds: Mapping[str, str], names: Sequence[str]
+) -> dict[str, Any]:
+    """The colour of each name: its role's if alone, the one it has, or the next of the cycle."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    known: dict[str, dict[str, int]] = {role: {} for role in _LINES}
+    for role, name in _drawn(ax):
+        known[role][name] = len(known[role])
+    found = {}
+    for name in names:
+        role = kinds[name]
+        mine = known[role]
+        if name not in mine:
+            elsewhere = [other[name] for other in known.values() if name in other]
+            free = next(i for i in range(len(mine) + 1) if i not in mine.values())
+            mine[name] = elsewhere[0] if elsewhere else free
+    for name in names:
+        role = kinds[name]
+        if len(known[role]) == 1:
+            found[name] = COLOURS[role]
+        elif len(names) > NAMED:
+            share = known[role][name] / max(1, max(known[role].values()))
+            colour = to_hex(colormaps["viridis"](0.92 * share))
+            found[name] = shade(colour, _SHADES[role] / 2)
+        else:
+            found[name] = shade(cycle_colour(known[role][name]), _SHADES[role])
+    return found
+
+
+def _colour_bar(ax: matplotlib.axes.Axes, colours: Mapping[str, Any]) -> None:
+    """A bar with a field for each curve, some of which are named."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    names, count = list(colours), len(colours)
+    norm = BoundaryNorm(np.arange(count + 1) - 0.5, count)
+    fields = ScalarMappable(norm, ListedColormap(list(colours.values())))
+    bar = ax.figure.colorbar(fields, ax=ax, aspect=18)
+    ticks = np.unique(np.linspace(0, count - 1, NAMED).round().astype(int))
+    bar.set_ticks(ticks.tolist(), labels=[names[i] for i in ticks], minor=False)
+    bar.minorticks_off()
+    bar.ax.tick_params(length=0)
+    bar.outline.set_linewidth(0.5)  # pyright: ignore[reportCallIssue]
 
 
 def draw_matrix(

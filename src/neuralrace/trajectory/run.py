@@ -22,7 +22,7 @@ from neuralrace import __version__
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network, checked_weights
-from neuralrace.trajectory.names import check_names, flat
+from neuralrace.trajectory.names import check_names
 
 if TYPE_CHECKING:
     import xarray
@@ -220,48 +220,36 @@ class Trajectory(eqx.Module):
         return None if self.source is None else self.source.outputs(self)
 
     def plot(
-        self, what: str = "loss", *, label: str | None = None, log: bool = False, ax: Any = None
+        self,
+        what: str = "loss",
+        *,
+        color: Any = None,
+        linestyle: Any = None,
+        label: str | None = None,
+        log: bool = False,
+        ax: Any = None,
     ) -> Axes:
         """Draw the loss over time, or recorded values: `what` is a name such as `"pathways.mode1"`.
 
-        Of an ensemble, every seed is drawn faintly and their mean, with one colour for each place
-        on the other axes. Of values, all that have one number a time.
+        A name that holds others, such as `"variables"`, draws them all. Of a value that is an
+        array at each time, every entry is a curve (`sv[0]`, `sv[1]`); where it has more than 64,
+        its norm is drawn. Of an ensemble, every seed is drawn faintly and their mean, with one
+        curve for each place on the other axes. A second run on the same axes has the next colour.
+
+        **Arguments:** `color` and `linestyle`, of matplotlib, for all curves; `label` names the
+        curve, or stands before the names if there are several; `log` makes the vertical axis
+        logarithmic.
 
         ```python
         >>> import neuralrace as nr
         >>> ax = nr.Trajectory([0, 1, 2], [1.0, 0.5, 0.2]).plot(label="a run")
+        >>> ax = nr.Trajectory([0, 1, 2], [1.0, 0.6, 0.3]).plot(label="another", ax=ax)
 
         ```
         """
-        from neuralrace.plot import draw_curves
+        from neuralrace.trajectory.picture import draw
 
-        kind = "theory" if self.settings.get("method") in THEORY else "simulation"
-        lead = self.loss.shape[:-1]
-        if what == "loss":
-            curves = {label or self.settings.get("method", "loss"): self.loss}
-        else:
-            named = flat(self.values)
-            curves = {
-                name.removeprefix(what).lstrip(".") or label or name: value
-                for name, value in named.items()
-                if (name == what or name.startswith(what + ".")) and value.shape == self.loss.shape
-            }
-            if not curves:
-                raise NeuralRaceError(
-                    f"nothing to draw under {what!r}",
-                    got=repr(what),
-                    wanted=f"'loss', or the start of one of {listed(named)}",
-                    fix="record it: record={'name': f}, with one number a time",
-                )
-        if len(lead) > 1:
-            places = list(np.ndindex(lead[:-1]))
-            axes = list(self.axes.items())[:-1]
-            curves = {
-                ", ".join(f"{a} = {c[i]}" for (a, c), i in zip(axes, place, strict=True)): v[place]
-                for v in curves.values()
-                for place in places
-            }
-        return draw_curves(self.time, curves, kind=kind, log=log, ylabel=what, ax=ax)
+        return draw(self, what, color=color, linestyle=linestyle, label=label, log=log, ax=ax)
 
     def isel(self, **where: Any) -> Trajectory:
         """A part of the trajectory by index along its axes or `time`, as in xarray.
@@ -332,10 +320,6 @@ class Trajectory(eqx.Module):
         from neuralrace.trajectory.files import save
 
         return save(self, Path(path))
-
-
-THEORY = ("race", "closed form")
-"""The methods whose trajectories are predictions."""
 
 
 @functools.partial(jax.jit, static_argnums=0)

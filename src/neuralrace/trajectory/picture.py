@@ -1,0 +1,109 @@
+"""The curves of a trajectory, named, for `neuralrace.plot` to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.trajectory.names import flat
+from neuralrace.trajectory.run import Trajectory
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+THEORY = ("race", "closed form")
+"""The methods whose trajectories are predictions."""
+
+ENTRIES = 64
+"""Arrays with at most so many entries at each time have a curve for each, others their norm."""
+
+
+def draw(run: Trajectory, what: str, *, label: str | None, ax: Any, **style: Any) -> Axes:
+    """See `Trajectory.plot`."""
+    from neuralrace.plot import draw_curves
+
+    method = run.settings.get("method")
+    curves = _by_place(run, _values(run, what))
+    if len(curves) == 1:
+        (curve,) = curves.values()
+        (name,) = curves
+        fallback = method if not name and isinstance(method, str) else name or what
+        curves = {label or _unused(fallback, ax): curve}
+    elif label is not None:
+        curves = {f"{label}, {name}": curve for name, curve in curves.items()}
+    return draw_curves(
+        run.time,
+        curves,
+        kind="theory" if method in THEORY else "simulation",
+        ylabel=what,
+        xlabel="step" if run.clock == "steps" else "time",
+        ax=ax,
+        **style,
+    )
+
+
+def _values(run: Trajectory, what: str) -> dict[str, np.ndarray]:
+    """What to draw by name, each of shape (*axes, T)."""
+    if what == "loss":
+        return {"": run.loss}
+    recorded = flat(run.values)
+    found: dict[str, np.ndarray] = {}
+    for name, value in recorded.items():
+        if name == what or name.startswith(what + "."):
+            found |= _entries(name.removeprefix(what).lstrip(".") or name, value, run.loss.ndim)
+    if not found:
+        raise NeuralRaceError(
+            f"nothing to draw under {what!r}",
+            got=repr(what),
+            wanted=f"'loss', or the start of one of {listed(recorded)}",
+            fix="record it: record={'name': f}",
+        )
+    return found
+
+
+def _entries(name: str, value: np.ndarray, lead: int) -> dict[str, np.ndarray]:
+    """One curve for each entry of an array, or one for all of them."""
+    own = value.shape[lead:]
+    size = int(np.prod(own))
+    if size == 1:
+        return {name: value.reshape(value.shape[:lead])}
+    if size > ENTRIES or size == 0:
+        axes = tuple(range(lead, value.ndim))
+        return {f"‖{name}‖": np.sqrt((np.asarray(value, float) ** 2).sum(axis=axes))}
+    return {
+        f"{name}[{', '.join(map(str, place))}]": value[(..., *place)] for place in np.ndindex(own)
+    }
+
+
+def _by_place(run: Trajectory, curves: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Each value at each place on the axes other than the seeds', of shape (T,) or (seeds, T)."""
+    names = list(run.axes)
+    others = [name for name in names if name != "seed"]
+    if "seed" in names:
+        at = names.index("seed")
+        curves = {name: np.moveaxis(v, at, -2) for name, v in curves.items()}
+    if not others:
+        return dict(curves)
+    found = {}
+    for name, value in curves.items():
+        for place in np.ndindex(value.shape[: len(others)]):
+            words = [
+                f"{axis} = {_rounded(run.axes[axis][i])}"
+                for axis, i in zip(others, place, strict=True)
+            ]
+            found[", ".join(filter(None, [name, *words]))] = value[place]
+    return found
+
+
+def _rounded(coordinate: Any) -> str:
+    return f"{coordinate:.3g}" if isinstance(coordinate, (float, np.floating)) else str(coordinate)
+
+
+def _unused(name: str, ax: Any) -> str:
+    """The name, with a number if the axes have a curve of that name already."""
+    taken = set() if ax is None else {str(line.get_label()) for line in ax.lines}
+    numbered = (name if i == 1 else f"{name} {i}" for i in range(1, len(taken) + 2))
+    return next(text for text in numbered if text not in taken)

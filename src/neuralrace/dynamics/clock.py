@@ -114,7 +114,8 @@ def _candidates(one: np.ndarray, some: np.ndarray, random: np.ndarray) -> list[t
         found.append((float((b - q) / (q - a)), False))
     roots = np.roots([a - q, b - q, b - q]) if q != a else np.zeros(0)
     found += [(float(root.real), True) for root in roots if abs(root.imag) < CLOSE]
-    return [(m, nesterov) for m, nesterov in found if 0 <= m < 1]
+    digits = 10  # what is left of float64 after two differences
+    return [(round(m, digits), nesterov) for m, nesterov in found if 0 <= m < 1]
 
 
 def _filtered(gradients: np.ndarray, momentum: float, nesterov: bool) -> np.ndarray:

@@ -146,6 +146,13 @@ def test_a_function_is_known_by_what_it_closes_over_and_names(monkeypatch):
     assert known(optax.adam(0.1)) != known(optax.adam(0.2))
 
 
+def test_a_network_is_known_by_its_fields():
+    one, other = nr.ReLUNetwork((2, 3, 1)), nr.ReLUNetwork((2, 3, 1))
+    one(one.init(jax.random.key(0)), DATA)  # which looks things up in the graph
+    known = checkpoint.fingerprint
+    assert known(one) == known(other) != known(nr.ReLUNetwork((2, 4, 1)))
+
+
 def test_a_recorder_that_closes_over_other_values_is_another_run(tmp_path):
     run(tmp_path, record={"norm": closing_over(1.0)})
     with refused("differs in 'record'"):

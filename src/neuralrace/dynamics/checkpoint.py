@@ -16,7 +16,7 @@ import os
 import re
 import types
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -242,7 +242,12 @@ def _content(value: Any, seen: set[int]) -> Iterator[bytes]:
         yield from _function(function, seen)
     else:
         yield f"{type(value).__module__}.{type(value).__qualname__}".encode()
-        yield from _content(getattr(value, "__dict__", {}), seen)
+        own = (
+            {field.name: getattr(value, field.name) for field in fields(value)}
+            if is_dataclass(value) and not isinstance(value, type)
+            else getattr(value, "__dict__", {})
+        )
+        yield from _content(own, seen)
 
 
 def _function(function: Any, seen: set[int]) -> Iterator[bytes]:

@@ -1,6 +1,8 @@
 """Ensembles: their axes, the numbers of single runs, chunks, runs that diverge, bad input."""
 
 import logging
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -224,7 +226,13 @@ def test_axes_that_do_not_fit():
         ensemble(TASKS[0], axis=("delta", [0.2]))
 
 
-@pytest.mark.parametrize("name", ["seed", "time", "scale", "loss", "row"])
+@pytest.mark.parametrize("name", ["time", "loss", "a/b", ""])
+def test_axes_have_names_that_a_file_can_hold(name):
+    with says("name", got=repr(name), wanted="name"):
+        ensemble(TASKS, axis=(name, DELTAS))
+
+
+@pytest.mark.parametrize("name", ["seed", "scale", "row"])
 def test_axes_and_values_of_one_name(name):
     with says("have one name", got=repr(name), wanted="names of their own"):
         ensemble(TASKS, axis=(name, DELTAS), scale=[0.1, 0.2], record={"row": first_row})
@@ -273,3 +281,27 @@ def test_counts_are_positive(value):
         "members_at_once must be a whole number", got=repr(value), wanted="an integer of at least 1"
     ):
         ensemble(members_at_once=value)
+
+
+# ---- several devices ----------------------------------------------------------------------------
+
+SPREAD = """
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+import jax, numpy as np, neuralrace as nr
+assert len(jax.devices()) == 2
+net, data = nr.ReLUNetwork((2, 8, 1)), nr.tasks.xor()
+data = jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), data)
+many = nr.train_ensemble(net, data, key=0, seeds=3, scale=0.3, learning_rate=0.1, steps=5)
+keys = jax.random.split(jax.random.key(0), 3)
+ones = [nr.train(net, net.init(k, 0.3), data, learning_rate=0.1, steps=5).loss for k in keys]
+np.testing.assert_allclose(many.loss, ones, rtol=1e-5)
+from neuralrace.dynamics.ensemble import _spread
+print(len(_spread(np.zeros(4)).sharding.device_set), many.loss.shape)
+"""
+
+
+def test_members_are_spread_over_devices():
+    command = [sys.executable, "-c", SPREAD]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[0] == "2 (3, 6)"

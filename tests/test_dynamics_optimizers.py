@@ -149,6 +149,23 @@ def test_data_on_disk_gives_the_same_numbers(tmp_path, optimizer, monkeypatch):
         nr.train_ensemble(NET, mapped, key=0, learning_rate=0.1, steps=5, batch_size=4)
 
 
+def test_a_file_that_was_cut_is_told_and_checkpoints_stay(tmp_path):
+    np.save(tmp_path / "x.npy", np.tile(X, (500, 1)))
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    data = nr.Dataset({"x": mapped}, {"y": np.tile(np.asarray(DATA.y["y"]), (500, 1))})
+    options = {"batch_size": 50, "key": 0, "steps": 6, "record_every": 3}
+    options |= {"checkpoint": tmp_path / "run", "checkpoint_every": 3}
+    whole = train(data, **options)
+    content = (tmp_path / "x.npy").read_bytes()
+    with (tmp_path / "x.npy").open("r+b") as file:
+        file.truncate(len(content) // 2)
+    with says("is shorter than it should be", got="bytes", wanted="of float64", fix="again"):
+        train(data, **options)
+    (tmp_path / "x.npy").write_bytes(content)
+    again = nr.Dataset({"x": np.load(tmp_path / "x.npy", mmap_mode="r")}, data.y)
+    np.testing.assert_array_equal(train(again, **options).loss, whole.loss)
+
+
 def test_a_diverging_run_on_disk_stops(tmp_path, monkeypatch):
     monkeypatch.setattr(setup, "ON_DEVICE", 1)
     with pytest.raises(nr.StoppedError) as caught:

@@ -208,10 +208,18 @@ def test_both_precisions_agree(fresh_warning):
 
 def test_narrowing_warns_once(fresh_warning):
     data, weights = chain_data(), CHAIN.init(jax.random.key(0), dtype=jnp.float32)
-    with pytest.warns(UserWarning, match="float64 data is used in float32.*jax_enable_x64"):
+    with pytest.warns(UserWarning, match="float64 data is used in float32.*jax_enable_x64") as told:
         CHAIN.loss(weights, data)
+    assert told[0].filename == __file__, "the line of the caller"
     CHAIN.loss(weights, data)  # a second warning would be an error here
     nr.ReLUNetwork((2, 3, 1)).loss(weights, data)
+
+
+def test_the_warning_of_a_run_names_the_line_that_started_it(fresh_warning):
+    data, weights = chain_data(), CHAIN.init(jax.random.key(0), dtype=jnp.float32)
+    with pytest.warns(UserWarning, match="float64 data") as told:
+        nr.train(CHAIN, weights, data, learning_rate=0.1, steps=1)
+    assert told[0].filename == __file__
 
 
 @pytest.mark.parametrize("bias", [False, True])

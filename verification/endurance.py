@@ -95,23 +95,34 @@ def wide_layers(full: bool) -> Measurement:
 
 
 KILLED = """
-import hashlib, sys, jax, numpy as np, neuralrace as nr
+import hashlib, sys, jax, numpy as np, optax, neuralrace as nr
 kind, folder = sys.argv[1:]
 if kind == "relu":
     net, data = nr.ReLUNetwork((11, 700, 60)), nr.tasks.contextual(joined=True)
     weights = net.init(jax.random.key(0), scale=0.005 / 700)
+elif kind == "adam":  # mini-batches and cross-entropy
+    net, data = nr.ReLUNetwork((11, 300, 60)), nr.tasks.contextual(joined=True)
+    data = nr.Dataset(data.x, {"y": np.eye(60)[np.arange(24)]})
+    weights = net.init(jax.random.key(0), scale=0.05)
 else:  # a gated network, simulated in compressed form
     arch, data = nr.tasks.common_and_all_but_one(nr.tasks.contextual(), hidden=400)
     net = nr.GDLN(arch)
     weights = net.init(jax.random.key(0), scale=0.005 / 700)
 print("started", flush=True)
-run = nr.train(net, weights, data, learning_rate=0.024, steps=4000, record_every=7,
+how = {"learning_rate": 0.024, "steps": 4000}
+if kind == "adam":
+    how = {"optimizer": optax.adam(1e-3), "batch_size": 5, "key": 1, "loss": "cross_entropy",
+           "steps": 20_000}
+run = nr.train(net, weights, data, **how, record_every=7,
                record={"outputs": True}, checkpoint=folder, checkpoint_every=100)
 digest = hashlib.sha256(run.loss.tobytes())
 for leaf in jax.tree.leaves((run.values, run.final)):
     digest.update(np.asarray(leaf).tobytes())
 print(run.settings["compression"], digest.hexdigest(), sep=";", flush=True)
 """
+
+
+KINDS = ("adam", "relu", "gated")
 
 
 def _start(kind: str, folder: str) -> subprocess.Popen[str]:
@@ -131,8 +142,8 @@ def _whole_run(kind: str, folder: str) -> tuple[str, float]:
 
 @claim(
     SECTION,
-    "50 SIGKILLs at random moments of checkpointed runs (a ReLU network; a gated one, compressed): "
-    "how the restarts end",
+    "50 SIGKILLs at random moments of checkpointed runs (Adam with mini-batches and cross-entropy; "
+    "a ReLU network by descent; a gated one, compressed): how the restarts end",
     "every one bit-identical",
     slow=True,
 )
@@ -140,9 +151,9 @@ def killed(full: bool) -> Measurement:
     rng = np.random.default_rng(0)
     kills = ends = equal = 0
     with tempfile.TemporaryDirectory() as root:
-        whole = {kind: _whole_run(kind, f"{root}/{kind}") for kind in ("relu", "gated")}
+        whole = {kind: _whole_run(kind, f"{root}/{kind}") for kind in KINDS}
         while kills < 50:
-            kind = ("relu", "gated")[ends % 2]
+            kind = KINDS[ends % 3]
             wanted, seconds = whole[kind]
             while True:
                 process = _start(kind, f"{root}/{kind}-{ends}")

@@ -36,7 +36,7 @@ from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import Network, Weights
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
-from neuralrace.trajectory import Trajectory
+from neuralrace.trajectory import Trajectory, check_name
 
 
 def train_ensemble(
@@ -424,6 +424,7 @@ def _ensemble_axes(
                 fix="for example axis=('delta', [0.0, 0.4, 0.8])",
             )
         name, coordinates = axis
+        check_name(name)
         coordinates = list(coordinates)
         if len(coordinates) != len(datasets) or not datasets:
             raise NeuralRaceError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -131,9 +132,10 @@ def pose(
     None where that at least halves the work. `width` allows fewer neurons besides fewer samples.
     """
     measure = checked_loss(loss)
-    given = data
-    arrays, data = prepared(net, weights, data, measure, keep_on_host=batched)
-    streamed = batched and on_host(data)
+    check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
+    streamed = on_host(data) and batched
+    given = data.gated({}) if isinstance(net, ReLUNetwork) and data.gates else data
+    arrays, data = prepared(net, weights, given, measure, keep_on_host=streamed)
     others, classes = _evaluations(net, arrays, evaluate, measure)
     seen = None if streamed else data
     recorder = make_recorder(net, record, arrays, seen, others, classes, measure)
@@ -162,7 +164,9 @@ def prepared(
     if measure is cross_entropy:
         data = with_classes(net.arch, data)
     warn_if_narrowed(arrays, data)
-    data = matched(net.arch, data.gated({}) if isinstance(net, ReLUNetwork) else data)
+    data = matched(
+        net.arch, data.gated({}) if isinstance(net, ReLUNetwork) and data.gates else data
+    )
     if measure is not squared:
         few = jax.tree.map(lambda leaf: leaf[:2], data)
         outputs = net(arrays, few)
@@ -170,9 +174,7 @@ def prepared(
         check_sample_losses(measure, measure(outputs, targets), few.n_samples)
     for line in always_on(net.arch, data) if isinstance(net, GDLN) else ():
         logging.getLogger(__name__).warning("%s", line)
-    if keep_on_host and on_host(data):
-        return arrays, data
-    return arrays, as_arrays(data, dtype)
+    return arrays, data if keep_on_host else as_arrays(data, dtype)
 
 
 def as_arrays(data: Dataset, dtype: Any) -> Dataset:
@@ -190,15 +192,34 @@ ON_DEVICE = 2**30
 def on_host(data: Dataset) -> bool:
     """Whether samples should stay on the host: memory-mapped ones, and more than fit."""
     leaves = [*data.x.values(), *data.y.values(), *data.gates.values()]
-    return any(_is_mapped(leaf) for leaf in leaves) or sum(a.nbytes for a in leaves) > ON_DEVICE
+    mapped = [file for leaf in leaves if (file := _file_of(leaf)) is not None]
+    for file in mapped:
+        _check_whole(file)
+    return bool(mapped) or sum(a.nbytes for a in leaves) > ON_DEVICE
 
 
-def _is_mapped(array: Any) -> bool:
+def _file_of(array: Any) -> np.memmap | None:
+    """The memory-mapped file that an array is a view of, if it is."""
     while isinstance(array, np.ndarray):
-        if isinstance(array, np.memmap):
-            return True
+        if isinstance(array, np.memmap) and not isinstance(array.base, np.memmap):
+            return array
         array = array.base
-    return type(array).__name__ == "mmap"
+    return None
+
+
+def _check_whole(mapped: np.memmap) -> None:
+    """Raise where a file has become shorter than what is mapped of it: reading it would crash."""
+    if mapped.filename is None:
+        return
+    path, wanted = str(mapped.filename), int(mapped.offset) + mapped.nbytes
+    size = os.path.getsize(path) if os.path.exists(path) else 0
+    if size < wanted:
+        raise NeuralRaceError(
+            f"the data file {path!r} is shorter than it should be",
+            got=f"{size} bytes",
+            wanted=f"{wanted} bytes for shape {mapped.shape} of {mapped.dtype}",
+            fix="write the file again; something has cut or removed it since it was opened",
+        )
 
 
 def _evaluations(

@@ -228,7 +228,7 @@ def test_axes_that_do_not_fit():
 
 @pytest.mark.parametrize("name", ["time", "loss", "a/b", ""])
 def test_axes_have_names_that_a_file_can_hold(name):
-    with says("name", got=repr(name), wanted="name"):
+    with says(repr(name), got=repr(name), wanted=""):
         ensemble(TASKS, axis=(name, DELTAS))
 
 

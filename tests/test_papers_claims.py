@@ -17,7 +17,7 @@ from neuralrace.papers.claims import Claim, Measure, Tables, Verdict, ledger, ma
 from neuralrace.papers.claims.nrr.reuse import shared_against_dedicated
 from neuralrace.papers.claims.nrr.xor import activity_types
 from neuralrace.papers.figure import Setting
-from neuralrace.trajectory.files import save_table
+from neuralrace.trajectory import save_table
 from tests.test_errors import says
 
 ROOT = Path(__file__).parent.parent

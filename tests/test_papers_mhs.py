@@ -12,7 +12,7 @@ from neuralrace import papers
 from neuralrace.papers.mhs import contextual, fig2, fig5, fig6, fig8, fig9
 from neuralrace.papers.mhs.contextual import case
 from neuralrace.report import load_figure, read_record
-from neuralrace.trajectory.files import save_table
+from neuralrace.trajectory import save_table
 
 SAME = ("hierarchy",) * 3  # falls into small blocks
 DESCENT = {"hidden": 48, "init": 0.05, "steps": 300, "every": 100, "seeds": 2}

@@ -5,7 +5,7 @@ import pytest
 from neuralrace import papers
 from neuralrace.papers.talk import continual, differentiation, regimes, saddles
 from neuralrace.report import load_figure, read_record
-from neuralrace.trajectory.files import save_table
+from neuralrace.trajectory import save_table
 
 TALK = papers.chosen(["talk"])
 SLOW = {"talk/depth", "talk/stages", "talk/training_speed", "talk/delayed_rich"}

@@ -87,6 +87,8 @@ def test_steps_and_clock_must_fit():
         nr.Trajectory([0, 1], [1.0, 0.5], steps=[0, 10, 20])
     with says("the steps do not fit", got="dtype float64", wanted="integers"):
         nr.Trajectory([0, 1], [1.0, 0.5], steps=[0.0, 1.5])
+    with says("the sample weights do not fit", got="(2, 3)", wanted="(N,)"):
+        nr.Trajectory([0, 1], [1.0, 0.5], sample_weight=np.ones((2, 3)))
     assert single().clock == "flow"
     with says("unknown clock 'hours'", got="'hours'", wanted="'approximate flow', 'flow', 'steps'"):
         nr.Trajectory([0, 1], [1.0, 0.5], settings={"clock": "hours"})

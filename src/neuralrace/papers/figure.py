@@ -154,7 +154,7 @@ class Figure:
         """
         import jax
 
-        from neuralrace.trajectory.run import versions
+        from neuralrace.trajectory import versions
 
         begin = time.perf_counter()
         with jax.enable_x64(True):

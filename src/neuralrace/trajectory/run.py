@@ -114,6 +114,14 @@ class Trajectory(eqx.Module):
                 wanted=f"integers of shape {self.time.shape}",
                 fix="give the number of the step at each recorded moment",
             )
+        weight = self.sample_weight
+        if weight is not None and weight.ndim != 1 and weight.shape[:-1] != self.loss.shape[:-1]:
+            raise NeuralRaceError(
+                "the sample weights do not fit the axes of the trajectory",
+                got=f"sample_weight of shape {weight.shape}",
+                wanted=f"shape (N,) or {(*self.loss.shape[:-1], 'N')}",
+                fix="give one weight for each sample, ensemble axes first where they differ",
+            )
         if self.clock not in CLOCKS:
             raise NeuralRaceError(
                 f"unknown clock {self.clock!r}",

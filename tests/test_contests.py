@@ -320,3 +320,33 @@ def test_a_criterion_above_the_initial_loss_is_refused():
     with says("before it learns", got="0.125", wanted="below 0.125", fix="relative=True"):
         nr.contest(candidates, start=0.01, criterion=0.2)
     assert nr.contest(candidates, start=0.01, criterion=0.4, relative=True).margins == {"chain": 0}
+
+
+def test_there_is_no_crossover_where_no_one_learns():
+    """A learns below v = 1 and B above v = 2; in between the best loss is above the criterion."""
+    one = nr.Architecture.chain(1, 1, 1)
+
+    def make(v):
+        reach = {"A": 1.0 if v < 1 else 0.0, "B": 1.0 if v > 2 else 0.0}
+        task = nr.Dataset({"x": [[1.0], [1.0]]}, {"y": [[1.0], [1.0]]})
+        return {name: (one, task.gated({"h": [on, on]})) for name, on in reach.items()}
+
+    phases = nr.phase_diagram(make, "v", [0.5, 2.5], start=0.1, criterion=0.2, precision=1e-6)
+    assert [(c.below, c.above) for c in phases.crossovers] == [("A", None), (None, "B")]
+    assert [c.value for c in phases.crossovers] == pytest.approx([1.0, 2.0], abs=1e-5)
+    assert phases.winner_at(1.5) is None
+
+
+def test_candidates_that_start_at_one_number_can_be_trained_together():
+    """Blocks of matrices included, whose largest entry is smaller than their singular value."""
+    rng = np.random.default_rng(5)
+    for _ in range(4):
+        base = nr.Dataset({"x": rng.normal(size=(8, 3))}, {"y": rng.normal(size=(8, 3))})
+        pairs = {
+            name: nr.pathways(base, {"a": rng.integers(2, size=8), "b": None}, hidden=6)
+            for name in ("one", "two")
+        }
+        found = nr.contest(pairs, start=0.05, criterion=0.9, relative=True)
+        together = found.joint(times=[0.0, 1e-9])
+        weights = np.concatenate([np.ravel(w) for w in together.runs[0].final.values()])
+        assert np.std(weights) == pytest.approx(0.05 * np.sqrt(2 / 6), rel=0.3)

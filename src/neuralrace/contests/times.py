@@ -14,6 +14,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
+from neuralrace.reduction.race import plain_number
 
 POINTS = 128
 """A bracket of a learning time is divided into so many parts, and the one that holds it again."""
@@ -27,8 +28,9 @@ class Entrant:
     """A candidate of a contest: its race, its start, and when it reaches the criterion.
 
     `criterion` is a loss, `time` infinite where the loss never falls so far; `method` says how
-    the time was found; `strength` is that of its strongest block: the largest singular value of
-    Σ^yx, summed over the block's paths.
+    the time was found; `number` is what every singular value of every edge starts at, or None
+    where they start differently; `strength` is that of its strongest block: the largest singular
+    value of Σ^yx, summed over the block's paths.
     """
 
     race: Race
@@ -36,6 +38,7 @@ class Entrant:
     criterion: float
     time: float
     method: str
+    number: float | None
 
     @property
     def strength(self) -> float:
@@ -91,8 +94,8 @@ class Rule:
                 f"random weights of standard deviation {self.scale:g}, in the mean: "
                 f"a pathway of N units starts at N·{self.scale:g}²/2"
             )
-        if isinstance(self.start, Real):
-            return f"equal aligned starts: every edge at {self.start:g}, whatever its width"
+        if isinstance(start := plain_number(self.start), Real):
+            return f"equal aligned starts: every edge at {start:g}, whatever its width"
         return "as given for each candidate"
 
     def enter(self, candidates: Any) -> dict[str, Entrant]:
@@ -113,7 +116,8 @@ class Rule:
         """Reduce a candidate, place it at its start, and find when it reaches the criterion."""
         options = {} if self.tolerance is None else {"tolerance": self.tolerance}
         race = reduce(arch, data, **options)
-        start = race.start(self._source(name, race))
+        source = self._source(name, race)
+        start = race.start(source)
         initial = _initial_loss(race)
         criterion = self.criterion * (initial if self.relative else 1.0)
         if criterion >= initial:
@@ -131,7 +135,7 @@ class Rule:
                 wanted="a start at which there is more to learn",
                 fix="start nearer to zero, or lower the criterion",
             )
-        return Entrant(race, start, criterion, time, method)
+        return Entrant(race, start, criterion, time, method, _one_number(source))
 
     def _source(self, name: str, race: Race) -> Any:
         """What `Race.start` makes the start from."""
@@ -147,6 +151,13 @@ class Rule:
                 )
             return self.start[name]
         return self.start
+
+
+def _one_number(source: Any) -> float | None:
+    """The number at which all edges start, if there is one."""
+    values = list(source.values()) if isinstance(source, Mapping) else [source]
+    numbers = {float(v) for v in map(plain_number, values) if isinstance(v, Real)}
+    return numbers.pop() if len(numbers) == 1 and all(np.ndim(v) == 0 for v in values) else None
 
 
 def positive(value: Any) -> bool:

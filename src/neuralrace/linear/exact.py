@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, final
 
 import numpy as np
@@ -228,7 +229,14 @@ def _turned(states: np.ndarray, before: np.ndarray) -> np.ndarray:
     return np.stack(found)
 
 
-def _check_assumptions(lam: float, deviation: float, whiteness: float, tolerance: float) -> None:
+def _check_assumptions(lam: float, deviation: float, whiteness: float, tolerance: Any) -> None:
+    if not (isinstance(tolerance, Real) and 0 < tolerance < np.inf):
+        raise NeuralRaceError(
+            "the tolerance must be a positive number",
+            got=repr(tolerance),
+            wanted="a relative deviation that counts as rounding, such as 1e-6",
+            fix="leave it out for the default",
+        )
     if deviation > tolerance:
         raise NeuralRaceError(
             "the weights are not λ-balanced",

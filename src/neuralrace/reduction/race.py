@@ -98,6 +98,9 @@ class Race:
         """
         if isinstance(source, Start):
             return self._checked(source)
+        source = plain_number(source)
+        if isinstance(source, Mapping):
+            source = {edge: plain_number(value) for edge, value in source.items()}
         if isinstance(source, Mapping) and any(np.ndim(w) for w in source.values()):
             return start_from_weights(self.blocks, self.whole, source)
         return start_from_number(self.blocks, source)
@@ -274,6 +277,11 @@ class Race:
 
     def _repr_markdown_(self) -> str:
         return f"```text\n{self}\n```\n\n$$\n{self.latex()}\n$$"
+
+
+def plain_number(value: Any) -> Any:
+    """An array without axes as the number that it holds; anything else as it is."""
+    return value.item() if hasattr(value, "dtype") and np.ndim(value) == 0 else value
 
 
 def reduce(arch: Any, data: Any, *, tolerance: float = EXACT) -> Race:

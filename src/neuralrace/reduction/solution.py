@@ -324,7 +324,7 @@ def full_weights(
             fix="pass the solution of this race",
         )
     when = int(np.argmin(np.abs(solution.time - t)))
-    if not abs(solution.time[when] - t) <= 1e-9 * max(1.0, abs(t)):
+    if not (np.isfinite(t) and abs(solution.time[when] - t) <= 1e-9 * max(1.0, abs(t))):
         raise NeuralRaceError(
             f"the solution has no time {t:g}",
             got=f"times from {solution.time[0]:g} to {solution.time[-1]:g}, the nearest "

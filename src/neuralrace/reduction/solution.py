@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, final
@@ -19,7 +19,9 @@ from neuralrace.dynamics.setup import StoppedError, positive_rate
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
+from neuralrace.reduction import small
 from neuralrace.reduction.block import Block
+from neuralrace.reduction.closed_form import mode_form
 from neuralrace.reduction.initial import Start
 from neuralrace.reduction.lumping import block_system
 from neuralrace.reduction.polynomial import PolynomialSystem
@@ -107,51 +109,48 @@ class _Shape:
     edges: Mapping[str, str]
 
 
+_Member = tuple[int, dict[str, np.ndarray], Dataset, _Shape]
+"""A block among those of its shape: its number, its weights and data under common names."""
+
+
 def solve_blocks(
     blocks: Sequence[Block],
     start: Start,
     times: Any,
     learning_rate: float | None,
     constant: float,
+    compiled: bool | None = None,
 ) -> Trajectory:
-    """Every block from its start, by flow or by descent, and the sum of their losses."""
+    """Every block from its start, by flow or by descent, and the sum of their losses.
+
+    A block whose flow has an explicit solution is evaluated. The others are solved without
+    compiling anything where that is quicker, or by compiled code; `compiled` decides if given.
+    """
     times, steps = checked_times(times), None
     if learning_rate is not None:
         learning_rate = positive_rate(learning_rate)
         steps = np.unique(np.round(times / learning_rate).astype(int))
         times = learning_rate * steps
-    loss = np.full(len(times), constant)
-    losses = np.zeros((len(times), len(blocks)))
-    variables: dict[str, dict[str, np.ndarray]] = {}
-
-    def solved(stack: Any, weights: Any, data: Any) -> tuple[Any, np.ndarray]:
-        if learning_rate is None or steps is None:
-            return _flow(stack, weights, data, times)
-        return _descent(stack, weights, data, steps, learning_rate)
-
+    course = _Course(times, steps, learning_rate, compiled)
     systems = {i: found for i, b in enumerate(blocks) if (found := _merged(b, start.weights[i]))}
     others = [i for i in range(len(blocks)) if i not in systems]
-    with jax.enable_x64(True):
-        if systems:
-            values, losses[:, list(systems)] = solved(*_padded(list(systems.values())))
-            for k, (i, (system, _)) in enumerate(systems.items()):
-                at = values["b"][:, k, : len(system.parts)]
-                variables[blocks[i].name] = system.expanded(at)
-        for members in _by_shape(blocks, start, others):
-            weights, parts = solved(*_stacked(members))
-            for k, (index, _, _, shape) in enumerate(members):
-                losses[:, index] = parts[:, k]
-                variables[blocks[index].name] = {
-                    edge: weights[name][:, k] for edge, name in shape.edges.items()
-                }
+    answers = _scalar_answers(systems, course)
+    answers += [_matrix_answer(members, course) for members in _by_shape(blocks, start, others)]
+    kept = min((len(answer.losses) for answer in answers), default=len(times))
+    losses = np.zeros((kept, len(blocks)))
+    variables: dict[str, dict[str, np.ndarray]] = {}
+    for answer in answers:
+        losses[:, list(answer.variables)] = answer.losses[:kept]
+        for i, found in answer.variables.items():
+            variables[blocks[i].name] = {edge: w[:kept] for edge, w in found.items()}
     pathways = {
         block.name: _strengths(block.arch, variables[block.name])
         for block in blocks
         if block.arch.path_count() <= RECORDED_PATHS
     }
-    return Trajectory(
-        times,
-        loss + losses.sum(axis=1),
+    solution = Trajectory(
+        times[:kept],
+        constant + losses.sum(axis=1),
         values={
             "losses": losses,
             "variables": {block.name: variables[block.name] for block in blocks},
@@ -162,7 +161,131 @@ def solve_blocks(
             "learning_rate": learning_rate,
             "start": start.description,
             "blocks": len(blocks),
+            "solvers": sorted({answer.solver for answer in answers}),
         },
+    )
+    if kept < len(times):
+        raise _stopped(solution, answers, course)
+    return solution
+
+
+@final
+@dataclass(frozen=True)
+class _Course:
+    """What is asked of every block: times of flow, or steps of descent with a learning rate."""
+
+    times: np.ndarray
+    steps: np.ndarray | None
+    rate: float | None
+    compiled: bool | None
+
+    def is_small(self, problem: small.Problem) -> bool:
+        """Whether NumPy is done before a program would be compiled."""
+        if self.compiled is not None:
+            return not self.compiled
+        evaluations = USUAL_EVALUATIONS + 10 * len(problem.start)  # a few Jacobians
+        if self.steps is not None:
+            evaluations = int(self.steps[-1])
+        return evaluations * problem.work <= COMPILING
+
+
+USUAL_EVALUATIONS = 2000
+"""How often the velocity is evaluated in a usual flow."""
+
+COMPILING = 2e9
+"""Operations in the time that it takes to compile a program: about two seconds."""
+
+
+@final
+@dataclass(frozen=True)
+class _Answer:
+    """The solution of some blocks: their weights `(T, |t|, |s|)`, their losses `(T, blocks)`.
+
+    There are fewer times than were asked for where the solution had to stop; `stopped` is then the
+    step at which the loss is not finite, or the time that was reached.
+    """
+
+    variables: Mapping[int, Mapping[str, np.ndarray]]
+    losses: np.ndarray
+    solver: str
+    stopped: float | None = None
+
+
+def _scalar_answers(
+    systems: Mapping[int, tuple[PolynomialSystem, np.ndarray]], course: _Course
+) -> list[_Answer]:
+    """Merged scalar races: by their explicit solution, each by itself, or all in one program."""
+    answers, rest = [], dict(systems)
+    if course.steps is None and course.compiled is None:
+        for i, (system, begin) in systems.items():
+            names = tuple(f"B{k}" for k in range(len(begin)))
+            form = mode_form(system, begin, names)
+            if form is not None and form.kind != "quadrature":
+                found = form.variables(course.times)
+                values = np.stack([found[name] for name in names], axis=-1)
+                loss = np.asarray(system.loss_at(values))[:, None]
+                answers.append(_Answer({i: system.expanded(values)}, loss, "closed form"))
+                del rest[i]
+    if not rest:
+        return answers
+
+    def expanded(members: Iterable[int], values: np.ndarray) -> dict[int, dict[str, np.ndarray]]:
+        """The weights of the races in these rows of `values` (T, races, variables)."""
+        return {
+            i: rest[i][0].expanded(values[:, k, : len(rest[i][1])]) for k, i in enumerate(members)
+        }
+
+    together = small.Polynomials(list(rest.values()))
+    if course.is_small(together):
+        alone = course.steps is None  # each flow takes steps of its own
+        groups = [[i] for i in rest] if alone else [list(rest)]
+        found = [small.solved(small.Polynomials([rest[i] for i in g]), course.times, course.steps, course.rate) for g in groups]
+        if all(part is not None for part in found):
+            for g, part in zip(groups, found, strict=True):
+                values = part.states.reshape(len(part.states), len(g), -1)
+                answers.append(_Answer(expanded(g, values), part.losses, part.solver, part.stopped))
+            return answers
+    values, losses, stopped = _compiled(*_padded(list(rest.values())), course)
+    return [*answers, _Answer(expanded(rest, values["b"]), losses, "compiled", stopped)]
+
+
+def _matrix_answer(members: Sequence[_Member], course: _Course) -> _Answer:
+    """Networks of one shape, all together."""
+    stack, weights, data = _stacked(members)
+    networks = small.Networks(stack.net.arch, weights, data)
+    part = small.solved(networks, course.times, course.steps, course.rate) if course.is_small(networks) else None
+    if part is not None:
+        weights, losses = networks.shaped(part.states), part.losses
+        solver, stopped = part.solver, part.stopped
+    else:
+        weights, losses, stopped = _compiled(stack, weights, data, course)
+        solver = "compiled"
+    variables = {
+        index: {edge: weights[name][:, k] for edge, name in shape.edges.items()}
+        for k, (index, _, _, shape) in enumerate(members)
+    }
+    return _Answer(variables, losses, solver, stopped)
+
+
+def _stopped(solution: Trajectory, answers: Sequence[_Answer], course: _Course) -> StoppedError:
+    """The error of a solution that ends too early, with all of it that is finite."""
+    first = min(answer.stopped for answer in answers if answer.stopped is not None)
+    if course.steps is None:
+        return StoppedError(
+            solution,
+            f"the race could not be solved up to t = {course.times[-1]:g}",
+            got=f"a solution up to t = {first:.6g}",
+            wanted="the end of times",
+            fix="ask for an earlier time, or check that the start is not too large; "
+            "what was reached is in error.trajectory",
+        )
+    return StoppedError(
+        solution,
+        f"the loss stopped being finite at step {int(first)}",
+        got=f"learning rate {course.rate:g}",
+        wanted="a descent that converges",
+        fix=f"a learning rate below {course.rate:g}, or a smaller start; "
+        "what was computed is in error.trajectory",
     )
 
 
@@ -200,9 +323,9 @@ def _padded(
 
 def _by_shape(
     blocks: Sequence[Block], start: Start, indices: Sequence[int]
-) -> list[list[tuple[int, dict[str, np.ndarray], Dataset, _Shape]]]:
+) -> list[list[_Member]]:
     """Blocks sorted into groups that one compiled program can solve."""
-    groups: dict[Any, list[tuple[int, dict[str, np.ndarray], Dataset, _Shape]]] = {}
+    groups: dict[Any, list[_Member]] = {}
     for index in indices:
         block, weights = blocks[index], start.weights[index]
         sizes = dict(block.arch.sizes)
@@ -232,7 +355,7 @@ def _canonical(arch: Architecture) -> _Shape:
     return _Shape(renamed, nodes, edges)
 
 
-def _stacked(members: Sequence[tuple[int, Any, Dataset, _Shape]]) -> tuple[_Stack, Any, Any]:
+def _stacked(members: Sequence[_Member]) -> tuple[_Stack, Any, Any]:
     """One network, and the weights and data of all members with a leading axis."""
     count = max(data.n_samples for _, _, data, _ in members)
 
@@ -251,7 +374,19 @@ def _stacked(members: Sequence[tuple[int, Any, Dataset, _Shape]]) -> tuple[_Stac
     return stack, weights, data
 
 
-def _flow(stack: Any, weights: Any, data: Any, times: np.ndarray) -> tuple[Any, np.ndarray]:
+def _compiled(
+    stack: Any, weights: Any, data: Any, course: _Course
+) -> tuple[Any, np.ndarray, float | None]:
+    """Weights and losses of a stack by compiled code, in float64; and where it had to stop."""
+    with jax.enable_x64(True):
+        if course.steps is None or course.rate is None:
+            return _flow(stack, weights, data, course.times)
+        return _descent(stack, weights, data, course.steps, course.rate)
+
+
+def _flow(
+    stack: Any, weights: Any, data: Any, times: np.ndarray
+) -> tuple[Any, np.ndarray, float | None]:
     entries = isinstance(stack, _Polynomials)  # every variable by itself, or every edge of a block
     sizes = {
         (name, i): part
@@ -263,34 +398,25 @@ def _flow(stack: Any, weights: Any, data: Any, times: np.ndarray) -> tuple[Any, 
         stack, _Record(stack), weights, data, times, rtol=RTOL, atol=atol, max_steps=1_000_000
     )
     _, recorded = jax.tree.map(np.asarray, solution["recorded"])
-    if solution["why"] != "end":
-        raise StoppedError(
-            Trajectory([0.0, float(solution["end"])], [np.nan, np.nan]),
-            f"the race could not be solved up to t = {times[-1]:g}",
-            got=f"t = {float(solution['end']):.6g} after {int(solution['steps'])} steps",
-            wanted="the end of times",
-            fix="ask for an earlier time, or check that the start is not too large",
-        )
-    return recorded["weights"], recorded["losses"]
+    if solution["why"] == "end":
+        return recorded["weights"], recorded["losses"], None
+    seen = np.isfinite(np.asarray(solution["times"])) & np.isfinite(recorded["losses"]).all(axis=1)
+    kept = len(seen) if seen.all() else int(np.argmin(seen))
+    recorded = jax.tree.map(lambda a: a[:kept], recorded)
+    return recorded["weights"], recorded["losses"], float(solution["end"])
 
 
 def _descent(
     stack: Any, weights: Any, data: Any, steps: np.ndarray, rate: float
-) -> tuple[Any, np.ndarray]:
+) -> tuple[Any, np.ndarray, float | None]:
     stops = np.unique(np.append(0, steps))
     with progress(int(stops[-1]), "race") as advance:
         recorder: Any = _Record(stack)
         done = descend(stack, recorder, weights, data, rate, stops, advance)
-    if done.stopped is not None:
-        raise NeuralRaceError(
-            f"the loss stopped being finite at step {done.stopped}",
-            got=f"learning rate {rate:g}",
-            wanted="a descent that converges",
-            fix="a smaller learning rate",
-        )
     asked = np.searchsorted(stops, steps)
+    asked = asked[asked < done.kept]
     recorded = jax.tree.map(lambda a: a[asked], done.values)
-    return recorded["weights"], recorded["losses"]
+    return recorded["weights"], recorded["losses"], done.stopped
 
 
 def _strengths(arch: Architecture, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

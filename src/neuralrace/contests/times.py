@@ -15,6 +15,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
 from neuralrace.reduction.race import plain_number
+from neuralrace.trajectory import Trajectory
 
 POINTS = 128
 """A bracket of a learning time is divided into so many parts, and the one that holds it again."""
@@ -252,28 +253,39 @@ def learning_time(race: Race, start: Start, criterion: float, longest: float) ->
 
     From the closed form where there is one; else on the solved race, whose loss can only fall:
     the time is bracketed by doubling, up to `longest`, the bracket divided twice, and the last
-    interpolated. It is 0 where the criterion is met at the start.
+    interpolated. Each solution starts where the one before it ended. The time is 0 where the
+    criterion is met at the start.
     """
     if criterion <= race.constant or not race.blocks:
         return np.inf, "loss that cannot be learned is above the criterion"
     form = race.closed_form(start)
-    if form is not None:
+    if form.is_complete:
         return float(form.time_to_loss(criterion)), "closed form"
-    low, high = 0.0, min(1 / max(block.strength for block in race.blocks), longest)
+    now, span = 0.0, min(1 / max(block.strength for block in race.blocks), longest)
     divided = 0
     while True:
-        times = np.linspace(low, high, POINTS + 1)
-        loss = race.solve(times=times, start=start).loss
+        times = np.linspace(0.0, span, POINTS + 1)
+        solution = race.solve(times=times, start=start)
+        loss = solution.loss
         if loss[0] <= criterion:
-            return float(low), "solved race"
+            return now, "solved race"
         if loss[-1] > criterion:
-            if high >= longest:
+            now += span
+            if now >= longest:
                 return np.inf, f"solved race; not reached by t = {longest:.3g}"
-            low, high = high, min(2 * high, longest)
+            start, span = _state(race, solution, -1), min(now, longest - now)
             continue
         k = int(np.argmax(loss <= criterion))
-        low, high = float(times[k - 1]), float(times[k])
         divided += 1
         if divided == 2:
             share = (loss[k - 1] - criterion) / (loss[k - 1] - loss[k])
-            return low + float(share) * (high - low), "solved race"
+            return now + float(times[k - 1] + share * (times[k] - times[k - 1])), "solved race"
+        start = _state(race, solution, k - 1)
+        now, span = now + float(times[k - 1]), float(times[k] - times[k - 1])
+
+
+def _state(race: Race, solution: Trajectory, when: int) -> Start:
+    """A start where the solution is at one of its times."""
+    at = solution.values["variables"]
+    weights = tuple({e: w[when] for e, w in at[block.name].items()} for block in race.blocks)
+    return Start(weights, None, f"the race at t = {solution.time[when]:g}")

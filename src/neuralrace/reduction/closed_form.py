@@ -23,7 +23,7 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.reduction.polynomial import PolynomialSystem
 
 ZERO = 1e-9
-"""Coefficients smaller than this, relative to the largest, are zero."""
+"""Coefficients smaller than this, relative to the largest in natural units, are zero."""
 
 SHOWN = 8
 """So many modes, blocks or failures of an assumption are shown one by one."""
@@ -45,22 +45,32 @@ class MonomialRace:
         return sum(self.powers)
 
 
+def natural_unit(system: PolynomialSystem) -> float:
+    """The size of the variables at which drive and brake of the longest paths balance.
+
+    On paths of D edges drives have the degree D − 1 and brakes 2D − 1. In this unit of the
+    variables all coefficients have one unit, and their sizes can be compared.
+    """
+    degree = system.powers.sum(axis=1)
+    depth = int(degree.max(initial=0)) // 2
+    largest = lambda n: float(np.abs(system.velocity[:, degree == n]).max(initial=0.0))  # noqa: E731
+    drive, brake = largest(depth - 1), largest(2 * depth - 1)
+    return (drive / brake) ** (1 / depth) if drive and brake else 1.0
+
+
 def recognised(system: PolynomialSystem) -> MonomialRace | None:
     """The single pathway whose race these equations are, or None."""
     K = len(system.parts)
     if K == 0:
         return None
-    scale = np.abs(system.velocity).max()
-    rows = [
-        {
-            tuple(p): c
-            for p, c in zip(system.powers.tolist(), row, strict=True)
-            if abs(c) > ZERO * scale
-        }
-        for row in system.velocity
-    ]
-    if any(len(row) != 2 for row in rows):
+    sizes = np.abs(system.velocity) * natural_unit(system) ** system.powers.sum(axis=1)
+    terms = sizes > ZERO * sizes.max(initial=0.0)
+    if (terms.sum(axis=1) != 2).any():
         return None
+    rows = [
+        {tuple(system.powers[m].tolist()): float(row[m]) for m in np.flatnonzero(there)}
+        for row, there in zip(system.velocity, terms, strict=True)
+    ]
     powers = None
     rates, ratios = [], []
     for k, row in enumerate(rows):
@@ -334,7 +344,10 @@ def mode_form(
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ClosedForm:
-    """The closed form of a whole race: one `ModeForm` a block, and the loss they add up to.
+    """The closed form of a race: one `ModeForm` per block that has one, and their total loss.
+
+    `without` names the blocks for which no closed form is known. Where there are any, the loss of
+    the race is not known in closed form either, and asking for it is an error.
 
     ```python
     >>> import neuralrace as nr
@@ -352,12 +365,29 @@ class ClosedForm:
 
     modes: Mapping[str, ModeForm]
     constant: float
+    without: tuple[str, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every block has a closed form, and there are blocks at all."""
+        return bool(self.modes) and not self.without
+
+    def _check_complete(self) -> None:
+        if not self.is_complete:
+            known = f"closed forms of {len(self.modes)} blocks"
+            raise NeuralRaceError(
+                "the loss of this race is not known in closed form",
+                got=f"{known}, and none of {_some(self.without)}" if self.without else known,
+                wanted="a closed form of every block (form.is_complete)",
+                fix="race.solve(times=…, start=…) solves any race; form.modes has the modes known",
+            )
 
     def __repr__(self) -> str:
         count = len(self.modes)
         lines = [f"ClosedForm of {count} mode{'s' * (count != 1)}"]
         lines += [f"  {name}: {mode}" for name, mode in list(self.modes.items())[:SHOWN]]
         lines += [f"  … and {count - SHOWN} more"] if count > SHOWN else []
+        lines += [f"  none known of {_some(self.without)}"] if self.without else []
         if self.constant > 1e-12:
             lines.append(f"  loss that cannot be learned: {self.constant:.4g}")
         return "\n".join(lines)
@@ -368,6 +398,7 @@ class ClosedForm:
 
     def loss(self, t: Any) -> np.ndarray | np.floating:
         """The loss at the times t."""
+        self._check_complete()
         losses = [mode.loss(t) for mode in self.modes.values()]
         return self.constant + np.sum(losses, axis=0)
 
@@ -379,6 +410,7 @@ class ClosedForm:
         """The time at which the loss falls to a criterion; infinite if it never does."""
         from scipy.optimize import brentq
 
+        self._check_complete()
         limit = self.constant + sum(
             float(mode.system.loss_at(_at_rest(mode))) for mode in self.modes.values()
         )
@@ -399,6 +431,12 @@ class ClosedForm:
                 )
         gap = lambda t: float(self.loss(np.asarray(t))) - criterion  # noqa: E731
         return np.asarray(brentq(gap, 0.0, late, xtol=1e-13 * late))
+
+
+def _some(names: tuple[str, ...]) -> str:
+    """Names, or the first of many and how many more there are."""
+    more = f", … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 def _at_rest(mode: ModeForm) -> np.ndarray:

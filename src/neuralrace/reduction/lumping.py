@@ -146,7 +146,8 @@ def subspace_system(block: Block, parts: tuple[Mapping[str, Matrix], ...]) -> Po
     table = np.prod(points[:, None, :] ** powers, axis=-1)
     states = unit * points @ basis
     velocities = np.stack([network.velocity(w) for w in states]) @ np.linalg.pinv(basis) / unit
-    values = np.column_stack([velocities, network.losses(states)])
+    losses = np.concatenate([network.losses(w[None]) for w in states])
+    values = np.column_stack([velocities, losses])
     solved = np.linalg.lstsq(table, values)[0].T
     scale = np.abs(solved).max(axis=1, keepdims=True)
     solved[np.abs(solved) < NOISE * scale] = 0.0

@@ -29,6 +29,9 @@ It lies far below `RTOL`, so that a variable is followed while it is small, on e
 ROUNDING = 1e-16
 """What rounding of the largest variable may add to any other, relative to the largest."""
 
+DENSE = 200
+"""With more variables than this, implicit steps use the diagonal of the Jacobian alone."""
+
 MAX_STEPS = 20_000
 """The most steps between two times; a solution that needs more is left to compiled code."""
 
@@ -94,17 +97,23 @@ def flowed(problem: Problem, times: Float[np.ndarray, " T"]) -> Float[np.ndarray
     LSODA takes multistep methods of high order, and implicit ones where the flow is stiff: near
     its end, steps become as long as one likes. The flow is solved in stages, in each of which the
     state grows by a moderate factor: what is below the rounding of the largest variable is noise,
-    and a tolerance below that would stop the solver.
+    and a tolerance below that would stop the solver. A stage at most doubles the time, and where
+    the state has come to rest the solution ends.
     """
     if not problem.sizes.any():  # a start at zero is a stationary point
         return np.repeat(problem.start[None], len(times), axis=0)
     smallest = problem.sizes[problem.sizes > 0].min()
     tiny = ATOL * np.where(problem.sizes > 0, problem.sizes, smallest)
-    now, state = 0.0, problem.start
+    now, state, first = 0.0, problem.start, 0.0
     found = [np.repeat(state[None], int(times[0] == 0), axis=0)]
     while now < times[-1]:
         largest, speed = np.abs(state).max(), np.abs(problem.velocity(state)).max()
-        end = min(times[-1], now + problem.patience * largest / max(speed, 1e-300))
+        if speed * (times[-1] - now) <= RTOL * largest and _is_stable(problem, state, times[-1]):
+            found.append(np.repeat(state[None], int((times > now).sum()), axis=0))
+            break
+        span = problem.patience * largest / max(speed, 1e-300)
+        first = first or span
+        end = min(times[-1], now + min(span, max(now, first)))
         inside = times[(times > now) & (times < end)]
         grid = np.concatenate([[now], inside, [end]])
         states = _lsoda(problem, state, grid, np.maximum(tiny, ROUNDING * largest))
@@ -115,6 +124,25 @@ def flowed(problem: Problem, times: Float[np.ndarray, " T"]) -> Float[np.ndarray
             found.append(states[-1:])
         now, state = end, states[-1]
     return np.concatenate(found)
+
+
+def _is_stable(problem: Problem, state: np.ndarray, span: float) -> bool:
+    """Whether no small deviation from this state would grow by more than e within a time span.
+
+    By the eigenvalues of the velocity's derivative, which is symmetric for gradient flow of the
+    weights; of merged variables it is similar to a symmetric matrix.
+    """
+    if len(state) > DENSE:
+        return False
+    step = NEAR * np.abs(state).max()
+    around = step * np.eye(len(state))
+    slopes = [problem.velocity(state + d) - problem.velocity(state - d) for d in around]
+    rates = np.linalg.eigvals(np.array(slopes) / (2 * step)).real
+    return bool(rates.max() * span <= 1)
+
+
+NEAR = 1e-5
+"""How far to go from a state, relative to its size, to find the derivative of the velocity."""
 
 
 def _lsoda(
@@ -133,6 +161,7 @@ def _lsoda(
             rtol=RTOL,
             atol=atol,
             mxstep=MAX_STEPS,
+            **({"ml": 0, "mu": 0} if len(start) > DENSE else {}),
             full_output=True,
         )
     done = "successful" in how["message"] and bool(np.isfinite(states).all())

@@ -183,17 +183,15 @@ class _Course:
         """Whether NumPy is done before a program would be compiled."""
         if self.compiled is not None:
             return not self.compiled
-        evaluations = USUAL_EVALUATIONS + 10 * len(problem.start)  # a few Jacobians
-        if self.steps is not None:
-            evaluations = int(self.steps[-1])
+        evaluations = USUAL_EVALUATIONS if self.steps is None else int(self.steps[-1])
         return evaluations * problem.work <= COMPILING
 
 
 USUAL_EVALUATIONS = 2000
 """How often the velocity is evaluated in a usual flow."""
 
-COMPILING = 2e9
-"""Operations in the time that it takes to compile a program: about two seconds."""
+COMPILING = 4e9
+"""Operations in the time that it takes to compile a program: about four seconds."""
 
 
 @final

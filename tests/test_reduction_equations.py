@@ -169,7 +169,8 @@ def test_a_race_with_very_many_gates_is_printed_at_once():
     many = nr.reduce(arch, nr.Dataset({"x": x}, {"y": x}, {"h": rng.uniform(0.5, 1.5, 8000)}))
     gates = rng.integers(0, 2, size=(12, 150)).astype(float)
     wide = nr.reduce(
-        nr.Architecture.chain(1, 150, 1), nr.Dataset({"x": x[:12, :1]}, {"y": x[:12, :1]}, {"h": gates})
+        nr.Architecture.chain(1, 150, 1),
+        nr.Dataset({"x": x[:12, :1]}, {"y": x[:12, :1]}, {"h": gates}),
     )
     for race in (many, wide):
         begun = time.perf_counter()

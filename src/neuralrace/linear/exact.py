@@ -262,7 +262,7 @@ def _turned(states: np.ndarray, before: np.ndarray) -> np.ndarray:
 
 
 def _check_assumptions(lam: float, deviation: float, whiteness: float, tolerance: Any) -> None:
-    if not (isinstance(tolerance, Real) and 0 < tolerance < np.inf):
+    if not (isinstance(tolerance, Real) and 0 < float(tolerance) < np.inf):
         raise NeuralRaceError(
             "the tolerance must be a positive number",
             got=repr(tolerance),

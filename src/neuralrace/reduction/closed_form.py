@@ -256,9 +256,10 @@ class ModeForm:
             slope = (powers * rates / (2 * squares)).sum(axis=-1)
             step = (target - self._log_strength(z)) / slope
             moved = np.maximum(z + step, floor + (z - floor) / 2)
-            if np.all(np.abs(moved - z) <= 1e-15 * (np.abs(moved) + np.min(start / rates))):
-                return moved
+            near = np.abs(moved - z) <= CONVERGED * (np.abs(moved) + np.min(start / rates))
             z = moved
+            if near.all():
+                break
         return z
 
     def _slowness(self, q: Any) -> Any:
@@ -287,18 +288,24 @@ class ModeForm:
         ) * half
         return (passed[index] + rest).reshape(np.shape(q))
 
+    @cached_property
+    def _inverse_table(self) -> tuple[np.ndarray, np.ndarray]:
+        """Times, and q at these times, from the start to the end of learning."""
+        begin = float(self._logit(np.asarray(self.initial)))
+        table = np.linspace(begin, max(MAX_LOGIT, begin + PANEL), 400)
+        return self._elapsed(table), table
+
     def _inverted(self, t: Any) -> Any:
         """q at the times t: Newton's method on the quadrature, from a table of it."""
-        begin = float(self._logit(np.asarray(self.initial)))
-        reach = begin + PANEL
-        while self._elapsed(np.asarray(reach)) < t.max(initial=0.0) and reach < MAX_LOGIT:
-            reach = begin + 2 * (reach - begin)
-        table = np.linspace(begin, min(reach, MAX_LOGIT), 400)
-        q = np.interp(t, self._elapsed(table), table)
+        elapsed, table = self._inverse_table
+        begin = table[0]
+        q = np.interp(t, elapsed, table)
         for _ in range(50):
             step = (t - self._elapsed(q)) / self._slowness(q)
-            q = np.clip(q + np.clip(step, -PANEL, PANEL), begin, MAX_LOGIT)
-            if np.abs(step).max(initial=0.0) < 1e-13 * max(1.0, float(np.abs(q).max())):
+            moved = np.clip(q + np.clip(step, -PANEL, PANEL), begin, MAX_LOGIT)
+            near = np.abs(moved - q) <= CONVERGED
+            q = moved
+            if near.all():
                 break
         return q
 
@@ -321,6 +328,9 @@ class ModeForm:
     def __repr__(self) -> str:
         return f"ModeForm({self})"
 
+
+CONVERGED = 1e-8
+"""A step of Newton's method smaller than this leaves an error of its square, which is rounding."""
 
 PANEL = 0.5
 MAX_LOGIT = 36.0
@@ -409,8 +419,6 @@ class ClosedForm:
 
     def time_to_loss(self, criterion: float) -> np.ndarray:
         """The time at which the loss falls to a criterion; infinite if it never does."""
-        from scipy.optimize import brentq
-
         self._check_complete()
         limit = self.constant + sum(
             float(mode.system.loss_at(_at_rest(mode))) for mode in self.modes.values()
@@ -420,18 +428,23 @@ class ClosedForm:
             return np.asarray(0.0)
         if criterion <= limit + 1e-14 * start:
             return np.asarray(np.inf)
-        late = 1.0
-        while float(self.loss(np.asarray(late))) > criterion:
-            late *= 2
-            if late > 1e15:
-                raise NeuralRaceError(
-                    "the loss did not reach the criterion",
-                    got=f"{float(self.loss(np.asarray(late))):.4g} at t = {late:.1g}",
-                    wanted=f"{criterion:g}",
-                    fix="choose a criterion further above the final loss",
-                )
-        gap = lambda t: float(self.loss(np.asarray(t))) - criterion  # noqa: E731
-        return np.asarray(brentq(gap, 0.0, late, xtol=1e-13 * late))
+        times = np.concatenate([[0.0], 2.0 ** np.arange(-20, 51)])
+        loss = np.asarray(self.loss(times))
+        if loss[-1] > criterion:
+            raise NeuralRaceError(
+                "the loss did not reach the criterion",
+                got=f"{loss[-1]:.4g} at t = {times[-1]:.1g}",
+                wanted=f"{criterion:g}",
+                fix="choose a criterion further above the final loss",
+            )
+        while True:  # every time between the two around the criterion is divided in 64
+            k = max(1, int(np.argmax(loss <= criterion)))
+            low, high = float(times[k - 1]), float(times[k])
+            if high - low <= 1e-9 * high:
+                share = (loss[k - 1] - criterion) / max(loss[k - 1] - loss[k], 1e-300)
+                return np.asarray(low + min(share, 1.0) * (high - low))
+            times = np.linspace(low, high, 65)
+            loss = np.asarray(self.loss(times))
 
 
 def _some(names: tuple[str, ...]) -> str:

@@ -219,13 +219,13 @@ class Race:
         ```python
         >>> import neuralrace as nr
         >>> race = nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0)))
-        >>> print(race.latex())
+        >>> print(race.latex())  # doctest: +ELLIPSIS
         \\begin{aligned}
         \\tau \\frac{d}{d t} B_{1} &= \\frac{\\left(- D B_{1}^{2} + S\\right) B_{1}}{2}
         \\end{aligned}
         \\qquad \\mathrm{mode1, mode2}: S = 1, D = 1
         <BLANKLINE>
-        \\text{$S$, $D$: $\\Sigma^{yx}$ and $\\Sigma^{x}$ of a path along the mode, given that the path is on}
+        \\text{$S$, $D$: $\\Sigma^{yx}$ and $\\Sigma^{x}$ of a path along the mode...
         <BLANKLINE>
         \\mathrm{mode1}:\\quad B_{1}: \\text{x\\_positive, positive\\_y}
         <BLANKLINE>
@@ -293,8 +293,10 @@ class Race:
         ```python
         >>> import neuralrace as nr
         >>> race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=2, K=2)[0]))
-        >>> print(race.describe(full=True).splitlines()[2])
-        mode1  x1 1, x2 1 → y1 1, y2 1  0.425  B1: 4 edges (in1, in2, out1, out2)  2*B_1**2 - B_2**2  quadrature
+        >>> "B1: 4 edges (in1, in2, out1, …)" in str(race)
+        True
+        >>> "B1: 4 edges (in1, in2, out1, out2)" in race.describe(full=True)
+        True
 
         ```
         """

@@ -97,8 +97,8 @@ def flowed(problem: Problem, times: Float[np.ndarray, " T"]) -> Float[np.ndarray
     LSODA takes multistep methods of high order, and implicit ones where the flow is stiff: near
     its end, steps become as long as one likes. The flow is solved in stages, in each of which the
     state grows by a moderate factor: what is below the rounding of the largest variable is noise,
-    and a tolerance below that would stop the solver. A stage at most doubles the time, and where
-    the state has come to rest the solution ends.
+    and a tolerance below that would stop the solver. A stage lasts at most three times as long
+    as all before it, and where the state has come to rest the solution ends.
     """
     if not problem.sizes.any():  # a start at zero is a stationary point
         return np.repeat(problem.start[None], len(times), axis=0)
@@ -113,7 +113,7 @@ def flowed(problem: Problem, times: Float[np.ndarray, " T"]) -> Float[np.ndarray
             break
         span = problem.patience * largest / max(speed, 1e-300)
         first = first or span
-        end = min(times[-1], now + min(span, max(now, first)))
+        end = min(times[-1], now + min(span, max(3 * now, first)))
         inside = times[(times > now) & (times < end)]
         grid = np.concatenate([[now], inside, [end]])
         states = _lsoda(problem, state, grid, np.maximum(tiny, ROUNDING * largest))

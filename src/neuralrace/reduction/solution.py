@@ -233,16 +233,19 @@ def _scalar_answers(
             i: rest[i][0].expanded(values[:, k, : len(rest[i][1])]) for k, i in enumerate(members)
         }
 
-    together = small.Polynomials(list(rest.values()))
-    if course.is_small(together):
+    if course.is_small(small.Polynomials(list(rest.values()))):
         alone = course.steps is None  # each flow takes steps of its own
         groups = [[i] for i in rest] if alone else [list(rest)]
-        found = [small.solved(small.Polynomials([rest[i] for i in g]), course.times, course.steps, course.rate) for g in groups]
-        if all(part is not None for part in found):
-            for g, part in zip(groups, found, strict=True):
-                values = part.states.reshape(len(part.states), len(g), -1)
-                answers.append(_Answer(expanded(g, values), part.losses, part.solver, part.stopped))
-            return answers
+        parts: list[_Answer] = []
+        for group in groups:
+            problem = small.Polynomials([rest[i] for i in group])
+            part = small.solved(problem, course.times, course.steps, course.rate)
+            if part is None:
+                break
+            values = part.states.reshape(len(part.states), len(group), -1)
+            parts.append(_Answer(expanded(group, values), part.losses, part.solver, part.stopped))
+        if len(parts) == len(groups):
+            return [*answers, *parts]
     values, losses, stopped = _compiled(*_padded(list(rest.values())), course)
     return [*answers, _Answer(expanded(rest, values["b"]), losses, "compiled", stopped)]
 
@@ -251,7 +254,11 @@ def _matrix_answer(members: Sequence[_Member], course: _Course) -> _Answer:
     """Networks of one shape, all together."""
     stack, weights, data = _stacked(members)
     networks = small.Networks(stack.net.arch, weights, data)
-    part = small.solved(networks, course.times, course.steps, course.rate) if course.is_small(networks) else None
+    part = (
+        small.solved(networks, course.times, course.steps, course.rate)
+        if course.is_small(networks)
+        else None
+    )
     if part is not None:
         weights, losses = networks.shaped(part.states), part.losses
         solver, stopped = part.solver, part.stopped
@@ -319,9 +326,7 @@ def _padded(
     return _Polynomials(max(1, int(powers.max()).bit_length())), {"b": b}, data
 
 
-def _by_shape(
-    blocks: Sequence[Block], start: Start, indices: Sequence[int]
-) -> list[list[_Member]]:
+def _by_shape(blocks: Sequence[Block], start: Start, indices: Sequence[int]) -> list[list[_Member]]:
     """Blocks sorted into groups that one compiled program can solve."""
     groups: dict[Any, list[_Member]] = {}
     for index in indices:

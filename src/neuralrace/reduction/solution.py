@@ -179,12 +179,12 @@ class _Course:
     rate: float | None
     compiled: bool | None
 
-    def is_small(self, problem: small.Problem) -> bool:
+    def is_small(self, *problems: small.Problem) -> bool:
         """Whether NumPy is done before a program would be compiled."""
         if self.compiled is not None:
             return not self.compiled
         evaluations = USUAL_EVALUATIONS if self.steps is None else int(self.steps[-1])
-        return evaluations * problem.work <= COMPILING
+        return evaluations * sum(problem.work for problem in problems) <= COMPILING
 
 
 USUAL_EVALUATIONS = 2000
@@ -233,12 +233,12 @@ def _scalar_answers(
             i: rest[i][0].expanded(values[:, k, : len(rest[i][1])]) for k, i in enumerate(members)
         }
 
-    if course.is_small(small.Polynomials(list(rest.values()))):
-        alone = course.steps is None  # each flow takes steps of its own
-        groups = [[i] for i in rest] if alone else [list(rest)]
+    alone = course.steps is None  # each flow takes steps of its own
+    groups = [[i] for i in rest] if alone else [list(rest)]
+    problems = [small.Polynomials([rest[i] for i in group]) for group in groups]
+    if course.is_small(*problems):
         parts: list[_Answer] = []
-        for group in groups:
-            problem = small.Polynomials([rest[i] for i in group])
+        for group, problem in zip(groups, problems, strict=True):
             part = small.solved(problem, course.times, course.steps, course.rate)
             if part is None:
                 break

@@ -9,7 +9,14 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
-from benchmarks import comparison, compression, dynamics, equations, foundation  # noqa: E402
+from benchmarks import (  # noqa: E402
+    comparison,
+    compression,
+    dynamics,
+    equations,
+    foundation,
+    solving,
+)
 
 BENCHMARKS = {
     "ladder: one gradient, 40 layers over 20": foundation.ladder_ratio,
@@ -29,6 +36,19 @@ BENCHMARKS = {
     "compare, 50 000 points: with the shift over without": comparison.ratio,
     "routing M = 7: training over solving the race": lambda: equations.routing_ratio(7, 4)[0],
     "routing M = 40: training over solving the race": lambda: equations.routing_ratio(40, 16)[0],
+    "first solution of XoR: compiled code over race.solve": lambda: solving.first_solution("xor")[
+        0
+    ],
+    "first solution of routing: compiled code over race.solve": lambda: solving.first_solution(
+        "routing"
+    )[0],
+    "first solution of three contexts: compiled code over race.solve": lambda: (
+        solving.first_solution("contexts")[0]
+    ),
+    "first descent of XoR: compiled code over race.solve": lambda: solving.first_solution(
+        "xor", 0.1
+    )[0],
+    "lambda_balanced up to t = 1e9 over t = 1": solving.end_time_ratio,
 }
 
 RELU = "ReLU 11-700-60, 8001 epochs: Python loop over train"

@@ -54,7 +54,7 @@ def test_times_are_those_of_the_logistic_curves(delta):
 
 def test_a_solved_race_finds_the_time_of_the_closed_form(monkeypatch):
     entrant = nr.contest(gatings(0.5), start=0.01).entrants["xor"]
-    monkeypatch.setattr(nr.Race, "closed_form", lambda *_: None)
+    monkeypatch.setattr(nr.Race, "closed_form", lambda *_: nr.ClosedForm({}, 0.0))
     time, method = learning_time(entrant.race, entrant.start, 0.2, 1e5)
     assert method == "solved race"
     assert time == pytest.approx(entrant.time, rel=1e-7)
@@ -320,3 +320,31 @@ def test_a_criterion_above_the_initial_loss_is_refused():
     with says("before it learns", got="0.125", wanted="below 0.125", fix="relative=True"):
         nr.contest(candidates, start=0.01, criterion=0.2)
     assert nr.contest(candidates, start=0.01, criterion=0.4, relative=True).margins == {"chain": 0}
+
+
+def test_there_is_no_crossover_where_no_one_learns():
+    """A learns below v = 1 and B above v = 2; in between the best loss is above the criterion."""
+    one = nr.Architecture.chain(1, 1, 1)
+
+    def make(v):
+        reach = {"A": 1.0 if v < 1 else 0.0, "B": 1.0 if v > 2 else 0.0}
+        task = nr.Dataset({"x": [[1.0], [1.0]]}, {"y": [[1.0], [1.0]]})
+        return {name: (one, task.gated({"h": [on, on]})) for name, on in reach.items()}
+
+    phases = nr.phase_diagram(make, "v", [0.5, 2.5], start=0.1, criterion=0.2, precision=1e-6)
+    assert [(c.below, c.above) for c in phases.crossovers] == [("A", None), (None, "B")]
+    assert [c.value for c in phases.crossovers] == pytest.approx([1.0, 2.0], abs=1e-5)
+    assert phases.winner_at(1.5) is None
+
+
+def test_candidates_that_start_at_one_number_can_be_trained_together():
+    """Blocks of matrices included, whose largest entry is smaller than their singular value."""
+    rng = np.random.default_rng(5)
+    base = nr.Dataset({"x": rng.normal(size=(8, 3))}, {"y": rng.normal(size=(8, 3))})
+    pairs = {"one": nr.pathways(base, {"a": rng.integers(2, size=8), "b": None}, hidden=6)}
+    found = nr.contest(pairs, start=0.05, criterion=0.9, relative=True)
+    largest = [np.abs(w).max() for w in found.entrants["one"].start.weights[0].values()]
+    assert max(largest) < 0.99 * 0.05  # no entry of a matrix is its singular value
+    together = found.joint(times=[0.0, 1e-9])
+    weights = np.concatenate([np.ravel(w) for w in together.runs[0].final.values()])
+    assert np.std(weights) == pytest.approx(0.05 * np.sqrt(2 / 6), rel=0.3)

@@ -360,3 +360,39 @@ def test_sequences_that_make_no_sense():
         nr.linear.task_sequence(net, weights, [], times=[0, 1])
     with says("tasks is of the wrong kind", got="Dataset", wanted="Sequence", fix="list"):
         nr.linear.task_sequence(net, weights, data, times=[0, 1])
+
+
+@pytest.mark.parametrize("tolerance", [np.nan, -1.0, 0.0, np.inf])
+def test_a_tolerance_that_is_no_positive_number_is_refused(tolerance):
+    net = nr.GDLN(nr.Architecture.chain(2, 2, 2))
+    data = nr.Dataset({"x": np.eye(2)}, {"y": np.eye(2)})
+    weights = {"W1": np.diag([1.0, 2.0]), "W2": np.eye(2)}  # not balanced
+    with says("the tolerance must be a positive number", got=str(tolerance), wanted="such as 1e-6"):
+        nr.lambda_balanced(net, weights, data, times=[0, 1], tolerance=tolerance)
+
+
+@pytest.mark.parametrize(("sizes", "lam"), CASES[::3])
+def test_one_long_step_is_many_short_ones(sizes, lam):
+    """Out of a tiny start, over more than numbers can hold, to the end of learning."""
+    net, _, data = make_case(sizes, lam, seed=3)
+    weights = nr.linear.balanced_weights(net, lam, scale=1e-9, seed=1)
+    end = 400.0
+    many = nr.lambda_balanced(net, weights, data, times=np.linspace(0, end, 2001))
+    for times in ([end], [3.0, end], [250.0, end]):
+        few = nr.lambda_balanced(net, weights, data, times=times)
+        for name in ("map", "input_similarity", "output_similarity"):
+            a, b = few.values[name][-1], many.values[name][-1]
+            np.testing.assert_allclose(a, b, atol=1e-9 * max(1.0, np.abs(b).max()))
+    late = nr.lambda_balanced(net, weights, data, times=[1e12])
+    np.testing.assert_allclose(late.values["map"][-1], many.values["map"][-1], atol=1e-8)
+
+
+def test_the_cost_does_not_grow_with_the_end(monkeypatch):
+    from neuralrace.linear import exact
+
+    net, weights, data = make_case((4, 3, 5), 0.1)
+    calls = []
+    step = exact.BalancedFlow._step
+    monkeypatch.setattr(exact.BalancedFlow, "_step", lambda *a: calls.append(1) or step(*a))
+    nr.lambda_balanced(net, weights, data, times=[0.0, 1.0, 1e9])
+    assert len(calls) == 2

@@ -122,13 +122,42 @@ def test_what_is_not_a_single_pathway_is_not_recognised(change):
 def test_coupled_pathways_have_no_closed_form():
     data = nr.Dataset({"x": [[1.0], [2.0]]}, {"y": [[1.0], [1.0]]})
     arch, data = nr.pathways(data, {"common": None, "second": [0, 1]}, hidden=4)
-    assert nr.reduce(arch, data).closed_form(0.1) is None
+    form = nr.reduce(arch, data).closed_form(0.1)
+    assert (form.modes, form.without, form.is_complete) == ({}, ("mode1",), False)
+    with says("not known in closed form", got="none of mode1", wanted="is_complete", fix="solve"):
+        form.loss(1.0)
+    with says("not known in closed form", got="none of mode1", wanted="is_complete", fix="solve"):
+        form.time_to_loss(0.1)
+
+
+def test_modes_that_have_a_closed_form_are_given_beside_those_that_have_none():
+    """A single pathway and two overlapping ones, between nodes of their own."""
+    data = nr.Dataset(
+        {"u": [[1.0], [2.0]], "v": [[1.0], [1.0]]}, {"a": [[1.0], [1.0]], "b": [[2.0], [2.0]]},
+        {"second": [0.0, 1.0]},
+    )  # fmt: skip
+    arch = nr.Architecture(
+        {"u": 1, "v": 1, "common": 2, "second": 2, "own": 2, "a": 1, "b": 1},
+        {"uc": ("u", "common"), "us": ("u", "second"), "ca": ("common", "a"),
+         "sa": ("second", "a"), "vo": ("v", "own"), "ob": ("own", "b")},
+    )  # fmt: skip
+    race = nr.reduce(arch, data)
+    form = race.closed_form(0.1)
+    assert len(form.modes) == len(form.without) == 1
+    (name,) = form.modes
+    times = np.linspace(0, 20, 21)
+    path = race.solve(times=times, start=0.1).values["pathways"][name]["vo-ob"]
+    np.testing.assert_allclose(form.value(times)[name], path, atol=1e-8)
+    assert f"none known of {form.without[0]}" in repr(form)
+    table = str(race).splitlines()
+    assert sum("none known" in line for line in table) == 1
+    assert sum("logistic" in line for line in table) == 1
 
 
 def test_loss_of_a_race_and_time_to_loss():
     race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
     form = race.closed_form(0.1)
-    assert form is not None
+    assert form.is_complete
     times = np.linspace(0, 30, 31)
     flow = race.solve(times=times, start=0.1)
     np.testing.assert_allclose(form.loss(times), flow.loss, atol=1e-8)

@@ -1,12 +1,18 @@
 """Equations, conserved quantities and LaTeX of merged races."""
 
+import gc
+import time
+import weakref
+
 import numpy as np
 import pytest
 import sympy
 
 import neuralrace as nr
+from neuralrace.reduction import lumping
 from neuralrace.reduction.equations import number
 from neuralrace.reduction.lumping import block_system
+from neuralrace.reduction.polynomial import scalar_race
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +96,7 @@ def test_different_layers_need_two_variables(contexts):
     np.testing.assert_allclose(sorted(found[1]), sorted(found[1]))
     form = contexts.closed_form(contexts.start(numbers))
     times = np.linspace(0, 60, 13)
-    assert form is not None
+    assert form.is_complete
     flow = contexts.solve(times=times, start=contexts.start(numbers))
     np.testing.assert_allclose(form.loss(times), flow.loss, atol=1e-7 * flow.loss[0])
 
@@ -99,7 +105,8 @@ def test_blocks_too_large_to_write_out_are_named():
     base = nr.tasks.contextual(structures=("hierarchy", "ring", "crossed"))
     race = nr.reduce(*nr.tasks.common_and_all_but_one(base, hidden=5))
     assert "too many variables to be written out" in race.latex()
-    assert race.closed_form(0.01) is None
+    form = race.closed_form(0.01)
+    assert not form.is_complete and "mode1" in form.without
 
 
 @pytest.mark.parametrize(
@@ -118,7 +125,66 @@ def test_summary_says_what_a_person_wants_to_know(routing, contexts):
     text = str(routing)
     for part in ("4 independent blocks, 4 of them scalar", "exact", "B1: 10 edges", "5*B_1**2"):
         assert part in text
-    assert "closed form: quadrature" in text
-    assert "closed form: logistic" in str(contexts)
+    assert "s: largest singular value" in text
+    assert "quadrature" in text and "logistic" in str(contexts)
     assert "Assumption 2.1.1" in str(contexts)
     assert routing._repr_markdown_().count("$$") == 2
+
+
+def test_rounding_beside_a_term_is_never_written(contexts):
+    """Conserved forms and equations of exact races have no coefficient that is noise."""
+    base = nr.tasks.contextual(3, items=4)
+    for race in (contexts, nr.reduce(*nr.tasks.common_and_all_but_one(base, hidden=6))):
+        for forms in (race.conserved(), race.equations()):
+            for found in forms.values():
+                for form in found:
+                    right = getattr(form, "rhs", form)
+                    sizes = [abs(float(c)) for c in right.atoms(sympy.Number) if c]
+                    assert min(sizes, default=1.0) > 1e-7 * max(sizes, default=1.0)
+
+
+def test_a_system_in_tiny_units_is_recognised():
+    """Inputs of 1e-6 make the brake 1e-12 of nothing: sizes are compared in natural units."""
+    data = nr.Dataset({"x": [[1e-6]]}, {"y": [[1e4]]})
+    race = nr.reduce(nr.Architecture.chain(1, 1, 1), data)
+    assert race.closed_form(1.0).modes["mode1"].kind == "logistic"
+
+
+def test_all_edges_are_named_on_request():
+    race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=4, K=2)[0], hidden=4))
+    edges = ", ".join(f"{side}{i}" for side in ("in", "out") for i in range(1, 5))
+    assert edges not in str(race) and edges in race.describe(full=True)
+    assert edges not in race.latex() and edges in race.latex(full=True)
+    unequal = race.start({e: 0.01 * (i + 1) for i, e in enumerate(race.arch.edges)})
+    text = race.latex(unequal, full=True)
+    assert all(rf"\text{{{edge}}}" in text for edge in race.arch.edges)
+    assert "given that the path is on" in race.latex()
+
+
+def test_a_race_with_very_many_gates_is_printed_at_once():
+    """8000 gatings of one neuron, and 150 neurons with gates of their own."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(8000, 2))
+    arch = nr.Architecture.chain(2, 3, 2)
+    many = nr.reduce(arch, nr.Dataset({"x": x}, {"y": x}, {"h": rng.uniform(0.5, 1.5, 8000)}))
+    gates = rng.integers(0, 2, size=(12, 150)).astype(float)
+    wide = nr.reduce(
+        nr.Architecture.chain(1, 150, 1),
+        nr.Dataset({"x": x[:12, :1]}, {"y": x[:12, :1]}, {"h": gates}),
+    )
+    for race in (many, wide):
+        begun = time.perf_counter()
+        assert "mode1" in str(race)
+        assert time.perf_counter() - begun < 2.0
+
+
+def test_a_race_is_forgotten_with_its_last_name():
+    race = nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0)))
+    race.solve(times=[1.0], start=0.1)
+    assert str(race) and race.latex()
+    seen = weakref.ref(race.blocks[0])
+    assert seen() in lumping._SEEN
+    scalar_race.cache_clear() if hasattr(scalar_race, "cache_clear") else None
+    del race
+    gc.collect()
+    assert seen() is None

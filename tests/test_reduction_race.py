@@ -440,3 +440,40 @@ def test_pathways_without_their_gates_are_said_to_be_one_node(caplog):
     assert "no gates" not in str(nr.reduce(nr.Architecture.chain(3, 8, 1), task))
     nothing = str(nr.reduce(nr.tasks.xor_pathways(nr.tasks.xor(), total=8)[0], nr.tasks.xor()))
     assert "No signal" in nothing and "no gates: sample1, sample2, sample3, sample4" in nothing
+
+
+# ---- numbers that were wrong --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("when", [np.inf, np.nan, -np.inf])
+def test_weights_at_a_time_that_is_no_number_are_refused(when):
+    race, solution = solved("hierarchy")
+    with says("the solution has no time", got="times from 0 to 6", wanted="one of solution.time"):
+        race.weights(solution, when, KEY)
+
+
+@pytest.mark.parametrize("number", [np.float32(0.25), np.array(0.25), jnp.asarray(0.25)])
+def test_a_start_may_be_a_number_of_any_library(number):
+    race, _ = solved("hierarchy")
+    for source in (number, dict.fromkeys(race.arch.edges, number)):
+        start = race.start(source)
+        for mine, plain in zip(start.weights, race.start(0.25).weights, strict=True):
+            for edge, w in mine.items():
+                np.testing.assert_array_equal(w, plain[edge])
+    assert race.start(number).description == "aligned, 0.25"
+
+
+@pytest.mark.parametrize("name", ["hierarchy", "contexts"])
+def test_a_descent_that_diverges_stops_with_all_that_was_finite(name):
+    race, _ = solved(name)
+    times = 50.0 * np.arange(200)
+    with pytest.raises(nr.StoppedError, match="stopped being finite at step") as caught:
+        race.solve(times=times, start=0.3, learning_rate=50.0)
+    run = caught.value.trajectory
+    assert 1 < len(run.time) < len(times)
+    np.testing.assert_array_equal(run.time, times[: len(run.time)])
+    assert np.isfinite(run.loss).all()
+    for leaf in jax.tree.leaves(run.values):
+        assert len(leaf) == len(run.time) and np.isfinite(leaf).all()
+    first = race.solve(times=times[:2], start=0.3, learning_rate=50.0)
+    np.testing.assert_allclose(run.loss[:2], first.loss, rtol=1e-12)

@@ -219,3 +219,30 @@ def test_errors_say_what_is_missing(deep):
     for call in (nr.reln.horizons, nr.reln.copied_gates):
         with says("cannot take the steps", got="gradient flow", wanted="descent", fix="nr.train"):
             call(flowed, data)
+
+
+def test_evidence_of_equal_content_is_compiled_once():
+    data, relu = nr.tasks.xor(), nr.ReLUNetwork((2, 5, 1))
+    first, again = (nr.reln.evidence(relu, nr.tasks.xor())["similarity"] for _ in range(2))
+    assert first == again and hash(first) == hash(again)
+    twice = nr.Dataset(data.x, data.y, sample_weight=[1, 1, 1, 2])
+    assert first != nr.reln.evidence(relu, twice)["similarity"]
+    moved = nr.Dataset({"x": 2 * np.asarray(data.x["x"])}, data.y)
+    assert first != nr.reln.evidence(relu, moved)["similarity"]
+    compiled = []
+    with jax.log_compiles():
+        import logging
+
+        class Listen(logging.Handler):
+            def emit(self, record):
+                compiled.append(record.getMessage())
+
+        listen = Listen()
+        logging.getLogger("jax").addHandler(listen)
+        weights = relu.init(jax.random.key(0))
+        for _ in range(2):
+            compiled.clear()
+            record = nr.reln.evidence(relu, nr.tasks.xor())
+            nr.train(relu, weights, nr.tasks.xor(), learning_rate=0.1, steps=7, record=record)
+        logging.getLogger("jax").removeHandler(listen)
+    assert not [text for text in compiled if "_descend" in text]

@@ -78,6 +78,53 @@ def test_degenerate_inputs_agree_with_brute_force(rows, bias, boundary):
         assert nr.reln.is_implementable(on, x, bias=bias, boundary=boundary)
 
 
+def test_inputs_far_from_the_origin_and_of_very_different_scales():
+    line = [[1e5], [1e5 + 1], [1e5 + 2]]
+    found = nr.reln.patterns(line, bias=True)
+    assert len(found) == 6
+    assert realised(found, np.hstack([line, np.ones((3, 1))]))
+    assert nr.reln.is_implementable([1, 0, 0], line, bias=True)
+    assert not nr.reln.is_implementable([0, 1, 0], line, bias=True)
+    assert len(nr.reln.patterns([[1e6, 0.0], [0.0, 1e-6]])) == 4
+    assert nr.reln.pattern_count([[1e6, 0.0], [0.0, 1e-6]]) == (4, True)
+    near = [[1.0, 1.0 + 1e-6 * k] for k in range(5)]  # five lines, almost one
+    assert len(nr.reln.patterns(near)) == 10
+    small = [[1.0, 0.0], [0.0, 1.0], [1e-12, -1e-12]]
+    assert len(nr.reln.patterns(small)) == len(nr.reln.patterns([[1, 0], [0, 1], [1, -1]])) == 6
+    assert len(nr.reln.sample_patterns([[1e6, 0.0], [0.0, 1e-6]], count=9, draws=1000)) == 4
+
+
+exponents = st.integers(-6, 6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.tuples(*[st.integers(-3, 3)] * 2), min_size=1, max_size=6),
+    st.tuples(exponents, exponents),
+    st.lists(exponents, min_size=6, max_size=6),
+    st.booleans(),
+)
+def test_scales_and_origins_change_no_pattern(rows, columns, heights, boundary):
+    """Against brute force on the small integers from which the inputs are made."""
+    x = np.array(rows, float)
+    live = x.any(axis=1)
+    wanted = brute_force(x[live], 0.0 if boundary else -1.0)
+    tall = 10.0 ** np.array(heights[: len(x)])[:, None]
+    scaled = x * 10.0 ** np.array(columns) * tall
+    found = nr.reln.patterns(scaled, boundary=boundary)
+    assert {tuple(on) for on in found.on[:, live]} == wanted
+    assert len(found) == len(wanted)
+    for on in list(product((False, True), repeat=len(x)))[:: max(1, 2 ** len(x) // 8)]:
+        asked = nr.reln.is_implementable(on, scaled, boundary=boundary)
+        assert asked == (not np.array(on)[~live].any() and tuple(np.array(on)[live]) in wanted)
+    full = np.hstack([x, np.ones((len(x), 1))])
+    wanted = brute_force(full, 0.0 if boundary else -1.0)
+    moved = x * 10.0 ** np.array(columns) + 1e5 * 10.0 ** np.array(columns)[::-1].max()
+    if np.abs(moved).max() < 1e9 * min(10.0 ** np.array(columns)):  # the offset drowns no column
+        found = nr.reln.patterns(moved, bias=True, boundary=boundary)
+        assert {tuple(on) for on in found.on} == wanted
+
+
 def test_implementable_is_being_among_the_patterns():
     x = np.random.default_rng(3).normal(size=(6, 2))
     listed = {tuple(on) for on in nr.reln.patterns(x, bias=True)}

@@ -83,7 +83,7 @@ def shared_routing(full: bool) -> Measurement:
         if P == 1:
             wanted = [B1**2 * (S - B1**3 * D) / M**2]
         form = race.closed_form(1e-2)
-        assert form is not None
+        assert form.is_complete
         at_end = form.modes["mode1"].variables(np.asarray(1e9))
         ratio = float(at_end.get("B2", at_end["B1"]) / at_end["B1"])
         same = _same(_right_sides(race), wanted)
@@ -116,7 +116,7 @@ def contexts(full: bool) -> Measurement:
         d = float((block.basis["item"].T @ stats.x[path, path] @ block.basis["item"])[0, 0])
         off = max(float(np.abs(overlap + 1 / (C - 1)).max()), abs(mode.D / d - 1 / (C - 1)))
         form = race.closed_form(0.05)
-        assert form is not None
+        assert form.is_complete
         errors = []
         for rate in (0.4, 0.1):
             steps = round(160 / rate)
@@ -217,9 +217,9 @@ def random_races(full: bool) -> Measurement:
             {e: float(rng.uniform(0.05, 0.4)) if unequal else 0.2 for e in race.whole.arch.edges}
         )
         form = race.closed_form(start)
-        kind = form.modes["mode1"].kind if form else "none known"
+        kind = form.modes["mode1"].kind if form.is_complete else "none known"
         forms[kind] = forms.get(kind, 0) + 1
-        if form is None:
+        if not form.is_complete:
             continue
         end = min(30.0, 6 * max(float(m.time_to(0.9 * m.final)) for m in form.modes.values()))
         times = np.linspace(0, max(end, 1.0), 40)
@@ -256,7 +256,7 @@ def crossover(full: bool) -> Measurement:
             race = nr.reduce(*gating(data))
             strength = start / pathways if by_width else start
             form = race.closed_form(float(np.sqrt(strength)))
-            assert form is not None
+            assert form.is_complete
             times.append(float(form.time_to_loss(0.2)))
         return times[0] - times[1]
 

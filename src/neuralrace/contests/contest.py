@@ -106,8 +106,7 @@ class Contest:
                     fix="pass times=np.linspace(0, 100, 201), or a criterion that can be reached",
                 )
             times = np.linspace(0, 2 * self.times[self.winner], 201)
-        starts = {name: entrant.start for name, entrant in self.entrants.items()}
-        return train_together(self.candidates, starts, self.scale, key, times, seeds)
+        return train_together(self.candidates, self.entrants, self.scale, key, times, seeds)
 
     def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
         """The predicted loss of every candidate, the criterion, and when each reaches it."""

@@ -12,14 +12,13 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
-from neuralrace.contests.times import Candidates
+from neuralrace.contests.times import Candidates, Entrant
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import flow
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.plot import draw_curves, style
 from neuralrace.plot.style import cycle_colour, shade
-from neuralrace.reduction import Start
 from neuralrace.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ class Joint:
 
 def train_together(
     candidates: Candidates,
-    starts: Mapping[str, Start],
+    entrants: Mapping[str, Entrant],
     scale: float | None,
     key: Any,
     times: Any,
@@ -109,7 +108,7 @@ def train_together(
     by_edge = {
         _name(name, edge): size
         for name, (part, _) in candidates.items()
-        for edge, size in _sizes(part, starts[name], scale).items()
+        for edge, size in _sizes(part, entrants[name], scale).items()
     }
     runs, shares = [], []
     with jax.enable_x64(True):
@@ -134,23 +133,21 @@ def _supplied(
     return np.asarray(got) / sum(float((p * np.asarray(y) ** 2).sum()) for y in data.y.values())
 
 
-def _sizes(arch: Architecture, start: Start, scale: float | None) -> dict[str, float]:
+def _sizes(arch: Architecture, entrant: Entrant, scale: float | None) -> dict[str, float]:
     """The standard deviation of every edge; one start value b of all edges gives b √(2/N)."""
     if scale is not None:
         return dict.fromkeys(arch.edges, scale)
-    values = {float(np.abs(w).max()) for block in start.weights for w in block.values()}
     ends = {*arch.inputs, *arch.outputs}
     two = all((s in ends) != (t in ends) for s, t in arch.edges.values())
-    if start.alignment is not None or not two or not values or max(values) > 1.001 * min(values):
+    if entrant.number is None or not two:
         raise NeuralRaceError(
             "it is not known which random weights correspond to this start",
-            got=start.description,
+            got=entrant.start.description,
             wanted="a contest by scale, or by one number on pathways of two edges",
             fix="make the contest with scale=1e-3 and train its candidates together",
         )
-    value = max(values)
     return {
-        edge: value * float(np.sqrt(2 / arch.sizes[t if s in ends else s]))
+        edge: abs(entrant.number) * float(np.sqrt(2 / arch.sizes[t if s in ends else s]))
         for edge, (s, t) in arch.edges.items()
     }
 

@@ -155,7 +155,8 @@ def phase_diagram(
 
     Between two neighbouring values with different winners the crossover is found by root finding
     on the difference of their speeds (one over learning time), and likewise of any third
-    candidate that is first in between. A winner that comes and goes between two neighbouring
+    candidate that is first in between. A stretch in which no one reaches the criterion has a
+    crossover at each end. A winner that comes and goes between two neighbouring
     values is not seen: choose them densely enough.
 
     **Arguments:** `candidates`, a function of the parameter's value that returns
@@ -263,9 +264,11 @@ class _Scout:
         at = float(root)
         times = self.times(at)
         third = _first(times)
+        if third is None:  # no one arrives: the gap between the two has two ends
+            return self.between(low, at, precision) + self.between(at, high, precision)
         inside = min(at - low, high - at) > 2 * precision
         rivals = min(times[below], times[above])
-        if inside and third is not None and times[third] < (1 - 1e-9) * rivals:
+        if inside and times[third] < (1 - 1e-9) * rivals:
             return self.between(low, at, precision) + self.between(at, high, precision)
         return [Crossover(at, below, above)]
 

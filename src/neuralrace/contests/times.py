@@ -14,6 +14,8 @@ from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
+from neuralrace.reduction.race import plain_number
+from neuralrace.trajectory import Trajectory
 
 POINTS = 128
 """A bracket of a learning time is divided into so many parts, and the one that holds it again."""
@@ -27,8 +29,9 @@ class Entrant:
     """A candidate of a contest: its race, its start, and when it reaches the criterion.
 
     `criterion` is a loss, `time` infinite where the loss never falls so far; `method` says how
-    the time was found; `strength` is that of its strongest block: the largest singular value of
-    Σ^yx, summed over the block's paths.
+    the time was found; `number` is what every singular value of every edge starts at, or None
+    where they start differently; `strength` is that of its strongest block: the largest singular
+    value of Σ^yx, summed over the block's paths.
     """
 
     race: Race
@@ -36,6 +39,7 @@ class Entrant:
     criterion: float
     time: float
     method: str
+    number: float | None
 
     @property
     def strength(self) -> float:
@@ -91,8 +95,8 @@ class Rule:
                 f"random weights of standard deviation {self.scale:g}, in the mean: "
                 f"a pathway of N units starts at N·{self.scale:g}²/2"
             )
-        if isinstance(self.start, Real):
-            return f"equal aligned starts: every edge at {self.start:g}, whatever its width"
+        if isinstance(start := plain_number(self.start), Real):
+            return f"equal aligned starts: every edge at {start:g}, whatever its width"
         return "as given for each candidate"
 
     def enter(self, candidates: Any) -> dict[str, Entrant]:
@@ -113,7 +117,8 @@ class Rule:
         """Reduce a candidate, place it at its start, and find when it reaches the criterion."""
         options = {} if self.tolerance is None else {"tolerance": self.tolerance}
         race = reduce(arch, data, **options)
-        start = race.start(self._source(name, race))
+        source = self._source(name, race)
+        start = race.start(source)
         initial = _initial_loss(race)
         criterion = self.criterion * (initial if self.relative else 1.0)
         if criterion >= initial:
@@ -131,7 +136,7 @@ class Rule:
                 wanted="a start at which there is more to learn",
                 fix="start nearer to zero, or lower the criterion",
             )
-        return Entrant(race, start, criterion, time, method)
+        return Entrant(race, start, criterion, time, method, _one_number(source))
 
     def _source(self, name: str, race: Race) -> Any:
         """What `Race.start` makes the start from."""
@@ -147,6 +152,13 @@ class Rule:
                 )
             return self.start[name]
         return self.start
+
+
+def _one_number(source: Any) -> float | None:
+    """The number at which all edges start, if there is one."""
+    values = list(source.values()) if isinstance(source, Mapping) else [source]
+    numbers = {float(v) for v in map(plain_number, values) if isinstance(v, Real)}
+    return numbers.pop() if len(numbers) == 1 and all(np.ndim(v) == 0 for v in values) else None
 
 
 def positive(value: Any) -> bool:
@@ -241,28 +253,39 @@ def learning_time(race: Race, start: Start, criterion: float, longest: float) ->
 
     From the closed form where there is one; else on the solved race, whose loss can only fall:
     the time is bracketed by doubling, up to `longest`, the bracket divided twice, and the last
-    interpolated. It is 0 where the criterion is met at the start.
+    interpolated. Each solution starts where the one before it ended. The time is 0 where the
+    criterion is met at the start.
     """
     if criterion <= race.constant or not race.blocks:
         return np.inf, "loss that cannot be learned is above the criterion"
     form = race.closed_form(start)
-    if form is not None:
+    if form.is_complete:
         return float(form.time_to_loss(criterion)), "closed form"
-    low, high = 0.0, min(1 / max(block.strength for block in race.blocks), longest)
+    now, span = 0.0, min(1 / max(block.strength for block in race.blocks), longest)
     divided = 0
     while True:
-        times = np.linspace(low, high, POINTS + 1)
-        loss = race.solve(times=times, start=start).loss
+        times = np.linspace(0.0, span, POINTS + 1)
+        solution = race.solve(times=times, start=start)
+        loss = solution.loss
         if loss[0] <= criterion:
-            return float(low), "solved race"
+            return now, "solved race"
         if loss[-1] > criterion:
-            if high >= longest:
+            now += span
+            if now >= longest:
                 return np.inf, f"solved race; not reached by t = {longest:.3g}"
-            low, high = high, min(2 * high, longest)
+            start, span = _state(race, solution, -1), min(now, longest - now)
             continue
         k = int(np.argmax(loss <= criterion))
-        low, high = float(times[k - 1]), float(times[k])
         divided += 1
         if divided == 2:
             share = (loss[k - 1] - criterion) / (loss[k - 1] - loss[k])
-            return low + float(share) * (high - low), "solved race"
+            return now + float(times[k - 1] + share * (times[k] - times[k - 1])), "solved race"
+        start = _state(race, solution, k - 1)
+        now, span = now + float(times[k - 1]), float(times[k] - times[k - 1])
+
+
+def _state(race: Race, solution: Trajectory, when: int) -> Start:
+    """A start where the solution is at one of its times."""
+    at = solution.values["variables"]
+    weights = tuple({e: w[when] for e, w in at[block.name].items()} for block in race.blocks)
+    return Start(weights, None, f"the race at t = {solution.time[when]:g}")

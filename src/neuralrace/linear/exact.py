@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, final
 
 import numpy as np
@@ -17,8 +18,8 @@ from neuralrace.linear.chain import LinearTask, chain_edges, chain_weights, line
 from neuralrace.linear.kernel import kernel_distances
 from neuralrace.trajectory import Trajectory, join
 
-LONGEST = 60.0
-"""|f| Δ of one step: e^{2·60} ≈ 1e52 keeps every row of the factorisation within range."""
+LONGEST = 120.0
+"""Up to e^{±120} ≈ 1e±52, the sizes of rows and their squares are within the range of numbers."""
 
 
 def lambda_balanced(
@@ -180,42 +181,74 @@ class BalancedFlow:
         return cls(rates, basis, root * basis.T @ np.concatenate([first.T, second]), root)
 
     def states(self, times: np.ndarray) -> Float[np.ndarray, "T n hidden"]:
-        """Q with the right QQᵀ at increasing times."""
-        longest = LONGEST / max(np.abs(self.rates).max(), 1e-300)
+        """Q with the right QQᵀ at increasing times, one step from each to the next."""
         state, now, found = self.start, 0.0, []
         for time in times:
-            steps = int(np.ceil((time - now) / longest))
-            for _ in range(steps):
-                state = self._step(state, (time - now) / steps)
+            if time > now:
+                state = self._step(state, time - now)
             now = time
             found.append(self.basis @ state / self.root)
         return np.stack(found)
 
     def _step(self, state: np.ndarray, span: float) -> np.ndarray:
-        """The solution after a time `span`.
+        """The solution after a time `span`, however long.
 
         With φ = (e^{2fΔ} − 1)/2f and the QR factorisation [√φ∘Q̂; I] = [O₁; O₂]R, the formula
         becomes Q̂(Δ) = √(2f/(1 − e^{−2fΔ})) ∘ O₁: every factor that could overflow has cancelled.
-        Rows differ by many orders of magnitude; sorting them by size and pivoting the columns
-        keeps each row accurate by itself (Cox & Higham 1998).
         """
-        from scipy.linalg import qr
-
         z = 2 * self.rates * span
-        grown = np.sqrt(span * _relative_growth(z))
-        shrink = 1 / np.sqrt(span * _relative_growth(-z))
-        rows = np.concatenate([grown[:, None] * state, np.eye(state.shape[1])])
-        order = np.argsort(-np.abs(rows).max(axis=1), kind="stable")
-        factor = qr(rows[order], mode="economic", pivoting=True)[0]
-        unsorted = np.empty_like(factor)
-        unsorted[order] = factor
-        return shrink[:, None] * unsorted[: len(state)]
+        log_grown = (np.log(span) + _log_relative_growth(z)) / 2
+        log_shrink = -(np.log(span) + _log_relative_growth(-z)) / 2
+        rows = np.concatenate([state, np.eye(state.shape[1])])
+        scale = np.concatenate([log_grown, np.zeros(state.shape[1])])
+        factor = _orthonormal(rows, scale)
+        return np.exp(log_shrink)[:, None] * factor[: len(state)]
 
 
-def _relative_growth(z: np.ndarray) -> np.ndarray:
-    """(e^z − 1)/z, one at z = 0."""
-    safe = np.where(z == 0, 1.0, z)
-    return np.where(z == 0, 1.0, np.expm1(safe) / safe)
+def _orthonormal(rows: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
+    """An orthonormal basis of the columns of e^{log_scale} ∘ rows, each row accurate by itself.
+
+    Rows differ by many orders of magnitude. Where all are within the range of numbers, sorting
+    them by size and pivoting the columns of a QR factorisation keeps each accurate (Cox & Higham
+    1998). Beyond it, the columns are first eliminated by their largest entries, in logarithms: of
+    D B = (D L D₁⁻¹)(D₁ U), the first factor spans the same columns, and has no entry above one.
+    """
+    from scipy.linalg import qr
+
+    if np.abs(log_scale).max() <= LONGEST:
+        scaled = np.exp(log_scale)[:, None] * rows
+    else:
+        scaled = _eliminated(rows, log_scale)
+    order = np.argsort(-np.abs(scaled).max(axis=1), kind="stable")
+    factor = qr(scaled[order], mode="economic", pivoting=True)[0]
+    unsorted = np.empty_like(factor)
+    unsorted[order] = factor
+    return unsorted
+
+
+def _eliminated(rows: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
+    """D L D₁⁻¹ of `_orthonormal`, by Gaussian elimination with complete pivoting."""
+    rest, found = rows.copy(), np.zeros_like(rows)
+    free = list(range(rows.shape[1]))
+    live = np.ones(len(rows), bool)
+    for step in range(rows.shape[1]):
+        with np.errstate(divide="ignore"):
+            size = np.log(np.abs(rest[:, free])) + np.where(live, log_scale, -np.inf)[:, None]
+        row, at = np.unravel_index(int(np.argmax(size)), size.shape)
+        column = free.pop(int(at))
+        ratio = rest[:, column] / rest[row, column]
+        found[:, step] = ratio * np.exp(np.where(live, log_scale - log_scale[row], -np.inf))
+        rest -= np.outer(ratio, rest[row])
+        rest[row], live[row] = 0.0, False
+    return found
+
+
+def _log_relative_growth(z: np.ndarray) -> np.ndarray:
+    """log((e^z − 1)/z), zero at z = 0, for z of any size."""
+    size = np.abs(z)
+    safe = np.where(size > 0, size, 1.0)
+    found = np.where(size > 0, np.log(-np.expm1(-safe) / safe), 0.0)
+    return found + np.maximum(z, 0.0)
 
 
 def _turned(states: np.ndarray, before: np.ndarray) -> np.ndarray:
@@ -228,7 +261,14 @@ def _turned(states: np.ndarray, before: np.ndarray) -> np.ndarray:
     return np.stack(found)
 
 
-def _check_assumptions(lam: float, deviation: float, whiteness: float, tolerance: float) -> None:
+def _check_assumptions(lam: float, deviation: float, whiteness: float, tolerance: Any) -> None:
+    if not (isinstance(tolerance, Real) and 0 < float(tolerance) < np.inf):
+        raise NeuralRaceError(
+            "the tolerance must be a positive number",
+            got=repr(tolerance),
+            wanted="a relative deviation that counts as rounding, such as 1e-6",
+            fix="leave it out for the default",
+        )
     if deviation > tolerance:
         raise NeuralRaceError(
             "the weights are not λ-balanced",

@@ -23,7 +23,7 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.reduction.polynomial import PolynomialSystem
 
 ZERO = 1e-9
-"""Coefficients smaller than this, relative to the largest, are zero."""
+"""Coefficients smaller than this, relative to the largest in natural units, are zero."""
 
 SHOWN = 8
 """So many modes, blocks or failures of an assumption are shown one by one."""
@@ -45,22 +45,33 @@ class MonomialRace:
         return sum(self.powers)
 
 
+def natural_unit(system: PolynomialSystem) -> float:
+    """The size of the variables at which drive and brake of the longest paths balance.
+
+    On paths of D edges drives have the degree D − 1 and brakes 2D − 1. In this unit of the
+    variables all coefficients have one unit, and their sizes can be compared.
+    """
+    degree = system.powers.sum(axis=1)
+    moving = (system.velocity != 0).any(axis=0)
+    depth = (int(degree[moving].max(initial=1)) + 1) // 2
+    largest = lambda n: float(np.abs(system.velocity[:, degree == n]).max(initial=0.0))  # noqa: E731
+    drive, brake = largest(depth - 1), largest(2 * depth - 1)
+    return (drive / brake) ** (1 / depth) if drive and brake else 1.0
+
+
 def recognised(system: PolynomialSystem) -> MonomialRace | None:
     """The single pathway whose race these equations are, or None."""
     K = len(system.parts)
     if K == 0:
         return None
-    scale = np.abs(system.velocity).max()
-    rows = [
-        {
-            tuple(p): c
-            for p, c in zip(system.powers.tolist(), row, strict=True)
-            if abs(c) > ZERO * scale
-        }
-        for row in system.velocity
-    ]
-    if any(len(row) != 2 for row in rows):
+    sizes = np.abs(system.velocity) * natural_unit(system) ** system.powers.sum(axis=1)
+    terms = sizes > ZERO * sizes.max(initial=0.0)
+    if (terms.sum(axis=1) != 2).any():
         return None
+    rows = [
+        {tuple(system.powers[m].tolist()): float(row[m]) for m in np.flatnonzero(there)}
+        for row, there in zip(system.velocity, terms, strict=True)
+    ]
     powers = None
     rates, ratios = [], []
     for k, row in enumerate(rows):
@@ -245,9 +256,10 @@ class ModeForm:
             slope = (powers * rates / (2 * squares)).sum(axis=-1)
             step = (target - self._log_strength(z)) / slope
             moved = np.maximum(z + step, floor + (z - floor) / 2)
-            if np.all(np.abs(moved - z) <= 1e-15 * (np.abs(moved) + np.min(start / rates))):
-                return moved
+            near = np.abs(moved - z) <= CONVERGED * (np.abs(moved) + np.min(start / rates))
             z = moved
+            if near.all():
+                break
         return z
 
     def _slowness(self, q: Any) -> Any:
@@ -276,18 +288,24 @@ class ModeForm:
         ) * half
         return (passed[index] + rest).reshape(np.shape(q))
 
+    @cached_property
+    def _inverse_table(self) -> tuple[np.ndarray, np.ndarray]:
+        """Times, and q at these times, from the start to the end of learning."""
+        begin = float(self._logit(np.asarray(self.initial)))
+        table = np.linspace(begin, max(MAX_LOGIT, begin + PANEL), 400)
+        return self._elapsed(table), table
+
     def _inverted(self, t: Any) -> Any:
         """q at the times t: Newton's method on the quadrature, from a table of it."""
-        begin = float(self._logit(np.asarray(self.initial)))
-        reach = begin + PANEL
-        while self._elapsed(np.asarray(reach)) < t.max(initial=0.0) and reach < MAX_LOGIT:
-            reach = begin + 2 * (reach - begin)
-        table = np.linspace(begin, min(reach, MAX_LOGIT), 400)
-        q = np.interp(t, self._elapsed(table), table)
+        elapsed, table = self._inverse_table
+        begin = table[0]
+        q = np.interp(t, elapsed, table)
         for _ in range(50):
             step = (t - self._elapsed(q)) / self._slowness(q)
-            q = np.clip(q + np.clip(step, -PANEL, PANEL), begin, MAX_LOGIT)
-            if np.abs(step).max(initial=0.0) < 1e-13 * max(1.0, float(np.abs(q).max())):
+            moved = np.clip(q + np.clip(step, -PANEL, PANEL), begin, MAX_LOGIT)
+            near = np.abs(moved - q) <= CONVERGED
+            q = moved
+            if near.all():
                 break
         return q
 
@@ -310,6 +328,9 @@ class ModeForm:
     def __repr__(self) -> str:
         return f"ModeForm({self})"
 
+
+CONVERGED = 1e-8
+"""A step of Newton's method smaller than this leaves an error of its square, which is rounding."""
 
 PANEL = 0.5
 MAX_LOGIT = 36.0
@@ -334,7 +355,10 @@ def mode_form(
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ClosedForm:
-    """The closed form of a whole race: one `ModeForm` a block, and the loss they add up to.
+    """The closed form of a race: one `ModeForm` per block that has one, and their total loss.
+
+    `without` names the blocks for which no closed form is known. Where there are any, the loss of
+    the race is not known in closed form either, and asking for it is an error.
 
     ```python
     >>> import neuralrace as nr
@@ -352,12 +376,29 @@ class ClosedForm:
 
     modes: Mapping[str, ModeForm]
     constant: float
+    without: tuple[str, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every block has a closed form, and there are blocks at all."""
+        return bool(self.modes) and not self.without
+
+    def _check_complete(self) -> None:
+        if not self.is_complete:
+            known = f"closed forms of {len(self.modes)} blocks"
+            raise NeuralRaceError(
+                "the loss of this race is not known in closed form",
+                got=f"{known}, and none of {_some(self.without)}" if self.without else known,
+                wanted="a closed form of every block (form.is_complete)",
+                fix="race.solve(times=…, start=…) solves any race; form.modes has the modes known",
+            )
 
     def __repr__(self) -> str:
         count = len(self.modes)
         lines = [f"ClosedForm of {count} mode{'s' * (count != 1)}"]
         lines += [f"  {name}: {mode}" for name, mode in list(self.modes.items())[:SHOWN]]
         lines += [f"  … and {count - SHOWN} more"] if count > SHOWN else []
+        lines += [f"  none known of {_some(self.without)}"] if self.without else []
         if self.constant > 1e-12:
             lines.append(f"  loss that cannot be learned: {self.constant:.4g}")
         return "\n".join(lines)
@@ -368,6 +409,7 @@ class ClosedForm:
 
     def loss(self, t: Any) -> np.ndarray | np.floating:
         """The loss at the times t."""
+        self._check_complete()
         losses = [mode.loss(t) for mode in self.modes.values()]
         return self.constant + np.sum(losses, axis=0)
 
@@ -377,8 +419,7 @@ class ClosedForm:
 
     def time_to_loss(self, criterion: float) -> np.ndarray:
         """The time at which the loss falls to a criterion; infinite if it never does."""
-        from scipy.optimize import brentq
-
+        self._check_complete()
         limit = self.constant + sum(
             float(mode.system.loss_at(_at_rest(mode))) for mode in self.modes.values()
         )
@@ -387,18 +428,29 @@ class ClosedForm:
             return np.asarray(0.0)
         if criterion <= limit + 1e-14 * start:
             return np.asarray(np.inf)
-        late = 1.0
-        while float(self.loss(np.asarray(late))) > criterion:
-            late *= 2
-            if late > 1e15:
-                raise NeuralRaceError(
-                    "the loss did not reach the criterion",
-                    got=f"{float(self.loss(np.asarray(late))):.4g} at t = {late:.1g}",
-                    wanted=f"{criterion:g}",
-                    fix="choose a criterion further above the final loss",
-                )
-        gap = lambda t: float(self.loss(np.asarray(t))) - criterion  # noqa: E731
-        return np.asarray(brentq(gap, 0.0, late, xtol=1e-13 * late))
+        times = np.concatenate([[0.0], 2.0 ** np.arange(-20, 51)])
+        loss = np.asarray(self.loss(times))
+        if loss[-1] > criterion:
+            raise NeuralRaceError(
+                "the loss did not reach the criterion",
+                got=f"{loss[-1]:.4g} at t = {times[-1]:.1g}",
+                wanted=f"{criterion:g}",
+                fix="choose a criterion further above the final loss",
+            )
+        while True:  # every time between the two around the criterion is divided in 64
+            k = max(1, int(np.argmax(loss <= criterion)))
+            low, high = float(times[k - 1]), float(times[k])
+            if high - low <= 1e-9 * high:
+                share = (loss[k - 1] - criterion) / max(loss[k - 1] - loss[k], 1e-300)
+                return np.asarray(low + min(share, 1.0) * (high - low))
+            times = np.linspace(low, high, 65)
+            loss = np.asarray(self.loss(times))
+
+
+def _some(names: tuple[str, ...]) -> str:
+    """Names, or the first of many and how many more there are."""
+    more = f", … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 def _at_rest(mode: ModeForm) -> np.ndarray:

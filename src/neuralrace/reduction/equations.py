@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
 from neuralrace.reduction.block import Block
-from neuralrace.reduction.closed_form import recognised
-from neuralrace.reduction.lumping import echelon
+from neuralrace.reduction.closed_form import SHOWN, ModeForm, mode_form, natural_unit, recognised
+from neuralrace.reduction.lumping import NOISE, block_system, echelon
 from neuralrace.reduction.polynomial import PolynomialSystem
-
-if TYPE_CHECKING:
-    from neuralrace.reduction.closed_form import ModeForm
 
 TAU = "tau"
 
@@ -44,8 +41,24 @@ class Variable:
         return len(self.edges)
 
     def __str__(self) -> str:
-        shown = ", ".join(self.edges[:3]) + (", …" if len(self.edges) > 3 else "")
-        return f"{self.name}: {len(self.edges)} edge{'s' * (len(self.edges) != 1)} ({shown})"
+        return self.described()
+
+    def described(self, full: bool = False) -> str:
+        """Its name, how many edges it stands for, and which: up to three, or `full`, all.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=2, K=2)[0]))
+        >>> print(race.variables()[0])
+        B1: 4 edges (in1, in2, out1, …)
+        >>> print(race.variables()[0].described(full=True))
+        B1: 4 edges (in1, in2, out1, out2)
+
+        ```
+        """
+        return f"{self.name}: {self.multiplicity} edge{'s' * (self.multiplicity != 1)} (" + (
+            ", ".join(_first(self.edges, full)) + ")"
+        )
 
 
 @final
@@ -60,7 +73,7 @@ class WrittenMode:
     block: Block
     system: PolynomialSystem
     start: np.ndarray
-    S: float | None
+    S: float | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -72,6 +85,49 @@ class WrittenMode:
         """The merged variables with what they stand for."""
         rows = zip(self.names, self.system.edges, self.start.tolist(), strict=True)
         return tuple(Variable(name, self.block.name, e, b) for name, e, b in rows)
+
+
+def written_mode(
+    block: Block, start: Any = None, *, exact: bool = True, S: float | None = None
+) -> WrittenMode | None:
+    """The merged system of a block, or None where it is too large to be written down.
+
+    In an `exact` race, terms that are rounding beside others are left out.
+    """
+    found = block_system(block, start)
+    if found is None:
+        return None
+    system, begin = found
+    return WrittenMode(block, _without_noise(system) if exact else system, begin, S)
+
+
+def block_form(block: Block, start: Any) -> ModeForm | None:
+    """The closed form of a block from its start, or None where none is known."""
+    found = block_system(block, start)
+    names = () if found is None else tuple(f"B{k + 1}" for k in range(len(found[1])))
+    return None if found is None else mode_form(*found, names)
+
+
+def _without_noise(system: PolynomialSystem) -> PolynomialSystem:
+    """The terms above `NOISE`, relative to the largest of their equation in natural units."""
+    unit = natural_unit(system) ** system.powers.sum(axis=1).astype(float)
+
+    def cleaned(rows: np.ndarray) -> np.ndarray:
+        sizes = np.abs(rows) * unit
+        return np.where(sizes > NOISE * sizes.max(axis=-1, keepdims=True), rows, 0.0)
+
+    velocity, loss = cleaned(system.velocity), cleaned(system.loss[None])[0]
+    keep = (velocity != 0).any(axis=0) | (loss != 0)
+    return PolynomialSystem(system.parts, system.powers[keep], velocity[:, keep], loss[keep])
+
+
+def _first(names: Sequence[str], full: bool) -> list[str]:
+    """All names, or of more than three the first three and a sign that there are more."""
+    return list(names) if full or len(names) <= NAMED else [*names[:NAMED], "…"]
+
+
+NAMED = 3
+"""So many edges of a variable are named, unless all are asked for."""
 
 
 def symbols(names: Sequence[str]) -> Any:
@@ -126,22 +182,30 @@ def conserved(mode: WrittenMode) -> list[Any]:
     """
     import sympy
 
+    B = symbols(mode.names)
+    return [
+        sympy.Add(*(number(c) * B[k] * B[m] for (k, m), c in form.items()))
+        for form in conserved_forms(mode)
+    ]
+
+
+def conserved_forms(mode: WrittenMode) -> list[dict[tuple[int, int], float]]:
+    """The conserved quadratic forms as coefficients by pair of variables."""
     K = len(mode.names)
     pairs = [(k, m) for k in range(K) for m in range(k, K)]
+    unit = natural_unit(mode.system)
     columns = [_derivative(mode.system, k, m) for k, m in pairs]
     monomials = sorted({p for column in columns for p in column})
-    table = np.array([[column.get(p, 0.0) for column in columns] for p in monomials])
+    table = np.array(
+        [[column.get(p, 0.0) * unit ** sum(p) for column in columns] for p in monomials]
+    )
     if not len(table):
         return []
     _, s, vt = np.linalg.svd(table, full_matrices=True)
     null = vt[int((s > 1e-9 * max(s[0], 1e-300)).sum()) :]
-    if not len(null):
-        return []
-    reduced = sympy.Matrix([[number(c) for c in row] for row in _rational_rows(null)])
-    B = symbols(mode.names)
     return [
-        sympy.Add(*(c * B[k] * B[m] for c, (k, m) in zip(row, pairs, strict=True)))
-        for row in reduced.tolist()
+        {pair: float(c) for pair, c in zip(pairs, row, strict=True) if c}
+        for row in (_rational_rows(null) if len(null) else [])
     ]
 
 
@@ -159,6 +223,7 @@ def _derivative(system: PolynomialSystem, k: int, m: int) -> dict[tuple[int, ...
 def _rational_rows(rows: np.ndarray) -> np.ndarray:
     """The same space in echelon form, every row with small whole numbers where that is possible."""
     found = echelon(rows)
+    found[np.abs(found) < NOISE * np.abs(found).max(axis=1, keepdims=True)] = 0.0
     return found / np.array([[np.abs(row[row != 0]).min()] for row in found])
 
 
@@ -218,15 +283,18 @@ def mode_formula(form: ModeForm) -> Any:
     return sympy.Eq(t / tau, sympy.Integral(1 / (2 * strength * (S - D * strength)), (z, 0, end)))
 
 
-def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = ()) -> str:
-    """The equations of all modes as LaTeX, those of equal form written once."""
+def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = (), full: bool = False) -> str:
+    """The equations of all modes as LaTeX, those of equal form written once.
+
+    Below them stand the values of S and D, what S and D are, and the edges of every variable.
+    """
     import sympy
 
     groups: dict[str, list[WrittenMode]] = {}
     for mode in modes:
         lines = " \\\\\n".join(_aligned(eq) for eq in equations(mode))
         groups.setdefault(lines, []).append(mode)
-    parts = []
+    parts, explained = [], False
     for lines, members in groups.items():
         named: dict[str, list[str]] = {}
         for mode in members:
@@ -234,6 +302,7 @@ def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = ()) -> str:
             if v is not None:
                 S, D = (sympy.latex(number(v[name])) for name in ("S", "D"))
                 named.setdefault(f"S = {S}, D = {D}", []).append(mode.block.name)
+        explained |= bool(named)
         where = r",\quad ".join(rf"\mathrm{{{_listed(n)}}}: {v}" for v, n in named.items())
         parts.append(
             "\\begin{aligned}\n"
@@ -241,8 +310,32 @@ def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = ()) -> str:
             + "\n\\end{aligned}"
             + (f"\n\\qquad {where}" if where else "")
         )
+    if explained:
+        parts.append(MEANING)
+    stands: dict[str, list[str]] = {}
+    for mode in modes:
+        stands.setdefault(_edges_in_latex(mode, full), []).append(mode.block.name)
+    lines = [rf"\mathrm{{{_listed(names)}}}:\quad {text}" for text, names in stands.items()]
+    more = len(lines) - SHOWN
+    parts += lines if full or more <= 0 else [*lines[:SHOWN], rf"\text{{… and {more} more}}"]
     parts += [rf"\text{{{name}: too many variables to be written out}}" for name in left_out]
     return "\n\n".join(parts)
+
+
+MEANING = (
+    r"\text{$S$, $D$: $\Sigma^{yx}$ and $\Sigma^{x}$ of a path along the mode, given that the path "
+    "is on}"
+)
+"""What S and D are."""
+
+
+def _edges_in_latex(mode: WrittenMode, full: bool) -> str:
+    """Which edges the variables of a mode stand for."""
+    shown = []
+    for variable in mode.variables:
+        edges = ", ".join(_first(variable.edges, full)).replace("_", r"\_")
+        shown.append(rf"{_subscripted(variable.name).replace('_', '_{')}}}: \text{{{edges}}}")
+    return r",\quad ".join(shown)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -6,10 +6,12 @@ like it, with a coefficient that counts the paths through it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from math import comb
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -24,6 +26,7 @@ from neuralrace.reduction.polynomial import (
     merged_system,
     scalar_race,
 )
+from neuralrace.reduction.small import Networks
 from neuralrace.statistics import path_statistics
 
 SAME = 1e-9
@@ -84,6 +87,9 @@ MAX_VARIABLES = 8
 MAX_TERMS = 500
 """Nor are polynomials that could have more terms than this."""
 
+NOISE = 1e-8
+"""Coefficients smaller than this, relative to the largest in natural units, are rounding."""
+
 OUTSIDE = 1e-8
 """A velocity that leaves a subspace by less than this, relatively, stays in it."""
 
@@ -101,13 +107,13 @@ def closed_subspace(
     rng = np.random.default_rng(seed)
     edges = tuple(block.arch.edges)
     shapes = {e: start[e].shape for e in edges}
-    stats = path_statistics(_as_wide_as(block, shapes), block.data)
+    network = _network(block, shapes)
     basis = _flat(start, edges)[None]
     basis = basis / np.linalg.norm(basis)
-    calm = 0
+    unit, calm = _unit(block, network.depth), 0
     while calm < POINTS:
-        w = rng.normal(size=len(basis)) @ basis
-        v = _flat(stats.velocity(_shaped(w, shapes)), edges)
+        w = unit * rng.normal(size=len(basis)) @ basis
+        v = network.velocity(w)
         outside = v - (v @ basis.T) @ basis
         outside = outside - (outside @ basis.T) @ basis
         if np.linalg.norm(outside) <= OUTSIDE * np.linalg.norm(v):
@@ -127,27 +133,46 @@ def closed_subspace(
 def subspace_system(block: Block, parts: tuple[Mapping[str, Matrix], ...]) -> PolynomialSystem:
     """The polynomial flow and loss in the coordinates of a closed subspace.
 
-    Their degree is known, twice the longest path less one; the coefficients follow from the values
-    at as many random points, with more points to spare as a check.
+    Their degree is known, twice the longest path less one. The coefficients follow from the values
+    at random points, more than there are coefficients, of the size at which drive and brake
+    balance: there all coefficients have one unit, and those below `NOISE` are rounding.
     """
     edges, shapes = tuple(block.arch.edges), _shapes(parts, block)
-    stats = path_statistics(_as_wide_as(block, shapes), block.data)
+    network = _network(block, shapes)
     basis = np.stack([_flat(_filled(part, shapes), edges) for part in parts])
-    powers = _powers(len(parts), 2 * max(len(p.edges) for p in stats.paths))
+    powers = _powers(len(parts), 2 * network.depth)
+    unit = _unit(block, network.depth)
     points = np.random.default_rng(1).normal(size=(2 * len(powers) + 10, len(parts)))
     table = np.prod(points[:, None, :] ** powers, axis=-1)
-    inverse = np.linalg.pinv(basis)
-    velocities, losses = [], []
-    constant = block.initial_loss - stats.loss({e: np.zeros(s) for e, s in shapes.items()})
-    for z in points:
-        weights = _shaped(z @ basis, shapes)
-        velocities.append(_flat(stats.velocity(weights), edges) @ inverse)
-        losses.append(stats.loss(weights) + constant)
-    solved = np.linalg.lstsq(table, np.column_stack([*np.array(velocities).T, losses]))[0].T
+    states = unit * points @ basis
+    velocities = np.stack([network.velocity(w) for w in states]) @ np.linalg.pinv(basis) / unit
+    losses = np.concatenate([network.losses(w[None]) for w in states])
+    values = np.column_stack([velocities, losses])
+    solved = np.linalg.lstsq(table, values)[0].T
     scale = np.abs(solved).max(axis=1, keepdims=True)
-    solved[np.abs(solved) < 1e-10 * scale] = 0.0
+    solved[np.abs(solved) < NOISE * scale] = 0.0
     keep = np.abs(solved).max(axis=0) > 0
-    return PolynomialSystem(parts, powers[keep], solved[:-1, keep], solved[-1, keep])
+    powers, solved = powers[keep], solved[:, keep]
+    degree = powers.sum(axis=1)
+    return PolynomialSystem(
+        parts, powers, solved[:-1] * unit ** (1.0 - degree), solved[-1] * unit ** (0.0 - degree)
+    )
+
+
+def _unit(block: Block, depth: int) -> float:
+    """The size of weights at which the drive s of a path of this depth and its brake balance."""
+    rows = np.asarray(block.data.probability)
+    brake = sum(float((rows @ np.asarray(x) ** 2).sum()) for x in block.data.x.values())
+    return (block.strength / brake) ** (1 / depth)
+
+
+def _network(block: Block, shapes: Mapping[str, tuple[int, ...]]) -> Networks:
+    """The block as a network with weights of these shapes."""
+    return Networks(
+        _as_wide_as(block, shapes),
+        {e: np.zeros((1, *shape)) for e, shape in shapes.items()},
+        block.data,
+    )
 
 
 def _shapes(parts: tuple[Mapping[str, Matrix], ...], block: Block) -> dict[str, tuple[int, ...]]:
@@ -212,13 +237,13 @@ def block_system(
     subspace is taken. Variables are ordered by their depth in the graph.
     """
     weights = block.aligned if start is None else start
+    if not _is_manageable(block):
+        return None
     if all(w.shape == (1, 1) for w in weights.values()):
-        if block.arch.path_count() > MAX_PATHS:
-            return None
         values = np.array([weights[edge][0, 0] for edge in block.arch.edges])
         label, signs = _distinct(np.abs(values)), np.where(values < 0, -1, 1)
-        system, first = _scalar_system(block, tuple(label.tolist()), tuple(signs.tolist()))
-        return system, np.abs(values)[first]
+        found = _scalar_system(block, tuple(label.tolist()), tuple(signs.tolist()))
+        return None if found is None else (found[0], np.abs(values)[found[1]])
     if not any(w.any() for w in weights.values()):
         return None
     parts = closed_subspace(block, weights)
@@ -233,13 +258,51 @@ def block_system(
     return subspace_system(block, parts), signs * values
 
 
-@lru_cache(maxsize=1024)
+FEW_PATHS = 100
+"""Up to this many paths, a block is written out whatever its gates."""
+
+MAX_PAIRS = 30_000
+"""Blocks in which more pairs of paths overlap than this are solved as networks instead."""
+
+MAX_MERGED = 64
+"""So are scalar blocks with more variables than this after merging."""
+
+
+def _is_manageable(block: Block) -> bool:
+    """Whether few enough pairs of paths end at one output and are on together."""
+    count = block.arch.path_count()
+    if count <= FEW_PATHS or count > MAX_PATHS:
+        return count <= MAX_PATHS
+    found = _SEEN.setdefault(block, {})
+    if "pairs" not in found:
+        together: Counter[tuple[str, int]] = Counter()
+        for group in path_statistics(block.arch, block.data, limit=MAX_PATHS).groups:
+            together.update((group.target, int(c)) for c in group.classes)
+        found["pairs"] = sum(n * n for n in together.values())
+    return found["pairs"] <= MAX_PAIRS
+
+
+_SEEN: WeakKeyDictionary[Block, dict[Any, Any]] = WeakKeyDictionary()
+"""What was found out about a block, for as long as the block is in use."""
+
+
 def _scalar_system(
     block: Block, label: tuple[int, ...], signs: tuple[int, ...]
-) -> tuple[PolynomialSystem, list[int]]:
+) -> tuple[PolynomialSystem, list[int]] | None:
     """The merged equations of a scalar block whose edges start in these classes of equal size."""
+    seen = _SEEN.setdefault(block, {})
+    if (label, signs) not in seen:
+        seen[label, signs] = _merge(block, label, signs)
+    return seen[label, signs]
+
+
+def _merge(
+    block: Block, label: tuple[int, ...], signs: tuple[int, ...]
+) -> tuple[PolynomialSystem, list[int]] | None:
     race = replace(scalar_race(block), signs=np.array(signs, float))
     classes = merged(race, np.array(label))
+    if len(classes) > MAX_MERGED:
+        return None
     depth = edge_depths(block.arch)
     classes.sort(key=lambda members: min(depth[race.edges[i]] for i in members))
     return merged_system(race, classes), [members[0] for members in classes]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -15,11 +15,18 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.reduction.basis import shared_basis
 from neuralrace.reduction.block import Block, make_block
-from neuralrace.reduction.closed_form import ClosedForm, mode_form
+from neuralrace.reduction.closed_form import ClosedForm
 from neuralrace.reduction.components import components
-from neuralrace.reduction.equations import Variable, WrittenMode, conserved, equations, latex
+from neuralrace.reduction.equations import (
+    Variable,
+    WrittenMode,
+    block_form,
+    conserved,
+    equations,
+    latex,
+    written_mode,
+)
 from neuralrace.reduction.initial import Start, start_from_number, start_from_weights
-from neuralrace.reduction.lumping import block_system
 from neuralrace.reduction.mixtures import Mixer
 from neuralrace.reduction.polynomial import drive_when_on
 from neuralrace.reduction.solution import full_weights, solve_blocks
@@ -98,6 +105,9 @@ class Race:
         """
         if isinstance(source, Start):
             return self._checked(source)
+        source = plain_number(source)
+        if isinstance(source, Mapping):
+            source = {edge: plain_number(value) for edge, value in source.items()}
         if isinstance(source, Mapping) and any(np.ndim(w) for w in source.values()):
             return start_from_weights(self.blocks, self.whole, source)
         return start_from_number(self.blocks, source)
@@ -163,12 +173,12 @@ class Race:
         written, left_out = [], []
         start = None if start is None else self._checked(start)
         for i, block in enumerate(self.blocks):
-            found = block_system(block, None if start is None else start.weights[i])
-            if found is None:
+            weights = None if start is None else start.weights[i]
+            mode = written_mode(block, weights, exact=self.is_exact)
+            if mode is None:
                 left_out.append(block.name)
             else:
-                drive = drive_when_on(block, self.whole.data)
-                written.append(WrittenMode(block, *found, drive))
+                written.append(replace(mode, S=drive_when_on(block, self.whole.data)))
         return written, left_out
 
     def variables(self, start: Any = None) -> tuple[Variable, ...]:
@@ -200,21 +210,30 @@ class Race:
         """
         return {mode.block.name: equations(mode) for mode in self._written(start)[0]}
 
-    def latex(self, start: Any = None) -> str:
+    def latex(self, start: Any = None, *, full: bool = False) -> str:
         """The merged equations as LaTeX, modes of equal form written once, with their S and D.
+
+        S and D are Σ^yx and Σ^x of a path along the mode, given that the path is on (NRR Eq. 40).
+        The edges that each B stands for are named below: of many the first three, or `full`, all.
 
         ```python
         >>> import neuralrace as nr
         >>> race = nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0)))
-        >>> print(race.latex())
+        >>> print(race.latex())  # doctest: +ELLIPSIS
         \\begin{aligned}
         \\tau \\frac{d}{d t} B_{1} &= \\frac{\\left(- D B_{1}^{2} + S\\right) B_{1}}{2}
         \\end{aligned}
         \\qquad \\mathrm{mode1, mode2}: S = 1, D = 1
+        <BLANKLINE>
+        \\text{$S$, $D$: $\\Sigma^{yx}$ and $\\Sigma^{x}$ of a path along the mode...
+        <BLANKLINE>
+        \\mathrm{mode1}:\\quad B_{1}: \\text{x\\_positive, positive\\_y}
+        <BLANKLINE>
+        \\mathrm{mode2}:\\quad B_{1}: \\text{x\\_negative, negative\\_y}
 
         ```
         """
-        return latex(*self._written(start))
+        return latex(*self._written(start), full=full)
 
     def conserved(self, start: Any = None) -> dict[str, list[Any]]:
         """Quadratic quantities of every mode that learning leaves as they are, in SymPy.
@@ -229,11 +248,12 @@ class Race:
         """
         return {mode.block.name: conserved(mode) for mode in self._written(start)[0]}
 
-    def closed_form(self, start: Any) -> ClosedForm | None:
-        """The closed form of the race from a start, or None where none is known.
+    def closed_form(self, start: Any) -> ClosedForm:
+        """The closed forms of the race from a start: of every mode that has one.
 
         Recognised from the merged equations: single pathways of any depth, balanced or not,
-        whatever graph they came from.
+        whatever graph they came from. `without` of the result names the modes for which none is
+        known, and `is_complete` says whether there are no such modes.
 
         ```python
         >>> import numpy as np, neuralrace as nr
@@ -245,17 +265,12 @@ class Race:
         ```
         """
         start = self._checked(start)
-        forms = {}
-        for i, block in enumerate(self.blocks):
-            found = block_system(block, start.weights[i])
-            if found is None:
-                return None
-            names = tuple(f"B{k + 1}" for k in range(len(found[1])))
-            form = mode_form(*found, names)
-            if form is None:
-                return None
-            forms[block.name] = form
-        return ClosedForm(forms, self.constant) if forms else None
+        forms = {
+            block.name: block_form(block, start.weights[i]) for i, block in enumerate(self.blocks)
+        }
+        known = {name: form for name, form in forms.items() if form is not None}
+        without = tuple(name for name, form in forms.items() if form is None)
+        return ClosedForm(known, self.constant, without)
 
     # ---- in words ------------------------------------------------------------------------------
 
@@ -272,8 +287,28 @@ class Race:
     def __str__(self) -> str:
         return summary(self)
 
+    def describe(self, *, full: bool = False) -> str:
+        """What `print(race)` shows, or `full`, all modes and variables with all their edges.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=2, K=2)[0]))
+        >>> "B1: 4 edges (in1, in2, out1, …)" in str(race)
+        True
+        >>> "B1: 4 edges (in1, in2, out1, out2)" in race.describe(full=True)
+        True
+
+        ```
+        """
+        return summary(self, full)
+
     def _repr_markdown_(self) -> str:
         return f"```text\n{self}\n```\n\n$$\n{self.latex()}\n$$"
+
+
+def plain_number(value: Any) -> Any:
+    """An array without axes as the number that it holds; anything else as it is."""
+    return value.item() if hasattr(value, "dtype") and np.ndim(value) == 0 else value
 
 
 def reduce(arch: Any, data: Any, *, tolerance: float = EXACT) -> Race:
@@ -294,8 +329,10 @@ def reduce(arch: Any, data: Any, *, tolerance: float = EXACT) -> Race:
     >>> import neuralrace as nr
     >>> print(nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0))))
     2 independent blocks, 2 of them scalar modes; exact (no coupling above 1e-08).
-      mode1: x 1 → y 1, s = 0.5; B1: 2 edges (x_positive, positive_y); closed form: logistic
-      mode2: x 1 → y 1, s = 0.5; B1: 2 edges (x_negative, negative_y); closed form: logistic
+    mode   directions  s    variables                             closed form
+    mode1  x 1 → y 1   0.5  B1: 2 edges (x_positive, positive_y)  logistic
+    mode2  x 1 → y 1   0.5  B1: 2 edges (x_negative, negative_y)  logistic
+    s: largest singular value of Σ^yx in the block; B: a variable that its edges share
     silent directions: x 2
 
     ```

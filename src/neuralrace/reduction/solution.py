@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, final
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.driver import take_steps
-from neuralrace.dynamics.flow import checked_times, smallest_rms, solve_flow
-from neuralrace.dynamics.methods import Descent, Flow
+from neuralrace.dynamics.flow import checked_times
 from neuralrace.dynamics.setup import StoppedError, positive_rate
-from neuralrace.dynamics.systems import System
-from neuralrace.dynamics.train import diverged
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
-from neuralrace.progress import progress
+from neuralrace.reduction import compiled, small
 from neuralrace.reduction.block import Block
+from neuralrace.reduction.closed_form import mode_form
 from neuralrace.reduction.initial import Start
 from neuralrace.reduction.lumping import block_system
 from neuralrace.reduction.polynomial import PolynomialSystem
@@ -37,67 +31,6 @@ RECORDED_PATHS = 1000
 MAX_TABLE = 2**20
 """Up to so many powers in its equations, a scalar block is solved by them."""
 
-RTOL = 1e-9
-
-
-class _Blocks(System):
-    """Several blocks side by side; their states have a leading axis."""
-
-    @abc.abstractmethod
-    def losses(self, state: Any) -> Any:
-        """The loss of every block."""
-
-    def loss(self, state: Any) -> Any:
-        return jnp.sum(self.losses(state))
-
-    def observe(self, state: Any) -> dict[str, Any]:
-        return {"weights": state, "losses": self.losses(state)}
-
-
-@final
-class _Stack(_Blocks):
-    """Several networks of one shape side by side: the data has a leading axis."""
-
-    net: GDLN = eqx.field(static=True)
-    data: Any
-
-    def losses(self, state: Any) -> Any:
-        return jax.vmap(self.net.loss)(state, self.data)
-
-    def loss_and_step(self, state: Any, rate: Any, batch: Any = None) -> Any:
-        losses, step = jax.vmap(self.net.loss_and_step, in_axes=(0, 0, None))(
-            state, self.data, rate
-        )
-        return jnp.sum(losses), step
-
-
-@final
-class _Polynomials(_Blocks):
-    """Several merged scalar races side by side, in the arrays of `_padded`.
-
-    Powers are below 2^bits and taken by squaring: the general power of a processor takes far
-    longer, and is what a step of the flow would spend its time on.
-    """
-
-    bits: int = eqx.field(static=True)
-    powers: Any
-    coefficients: Any
-    of_loss: Any
-
-    def _monomials(self, state: Any) -> Any:
-        square, found = state["b"][:, None, :], 1.0
-        for bit in range(self.bits):
-            found = jnp.where((self.powers >> bit) & 1, found * square, found)
-            square = square * square
-        return jnp.prod(found, axis=-1)
-
-    def losses(self, state: Any) -> Any:
-        return jnp.sum(self._monomials(state) * self.of_loss, axis=-1)
-
-    def loss_and_step(self, state: Any, rate: Any, batch: Any = None) -> Any:
-        velocity = jnp.einsum("nkm,nm->nk", self.coefficients, self._monomials(state))
-        return self.loss(state), {"b": rate * velocity}
-
 
 @final
 @dataclass(frozen=True)
@@ -109,51 +42,48 @@ class _Shape:
     edges: Mapping[str, str]
 
 
+_Member = tuple[int, dict[str, np.ndarray], Dataset, _Shape]
+"""A block among those of its shape: its number, its weights and data under common names."""
+
+
 def solve_blocks(
     blocks: Sequence[Block],
     start: Start,
     times: Any,
     learning_rate: float | None,
     constant: float,
+    compiling: bool | None = None,
 ) -> Trajectory:
-    """Every block from its start, by flow or by descent, and the sum of their losses."""
+    """Every block from its start, by flow or by descent, and the sum of their losses.
+
+    A block whose flow has an explicit solution is evaluated. The others are solved without
+    compiling anything where that is quicker, or by compiled code; `compiling` decides if given.
+    """
     times, steps = checked_times(times), None
     if learning_rate is not None:
         learning_rate = positive_rate(learning_rate)
         steps = np.unique(np.round(times / learning_rate).astype(int))
         times = learning_rate * steps
-    loss = np.full(len(times), constant)
-    losses = np.zeros((len(times), len(blocks)))
-    variables: dict[str, dict[str, np.ndarray]] = {}
-
-    def solved(stack: _Blocks, weights: Any) -> tuple[Any, np.ndarray]:
-        if learning_rate is None or steps is None:
-            return _flow(stack, weights, times)
-        return _descent(stack, weights, steps, learning_rate)
-
+    course = _Course(times, steps, learning_rate, compiling)
     systems = {i: found for i, b in enumerate(blocks) if (found := _merged(b, start.weights[i]))}
     others = [i for i in range(len(blocks)) if i not in systems]
-    with jax.enable_x64(True):
-        if systems:
-            values, losses[:, list(systems)] = solved(*_padded(list(systems.values())))
-            for k, (i, (system, _)) in enumerate(systems.items()):
-                at = values["b"][:, k, : len(system.parts)]
-                variables[blocks[i].name] = system.expanded(at)
-        for members in _by_shape(blocks, start, others):
-            weights, parts = solved(*_stacked(members))
-            for k, (index, _, _, shape) in enumerate(members):
-                losses[:, index] = parts[:, k]
-                variables[blocks[index].name] = {
-                    edge: weights[name][:, k] for edge, name in shape.edges.items()
-                }
+    answers = _scalar_answers(systems, course)
+    answers += [_matrix_answer(members, course) for members in _by_shape(blocks, start, others)]
+    kept = min((len(answer.losses) for answer in answers), default=len(times))
+    losses = np.zeros((kept, len(blocks)))
+    variables: dict[str, dict[str, np.ndarray]] = {}
+    for answer in answers:
+        losses[:, list(answer.variables)] = answer.losses[:kept]
+        for i, found in answer.variables.items():
+            variables[blocks[i].name] = {edge: w[:kept] for edge, w in found.items()}
     pathways = {
         block.name: _strengths(block.arch, variables[block.name])
         for block in blocks
         if block.arch.path_count() <= RECORDED_PATHS
     }
-    return Trajectory(
-        times,
-        loss + losses.sum(axis=1),
+    solution = Trajectory(
+        times[:kept],
+        constant + losses.sum(axis=1),
         values={
             "losses": losses,
             "variables": {block.name: variables[block.name] for block in blocks},
@@ -164,7 +94,140 @@ def solve_blocks(
             "learning_rate": learning_rate,
             "start": start.description,
             "blocks": len(blocks),
+            "solvers": sorted({answer.solver for answer in answers}),
         },
+    )
+    if kept < len(times):
+        raise _stopped(solution, answers, course)
+    return solution
+
+
+@final
+@dataclass(frozen=True)
+class _Course:
+    """What is asked of every block: times of flow, or steps of descent with a learning rate."""
+
+    times: np.ndarray
+    steps: np.ndarray | None
+    rate: float | None
+    compiling: bool | None
+
+    @property
+    def asked(self) -> tuple[np.ndarray, np.ndarray | None, float | None]:
+        """What a solver needs to know: times, steps and the rate."""
+        return self.times, self.steps, self.rate
+
+    def is_small(self, *problems: small.Problem) -> bool:
+        """Whether NumPy is done before a program would be compiled."""
+        if self.compiling is not None:
+            return not self.compiling
+        evaluations = USUAL_EVALUATIONS if self.steps is None else int(self.steps[-1])
+        return evaluations * sum(problem.work for problem in problems) <= COMPILING
+
+
+USUAL_EVALUATIONS = 2000
+"""How often the velocity is evaluated in a usual flow."""
+
+COMPILING = 4e9
+"""Operations in the time that it takes to compile a program: about four seconds."""
+
+
+@final
+@dataclass(frozen=True)
+class _Answer:
+    """The solution of some blocks: their weights `(T, |t|, |s|)`, their losses `(T, blocks)`.
+
+    There are fewer times than were asked for where the solution had to stop; `stopped` is then the
+    step at which the loss is not finite, or the time that was reached.
+    """
+
+    variables: Mapping[int, Mapping[str, np.ndarray]]
+    losses: np.ndarray
+    solver: str
+    stopped: float | None = None
+
+
+def _scalar_answers(
+    systems: Mapping[int, tuple[PolynomialSystem, np.ndarray]], course: _Course
+) -> list[_Answer]:
+    """Merged scalar races: by their explicit solution, each by itself, or all in one program."""
+    answers, rest = [], dict(systems)
+    if course.steps is None and course.compiling is None:
+        for i, (system, begin) in systems.items():
+            names = tuple(f"B{k}" for k in range(len(begin)))
+            form = mode_form(system, begin, names)
+            if form is not None and form.kind != "quadrature":
+                found = form.variables(course.times)
+                values = np.stack([found[name] for name in names], axis=-1)
+                loss = np.asarray(system.loss_at(values))[:, None]
+                answers.append(_Answer({i: system.expanded(values)}, loss, "closed form"))
+                del rest[i]
+    if not rest:
+        return answers
+
+    def expanded(members: Iterable[int], values: np.ndarray) -> dict[int, dict[str, np.ndarray]]:
+        """The weights of the races in these rows of `values` (T, races, variables)."""
+        return {
+            i: rest[i][0].expanded(values[:, k, : len(rest[i][1])]) for k, i in enumerate(members)
+        }
+
+    alone = course.steps is None  # each flow takes steps of its own
+    groups = [[i] for i in rest] if alone else [list(rest)]
+    problems = [small.Polynomials([rest[i] for i in group]) for group in groups]
+    if course.is_small(*problems):
+        parts: list[_Answer] = []
+        for group, problem in zip(groups, problems, strict=True):
+            part = small.solved(problem, *course.asked)
+            if part is None:
+                break
+            values = part.states.reshape(len(part.states), len(group), -1)
+            parts.append(_Answer(expanded(group, values), part.losses, part.solver, part.stopped))
+        if len(parts) == len(groups):
+            return [*answers, *parts]
+    races, begin = compiled.padded(list(rest.values()))
+    values, losses, stopped = compiled.solved(races, begin, *course.asked)
+    return [*answers, _Answer(expanded(rest, values["b"]), losses, "compiled", stopped)]
+
+
+def _matrix_answer(members: Sequence[_Member], course: _Course) -> _Answer:
+    """Networks of one shape, all together."""
+    arch = members[0][3].arch
+    weights, data = compiled.stacked([(w, data) for _, w, data, _ in members])
+    networks = small.Networks(arch, weights, data)
+    part = small.solved(networks, *course.asked) if course.is_small(networks) else None
+    if part is not None:
+        weights, losses = networks.shaped(part.states), part.losses
+        solver, stopped = part.solver, part.stopped
+    else:
+        stack = compiled.Stack(GDLN(arch), data)
+        weights, losses, stopped = compiled.solved(stack, weights, *course.asked)
+        solver = "compiled"
+    variables = {
+        index: {edge: weights[name][:, k] for edge, name in shape.edges.items()}
+        for k, (index, _, _, shape) in enumerate(members)
+    }
+    return _Answer(variables, losses, solver, stopped)
+
+
+def _stopped(solution: Trajectory, answers: Sequence[_Answer], course: _Course) -> StoppedError:
+    """The error of a solution that ends too early, with all of it that is finite."""
+    first = min(answer.stopped for answer in answers if answer.stopped is not None)
+    if course.steps is None:
+        return StoppedError(
+            solution,
+            f"the race could not be solved up to t = {course.times[-1]:g}",
+            got=f"a solution up to t = {first:.6g}",
+            wanted="the end of times",
+            fix="ask for an earlier time, or check that the start is not too large; "
+            "what was reached is in error.trajectory",
+        )
+    return StoppedError(
+        solution,
+        f"the loss stopped being finite at step {int(first)}",
+        got=f"learning rate {course.rate:g}",
+        wanted="a descent that converges",
+        fix=f"a learning rate below {course.rate:g}, or a smaller start; "
+        "what was computed is in error.trajectory",
     )
 
 
@@ -178,31 +241,9 @@ def _merged(
     return None if found is None or found[0].powers.size > MAX_TABLE else found
 
 
-def _padded(systems: Sequence[tuple[PolynomialSystem, np.ndarray]]) -> tuple[_Polynomials, Any]:
-    """All systems in arrays of one shape, rounded up so that other races compile nothing anew."""
-    rounded = lambda n: 1 << (int(n) - 1).bit_length()  # noqa: E731
-    count, K, m = (
-        len(systems),
-        rounded(max(len(start) for _, start in systems)),
-        rounded(max(len(system.powers) for system, _ in systems)),
-    )
-    b, powers = np.zeros((count, K)), np.zeros((count, m, K), int)
-    velocity, loss = np.zeros((count, K, m)), np.zeros((count, m))
-    for i, (system, start) in enumerate(systems):
-        rows, columns = system.powers.shape
-        b[i, :columns] = start
-        powers[i, :rows, :columns] = system.powers
-        velocity[i, :columns, :rows] = system.velocity
-        loss[i, :rows] = system.loss
-    bits = max(1, int(powers.max()).bit_length())
-    return _Polynomials(bits, powers, velocity, loss), {"b": b}
-
-
-def _by_shape(
-    blocks: Sequence[Block], start: Start, indices: Sequence[int]
-) -> list[list[tuple[int, dict[str, np.ndarray], Dataset, _Shape]]]:
+def _by_shape(blocks: Sequence[Block], start: Start, indices: Sequence[int]) -> list[list[_Member]]:
     """Blocks sorted into groups that one compiled program can solve."""
-    groups: dict[Any, list[tuple[int, dict[str, np.ndarray], Dataset, _Shape]]] = {}
+    groups: dict[Any, list[_Member]] = {}
     for index in indices:
         block, weights = blocks[index], start.weights[index]
         sizes = dict(block.arch.sizes)
@@ -230,64 +271,6 @@ def _canonical(arch: Architecture) -> _Shape:
         {edges[e]: (nodes[arch.edges[e][0]], nodes[arch.edges[e][1]]) for e in ordered},
     )
     return _Shape(renamed, nodes, edges)
-
-
-def _stacked(members: Sequence[tuple[int, Any, Dataset, _Shape]]) -> tuple[_Stack, Any]:
-    """One network, and the weights and data of all members with a leading axis."""
-    count = max(data.n_samples for _, _, data, _ in members)
-
-    def padded(data: Dataset) -> Dataset:
-        grow = np.sqrt(count / data.n_samples)  # rows of zeros change nothing but the mean
-        pad = lambda a: np.pad(a, [(0, count - len(a)), *[(0, 0)] * (a.ndim - 1)])  # noqa: E731
-        return Dataset(
-            {v: pad(grow * x) for v, x in data.x.items()},
-            {v: pad(grow * y) for v, y in data.y.items()},
-            {name: pad(g) for name, g in data.gates.items()},
-        )
-
-    weights = jax.tree.map(lambda *w: np.stack(w), *(w for _, w, _, _ in members))
-    data = jax.tree.map(lambda *d: np.stack(d), *(padded(d) for _, _, d, _ in members))
-    return _Stack(GDLN(members[0][3].arch), data), weights
-
-
-def _flow(stack: _Blocks, weights: Any, times: np.ndarray) -> tuple[Any, np.ndarray]:
-    entries = isinstance(stack, _Polynomials)  # every variable by itself, or every edge of a block
-    sizes = {
-        (name, i): part
-        for name, w in weights.items()
-        for i, part in enumerate(w.ravel() if entries else w)
-    }
-    method = Flow(RTOL, RTOL * smallest_rms(sizes), 1_000_000)
-    done = solve_flow(stack, weights, method, times)
-    if done.why != "end":
-        raise StoppedError(
-            Trajectory(done.times, done.loss),
-            f"the race could not be solved up to t = {times[-1]:g}",
-            got=f"t = {done.times[-1]:.6g} after {done.steps} steps",
-            wanted="the end of times",
-            fix="ask for an earlier time, or check that the start is not too large",
-        )
-    return done.values["weights"], done.values["losses"]
-
-
-def _descent(
-    stack: _Blocks, weights: Any, steps: np.ndarray, rate: float
-) -> tuple[Any, np.ndarray]:
-    stops = np.unique(np.append(0, steps))
-    with progress(int(stops[-1]), "race") as advance:
-        past = [0]
-
-        def seen(step: int, loss: float) -> None:
-            advance(float(step - past[-1]))
-            past.append(step)
-
-        done = take_steps(stack, weights, Descent(jnp.asarray(rate)), stops, seen=seen)
-    if done.stopped is not None:
-        run = Trajectory(rate * done.stops, done.loss, steps=done.stops)
-        raise diverged(run, done.stopped, rate)
-    asked = np.searchsorted(stops, steps)
-    recorded = jax.tree.map(lambda a: a[asked], done.values)
-    return recorded["weights"], recorded["losses"]
 
 
 def _strengths(arch: Architecture, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -321,7 +304,7 @@ def full_weights(
             fix="pass the solution of this race",
         )
     when = int(np.argmin(np.abs(solution.time - t)))
-    if not abs(solution.time[when] - t) <= 1e-9 * max(1.0, abs(t)):
+    if not (np.isfinite(t) and abs(solution.time[when] - t) <= 1e-9 * max(1.0, abs(t))):
         raise NeuralRaceError(
             f"the solution has no time {t:g}",
             got=f"times from {solution.time[0]:g} to {solution.time[-1]:g}, the nearest "

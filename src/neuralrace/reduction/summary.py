@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,8 +11,7 @@ import numpy as np
 from neuralrace.gdln import always_on
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.closed_form import SHOWN, mode_form
-from neuralrace.reduction.equations import WrittenMode, conserved
-from neuralrace.reduction.lumping import block_system
+from neuralrace.reduction.equations import WrittenMode, conserved_forms, written_mode
 
 if TYPE_CHECKING:
     from neuralrace.reduction.race import Race
@@ -19,13 +20,14 @@ EXACT = 1e-8
 """Couplings below this are rounding: a reduction that leaves no more is called exact."""
 
 
-def summary(race: Race) -> str:
+def summary(race: Race, full: bool = False) -> str:
     """What a person wants to know of a race: modes, variables, exactness, closed forms."""
     if not race.blocks and not race.is_exact:
         return f"Nothing is left: every coupling is below the tolerance of {race.tolerance:g}."
     if not race.blocks:
         none = "No signal: inputs and targets are uncorrelated on every path. Nothing is learned."
         return "\n".join([none, *always_on(race.arch, race.data)])
+    shown = len(race.blocks) if full else SHOWN
     scalar = sum(block.is_scalar for block in race.blocks)
     many = "s" * (len(race.blocks) != 1)
     head = f"{len(race.blocks)} independent block{many}, {scalar} of them scalar modes"
@@ -35,45 +37,82 @@ def summary(race: Race) -> str:
     if not race.is_exact:
         kind = f"approximate: couplings up to {race.residual:.1e} dropped"
     lines = [f"{head}{';' if race.reduces else ''} {kind}."]
-    lines += [f"  {_mode(block)}" for block in race.blocks[:SHOWN]]
-    if len(race.blocks) > SHOWN:
-        lines.append(f"  … and {len(race.blocks) - SHOWN} more")
+    rows = [row for block in race.blocks[:shown] for row in _rows(block, race.is_exact, full)]
+    lines += _table(HEADINGS, rows)
+    if len(race.blocks) > shown:
+        lines.append(f"… and {len(race.blocks) - shown} more")
+    lines.append(LEGEND)
     quiet = {v: n for v, n in race.silent.items() if n}
     if quiet:
-        shown = [f"{v} {n}" for v, n in list(quiet.items())[:SHOWN]]
-        rest = f", … ({sum(quiet.values())} in all)" if len(quiet) > SHOWN else ""
-        lines.append("silent directions: " + ", ".join(shown) + rest)
+        nodes = list(quiet.items()) if full else list(quiet.items())[:SHOWN]
+        rest = f", … ({sum(quiet.values())} in all)" if len(quiet) > len(nodes) else ""
+        lines.append("silent directions: " + ", ".join(f"{v} {n}" for v, n in nodes) + rest)
     if race.constant > 1e-12:
         lines.append(f"loss that cannot be learned: {race.constant:.4g}")
     lines += always_on(race.arch, race.data)
     if race.failures:
         lines.append("MHS Assumption 2.1.1 (statistics diagonal in shared bases) fails:")
-        lines += [f"  {failure}" for failure in race.failures[:SHOWN]]
+        lines += [f"  {failure}" for failure in race.failures[:shown]]
     return "\n".join(lines)
 
 
-def _mode(block: Block) -> str:
-    """One line: what the block is, its merged variables, whether it has a closed form."""
-    found = block_system(block)
-    if found is None:
-        return f"{block}; {sum(w.size for w in block.aligned.values())} variables, not merged"
-    system, start = found
-    mode = WrittenMode(block, system, start, None)
-    kept = conserved(mode)
-    if len(mode.variables) <= FEW:
-        parts = [str(block), *(str(v) for v in mode.variables)]
-        parts += [f"conserved: {q}" for q in kept]
-    else:
-        parts = [str(block), f"{len(mode.variables)} variables, {len(kept)} conserved quantities"]
-    degree = int(system.powers.sum(axis=1).max())
-    small = max(SMALL, np.finfo(float).tiny ** (1 / degree))  # a long product must not vanish
-    form = mode_form(system, np.full(len(start), small), mode.names)
-    parts.append(f"closed form: {form.kind}" if form else "no closed form known")
-    return "; ".join(parts)
+HEADINGS = ("mode", "directions", "s", "variables", "conserved", "closed form")
+"""The columns of the table of modes; one in which nothing stands is left out."""
 
+LEGEND = "s: largest singular value of Σ^yx in the block; B: a variable that its edges share"
+"""What the letters of the table mean."""
 
 FEW = 3
-"""Up to so many variables of a mode are named."""
+"""Up to so many variables of a mode are shown, unless all are asked for."""
 
 SMALL = 1e-3
 """A small equal start, from which a closed form is looked for when none is given."""
+
+
+def _rows(block: Block, exact: bool, full: bool) -> list[tuple[str, ...]]:
+    """The rows of a block: what it is and its first variable, then one row per further variable."""
+    mode = written_mode(block, exact=exact)
+    what = (block.name, _directions(block), f"{block.strength:.4g}")
+    if mode is None:
+        count = sum(w.size for w in block.aligned.values())
+        return [(*what, f"{count} variables, not merged", "", "none known")]
+    if len(mode.variables) > FEW and not full:
+        return [(*what, f"{len(mode.variables)} variables", "", _kind(mode))]
+    kept = [_form_in_words(form, mode.names) for form in conserved_forms(mode)]
+    named = [variable.described(full) for variable in mode.variables]
+    rows = [(*what, named[0], "; ".join(kept), _kind(mode))]
+    return rows + [("", "", "", name, "", "") for name in named[1:]]
+
+
+def _directions(block: Block) -> str:
+    """How many directions the block has at its inputs and outputs."""
+    return str(block).partition(": ")[2].rpartition(", s = ")[0]
+
+
+def _kind(mode: WrittenMode) -> str:
+    """Which closed form the mode has from small equal starts."""
+    degree = int(mode.system.powers.sum(axis=1).max())
+    small = max(SMALL, np.finfo(float).tiny ** (1 / degree))  # a long product must not vanish
+    form = mode_form(mode.system, np.full(len(mode.names), small), mode.names)
+    return form.kind if form else "none known"
+
+
+def _form_in_words(form: Mapping[tuple[int, int], float], names: Sequence[str]) -> str:
+    """A quadratic form in the variables, such as 7*B_1**2 - B_2**2."""
+    text = ""
+    for (k, m), c in form.items():
+        a, b = (f"{names[i][0]}_{names[i][1:]}" for i in (k, m))
+        size = Fraction(abs(c)).limit_denominator(1000)
+        near = abs(float(size) - abs(c)) <= 1e-9 * abs(c)
+        factor = "" if near and size == 1 else f"{size if near else f'{abs(c):.6g}'}*"
+        sign = ("-" if c < 0 else "") if not text else (" - " if c < 0 else " + ")
+        text += f"{sign}{factor}{f'{a}**2' if k == m else f'{a}*{b}'}"
+    return text
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Aligned columns under their headings, without those that are empty."""
+    used = [i for i in range(len(headings)) if any(row[i] for row in rows)]
+    cells = [[row[i] for i in used] for row in (headings, *rows)]
+    wide = [max(len(row[i]) for row in cells) for i in range(len(used))]
+    return ["  ".join(f"{c:{w}}" for c, w in zip(row, wide, strict=True)).rstrip() for row in cells]

@@ -14,14 +14,24 @@ from neuralrace.errors import NeuralRaceError
 MARGIN = 1e-9
 """Two directions closer than this are one, and a cell of weights narrower than this is empty."""
 
+DEGENERATE = 1e-7
+"""A direction counts as none where all inputs, on one scale, are smaller than this along it.
+
+Rounding of 1e-16, seen on the scale of such a direction, reaches `MARGIN`.
+"""
+
+VANISHING = 1e-15
+"""An input smaller than this in every feature, relative to the feature's largest value, is zero."""
+
 
 @final
 @dataclass(frozen=True)
 class Lines:
-    """Different inputs, in an orthonormal basis of their span, and which samples they stand for.
+    """Different inputs, in coordinates of one scale, and which samples they stand for.
 
     Sample n lies on `x[line[n]]`, on the side `side[n]` of it: 1, −1, or 0 where it vanishes.
-    Opposite inputs share a line unless boundaries count, where both can be off.
+    Opposite inputs share a line unless boundaries count, where both can be off. Weights w in
+    these coordinates are `basis.T @ w` for the inputs as they were given.
     """
 
     x: Float[np.ndarray, "m r"]
@@ -31,10 +41,9 @@ class Lines:
     off_margin: float
 
     @staticmethod
-    def of(given: Float[np.ndarray, "N d"], boundary: bool) -> Lines:
-        norm = np.linalg.norm(given, axis=1)
-        live = norm > MARGIN * norm.max(initial=0)
-        unit = given / np.where(live, norm, 1)[:, None]
+    def of(given: Float[np.ndarray, "N d"], bias: bool, boundary: bool) -> Lines:
+        """The lines of the inputs `given`; with a `bias`, the last weight is that of the bias."""
+        unit, basis, live = _on_one_scale(given, bias)
         line, side = np.zeros(len(given), int), np.zeros(len(given), int)
         kept: list[int] = []
         for n in np.flatnonzero(live):
@@ -47,9 +56,7 @@ class Lines:
             else:
                 line[n], side[n] = len(kept), 1
                 kept.append(int(n))
-        _, size, basis = np.linalg.svd(unit[kept], full_matrices=False)
-        basis = basis[size > MARGIN * size.max(initial=0)]
-        return Lines(unit[kept] @ basis.T, basis, line, side, 0.0 if boundary else 1.0)
+        return Lines(unit[kept], basis, line, side, 0.0 if boundary else 1.0)
 
     def patterns(self, signs: Bool[np.ndarray, "P m"]) -> Bool[np.ndarray, "P N"]:
         """The pattern on all samples of a pattern on the lines."""
@@ -64,6 +71,44 @@ class Lines:
 
     def weights(self, w: Float[np.ndarray, "P r"]) -> Float[np.ndarray, "P d"]:
         return w @ self.basis
+
+
+def _on_one_scale(
+    given: Float[np.ndarray, "N d"], bias: bool
+) -> tuple[Float[np.ndarray, "N r"], np.ndarray, Bool[np.ndarray, " N"]]:
+    """Every input as a unit vector in coordinates that all inputs use alike.
+
+    Patterns do not change under an invertible map of the features, a positive factor of any
+    input, or, with a bias, another origin. So the features are centred where there is a bias,
+    features and inputs are divided by their sizes in turn, and the features are replaced by an
+    orthonormal basis of the functions of the samples that they span. Returns the unit vectors,
+    the matrix that leads from weights there to weights for `given`, and which inputs are not zero.
+    """
+    middle = given.mean(axis=0) if bias else np.zeros(given.shape[1])
+    table = given - middle
+    if bias:
+        table = np.hstack([table, np.ones((len(table), 1))])
+    size = np.abs(table).max(axis=0, initial=0.0)
+    table = table / np.where(size > 0, size, 1.0)
+    live = np.abs(table).max(axis=1) > VANISHING
+    table = np.where(live[:, None], table, 0.0)
+    for _ in range(ROUNDS):
+        table = table / np.where(live, np.linalg.norm(table, axis=1), 1.0)[:, None]
+        again = np.abs(table).max(axis=0, initial=0.0)
+        again = np.where(again > 0, again, 1.0)
+        table, size = table / again, size * again
+    left, values, right = np.linalg.svd(table, full_matrices=False)
+    keep = values > DEGENERATE * values.max(initial=0)
+    back = right[keep] / values[keep, None] / np.where(size > 0, size, 1.0)
+    if bias:
+        back[:, -1] -= back[:, :-1] @ middle
+    unit = left[:, keep]
+    norm = np.linalg.norm(unit, axis=1, keepdims=True)
+    return unit / np.where(norm > 0, norm, 1.0), back, live
+
+
+ROUNDS = 3
+"""So often inputs and features are scaled in turn; what is left is for the orthonormal basis."""
 
 
 def enumerated(
@@ -171,6 +216,10 @@ def _is_inside(x: np.ndarray, on: np.ndarray, w: np.ndarray, off_margin: float) 
     )
 
 
+PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+"""The least tolerances of the linear program, below the `MARGIN` that it must tell from zero."""
+
+
 def solved(
     x: Float[np.ndarray, "k r"], on: Bool[np.ndarray, " k"], off_margin: float
 ) -> tuple[Float[np.ndarray, " r"] | None, Int[np.ndarray, " s"]]:
@@ -190,7 +239,7 @@ def solved(
     limits = [(-1, 1)] * rank + [(0, 1)]
     done: Any = linprog(
         np.append(np.zeros(rank), -1.0), A_ub=rows, b_ub=np.zeros(count), bounds=limits,
-        method="highs-ds",
+        method="highs-ds", options=PRECISE,
     )  # fmt: skip
     if done.x[-1] > MARGIN:
         return done.x[:rank], np.zeros(0, int)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, final
 
 import jax.numpy as jnp
@@ -203,19 +204,41 @@ def evidence(net: Any, data: Any) -> dict[str, Any]:
     """
     check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
     check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
-    layers = hidden_layers(net.arch)
-    root = np.sqrt(np.asarray(data.probability))[:, None]
+    return {"outputs": True, SIMILARITY: _Similarity(net, data, _content(data))}
 
-    def similarity(weights: Any) -> dict[str, Any]:
-        h = net.hidden(weights, data)
+
+@final
+@dataclass(frozen=True)
+class _Similarity:
+    """Hidden similarity as a function of the weights, equal to any other of the same content.
+
+    Being equal, two of them share one compiled program.
+    """
+
+    net: Network
+    data: Dataset = field(compare=False)
+    content: bytes
+
+    def __call__(self, weights: Any) -> dict[str, Any]:
+        h = self.net.hidden(weights, self.data)
+        root = np.sqrt(np.asarray(self.data.probability))[:, None]
         found = {}
-        for layer, nodes in layers.items():
+        for layer, nodes in hidden_layers(self.net.arch).items():
             side_by_side = jnp.concatenate([h[v] for v in nodes], axis=1)
             scaled = side_by_side * jnp.asarray(root, side_by_side.dtype)
             found[layer] = scaled @ scaled.T
         return found
 
-    return {"outputs": True, SIMILARITY: similarity}
+
+def _content(data: Dataset) -> bytes:
+    """A digest of all that hidden activity depends on: inputs, gates and sample weights."""
+    digest = blake2b()
+    named = {**data.x, **{f"gate {name}": g for name, g in data.gates.items()}}
+    for name, values in (*sorted(named.items()), ("weights", data.probability)):
+        array = np.ascontiguousarray(values)
+        digest.update(f"{name} {array.shape} {array.dtype}".encode())
+        digest.update(array.data)
+    return digest.digest()
 
 
 def hidden_layers(arch: Architecture) -> dict[str, tuple[str, ...]]:

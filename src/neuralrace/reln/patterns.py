@@ -67,7 +67,9 @@ def patterns(X: Any, bias: bool = False, boundary: bool = False, limit: int = LI
     A neuron with weights w is on for the samples with w·x > 0. The hyperplanes w·x_n = 0 cut the
     space of weights into cells, and each cell is a pattern. N inputs in general position in d
     dimensions have 2 Σ_{k<d} C(N−1, k) of them (Cover 1965); none of that is assumed here: inputs
-    may repeat, oppose each other, vanish, or lie in a subspace.
+    may repeat, oppose each other, vanish, or lie in a subspace. Neither the scales of features and
+    samples nor, with a bias, the origin matter: they are taken out first. Inputs that then differ
+    in direction by less than 1e-9 count as equal.
 
     Samples are inserted one at a time. Every cell keeps weights inside it, which settle one side
     of the new sample. Whether the other side is there too is settled by a relaxation, which finds
@@ -95,9 +97,8 @@ def patterns(X: Any, bias: bool = False, boundary: bool = False, limit: int = LI
 
     ```
     """
-    given = _inputs(X, bias)
-    lines = Lines.of(given, boundary)
-    bound, is_exact = _bound(given, boundary)
+    lines = Lines.of(_inputs(X), bias, boundary)
+    bound, is_exact = _bound(X, lines, bias, boundary)
     if is_exact and bound > limit:
         raise too_many(f"{bound:,} patterns", bound, is_exact, limit)
     on, weights = enumerated(lines, limit, bound, is_exact)
@@ -111,9 +112,9 @@ def sample_patterns(
 ) -> Patterns:
     """Some of the patterns one ReLU neuron can have, where there are too many to list.
 
-    Weights are drawn from a Gaussian, which finds wide cells first, until `count` different
-    patterns are found or `draws` are spent. The result says how many patterns there are, or at
-    most are (`bound`), and whether these happen to be all.
+    Weights are drawn from a Gaussian, with all features on one scale, which finds wide cells
+    first. Drawing ends when `count` different patterns are found or `draws` are spent. The result
+    says how many patterns there are, or at most are (`bound`), and whether these are all.
 
     ```python
     >>> import neuralrace as nr
@@ -123,19 +124,21 @@ def sample_patterns(
 
     ```
     """
-    given = _inputs(X, bias)
+    lines = Lines.of(_inputs(X), bias, False)
     count = whole_number("the number of patterns", count, fix="for example count=1000")
     rng = np.random.default_rng(seed)
     found: dict[bytes, np.ndarray] = {}
     for low in range(0, draws, 1000):
-        weights = rng.normal(size=(min(1000, draws - low), given.shape[1]))
-        for pattern, w in zip(weights @ given.T > 0, weights, strict=True):
+        weights = rng.normal(size=(min(1000, draws - low), lines.x.shape[1]))
+        for pattern, w in zip(weights @ lines.x.T > 0, weights, strict=True):
             found.setdefault(np.packbits(pattern).tobytes(), w)
         if len(found) >= count:
             break
     kept = np.stack(list(found.values())[:count])
-    bound, is_exact = _bound(given, False)
-    return Patterns(kept @ given.T > 0, kept, is_exact and len(kept) == bound, bound, is_exact)
+    bound, is_exact = _bound(X, lines, bias, False)
+    on = lines.patterns(kept @ lines.x.T > 0)
+    complete = is_exact and len(kept) == bound
+    return Patterns(on, lines.weights(kept), complete, bound, is_exact)
 
 
 def is_implementable(pattern: Any, X: Any, bias: bool = False, boundary: bool = False) -> bool:
@@ -160,7 +163,7 @@ def is_implementable(pattern: Any, X: Any, bias: bool = False, boundary: bool = 
             wanted="is_implementable(pattern, X)",
             fix="swap the two",
         )
-    given = _inputs(X, bias)
+    given = _inputs(X)
     on = np.asarray(pattern)
     if on.shape != (len(given),) or not np.isin(on, (0, 1)).all():
         raise NeuralRaceError(
@@ -170,7 +173,7 @@ def is_implementable(pattern: Any, X: Any, bias: bool = False, boundary: bool = 
             fix="round real-valued gates first: pattern > 0.5",
         )
     on = on.astype(bool)
-    lines = Lines.of(given, boundary)
+    lines = Lines.of(given, bias, boundary)
     signs = lines.signs(on)
     if not (lines.patterns(signs[None])[0] == on).all():
         return False  # equal inputs that differ, opposite ones that agree, a zero that is on
@@ -194,10 +197,10 @@ def pattern_count(X: Any, bias: bool = False) -> tuple[int, bool]:
 
     ```
     """
-    return _bound(_inputs(X, bias), False)
+    return _bound(X, Lines.of(_inputs(X), bias, False), bias, False)
 
 
-def _inputs(X: Any, bias: bool) -> Float[np.ndarray, "N d"]:
+def _inputs(X: Any) -> Float[np.ndarray, "N d"]:
     given = np.asarray(X, np.float64)
     if given.ndim != 2 or not given.size or not np.isfinite(given).all():
         raise NeuralRaceError(
@@ -206,14 +209,14 @@ def _inputs(X: Any, bias: bool) -> Float[np.ndarray, "N d"]:
             wanted="shape (N, d), a sample a row",
             fix='for a dataset with one input node pass data.x["x"]',
         )
-    return np.hstack([given, np.ones((len(given), 1))]) if bias else given
+    return given
 
 
-def _bound(given: Float[np.ndarray, "N d"], boundary: bool) -> tuple[int, bool]:
-    grid = _grid(given)
+def _bound(X: Any, lines: Lines, bias: bool, boundary: bool) -> tuple[int, bool]:
+    given = _inputs(X)
+    grid = _grid(np.hstack([given, np.ones((len(given), 1))]) if bias else given)
     if grid is not None:
         return _lonesum(*grid), True
-    lines = Lines.of(given, boundary)
     count, rank = lines.x.shape
     if not count or boundary:
         return 2**count, not count

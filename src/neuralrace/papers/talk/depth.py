@@ -36,7 +36,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
         arch = nr.Architecture.chain(*[1] * (depth + 1))
         b0 = s["start"] ** (1 / depth)
         form = nr.reduce(arch, data).closed_form(b0)
-        assert form is not None
+        assert form.is_complete
         exact.append(form.value(units / depth)["mode1"])
         weights = {edge: np.full((1, 1), b0) for edge in arch.edges}
         run = nr.flow(

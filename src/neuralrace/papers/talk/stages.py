@@ -59,7 +59,7 @@ def strength(chain: nr.Architecture, value: float, start: float, times: np.ndarr
     """The product of a chain of scalars over time, by its closed form."""
     data = nr.Dataset({"x": [[1.0]]}, {"y": [[value]]})
     form = nr.reduce(chain, data).closed_form(start)
-    assert form is not None
+    assert form.is_complete
     return np.asarray(form.value(times)["mode1"])
 
 

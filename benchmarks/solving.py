@@ -1,0 +1,82 @@
+"""What a first answer costs: solving small races without compiling, against compiled code.
+
+Each number is measured in a process of its own, since what counts is the first call after every
+import: a compiled program is fast only from its second call on.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+
+PRELUDE = """
+import time
+import numpy as np, jax
+jax.config.update("jax_enable_x64", True)
+import neuralrace as nr, diffrax, scipy.integrate, sympy
+from neuralrace import tasks
+from neuralrace.reduction.solution import solve_blocks
+[getattr(nr, name) for name in nr.__all__]
+"""
+
+TASKS = {
+    "xor": "tasks.xor_pathways(tasks.xor())",
+    "routing": "tasks.routing_pathways(tasks.routing(M=7, K=4)[0])",
+    "contexts": "tasks.common_and_all_but_one(tasks.contextual(contexts=3))",
+}
+
+
+def first_solution(task: str = "xor", rate: float | None = None) -> tuple[float, float]:
+    """(compiled code over the default, seconds of the default): a first solution at 101 times."""
+    code = f"""
+race = nr.reduce(*{TASKS[task]})
+start, times = race.start(0.05), np.linspace(0, 40, 101)
+begun = time.perf_counter()
+solve_blocks(race.blocks, start, times, {rate}, race.constant, compiling=COMPILED)
+print(time.perf_counter() - begun)
+"""
+    slow, fast = (
+        _seconds(code.replace("COMPILED", "True")),
+        _seconds(code.replace("COMPILED", "None")),
+    )
+    return slow / fast, fast
+
+
+def first_contest() -> float:
+    """Seconds of a first contest of the two gatings of the extended XoR."""
+    code = """
+data = tasks.extended_xor(0.5)
+gatings = {"linear": tasks.linear_pathways(data), "xor": tasks.xor_pathways(data)}
+begun = time.perf_counter()
+nr.contest(gatings, scale=1e-3)
+print(time.perf_counter() - begun)
+"""
+    return _seconds(code)
+
+
+def end_time_ratio() -> float:
+    """The λ-balanced solution up to t = 10⁹ over that up to t = 1, at 11 times each."""
+    code = """
+net = nr.GDLN(nr.Architecture.chain(20, 10, 20))
+data = nr.Dataset({"x": np.sqrt(20) * np.eye(20)}, {"y": np.eye(20)})
+weights = nr.linear.balanced_weights(net, 0.0, scale=1e-3)
+def seconds(end):
+    begun = time.perf_counter()
+    nr.lambda_balanced(net, weights, data, times=np.linspace(0, end, 11))
+    return time.perf_counter() - begun
+seconds(1.0)
+print(np.median([seconds(1e9) for _ in range(5)]) / np.median([seconds(1.0) for _ in range(5)]))
+"""
+    return _seconds(code, repeats=1)
+
+
+def _seconds(code: str, repeats: int = 3) -> float:
+    """The median of what a fresh process prints."""
+    found = []
+    for _ in range(repeats):
+        done = subprocess.run(
+            [sys.executable, "-c", PRELUDE + code], capture_output=True, text=True, check=True
+        )
+        found.append(float(done.stdout.split()[-1]))
+    return statistics.median(found)

@@ -1,0 +1,183 @@
+"""Large races by compiled programs: blocks of one shape side by side, through the one driver."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuralrace.dataset import Dataset
+from neuralrace.dynamics.driver import take_steps
+from neuralrace.dynamics.flow import smallest_rms, solve_flow
+from neuralrace.dynamics.methods import Descent, Flow
+from neuralrace.dynamics.systems import System
+from neuralrace.gdln import GDLN
+from neuralrace.progress import progress
+from neuralrace.reduction.polynomial import PolynomialSystem
+
+RTOL = 1e-9
+"""The relative tolerance of a step of the flow."""
+
+MAX_STEPS = 1_000_000
+"""The most steps of a flow."""
+
+
+class Blocks(System):
+    """Several blocks side by side; their states have a leading axis."""
+
+    @abc.abstractmethod
+    def losses(self, state: Any) -> Any:
+        """The loss of every block."""
+
+    @abc.abstractmethod
+    def sizes(self, state: Mapping[str, np.ndarray]) -> dict[Any, np.ndarray]:
+        """The parts of a state whose sizes decide the absolute tolerance."""
+
+    def loss(self, state: Any) -> Any:
+        return jnp.sum(self.losses(state))
+
+    def observe(self, state: Any) -> dict[str, Any]:
+        return {"state": state, "losses": self.losses(state)}
+
+
+@final
+class Stack(Blocks):
+    """Several networks of one shape side by side: the data has a leading axis."""
+
+    net: GDLN = eqx.field(static=True)
+    data: Any
+
+    def losses(self, state: Any) -> Any:
+        return jax.vmap(self.net.loss)(state, self.data)
+
+    def loss_and_step(self, state: Any, rate: Any, batch: Any = None) -> Any:
+        one = jax.vmap(self.net.loss_and_step, in_axes=(0, 0, None))
+        losses, step = one(state, self.data, rate)
+        return jnp.sum(losses), step
+
+    def sizes(self, state: Mapping[str, np.ndarray]) -> dict[Any, np.ndarray]:
+        return {(edge, i): w for edge, stack in state.items() for i, w in enumerate(stack)}
+
+
+@final
+class Polynomials(Blocks):
+    """Several merged scalar races side by side, in the arrays of `padded`.
+
+    Powers are below 2^bits and taken by squaring: the general power of a processor takes far
+    longer, and is what a step of the flow would spend its time on.
+    """
+
+    bits: int = eqx.field(static=True)
+    powers: Any
+    coefficients: Any
+    of_loss: Any
+
+    def _monomials(self, state: Any) -> Any:
+        square, found = state["b"][:, None, :], 1.0
+        for bit in range(self.bits):
+            found = jnp.where((self.powers >> bit) & 1, found * square, found)
+            square = square * square
+        return jnp.prod(found, axis=-1)
+
+    def losses(self, state: Any) -> Any:
+        return jnp.sum(self._monomials(state) * self.of_loss, axis=-1)
+
+    def loss_and_step(self, state: Any, rate: Any, batch: Any = None) -> Any:
+        velocity = jnp.einsum("nkm,nm->nk", self.coefficients, self._monomials(state))
+        return self.loss(state), {"b": rate * velocity}
+
+    def sizes(self, state: Mapping[str, np.ndarray]) -> dict[Any, np.ndarray]:
+        return dict(enumerate(state["b"].ravel()))
+
+
+def padded(
+    systems: Sequence[tuple[PolynomialSystem, np.ndarray]],
+) -> tuple[Polynomials, dict[str, np.ndarray]]:
+    """All systems in arrays of one shape, rounded up so that other races compile nothing anew."""
+    rounded = lambda n: 1 << (int(n) - 1).bit_length()  # noqa: E731
+    count, K, m = (
+        len(systems),
+        rounded(max(len(start) for _, start in systems)),
+        rounded(max(len(system.powers) for system, _ in systems)),
+    )
+    b, powers = np.zeros((count, K)), np.zeros((count, m, K), int)
+    velocity, loss = np.zeros((count, K, m)), np.zeros((count, m))
+    for i, (system, start) in enumerate(systems):
+        rows, columns = system.powers.shape
+        b[i, :columns] = start
+        powers[i, :rows, :columns] = system.powers
+        velocity[i, :columns, :rows] = system.velocity
+        loss[i, :rows] = system.loss
+    bits = max(1, int(powers.max()).bit_length())
+    return Polynomials(bits, powers, velocity, loss), {"b": b}
+
+
+def stacked(
+    members: Sequence[tuple[Mapping[str, np.ndarray], Dataset]],
+) -> tuple[dict[str, np.ndarray], Dataset]:
+    """The weights and data of networks of one shape, with a leading axis."""
+    count = max(data.n_samples for _, data in members)
+
+    def filled(data: Dataset) -> Dataset:
+        grow = np.sqrt(count / data.n_samples)  # rows of zeros change nothing but the mean
+        pad = lambda a: np.pad(a, [(0, count - len(a)), *[(0, 0)] * (a.ndim - 1)])  # noqa: E731
+        return Dataset(
+            {v: pad(grow * x) for v, x in data.x.items()},
+            {v: pad(grow * y) for v, y in data.y.items()},
+            {name: pad(g) for name, g in data.gates.items()},
+        )
+
+    weights = jax.tree.map(lambda *w: np.stack(w), *(dict(w) for w, _ in members))
+    return weights, jax.tree.map(lambda *d: np.stack(d), *(filled(d) for _, d in members))
+
+
+def solved(
+    blocks: Blocks,
+    start: Mapping[str, np.ndarray],
+    times: np.ndarray,
+    steps: np.ndarray | None,
+    rate: float | None,
+) -> tuple[Any, np.ndarray, float | None]:
+    """States and losses at the times, or with a rate at the steps, in float64.
+
+    Where the solution had to stop there are fewer of them; the third is then the step at which the
+    loss is not finite, or the time that was reached.
+    """
+    with jax.enable_x64(True):
+        if steps is None or rate is None:
+            return _flowed(blocks, dict(start), times)
+        return _stepped(blocks, dict(start), steps, rate)
+
+
+def _flowed(
+    blocks: Blocks, start: dict[str, np.ndarray], times: np.ndarray
+) -> tuple[Any, np.ndarray, float | None]:
+    method = Flow(RTOL, RTOL * smallest_rms(blocks.sizes(start)), MAX_STEPS)
+    done = solve_flow(blocks, start, method, times)
+    if done.why == "end":
+        return done.values["state"], done.values["losses"], None
+    fine = np.isin(done.times, times) & np.isfinite(done.values["losses"]).all(axis=1)
+    kept = len(fine) if fine.all() else int(np.argmin(fine))
+    values = jax.tree.map(lambda a: a[:kept], done.values)
+    return values["state"], values["losses"], float(done.times[-1])
+
+
+def _stepped(
+    blocks: Blocks, start: dict[str, np.ndarray], steps: np.ndarray, rate: float
+) -> tuple[Any, np.ndarray, float | None]:
+    stops = np.unique(np.append(0, steps))
+    past = [0]
+    with progress(int(stops[-1]), "race") as advance:
+
+        def seen(step: int, loss: float) -> None:
+            advance(float(step - past[-1]))
+            past.append(step)
+
+        done = take_steps(blocks, start, Descent(jnp.asarray(rate)), stops, seen=seen)
+    values = jax.tree.map(lambda a: a[np.isin(done.stops, steps)], done.values)
+    return values["state"], values["losses"], done.stopped

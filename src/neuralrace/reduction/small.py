@@ -1,0 +1,323 @@
+"""Small races in NumPy and SciPy: nothing is compiled, so that a first answer comes at once."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset
+from neuralrace.reduction.mixtures import edge_depths
+from neuralrace.reduction.polynomial import PolynomialSystem
+
+RTOL = 1e-11
+"""The relative tolerance of a step, per variable."""
+
+ATOL = 1e-14
+"""The absolute tolerance of a step, relative to the start.
+
+It lies far below `RTOL`, so that a variable is followed while it is small, on every plateau.
+"""
+
+ROUNDING = 1e-16
+"""What rounding of the largest variable may add to any other, relative to the largest."""
+
+DENSE = 200
+"""With more variables than this, implicit steps use the diagonal of the Jacobian alone."""
+
+MAX_STEPS = 20_000
+"""The most steps between two times; a solution that needs more is left to compiled code."""
+
+
+CALL = 1000.0
+"""A call of NumPy takes as long as this many operations."""
+
+
+class Problem(ABC):
+    """What can be solved here: a flat state, its velocity, and the loss of each part.
+
+    `sizes` are those from which the tolerances follow. `work` counts the operations of one
+    velocity. `depth` is the number of edges on the longest path.
+    """
+
+    start: Float[np.ndarray, " n"]
+    sizes: Float[np.ndarray, " n"]
+    work: float
+    depth: int
+
+    @property
+    def patience(self) -> float:
+        """A time, in units of size over speed, in which a growing state grows a few times.
+
+        Two edges grow exponentially, by e³ in this time; D edges as b^{D−1}, by less than 4.
+        """
+        return 3.0 if self.depth <= 2 else 0.7 / (self.depth - 2)
+
+    @abstractmethod
+    def velocity(self, state: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """The direction of gradient flow."""
+
+    @abstractmethod
+    def losses(self, states: Float[np.ndarray, "T n"]) -> Float[np.ndarray, "T parts"]:
+        """The loss of each part at several states."""
+
+
+@final
+@dataclass(frozen=True)
+class Part:
+    """A solution: states and losses at the times, and the step at which it had to stop."""
+
+    states: Float[np.ndarray, "T n"]
+    losses: Float[np.ndarray, "T parts"]
+    solver: str
+    stopped: float | None = None
+
+
+def solved(
+    problem: Problem, times: np.ndarray, steps: np.ndarray | None, rate: float | None
+) -> Part | None:
+    """The flow at these times, or with a rate the descent at these steps; None if it fails."""
+    if steps is None or rate is None:
+        states, stopped, solver = flowed(problem, times), None, "LSODA"
+    else:
+        (states, stopped), solver = stepped(problem, steps, rate), "steps"
+    return None if states is None else Part(states, problem.losses(states), solver, stopped)
+
+
+def flowed(problem: Problem, times: Float[np.ndarray, " T"]) -> Float[np.ndarray, "T n"] | None:
+    """The state at all times of gradient flow, or None where the solver gave up.
+
+    LSODA takes multistep methods of high order, and implicit ones where the flow is stiff: near
+    its end, steps become as long as one likes. The flow is solved in stages, in each of which the
+    state grows by a moderate factor: what is below the rounding of the largest variable is noise,
+    and a tolerance below that would stop the solver. A stage lasts at most three times as long
+    as all before it, and where the state has come to rest the solution ends.
+    """
+    if not problem.sizes.any():  # a start at zero is a stationary point
+        return np.repeat(problem.start[None], len(times), axis=0)
+    smallest = problem.sizes[problem.sizes > 0].min()
+    tiny = ATOL * np.where(problem.sizes > 0, problem.sizes, smallest)
+    now, state, first = 0.0, problem.start, 0.0
+    found = [np.repeat(state[None], int(times[0] == 0), axis=0)]
+    while now < times[-1]:
+        largest, speed = np.abs(state).max(), np.abs(problem.velocity(state)).max()
+        if speed * (times[-1] - now) <= RTOL * largest and _is_stable(problem, state, times[-1]):
+            found.append(np.repeat(state[None], int((times > now).sum()), axis=0))
+            break
+        span = problem.patience * largest / max(speed, 1e-300)
+        first = first or span
+        end = min(times[-1], now + min(span, max(3 * now, first)))
+        inside = times[(times > now) & (times < end)]
+        grid = np.concatenate([[now], inside, [end]])
+        states = _lsoda(problem, state, grid, np.maximum(tiny, ROUNDING * largest))
+        if states is None:
+            return None
+        found.append(states[1:] if end == times[-1] else states[1:-1])
+        if end in times and end < times[-1]:
+            found.append(states[-1:])
+        now, state = end, states[-1]
+    return np.concatenate(found)
+
+
+def _is_stable(problem: Problem, state: np.ndarray, span: float) -> bool:
+    """Whether no small deviation from this state would grow by more than e within a time span.
+
+    By the eigenvalues of the velocity's derivative, which is symmetric for gradient flow of the
+    weights; of merged variables it is similar to a symmetric matrix.
+    """
+    if len(state) > DENSE:
+        return False
+    step = NEAR * np.abs(state).max()
+    around = step * np.eye(len(state))
+    slopes = [problem.velocity(state + d) - problem.velocity(state - d) for d in around]
+    rates = np.linalg.eigvals(np.array(slopes) / (2 * step)).real
+    return bool(rates.max() * span <= 1)
+
+
+NEAR = 1e-5
+"""How far to go from a state, relative to its size, to find the derivative of the velocity."""
+
+
+def _lsoda(
+    problem: Problem, start: np.ndarray, times: np.ndarray, atol: np.ndarray
+) -> np.ndarray | None:
+    """The states at the times, of which the first is that of the start."""
+    from scipy.integrate import ODEintWarning, odeint
+
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ODEintWarning)
+        states, how = odeint(
+            lambda _, state: problem.velocity(state),
+            start,
+            times,
+            tfirst=True,
+            rtol=RTOL,
+            atol=atol,
+            mxstep=MAX_STEPS,
+            **({"ml": 0, "mu": 0} if len(start) > DENSE else {}),
+            full_output=True,
+        )
+    done = "successful" in how["message"] and bool(np.isfinite(states).all())
+    return states if done else None
+
+
+def stepped(
+    problem: Problem, steps: Int[np.ndarray, " _"], rate: float
+) -> tuple[Float[np.ndarray, "T n"], int | None]:
+    """The state at these steps of descent, and the first step at which the loss is not finite.
+
+    Where there is such a step, the states are those before it.
+    """
+    wanted = set(steps.tolist())
+    state, found = problem.start, []
+    recent: deque[tuple[int, np.ndarray]] = deque(maxlen=RECENT)
+    with np.errstate(all="ignore"):
+        for step in range(max(wanted) + 1):
+            recent.append((step, state))
+            if step in wanted:
+                found.append(state)
+            state = state + rate * problem.velocity(state)
+            if not np.isfinite(state).all():
+                break
+        else:
+            if np.isfinite(problem.losses(found[-1][None])).all():
+                return np.stack(found), None
+        bad = recent[-1][0] + 1
+        for step, before in recent:
+            if not np.isfinite(problem.losses(before[None])).all():
+                bad = step
+                break
+    kept = sum(step < bad for step in wanted)
+    return np.stack(found)[:kept], bad
+
+
+RECENT = 8
+"""A descent that diverges squares its error at each step: the loss overflows at most this many
+steps before the weights do."""
+
+
+# ---- merged scalar races ------------------------------------------------------------------------
+
+
+@final
+class Polynomials(Problem):
+    """Merged scalar races side by side, in one table of powers: see `PolynomialSystem`.
+
+    Variables of all races stand one after another; the tables are padded with zeros.
+    """
+
+    def __init__(self, systems: Sequence[tuple[PolynomialSystem, np.ndarray]]) -> None:
+        count, K = len(systems), max(len(start) for _, start in systems)
+        m = max(len(system.powers) for system, _ in systems)
+        start, powers = np.zeros((count, K)), np.zeros((count, m, K), int)
+        velocity, loss = np.zeros((count, K, m)), np.zeros((count, m))
+        for i, (system, values) in enumerate(systems):
+            rows, columns = system.powers.shape
+            start[i, :columns] = values
+            powers[i, :rows, :columns] = system.powers
+            velocity[i, :columns, :rows] = system.velocity
+            loss[i, :rows] = system.loss
+        self.shape, self.start = (count, K), start.ravel()
+        self.sizes = np.abs(self.start)
+        self._powers, self._velocity, self._loss = powers, velocity, loss
+        self.work = 15 * CALL + 20.0 * powers.size
+        self.depth = max(1, int(powers.sum(axis=-1).max(initial=2)) // 2)
+        self._top = int(powers.max(initial=0))
+        self._index = (np.arange(count)[:, None, None], powers, np.arange(K))
+
+    def _monomials(self, b: Float[np.ndarray, "*T parts K"]) -> Float[np.ndarray, "*T parts m"]:
+        """Π_l b_l^p_l of every term, from a table of all powers that occur."""
+        table = np.ones((*b.shape[:-1], self._top + 1, b.shape[-1]))
+        table[..., 1:, :] = b[..., None, :]
+        np.multiply.accumulate(table, axis=-2, out=table)
+        return np.multiply.reduce(table[(..., *self._index)], axis=-1)
+
+    def velocity(self, state: np.ndarray) -> np.ndarray:
+        terms = self._monomials(state.reshape(self.shape))
+        return np.matmul(self._velocity, terms[..., None]).ravel()
+
+    def losses(self, states: np.ndarray) -> np.ndarray:
+        terms = self._monomials(states.reshape(-1, *self.shape))
+        return np.einsum("tpm,pm->tp", terms, self._loss)
+
+
+# ---- matrix blocks ------------------------------------------------------------------------------
+
+
+@final
+class Networks(Problem):
+    """Gated networks of one shape side by side; weights, inputs and gates have a leading axis."""
+
+    def __init__(self, arch: Architecture, weights: Mapping[str, Any], data: Dataset) -> None:
+        self.arch = arch
+        self.shapes = {e: np.shape(weights[e]) for e in arch.edges}
+        self.start = np.concatenate([np.ravel(weights[e]) for e in arch.edges])
+        rms = [np.sqrt((np.asarray(w) ** 2).mean()) for w in (weights[e] for e in arch.edges)]
+        self.sizes = np.repeat(rms, [int(np.prod(s)) for s in self.shapes.values()])
+        gates = {name: np.asarray(g)[..., None] for name, g in data.gates.items()}
+        self._gate = gates
+        self._x = {v: _times(np.asarray(x), gates.get(v)) for v, x in data.x.items()}
+        self._y = {v: np.asarray(y) for v, y in data.y.items()}
+        samples = next(iter(self._y.values())).shape[-2]
+        flops = 6 * samples * sum(float(np.prod(s)) for s in self.shapes.values())
+        self.work = 8 * CALL * len(arch.edges) + flops
+        self.depth = max(edge_depths(arch).values()) + 1
+        self._share = 1.0 / next(iter(self._y.values())).shape[-2]
+
+    def shaped(self, states: np.ndarray) -> dict[str, np.ndarray]:
+        """The weights of every edge, `(*T, parts, |t|, |s|)`."""
+        ends = np.cumsum([0, *(int(np.prod(s)) for s in self.shapes.values())]).tolist()
+        lead = states.shape[:-1]
+        return {
+            e: states[..., ends[i] : ends[i + 1]].reshape(*lead, *shape)
+            for i, (e, shape) in enumerate(self.shapes.items())
+        }
+
+    def _activity(self, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        h: dict[str, np.ndarray] = {}
+        for node in self.arch.order:
+            if node in self._x:
+                h[node] = self._x[node]
+                continue
+            total: Any = 0.0
+            for e in self.arch.incoming[node]:
+                part = h[self.arch.edges[e][0]] @ weights[e].swapaxes(-1, -2)
+                total = total + _times(part, self._gate.get(e))
+            h[node] = _times(total, self._gate.get(node))
+        return h
+
+    def velocity(self, state: np.ndarray) -> np.ndarray:
+        weights = self.shaped(state)
+        h = self._activity(weights)
+        pull: dict[str, np.ndarray] = {}
+        found = {}
+        for node in reversed(self.arch.order):
+            if node in self._x:
+                continue
+            if node in self._y:
+                total: Any = (self._y[node] - h[node]) * self._share
+            else:
+                total = 0.0
+                for e in self.arch.outgoing[node]:
+                    total = total + pull[e] @ weights[e]
+            total = _times(total, self._gate.get(node))
+            for e in self.arch.incoming[node]:
+                pull[e] = _times(total, self._gate.get(e))
+                found[e] = pull[e].swapaxes(-1, -2) @ h[self.arch.edges[e][0]]
+        return np.concatenate([found[e].ravel() for e in self.shapes])
+
+    def losses(self, states: np.ndarray) -> np.ndarray:
+        h = self._activity(self.shaped(states))
+        terms = [((y - h[v]) ** 2).sum(axis=(-1, -2)) for v, y in self._y.items()]
+        return np.sum(terms, axis=0) * self._share / 2
+
+
+def _times(h: np.ndarray, gate: np.ndarray | None) -> np.ndarray:
+    return h if gate is None else h * gate

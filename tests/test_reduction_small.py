@@ -1,0 +1,127 @@
+"""Races solved without compiling: against closed forms, compiled code and the network itself."""
+
+import jax
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import neuralrace as nr
+from neuralrace.reduction import small, solution
+from neuralrace.reduction.lumping import block_system
+from neuralrace.reduction.solution import solve_blocks
+
+COMMON = nr.tasks.common_and_all_but_one(nr.tasks.contextual(3, items=2), hidden=6)
+PAIR = nr.pathways(
+    nr.Dataset({"x": [[1.0], [2.0]]}, {"y": [[1.0], [1.0]]}),
+    {"common": None, "second": [0, 1]},
+    hidden=4,
+)
+"""Two scalar pathways that overlap: no closed form."""
+
+
+@pytest.fixture
+def nothing_compiled(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a program was compiled")
+
+    monkeypatch.setattr(solution, "_compiled", refuse)
+
+
+@pytest.mark.parametrize("start", [0.3, 1e-6, 1e-12])
+@pytest.mark.parametrize("powers", [(2,), (1, 1), (3,), (2, 1)])
+def test_the_solver_follows_closed_forms_out_of_any_start(powers, start):
+    """db_k/dt = γ_k (M/b_k)(S − D M): early growth, the fall of the loss, and the end."""
+    from tests.test_reduction_closed_form import single_path
+
+    depth = sum(powers)
+    begin = np.full(len(powers), start if depth == 2 else max(start, 0.01))
+    system = single_path(powers, (1.0, 0.4)[: len(powers)], S=1.3, D=0.9)
+    form = solution.mode_form(system, begin, tuple(f"B{k}" for k in range(len(powers))))
+    assert form is not None
+    half = float(form.time_to(0.5 * form.final))
+    times = np.concatenate([half * np.linspace(0, 2, 41), half * np.array([10.0, 1e4])])
+    problem = small.Polynomials([(system, begin)])
+    states = small.flowed(problem, times)
+    assert states is not None
+    np.testing.assert_allclose(problem.losses(states)[:, 0], form.loss(times), atol=1e-8)
+    np.testing.assert_allclose(
+        np.prod(states ** np.array(powers), axis=1)[:20], form.value(times)[:20], rtol=1e-6
+    )
+
+
+def test_matrix_blocks_follow_their_closed_form_out_of_a_plateau(nothing_compiled):
+    race = nr.reduce(*nr.tasks.all_but_one(nr.tasks.contextual(3, items=4), hidden=8))
+    form = race.closed_form(1e-12)
+    times = np.linspace(0, 2.5 * float(form.time_to_loss(0.05)), 31)
+    found = race.solve(times=times, start=1e-12)
+    assert found.settings["solvers"] == ["LSODA"]
+    assert found.loss[-1] < 1e-3 * found.loss[0]
+    np.testing.assert_allclose(found.loss, form.loss(times), atol=1e-8 * found.loss[0])
+
+
+@pytest.mark.parametrize(("pair", "rate"), [(PAIR, None), (PAIR, 0.05), (COMMON, 0.05)])
+def test_small_and_compiled_solutions_agree(pair, rate):
+    race = nr.reduce(*pair)
+    start = race.start(nr.GDLN(race.arch).init(jax.random.key(0), scale=0.02))
+    ours, theirs = (
+        solve_blocks(race.blocks, start, np.linspace(0, 30, 31), rate, race.constant, compiling=way)
+        for way in (False, True)
+    )
+    assert theirs.settings["solvers"] == ["compiled"]
+    bound = 1e-8 if rate is None else 1e-12
+    assert np.abs(ours.loss - theirs.loss).max() < bound * theirs.loss[0]
+    assert ours.loss[-1] < 0.9 * ours.loss[0]
+
+
+def test_the_end_of_a_flow_is_its_end_and_a_saddle_is_not(nothing_compiled):
+    """A network at rest on one mode goes on to the second, however late it is."""
+    data = nr.Dataset({"x": [[1.0, 0.0], [0.0, 1.0]]}, {"y": [[4.0, 0.0], [0.0, 0.4]]})
+    arch = nr.Architecture.chain(2, 2, 2)
+    weights = {"W1": np.diag([1.0, 1e-15])[None], "W2": np.diag([1.0, 1e-15])[None]}
+    problem = small.Networks(arch, weights, data)
+    times = np.array([0.0, 50.0, 120.0, 2000.0, 1e7])
+    states = small.flowed(problem, times)
+    assert states is not None
+    losses = problem.losses(states)[:, 0]
+    # ½⟨‖y‖²⟩ = 4.04, of which the second mode has 0.04; it grows as e^{0.2 t} from 1e-15
+    assert losses[1:3] == pytest.approx([0.04, 0.04], rel=1e-6)
+    assert losses[3] < 1e-12 and losses[4] < 1e-12
+
+
+def test_the_network_in_numpy_is_the_network():
+    race = nr.reduce(*COMMON)
+    rng = np.random.default_rng(0)
+    for block in race.blocks:
+        net = nr.GDLN(block.arch)
+        weights = {e: rng.normal(size=w.shape) for e, w in block.aligned.items()}
+        ours = small.Networks(block.arch, {e: w[None] for e, w in weights.items()}, block.data)
+        velocity = ours.shaped(ours.velocity(ours.start))
+        for edge, v in net.velocity(weights, block.data).items():
+            np.testing.assert_allclose(velocity[edge][0], v, atol=1e-12)
+        loss = float(net.loss(weights, block.data))
+        assert ours.losses(ours.start[None])[0, 0] == pytest.approx(loss, rel=1e-12)
+
+
+def test_merged_equations_are_solved_as_scipy_solves_them():
+    race = nr.reduce(*PAIR)
+    system, _ = block_system(race.blocks[0])
+    begin = np.linspace(0.1, 0.4, len(system.parts))
+    times = np.linspace(0, 20, 21)
+    states = small.flowed(small.Polynomials([(system, begin)]), times)
+    wanted = solve_ivp(
+        lambda _, b: system.velocity_at(b), (0, 20), begin, "DOP853", times, rtol=1e-12, atol=1e-14
+    ).y.T
+    np.testing.assert_allclose(states, wanted, atol=1e-9)
+
+
+def test_large_problems_are_compiled_and_small_ones_are_not():
+    course = solution._Course(np.array([1.0]), None, None, None)
+    race = nr.reduce(*PAIR)
+    found = [block_system(block) for block in race.blocks]
+    assert course.is_small(small.Polynomials(found))
+    wide = nr.Architecture.chain(500, 2000, 500)
+    weights = {"W1": np.zeros((1, 2000, 500)), "W2": np.zeros((1, 500, 2000))}
+    data = nr.Dataset({"x": np.ones((300, 500))}, {"y": np.ones((300, 500))})
+    assert not course.is_small(small.Networks(wide, weights, data))
+    steps = solution._Course(np.array([1e9]), np.array([10**9]), 1.0, None)
+    assert not steps.is_small(small.Polynomials(found))

@@ -26,10 +26,11 @@ from neuralrace.reduction.equations import (
     latex,
     written_mode,
 )
+from neuralrace.reduction.full_size import full_weights
 from neuralrace.reduction.initial import Start, start_from_number, start_from_weights
 from neuralrace.reduction.mixtures import Mixer
 from neuralrace.reduction.polynomial import drive_when_on
-from neuralrace.reduction.solution import full_weights, solve_blocks
+from neuralrace.reduction.solution import solve_blocks
 from neuralrace.reduction.summary import EXACT, summary
 from neuralrace.statistics import SplitNetwork, class_factor, split_neurons
 from neuralrace.trajectory import Trajectory

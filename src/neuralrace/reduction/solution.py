@@ -1,4 +1,4 @@
-"""Solving the blocks of a race together, and going back to full-size weights."""
+"""Solving the blocks of a race together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.flow import checked_times
 from neuralrace.dynamics.setup import StoppedError, positive_rate
-from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.reduction import compiled, small
 from neuralrace.reduction.block import Block
@@ -22,7 +21,6 @@ from neuralrace.reduction.closed_form import mode_form
 from neuralrace.reduction.initial import Start
 from neuralrace.reduction.lumping import block_system
 from neuralrace.reduction.polynomial import PolynomialSystem
-from neuralrace.statistics import SplitNetwork
 from neuralrace.trajectory import Trajectory
 
 RECORDED_PATHS = 1000
@@ -289,66 +287,3 @@ def _strengths(arch: Architecture, weights: Mapping[str, np.ndarray]) -> dict[st
 @lru_cache(maxsize=256)
 def _path_edges(arch: Architecture) -> tuple[tuple[str, ...], ...]:
     return tuple(path.edges for path in arch.paths())
-
-
-def full_weights(
-    blocks: Sequence[Block], whole: SplitNetwork, solution: Trajectory, t: float, key: Any
-) -> dict[str, np.ndarray]:
-    """W_e = Σ_blocks R_t(e) B_e R_s(e)ᵀ at the time of a solution that is nearest to t."""
-    mine = {block.name: set(block.arch.edges) for block in blocks}
-    if mine != {name: set(w) for name, w in solution.values.get("variables", {}).items()}:
-        raise NeuralRaceError(
-            "these are not the variables of this race",
-            got=f"a trajectory by {solution.settings.get('method')!r}",
-            wanted="what race.solve returned",
-            fix="pass the solution of this race",
-        )
-    when = int(np.argmin(np.abs(solution.time - t)))
-    if not (np.isfinite(t) and abs(solution.time[when] - t) <= 1e-9 * max(1.0, abs(t))):
-        raise NeuralRaceError(
-            f"the solution has no time {t:g}",
-            got=f"times from {solution.time[0]:g} to {solution.time[-1]:g}, the nearest "
-            f"{solution.time[when]:g}",
-            wanted="one of solution.time",
-            fix="solve the race with this time among times",
-        )
-    at = {
-        block.name: {
-            e: np.asarray(w[when]) for e, w in solution.values["variables"][block.name].items()
-        }
-        for block in blocks
-    }
-    bases = _hidden_bases(blocks, whole.arch, at, key)
-    weights = {
-        e: np.zeros((whole.arch.sizes[target], whole.arch.sizes[source]))
-        for e, (source, target) in whole.arch.edges.items()
-    }
-    for block in blocks:
-        place = dict(block.basis) | bases[block.name]
-        for e, (source, target) in block.arch.edges.items():
-            weights[e] += place[target] @ at[block.name][e] @ place[source].T
-    return whole.join(weights)
-
-
-def _hidden_bases(
-    blocks: Sequence[Block], arch: Architecture, at: Mapping[str, Any], key: Any
-) -> dict[str, dict[str, np.ndarray]]:
-    """Orthonormal directions of its own for every block at every hidden node."""
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
-    bases: dict[str, dict[str, np.ndarray]] = {block.name: {} for block in blocks}
-    for node in arch.hidden:
-        users = [block for block in blocks if node in block.arch.sizes]
-        widths = [at[b.name][b.arch.incoming[node][0]].shape[0] for b in users]
-        size = arch.sizes[node]
-        if sum(widths) > size:
-            raise NeuralRaceError(
-                f"node {node!r} has too few neurons for every block to have its own",
-                got=f"{size} neurons",
-                wanted=f"at least {sum(widths)}",
-                fix="widen the node, or start the race from a number, which needs the fewest",
-            )
-        q = np.linalg.qr(rng.normal(size=(size, sum(widths))))[0]
-        cuts = np.cumsum([0, *widths])
-        for i, block in enumerate(users):
-            bases[block.name][node] = q[:, cuts[i] : cuts[i + 1]]
-    return bases

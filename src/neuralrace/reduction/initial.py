@@ -14,8 +14,8 @@ import numpy as np
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import check_finite, checked_weights
 from neuralrace.reduction.block import Block, Matrix, places
-from neuralrace.reduction.mixtures import Mixer
-from neuralrace.statistics import SplitNetwork, class_factor
+from neuralrace.reduction.mixtures import Mixer, Pair
+from neuralrace.statistics import SplitNetwork
 
 
 @final
@@ -291,19 +291,15 @@ def intertwiner(block: Block, other: Block) -> dict[str, Matrix] | None:
     """Orthogonal O_v with O_a M = M' O_b for all statistics M of `block`, M' of `other`, if any."""
     if block.arch != other.arch or abs(block.strength - other.strength) > CLOSE * other.strength:
         return None
-    mine, theirs = (
-        Mixer(b.arch, class_factor(b.data)).family(np.random.default_rng(0), 3, scaled=False)
-        for b in (block, other)
-    )
-    if set(dict(mine.pairs())) != set(dict(theirs.pairs())):
+    mine, theirs = (_mixtures(b) for b in (block, other))
+    if set(mine) != set(theirs):
         return None
     dims = block.dims
     place = places(tuple(dims), {v: n * n for v, n in dims.items()})
     rows = []
-    for (a, b), stack in mine.pairs():
-        target = dict(theirs.pairs())[a, b]
+    for (a, b), stack in mine.items():
         scale = max(float(np.abs(stack).max()), 1e-300)
-        for m, w in zip(stack / scale, target / scale, strict=True):
+        for m, w in zip(stack / scale, theirs[a, b] / scale, strict=True):
             row = np.zeros((dims[a] * dims[b], sum(n * n for n in dims.values())))
             row[:, place[a]] += np.kron(np.eye(dims[a]), m.T)
             row[:, place[b]] -= np.kron(w, np.eye(dims[b]))
@@ -321,6 +317,16 @@ def intertwiner(block: Block, other: Block) -> dict[str, Matrix] | None:
     return turns
 
 
+def _mixtures(block: Block) -> dict[Pair, np.ndarray]:
+    """Three mixtures of all statistics of a block, the same ones for blocks of one graph."""
+    mixer, rng = Mixer(block.arch, block.factor), np.random.default_rng(0)
+    found: dict[Pair, list[np.ndarray]] = {}
+    for draw in [mixer.draw(rng) for _ in range(3)]:
+        for pair, matrix in (*mixer.yx(draw.sums).items(), *mixer.xx(draw).items()):
+            found.setdefault(pair, []).append(matrix)
+    return {pair: np.stack(stack) for pair, stack in found.items()}
+
+
 def _at_node(index: int, block: Block, weights: Mapping[str, Matrix], node: str) -> _AtNode:
     arch = block.arch
     reads = np.concatenate([weights[e] for e in arch.incoming[node]], axis=1)
@@ -336,11 +342,11 @@ def _at_node(index: int, block: Block, weights: Mapping[str, Matrix], node: str)
 def _yx(block: Block, node: str, into: str, out: str) -> Matrix:
     """Σ^yx of the path of two edges through a hidden node, in the block's directions."""
     source, target = block.arch.edges[into][0], block.arch.edges[out][1]
-    gate = np.asarray(block.data.probability)
+    factor = block.factor
+    gate = np.ones(factor.count)
     for name in (source, into, node, out, target):
-        gate = gate * np.asarray(block.data.gates.get(name, 1.0))
-    y, x = np.asarray(block.data.y[target]), np.asarray(block.data.x[source])
-    return (gate[:, None] * y).T @ x
+        gate = gate * factor.gates.get(name, 1.0)
+    return (gate[factor.row_class][:, None] * factor.y[target]).T @ factor.x[source]
 
 
 def _orthonormal(columns: Matrix) -> Matrix:

@@ -13,17 +13,17 @@ from jaxtyping import Float
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind
-from neuralrace.reduction.basis import shared_basis
+from neuralrace.reduction.basis import EXACT, shared_basis
 from neuralrace.reduction.block import Block, make_block
 from neuralrace.reduction.closed_form import ClosedForm, mode_form
 from neuralrace.reduction.components import components
 from neuralrace.reduction.equations import Variable, WrittenMode, conserved, equations, latex
 from neuralrace.reduction.initial import Start, start_from_number, start_from_weights
 from neuralrace.reduction.lumping import block_system
-from neuralrace.reduction.mixtures import Mixer
+from neuralrace.reduction.mixtures import Mixer, balanced
 from neuralrace.reduction.polynomial import drive_when_on
 from neuralrace.reduction.solution import full_weights, solve_blocks
-from neuralrace.reduction.summary import EXACT, summary
+from neuralrace.reduction.summary import summary
 from neuralrace.statistics import SplitNetwork, class_factor, split_neurons
 from neuralrace.trajectory import Trajectory
 
@@ -320,16 +320,17 @@ def reduce(arch: Any, data: Any, *, tolerance: float = EXACT) -> Race:
 def _reduced(arch: Architecture, data: Dataset, tolerance: float) -> Race:
     whole = split_neurons(arch, data)
     factor = class_factor(whole.data)
-    parts, dropped = components(whole.arch, factor, tolerance)
-    found = [(part, shared_basis(Mixer(part.arch, part.factor), tolerance)) for part in parts]
+    cutoff = tolerance if tolerance > EXACT else 0.0
+    parts, dropped = components(whole.arch, factor, tolerance, cutoff)
+    found = [
+        (part, shared_basis(Mixer(part.arch, balanced(part.factor)), tolerance)) for part in parts
+    ]
     blocks = [
         block
         for part, basis in found
         for k in range(basis.count)
         if (block := make_block(part, basis.of(k))) is not None
     ]
-    rounding = 1e-13 * np.sqrt(_mean_square(whole.data, "x") * _mean_square(whole.data, "y"))
-    blocks = [block for block in blocks if block.strength > rounding]
     blocks.sort(key=lambda block: -block.strength)
     named = tuple(block.named(f"mode{i + 1}") for i, block in enumerate(blocks))
     total = _mean_square(whole.data, "y") / 2

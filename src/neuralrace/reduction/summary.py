@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralrace.gdln import always_on
+from neuralrace.reduction.basis import EXACT
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.closed_form import SHOWN, mode_form
 from neuralrace.reduction.equations import WrittenMode, conserved
@@ -14,9 +15,6 @@ from neuralrace.reduction.lumping import block_system
 
 if TYPE_CHECKING:
     from neuralrace.reduction.race import Race
-
-EXACT = 1e-8
-"""Couplings below this are rounding: a reduction that leaves no more is called exact."""
 
 
 def summary(race: Race) -> str:

@@ -196,27 +196,37 @@ def _two_edges(
 def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[float, float]:
     """The start values of a scalar mode's two edges, from what it reads and writes.
 
-    If both already lie along one direction, their lengths there; else, aligned and balanced, the
-    length of the growing half.
+    If both already lie along one direction, their lengths there (one of them may be 0); else,
+    aligned and balanced, the length of the growing half.
     """
     a, b = float(np.linalg.norm(reads)), float(np.linalg.norm(writes))
     overlap = float((reads * writes).sum())
-    if a * b > 0 and abs(overlap) >= (1 - 1e-9) * a * b:
+    if min(a, b) <= NO_GROWTH * max(a, b):
+        return (a, 0.0) if a > b else (0.0, b)
+    if abs(overlap) >= (1 - 1e-9) * a * b:
         return a, b * float(np.sign(overlap))
     half = float(np.linalg.norm(reads + writes)) / 2
     return half, half
 
 
 def _expelled(part: _AtNode, others: Sequence[_AtNode]) -> tuple[Matrix, Matrix]:
-    """What a block reads and writes, each mode without the directions of other, faster modes."""
+    """What a block reads and writes, each mode without the directions of other, faster modes.
+
+    A mode whose growing half is zero but for rounding never grows, and expels none.
+    """
     reads, writes = part.reads.copy(), part.writes.copy()
+    largest = max(float(np.linalg.norm(w)) for p in (part, *others) for w in (p.reads, p.writes))
     for i, s in enumerate(part.s):
         faster = [p.growing[:, p.s > s * (1 + CLOSE)] for p in others]
+        faster = [g[:, np.linalg.norm(g, axis=0) > NO_GROWTH * largest] for g in faster]
         q = _orthonormal(np.concatenate([reads[:, :0], *faster], axis=1))
         for whole, direction in ((reads, part.right[:, i]), (writes, part.left[:, i])):
             whole -= np.outer(q @ (q.T @ (whole @ direction)), direction)
     return reads, writes
 
+
+NO_GROWTH = 1e-12
+"""Weights of a mode below this, relative to the largest at their node, are rounding."""
 
 CLOSE = 1e-6
 """Singular values closer than this, relatively, count as equal."""

@@ -97,7 +97,7 @@ class Block:
         draws = [mixer.draw(rng) for _ in range(4)]
         basis = {v: np.eye(n) for v, n in self.dims.items()}
         seen: set[str] = set()
-        for (t, s), matrix in mixer.yx(draws[0].sums).items():  # the best guess: singular vectors
+        for (t, s), matrix in mixer.yx(draws[0].yx).items():  # the best guess: singular vectors
             u, _, vt = np.linalg.svd(matrix)
             basis |= {v: b for v, b in ((t, u), (s, vt.T)) if v not in seen}
             seen |= {t, s}
@@ -175,8 +175,8 @@ def _strength(mixer: Mixer) -> float:
     """
 
     def largest(scalars: Mapping[str, float]) -> float:
-        found = mixer.yx(mixer.path_sums(scalars)).values()
-        return max((float(np.linalg.norm(m, 2)) for m in found), default=0.0)
+        found = mixer.yx_of(scalars).values()
+        return max((_largest_value(m) for m in found), default=0.0)
 
     edges = mixer.arch.edges
     total = largest(dict.fromkeys(edges, 1.0))
@@ -190,6 +190,11 @@ def _strength(mixer: Mixer) -> float:
     return max((largest({e: float(e in part) for e in edges}) for part in through), default=total)
 
 
+def _largest_value(matrix: Matrix) -> float:
+    """The largest singular value."""
+    return float(abs(matrix[0, 0]) if matrix.size == 1 else np.linalg.norm(matrix, 2))
+
+
 def _signed(
     arch: Architecture, factor: ClassFactor, basis: Mapping[str, Matrix]
 ) -> tuple[dict[str, Matrix], ClassFactor]:
@@ -199,7 +204,7 @@ def _signed(
     mixer = Mixer(arch, factor)
     sign = dict.fromkeys(basis, 0.0)
     links: dict[str, list[tuple[str, float]]] = {v: [] for v in basis}
-    for (t, s), matrix in mixer.yx(mixer.path_sums(dict.fromkeys(arch.edges, 1.0))).items():
+    for (t, s), matrix in mixer.yx_of(dict.fromkeys(arch.edges, 1.0)).items():
         value = float(matrix[0, 0])
         if value:
             links[t].append((s, value))
@@ -274,25 +279,31 @@ def _signs(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix] | None:
     It can if Σ^yx = α_t β_s for every pair of an output t and an input s that a path joins.
     """
     arch = mixer.arch
-    found = mixer.yx(mixer.path_sums({e: float(e in edges) for e in arch.edges}))
+    found = mixer.yx_of({e: float(e in edges) for e in arch.edges})
     values = {pair: float(m[0, 0]) for pair, m in found.items()}
     largest = max(map(abs, values.values()), default=0.0)
-    alpha: dict[str, float] = {}
-    beta: dict[str, float] = {}
-    waiting = dict(values)
-    while waiting:
-        known = [p for p in waiting if p[0] in alpha or p[1] in beta]
-        t, s = known[0] if known else next(iter(waiting))
-        value = waiting.pop((t, s))
-        if abs(value) <= 1e-9 * largest:
+    if any(abs(value) <= 1e-9 * largest for value in values.values()):
+        return None
+    ends: dict[str, list[tuple[str, str]]] = {}
+    for t, s in values:
+        ends.setdefault(t, []).append((t, s))
+        ends.setdefault(s, []).append((t, s))
+    found_at: dict[str, float] = {}
+    for first in (s for _, s in values):
+        waiting = [] if first in found_at else [first]
+        found_at.setdefault(first, 1.0)
+        while waiting:
+            node = waiting.pop()
+            for t, s in ends[node]:
+                other = s if node == t else t
+                if other not in found_at:
+                    found_at[other] = values[t, s] / found_at[node]
+                    waiting.append(other)
+    for (t, s), value in values.items():
+        if abs(found_at[t] * found_at[s] - value) > 1e-6 * abs(value):
             return None
-        if t not in alpha:
-            alpha[t] = value / beta.setdefault(s, 1.0)
-        beta.setdefault(s, value / alpha[t])
-        if abs(alpha[t] * beta[s] - value) > 1e-6 * abs(value):
-            return None
-    up = np.array([[np.sign(alpha.get(t, 1.0))] for t in arch.outputs])
-    return up, np.array([[np.sign(beta.get(s, 1.0)) for s in arch.inputs]])
+    up = np.array([[np.sign(found_at.get(t, 1.0))] for t in arch.outputs])
+    return up, np.array([[np.sign(found_at.get(s, 1.0)) for s in arch.inputs]])
 
 
 def places(nodes: tuple[str, ...], sizes: Mapping[str, int]) -> dict[str, slice]:
@@ -304,7 +315,7 @@ def places(nodes: tuple[str, ...], sizes: Mapping[str, int]) -> dict[str, slice]
 def _singular_vectors(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix]:
     """Left and right singular vectors of Σ^yx summed over the paths made of these edges."""
     arch = mixer.arch
-    found = mixer.yx(mixer.path_sums({e: float(e in edges) for e in arch.edges}))
+    found = mixer.yx_of({e: float(e in edges) for e in arch.edges})
     inputs, outputs = (places(ends, arch.sizes) for ends in (arch.inputs, arch.outputs))
     total = np.zeros(
         tuple(sum(arch.sizes[v] for v in ends) for ends in (arch.outputs, arch.inputs))

@@ -15,7 +15,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.reduction.eigenspaces import ROUNDING
-from neuralrace.reduction.mixtures import Mixer, Pair, balanced
+from neuralrace.reduction.mixtures import Mixer, Pair, balanced, rows_of
 from neuralrace.statistics import ClassFactor, restricted
 
 
@@ -126,7 +126,7 @@ def _span(
     mixer: Mixer, node: str, value: np.ndarray, cutoff: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """An orthonormal basis of what a part sees of an input through its gates, and on which rows."""
-    rows, weight = mixer.rows(value)
+    rows, weight = rows_of(mixer.factor, value)
     rows = np.arange(len(mixer.factor.row_class))[rows]
     u, s, _ = np.linalg.svd(weight[:, None] * mixer.factor.x[node][rows], full_matrices=False)
     return rows, u[:, s > max(ROUNDING, cutoff) * s.max(initial=0.0)]

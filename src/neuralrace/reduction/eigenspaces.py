@@ -63,15 +63,13 @@ def audible(mixer: Mixer, draws: Sequence[Draw], cutoff: float) -> tuple[Spaces,
     white: dict[str, np.ndarray] = {}
     for s in mixer.arch.inputs:
         x = mixer.factor.x[s]
-        weight = draws[0].products.get((s, s), np.zeros(mixer.factor.count))
-        rows, weight = mixer.rows(weight)
+        rows, weight = draws[0].xx.get((s, s), (slice(0), np.zeros(0)))
         basis[s], size[s], out = _principal(np.sqrt(weight)[:, None] * x[rows], cutoff)
         white[s] = x @ (basis[s] / size[s])
         dropped = max(dropped, out)
     heard: dict[str, list[np.ndarray]] = {}
     for draw in draws:
-        for (t, s), T in draw.sums.items():
-            rows, weight = mixer.rows(T)
+        for (t, s), (rows, weight) in draw.yx.items():
             y = weight[:, None] * mixer.factor.y[t][rows]
             heard.setdefault(t, []).append(white[s][rows].T @ y)
     for t in mixer.arch.outputs:
@@ -155,8 +153,8 @@ def _common_sizes(mixer: Mixer, spaces: Spaces, draw: Draw) -> dict[str, np.ndar
     squares = {v: np.zeros(b.shape[1]) for v, b in spaces.basis.items()}
     seen = mixer.seen_in(spaces.basis)
     for s in mixer.arch.inputs:
-        if (s, s) in draw.products:
-            rows, weight = seen.rows(draw.products[s, s])
+        if (s, s) in draw.xx:
+            rows, weight = draw.xx[s, s]
             squares[s] = weight @ seen.factor.x[s][rows] ** 2
     for t in mixer.arch.outputs:
         squares[t] = (seen.factor.y[t] ** 2).sum(axis=0)
@@ -182,7 +180,7 @@ def _element(
         v: rng.uniform(0.5, 1.5, int(label.max(initial=0)) + 1)[label]
         for v, label in spaces.label.items()
     }
-    for (a, b), matrix in (*unit.yx(draw.sums).items(), *unit.xx(draw).items()):
+    for (a, b), matrix in (*unit.yx(draw.yx).items(), *unit.xx(draw).items()):
         norm = float(np.linalg.norm(matrix))
         if norm:
             m = matrix * (np.sqrt(min(matrix.shape)) / norm)

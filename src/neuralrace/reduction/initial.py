@@ -332,7 +332,7 @@ def _mixtures(block: Block) -> dict[Pair, np.ndarray]:
     mixer, rng = Mixer(block.arch, block.factor), np.random.default_rng(0)
     found: dict[Pair, list[np.ndarray]] = {}
     for draw in [mixer.draw(rng) for _ in range(3)]:
-        for pair, matrix in (*mixer.yx(draw.sums).items(), *mixer.xx(draw).items()):
+        for pair, matrix in (*mixer.yx(draw.yx).items(), *mixer.xx(draw).items()):
             found.setdefault(pair, []).append(matrix)
     return {pair: np.stack(stack) for pair, stack in found.items()}
 

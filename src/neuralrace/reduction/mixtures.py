@@ -56,13 +56,39 @@ def balanced(factor: ClassFactor) -> ClassFactor:
     return replace(factor, **{name: {v: unit(a) for v, a in f} for name, f in fields.items()})
 
 
+Weighted = tuple[np.ndarray | slice, np.ndarray]
+"""The rows of a factor that count, and the weight of each."""
+
+
 @final
 @dataclass(frozen=True)
 class Draw:
-    """One random mixture: T_ts(c) of every pair (t, s), and a positive share of every output."""
+    """One random mixture: T_ts(c) of every pair (t, s), and a positive share of every output.
+
+    It belongs to all mixers with the classes of `factor`, in whatever basis they see the data.
+    """
 
     sums: Mapping[Pair, Float[np.ndarray, " C"]]
     share: Mapping[str, float]
+    factor: ClassFactor
+
+    @cached_property
+    def yx(self) -> dict[Pair, Weighted]:
+        """T_ts on the rows where it is not zero."""
+        return {pair: rows_of(self.factor, T) for pair, T in self.sums.items()}
+
+    @cached_property
+    def xx(self) -> dict[Pair, Weighted]:
+        """The `products` on the rows where they are not zero."""
+        return {pair: rows_of(self.factor, T) for pair, T in self.products.items()}
+
+    @cached_property
+    def on(self) -> dict[str, Weighted]:
+        """For every output, the rows on which some path to it is on."""
+        found: dict[str, np.ndarray] = {}
+        for (t, _), T in self.sums.items():
+            found[t] = np.maximum(found[t], T != 0) if t in found else (T != 0).astype(float)
+        return {t: rows_of(self.factor, T) for t, T in found.items()}
 
     @cached_property
     def products(self) -> dict[Pair, Float[np.ndarray, " C"]]:
@@ -92,7 +118,7 @@ class Mixer:
     def draw(self, rng: np.random.Generator) -> Draw:
         """A fresh mixture."""
         share = {t: float(rng.uniform(0.5, 1.5)) for t in self.arch.outputs}
-        return Draw(self.path_sums(self.scalars(rng)), share)
+        return Draw(self.path_sums(self.scalars(rng)), share, self.factor)
 
     def seen_in(self, basis: Mapping[str, Matrix]) -> Mixer:
         """The same data in the directions in the columns of `basis[v]`."""
@@ -133,21 +159,26 @@ class Mixer:
             sums |= {(t, source): at[t] for t in self.arch.outputs if t in at}
         return sums
 
-    def yx(self, sums: Mapping[Pair, np.ndarray]) -> dict[Pair, Matrix]:
+    def yx(self, weighted: Mapping[Pair, Weighted]) -> dict[Pair, Matrix]:
         """Σ_c T_ts(c) C_c^yx for every pair of an output and an input."""
-        found = {}
-        for (t, s), T in sums.items():
-            rows, weight = self.rows(T)
-            found[t, s] = (weight[:, None] * self.factor.y[t][rows]).T @ self.factor.x[s][rows]
-        return found
+        x, y = self.factor.x, self.factor.y
+        return {
+            (t, s): (weight[:, None] * y[t][rows]).T @ x[s][rows]
+            for (t, s), (rows, weight) in weighted.items()
+        }
+
+    def yx_of(self, scalars: Mapping[str, float]) -> dict[Pair, Matrix]:
+        """Σ^yx summed over all paths, each with the product of its scalars."""
+        sums = self.path_sums(scalars)
+        return self.yx({pair: rows_of(self.factor, T) for pair, T in sums.items()})
 
     def xx(self, draw: Draw) -> dict[Pair, Matrix]:
         """Σ_c T_ts(c) T_tr(c) C_c^xx for inputs s ≤ r, mixed over the outputs t they share."""
-        found = {}
-        for (s, r), T in draw.products.items():
-            rows, weight = self.rows(T)
-            found[s, r] = (weight[:, None] * self.factor.x[s][rows]).T @ self.factor.x[r][rows]
-        return found
+        x = self.factor.x
+        return {
+            (s, r): (weight[:, None] * x[s][rows]).T @ x[r][rows]
+            for (s, r), (rows, weight) in draw.xx.items()
+        }
 
     def couplings(self, draw: Draw) -> Iterator[tuple[Pair, Matrix, np.ndarray, np.ndarray]]:
         """Every statistic of a draw, between nodes a and b, with the sizes of what it couples.
@@ -155,29 +186,32 @@ class Mixer:
         The size of an input direction is √⟨(T x_i)²⟩, that of an output direction √⟨y_j²⟩ where
         some path to it is on: in these units a statistic is a correlation, from −1 to 1.
         """
-        on: dict[str, np.ndarray] = {}
-        for (t, _), T in draw.sums.items():
-            on[t] = np.maximum(on[t], T != 0) if t in on else (T != 0).astype(float)
-        heard = {t: self._size(self.factor.y[t], weight) for t, weight in on.items()}
-        for (t, s), matrix in self.yx(draw.sums).items():
-            yield (t, s), matrix, heard[t], self._size(self.factor.x[s], draw.sums[t, s] ** 2)
+        x, y = self.factor.x, self.factor.y
+        heard = {t: _sizes(weight @ y[t][rows] ** 2) for t, (rows, weight) in draw.on.items()}
+        for (t, s), matrix in self.yx(draw.yx).items():
+            rows, weight = draw.yx[t, s]
+            yield (t, s), matrix, heard[t], _sizes(weight**2 @ x[s][rows] ** 2)
+        seen = {
+            s: _sizes(weight @ x[s][rows] ** 2)
+            for (s, r), (rows, weight) in draw.xx.items()
+            if s == r
+        }
         for (s, r), matrix in self.xx(draw).items():
-            left, right = (self._size(self.factor.x[v], draw.products[v, v]) for v in (s, r))
-            yield (s, r), matrix, left, right
+            yield (s, r), matrix, seen[s], seen[r]
 
-    def _size(self, data: Matrix, weight: np.ndarray) -> np.ndarray:
-        """The size of every direction under a weight for each class, never less than `FAINT`."""
-        rows, weight = self.rows(weight)
-        squares = weight @ data[rows] ** 2
-        found = np.sqrt(squares + FAINT**2 * squares.sum())
-        return np.where(found > 0, found, 1.0)
 
-    def rows(self, by_class: np.ndarray) -> tuple[np.ndarray | slice, np.ndarray]:
-        """The rows of the classes where this is not zero, and its value on each."""
-        on = np.flatnonzero(by_class)
-        if len(on) == len(by_class):
-            return slice(None), by_class[self.factor.row_class]
-        start = self.factor.start
-        counts = start[on + 1] - start[on]
-        skipped = start[on] - np.concatenate([[0], np.cumsum(counts)[:-1]])
-        return np.arange(counts.sum()) + np.repeat(skipped, counts), np.repeat(by_class[on], counts)
+def _sizes(squares: np.ndarray) -> np.ndarray:
+    """The size of every direction, given its mean square, and never less than `FAINT`."""
+    found = np.sqrt(squares + FAINT**2 * squares.sum())
+    return np.where(found > 0, found, 1.0)
+
+
+def rows_of(factor: ClassFactor, by_class: np.ndarray) -> Weighted:
+    """The rows of the classes where this is not zero, and its value on each."""
+    on = np.flatnonzero(by_class)
+    if len(on) == len(by_class):
+        return slice(None), by_class[factor.row_class]
+    start = factor.start
+    counts = start[on + 1] - start[on]
+    skipped = start[on] - np.concatenate([[0], np.cumsum(counts)[:-1]])
+    return np.arange(counts.sum()) + np.repeat(skipped, counts), np.repeat(by_class[on], counts)

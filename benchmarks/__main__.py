@@ -9,7 +9,7 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
-from benchmarks import compression, dynamics, equations, foundation  # noqa: E402
+from benchmarks import compression, dynamics, equations, foundation, reduction  # noqa: E402
 
 BENCHMARKS = {
     "ladder: one gradient, 40 layers over 20": foundation.ladder_ratio,
@@ -24,6 +24,9 @@ BENCHMARKS = {
     "flow once compressed: two orthogonal layers, 2000 over 200": lambda: (
         compression.widths((200, 200), (2000, 2000)).flow
     ),
+    "reduce: 1000 features over 500": lambda: reduction.ratio("features"),
+    "reduce: 784 pathways over 400": lambda: reduction.ratio("pathways"),
+    "reduce: 8000 gate classes over 4000": lambda: reduction.ratio("gate classes"),
     "routing M = 7: training over solving the race": lambda: equations.routing_ratio(7, 4)[0],
     "routing M = 40: training over solving the race": lambda: equations.routing_ratio(40, 16)[0],
 }

@@ -35,8 +35,8 @@ class Race:
 
     `blocks` are ordered by strength, the largest singular value of their Σ^yx. `constant` is the
     loss outside all blocks, which no weights can remove. `residual` is the largest coupling
-    between blocks that was dropped, relative to the largest statistic of its kind; `silent` counts,
-    for every input and output node, the directions without a signal: weights along them learn
+    between blocks that was dropped, relative to the sizes of what it couples; `silent` counts, for
+    every input and output node, the directions without a signal: weights along them learn
     nothing (those along inputs that vary decay, which a start from large weights would show and
     the race does not).
 
@@ -285,10 +285,11 @@ def reduce(arch: Any, data: Any, *, tolerance: float = EXACT) -> Race:
     neuron a node; where the statistics do not commute, small matrix blocks remain, and the
     reduction still holds exactly. No path is listed: the cost follows edges and gate classes.
 
-    **Arguments:** couplings between blocks smaller than `tolerance`, relative to the largest
-    statistic of their kind, are dropped. The default drops only rounding; a larger one makes an
-    approximate reduction, which says so (`is_exact`, `residual`). Inputs that are smaller than
-    others by more than the tolerance should be rescaled first, or they count as rounding.
+    **Arguments:** couplings between blocks smaller than `tolerance` are dropped, each relative to
+    the sizes of the two directions it couples, |M_ij| against √(M_ii M_jj), so that the units of
+    nodes and features do not matter. The default drops only rounding; a larger one makes an
+    approximate reduction, which says so (`is_exact`, `residual`), and leaves out directions
+    smaller than the tolerance, relative to their node.
 
     ```python
     >>> import neuralrace as nr

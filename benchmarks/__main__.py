@@ -15,6 +15,7 @@ from benchmarks import (  # noqa: E402
     dynamics,
     equations,
     foundation,
+    reduction,
     solving,
 )
 
@@ -34,6 +35,9 @@ BENCHMARKS = {
     "compress 10^6 samples: sorted, class by class, over nr.compress": compression.factor_ratio,
     "compress samples that all differ in gates: 10^5 over 10^4, each": compression.classes_ratio,
     "compare, 50 000 points: with the shift over without": comparison.ratio,
+    "reduce: 1000 features over 500": lambda: reduction.ratio("features"),
+    "reduce: 784 pathways over 400": lambda: reduction.ratio("pathways"),
+    "reduce: 8000 gate classes over 4000": lambda: reduction.ratio("gate classes"),
     "routing M = 7: training over solving the race": lambda: equations.routing_ratio(7, 4)[0],
     "routing M = 40: training over solving the race": lambda: equations.routing_ratio(40, 16)[0],
     "first solution of XoR: compiled code over race.solve": lambda: solving.first_solution("xor")[

@@ -96,3 +96,70 @@ def test_couplings_through_long_paths_are_seen(shallow, deep):
 def test_a_chain_of_any_length_has_a_signal():
     race = nr.reduce(nr.Architecture.chain(*[1] * 9001), nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]}))
     assert len(race.blocks) == 1
+
+
+# ---- any scale ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("x", "y"), [(1e-6, 10.0), (1e-6, 1e6), (1e6, 1e-6), (1.0, 1.0)])
+def test_one_weight_after_another_at_any_scale(x, y):
+    """Σ^x is far smaller than the loss, and still it is what stops the growth."""
+    race = nr.reduce(nr.Architecture.chain(1, 1, 1), nr.Dataset({"x": [[x]]}, {"y": [[y]]}))
+    limit = np.sqrt(y / x)
+    solution = race.solve(times=np.array([0.0, 30.0]) / (x * y), start=0.1 * limit)
+    begin, end = solution.loss / (y**2 / 2)
+    assert race.is_exact and begin == pytest.approx((1 - 0.01) ** 2) and abs(end) < 1e-9
+
+
+@pytest.mark.parametrize("small", [1.0, 1e-2, 1e-4, 1e-6])
+def test_small_features_are_coupled_as_much_as_large_ones(small):
+    """A correlation of 0.8 is one whatever the units, and Σ^x goes with the square of these."""
+    shown = np.linalg.qr(np.random.default_rng(0).normal(size=(40, 3)))[0] * np.sqrt(40)
+    x = shown @ np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.8], [0.0, 0.0, 0.6]])
+    y = np.linalg.solve(x.T @ x / 40, x.T).T @ np.diag([3.0, 2.0, 1.0])  # ⟨y xᵀ⟩ is diagonal
+    data = nr.Dataset({"x": x * [1.0, small, small]}, {"y": y})
+    race = nr.reduce(nr.Architecture.chain(3, 6, 3), data)
+    assert [block.dims["x"] for block in race.blocks] in ([1, 2], [2, 1])
+    assert race.constant < 1e-12
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_blocks_are_found_among_features_of_very_different_size(seed):
+    """Two blocks of features, sizes from 1e-6 to 1, a rotation in each node inside every block."""
+    rng = np.random.default_rng(seed)
+    x = [rng.normal(size=(20, 2)) * 10 ** rng.uniform(-6, 0, 2) for _ in range(3)]
+    y = [rng.normal(size=(20, 2)) * 10 ** rng.uniform(-6, 0, 2) for _ in range(3)]
+    wide = [np.kron(np.eye(3)[i], part) for i, part in enumerate(x)]
+    wanted = [np.kron(np.eye(3)[i], part) for i, part in enumerate(y)]
+    data = nr.Dataset({"x": np.concatenate(wide)}, {"y": np.concatenate(wanted)})
+    race = nr.reduce(nr.Architecture.chain(6, 6, 6), data)
+    assert [block.dims for block in race.blocks] == [{"x": 2, "y": 2}] * 3
+    assert race.is_exact
+
+
+def test_edges_that_differ_only_in_their_brake_are_not_merged():
+    """Two inputs with the same Σ^yx, and Σ^x that are tiny beside it and differ threefold."""
+    data = nr.Dataset({"a": [[1e-6], [0.0]], "b": [[0.0], [3e-6]]}, {"y": [[3e6, 0.0], [0.0, 1e6]]})
+    arch = nr.Architecture(
+        {"a": 1, "b": 1, "h": 2, "y": 2}, {"ah": ("a", "h"), "bh": ("b", "h"), "hy": ("h", "y")}
+    )
+    race = nr.reduce(arch, data)
+    assert len(race.blocks) == 2
+    one = nr.Dataset({"a": [[1e-6], [0.0]], "b": [[0.0], [3e-6]]}, {"y": [[3e6], [1e6]]})
+    (block,) = nr.reduce(nr.Architecture(dict(arch.sizes) | {"y": 1}, arch.edges), one).blocks
+    from neuralrace.reduction.lumping import merged
+    from neuralrace.reduction.polynomial import scalar_race
+
+    assert [0, 1] not in merged(scalar_race(block))
+
+
+def test_blocks_are_not_kept_alive():
+    import gc
+    import weakref
+
+    race = xor()
+    str(race)
+    left = weakref.ref(race.blocks[0])
+    del race
+    gc.collect()
+    assert left() is None

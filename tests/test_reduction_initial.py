@@ -410,3 +410,23 @@ def test_aligned_start_of_a_pathway_with_negative_drive():
 def test_a_start_of_another_kind(value):
     with says("a start is a finite number", got=repr(value), wanted="a number"):
         nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor(), total=8)).start(value)
+
+
+@pytest.mark.parametrize("first", [0.3, 0.0])
+@pytest.mark.parametrize("second", [-0.3, 0.0, 0.2])
+def test_decoupled_starts_that_grow_little_or_not_at_all(first, second):
+    """W₁v = −W₂ᵀu, or one layer zero, in the fastest mode or in all: the race starts there too."""
+    rng = np.random.default_rng(3)
+    data = nr.Dataset({"x": np.eye(3)}, {"y": np.diag([3.0, 2.0, 1.0]) @ rotation(rng, 3)})
+    arch = nr.Architecture.chain(3, 5, 3)
+    race, net, hidden = nr.reduce(arch, data), nr.GDLN(arch), rotation(rng, 5)
+    for which in ([0], [0, 1, 2], [1]):
+        w1, w2 = np.zeros((5, 3)), np.zeros((3, 5))
+        for i, block in enumerate(race.blocks):
+            into, out = (first, second) if i in which else (0.25, 0.25)
+            w1 += into * np.outer(hidden[:, i], block.basis["x"][:, 0])
+            w2 += out * np.outer(block.basis["y"][:, 0], hidden[:, i])
+        weights = {"W1": w1, "W2": w2}
+        solution = race.solve(times=np.linspace(0, 3, 7), start=race.start(weights))
+        flow = nr.flow(net, weights, data, times=solution.time, rtol=1e-9)
+        np.testing.assert_allclose(solution.loss, flow.loss, atol=1e-6)

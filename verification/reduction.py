@@ -21,9 +21,11 @@ TOP = "reduction"
 
 
 def planted(
-    rng: np.random.Generator, noise: float = 0.0
+    rng: np.random.Generator, noise: float = 0.0, *, most: int = 4, turned: bool = True
 ) -> tuple[nr.Architecture, nr.Dataset, list[tuple]]:
     """Blocks of known sizes, hidden by random rotations at every input and output.
+
+    Sizes go up to `most`; without `turned`, every feature belongs to one block.
 
     Every input and output node has the same k_in or k_out directions in a block. A gate class for
     each random gating has moments that are block-diagonal, random in every block, so that nothing
@@ -33,7 +35,10 @@ def planted(
         shape = random_architecture(rng, max_size=1)
         if shape.hidden and is_one_piece(shape):
             break
-    blocks = [(int(rng.integers(1, 5)), int(rng.integers(1, 5))) for _ in range(rng.integers(2, 5))]
+    blocks = [
+        (int(rng.integers(1, most + 1)), int(rng.integers(1, most + 1)))
+        for _ in range(rng.integers(2, 5))
+    ]
     repeats = {len(blocks): 0} if rng.integers(2) else {}
     blocks += [blocks[0]] * len(repeats)
     k_in, k_out = (sum(b[i] for b in blocks) for i in (0, 1))
@@ -42,7 +47,7 @@ def planted(
     }
     arch = nr.Architecture(sizes, shape.edges)
     turn = {
-        v: np.linalg.qr(rng.normal(size=(sizes[v], sizes[v])))[0]
+        v: np.linalg.qr(rng.normal(size=(sizes[v], sizes[v])))[0] if turned else np.eye(sizes[v])
         for v in (*arch.inputs, *arch.outputs)
     }
     classes = int(rng.integers(3, 6))
@@ -87,7 +92,8 @@ def planted(
     data = nr.Dataset({v: np.concatenate(p) for v, p in x.items()}, joined, gates)
     clean = nr.Dataset(data.x, {v: np.concatenate(parts) for v, parts in y.items()}, gates)
     heard = _audible(arch, clean, blocks, turn)
-    return planted(rng, noise) if heard is None else (arch, data, heard)
+    again = heard is None
+    return planted(rng, noise, most=most, turned=turned) if again else (arch, data, heard)
 
 
 def _audible(

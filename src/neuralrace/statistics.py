@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from typing import Any, final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from neuralrace.architecture import Architecture, Path
 from neuralrace.dataset import Dataset, GateClasses, matched
@@ -188,6 +188,66 @@ def class_factor(data: Dataset) -> ClassFactor:
     )
 
 
+def restricted(
+    factor: ClassFactor,
+    arch: Architecture,
+    on: Bool[np.ndarray, " C"] | None = None,
+    basis: Mapping[str, Matrix] | None = None,
+) -> ClassFactor:
+    """The factor as a part of the network sees it: some classes, nodes and directions of nodes.
+
+    `arch` is the graph of the part, `on` the gate classes it sees and `basis[v]` holds, in its
+    columns, the directions of node v; without them it sees all. Classes that have the same gates
+    in the part are joined, so that there are again as few rows as tell all there is to know.
+    """
+    on = np.ones(factor.count, bool) if on is None else on
+    gates = {
+        name: g[on] for name, g in factor.gates.items() if name in arch.sizes or name in arch.edges
+    }
+    table = np.stack([np.zeros(int(on.sum())), *gates.values()], axis=1) + 0.0  # −0 → 0
+    _, first, joined = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    rows = on[factor.row_class]
+    index = joined.reshape(-1)[(np.cumsum(on) - 1)[factor.row_class[rows]]]
+
+    def seen(field: Mapping[str, Matrix], nodes: tuple[str, ...]) -> dict[str, Matrix]:
+        turn = basis or {}
+        return {v: field[v][rows] @ turn[v] if v in turn else field[v][rows] for v in nodes}
+
+    x, y = seen(factor.x, arch.inputs), seen(factor.y, arch.outputs)
+    return _condensed(index, x, y, {name: g[first] for name, g in gates.items()}, len(first))
+
+
+def _condensed(
+    index: Int[np.ndarray, " N"],
+    x: Mapping[str, Matrix],
+    y: Mapping[str, Matrix],
+    gates: Mapping[str, Float[np.ndarray, " C"]],
+    count: int,
+) -> ClassFactor:
+    """Rows, already weighted, sorted into their classes, as few of each as tell all."""
+    order = np.argsort(index, kind="stable")
+    index = index[order]
+    x, y = ({v: a[order] for v, a in field.items()} for field in (x, y))
+    bounds = np.searchsorted(index, np.arange(count + 1))
+    x_all, y_all = (np.concatenate(list(field.values()), axis=1) for field in (x, y))
+    filled = np.diff(bounds) > 0
+    shown = np.zeros((count, x_all.shape[1]), bool)  # features that a class shows at all
+    if filled.any():
+        shown[filled] = np.add.reduceat(x_all != 0, bounds[:-1][filled], axis=0) > 0
+    kept = np.minimum(np.diff(bounds), shown.sum(axis=1))
+    left = 0.0
+    if (kept < np.diff(bounds)).any():
+        parts = [
+            _fewest_rows(x_all[low:high], y_all[low:high], shown[c])
+            for c, (low, high) in enumerate(pairwise(bounds))
+        ]
+        x_all, y_all = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        left = sum(part[2] for part in parts)
+        x, y = _columns(x_all, x), _columns(y_all, y)
+    start = np.concatenate([[0], np.cumsum(kept)])
+    return ClassFactor(np.repeat(np.arange(count), kept), start, x, y, gates, left)
+
+
 class _Rows:
     """Weighted inputs and targets of some samples, all nodes side by side."""
 
@@ -248,6 +308,8 @@ def _fewest_rows(
     wide = np.zeros((len(r), x.shape[1]))
     wide[:, shown] = r
     seen = q.T @ y
+    rounding = 10 * np.finfo(float).eps * np.sqrt(len(y)) * np.linalg.norm(y, axis=0)
+    seen[:, np.linalg.norm(seen, axis=0) <= rounding] = 0.0
     return wide, seen, float(((y - q @ seen) ** 2).sum())
 
 
@@ -477,8 +539,14 @@ def path_statistics(arch: Architecture, data: Dataset, limit: int = 100_000) -> 
     ```
     """
     whole = split_neurons(arch, data)
+    return factored_statistics(whole, class_factor(whole.data), limit)
+
+
+def factored_statistics(
+    whole: SplitNetwork, factor: ClassFactor, limit: int = 100_000
+) -> PathStatistics:
+    """The statistics of every path of a network whose data are factored already."""
     whole.arch.paths(limit)  # raises, naming the count, before any work
-    factor = class_factor(whole.data)
     found: dict[tuple[str, str, bytes, bytes], list[tuple[Path, np.ndarray, np.ndarray]]] = {}
     for path, classes, gates in _gated_paths(whole.arch, factor):
         key = (path.source, path.target, classes.tobytes(), gates.tobytes())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float
@@ -13,8 +13,8 @@ from jaxtyping import Float
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
 from neuralrace.reduction.components import Component
-from neuralrace.reduction.mixtures import Mixer
-from neuralrace.statistics import ClassFactor, class_factor
+from neuralrace.reduction.mixtures import Mixer, balanced
+from neuralrace.statistics import ClassFactor, restricted
 
 Matrix = Float[np.ndarray, "_ _"]
 
@@ -46,9 +46,27 @@ class Block:
     name: str
     basis: Mapping[str, Matrix]
     arch: Architecture
-    data: Dataset
+    factor: ClassFactor
     strength: float
     aligned: Mapping[str, Matrix]
+    _kept: dict[Hashable, Any] = field(default_factory=dict)
+
+    @cached_property
+    def data(self) -> Dataset:
+        """The task in the directions of the block, in as few samples as tell all of it."""
+        factor = self.factor
+        root = np.sqrt(max(len(factor.row_class), 1))
+        return Dataset(
+            {v: root * x for v, x in factor.x.items()},
+            {v: root * y for v, y in factor.y.items()},
+            {name: g[factor.row_class] for name, g in factor.gates.items()},
+        )
+
+    def kept(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What `make` returned when this was first asked for; it lives as long as the block."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        return self._kept[key]
 
     @property
     def dims(self) -> dict[str, int]:
@@ -63,8 +81,7 @@ class Block:
     @property
     def initial_loss(self) -> float:
         """Its loss at zero weights, ½⟨‖y‖²⟩."""
-        rows = np.asarray(self.data.probability)
-        return sum(float((rows @ np.asarray(y) ** 2).sum()) for y in self.data.y.values()) / 2
+        return sum(float((y**2).sum()) for y in self.factor.y.values()) / 2
 
     def named(self, name: str) -> Block:
         return replace(self, name=name)
@@ -75,25 +92,26 @@ class Block:
         if self.is_scalar:
             return ""
         sizes = {v: self.dims.get(v, 1) for v in self.arch.sizes}
-        mixer = Mixer(Architecture(sizes, self.arch.edges), class_factor(self.data))
-        family = mixer.family(np.random.default_rng(0), 4)
+        mixer = Mixer(Architecture(sizes, self.arch.edges), balanced(self.factor))
+        rng = np.random.default_rng(0)
+        draws = [mixer.draw(rng) for _ in range(4)]
         basis = {v: np.eye(n) for v, n in self.dims.items()}
         seen: set[str] = set()
-        for (t, s), stack in family.yx.items():  # the best guess: singular vectors of one Σ^yx
-            u, _, vt = np.linalg.svd(stack[0])
+        for (t, s), matrix in mixer.yx(draws[0].yx).items():  # the best guess: singular vectors
+            u, _, vt = np.linalg.svd(matrix)
             basis |= {v: b for v, b in ((t, u), (s, vt.T)) if v not in seen}
             seen |= {t, s}
-        worst = ("one neuron a node cannot carry all its paths", 0.0)
-        for kind, stacks in (("Σ^yx", family.yx), ("Σ^x", family.xx)):
-            for (a, b), stack in stacks.items():
-                turned = np.abs(basis[a].T @ stack @ basis[b])
-                diagonal = np.arange(min(turned.shape[1:]))
-                largest = float(turned.max())
-                turned[:, diagonal, diagonal] = 0
-                size = float(turned.max()) / max(largest, 1e-300)
+        worst = ("one neuron per node cannot carry all its paths", 0.0)
+        turned = mixer.seen_in(basis)
+        for draw in draws:
+            for (a, b), matrix, left, right in turned.couplings(draw):
+                off = np.abs(matrix) / left[:, None] / right
+                np.fill_diagonal(off, 0.0)
+                size = float(off.max(initial=0.0))
                 if size > max(worst[1], 1e-6):
+                    kind = "Σ^yx" if a in self.arch.outputs else "Σ^x"
                     where = f"{kind} between {a!r} and {b!r} is not diagonal where another Σ^yx is"
-                    worst = (f"{where} (off by {size:.2g} of its largest entry)", size)
+                    worst = (f"{where} (off by {size:.2g} as a correlation)", size)
         return f"{self.name}: {worst[0]}"
 
     def __repr__(self) -> str:
@@ -117,22 +135,36 @@ def _spread(dims: Mapping[str, int], nodes: tuple[str, ...]) -> str:
 
 
 def make_block(part: Component, basis: Mapping[str, Matrix]) -> Block | None:
-    """The block with these directions, or None where no path joins inputs to outputs in it."""
+    """The block with these directions, or None where no signal joins inputs to outputs in it."""
     arch = _pruned(part.arch, set(basis))
     if arch is None:
         return None
     sizes = {v: basis[v].shape[1] if v in basis else 1 for v in arch.sizes}
     arch = Architecture(sizes, arch.edges)
-    basis = _signed(arch, part.factor, {v: basis[v] for v in (*arch.inputs, *arch.outputs)})
-    data = _block_data(arch, part.factor, basis)
-    mixer = Mixer(arch, class_factor(data))
-    strength = _strength(mixer)
-    if strength == 0.0:
+    ends = {v: basis[v] for v in (*arch.inputs, *arch.outputs)}
+    factor = restricted(part.factor, arch, basis=ends)
+    if not _has_signal(Mixer(arch, balanced(factor))):
         return None
+    basis, factor = _signed(arch, factor, ends)
+    mixer = Mixer(arch, factor)
     aligned = _aligned(mixer)
     for edge, (s, t) in arch.edges.items():
         sizes[t], sizes[s] = aligned[edge].shape
-    return Block("", basis, Architecture(sizes, arch.edges), data, strength, aligned)
+    return Block("", basis, Architecture(sizes, arch.edges), factor, _strength(mixer), aligned)
+
+
+def _has_signal(mixer: Mixer) -> bool:
+    """Whether some Σ^yx is more than rounding, relative to the sizes of what it joins."""
+    draw = mixer.draw(np.random.default_rng(0))
+    return any(
+        float(np.abs(matrix / left[:, None] / right).max(initial=0.0)) > NO_SIGNAL
+        for (a, _), matrix, left, right in mixer.couplings(draw)
+        if a in mixer.arch.outputs
+    )
+
+
+NO_SIGNAL = 1e-12
+"""A correlation of inputs and targets below this is rounding."""
 
 
 def _strength(mixer: Mixer) -> float:
@@ -143,8 +175,8 @@ def _strength(mixer: Mixer) -> float:
     """
 
     def largest(scalars: Mapping[str, float]) -> float:
-        found = mixer.yx(mixer.path_sums(scalars)).values()
-        return max((float(np.linalg.norm(m, 2)) for m in found), default=0.0)
+        found = mixer.yx_of(scalars).values()
+        return max((_largest_value(m) for m in found), default=0.0)
 
     edges = mixer.arch.edges
     total = largest(dict.fromkeys(edges, 1.0))
@@ -158,18 +190,22 @@ def _strength(mixer: Mixer) -> float:
     return max((largest({e: float(e in part) for e in edges}) for part in through), default=total)
 
 
+def _largest_value(matrix: Matrix) -> float:
+    """The largest singular value."""
+    return float(abs(matrix[0, 0]) if matrix.size == 1 else np.linalg.norm(matrix, 2))
+
+
 def _signed(
     arch: Architecture, factor: ClassFactor, basis: Mapping[str, Matrix]
-) -> dict[str, Matrix]:
+) -> tuple[dict[str, Matrix], ClassFactor]:
     """The same directions with signs that make Σ^yx positive wherever a block is scalar."""
     if any(b.shape[1] != 1 for b in basis.values()):
-        return dict(basis)
+        return dict(basis), factor
     mixer = Mixer(arch, factor)
-    sums = mixer.path_sums(dict.fromkeys(arch.edges, 1.0))
     sign = dict.fromkeys(basis, 0.0)
     links: dict[str, list[tuple[str, float]]] = {v: [] for v in basis}
-    for (t, s), matrix in mixer.yx(sums).items():
-        value = float((basis[t].T @ matrix @ basis[s])[0, 0])
+    for (t, s), matrix in mixer.yx_of(dict.fromkeys(arch.edges, 1.0)).items():
+        value = float(matrix[0, 0])
         if value:
             links[t].append((s, value))
             links[s].append((t, value))
@@ -182,7 +218,8 @@ def _signed(
                 if sign[other] == 0:
                     sign[other] = sign[node] * np.sign(value)
                     waiting.append(other)
-    return {v: sign[v] * b for v, b in basis.items()}
+    turn = {v: np.full((1, 1), value) for v, value in sign.items()}
+    return {v: sign[v] * b for v, b in basis.items()}, mixer.seen_in(turn).factor
 
 
 def _pruned(arch: Architecture, ends: set[str]) -> Architecture | None:
@@ -200,30 +237,6 @@ def _pruned(arch: Architecture, ends: set[str]) -> Architecture | None:
     if not edges:
         return None
     return Architecture({v: n for v, n in arch.sizes.items() if v in backward}, edges)
-
-
-def _block_data(arch: Architecture, factor: ClassFactor, basis: Mapping[str, Matrix]) -> Dataset:
-    """The rows of the factor seen in these directions, as few as tell all there is to know."""
-    count = len(factor.row_class)
-    root = np.sqrt(count)
-    rows = Dataset(
-        {v: root * factor.x[v] @ basis[v] for v in arch.inputs},
-        {v: root * factor.y[v] @ basis[v] for v in arch.outputs},
-        {
-            name: g[factor.row_class]
-            for name, g in factor.gates.items()
-            if name in arch.sizes or name in arch.edges
-        },
-    )
-    small = class_factor(rows)
-    root = np.sqrt(max(len(small.row_class), 1))
-    if len(small.row_class) == 0:
-        return rows
-    return Dataset(
-        {v: root * x for v, x in small.x.items()},
-        {v: root * y for v, y in small.y.items()},
-        {name: g[small.row_class] for name, g in small.gates.items()},
-    )
 
 
 def _aligned(mixer: Mixer) -> dict[str, Matrix]:
@@ -266,25 +279,31 @@ def _signs(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix] | None:
     It can if Σ^yx = α_t β_s for every pair of an output t and an input s that a path joins.
     """
     arch = mixer.arch
-    found = mixer.yx(mixer.path_sums({e: float(e in edges) for e in arch.edges}))
+    found = mixer.yx_of({e: float(e in edges) for e in arch.edges})
     values = {pair: float(m[0, 0]) for pair, m in found.items()}
     largest = max(map(abs, values.values()), default=0.0)
-    alpha: dict[str, float] = {}
-    beta: dict[str, float] = {}
-    waiting = dict(values)
-    while waiting:
-        known = [p for p in waiting if p[0] in alpha or p[1] in beta]
-        t, s = known[0] if known else next(iter(waiting))
-        value = waiting.pop((t, s))
-        if abs(value) <= 1e-9 * largest:
+    if any(abs(value) <= 1e-9 * largest for value in values.values()):
+        return None
+    ends: dict[str, list[tuple[str, str]]] = {}
+    for t, s in values:
+        ends.setdefault(t, []).append((t, s))
+        ends.setdefault(s, []).append((t, s))
+    found_at: dict[str, float] = {}
+    for first in (s for _, s in values):
+        waiting = [] if first in found_at else [first]
+        found_at.setdefault(first, 1.0)
+        while waiting:
+            node = waiting.pop()
+            for t, s in ends[node]:
+                other = s if node == t else t
+                if other not in found_at:
+                    found_at[other] = values[t, s] / found_at[node]
+                    waiting.append(other)
+    for (t, s), value in values.items():
+        if abs(found_at[t] * found_at[s] - value) > 1e-6 * abs(value):
             return None
-        if t not in alpha:
-            alpha[t] = value / beta.setdefault(s, 1.0)
-        beta.setdefault(s, value / alpha[t])
-        if abs(alpha[t] * beta[s] - value) > 1e-6 * abs(value):
-            return None
-    up = np.array([[np.sign(alpha.get(t, 1.0))] for t in arch.outputs])
-    return up, np.array([[np.sign(beta.get(s, 1.0)) for s in arch.inputs]])
+    up = np.array([[np.sign(found_at.get(t, 1.0))] for t in arch.outputs])
+    return up, np.array([[np.sign(found_at.get(s, 1.0)) for s in arch.inputs]])
 
 
 def places(nodes: tuple[str, ...], sizes: Mapping[str, int]) -> dict[str, slice]:
@@ -296,7 +315,7 @@ def places(nodes: tuple[str, ...], sizes: Mapping[str, int]) -> dict[str, slice]
 def _singular_vectors(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix]:
     """Left and right singular vectors of Σ^yx summed over the paths made of these edges."""
     arch = mixer.arch
-    found = mixer.yx(mixer.path_sums({e: float(e in edges) for e in arch.edges}))
+    found = mixer.yx_of({e: float(e in edges) for e in arch.edges})
     inputs, outputs = (places(ends, arch.sizes) for ends in (arch.inputs, arch.outputs))
     total = np.zeros(
         tuple(sum(arch.sizes[v] for v in ends) for ends in (arch.outputs, arch.inputs))

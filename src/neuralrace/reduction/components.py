@@ -7,15 +7,16 @@ statistics and bases of their own: each gets its own copy of the inputs and outp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.reduction.mixtures import Mixer, Pair
-from neuralrace.statistics import ClassFactor
+from neuralrace.reduction.eigenspaces import ROUNDING
+from neuralrace.reduction.mixtures import Mixer, Pair, balanced, rows_of
+from neuralrace.statistics import ClassFactor, restricted
 
 
 @final
@@ -28,106 +29,133 @@ class Component:
 
 
 def components(
-    arch: Architecture, factor: ClassFactor, tolerance: float, seed: int = 0
+    arch: Architecture, factor: ClassFactor, tolerance: float, cutoff: float = 0.0, seed: int = 0
 ) -> tuple[list[Component], float]:
     """The finest parts of a gated network that learn independently of each other.
 
     Also the largest correlation between inputs of different parts that was not more than the
-    tolerance, and so was dropped.
+    tolerance, and so was dropped. Directions of an input that are smaller than the `cutoff`,
+    relative to the largest, do not count.
     """
     rng = np.random.default_rng(seed)
-    mixer = Mixer(arch, factor)
-    parts = _edge_components(arch)
-    scalars = mixer.scalars(rng)
-    sums = [
-        mixer.path_sums({e: scalars[e] if e in part else 0.0 for e in arch.edges}) for part in parts
-    ]
+    unit = balanced(factor)
+    order = {v: i for i, v in enumerate(arch.sizes)}
+    place = {e: i for i, e in enumerate(arch.edges)}
+    parts = [_part_of(arch, edges, order) for edges in _edge_components(arch)]
+    mixers = [Mixer(part, unit) for part in parts]
+    sums = [mixer.path_sums(mixer.scalars(rng)) for mixer in mixers]
+    spans: list[dict[Pair, tuple[np.ndarray, np.ndarray]]] = [{} for _ in parts]
     group = list(range(len(parts)))
+
+    def root(i: int) -> int:
+        while group[i] != i:
+            group[i] = group[group[i]]
+            i = group[i]
+        return i
+
     apart: dict[tuple[int, int], float] = {}
-    for i, k in _that_meet(sums, factor.count):
-        correlation = _correlation(sums[i], sums[k], factor)
+    for i, k, shared in _that_meet(sums):
+        if root(i) == root(k):
+            continue
+        for part in (i, k):
+            for pair in sums[part]:
+                if pair[0] in shared and pair not in spans[part]:
+                    spans[part][pair] = _span(mixers[part], pair[1], sums[part][pair], cutoff)
+        correlation = _correlation(spans[i], spans[k], len(unit.row_class))
         if correlation > tolerance:
-            old, new = group[k], group[i]
-            group = [new if g == old else g for g in group]
+            group[root(k)] = root(i)
         else:
             apart[i, k] = correlation
+    members: dict[int, list[int]] = {}
+    for i in range(len(parts)):
+        members.setdefault(root(i), []).append(i)
     found = []
-    for label in dict.fromkeys(group):
-        members = [i for i, g in enumerate(group) if g == label]
-        edges = {e for i in members for e in parts[i]}
+    for together in members.values():
         on = np.zeros(factor.count, bool)
-        for i in members:
+        for i in together:
             for value in sums[i].values():
                 on |= value != 0
         if on.any():
-            found.append(Component(_part_of(arch, edges), _restricted(factor, on)))
-    dropped = [size for (i, k), size in apart.items() if group[i] != group[k]]
+            edges = sorted((e for i in together for e in parts[i].edges), key=place.__getitem__)
+            part = _part_of(arch, edges, order)
+            found.append(Component(part, restricted(factor, part, on)))
+    dropped = [size for (i, k), size in apart.items() if root(i) != root(k)]
     return found, max(dropped, default=0.0)
 
 
-def _edge_components(arch: Architecture) -> list[set[str]]:
+def _edge_components(arch: Architecture) -> list[list[str]]:
     """Edges joined through hidden nodes; inputs and outputs join nothing."""
-    group = {edge: edge for edge in arch.edges}
+    ends = {*arch.inputs, *arch.outputs}
+    parts: list[list[str]] = []
+    seen: set[str] = set()
+    for first in arch.edges:
+        if first in seen:
+            continue
+        seen.add(first)
+        part = [first]
+        for edge in part:  # grows as it is read
+            for node in arch.edges[edge]:
+                if node not in ends:
+                    near = (*arch.incoming[node], *arch.outgoing[node])
+                    part += [e for e in dict.fromkeys(near) if e not in seen]
+                    seen |= set(near)
+        parts.append(part)
+    place = {e: i for i, e in enumerate(arch.edges)}
+    return [sorted(part, key=place.__getitem__) for part in parts]
 
-    def root(edge: str) -> str:
-        while group[edge] != edge:
-            edge = group[edge]
-        return edge
 
-    for node in arch.hidden:
-        first, *others = (*arch.incoming[node], *arch.outgoing[node])
-        for other in others:
-            group[root(other)] = root(first)
-    parts: dict[str, set[str]] = {}
-    for edge in arch.edges:
-        parts.setdefault(root(edge), set()).add(edge)
-    return list(parts.values())
+def _that_meet(sums: list[dict[Pair, np.ndarray]]) -> Iterator[tuple[int, int, set[str]]]:
+    """Pairs of parts that are on together in some gate class, and the outputs at which they are."""
+    at: dict[str, dict[int, np.ndarray]] = {}
+    for i, part in enumerate(sums):
+        for (t, _), value in part.items():
+            on = value != 0
+            here = at.setdefault(t, {})
+            here[i] = here[i] | on if i in here else on
+    found: dict[tuple[int, int], set[str]] = {}
+    for t, here in at.items():
+        index = list(here)
+        on = np.array(list(here.values()), np.float32)
+        for i, k in np.argwhere(np.triu(on @ on.T, k=1)):
+            found.setdefault((index[i], index[k]), set()).add(t)
+    for (i, k), shared in sorted(found.items()):
+        yield i, k, shared
 
 
-def _that_meet(sums: list[dict[Pair, np.ndarray]], classes: int) -> list[tuple[int, int]]:
-    """Pairs of parts that are on together at one output in some gate class."""
-    found: set[tuple[int, int]] = set()
-    for t in {t for part in sums for t, _ in part}:
-        on = np.zeros((len(sums), classes), np.float32)
-        for i, part in enumerate(sums):
-            for (target, _), value in part.items():
-                if target == t:
-                    on[i] = np.maximum(on[i], value != 0)
-        found |= {(int(i), int(k)) for i, k in np.argwhere(np.triu(on @ on.T, k=1))}
-    return sorted(found)
+def _span(
+    mixer: Mixer, node: str, value: np.ndarray, cutoff: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """An orthonormal basis of what a part sees of an input through its gates, and on which rows."""
+    rows, weight = rows_of(mixer.factor, value)
+    rows = np.arange(len(mixer.factor.row_class))[rows]
+    u, s, _ = np.linalg.svd(weight[:, None] * mixer.factor.x[node][rows], full_matrices=False)
+    return rows, u[:, s > max(ROUNDING, cutoff) * s.max(initial=0.0)]
 
 
 def _correlation(
-    left: Mapping[Pair, np.ndarray], right: Mapping[Pair, np.ndarray], factor: ClassFactor
+    left: Mapping[Pair, tuple[np.ndarray, np.ndarray]],
+    right: Mapping[Pair, tuple[np.ndarray, np.ndarray]],
+    count: int,
 ) -> float:
-    """How correlated the inputs of two parts are where both drive one output, from 0 to 1."""
+    """How correlated the inputs of two parts are where both drive one output, from 0 to 1.
+
+    The largest canonical correlation: that of any direction of the one with any of the other.
+    """
     found = 0.0
-    for (t, s), a in left.items():
-        for (target, r), b in right.items():
+    for (t, _), (rows, u) in left.items():
+        at = np.full(count, -1)
+        at[rows] = np.arange(len(rows))
+        for (target, _), (others, v) in right.items():
             if t == target:
-                x = a[factor.row_class][:, None] * factor.x[s]
-                z = b[factor.row_class][:, None] * factor.x[r]
-                size = np.linalg.norm(x.T @ x) * np.linalg.norm(z.T @ z)
-                found = max(found, float(np.linalg.norm(x.T @ z) / np.sqrt(max(size, 1e-300))))
+                both = at[others] >= 0
+                inner = u[at[others[both]]].T @ v[both]
+                found = max(found, float(np.linalg.norm(inner, 2)) if inner.size else 0.0)
     return found
 
 
-def _part_of(arch: Architecture, edges: set[str]) -> Architecture:
-    kept = {e: ends for e, ends in arch.edges.items() if e in edges}
-    nodes = {v for ends in kept.values() for v in ends}
-    return Architecture({v: n for v, n in arch.sizes.items() if v in nodes}, kept)
-
-
-def _restricted(factor: ClassFactor, on: np.ndarray) -> ClassFactor:
-    """The factor of the gate classes in `on` alone."""
-    if on.all():
-        return factor
-    rows = on[factor.row_class]
-    counts = np.diff(factor.start)[on]
-    return ClassFactor(
-        np.repeat(np.arange(int(on.sum())), counts),
-        np.concatenate([[0], np.cumsum(counts)]),
-        {v: x[rows] for v, x in factor.x.items()},
-        {v: y[rows] for v, y in factor.y.items()},
-        {name: g[on] for name, g in factor.gates.items()},
-    )
+def _part_of(arch: Architecture, edges: list[str], order: Mapping[str, int]) -> Architecture:
+    """The graph of some edges alone, its nodes in the order of the whole."""
+    if len(edges) == len(arch.edges):
+        return arch
+    nodes = sorted({v for e in edges for v in arch.edges[e]}, key=order.__getitem__)
+    return Architecture({v: arch.sizes[v] for v in nodes}, {e: arch.edges[e] for e in edges})

@@ -14,8 +14,8 @@ import numpy as np
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import check_finite, checked_weights
 from neuralrace.reduction.block import Block, Matrix, places
-from neuralrace.reduction.mixtures import Mixer
-from neuralrace.statistics import SplitNetwork, class_factor
+from neuralrace.reduction.mixtures import Mixer, Pair
+from neuralrace.statistics import SplitNetwork
 
 
 @final
@@ -196,27 +196,37 @@ def _two_edges(
 def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[float, float]:
     """The start values of a scalar mode's two edges, from what it reads and writes.
 
-    If both already lie along one direction, their lengths there; else, aligned and balanced, the
-    length of the growing half.
+    If both already lie along one direction, their lengths there (one of them may be 0); else,
+    aligned and balanced, the length of the growing half.
     """
     a, b = float(np.linalg.norm(reads)), float(np.linalg.norm(writes))
     overlap = float((reads * writes).sum())
-    if a * b > 0 and abs(overlap) >= (1 - 1e-9) * a * b:
+    if min(a, b) <= NO_GROWTH * max(a, b):
+        return (a, 0.0) if a > b else (0.0, b)
+    if abs(overlap) >= (1 - 1e-9) * a * b:
         return a, b * float(np.sign(overlap))
     half = float(np.linalg.norm(reads + writes)) / 2
     return half, half
 
 
 def _expelled(part: _AtNode, others: Sequence[_AtNode]) -> tuple[Matrix, Matrix]:
-    """What a block reads and writes, each mode without the directions of other, faster modes."""
+    """What a block reads and writes, each mode without the directions of other, faster modes.
+
+    A mode whose growing half is zero but for rounding never grows, and expels none.
+    """
     reads, writes = part.reads.copy(), part.writes.copy()
+    largest = max(float(np.linalg.norm(w)) for p in (part, *others) for w in (p.reads, p.writes))
     for i, s in enumerate(part.s):
         faster = [p.growing[:, p.s > s * (1 + CLOSE)] for p in others]
+        faster = [g[:, np.linalg.norm(g, axis=0) > NO_GROWTH * largest] for g in faster]
         q = _orthonormal(np.concatenate([reads[:, :0], *faster], axis=1))
         for whole, direction in ((reads, part.right[:, i]), (writes, part.left[:, i])):
             whole -= np.outer(q @ (q.T @ (whole @ direction)), direction)
     return reads, writes
 
+
+NO_GROWTH = 1e-12
+"""Weights of a mode below this, relative to the largest at their node, are rounding."""
 
 CLOSE = 1e-6
 """Singular values closer than this, relatively, count as equal."""
@@ -291,19 +301,15 @@ def intertwiner(block: Block, other: Block) -> dict[str, Matrix] | None:
     """Orthogonal O_v with O_a M = M' O_b for all statistics M of `block`, M' of `other`, if any."""
     if block.arch != other.arch or abs(block.strength - other.strength) > CLOSE * other.strength:
         return None
-    mine, theirs = (
-        Mixer(b.arch, class_factor(b.data)).family(np.random.default_rng(0), 3, scaled=False)
-        for b in (block, other)
-    )
-    if set(dict(mine.pairs())) != set(dict(theirs.pairs())):
+    mine, theirs = (_mixtures(b) for b in (block, other))
+    if set(mine) != set(theirs):
         return None
     dims = block.dims
     place = places(tuple(dims), {v: n * n for v, n in dims.items()})
     rows = []
-    for (a, b), stack in mine.pairs():
-        target = dict(theirs.pairs())[a, b]
+    for (a, b), stack in mine.items():
         scale = max(float(np.abs(stack).max()), 1e-300)
-        for m, w in zip(stack / scale, target / scale, strict=True):
+        for m, w in zip(stack / scale, theirs[a, b] / scale, strict=True):
             row = np.zeros((dims[a] * dims[b], sum(n * n for n in dims.values())))
             row[:, place[a]] += np.kron(np.eye(dims[a]), m.T)
             row[:, place[b]] -= np.kron(w, np.eye(dims[b]))
@@ -321,6 +327,16 @@ def intertwiner(block: Block, other: Block) -> dict[str, Matrix] | None:
     return turns
 
 
+def _mixtures(block: Block) -> dict[Pair, np.ndarray]:
+    """Three mixtures of all statistics of a block, the same ones for blocks of one graph."""
+    mixer, rng = Mixer(block.arch, block.factor), np.random.default_rng(0)
+    found: dict[Pair, list[np.ndarray]] = {}
+    for draw in [mixer.draw(rng) for _ in range(3)]:
+        for pair, matrix in (*mixer.yx(draw.yx).items(), *mixer.xx(draw).items()):
+            found.setdefault(pair, []).append(matrix)
+    return {pair: np.stack(stack) for pair, stack in found.items()}
+
+
 def _at_node(index: int, block: Block, weights: Mapping[str, Matrix], node: str) -> _AtNode:
     arch = block.arch
     reads = np.concatenate([weights[e] for e in arch.incoming[node]], axis=1)
@@ -336,11 +352,11 @@ def _at_node(index: int, block: Block, weights: Mapping[str, Matrix], node: str)
 def _yx(block: Block, node: str, into: str, out: str) -> Matrix:
     """Σ^yx of the path of two edges through a hidden node, in the block's directions."""
     source, target = block.arch.edges[into][0], block.arch.edges[out][1]
-    gate = np.asarray(block.data.probability)
+    factor = block.factor
+    gate = np.ones(factor.count)
     for name in (source, into, node, out, target):
-        gate = gate * np.asarray(block.data.gates.get(name, 1.0))
-    y, x = np.asarray(block.data.y[target]), np.asarray(block.data.x[source])
-    return (gate[:, None] * y).T @ x
+        gate = gate * factor.gates.get(name, 1.0)
+    return (gate[factor.row_class][:, None] * factor.y[target]).T @ factor.x[source]
 
 
 def _orthonormal(columns: Matrix) -> Matrix:

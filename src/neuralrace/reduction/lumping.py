@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from math import comb
-from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -47,12 +45,14 @@ def merged(
     """
     rng = np.random.default_rng(seed)
     longest = race.paths.shape[1]
+    typical = _typical(race)
     label = np.zeros(len(race.edges), int) if label is None else np.asarray(label)
     while True:
         finer = label
-        for _ in range(POINTS):
-            b = rng.uniform(0.5, 1.5, label.max() + 1)[label] ** (1 / longest)
-            finer = _refined(finer, _distinct(race.velocity(b), 1e-12))
+        for strength in typical:
+            spread = rng.uniform(0.5, 1.5, label.max() + 1)[label]
+            b = (strength * spread) ** (1 / longest)
+            finer = _refined(finer, _distinct(race.velocity(b), 1e-12 * race.size(b)))
         if finer.max() == label.max():
             break
         label = finer
@@ -60,14 +60,28 @@ def merged(
     return sorted(classes, key=lambda members: members[0])
 
 
-def _distinct(values: Float[np.ndarray, " E"], rounding: float = 0.0) -> np.ndarray:
+def _typical(race: ScalarRace) -> list[float]:
+    """Strengths of a path at which what drives it and what brakes it are of one size, S = B D.
+
+    The least, the middle and the greatest: far from them one of the two is rounding, and paths
+    that differ in it would look alike.
+    """
+    brake = race.D.diagonal()
+    on = (race.S != 0) & (brake > 0)
+    found = np.abs(race.S[on]) / brake[on] if on.any() else np.ones(1)
+    return np.quantile(found, np.linspace(0, 1, POINTS), method="nearest").tolist()
+
+
+def _distinct(
+    values: Float[np.ndarray, " E"], rounding: Float[np.ndarray, " E"] | float = 0.0
+) -> np.ndarray:
     """A label for each value; values that differ relatively by less than `SAME` share one.
 
-    `rounding`, relative to the largest, is what a difference may be in absolute terms.
+    `rounding` is what each value may be off by.
     """
     order = np.argsort(values)
-    size = np.abs(values[order])
-    near = np.maximum(SAME * np.maximum(size[1:], size[:-1]), rounding * size.max(initial=0.0))
+    size, off = np.abs(values[order]), np.broadcast_to(rounding, values.shape)[order]
+    near = np.maximum(SAME * np.maximum(size[1:], size[:-1]), np.maximum(off[1:], off[:-1]))
     steps = np.diff(values[order]) > near
     label = np.empty(len(values), int)
     label[order] = np.concatenate([[0], np.cumsum(steps)])
@@ -273,36 +287,28 @@ def _is_manageable(block: Block) -> bool:
     count = block.arch.path_count()
     if count <= FEW_PATHS or count > MAX_PATHS:
         return count <= MAX_PATHS
-    found = _SEEN.setdefault(block, {})
-    if "pairs" not in found:
+
+    def pairs() -> int:
         together: Counter[tuple[str, int]] = Counter()
         for group in path_statistics(block.arch, block.data, limit=MAX_PATHS).groups:
             together.update((group.target, int(c)) for c in group.classes)
-        found["pairs"] = sum(n * n for n in together.values())
-    return found["pairs"] <= MAX_PAIRS
+        return sum(n * n for n in together.values())
 
-
-_SEEN: WeakKeyDictionary[Block, dict[Any, Any]] = WeakKeyDictionary()
-"""What was found out about a block, for as long as the block is in use."""
+    return block.kept("pairs", pairs) <= MAX_PAIRS
 
 
 def _scalar_system(
     block: Block, label: tuple[int, ...], signs: tuple[int, ...]
 ) -> tuple[PolynomialSystem, list[int]] | None:
     """The merged equations of a scalar block whose edges start in these classes of equal size."""
-    seen = _SEEN.setdefault(block, {})
-    if (label, signs) not in seen:
-        seen[label, signs] = _merge(block, label, signs)
-    return seen[label, signs]
 
+    def made() -> tuple[PolynomialSystem, list[int]] | None:
+        race = replace(scalar_race(block), signs=np.array(signs, float))
+        classes = merged(race, np.array(label))
+        if len(classes) > MAX_MERGED:
+            return None
+        depth = edge_depths(block.arch)
+        classes.sort(key=lambda members: min(depth[race.edges[i]] for i in members))
+        return merged_system(race, classes), [members[0] for members in classes]
 
-def _merge(
-    block: Block, label: tuple[int, ...], signs: tuple[int, ...]
-) -> tuple[PolynomialSystem, list[int]] | None:
-    race = replace(scalar_race(block), signs=np.array(signs, float))
-    classes = merged(race, np.array(label))
-    if len(classes) > MAX_MERGED:
-        return None
-    depth = edge_depths(block.arch)
-    classes.sort(key=lambda members: min(depth[race.edges[i]] for i in members))
-    return merged_system(race, classes), [members[0] for members in classes]
+    return block.kept(("system", label, signs), made)

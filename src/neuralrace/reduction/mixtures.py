@@ -1,15 +1,17 @@
 """Random mixtures of the path statistics, without listing a single path.
 
 Give every edge a random scalar and run the gated forward pass once for each gate class: T_ts(c) is
-then a random combination of the gates g_p(c) of all paths from input s to output t, and
-Σ_c T_ts(c) C_c^yx the same combination of all Σ^yx(p). Enough such mixtures span what the paths
-span, at a cost that follows edges and gate classes.
+then a random combination of the gates g_p(c) of all paths from input s to output t. The data seen
+through it, Σ_c T_ts C_c^yx and Σ_c T_ts T_tr C_c^xx, are the same combinations of all Σ^yx(p) and
+of all Σ^x(j,p). Enough such mixtures span what the paths span, at a cost that follows edges and
+gate classes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -19,7 +21,13 @@ from neuralrace.architecture import Architecture
 from neuralrace.statistics import ClassFactor
 
 Pair = tuple[str, str]
-Stack = Float[np.ndarray, "_ _ _"]
+Matrix = Float[np.ndarray, "_ _"]
+
+FAINT = 1e-6
+"""A direction fainter than this, relative to its node, is judged as if it were this strong.
+
+Rotating data leaves rounding of about 1e-15 of a node in every direction; over this it is 1e-9.
+"""
 
 
 def edge_depths(arch: Architecture) -> dict[str, int]:
@@ -31,41 +39,72 @@ def edge_depths(arch: Architecture) -> dict[str, int]:
     return {edge: at[source] for edge, (source, _) in arch.edges.items()}
 
 
-@final
-@dataclass(frozen=True)
-class Family:
-    """Matrices that a shared basis must bring to block form, by the nodes they join.
+def balanced(factor: ClassFactor) -> ClassFactor:
+    """The same data with every node and every gate divided by its size.
 
-    `yx[t, s]` holds mixtures of Σ^yx(p), shape `(k, |t|, |s|)`; `xx[s, r]` mixtures of Σ^x(j,p),
-    shape `(k, |s|, |r|)`, s ≤ r. In every draw, the largest matrix of each kind has Frobenius norm
-    1 (each kind by itself: they have different units).
+    One number for each node leaves all shared bases as they are, and so does one number for each
+    gate, so that bases can be looked for in data without units. (A number for each *feature* would
+    change them: gradient flow is the same after a rotation of a node, not after rescaled features.)
     """
 
-    yx: Mapping[Pair, Stack]
-    xx: Mapping[Pair, Stack]
+    def unit(a: np.ndarray) -> np.ndarray:
+        largest = float(np.abs(a).max(initial=0.0))
+        a = a / largest if largest else a
+        return a / (float(np.linalg.norm(a)) or 1.0) if a.ndim == 2 else a
 
-    def pairs(self) -> Iterator[tuple[Pair, Stack]]:
-        yield from self.yx.items()
-        yield from self.xx.items()
-
-    def joined(self, other: Family) -> Family:
-        """The matrices of both."""
-        return Family(_united(self.yx, other.yx), _united(self.xx, other.xx))
-
-    def in_basis(self, basis: Mapping[str, np.ndarray]) -> Family:
-        """The same matrices between the directions in the columns of `basis[v]`."""
-        turned = [
-            {(a, b): basis[a].T @ m @ basis[b] for (a, b), m in stack.items()}
-            for stack in (self.yx, self.xx)
-        ]
-        return Family(*turned)
+    fields = {field: getattr(factor, field).items() for field in ("x", "y", "gates")}
+    return replace(factor, **{name: {v: unit(a) for v, a in f} for name, f in fields.items()})
 
 
-def _united(left: Mapping[Pair, Stack], right: Mapping[Pair, Stack]) -> dict[Pair, Stack]:
-    found = dict(left)
-    for pair, stack in right.items():
-        found[pair] = np.concatenate([found[pair], stack]) if pair in found else stack
-    return found
+Weighted = tuple[np.ndarray | slice, np.ndarray]
+"""The rows of a factor that count, and the weight of each."""
+
+
+@final
+@dataclass(frozen=True)
+class Draw:
+    """One random mixture: T_ts(c) of every pair (t, s), and a positive share of every output.
+
+    It belongs to all mixers with the classes of `factor`, in whatever basis they see the data.
+    """
+
+    sums: Mapping[Pair, Float[np.ndarray, " C"]]
+    share: Mapping[str, float]
+    factor: ClassFactor
+
+    @cached_property
+    def yx(self) -> dict[Pair, Weighted]:
+        """T_ts on the rows where it is not zero."""
+        return {pair: rows_of(self.factor, T) for pair, T in self.sums.items()}
+
+    @cached_property
+    def xx(self) -> dict[Pair, Weighted]:
+        """The `products` on the rows where they are not zero."""
+        return {pair: rows_of(self.factor, T) for pair, T in self.products.items()}
+
+    @cached_property
+    def on(self) -> dict[str, Weighted]:
+        """For every output, the rows on which some path to it is on."""
+        found: dict[str, np.ndarray] = {}
+        for (t, _), T in self.sums.items():
+            found[t] = np.maximum(found[t], T != 0) if t in found else (T != 0).astype(float)
+        return {t: rows_of(self.factor, T) for t, T in found.items()}
+
+    @cached_property
+    def products(self) -> dict[Pair, Float[np.ndarray, " C"]]:
+        """Σ_t share_t T_ts(c) T_tr(c) for every two inputs s ≤ r that meet at an output."""
+        found: dict[Pair, np.ndarray] = {}
+        by_output: dict[str, list[str]] = {}
+        for t, s in self.sums:
+            by_output.setdefault(t, []).append(s)
+        for t, ends in by_output.items():
+            ends = sorted(ends)
+            on = np.array([self.sums[t, s] != 0 for s in ends], np.float32)
+            for i, k in np.argwhere(np.triu(on @ on.T)):
+                s, r = ends[i], ends[k]
+                weight = self.share[t] * self.sums[t, s] * self.sums[t, r]
+                found[s, r] = found[s, r] + weight if (s, r) in found else weight
+        return found
 
 
 @final
@@ -76,21 +115,18 @@ class Mixer:
     arch: Architecture
     factor: ClassFactor
 
-    def family(self, rng: np.random.Generator, draws: int, scaled: bool = True) -> Family:
-        """`draws` fresh mixtures of every kind; `scaled=False` leaves them in their units."""
-        yx: dict[Pair, list[np.ndarray]] = {}
-        xx: dict[Pair, list[np.ndarray]] = {}
-        for _ in range(draws):
-            left, right = (self.path_sums(self.scalars(rng)) for _ in range(2))
-            for found, drawn in ((yx, self.yx(left)), (xx, self._xx(left, right, rng))):
-                largest = max((float(np.linalg.norm(m)) for m in drawn.values()), default=0.0)
-                largest = largest if scaled else 1.0
-                for key, matrix in drawn.items():
-                    found.setdefault(key, []).append(matrix / (largest or 1.0))
-        return Family(
-            {key: np.stack(stack) for key, stack in yx.items()},
-            {key: np.stack(stack) for key, stack in xx.items()},
+    def draw(self, rng: np.random.Generator) -> Draw:
+        """A fresh mixture."""
+        share = {t: float(rng.uniform(0.5, 1.5)) for t in self.arch.outputs}
+        return Draw(self.path_sums(self.scalars(rng)), share, self.factor)
+
+    def seen_in(self, basis: Mapping[str, Matrix]) -> Mixer:
+        """The same data in the directions in the columns of `basis[v]`."""
+        x, y = (
+            {v: a @ basis[v] if v in basis else a for v, a in field.items()}
+            for field in (self.factor.x, self.factor.y)
         )
+        return Mixer(self.arch, replace(self.factor, x=x, y=y))
 
     def scalars(self, rng: np.random.Generator) -> dict[str, float]:
         """A random scalar for every edge, away from zero and nearer to ±1 where paths are long.
@@ -123,41 +159,59 @@ class Mixer:
             sums |= {(t, source): at[t] for t in self.arch.outputs if t in at}
         return sums
 
-    def yx(self, sums: Mapping[Pair, np.ndarray]) -> dict[Pair, np.ndarray]:
+    def yx(self, weighted: Mapping[Pair, Weighted]) -> dict[Pair, Matrix]:
         """Σ_c T_ts(c) C_c^yx for every pair of an output and an input."""
-        found = {}
-        for (t, s), T in sums.items():
-            rows, weight = self._rows(T)
-            found[t, s] = (weight[:, None] * self.factor.y[t][rows]).T @ self.factor.x[s][rows]
-        return found
+        x, y = self.factor.x, self.factor.y
+        return {
+            (t, s): (weight[:, None] * y[t][rows]).T @ x[s][rows]
+            for (t, s), (rows, weight) in weighted.items()
+        }
 
-    def _xx(
-        self,
-        left: Mapping[Pair, np.ndarray],
-        right: Mapping[Pair, np.ndarray],
-        rng: np.random.Generator,
-    ) -> dict[Pair, np.ndarray]:
-        """Σ_c T_ts(c) T'_tr(c) C_c^xx for inputs s ≤ r, mixed over the outputs t they share."""
-        found: dict[Pair, np.ndarray] = {}
-        for t in self.arch.outputs:
-            coefficient = rng.normal()
-            ends = [s for s in self.arch.inputs if (t, s) in left and (t, s) in right]
-            if not ends:
-                continue
-            on = np.array([left[t, s] != 0 for s in ends], np.float32).reshape(len(ends), -1)
-            for i, k in np.argwhere(np.triu(on @ on.T)):
-                s, r = sorted((ends[i], ends[k]))
-                rows, weight = self._rows(coefficient * left[t, s] * right[t, r])
-                matrix = (weight[:, None] * self.factor.x[s][rows]).T @ self.factor.x[r][rows]
-                found[s, r] = found.get((s, r), 0.0) + matrix
-        return found
+    def yx_of(self, scalars: Mapping[str, float]) -> dict[Pair, Matrix]:
+        """Σ^yx summed over all paths, each with the product of its scalars."""
+        sums = self.path_sums(scalars)
+        return self.yx({pair: rows_of(self.factor, T) for pair, T in sums.items()})
 
-    def _rows(self, by_class: np.ndarray) -> tuple[np.ndarray | slice, np.ndarray]:
-        """The rows of the classes where this is not zero, and its value on each."""
-        on = np.flatnonzero(by_class)
-        if len(on) == len(by_class):
-            return slice(None), by_class[self.factor.row_class]
-        start = self.factor.start
-        counts = start[on + 1] - start[on]
-        skipped = start[on] - np.concatenate([[0], np.cumsum(counts)[:-1]])
-        return np.arange(counts.sum()) + np.repeat(skipped, counts), np.repeat(by_class[on], counts)
+    def xx(self, draw: Draw) -> dict[Pair, Matrix]:
+        """Σ_c T_ts(c) T_tr(c) C_c^xx for inputs s ≤ r, mixed over the outputs t they share."""
+        x = self.factor.x
+        return {
+            (s, r): (weight[:, None] * x[s][rows]).T @ x[r][rows]
+            for (s, r), (rows, weight) in draw.xx.items()
+        }
+
+    def couplings(self, draw: Draw) -> Iterator[tuple[Pair, Matrix, np.ndarray, np.ndarray]]:
+        """Every statistic of a draw, between nodes a and b, with the sizes of what it couples.
+
+        The size of an input direction is √⟨(T x_i)²⟩, that of an output direction √⟨y_j²⟩ where
+        some path to it is on: in these units a statistic is a correlation, from −1 to 1.
+        """
+        x, y = self.factor.x, self.factor.y
+        heard = {t: _sizes(weight @ y[t][rows] ** 2) for t, (rows, weight) in draw.on.items()}
+        for (t, s), matrix in self.yx(draw.yx).items():
+            rows, weight = draw.yx[t, s]
+            yield (t, s), matrix, heard[t], _sizes(weight**2 @ x[s][rows] ** 2)
+        seen = {
+            s: _sizes(weight @ x[s][rows] ** 2)
+            for (s, r), (rows, weight) in draw.xx.items()
+            if s == r
+        }
+        for (s, r), matrix in self.xx(draw).items():
+            yield (s, r), matrix, seen[s], seen[r]
+
+
+def _sizes(squares: np.ndarray) -> np.ndarray:
+    """The size of every direction, given its mean square, and never less than `FAINT`."""
+    found = np.sqrt(squares + FAINT**2 * squares.sum())
+    return np.where(found > 0, found, 1.0)
+
+
+def rows_of(factor: ClassFactor, by_class: np.ndarray) -> Weighted:
+    """The rows of the classes where this is not zero, and its value on each."""
+    on = np.flatnonzero(by_class)
+    if len(on) == len(by_class):
+        return slice(None), by_class[factor.row_class]
+    start = factor.start
+    counts = start[on + 1] - start[on]
+    skipped = start[on] - np.concatenate([[0], np.cumsum(counts)[:-1]])
+    return np.arange(counts.sum()) + np.repeat(skipped, counts), np.repeat(by_class[on], counts)

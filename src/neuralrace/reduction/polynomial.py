@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -19,13 +18,19 @@ from jaxtyping import Float, Int
 
 from neuralrace.dataset import Dataset
 from neuralrace.reduction.block import Block
-from neuralrace.statistics import path_statistics
+from neuralrace.statistics import PathStatistics, factored_statistics, split_neurons
 
 MAX_PATHS = 20_000
 """Blocks with more paths than this are solved as networks instead."""
 
+ROUNDING = 1e-13
+"""A sum smaller than this, relative to the sum of its terms' sizes, is zero but for rounding."""
+
 Monomial = tuple[int, ...]
 """The power of each variable."""
+
+Terms = dict[Monomial, tuple[float, float]]
+"""The coefficient of each monomial, and the sum of the sizes of the terms it was added up from."""
 
 
 @final
@@ -49,23 +54,48 @@ class ScalarRace:
 
     def velocity(self, b: Float[np.ndarray, " E"]) -> Float[np.ndarray, " E"]:
         """db_e/dt of every edge (NRR Eq. 10 with τ = 1)."""
-        values = np.append(self.signs * b, 1.0)[self.paths]
+        return self.signs * self._push(self.signs * b, self.S, -self.D)
+
+    def size(self, b: Float[np.ndarray, " E"]) -> Float[np.ndarray, " E"]:
+        """The sum of the sizes of all terms of `velocity`: what its rounding is relative to."""
+        return self._push(np.abs(b), np.abs(self.S), abs(self.D))
+
+    def _push(self, b: np.ndarray, S: np.ndarray, D: Any) -> np.ndarray:
+        """Σ_{p∋e} B_{p∖e} [ S(p) + Σ_j B_j D(j,p) ] of every edge."""
+        values = np.append(b, 1.0)[self.paths]
         before = np.cumprod(np.concatenate([np.ones((len(values), 1)), values[:, :-1]], 1), 1)
         after = np.cumprod(np.concatenate([np.ones((len(values), 1)), values[:, :0:-1]], 1), 1)
         others = before * after[:, ::-1]
         total = np.bincount(self.group, values.prod(axis=1), minlength=len(self.S))
-        error = (self.S - self.D @ total)[self.group]
+        error = (S + D @ total)[self.group]
         used = self.paths >= 0
         push = (others * error[:, None])[used]
-        return self.signs * np.bincount(self.paths[used], push, minlength=len(self.edges))
+        return np.bincount(self.paths[used], push, minlength=len(self.edges))
 
 
-@lru_cache(maxsize=1024)
+def block_statistics(block: Block) -> PathStatistics:
+    """The path statistics of a block, from the factored data it has already."""
+
+    def made() -> PathStatistics:
+        return factored_statistics(
+            split_neurons(block.arch, block.data), block.factor, limit=MAX_PATHS
+        )
+
+    return block.kept("statistics", made)
+
+
 def scalar_race(block: Block) -> ScalarRace:
-    """The coefficients of a scalar block's equations."""
+    """The coefficients of a scalar block's equations.
+
+    A statistic that is rounding, relative to the sizes of what it joins, is zero.
+    """
+    return block.kept("scalar race", lambda: _scalar_race(block))
+
+
+def _scalar_race(block: Block) -> ScalarRace:
     from scipy.sparse import csr_matrix
 
-    stats = path_statistics(block.arch, block.data, limit=MAX_PATHS)
+    stats = block_statistics(block)
     on = [group for group in stats.groups if len(group.classes)]
     edges = tuple(block.arch.edges)
     index = {edge: i for i, edge in enumerate(edges)}
@@ -76,6 +106,9 @@ def scalar_race(block: Block) -> ScalarRace:
         paths[i, : len(path.edges)] = [index[e] for e in path.edges]
     group = np.repeat(np.arange(len(on)), [len(g.paths) for g in on])
     S = np.array([stats.yx[g.paths[0]][0, 0] for g in on])
+    seen_by = np.sqrt([stats.x[g.paths[0], g.paths[0]][0, 0] for g in on])
+    heard = {t: float(np.linalg.norm(y)) for t, y in block.factor.y.items()}
+    S[np.abs(S) <= ROUNDING * seen_by * [heard[g.target] for g in on]] = 0.0
     rows, columns, values = [], [], []
     seen: dict[tuple[str, int], list[int]] = {}
     for i, g in enumerate(on):
@@ -84,7 +117,7 @@ def scalar_race(block: Block) -> ScalarRace:
     pairs = {(i, k) for together in seen.values() for i in together for k in together}
     for i, k in sorted(pairs):
         value = stats.x[on[i].paths[0], on[k].paths[0]][0, 0]
-        if value:
+        if abs(value) > ROUNDING * seen_by[i] * seen_by[k]:
             rows.append(i)
             columns.append(k)
             values.append(value)
@@ -141,22 +174,30 @@ def merged_system(race: ScalarRace, classes: Sequence[Sequence[int]]) -> Polynom
     for g, power, sign in zip(race.group, map(tuple, powers.tolist()), signs.tolist(), strict=True):
         group_powers[g][power] = group_powers[g].get(power, 0.0) + sign
     errors = _errors(race, group_powers)
-    velocity: list[dict[Monomial, float]] = []
+    velocity: list[Terms] = []
     for members in classes:
-        found: dict[Monomial, float] = {}
+        found: Terms = {}
         for i, position in np.argwhere(race.paths == members[0]):
             rest = powers[i].tolist()
             rest[of[race.paths[i, position]]] -= 1
             _add_product(found, {tuple(rest): float(signs[i])}, errors[race.group[i]])
         velocity.append(found)
-    loss: dict[Monomial, float] = {(0,) * K: race.constant}
+    loss: Terms = {(0,) * K: (race.constant, race.constant)}
     for g, terms in enumerate(group_powers):  # L = ½⟨y²⟩ − Σ S_g B_g + ½ Σ B_g D B_g'
-        _add_product(loss, terms, {(0,) * K: -race.S[g] / 2})
-        _add_product(loss, terms, {m: -c / 2 for m, c in errors[g].items()})
+        _add_product(loss, terms, {(0,) * K: (-race.S[g] / 2, abs(race.S[g]) / 2)})
+        _add_product(loss, terms, {m: (-c / 2, size / 2) for m, (c, size) in errors[g].items()})
     parts = tuple(
         {race.edges[i]: np.full((1, 1), race.signs[i]) for i in members} for members in classes
     )
-    return tabled(parts, velocity, loss)
+    return tabled(parts, [_settled(terms) for terms in velocity], _settled(loss))
+
+
+def _settled(terms: Terms) -> dict[Monomial, float]:
+    """The coefficients without those that cancelled: all that is left of them is rounding.
+
+    Each is compared with its own terms alone. Others have other units: they multiply other powers.
+    """
+    return {m: c for m, (c, size) in terms.items() if abs(c) > ROUNDING * size}
 
 
 def tabled(
@@ -171,7 +212,6 @@ def tabled(
     for k, terms in enumerate((*velocity, loss)):
         for m, c in terms.items():
             table[k, column[m]] = c
-    table[np.abs(table) <= 1e-13 * np.abs(table).max(axis=1, keepdims=True)] = 0.0  # rounding
     keep = np.abs(table).max(axis=0) > 0
     powers = np.array(monomials, int).reshape(-1, len(parts))[keep]
     return PolynomialSystem(parts, powers, table[:-1, keep], table[-1, keep])
@@ -181,30 +221,26 @@ def _power(classes: np.ndarray, K: int) -> np.ndarray:
     return np.bincount(classes[classes >= 0], minlength=K)
 
 
-def _errors(
-    race: ScalarRace, group_powers: Sequence[Mapping[Monomial, float]]
-) -> list[dict[Monomial, float]]:
+def _errors(race: ScalarRace, group_powers: Sequence[Mapping[Monomial, float]]) -> list[Terms]:
     """S(p) − Σ_j B_j D(j,p) of every group, as polynomials."""
     K = len(next(iter(group_powers[0])))
-    found: list[dict[Monomial, float]] = []
+    found: list[Terms] = []
     D = race.D.tocsr()
-    for g, s in enumerate(race.S):
-        terms: dict[Monomial, float] = {(0,) * K: float(s)}
+    for g, s in enumerate(race.S.tolist()):
+        terms: Terms = {(0,) * K: (s, abs(s))}
         low, high = D.indptr[g], D.indptr[g + 1]
         for j, d in zip(D.indices[low:high], D.data[low:high], strict=True):
-            for monomial, count in group_powers[j].items():
-                terms[monomial] = terms.get(monomial, 0.0) - d * count
+            _add_product(terms, group_powers[j], {(0,) * K: (-float(d), abs(float(d)))})
         found.append(terms)
     return found
 
 
-def _add_product(
-    into: dict[Monomial, float], left: Mapping[Monomial, float], right: Mapping[Monomial, float]
-) -> None:
+def _add_product(into: Terms, left: Mapping[Monomial, float], right: Terms) -> None:
     for a, x in left.items():
-        for b, y in right.items():
+        for b, (y, size) in right.items():
             monomial = tuple(i + k for i, k in zip(a, b, strict=True))
-            into[monomial] = into.get(monomial, 0.0) + x * y
+            old, terms = into.get(monomial, (0.0, 0.0))
+            into[monomial] = (old + x * y, terms + abs(x) * size)
 
 
 def drive_when_on(block: Block, data: Dataset) -> float | None:
@@ -217,7 +253,7 @@ def drive_when_on(block: Block, data: Dataset) -> float | None:
     classes = data.gate_classes()
     if any(((g != 0) & (g != 1)).any() for g in classes.gates.values()):
         return None
-    stats = path_statistics(block.arch, block.data, limit=MAX_PATHS)
+    stats = block_statistics(block)
     found = []
     for group in stats.groups:
         if len(group.classes):

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind
-from neuralrace.reduction.basis import shared_basis
+from neuralrace.reduction.basis import EXACT, shared_basis
 from neuralrace.reduction.block import Block, make_block
 from neuralrace.reduction.closed_form import ClosedForm
 from neuralrace.reduction.components import components
@@ -28,10 +28,10 @@ from neuralrace.reduction.equations import (
 )
 from neuralrace.reduction.full_size import full_weights
 from neuralrace.reduction.initial import Start, start_from_number, start_from_weights
-from neuralrace.reduction.mixtures import Mixer
+from neuralrace.reduction.mixtures import Mixer, balanced
 from neuralrace.reduction.polynomial import drive_when_on
 from neuralrace.reduction.solution import solve_blocks
-from neuralrace.reduction.summary import EXACT, summary
+from neuralrace.reduction.summary import summary
 from neuralrace.statistics import SplitNetwork, class_factor, split_neurons
 from neuralrace.trajectory import Trajectory
 
@@ -43,8 +43,8 @@ class Race:
 
     `blocks` are ordered by strength, the largest singular value of their Σ^yx. `constant` is the
     loss outside all blocks, which no weights can remove. `residual` is the largest coupling
-    between blocks that was dropped, relative to the largest statistic of its kind; `silent` counts,
-    for every input and output node, the directions without a signal: weights along them learn
+    between blocks that was dropped, relative to the sizes of what it couples; `silent` counts, for
+    every input and output node, the directions without a signal: weights along them learn
     nothing (those along inputs that vary decay, which a start from large weights would show and
     the race does not).
 
@@ -321,10 +321,11 @@ def reduce(arch: Any, data: Any, *, tolerance: float = EXACT) -> Race:
     neuron a node; where the statistics do not commute, small matrix blocks remain, and the
     reduction still holds exactly. No path is listed: the cost follows edges and gate classes.
 
-    **Arguments:** couplings between blocks smaller than `tolerance`, relative to the largest
-    statistic of their kind, are dropped. The default drops only rounding; a larger one makes an
-    approximate reduction, which says so (`is_exact`, `residual`). Inputs that are smaller than
-    others by more than the tolerance should be rescaled first, or they count as rounding.
+    **Arguments:** couplings between blocks smaller than `tolerance` are dropped, each relative to
+    the sizes of the two directions it couples, |M_ij| against √(M_ii M_jj), so that the units of
+    nodes and features do not matter. The default drops only rounding; a larger one makes an
+    approximate reduction, which says so (`is_exact`, `residual`), and leaves out directions
+    smaller than the tolerance, relative to their node.
 
     ```python
     >>> import neuralrace as nr
@@ -358,16 +359,17 @@ def reduce(arch: Any, data: Any, *, tolerance: float = EXACT) -> Race:
 def _reduced(arch: Architecture, data: Dataset, tolerance: float) -> Race:
     whole = split_neurons(arch, data)
     factor = class_factor(whole.data)
-    parts, dropped = components(whole.arch, factor, tolerance)
-    found = [(part, shared_basis(Mixer(part.arch, part.factor), tolerance)) for part in parts]
+    cutoff = tolerance if tolerance > EXACT else 0.0
+    parts, dropped = components(whole.arch, factor, tolerance, cutoff)
+    found = [
+        (part, shared_basis(Mixer(part.arch, balanced(part.factor)), tolerance)) for part in parts
+    ]
     blocks = [
         block
         for part, basis in found
         for k in range(basis.count)
         if (block := make_block(part, basis.of(k))) is not None
     ]
-    rounding = 1e-13 * np.sqrt(_mean_square(whole.data, "x") * _mean_square(whole.data, "y"))
-    blocks = [block for block in blocks if block.strength > rounding]
     blocks.sort(key=lambda block: -block.strength)
     named = tuple(block.named(f"mode{i + 1}") for i, block in enumerate(blocks))
     total = _mean_square(whole.data, "y") / 2

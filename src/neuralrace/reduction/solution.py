@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, final
 
-import jax
 import numpy as np
 
 from neuralrace.architecture import Architecture

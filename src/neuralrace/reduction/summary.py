@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralrace.gdln import always_on
+from neuralrace.reduction.basis import EXACT
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.closed_form import SHOWN, mode_form
 from neuralrace.reduction.equations import WrittenMode, conserved_forms, written_mode
 
 if TYPE_CHECKING:
     from neuralrace.reduction.race import Race
-
-EXACT = 1e-8
-"""Couplings below this are rounding: a reduction that leaves no more is called exact."""
 
 
 def summary(race: Race, full: bool = False) -> str:

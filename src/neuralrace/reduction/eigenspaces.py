@@ -1,0 +1,212 @@
+"""Eigenspaces of random elements of the algebra that the statistics of a task generate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from neuralrace.reduction.mixtures import Draw, Mixer
+
+ROUNDING = 1e-13
+"""A singular value below this, relative to the largest, is zero in double precision."""
+
+GRADED = 1e-3
+"""Directions of one node that differ in size by more than this need a Jacobi method."""
+
+CALM, MOST = 2, 40
+"""Rounds without a split after which the spaces are final, and rounds at the most."""
+
+
+@final
+@dataclass(frozen=True)
+class Spaces:
+    """Orthonormal directions of every node, in the columns of `basis[v]`, sorted into spaces.
+
+    Directions of one space are neighbours and share an entry of `label[v]`; `size[v]` holds their
+    sizes. At first every node is one space, and sizes are singular values.
+    """
+
+    basis: Mapping[str, Float[np.ndarray, "_ _"]]
+    label: Mapping[str, Int[np.ndarray, " _"]]
+    size: Mapping[str, Float[np.ndarray, " _"]]
+
+    @property
+    def count(self) -> int:
+        """The number of spaces."""
+        return sum(int(label[-1]) + 1 for label in self.label.values() if len(label))
+
+    @property
+    def all_simple(self) -> bool:
+        """Whether every space has one dimension."""
+        return self.count == sum(len(label) for label in self.label.values())
+
+    def parts(self, node: str) -> list[slice]:
+        """The columns of every space of a node."""
+        label = self.label[node]
+        ends = np.append(np.flatnonzero(np.diff(label, prepend=-1)), len(label))
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+
+def audible(mixer: Mixer, draws: Sequence[Draw], cutoff: float) -> tuple[Spaces, float]:
+    """The directions that some statistic touches, with their sizes; all of a node in one space.
+
+    Of an input, what some open path shows of it. Of an output, what its targets have in common
+    with any input; inputs are made white first, which is to apply a function of their Σ^x. Also
+    the largest size, relative to its node, that was left out because of the `cutoff`.
+    """
+    basis, size, dropped = {}, {}, 0.0
+    white: dict[str, np.ndarray] = {}
+    for s in mixer.arch.inputs:
+        x = mixer.factor.x[s]
+        rows, weight = draws[0].xx.get((s, s), (slice(0), np.zeros(0)))
+        basis[s], size[s], out = _principal(np.sqrt(weight)[:, None] * x[rows], cutoff)
+        white[s] = x @ (basis[s] / size[s])
+        dropped = max(dropped, out)
+    heard: dict[str, list[np.ndarray]] = {}
+    for draw in draws:
+        for (t, s), (rows, weight) in draw.yx.items():
+            y = weight[:, None] * mixer.factor.y[t][rows]
+            heard.setdefault(t, []).append(white[s][rows].T @ y)
+    for t in mixer.arch.outputs:
+        y = mixer.factor.y[t]
+        loud, own, out = _principal(y, cutoff)
+        stack = np.concatenate([np.zeros((1, y.shape[1])), *heard.get(t, [])])
+        inner, size[t], _ = _principal(stack @ loud, 0.0, own.max(initial=0.0))
+        basis[t] = loud @ inner
+        dropped = max(dropped, out)
+    label = {v: np.zeros(b.shape[1], int) for v, b in basis.items()}
+    return Spaces(basis, label, size), dropped
+
+
+def _principal(
+    x: np.ndarray, cutoff: float, largest: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Right singular vectors and values above the cutoff, and the largest value below it.
+
+    Values are relative to the largest. Where all columns are independent once they have unit
+    length, small values belong to small features, and are not rounding.
+    """
+    if not x.any():
+        return np.zeros((x.shape[1], 0)), np.zeros(0), 0.0
+    _, s, vt = np.linalg.svd(x, full_matrices=False)
+    largest = max(largest, float(s[0]))
+    rank = int((s > ROUNDING * largest).sum())
+    if rank < x.shape[1] <= len(x) and not largest > s[0]:
+        norms = np.linalg.norm(x, axis=0)
+        unit = np.linalg.svd(x / np.where(norms > 0, norms, 1.0), compute_uv=False)
+        rank = max(rank, int((unit > ROUNDING * unit[0]).sum()))
+    loud = int((s[:rank] > cutoff * largest).sum())
+    return vt[:loud].T, s[:loud], float(s[loud] / largest) if loud < rank else 0.0
+
+
+def refined(
+    mixer: Mixer, spaces: Spaces, draws: Sequence[Draw], gap: float, rng: np.random.Generator
+) -> Spaces:
+    """Split every space by the eigenvalues of random elements until none splits any more.
+
+    Eigenvalues are told apart if they differ by more than `gap`, relatively: what is closer is
+    left to other elements, so that no eigenvector is mixed with another by rounding.
+    """
+    calm = 0
+    for k in range(MOST):
+        if spaces.all_simple or calm == CALM:
+            break
+        finer = _split(mixer, spaces, draws[k % len(draws)], gap, rng)
+        calm = calm + 1 if finer.count == spaces.count else 0
+        spaces = finer
+    return spaces
+
+
+def _split(
+    mixer: Mixer, spaces: Spaces, draw: Draw, gap: float, rng: np.random.Generator
+) -> Spaces:
+    element = _element(mixer, spaces, draw, rng)
+    basis, label, size = dict(spaces.basis), dict(spaces.label), dict(spaces.size)
+    for v, old in spaces.basis.items():
+        turned, names, at = [], [], 0
+        for part in spaces.parts(v):
+            inner = element[v][part, part]
+            if len(inner) == 1:
+                groups, directions = np.zeros(1, int), old[:, part]
+            else:
+                values, turn = _eigenvectors(inner, spaces.size[v][part])
+                steps = np.diff(values) > gap * values[1:]
+                groups = np.concatenate([[0], np.cumsum(steps)])
+                directions = old[:, part] @ turn if steps.any() else old[:, part]
+            turned.append(directions)
+            names.append(at + groups)
+            at += int(groups[-1]) + 1
+        if turned:
+            basis[v] = np.concatenate(turned, axis=1)
+            label[v] = np.concatenate(names)
+    found = Spaces(basis, label, size)
+    return Spaces(basis, label, _common_sizes(mixer, found, draw))
+
+
+def _common_sizes(mixer: Mixer, spaces: Spaces, draw: Draw) -> dict[str, np.ndarray]:
+    """One size for every space: the root mean square of its directions."""
+    squares = {v: np.zeros(b.shape[1]) for v, b in spaces.basis.items()}
+    seen = mixer.seen_in(spaces.basis)
+    for s in mixer.arch.inputs:
+        if (s, s) in draw.xx:
+            rows, weight = draw.xx[s, s]
+            squares[s] = weight @ seen.factor.x[s][rows] ** 2
+    for t in mixer.arch.outputs:
+        squares[t] = (seen.factor.y[t] ** 2).sum(axis=0)
+    found = {}
+    for v, square in squares.items():
+        count = np.bincount(spaces.label[v])
+        mean = np.bincount(spaces.label[v], square) / np.maximum(count, 1)
+        found[v] = np.sqrt(np.where(mean > 0, mean, 1.0))[spaces.label[v]]
+    return found
+
+
+def _element(
+    mixer: Mixer, spaces: Spaces, draw: Draw, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """A random positive element: 1 + Σ M + Σ M w Mᵀ, with one random w for every space.
+
+    Directions are measured in their sizes. These are scalars in a space, or at first the roots of
+    an element themselves, so that the sum is an element as well.
+    """
+    unit = mixer.seen_in({v: b / spaces.size[v] for v, b in spaces.basis.items()})
+    found = {v: np.eye(b.shape[1]) for v, b in spaces.basis.items()}
+    weight = {
+        v: rng.uniform(0.5, 1.5, int(label.max(initial=0)) + 1)[label]
+        for v, label in spaces.label.items()
+    }
+    for (a, b), matrix in (*unit.yx(draw.yx).items(), *unit.xx(draw).items()):
+        norm = float(np.linalg.norm(matrix))
+        if norm:
+            m = matrix * (np.sqrt(min(matrix.shape)) / norm)
+            found[a] += rng.uniform(0.5, 1.5) * (m * weight[b]) @ m.T
+            if a != b:
+                found[b] += rng.uniform(0.5, 1.5) * (m.T * weight[a]) @ m
+            else:
+                found[a] += rng.uniform(0.5, 1.5) * m
+    return found
+
+
+def _eigenvectors(inner: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of D K D, smallest first, for K well conditioned and sizes D.
+
+    Where the sizes differ widely, by one-sided Jacobi rotations, which find every eigenvector to
+    a precision relative to its own size (Demmel & Veselić 1992).
+    """
+    if size.min() > GRADED * size.max():
+        return np.linalg.eigh(size[:, None] * inner * size)
+    from scipy.linalg import lapack
+
+    jacobi: Any = lapack  # its stubs leave this routine out
+    root = np.linalg.cholesky(inner).T * size
+    s, _, v, work, _, info = jacobi.dgejsv(root, joba=0, jobu=3, jobv=0)
+    if info:
+        return np.linalg.eigh(size[:, None] * inner * size)
+    values = (s * (work[0] / work[1])) ** 2
+    order = np.argsort(values)
+    return values[order], v[:, order]

@@ -305,3 +305,13 @@ def test_members_are_spread_over_devices():
     command = [sys.executable, "-c", SPREAD]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[0] == "2 (3, 6)"
+
+
+def test_members_know_their_data_and_its_weights():
+    base = TASKS[0]
+    weighted = nr.Dataset(base.x, base.y, sample_weight=[1, 2, 3, 4], labels=base.labels)
+    many = ensemble([base, weighted], axis=("weighted", [0, 1]))
+    assert many.isel(weighted=1).settings["data"] == weighted.digest()
+    np.testing.assert_allclose(many.isel(weighted=1, seed=0).sample_weight, [0.1, 0.2, 0.3, 0.4])
+    assert many.sample_weight.shape == (2, 2, 4)
+    assert ensemble(TASKS).sample_weight is None

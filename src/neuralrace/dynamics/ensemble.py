@@ -140,9 +140,8 @@ def train_ensemble(
                 )
             )
     reached = max((part.stops for part in done), key=len)
-    settings = method_settings(clock, int(stops[-1])) | grid.settings | (
-        {} if size is None else {"batch_size": size}
-    )  # fmt: skip
+    settings = method_settings(clock, int(stops[-1]))
+    settings |= {} if size is None else {"batch_size": size}
     if len(rates) > 1:
         settings |= {"learning_rate": rates, "clock": "steps"}
     run = Trajectory(
@@ -155,7 +154,7 @@ def train_ensemble(
         final=jax.tree.map(lambda *p: grid.gathered(p), *(part.final for part in done)),
         axes=grid.axes,
         steps=reached,
-        **grid.problem.provenance(settings),
+        **grid.provenance(settings),
     )
     _warn_of_stopped(run, "a smaller learning rate")
     return run
@@ -223,7 +222,7 @@ def flow_ensemble(
         values=jax.tree.map(lambda *parts: grid.gathered(parts), *values),
         final=jax.tree.map(lambda *parts: grid.gathered(parts), *finals),
         axes=grid.axes,
-        **grid.problem.provenance(flow_settings(method) | grid.settings),
+        **grid.provenance(flow_settings(method)),
     )
     if not grid.gathered(fine).all():
         _warn_of_stopped(run, "a larger max_steps or rtol")
@@ -265,6 +264,7 @@ class _Grid:
     dtype: Any
     axes: dict[str, Any]
     digests: list[str]
+    sample_weights: list[Any]
 
     @staticmethod
     def of(
@@ -296,7 +296,7 @@ class _Grid:
         digests = [problem.settings["data"] for problem in posed]
         return _Grid(
             net, posed[0], datasets, scales if np.ndim(scale) == 1 else scale, by_edge, rates,
-            key, seeds, kind, dtype, axes, digests,
+            key, seeds, kind, dtype, axes, digests, [each.sample_weight for each in posed],
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -351,6 +351,24 @@ class _Grid:
         keys = jax.random.split(self.key, self.seeds)[members.rows[:, 3]]
         return Batches(_spread(jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys)), size, samples)
 
+    @property
+    def sample_weight(self) -> np.ndarray | None:
+        """The sample weights of all members, or of each where datasets differ in them."""
+        each = [
+            np.full(len(np.asarray(d.probability)), 1 / d.n_samples) if w is None else w
+            for w, d in zip(self.sample_weights, self.datasets, strict=True)
+        ]
+        if all(np.array_equal(w, each[0]) for w in each):
+            return self.sample_weights[0]
+        lengths = tuple(len(c) for c in self.axes.values())
+        own = np.stack(each).reshape(len(each), *[1] * (len(lengths) - 1), -1)
+        return np.broadcast_to(own, (*lengths, own.shape[-1])).copy()
+
+    def provenance(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """What a trajectory of the ensemble says about where it came from."""
+        told = self.problem.provenance(dict(settings) | self.settings)
+        return told | {"sample_weight": self.sample_weight}
+
     def gathered(self, parts: Any) -> np.ndarray:
         """The chunks of a result as one array with the axes of the ensemble."""
         whole = np.concatenate([np.asarray(part) for part in parts])[: len(self)]
@@ -365,7 +383,9 @@ class _Grid:
             "kind": self.kind,
             "key": key_data(self.key),
             "seeds": self.seeds,
-            "data": self.digests[0] if len(self.digests) == 1 else self.digests,
+            "data": self.digests[0]
+            if len(self.digests) == 1
+            else {next(iter(self.axes)): self.digests},
         }
 
 

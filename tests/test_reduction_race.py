@@ -9,6 +9,7 @@ import pytest
 
 import neuralrace as nr
 from tests.test_errors import says
+from verification.cases import random_case
 from verification.reduction import planted
 
 KEY = jax.random.key(0)
@@ -477,3 +478,39 @@ def test_a_descent_that_diverges_stops_with_all_that_was_finite(name):
         assert len(leaf) == len(run.time) and np.isfinite(leaf).all()
     first = race.solve(times=times[:2], start=0.3, learning_rate=50.0)
     np.testing.assert_allclose(run.loss[:2], first.loss, rtol=1e-12)
+
+
+# ---- outputs of a solution ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_outputs_of_a_solution_are_those_of_its_weights(seed):
+    """Random graphs, real gates per node and edge, several ends: W(t) in the full network."""
+    case = random_case(np.random.default_rng(seed), neurons=False)
+    sizes = {v: 40 if v in case.arch.hidden else n for v, n in case.arch.sizes.items()}
+    arch = nr.Architecture(sizes, case.arch.edges)  # wide enough for every block
+    race = nr.reduce(arch, case.data)
+    sol = race.solve(times=[0.0, 0.3, 1.0], start=0.2)
+    for k, t in enumerate(sol.time):
+        wanted = nr.GDLN(arch)(race.weights(sol, t, jax.random.key(0)), case.data)
+        for node, found in sol.outputs.items():
+            np.testing.assert_allclose(found[k], wanted[node], rtol=1e-9, atol=1e-10)
+
+
+def test_theory_is_compared_and_certified_by_its_outputs():
+    data = nr.tasks.extended_xor(0.6)
+    arch, gated = nr.tasks.xor_pathways(data, total=32)
+    net, race = nr.GDLN(arch), nr.reduce(arch, gated)
+    times = 0.05 * np.arange(0, 401, 10)
+    decoupled = race.solve(times=times, start=0.05)
+    weights = race.weights(decoupled, 0.0, jax.random.key(0))
+    run = nr.train(
+        net, weights, gated, learning_rate=0.05, steps=400, record_every=10,
+        record={"outputs": True},
+    )  # fmt: skip
+    sol = race.solve(times=times, start=0.05, learning_rate=0.05)
+    assert nr.compare(run, sol).outputs < 1e-10
+    assert nr.reln.certify(run, sol).holds(1e-9)
+    part = sol.isel(time=slice(0, 5))
+    np.testing.assert_array_equal(part.outputs["y"], sol.outputs["y"][:5])
+    assert sol.settings["data"] == gated.digest() == run.settings["data"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import jax
 import numpy as np
@@ -13,6 +14,23 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.reduction.block import Block
 from neuralrace.statistics import SplitNetwork
 from neuralrace.trajectory import Trajectory
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Where outputs and weights of a race's solution come from, when they are asked for."""
+
+    blocks: tuple[Block, ...]
+    whole: SplitNetwork
+
+    def outputs(self, solution: Trajectory) -> dict[str, np.ndarray]:
+        """The outputs on every sample at every time: `{node: (T, N, size)}`."""
+        return full_outputs(self.blocks, self.whole, solution)
+
+    def weights(self, solution: Trajectory, t: float, key: Any) -> dict[str, np.ndarray]:
+        """Full-size weights at one of the solution's times, as `Race.weights`."""
+        return full_weights(self.blocks, self.whole, solution, t, key)
 
 
 def full_weights(
@@ -52,6 +70,40 @@ def full_weights(
         for e, (source, target) in block.arch.edges.items():
             weights[e] += place[target] @ at[block.name][e] @ place[source].T
     return whole.join(weights)
+
+
+def full_outputs(
+    blocks: Sequence[Block], whole: SplitNetwork, solution: Trajectory
+) -> dict[str, np.ndarray]:
+    """The outputs on every sample at every time of a solution: `{node: (T, N, size)}`.
+
+    Each block is a small gated network that sees the inputs in its own directions and writes to
+    its own directions of the outputs; the outputs of all blocks add up.
+    """
+    data, steps = whole.data, len(solution.time)
+    gates = {name: np.asarray(g, np.float64)[:, None] for name, g in data.gates.items()}
+    parts = {v: np.zeros((steps, data.n_samples, whole.arch.sizes[v])) for v in whole.arch.outputs}
+    for block in blocks:
+        weights = solution.values["variables"][block.name]
+        activity: dict[str, np.ndarray] = {}
+        for node in block.arch.order:
+            if node in block.arch.inputs:
+                h = np.asarray(data.x[node], np.float64) @ block.basis[node]
+            else:
+                h = sum(
+                    gates.get(e, 1.0) * (activity[block.arch.edges[e][0]] @ np.swapaxes(w, -1, -2))
+                    for e, w in weights.items()
+                    if block.arch.edges[e][1] == node
+                )
+            activity[node] = gates.get(node, 1.0) * h
+        for node in block.arch.outputs:
+            parts[node] += activity[node] @ block.basis[node].T
+    found = {}
+    for node in whole.whole.outputs:
+        found[node] = np.zeros((steps, data.n_samples, whole.whole.sizes[node]))
+        for name, neurons in whole.parts[node]:
+            found[node][..., neurons] = parts[name]
+    return found
 
 
 def _hidden_bases(

@@ -26,7 +26,7 @@ from neuralrace.reduction.equations import (
     latex,
     written_mode,
 )
-from neuralrace.reduction.full_size import full_weights
+from neuralrace.reduction.full_size import Source, full_weights
 from neuralrace.reduction.initial import Start, start_from_number, start_from_weights
 from neuralrace.reduction.mixtures import Mixer, balanced
 from neuralrace.reduction.polynomial import drive_when_on
@@ -120,7 +120,8 @@ class Race:
         small its steps are taken one by one, so that nothing about the step is approximate (times
         are then rounded to whole steps). `values` holds the loss of each block (`"losses"`), every
         variable (`"variables"`, by block and edge) and, where there are at most 1000 paths in a
-        block, every pathway's strength (`"pathways"`, the product of its edges).
+        block, every pathway's strength (`"pathways"`, the product of its edges). Outputs on all
+        samples are computed when asked for: `solution.outputs`.
 
         ```python
         >>> import numpy as np, neuralrace as nr
@@ -132,7 +133,25 @@ class Race:
         ```
         """
         start = self._checked(start)
-        return solve_blocks(self.blocks, start, times, learning_rate, self.constant)
+        solution = solve_blocks(self.blocks, start, times, learning_rate, self.constant)
+        return self._sourced(solution)
+
+    def _sourced(self, solution: Trajectory) -> Trajectory:
+        """A solution that knows its data, and gives outputs and weights when asked for."""
+        weight = self.data.sample_weight
+        return Trajectory(
+            solution.time,
+            solution.loss,
+            values=solution.values,
+            settings=solution.settings | {"data": self._digest, "clock": "flow"},
+            sample_weight=None if weight is None else np.asarray(weight),
+            steps=solution.steps,
+            source=Source(self.blocks, self.whole),
+        )
+
+    @cached_property
+    def _digest(self) -> str:
+        return self.data.digest()
 
     def _checked(self, start: Any) -> Start:
         """A start of this race, made from a number or from weights if need be."""

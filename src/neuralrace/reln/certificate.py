@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, final
 
@@ -36,7 +36,7 @@ class Certificate:
 
     √(2 L(0)) = √⟨‖y − o_ReLU(0)‖²⟩ is the root mean square of the initial errors, by the sample
     weights of the training: that of the targets where the network starts from nearly nothing.
-    Means of `outputs` over samples count every sample alike, for a run does not know its weights.
+    Means over samples are by `sample_weight`, that of the run, or count all alike where it is None.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -53,11 +53,12 @@ class Certificate:
     similarity: dict[str, np.ndarray]
     loss: Comparison
     floor: Certificate | None = None
+    sample_weight: np.ndarray | None = None
 
     @property
     def outputs_over_time(self) -> Float[np.ndarray, " T"]:
-        """The root mean square of `outputs` over samples, all counted alike."""
-        return np.sqrt((self.outputs**2).mean(axis=1))
+        """The root mean square of `outputs` over samples, by their weights."""
+        return np.sqrt(np.average(self.outputs**2, axis=1, weights=self.sample_weight))
 
     @property
     def outputs_mean(self) -> float:
@@ -176,13 +177,7 @@ def certify(run: Any, found_run: Any, *, floor: Any = None) -> Certificate:
     certificate = _against(run, found_run, "found_run")
     if floor is None:
         return certificate
-    return Certificate(
-        certificate.time,
-        certificate.outputs,
-        certificate.similarity,
-        certificate.loss,
-        _against(run, floor, "floor"),
-    )
+    return replace(certificate, floor=_against(run, floor, "floor"))
 
 
 def evidence(net: Any, data: Any) -> dict[str, Any]:
@@ -277,18 +272,20 @@ def _against(run: Any, other: Any, name: str) -> Certificate:
         for layer, kernel in ours.items():
             a, b = _on(grid, run.time, kernel), _on(grid, other.time, others[layer])
             similarity[layer] = np.linalg.norm(_unit(a) - _unit(b), axis=(1, 2)) / np.sqrt(2)
-    return Certificate(grid, np.sqrt(square / (2 * float(run.loss[0]))), similarity, loss)
+    apart = np.sqrt(square / (2 * float(run.loss[0])))
+    return Certificate(grid, apart, similarity, loss, sample_weight=run.sample_weight)
 
 
 def _outputs(run: Trajectory, name: str) -> dict[str, np.ndarray]:
-    if "outputs" not in run.values:
+    outputs = run.outputs
+    if outputs is None:
         raise NeuralRaceError(
             f"{name} did not record its outputs",
             got=f"records of {listed(run.values)}",
             wanted="'outputs', and 'similarity' for the hidden structure",
             fix="train with record=nr.reln.evidence(net, data), or record={'outputs': True}",
         )
-    return run.values["outputs"]
+    return outputs
 
 
 def _on(grid: np.ndarray, time: np.ndarray, values: np.ndarray) -> np.ndarray:

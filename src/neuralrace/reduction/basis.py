@@ -33,7 +33,7 @@ GAPS = (1e-4, 1e-7)
 WIDE_GAPS = (0.1, 0.01, 1e-3, 1e-4, 1e-7)
 """The same for approximate reductions, in which copies differ a little: each is tried."""
 
-LOOSE = (1.0, 10.0, 100.0)
+LOOSE = tuple(np.geomspace(1, 100, 25).tolist())
 """Blocks whose couplings are up to this many tolerances are tried again after polishing."""
 
 FIRST_DRAWS, CHECK_DRAWS, MAX_ROUNDS = 3, 2, 40

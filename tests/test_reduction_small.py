@@ -24,7 +24,7 @@ def nothing_compiled(monkeypatch):
     def refuse(*_):
         raise AssertionError("a program was compiled")
 
-    monkeypatch.setattr(solution, "_compiled", refuse)
+    monkeypatch.setattr(solution.compiled, "solved", refuse)
 
 
 @pytest.mark.parametrize("start", [0.3, 1e-6, 1e-12])

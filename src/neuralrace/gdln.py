@@ -20,8 +20,15 @@ from jaxtyping import Array, Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, is_concrete, matched
-from neuralrace.errors import NeuralRaceError, listed, warn_user
-from neuralrace.losses import SampleLoss, check_sample_losses, squared
+from neuralrace.errors import NeuralRaceError, check_kind, listed, warn_user
+from neuralrace.losses import (
+    SampleLoss,
+    check_sample_losses,
+    checked_loss,
+    cross_entropy,
+    squared,
+    with_classes,
+)
 
 Weights = dict[str, Array]
 """The matrix of every edge: `weights[e]` has shape `(|t(e)|, |s(e)|)`."""
@@ -74,12 +81,12 @@ class Network(abc.ABC):
         return {node: activity[node] for node in self.arch.outputs}
 
     def loss(
-        self, weights: Mapping[str, Any], data: Dataset, loss: SampleLoss = squared
+        self, weights: Mapping[str, Any], data: Dataset, loss: str | SampleLoss = squared
     ) -> Float[Array, ""]:
         """L = ½ ⟨ Σ_v ‖y_v − h_v‖² ⟩ over output nodes v (NRR Eq. 1), ⟨·⟩ the weighted mean.
 
-        `loss` puts another loss per sample in place of the squared error, for example
-        `neuralrace.losses.cross_entropy`.
+        `loss` puts another loss per sample in place of the squared error: `"cross_entropy"`, or a
+        function as in `nr.train`.
 
         ```python
         >>> import jax, neuralrace as nr
@@ -93,10 +100,14 @@ class Network(abc.ABC):
         """
         outputs = self(weights, data)
         dtype = jnp.result_type(*outputs.values())
+        measure = checked_loss(loss)
+        if measure is cross_entropy:
+            data = with_classes(self.arch, data)
+        matched(self.arch, data)
         targets = {node: jnp.asarray(data.y[node], dtype) for node in outputs}
-        each = loss(outputs, targets)
-        if loss is not squared:
-            check_sample_losses(loss, each, data.n_samples)
+        each = measure(outputs, targets)
+        if measure is not squared:
+            check_sample_losses(measure, each, data.n_samples)
         return jnp.dot(jnp.asarray(data.probability, dtype), each)
 
     def velocity(self, weights: Mapping[str, Any], data: Dataset) -> Weights:
@@ -192,7 +203,9 @@ class Network(abc.ABC):
         self, weights: Mapping[str, Any], data: Dataset
     ) -> tuple[Weights, dict[str, Array], dict[str, Array]]:
         """Weights, inputs and gates, checked against the graph, in the weights' precision."""
-        weights, full = checked_weights(self.arch, weights), matched(self.arch, data)
+        check_kind("data", data, Dataset, "wrap the arrays: nr.Dataset({'x': …}, {'y': …})")
+        weights = checked_weights(self.arch, weights)
+        full = matched(self.arch, data, classes=True)
         dtype = jnp.result_type(*weights.values())
         warn_if_narrowed(weights, data)  # of what was given: a bias filled in does not count
         x = {node: jnp.asarray(value, dtype) for node, value in full.x.items()}

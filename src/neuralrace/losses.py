@@ -88,8 +88,8 @@ def check_sample_losses(loss: SampleLoss, found: Any, samples: int) -> None:
     if getattr(found, "shape", None) != (samples,):
         raise NeuralRaceError(
             f"the loss ({loss_name(loss)}) must give one number per sample",
-            got=f"shape {getattr(found, 'shape', type(found).__name__)}",
-            wanted=f"shape ({samples},)",
+            got=f"shape {getattr(found, 'shape', type(found).__name__)} for {samples} samples",
+            wanted=f"shape ({samples},), one loss for each",
             fix="sum over features (axis=1) and not over samples: the mean is taken here",
         )
 
@@ -162,4 +162,5 @@ def accuracy(outputs: Outputs, data: Dataset) -> Float[Array, ""]:
         else:
             middle = (jnp.min(target) + jnp.max(target)) / 2
             right &= (h[:, 0] > middle) == (target[:, 0] > middle)
-    return jnp.dot(jnp.asarray(data.probability), jnp.asarray(right, jnp.result_type(float)))
+    share = jnp.dot(jnp.asarray(data.probability), jnp.asarray(right, jnp.result_type(float)))
+    return jnp.minimum(share, 1.0)  # rounding

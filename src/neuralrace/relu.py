@@ -16,6 +16,11 @@ from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import Network
 
 
+def _ungated(data: Any) -> Any:
+    """The data without gates, if it is data at all."""
+    return data.gated({}) if isinstance(data, Dataset) and data.gates else data
+
+
 @final
 @dataclass(frozen=True, init=False)
 class ReLUNetwork(Network):
@@ -74,7 +79,7 @@ class ReLUNetwork(Network):
     def _propagate(
         self, weights: Mapping[str, Any], data: Dataset
     ) -> tuple[dict[str, Array], dict[str, Array]]:
-        weights, activity, gates = self.prepared(weights, data.gated({}))
+        weights, activity, gates = self.prepared(weights, _ungated(data))
         slopes: dict[str, Array] = {}
         for node in self.arch.order:
             if node in self.arch.inputs:

@@ -279,7 +279,7 @@ def _streamed(rows: _Rows, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     of tall matrices): each step is orthogonal, so that nothing is lost, and every sample is read
     once.
     """
-    left, shown = 0.0, np.zeros(rows.features, bool)
+    left, shown, size = 0.0, np.zeros(rows.features, bool), 0.0
     triangles, targets = [], []
     step = max(BLOCK, 4 * rows.features)
     for low in range(0, len(samples), step):
@@ -287,6 +287,7 @@ def _streamed(rows: _Rows, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray,
         together = some[-1] - some[0] == len(some) - 1  # they are sorted
         x, y = rows(slice(some[0], some[-1] + 1) if together else some)
         shown |= (x != 0).any(axis=0)
+        size += (y**2).sum(axis=0)
         q, r = np.linalg.qr(x)
         seen = q.T @ y
         y -= q @ seen
@@ -294,6 +295,7 @@ def _streamed(rows: _Rows, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray,
         triangles.append(r)
         targets.append(seen)
     x, y, rest = _fewest_rows(np.concatenate(triangles), np.concatenate(targets), shown)
+    y[:, _is_rounding(y, len(samples), np.sqrt(size))] = 0.0
     return x, y, left + rest
 
 
@@ -308,9 +310,16 @@ def _fewest_rows(
     wide = np.zeros((len(r), x.shape[1]))
     wide[:, shown] = r
     seen = q.T @ y
-    rounding = 10 * np.finfo(float).eps * np.sqrt(len(y)) * np.linalg.norm(y, axis=0)
-    seen[:, np.linalg.norm(seen, axis=0) <= rounding] = 0.0
+    seen[:, _is_rounding(seen, len(y), np.linalg.norm(y, axis=0))] = 0.0
     return wide, seen, float(((y - q @ seen) ** 2).sum())
+
+
+def _is_rounding(
+    seen: np.ndarray, samples: int, size: Float[np.ndarray, " targets"]
+) -> Bool[np.ndarray, " targets"]:
+    """Which targets of this size the inputs see nothing of but rounding errors."""
+    rounding = 10 * np.finfo(float).eps * np.sqrt(samples) * size
+    return np.linalg.norm(seen, axis=0) <= rounding
 
 
 def _columns(table: np.ndarray, like: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -13,11 +13,12 @@ from neuralrace.dataset.samples import Dataset
 from neuralrace.errors import NeuralRaceError, listed
 
 
-def matched(arch: Architecture, data: Dataset) -> Dataset:
-    """`data` as `arch` needs it, with the bias filled in, or an error that says what is amiss.
+def matched(arch: Architecture, data: Dataset, classes: bool = False) -> Dataset:
+    """`data` as `arch` needs it, with the bias filled in, or an error that says what is wrong.
 
     Every network and every theory calls this first, so that names and sizes are checked in one
-    place; it works under `jit`, where it sees shapes alone.
+    place; it works under `jit`, where it sees shapes alone. With `classes`, targets may also be one
+    column of class indices.
     """
     x = dict(data.x)
     if BIAS in arch.inputs and BIAS not in x:
@@ -39,7 +40,14 @@ def matched(arch: Architecture, data: Dataset) -> Dataset:
                 else f"rename or leave out {node!r}; hidden nodes are neither shown nor wanted",
             )
         for node, value in values.items():
-            _check_size(f"{field}[{node!r}]", value.shape, arch.sizes[node], node)
+            indices = field == "y" and value.shape[1] == 1 and arch.sizes[node] > 1
+            if not (indices and classes):
+                fix = (
+                    "class indices need loss='cross_entropy'; np.eye(classes)[indices] makes rows"
+                    if indices
+                    else "change the node's size or the array; samples are the first axis"
+                )
+                _check_size(f"{field}[{node!r}]", value.shape, arch.sizes[node], node, fix)
     for name, gate in data.gates.items():
         if name not in arch.sizes and name not in arch.edges:
             raise NeuralRaceError(
@@ -126,11 +134,17 @@ def pathways(
     return arch, matched(arch, data)
 
 
-def _check_size(what: str, shape: tuple[int, ...], size: int, node: str) -> None:
+def _check_size(
+    what: str,
+    shape: tuple[int, ...],
+    size: int,
+    node: str,
+    fix: str = "change the node's size or the array; samples are the first axis",
+) -> None:
     if shape[1] != size:
         raise NeuralRaceError(
             f"{what} does not fit node {node!r}",
             got=f"shape {shape}",
             wanted=f"shape (N, {size}), since node {node!r} has {size} neurons",
-            fix="change the node's size or the array; samples are the first axis",
+            fix=fix,
         )

@@ -224,7 +224,8 @@ class Dataset(eqx.Module):
         mask = np.ones(self.n_samples, bool)
         for name, values in where.items():
             label = np.asarray(self._label(name))
-            among = np.atleast_1d(np.asarray(list(values) if np.iterable(values) else values))
+            several = np.iterable(values) and not isinstance(values, str | bytes)
+            among = np.atleast_1d(np.asarray(list(values) if several else values))
             where_it_is = np.isin(label, among)
             if not where_it_is.any():
                 raise NeuralRaceError(

@@ -140,7 +140,7 @@ def train_ensemble(
                 )
             )
     reached = max((part.stops for part in done), key=len)
-    settings = method_settings(clock, int(stops[-1]))
+    settings = method_settings(clock, int(stops[-1]), optimizer)
     settings |= {} if size is None else {"batch_size": size}
     if len(rates) > 1:
         settings |= {"learning_rate": rates, "clock": "steps"}

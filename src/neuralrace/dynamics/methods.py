@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from neuralrace.dynamics.fingerprint import Known
 from neuralrace.dynamics.systems import Batch, State, System
 from neuralrace.errors import NeuralRaceError
 
@@ -53,12 +54,15 @@ class Descent(Stepper):
 
 @final
 class Optimized(Stepper):
-    """Any optax `GradientTransformation`: momentum, Adam, weight decay, schedules."""
+    """Any optax `GradientTransformation`: momentum, Adam, weight decay, schedules.
 
-    transformation: Any = eqx.field(static=True)
+    Transformations that are made alike count as one, so that a second run compiles nothing.
+    """
+
+    transformation: Any = eqx.field(static=True, converter=Known)
 
     def begin(self, state: State) -> Any:
-        return self.transformation.init(state)
+        return self.transformation.value.init(state)
 
     def step(
         self, system: System, state: State, memory: Any, batch: Batch | None, going: Any
@@ -66,7 +70,7 @@ class Optimized(Stepper):
         import optax
 
         loss, gradient = system.loss_and_step(state, -1.0, batch)
-        update = optax.with_extra_args_support(self.transformation).update
+        update = optax.with_extra_args_support(self.transformation.value).update
         change, after = update(gradient, memory, state, value=loss)
         moved = optax.apply_updates(state, change)
         if going is not None:

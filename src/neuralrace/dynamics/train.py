@@ -16,6 +16,7 @@ from neuralrace.dynamics.batches import Batches, checked_batch_size, checked_key
 from neuralrace.dynamics.checkpoint import Checkpoints, describe
 from neuralrace.dynamics.clock import Clock, clock_of
 from neuralrace.dynamics.driver import Steps, Until, take_steps
+from neuralrace.dynamics.fingerprint import described
 from neuralrace.dynamics.methods import Descent, Optimized, Stepper, checked_optimizer
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import (
@@ -66,7 +67,7 @@ def train(
 
     **What takes the steps:** either `learning_rate`, for gradient descent, or `optimizer`, any
     optax `GradientTransformation`: `optax.sgd(0.1, momentum=0.9)`, `optax.adamw(1e-3)`,
-    schedules. Pass the same object again to compile nothing anew. With `batch_size` every step
+    schedules. With `batch_size` every step
     sees that many samples, drawn without replacement in each epoch by `key` (a JAX key or an
     integer); the last batch of an epoch has those that are left. Within a batch, sample weights
     are normalised. Memory-mapped data is read from disk batch by batch.
@@ -147,7 +148,7 @@ def train(
         final=done.final,
         steps=done.stops,
         **problem.provenance(
-            method_settings(clock, int(stops[-1]))
+            method_settings(clock, int(stops[-1]), optimizer)
             | ({} if batches is None else {"batch_size": batches.size, "key": key_data(key)})
             | ({"stopped": done.why} if until is not None else {})
         ),
@@ -233,7 +234,7 @@ def _in_precision(method: Stepper, dtype: Any) -> Stepper:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), method)
 
 
-def method_settings(clock: Clock, steps: int) -> dict[str, Any]:
+def method_settings(clock: Clock, steps: int, optimizer: Any) -> dict[str, Any]:
     """What a trajectory says about the method that made it."""
     told: dict[str, Any] = {
         "method": "optimizer" if clock.name == "other" else "gradient descent",
@@ -242,7 +243,8 @@ def method_settings(clock: Clock, steps: int) -> dict[str, Any]:
         "clock": clock.kind,
         "steps": steps,
     }
-    return told | ({"momentum": clock.momentum} if clock.momentum else {})
+    told |= {"momentum": clock.momentum} if clock.momentum else {}
+    return told | ({} if optimizer is None else {"transformation": described(optimizer)})
 
 
 def _title(clock: Clock) -> str:

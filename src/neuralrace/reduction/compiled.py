@@ -92,7 +92,7 @@ class Polynomials(Blocks):
         return self.loss(state), {"b": rate * velocity}
 
     def sizes(self, state: Mapping[str, np.ndarray]) -> dict[Any, np.ndarray]:
-        return dict(enumerate(state["b"].ravel()))
+        return dict(enumerate(state["b"].reshape(-1, 1)))
 
 
 def padded(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -21,6 +21,9 @@ TAU = "tau"
 class Variable:
     """A merged variable of a race: its name, its mode, the edges it stands for.
 
+    `directions[e]` says how it enters the weights of edge e, in the bases of its block: they are
+    the sum over variables of value times direction. In a scalar mode directions are ±1.
+
     ```python
     >>> import neuralrace as nr
     >>> race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=7, K=4)[0]))
@@ -34,6 +37,7 @@ class Variable:
     mode: str
     edges: tuple[str, ...]
     start: float
+    directions: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def multiplicity(self) -> int:
@@ -83,8 +87,10 @@ class WrittenMode:
     @property
     def variables(self) -> tuple[Variable, ...]:
         """The merged variables with what they stand for."""
-        rows = zip(self.names, self.system.edges, self.start.tolist(), strict=True)
-        return tuple(Variable(name, self.block.name, e, b) for name, e, b in rows)
+        rows = zip(self.names, self.system.parts, self.start.tolist(), strict=True)
+        return tuple(
+            Variable(name, self.block.name, tuple(part), b, dict(part)) for name, part, b in rows
+        )
 
 
 def written_mode(

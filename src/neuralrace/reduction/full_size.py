@@ -87,6 +87,7 @@ def full_outputs(
         weights = solution.values["variables"][block.name]
         activity: dict[str, np.ndarray] = {}
         for node in block.arch.order:
+            h: Any = 0.0
             if node in block.arch.inputs:
                 h = np.asarray(data.x[node], np.float64) @ block.basis[node]
             else:

@@ -57,7 +57,10 @@ def summary(race: Race, full: bool = False) -> str:
 HEADINGS = ("mode", "directions", "s", "variables", "conserved", "closed form")
 """The columns of the table of modes; one in which nothing stands is left out."""
 
-LEGEND = "s: largest singular value of Σ^yx in the block; B: a variable that its edges share"
+LEGEND = (
+    "s: largest singular value of Σ^yx in the block; B: a variable of its edges, their weight in "
+    "a mode, a direction of their weights in a larger block (race.variables() has the directions)"
+)
 """What the letters of the table mean."""
 
 FEW = 3

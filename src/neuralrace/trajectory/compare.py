@@ -147,8 +147,8 @@ def _checked_making(reference: Trajectory, other: Trajectory) -> tuple[str, ...]
             "the two trajectories have different clocks",
             got=f"the reference's time is {clocks[0]!r}, the other's {clocks[1]!r}",
             wanted="times of one kind",
-            fix="pick one learning rate of an ensemble, run.sel(learning_rate=…), or build one "
-            "from run.steps",
+            fix="Adam and most optimizers have no flow time: to compare with theory, train with "
+            "learning_rate=…; of an ensemble over rates pick one, run.sel(learning_rate=…)",
         )
     losses = [run.settings.get("loss", "squared") for run in (reference, other)]
     if losses[0] != losses[1]:

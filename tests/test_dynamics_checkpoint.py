@@ -124,6 +124,19 @@ def test_a_function_is_known_by_its_instructions_in_any_process():
 
 
 SCALE = 1.0
+LIMITS = {"a": 1.0}
+
+
+class Probe:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def size(self, w):
+        return self.scale * norm(w)
+
+
+def inner(w):
+    return (lambda v: LIMITS["a"] * v)(norm(w))
 
 
 def scaled(w):
@@ -142,6 +155,10 @@ def test_a_function_is_known_by_what_it_closes_over_and_names(monkeypatch):
     before = known(scaled)
     monkeypatch.setitem(globals(), "SCALE", 2.0)
     assert known(scaled) != before
+    assert known(Probe(1.0).size) == known(Probe(1.0).size) != known(Probe(2.0).size)
+    before = known(inner)
+    monkeypatch.setitem(LIMITS, "a", 2.0)
+    assert known(inner) != before
     assert known(optax.adam(0.1)) == known(optax.adam(0.1))
     assert known(optax.adam(0.1)) != known(optax.adam(0.2))
 

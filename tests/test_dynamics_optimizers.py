@@ -9,6 +9,7 @@ import pytest
 import neuralrace as nr
 from neuralrace.dynamics import setup
 from neuralrace.dynamics.clock import clock_of
+from tests.test_dynamics_train import compilations
 from tests.test_errors import says
 from verification import learning
 
@@ -46,7 +47,7 @@ def train(data=DATA, net=NET, weights=WEIGHTS, **options) -> nr.Trajectory:
     ],
 )
 def test_time_is_the_sum_of_rates_where_that_means_something(optimizer, kind, time):
-    clock = clock_of(optimizer, ("W1", "W2"), 20)
+    clock = clock_of(optimizer, {"W1": (6, 2), "W2": (2, 6)}, 20)
     assert clock.kind == kind
     assert clock.time(np.array([0, 20])) == pytest.approx([0, time])
 
@@ -54,14 +55,41 @@ def test_time_is_the_sum_of_rates_where_that_means_something(optimizer, kind, ti
 def test_rates_that_differ_by_edge_have_no_common_time():
     labels = {"W1": "slow", "W2": "fast"}
     optimizer = optax.multi_transform({"slow": optax.sgd(0.1), "fast": optax.sgd(1.0)}, labels)
-    assert clock_of(optimizer, ("W1", "W2"), 5).kind == "steps"
+    assert clock_of(optimizer, {"W1": (6, 2), "W2": (2, 6)}, 5).kind == "steps"
+
+
+def by_fan_in(updates, params=None):
+    return jax.tree.map(lambda u: u / u.shape[-1], updates)
+
+
+@pytest.mark.parametrize("momentum", [None, 0.9])
+def test_an_optimizer_that_looks_at_shapes_is_no_descent(momentum):
+    """One over the fan-in: a multiple of the gradient in every edge, but another in each."""
+    optimizer = optax.chain(optax.stateless(by_fan_in), optax.sgd(0.1, momentum=momentum))
+    run = train(optimizer=optimizer)
+    assert run.clock == "steps"
+    weights, memory = WEIGHTS, optimizer.init(WEIGHTS)
+    for _ in range(20):
+        change, memory = optimizer.update(jax.grad(NET.loss)(weights, DATA), memory, weights)
+        weights = optax.apply_updates(weights, change)
+    np.testing.assert_allclose(run.final["W1"], weights["W1"], rtol=1e-10)
+    square = {"W1": (6, 6), "W2": (6, 6)}
+    assert clock_of(optimizer, square, 5).kind == "steps", "seen at the true shapes alone"
+
+
+def test_a_second_run_with_an_equal_optimizer_compiles_nothing():
+    def call():
+        train(optimizer=optax.adam(0.01), batch_size=4, key=0)
+
+    call()
+    assert compilations(call) == 0
 
 
 def test_a_run_says_what_its_time_means():
     plain = train(optimizer=optax.sgd(0.1))
     assert plain.settings["method"] == "gradient descent"
     assert (plain.settings["learning_rate"], plain.settings["clock"]) == (0.1, "flow")
-    np.testing.assert_array_equal(plain.loss, train().loss)
+    np.testing.assert_allclose(plain.loss, train().loss, rtol=1e-12)
     momentum = train(optimizer=optax.sgd(0.1, momentum=0.5))
     assert momentum.settings["momentum"] == pytest.approx(0.5)
     assert momentum.settings["clock"] == "approximate flow"
@@ -285,11 +313,18 @@ def test_members_of_an_ensemble_are_single_runs():
 
 def test_an_ensemble_goes_on_until_all_may_end():
     whole = nr.train_ensemble(NET, DATA, key=5, seeds=3, scale=0.5, learning_rate=0.1, steps=60)
-    limit = float(whole.loss[:, 30].max())
+    limit = float(whole.loss[:, 30:32].max(axis=0).mean())  # between two steps
     some = nr.train_ensemble(
         NET, DATA, key=5, seeds=3, scale=0.5, learning_rate=0.1, steps=60, until=limit
     )
     assert len(some.steps) == int(np.argmax((whole.loss <= limit).all(axis=0))) + 1
+    assert some.settings["stopped"] == "until"
+    one_by_one = nr.train_ensemble(
+        NET, DATA, key=5, seeds=3, scale=0.5, learning_rate=0.1, steps=60, until=limit,
+        members_at_once=1,
+    )  # fmt: skip
+    np.testing.assert_allclose(one_by_one.loss, some.loss, rtol=1e-10)
+    np.testing.assert_allclose(one_by_one.final["W1"], some.final["W1"], rtol=1e-10)
 
 
 def test_an_ensemble_goes_on_from_its_checkpoints(tmp_path):

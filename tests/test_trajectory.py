@@ -991,3 +991,18 @@ def test_a_comparison_says_where_it_ends_early():
     short = nr.compare(a, nr.Trajectory([0, 1], [1.0, 0.5]))
     assert not short.whole and str(short).endswith("of the initial loss, up to t = 1 alone")
     assert nr.compare(nr.Trajectory([0, 1], [1.0, 0.5]), a).whole
+
+
+def test_isel_takes_arrays_and_masks():
+    many = nr.Trajectory([0, 1, 2], np.arange(12.0).reshape(4, 3), axes={"seed": np.arange(4)})
+    np.testing.assert_array_equal(many.isel(seed=np.array([2, 0])).loss, many.loss[[2, 0]])
+    np.testing.assert_array_equal(many.isel(seed=many.loss[:, -1] > 5).axes["seed"], [2, 3])
+    assert many.isel(seed=np.int64(1)).axes == {}
+    np.testing.assert_array_equal(many.isel(time=np.array([True, False, True])).time, [0, 2])
+
+
+def test_outputs_are_compared_where_a_schedule_starts_at_zero():
+    """A rate of 0 at first: two recorded moments at one time."""
+    run = nr.Trajectory([0, 0, 1], [1.0, 1.0, 0.5], values={"outputs": {"y": np.zeros((3, 2, 1))}})
+    other = nr.Trajectory([0, 1], [1.0, 0.5], values={"outputs": {"y": np.ones((2, 2, 1))}})
+    assert nr.compare(run, other).outputs == pytest.approx(1 / np.sqrt(2))

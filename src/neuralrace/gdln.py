@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from neuralrace.architecture import Architecture
-from neuralrace.dataset import Dataset, is_concrete, matched
+from neuralrace.dataset import Dataset, check_targets, is_concrete, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed, warn_user
 from neuralrace.losses import (
     SampleLoss,
@@ -103,7 +103,7 @@ class Network(abc.ABC):
         measure = checked_loss(loss)
         if measure is cross_entropy:
             data = with_classes(self.arch, data)
-        matched(self.arch, data)
+        check_targets(self.arch, data)
         targets = {node: jnp.asarray(data.y[node], dtype) for node in outputs}
         each = measure(outputs, targets)
         if measure is not squared:

@@ -40,14 +40,10 @@ def matched(arch: Architecture, data: Dataset, classes: bool = False) -> Dataset
                 else f"rename or leave out {node!r}; hidden nodes are neither shown nor wanted",
             )
         for node, value in values.items():
-            indices = field == "y" and value.shape[1] == 1 and arch.sizes[node] > 1
-            if not (indices and classes):
-                fix = (
-                    "class indices need loss='cross_entropy'; np.eye(classes)[indices] makes rows"
-                    if indices
-                    else "change the node's size or the array; samples are the first axis"
-                )
-                _check_size(f"{field}[{node!r}]", value.shape, arch.sizes[node], node, fix)
+            if field == "x":
+                _check_size(f"x[{node!r}]", value.shape, arch.sizes[node], node)
+    if not classes:
+        check_targets(arch, data)
     for name, gate in data.gates.items():
         if name not in arch.sizes and name not in arch.edges:
             raise NeuralRaceError(
@@ -134,12 +130,27 @@ def pathways(
     return arch, matched(arch, data)
 
 
+def check_targets(arch: Architecture, data: Dataset) -> None:
+    """Raise where targets do not have one column per neuron of their node."""
+    for node, value in data.y.items():
+        indices = value.shape[1] == 1 and arch.sizes[node] > 1
+        fix = (
+            "class indices need loss='cross_entropy'; np.eye(classes)[indices] makes rows"
+            if indices
+            else SIZE_FIX
+        )
+        _check_size(f"y[{node!r}]", value.shape, arch.sizes[node], node, fix)
+
+
+SIZE_FIX = "change the node's size or the array; samples are the first axis"
+
+
 def _check_size(
     what: str,
     shape: tuple[int, ...],
     size: int,
     node: str,
-    fix: str = "change the node's size or the array; samples are the first axis",
+    fix: str = SIZE_FIX,
 ) -> None:
     if shape[1] != size:
         raise NeuralRaceError(

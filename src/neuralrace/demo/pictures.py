@@ -194,9 +194,8 @@ def _groups(found: Arc) -> dict[str, int]:
 
 def _equation(latex: str) -> str | None:
     """A race of one equation as matplotlib can write it, or None."""
-    match = re.fullmatch(
-        r"\\begin\{aligned\}\n(.*)\n\\end\{aligned\}\n\\qquad .*: (.*)", latex.partition("\n\n")[0]
-    )
+    system = latex.partition("\n\n")[0]  # what follows explains it
+    match = re.fullmatch(r"\\begin\{aligned\}\n(.*)\n\\end\{aligned\}\n\\qquad .*: (.*)", system)
     if match is None:
         return None
     equation, constants = match.groups()

@@ -21,7 +21,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from neuralrace.dynamics.fingerprint import fingerprint
+from neuralrace.dynamics.fingerprint import fingerprint, is_key
 from neuralrace.dynamics.setup import Problem
 from neuralrace.dynamics.systems import View
 from neuralrace.errors import NeuralRaceError, listed, warn_user
@@ -123,7 +123,7 @@ class Checkpoints:
     def _packed(self, tree: Any) -> bytes:
         """The arrays of a pytree as bytes, the checksum first."""
         buffer = io.BytesIO()
-        np.savez(buffer, *(np.asarray(leaf) for leaf in jax.tree.leaves(tree)))
+        np.savez(buffer, *(np.asarray(_plain(leaf)) for leaf in jax.tree.leaves(tree)))
         content = buffer.getvalue()
         return _digest([self._mark, content]).encode() + content
 
@@ -139,10 +139,20 @@ class Checkpoints:
         with np.load(io.BytesIO(content[DIGEST:])) as file:
             arrays = [file[name] for name in file]
         skip = 1 if rows else 0
-        if [a.shape[skip:] for a in arrays] != [leaf.shape[skip:] for leaf in leaves]:
+        plain = [_plain(leaf) for leaf in leaves]
+        if [a.shape[skip:] for a in arrays] != [leaf.shape[skip:] for leaf in plain]:
             raise _DamagedError("its arrays have other shapes")
-        typed = [a.view(leaf.dtype) for a, leaf in zip(arrays, leaves, strict=True)]
+        typed = [a.view(leaf.dtype) for a, leaf in zip(arrays, plain, strict=True)]
+        typed = [
+            jax.random.wrap_key_data(a, impl=jax.random.key_impl(leaf)) if is_key(leaf) else a
+            for a, leaf in zip(typed, leaves, strict=True)
+        ]
         return jax.tree.unflatten(structure, typed)
+
+
+def _plain(leaf: Any) -> Any:
+    """An array that can be written: random keys as their numbers."""
+    return jax.random.key_data(leaf) if is_key(leaf) else leaf
 
 
 class _DamagedError(Exception):

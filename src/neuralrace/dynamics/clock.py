@@ -7,6 +7,8 @@ time, as long as the gradient changes slowly. Nothing of the kind holds for othe
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -14,6 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
+
+from neuralrace.dynamics.fingerprint import Known
 
 CLOSE = 1e-9
 """Two responses of an optimizer that differ by less, relatively, count as equal."""
@@ -31,7 +35,6 @@ class Clock:
     kind: str
     rates: Float[np.ndarray, " steps"] | None = None
     momentum: float = 0.0
-    nesterov: bool = False
 
     def time(self, stops: Int[np.ndarray, " T"]) -> Float[np.ndarray, " T"]:
         """The time at some steps."""
@@ -47,7 +50,7 @@ class Clock:
         """The learning rate, where it is the same at every step."""
         if self.rates is None or len(self.rates) == 0:
             return None
-        first = float(self.rates[0])
+        first = float(f"{self.rates[0]:.12g}")  # responses are rounded
         return first if bool((np.abs(self.rates - first) <= CLOSE * abs(first)).all()) else None
 
     @property
@@ -56,52 +59,73 @@ class Clock:
         return {"flow": "descent", "approximate flow": "momentum"}.get(self.kind, "other")
 
 
-def clock_of(transformation: Any, edges: Any, steps: int) -> Clock:
+def clock_of(transformation: Any, shapes: Mapping[str, tuple[int, ...]], steps: int) -> Clock:
     """The clock of an optax transformation over a run of so many steps.
 
-    It is tried on one number per edge: on a constant gradient, on a random one, on the same a
-    million times as large, and at other weights. Plain descent and momentum, with any schedule,
-    are recognised by their responses; whatever answers otherwise has no clock but its steps.
+    It is tried on weights of a few rows and columns: on a constant gradient, on one that varies in
+    time, on the same 10¹² times as large, and at other weights; then for the first steps on
+    weights of the true shapes. Plain descent and momentum, with any schedule, are recognised by
+    their responses: the same multiple of the gradient in every entry. Whatever answers otherwise
+    has no clock but its steps.
     """
-    random = np.random.default_rng(0).normal(size=steps) + 3.0
+    vary = np.random.default_rng(0).normal(size=steps) + 3.0
+    small = {edge: tuple(min(n, FEW) for n in shape) for edge, shape in shapes.items()}
+    known = Known(transformation)
     try:
         with jax.enable_x64(True):
-            one = _responses(transformation, edges, np.ones(steps), 0.0)
-            some = _responses(transformation, edges, random, 0.0)
-            large = _responses(transformation, edges, 1e6 * random, 0.0)
-            elsewhere = _responses(transformation, edges, random, 1.0)
-    except Exception:  # an optimizer that needs more than numbers, such as whole matrices
+            one, some, large, elsewhere = _responses(known, small, vary)
+            true = _responses(known, dict(shapes), vary[:FEW])[1]
+    except Exception:  # an optimizer that needs more than gradients
         return Clock("steps")
-    scale = np.abs(one).max()
     same = lambda a, b: bool((np.abs(a - b) <= CLOSE * np.abs(b).max()).all())  # noqa: E731
-    alike = same(one, one[:, :1]) and same(some, elsewhere) and same(large, 1e6 * some)
-    if not (np.isfinite(one).all() and scale > 0 and alike):
+    alike = same(one, one[:, :1]) and same(some, elsewhere) and same(large, LARGE * some)
+    alike = alike and same(true, some[: len(true)])
+    if not (np.isfinite(one).all() and np.abs(one).max() > 0 and alike):
         return Clock("steps")
     one, some = one[:, 0], some[:, 0]
-    for momentum, nesterov in _candidates(one, some, random):
+    for momentum, nesterov in _candidates(one, some, vary):
         rates = -one / _filtered(np.ones(steps), momentum, nesterov)
-        if same(some, -rates * _filtered(random, momentum, nesterov)):
-            kind = "approximate flow" if momentum else "flow"
-            return Clock(kind, rates, momentum, nesterov)
+        if same(some, -rates * _filtered(vary, momentum, nesterov)):
+            return Clock("approximate flow" if momentum else "flow", rates, momentum)
     return Clock("steps")
 
 
+FEW = 3
+"""Rows and columns of the weights, and steps at the true shapes, that an optimizer is tried on."""
+
+LARGE = 1e12
+"""How much larger gradients are tried too, to see where they are clipped."""
+
+
 def _responses(
-    transformation: Any, edges: Any, gradients: np.ndarray, at: float
-) -> Float[np.ndarray, "steps edges"]:
-    """The change of one number per edge at every step, the weights held where they are."""
-    weights = {edge: jnp.full((1, 1), at) for edge in edges}
+    known: Known, shapes: Mapping[str, tuple[int, ...]], vary: np.ndarray
+) -> Float[np.ndarray, "4 steps edges"]:
+    """What multiple of its gradient each edge moves by, at every step; NaN where it is none."""
+    rng = np.random.default_rng(1)
+    pattern = {edge: jnp.asarray(rng.normal(size=shape) + 2.0) for edge, shape in shapes.items()}
+    runs = jnp.stack([jnp.ones(len(vary)), vary, LARGE * vary, vary])
+    at = jnp.array([0.0, 0.0, 0.0, 1.0])
+    return np.asarray(_tried(known, pattern, runs, at), np.float64)
 
-    @jax.jit
-    def run(gradients: Any) -> Any:
+
+@functools.partial(jax.jit, static_argnums=0)
+def _tried(known: Known, pattern: Any, runs: Any, at: Any) -> Any:
+    def one(gradients: Any, at: Any) -> Any:
+        weights = jax.tree.map(lambda p: jnp.full(p.shape, at), pattern)
+
         def step(memory: Any, g: Any) -> Any:
-            gradient = {edge: jnp.full((1, 1), g) for edge in weights}
-            change, memory = transformation.update(gradient, memory, weights)
-            return memory, jnp.stack([change[edge][0, 0] for edge in weights])
+            gradient = jax.tree.map(lambda p: g * p, pattern)
+            change, memory = known.value.update(gradient, memory, weights)
+            return memory, jnp.stack([multiple(change[e], pattern[e]) for e in pattern])
 
-        return jax.lax.scan(step, transformation.init(weights), gradients)[1]
+        return jax.lax.scan(step, known.value.init(weights), gradients)[1]
 
-    return np.asarray(run(jnp.asarray(gradients)), np.float64)
+    def multiple(change: Any, pattern: Any) -> Any:
+        each = change / pattern
+        fine = jnp.max(jnp.abs(each - each.mean())) <= CLOSE * jnp.max(jnp.abs(each))
+        return jnp.where(fine, each.mean(), jnp.nan)
+
+    return jax.vmap(one)(runs, at)
 
 
 def _candidates(one: np.ndarray, some: np.ndarray, random: np.ndarray) -> list[tuple[float, bool]]:

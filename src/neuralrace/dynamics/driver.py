@@ -423,8 +423,8 @@ def _go(
 def _reached(plan: _Plan, system: System, limit: Any, loss: Any, state: State) -> Any:
     """Whether every run has come to where it may end."""
     ended: Any = jnp.zeros((), bool)
-    if plan.at_loss:
-        ended = ended | jnp.all(loss <= limit)
+    if plan.at_loss:  # a run that has diverged holds up no others
+        ended = ended | jnp.all((loss <= limit) | ~jnp.isfinite(loss))
     if plan.function is not None:
         told = plan.function
         if plan.members is not None:

@@ -102,55 +102,61 @@ def train_ensemble(
     samples = grid.problem.system.data.n_samples
     size = None if batch_size is None else checked_batch_size(batch_size, samples)
     fitting = (
-        _members_that_fit(grid.problem, stops)
+        grid.that_fit(stops)
         if members_at_once is None
         else whole_number("members_at_once", members_at_once, fix="leave it out for a default")
     )
     described = {
         "network": net, "data": grid.digests, "key": grid.key, "seeds": grid.seeds,
         "scale": grid.scales, "kind": kind, "learning_rate": rates, "optimizer": optimizer,
-        "batch_size": batch_size, "loss": grid.problem.system.measure, "until": until,
+        "batch_size": batch_size, "loss": grid.problem.system.measure,
         "record": grid.problem.recorder.what, "dtype": str(grid.problem.dtype),
-        "evaluate": grid.problem.settings.get("evaluate"), "recording_steps": stops,
+        "evaluate": grid.problem.settings.get("evaluate"),
     }  # fmt: skip
-    done: list[Steps] = []
+    rated = isinstance(method, Descent)
+
+    def run_chunk(members: _Chunk, stops: np.ndarray, until: Any, seen: Any) -> Steps:
+        folder = None if checkpoint is None else Path(checkpoint) / f"members-{members.low:06d}"
+        told = described | {"until": until, "recording_steps": stops}
+        if until is None and folder is not None:
+            folder = folder / f"until-{stops[-1]}"
+        saved = checkpoints_of(
+            folder, checkpoint_every, members=[members.low, len(members)], **told
+        )
+        rates = _spread(jnp.asarray(grid.rate(members, clock), grid.problem.dtype)) if rated else 0
+        return take_steps(
+            grid.system(members),
+            grid.weights(members),
+            Descent(rates) if rated else method,
+            stops,
+            batches=None if size is None else grid.batches(members, size, samples),
+            until=checked_until(until),
+            members=Members(len(members), grid.axes_of_system, 0 if rated else None),
+            checkpoints=saved,
+            seen=seen,
+        )
+
+    chunks = list(grid.chunks(fitting))
     with progress(int(stops[-1]) * len(grid), "ensemble") as advance:
-        for members in grid.chunks(fitting):
-            folder = None if checkpoint is None else Path(checkpoint) / f"members-{members.low:06d}"
-            saved = checkpoints_of(
-                folder, checkpoint_every, members=[members.low, len(members)], **described
-            )
-            rated = isinstance(method, Descent)
-            stepper = (
-                Descent(_spread(jnp.asarray(grid.rate(members, clock), grid.problem.dtype)))
-                if rated
-                else method
-            )
-            done.append(
-                take_steps(
-                    grid.system(members),
-                    grid.weights(members),
-                    stepper,
-                    stops,
-                    batches=None if size is None else grid.batches(members, size, samples),
-                    until=checked_until(until),
-                    members=Members(len(members), grid.axes_of_system, 0 if rated else None),
-                    checkpoints=saved,
-                    seen=_watched(advance, callback, members.real),
-                )
-            )
-    reached = max((part.stops for part in done), key=len)
+        done = [
+            run_chunk(members, stops, until, _watched(advance, callback, members.real))
+            for members in chunks
+        ]
+        last = max(len(part.stops) for part in done)
+        for i, part in enumerate(done):  # all members go on until the last of them may end
+            if len(part.stops) < last:
+                done[i] = run_chunk(chunks[i], stops[:last], None, lambda step, loss: None)
+    reached = done[0].stops
     settings = method_settings(clock, int(stops[-1]), optimizer)
     settings |= {} if size is None else {"batch_size": size}
+    if until is not None:
+        settings["stopped"] = "until" if len(reached) < len(stops) else "end"
     if len(rates) > 1:
         settings |= {"learning_rate": rates, "clock": "steps"}
     run = Trajectory(
         reached if len(rates) > 1 else clock.time(reached),
-        grid.gathered([_as_long_as(len(reached), part.loss) for part in done]),
-        values=jax.tree.map(
-            lambda *parts: grid.gathered([_as_long_as(len(reached), p) for p in parts]),
-            *(part.values for part in done),
-        ),
+        grid.gathered([part.loss for part in done]),
+        values=jax.tree.map(lambda *p: grid.gathered(p), *(part.values for part in done)),
         final=jax.tree.map(lambda *p: grid.gathered(p), *(part.final for part in done)),
         axes=grid.axes,
         steps=reached,
@@ -201,7 +207,7 @@ def flow_ensemble(
         loss=loss, evaluate=evaluate,
     )  # fmt: skip
     fitting = (
-        _members_that_fit(grid.problem, times)
+        grid.that_fit(times)
         if members_at_once is None
         else whole_number("members_at_once", members_at_once, fix="leave it out for a default")
     )
@@ -307,6 +313,17 @@ class _Grid:
         scales = len(jax.tree.leaves(self.by_edge)[0])
         return len(self.datasets), scales, max(1, len(self.rates)), self.seeds
 
+    def that_fit(self, stops: np.ndarray) -> int:
+        """How many members keep within `MEMORY`, several copies of the weights included."""
+        size = lambda tree: sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))  # noqa: E731
+        problem = self.problem
+        records = problem.recorder.what or problem.recorder.evaluated
+        recorded = size(jax.eval_shape(problem.system.observe, problem.weights)) if records else 0
+        own = size(self.datasets[0]) if len(self.datasets) > 1 else 0
+        return max(
+            1, int(MEMORY // (len(stops) * (recorded + 8) + 8 * size(problem.weights) + own))
+        )
+
     def chunks(self, at_once: int) -> Iterator[_Chunk]:
         """The members, that many at a time; the last are filled up with some again."""
         rows = np.stack(np.unravel_index(np.arange(len(self)), self._counts), axis=-1)
@@ -408,12 +425,6 @@ def _watched(
     return seen
 
 
-def _as_long_as(length: int, part: np.ndarray) -> np.ndarray:
-    """Records along the second axis, the last repeated where a chunk ended before the others."""
-    missing = length - part.shape[1]
-    return np.concatenate([part, np.repeat(part[:, -1:], missing, axis=1)], axis=1)
-
-
 def _spread(tree: Any) -> Any:
     """The members (the first axis of every leaf) spread over all devices."""
     devices = jax.devices()
@@ -511,15 +522,6 @@ def _shapes(arrays: Mapping[str, Any]) -> str:
 
 MEMORY = 2**28
 """Bytes that the recorded values and weights of one chunk of an ensemble may take by default."""
-
-
-def _members_that_fit(problem: Problem, stops: np.ndarray) -> int:
-    """How many runs of an ensemble keep within `MEMORY`, several copies of the weights included."""
-    size = lambda tree: sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))  # noqa: E731
-    system = problem.system
-    records = problem.recorder.what or problem.recorder.evaluated
-    recorded = size(jax.eval_shape(system.observe, problem.weights)) if records else 0
-    return max(1, int(MEMORY // (len(stops) * (recorded + 8) + 8 * size(problem.weights))))
 
 
 def _warn_of_stopped(run: Trajectory, fix: str) -> None:

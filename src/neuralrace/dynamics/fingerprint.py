@@ -17,9 +17,9 @@ import numpy as np
 def fingerprint(value: Any) -> str:
     """A digest of a value's content, equal in every process: arrays, functions, containers.
 
-    A function is known by its instructions, its defaults, what it closes over, and the numbers,
-    arrays and functions of its module that it names. Of other objects the type and the fields
-    count.
+    A function is known by its instructions, its defaults, what it closes over, the object that it
+    is a method of, and the data and functions of its module that it names, also in functions
+    inside it. Of other objects the type and the fields count.
     """
     digest = hashlib.sha256()
     for part in _content(value, set()):
@@ -33,7 +33,7 @@ def _content(value: Any, seen: set[int]) -> Iterator[bytes]:
         yield f"{type(value).__name__} {value!r}".encode()
         return
     if isinstance(value, np.ndarray | np.generic | jax.Array):
-        array: Any = jax.random.key_data(value) if _is_key(value) else value  # type: ignore
+        array: Any = jax.random.key_data(value) if is_key(value) else value  # type: ignore
         yield f"{array.dtype}{array.shape}".encode()
         yield np.asarray(array).tobytes()
         return
@@ -52,6 +52,8 @@ def _content(value: Any, seen: set[int]) -> Iterator[bytes]:
         yield f"{type(value).__name__} {len(value)}".encode()
         for entry in value:
             yield from _content(entry, seen)
+    elif isinstance(value, types.MethodType):
+        yield from _content((value.__self__, value.__func__), seen)
     elif isinstance(value, functools.partial):
         yield from _content((value.func, value.args, value.keywords), seen)
     elif isinstance(value, types.CodeType):
@@ -81,17 +83,32 @@ def _function(function: Any, seen: set[int]) -> Iterator[bytes]:
         except ValueError:  # not yet filled in
             continue
         yield from _content(held, seen)
-    for name in function.__code__.co_names:
+    for name in sorted(_names(function.__code__)):
         named = function.__globals__.get(name)
-        own = getattr(named, "__module__", None) == function.__module__
-        if isinstance(named, str | int | float | np.ndarray | jax.Array) or (
-            isinstance(named, types.FunctionType) and own
-        ):
+        if _is_seen(named, function.__module__):
             yield name.encode()
             yield from _content(named, seen)
 
 
-def _is_key(value: Any) -> bool:
+def _names(code: types.CodeType) -> set[str]:
+    """The names that a function and those inside it look up."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def _is_seen(named: Any, module: str) -> bool:
+    """Whether what a function names counts: data, and functions of its own module."""
+    if named is None or isinstance(named, types.ModuleType | type):
+        return False
+    if isinstance(named, str | int | float | np.ndarray | jax.Array | Mapping | tuple | list | set):
+        return True
+    if callable(named):
+        return getattr(inspect.unwrap(named), "__module__", None) == module
+    return is_dataclass(named)
+
+
+def is_key(value: Any) -> bool:
+    """Whether an array holds random keys."""
     return isinstance(value, jax.Array) and jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key)
 
 

@@ -50,8 +50,9 @@ def stream_steps(
     asked = stops
     if checkpoints is not None:
         stops = np.union1d(asked, np.arange(0, asked[-1], checkpoints.every))
-    carry = (state, method.begin(state), jnp.zeros((), int))
     start = state
+    shown = jax.tree.map(jnp.asarray, small.shown(start))  # at the last recorded moment
+    carry = (state, method.begin(state), jnp.zeros((), int), shown)
     parts: list[Any] = []
     if checkpoints is not None:
         record = jax.eval_shape(lambda s: (jnp.zeros((), dtype), small.observe(s)), state)
@@ -59,23 +60,23 @@ def stream_steps(
         carry, parts = checkpoints.load(carry, (carry, rows))
     records: list[Any] = []
     done = sum(len(part[0]) for part in parts)
-    last_fine = jax.tree.map(np.asarray, small.shown(carry[0] if done else start))
     why, stopped, told = "end", None, time.monotonic()
     with _read_ahead(host, batches, int(carry[2]), int(stops[-1]), dtype) as next_batch:
         for i in range(done, len(stops)):
-            state, memory, step = carry
+            state, memory, step, shown = carry
             loss = _loss_of(small, host, state, dtype)
             if not np.isfinite(loss):
                 why, stopped = "diverged", int(step)
                 break
             records.append(jax.tree.map(lambda v: np.asarray(v)[None], (loss, _seen(small, state))))
-            last_fine = jax.tree.map(np.asarray, small.shown(state))
+            shown = small.shown(state)
             if stops[i] in asked and _reached(until, float(loss), small, state):
+                carry = (state, memory, step, shown)
                 why = "until"
                 break
             for _ in range(stops[i + 1] - stops[i] if i + 1 < len(stops) else 0):
                 state, memory = _step(small, method, state, memory, next_batch())
-            carry = (state, memory, jnp.asarray(stops[min(i + 1, len(stops) - 1)]))
+            carry = (state, memory, jnp.asarray(stops[min(i + 1, len(stops) - 1)]), shown)
             if checkpoints is not None and _ends_part(stops, i, checkpoints.every):
                 parts.append(_joined(records))
                 records = []
@@ -92,7 +93,8 @@ def stream_steps(
     reached = stops[: len(loss)]
     keep = np.isin(reached, asked)
     loss, values = jax.tree.map(lambda a: a[keep], (loss, values))
-    return Steps(reached[keep], loss, values, last_fine, why, stopped)
+    final = jax.tree.map(np.asarray, carry[3])
+    return Steps(reached[keep], loss, values, final, why, stopped)
 
 
 def _joined(parts: list[Any]) -> Any:

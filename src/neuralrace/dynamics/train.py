@@ -223,10 +223,11 @@ def chosen_method(
         rate = positive_rate(learning_rate)
         return Descent(rate), Clock("flow", np.full(1, rate))
     checked_optimizer(optimizer)
-    clock = clock_of(optimizer, net.arch.edges, steps)
-    if clock.kind == "flow" and clock.rate is not None:
-        return Descent(clock.rate), clock  # the same steps, at the cost of plain descent
-    return Optimized(optimizer), clock
+    sizes = net.arch.sizes
+    shapes = {
+        edge: (sizes[target], sizes[source]) for edge, (source, target) in net.arch.edges.items()
+    }
+    return Optimized(optimizer), clock_of(optimizer, shapes, steps)
 
 
 def _in_precision(method: Stepper, dtype: Any) -> Stepper:

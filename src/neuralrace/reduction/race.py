@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
+from neuralrace.dynamics import StoppedError
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.reduction.basis import EXACT, shared_basis
 from neuralrace.reduction.block import Block, make_block
@@ -133,7 +134,11 @@ class Race:
         ```
         """
         start = self._checked(start)
-        solution = solve_blocks(self.blocks, start, times, learning_rate, self.constant)
+        try:
+            solution = solve_blocks(self.blocks, start, times, learning_rate, self.constant)
+        except StoppedError as error:
+            error.trajectory = self._sourced(error.trajectory)
+            raise
         return self._sourced(solution)
 
     def _sourced(self, solution: Trajectory) -> Trajectory:
@@ -399,7 +404,14 @@ def _reduced(arch: Architecture, data: Dataset, tolerance: float) -> Race:
         for v in ends
     }
     residual = max([dropped, *(basis.residual for _, basis in found)])
-    return Race(arch, data, whole, named, total - learnable, residual, tolerance, silent)
+    constant = total - learnable
+    if abs(constant) <= ROUNDING * total:
+        constant = 0.0
+    return Race(arch, data, whole, named, constant, residual, tolerance, silent)
+
+
+ROUNDING = 1e-13
+"""A part of the loss this much smaller than the whole is rounding of their difference."""
 
 
 def _mean_square(data: Dataset, field: str) -> float:

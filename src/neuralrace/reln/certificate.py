@@ -15,6 +15,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
 from neuralrace.trajectory import Comparison, Trajectory, compare
+from neuralrace.trajectory.compare import interpolated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,7 +92,7 @@ class Certificate:
     def holds(self, tolerance: float = 1e-8) -> bool:
         """Whether Definition 3.1 holds to this tolerance: no output on any sample at any time is
         further away, as a part of the initial error √(2 L(0))."""
-        return self.outputs_max <= tolerance
+        return self.loss.whole and self.outputs_max <= tolerance
 
     def plot(self, *, log: bool = False, ax: Any = None) -> Axes:
         """Draw the discrepancy of the outputs over time, next to that of another seed."""
@@ -114,6 +115,7 @@ class Certificate:
             f"t = {time:.4g}), the loss by "
             f"{_percent(self.loss.mean)} and {_percent(self.loss.max)} of the initial loss"
         )
+        text += "" if self.loss.whole else f" (up to t = {self.loss.end:g} alone)"
         if self.similarity:
             layers = ", ".join(f"{n} {_percent(m)}" for n, m in self.similarity_mean.items())
             text += f", the hidden similarity by {layers}"
@@ -263,14 +265,19 @@ def _against(run: Any, other: Any, name: str) -> Certificate:
     start, end = max(run.time[0], other.time[0]), min(run.time[-1], other.time[-1])
     grid = np.unique(np.clip(np.concatenate([run.time, other.time]), start, end))
     square = sum(
-        ((_on(grid, run.time, mine[v]) - _on(grid, other.time, theirs[v])) ** 2).sum(axis=-1)
+        (
+            (interpolated(grid, run.time, mine[v]) - interpolated(grid, other.time, theirs[v])) ** 2
+        ).sum(axis=-1)
         for v in mine
     )
     ours, others = run.values.get(SIMILARITY, {}), other.values.get(SIMILARITY, {})
     similarity = {}
     if ours.keys() == others.keys():
         for layer, kernel in ours.items():
-            a, b = _on(grid, run.time, kernel), _on(grid, other.time, others[layer])
+            a, b = (
+                interpolated(grid, run.time, kernel),
+                interpolated(grid, other.time, others[layer]),
+            )
             similarity[layer] = np.linalg.norm(_unit(a) - _unit(b), axis=(1, 2)) / np.sqrt(2)
     apart = np.sqrt(square / (2 * float(run.loss[0])))
     return Certificate(grid, apart, similarity, loss, sample_weight=run.sample_weight)
@@ -286,15 +293,6 @@ def _outputs(run: Trajectory, name: str) -> dict[str, np.ndarray]:
             fix="train with record=nr.reln.evidence(net, data), or record={'outputs': True}",
         )
     return outputs
-
-
-def _on(grid: np.ndarray, time: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Values `(T, …)` over `time`, linearly interpolated to the grid."""
-    if np.array_equal(grid, time):
-        return np.asarray(values, np.float64)
-    columns = np.asarray(values, np.float64).reshape(len(time), -1).T
-    found = np.stack([np.interp(grid, time, column) for column in columns], axis=1)
-    return found.reshape(len(grid), *values.shape[1:])
 
 
 def _unit(kernels: np.ndarray) -> np.ndarray:

@@ -254,15 +254,17 @@ def _output_gap(a: Trajectory, b: Trajectory, weight: np.ndarray | None) -> floa
     for low in range(0, len(grid), rows):
         part = slice(low, low + rows)
         for node in ours:
-            gap = _interpolated(grid[part], a.time, ours[node])
-            gap = gap - _interpolated(grid[part], b.time, theirs[node])
+            gap = interpolated(grid[part], a.time, ours[node])
+            gap = gap - interpolated(grid[part], b.time, theirs[node])
             square[part] += (gap**2).sum(-1) @ weight
     return float(np.trapezoid(np.sqrt(square), grid) / (grid[-1] - grid[0]))
 
 
-def _interpolated(grid: np.ndarray, time: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Values of shape (T, …) linearly interpolated to the grid."""
-    right = np.clip(np.searchsorted(time, grid), 1, len(time) - 1)
-    share = (grid - time[right - 1]) / (time[right] - time[right - 1])
+def interpolated(grid: np.ndarray, time: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Values of shape (T, …) linearly interpolated to the grid; of equal times the last counts."""
+    values = np.asarray(values, np.float64)
+    right = np.clip(np.searchsorted(time, grid, side="right"), 1, len(time) - 1)
+    span = time[right] - time[right - 1]
+    share = np.where(span > 0, (grid - time[right - 1]) / np.where(span > 0, span, 1.0), 1.0)
     share = share.reshape(-1, *[1] * (values.ndim - 1))
     return values[right - 1] * (1 - share) + values[right] * share

@@ -55,7 +55,7 @@ def _check_axes(run: Trajectory, where: Mapping[str, Any]) -> None:
 def _index(axis: str, index: Any, length: int) -> Index:
     if isinstance(index, slice):
         return index
-    single = hasattr(index, "__index__")
+    single = np.ndim(index) == 0 and hasattr(index, "__index__")
     places = np.asarray(operator.index(index) if single else index)
     if places.dtype == bool and places.shape == (length,):
         return np.flatnonzero(places)
@@ -139,7 +139,7 @@ def _picked(run: Trajectory, where: Mapping[str, Index]) -> Trajectory:
     }
     time, settings = run.time[moments], _picked_settings(run, where, dropped)
     steps = None if run.steps is None else run.steps[moments]
-    pace = _pace(run, dropped)
+    pace = _pace(run, dropped, settings)
     if pace is not None:
         steps = np.round(time).astype(int) if steps is None else steps
         time, settings["clock"] = pace[0] * time, pace[1]
@@ -216,7 +216,9 @@ def _picked_settings(
     return settings | ({"at": at} if at else {})
 
 
-def _pace(run: Trajectory, dropped: Mapping[str, Any]) -> tuple[float, str] | None:
+def _pace(
+    run: Trajectory, dropped: Mapping[str, Any], picked: Mapping[str, Any]
+) -> tuple[float, str] | None:
     """Time per step of a member of an ensemble over learning rates, and its clock.
 
     An ensemble over rates counts steps, since its members have no time in common; one member does
@@ -229,5 +231,8 @@ def _pace(run: Trajectory, dropped: Mapping[str, Any]) -> tuple[float, str] | No
         return None
     if not isinstance(momentum, (int, float)):
         return None
-    pace = float(dropped["learning_rate"]) / (1 - momentum)
+    rate = picked.get("learning_rate", dropped["learning_rate"])
+    if not isinstance(rate, (int, float)):
+        return None
+    pace = float(rate) / (1 - momentum)
     return pace, "approximate flow" if momentum else "flow"

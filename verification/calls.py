@@ -21,9 +21,10 @@ import numpy as np
 
 import neuralrace as nr
 from verification.claim import Measurement, claim
-from verification.valid_calls import Call, things, valid_calls
+from verification.valid_calls import RESULTS, Call, things, valid_calls
 
 SECTION = "Wrong calls"
+TOP = "contests"
 
 FULL, SMALL = 5000, 300
 """The number of calls at full size, and in the tests."""
@@ -203,7 +204,7 @@ def _close_figures() -> None:
 
 
 def failures(number: int, seed: int = 0) -> dict[str, BaseException]:
-    """The calls that raised something else than `NeuralRaceError`, of so many seeded ones.
+    """The calls that raised something else than `NeuralRaceError`, of that many seeded ones.
 
     Every public call is made about equally often.
     """
@@ -238,10 +239,33 @@ def wrong_calls(full: bool) -> Measurement:
     return Measurement(f"{len(found)} {dict(kinds) or ''}".strip(), not found, some)
 
 
+@claim(
+    SECTION,
+    "public functions, constructors and methods without a valid call in the table, and valid calls "
+    "that fail (at full size alone)",
+    "none",
+)
+def valid(full: bool) -> Measurement:
+    failed = [call.name for call in valid_calls() if not succeeds(call)] if full else []
+    found = sorted(uncalled()) + failed
+    return Measurement(", ".join(found) or "none", not found)
+
+
+def succeeds(call: Call) -> bool:
+    """Whether a call raises nothing at all."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            call.function(*call.positional, **call.named)
+        except Exception:
+            return False
+        finally:
+            _close_figures()
+    return True
+
+
 def uncalled() -> set[str]:
     """The public names that no valid call of the table is about."""
-    from verification.valid_calls import RESULTS
-
     rooms = ("analysis", "linear", "reln", "tasks")
     names = {name for name in nr.__all__ if name not in (*rooms, "papers")}
     for room in rooms:

@@ -398,7 +398,7 @@ def _linear() -> Iterator[Call]:
     curves = np.array([[0.0, 0.2], [0.4, 0.2], [0.8, 0.3]])
     yield _call("linear.crossing_times", linear.crossing_times, [0, 1, 2], curves, 0.5)
     yield _call("linear.leading_time", linear.leading_time, 4, s=1.0, start=0.1)
-    vectors = (np.eye(2), np.eye(2))
+    vectors = np.eye(2)
     yield _call("linear.mode_strengths", linear.mode_strengths, t.exact, t.data, vectors=vectors)
     yield _call("linear.saddles", linear.saddles, t.net, t.data, modes=1)
     yield _call("linear.Saddles.weights", t.saddles.weights, (1,))
@@ -421,9 +421,7 @@ def _reln() -> Iterator[Call]:
     yield _call("reln.Activity.changed", t.activity.changed, 0.0, 0.1, "h", least=0.01)
     yield _call("reln.Activity.switches", t.activity.switches, "h")
     yield _call("reln.Activity.plot", t.activity.plot, prototypes, "h")
-    yield _call(
-        "reln.Shares.together", t.activity.shares(prototypes).together, {"all": ["first"]}
-    )
+    yield _call("reln.Shares.together", t.activity.shares(prototypes).together, {"all": ["first"]})
     yield _call("reln.Switches.mean", t.activity.switches("h").mean, np.ones(3))
     yield _call("reln.certify", reln.certify, t.run, t.run, floor=t.run)
     yield _call("reln.Certificate.holds", reln.certify(t.run, t.run).holds, 1e-8)
@@ -499,7 +497,7 @@ def _tasks() -> Iterator[Call]:
         tasks.contextual,
         2,
         4,
-        structures=["ring", "hierarchy"],
+        structures=["crossed", "hierarchy"],
         common=np.eye(4),
         context_scale=1.0,
         joined=True,

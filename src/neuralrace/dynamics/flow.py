@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace.checks import real_array
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.methods import Flow
 from neuralrace.dynamics.record import Record
@@ -310,14 +311,16 @@ def _square(tree: Any) -> Any:
 
 
 def checked_times(times: Any) -> np.ndarray:
-    times = np.atleast_1d(np.asarray(times, np.float64))
+    fix = "for example np.linspace(0, 100, 201) or np.geomspace(0.1, 1000, 50)"
+    wanted = "increasing finite numbers, none negative, the last positive"
+    times = np.atleast_1d(real_array("times", times, wanted=wanted, fix=fix))
     fine = times.ndim == 1 and times.size > 0 and bool(np.isfinite(times).all())
     if not fine or times[0] < 0 or (np.diff(times) <= 0).any() or times[-1] == 0:
         raise NeuralRaceError(
             "times must increase",
             got=np.array2string(times, threshold=6),
-            wanted="increasing finite numbers, none negative, the last positive",
-            fix="for example np.linspace(0, 100, 201) or np.geomspace(0.1, 1000, 50)",
+            wanted=wanted,
+            fix=fix,
         )
     return times
 

@@ -208,7 +208,8 @@ def _matrix_answer(members: Sequence[_Member], course: _Course) -> _Answer:
 
 def _stopped(solution: Trajectory, answers: Sequence[_Answer], course: _Course) -> StoppedError:
     """The error of a solution that ends too early, with all of it that is finite."""
-    first = min(answer.stopped for answer in answers if answer.stopped is not None)
+    known = [answer.stopped for answer in answers if answer.stopped is not None]
+    first = min(known, default=course.times[0])
     if course.steps is None:
         return StoppedError(
             solution,

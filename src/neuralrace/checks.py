@@ -45,6 +45,11 @@ def check_known(what: str, values: Mapping[str, Any]) -> None:
             )
 
 
+def kind_of(array: Any) -> str:
+    """The kind of an array's entries in NumPy's letters, or "" for random keys and others."""
+    return getattr(getattr(array, "dtype", None), "kind", "")
+
+
 # ---- numbers ------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import one_of, plain_array, random_key, real_number
+from neuralrace.checks import kind_of, one_of, plain_array, random_key, real_number
 from neuralrace.dataset import Dataset, is_concrete, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed, warn_user
 from neuralrace.losses import SampleLoss, check_sample_losses, checked_loss, squared
@@ -128,6 +128,8 @@ class Network(abc.ABC):
         which are few, instead of the gradients.
         """
 
+        rate = _one_number("the rate", rate, "for example rate=0.1")
+
         def paced(arrays: Weights) -> tuple[Array, Array]:
             value = self.loss(arrays, data, loss)
             return -rate * value, value
@@ -170,7 +172,10 @@ class Network(abc.ABC):
                 wanted=f"scales for {listed(edges)}",
                 fix="pass one number for all edges, or {edge: scale} for each of them",
             )
-        scales = {edge: _scale(edge, value) for edge, value in scales.items()}
+        scales = {
+            edge: _one_number(f"the scale of edge {edge!r}", value, "for example scale=0.01")
+            for edge, value in scales.items()
+        }
         dtype = jnp.zeros(()).dtype if dtype is None else float_dtype(dtype)
         weights = {}
         for edge_key, edge in zip(jax.random.split(key, len(edges)), edges, strict=True):
@@ -245,16 +250,16 @@ def _gated(h: Float[Array, "N size"], gate: Array | None) -> Float[Array, "N siz
     return h * (gate[:, None] if gate.ndim == 1 else gate)
 
 
-def _scale(edge: str, value: Any) -> Any:
-    """The scale of an edge, one number; under `jit` or `vmap` it may be a traced one."""
+def _one_number(what: str, value: Any, fix: str) -> Any:
+    """A finite number; under `jit` or `vmap` it may be a traced one."""
     if is_concrete(value):
-        return real_number(f"the scale of edge {edge!r}", value, fix="for example scale=0.01")
-    if value.shape != () or value.dtype.kind not in "fiu":
+        return real_number(what, value, fix=fix)
+    if value.shape != () or kind_of(value) not in ("f", "i", "u"):
         raise NeuralRaceError(
-            f"the scale of edge {edge!r} must be one number",
+            f"{what} must be one finite number",
             got=f"a traced array of shape {value.shape}, dtype {value.dtype}",
-            wanted="a float without axes",
-            fix="map over several scales with jax.vmap",
+            wanted="a number without axes",
+            fix="map over several with jax.vmap",
         )
     return value
 
@@ -311,15 +316,15 @@ def _real(edge: str, value: Any) -> Array:
         what = f"the array of weights of edge {edge!r}"
         wanted = "a matrix of real numbers"
         value = plain_array(what, value, wanted=wanted, fix="make weights with net.init(key)")
-    if jnp.issubdtype(value.dtype, jnp.floating) or value.dtype.kind in "iub":
+    if jnp.issubdtype(value.dtype, jnp.floating) or kind_of(value) in ("i", "u", "b"):
         return jnp.asarray(value)
     raise NeuralRaceError(
         f"the weights of edge {edge!r} are "
-        + ("complex" if value.dtype.kind == "c" else "no numbers"),
+        + ("complex" if kind_of(value) == "c" else "no numbers"),
         got=f"dtype {value.dtype}",
         wanted="real numbers",
         fix="take the real part, or check what made them complex"
-        if value.dtype.kind == "c"
+        if kind_of(value) == "c"
         else "make weights with net.init(key)",
     )
 

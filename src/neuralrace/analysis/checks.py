@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import real_array
+from neuralrace.dataset import LARGEST
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import checked_weights
 
@@ -26,6 +27,13 @@ def finite_array(what: str, value: Any, shape: str) -> Float[np.ndarray, ...]:
             got=f"shape {array.shape}",
             wanted=f"shape {shape}, nothing of it empty",
             fix="leading axes (an ensemble's, time) come first; keep the axis of a single one",
+        )
+    if np.abs(array).max() > LARGEST and np.isfinite(array).all():
+        raise NeuralRaceError(
+            f"{what} is so large that its squares would overflow",
+            got=f"numbers up to {np.abs(array).max():.3g}",
+            wanted=f"numbers up to {LARGEST:.0e}",
+            fix="divide by a constant, or leave out the runs that diverged",
         )
     if not np.isfinite(array).all():
         raise NeuralRaceError(

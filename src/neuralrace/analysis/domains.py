@@ -142,11 +142,11 @@ def domains_that_met(trained: Any) -> Bool[np.ndarray, "D D"]:
 def _labels(name: str, values: Any, n: int) -> Shaped[np.ndarray, " N"]:
     fix = "use the labels of the dataset that the activity was computed on"
     labels = plain_array(name, values, wanted=f"shape ({n},): one label per sample", fix=fix)
-    if labels.shape != (n,):
+    if labels.shape != (n,) or labels.dtype.kind not in "fiubU":
         raise NeuralRaceError(
             f"{name} does not fit the samples",
-            got=f"shape {labels.shape}",
-            wanted=f"shape ({n},): one label a sample",
+            got=f"shape {labels.shape} of {labels.dtype}",
+            wanted=f"shape ({n},): one label a sample, a number or a name",
             fix=fix,
         )
     return labels

@@ -12,7 +12,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array
 
-from neuralrace.checks import by_name, check_known
+from neuralrace.checks import by_name, check_known, kind_of
 from neuralrace.errors import NeuralRaceError
 
 AnyArray = Array | np.ndarray
@@ -64,13 +64,13 @@ def number_array(value: Any, what: str, as_float: bool = True) -> AnyArray:
     A memory-mapped file stays one: it is looked at piece by piece, and not copied.
     """
     array = _plain(value, what)
-    if array.dtype.kind not in "fiub" and not jnp.issubdtype(array.dtype, jnp.floating):
+    if kind_of(array) not in ("f", "i", "u", "b") and not jnp.issubdtype(array.dtype, jnp.floating):
         raise NeuralRaceError(
             f"{what} must hold real numbers",
             got=f"{type(value).__name__} of dtype {array.dtype}",
             wanted="an array of floats, integers or booleans",
             fix="take the real part, or pass both parts as features"
-            if array.dtype.kind == "c"
+            if kind_of(array) == "c"
             else "encode names as numbers: np.unique(names, return_inverse=True)[1]",
         )
     if as_float and array.dtype.kind in "iub":

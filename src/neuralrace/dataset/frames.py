@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from neuralrace.checks import entries
 from neuralrace.errors import NeuralRaceError, listed
 
 
@@ -20,7 +21,7 @@ def numbers(frame: Any, names: Sequence[str]) -> np.ndarray:
             fix="put a single name in a list: ['size']",
         )
     found = []
-    for name in names:
+    for name in entries("columns", names):
         column = _column(frame, name)
         try:
             found.append(np.asarray(column, dtype=float))

@@ -34,7 +34,7 @@ from neuralrace.dynamics.train import (
     method_settings,
 )
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.gdln import Network, Weights
+from neuralrace.gdln import Network, Weights, float_dtype
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory, check_name
@@ -280,6 +280,7 @@ class _Grid:
         for each in given or [None]:
             check_kind("data", each, Dataset, fix)
         scales = _scales(scale)
+        dtype = None if dtype is None else float_dtype(dtype)
         for name, value in (("record", record), ("evaluate", options.get("evaluate"))):
             if value is not None:
                 by_name(name, value, f"for example {name}={{'weights': True}}")

@@ -277,7 +277,7 @@ class _Grid:
         check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
         fix = "one Dataset, or a list of them"
         given = [data] if isinstance(data, Dataset) else entries("data", data, fix)
-        for each in given or [None]:
+        for each in given:
             check_kind("data", each, Dataset, fix)
         scales = _scales(scale)
         dtype = None if dtype is None else float_dtype(dtype)
@@ -530,8 +530,6 @@ def _scales(scale: Any) -> list[Any]:
         return [scale]
     fix = "for example scale=[0.01, 0.1]"
     found = entries("scale", scale, fix)
-    if not found:
-        raise NeuralRaceError("there are no scales", got=scale, wanted="at least one", fix=fix)
     for each in found:
         for value in each.values() if isinstance(each, Mapping) else (each,):
             real_number("a scale", value, fix=fix)

@@ -319,7 +319,7 @@ LATEST = 1e100
 
 def checked_times(times: Any) -> np.ndarray:
     fix = "for example np.linspace(0, 100, 201) or np.geomspace(0.1, 1000, 50)"
-    wanted = f"increasing numbers up to {LATEST:.0e}, none negative, the last positive; all finite"
+    wanted = f"increasing finite numbers up to {LATEST:.0e}, none negative, the last positive"
     times = np.atleast_1d(real_array("times", times, wanted=wanted, fix=fix))
     fine = times.ndim == 1 and times.size > 0 and bool((times <= LATEST).all())
     if not fine or times[0] < 0 or (np.diff(times) <= 0).any() or times[-1] == 0:

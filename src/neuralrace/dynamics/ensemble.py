@@ -465,9 +465,10 @@ def _ensemble_axes(
             )
         axes.append((name, coordinates))
     elif axis is not None:
+        named = axis[0] if isinstance(axis, tuple | list) and axis else axis
         raise NeuralRaceError(
-            "axis names an axis of datasets, but there is only one dataset",
-            got=f"one Dataset, axis = {axis!r:.60}",
+            f"axis {named!r:.60} names an axis of datasets, but there is only one dataset",
+            got="one Dataset",
             wanted="a sequence of datasets",
             fix="pass data=[…], or leave out axis",
         )

@@ -81,7 +81,7 @@ def test_similarity_with_nothing_to_compare_is_nan():
 def test_messages_of_activity_and_similarity(routed):
     net, runs, trained, _ = routed
     weights = runs.values["weights"]
-    with says("no node 'h9'", got="'h9'", wanted="'x1'", fix="net.arch.hidden"):
+    with says("unknown node 'h9'", got="'h9'", wanted="'x1'", fix="net.arch.hidden"):
         analysis.hidden(net, weights, trained, "h9")
     with says("net is of the wrong kind", got="dict", wanted="Network"):
         analysis.hidden(weights, net, trained, "y1")

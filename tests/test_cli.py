@@ -161,3 +161,23 @@ def test_an_error_is_a_message_and_not_a_traceback(monkeypatch):
     with pytest.raises(SystemExit, match=r"error: there is no figure 'nrr/nothing'") as caught:
         cli.main()
     assert "nrr/fig4" in str(caught.value)
+
+
+@pytest.mark.parametrize("command", [("reproduce", "toy/one"), ("claims",), ("demo", "--quick")])
+def test_a_place_that_cannot_be_written_is_found_before_computing(
+    toy, tmp_path, monkeypatch, capsys, command
+):
+    (tmp_path / "file").write_text("no folder")
+    out = tmp_path / "file" / "inside" / "page.md"
+    monkeypatch.setattr(sys, "argv", ["neuralrace", *command, "--out", str(out)])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert "error: cannot write to the folder" in str(caught.value.code)
+    assert "fix:" in str(caught.value.code)
+    assert toy.computed == []
+    assert capsys.readouterr().out == ""
+
+
+def test_a_page_cannot_be_a_folder(toy, tmp_path):
+    with says("is a folder", got="a folder", wanted="the path of a page", fix="--out"):
+        run("claims", "--out", tmp_path)

@@ -92,7 +92,11 @@ def test_bad_input():
 
 
 def test_the_leading_time_is_for_positive_starts():
-    with says("s must be positive", got="0", wanted="above 0", fix="small positive starts"):
+    with says(
+        "s must be a positive number", got="0", wanted="above 0", fix="small positive starts"
+    ):
         nr.linear.leading_time(4, s=0.0, start=0.1)
-    with says("start must be positive", got="-0.1", wanted="above 0", fix="small positive starts"):
+    with says(
+        "start must be a positive number", got="-0.1", wanted="above 0", fix="small positive starts"
+    ):
         nr.linear.leading_time(4, s=1.0, start=-0.1)

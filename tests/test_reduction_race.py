@@ -449,7 +449,7 @@ def test_pathways_without_their_gates_are_said_to_be_one_node(caplog):
 @pytest.mark.parametrize("when", [np.inf, np.nan, -np.inf])
 def test_weights_at_a_time_that_is_no_number_are_refused(when):
     race, solution = solved("hierarchy")
-    with says("the solution has no time", got="times from 0 to 6", wanted="one of solution.time"):
+    with says("t must be one finite number", got=str(when), wanted="finite", fix="solution.time"):
         race.weights(solution, when, KEY)
 
 

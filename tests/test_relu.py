@@ -164,7 +164,7 @@ def test_the_leak_is_part_of_what_jit_compiles_for():
 
 
 def test_bad_input():
-    with says("leak must be a finite number", got="nan", wanted="0 ≤ leak < 1"):
+    with says("leak must be one finite number", got="nan", wanted="0 ≤ leak < 1"):
         nr.ReLUNetwork((2, 3, 1), leak=float("nan"))
     with says("a chain needs", got="(2,)", wanted="two or more sizes"):
         nr.ReLUNetwork((2,))

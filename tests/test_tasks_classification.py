@@ -83,7 +83,7 @@ def test_gatings_run_and_are_as_expressive_as_nrr_says(gating, least):
     [
         ({"contexts": 0}, "the number of contexts"),
         ({"order": 1}, "(?s)the order.*at least 2"),
-        ({"bound": 0.0}, "the inputs need a range"),
+        ({"bound": 0.0}, "the bound of the inputs must be a positive number"),
         ({"samples": 1}, "(?s)the number of samples.*at least 2"),
     ],
 )

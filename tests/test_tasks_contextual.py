@@ -138,7 +138,7 @@ def test_gatings_run(gating, pathways):
         ({"structures": [np.ones((0, 8))] * 2}, r"(?s)context 1 .*got:    shape \(0, 8\)"),
         ({"items": 4, "common": tasks.hierarchy()}, r"(?s)common does not fit.*\(15, 8\)"),
         ({"items": 6}, "a named hierarchy is binary"),
-        ({"context_scale": float("nan")}, "the context features must be finite"),
+        ({"context_scale": float("nan")}, "context_scale must be one finite number"),
     ],
 )
 def test_what_is_impossible_says_so(options, message):

@@ -147,7 +147,7 @@ def test_structures_of_impossible_sizes():
         tasks.grid_world(3, 1)
     with says("the number of rows of a grid", got="2.5", wanted="at least 2"):
         tasks.grid_world(2.5, 3)
-    with says("a partition needs a group", got="()", wanted="size"):
+    with says("a partition needs a group", got="[]", wanted="size"):
         tasks.partition_world(())
     with says("the size of a group", got="0", wanted="at least 1", fix="leave out"):
         tasks.partition_world((3, 0))

@@ -84,12 +84,12 @@ def test_one_pathway_is_on_for_each_sample():
 def test_impossible_margins(delta):
     with pytest.raises(nr.NeuralRaceError, match="the margin Δ of the extended XoR") as error:
         tasks.extended_xor(delta)
-    assert error.value.got == f"delta = {delta}"
+    assert error.value.got == repr(delta)
 
 
 @pytest.mark.parametrize("sign", [0.0, np.inf])
 def test_impossible_signs(sign):
-    with pytest.raises(nr.NeuralRaceError, match="targets of opposite sign"):
+    with pytest.raises(nr.NeuralRaceError, match="other than 0"):
         tasks.xor(sign)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from neuralrace import __version__
+from neuralrace.checks import writable_folder
 from neuralrace.errors import NeuralRaceError
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ def commands() -> None:
 @click.option("--quick", is_flag=True, help="Smaller networks, in seconds.")
 def demo(out: Path, quick: bool) -> None:
     """Which gated network is a ReLU network? The whole arc on two tasks, as an HTML report."""
+    writable_folder(out)
     _use_float64()
     from neuralrace.demo import demo as run
 
@@ -122,6 +125,8 @@ def claims(names: tuple[str, ...], quick: bool, folder: Path | None, out: Path |
     wanted = ledger(*names)
     tables = Tables(quick, folder, tell=lambda text: click.echo(text, err=True))
     tables.look_for(papers.chosen(names or ("all",)))
+    if out is not None:
+        _check_page(out)
     _use_float64()
     if quick:
         click.echo(f"Measured with {QUICK}:")
@@ -140,11 +145,29 @@ def claims(names: tuple[str, ...], quick: bool, folder: Path | None, out: Path |
     if quick:
         click.echo(f"These were {QUICK}: leave out --quick for verdicts.")
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
         page = out.read_text() if out.exists() else ""
         same_size = (QUICK in page) == quick
         out.write_text(markdown(entries, quick=quick, page=page if same_size else ""))
         click.echo(f"The page: {out}")
+
+
+def _check_page(out: Path) -> None:
+    """Raise where a page cannot be written, before anything is measured for it."""
+    if out.is_dir():
+        raise NeuralRaceError(
+            f"{str(out)!r} is a folder",
+            got="a folder",
+            wanted="the path of a page",
+            fix=f"name the page: --out {out / 'claims.md'}",
+        )
+    writable_folder(out.parent)
+    if out.exists() and not os.access(out, os.W_OK):
+        raise NeuralRaceError(
+            f"cannot write to {str(out)!r}",
+            got="a file that is read-only",
+            wanted="a file that can be written",
+            fix="choose another file, or allow writing",
+        )
 
 
 def _make(names: tuple[str, ...], quick: bool, changes: Mapping[str, str], out: Path) -> None:
@@ -173,6 +196,7 @@ def _make(names: tuple[str, ...], quick: bool, changes: Mapping[str, str], out: 
         )
         for figure in figures
     ]
+    writable_folder(out)
     _use_float64()
     for i, (figure, those) in enumerate(zip(figures, values, strict=True)):
         click.echo(f"[{i + 1}/{len(figures)}] {figure.name}: computing …", err=True)
@@ -195,6 +219,7 @@ def _redraw(files: Iterable[Path], out: Path) -> None:
     from neuralrace.report import load_figure, read_record
 
     tables = [load_figure(file) for file in files]
+    writable_folder(out)
     for table in tables:
         _tell(papers.find(read_record(table).name).publish(table, out))
     click.echo(f"The gallery: {_gallery(out)}")

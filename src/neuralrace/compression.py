@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import switch
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import check_kind
 from neuralrace.gdln import GDLN, Weights, check_finite, checked_weights
@@ -179,6 +180,7 @@ def compress(
     check_finite(given)
     dtype = jnp.result_type(*given.values())
     count = matched(net.arch, data).n_samples
+    samples, width = switch("samples", samples), switch("width", width)
     if not samples and not width:
         return Compressed(net, given, data, UNCHANGED, net, count)
     whole = split_neurons(net.arch, data)

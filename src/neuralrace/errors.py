@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 import warnings
 
@@ -51,12 +52,14 @@ def whole_number(what: str, value: object, *, least: int = 1, fix: str) -> int:
 
     NumPy's integers are taken, booleans and floats are not.
     """
-    index = getattr(value, "__index__", None)
-    number = least - 1 if index is None or isinstance(value, bool) else index()
-    if number < least:
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:  # an array, or no number at all
+        number = None
+    if number is None or number < least:
         raise NeuralRaceError(
             f"{what} must be a whole number of at least {least}",
-            got=repr(value),
+            got=f"{value!r:.80}",
             wanted=f"an integer of at least {least}",
             fix=fix,
         )

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import kind_of, one_of, plain_array, random_key, real_number
 from neuralrace.dataset import Dataset, check_targets, is_concrete, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed, warn_user
 from neuralrace.losses import (
@@ -67,6 +68,10 @@ class Network(abc.ABC):
 
     arch: Architecture
 
+    def __post_init__(self) -> None:
+        fix = "make one with nr.Architecture.chain(2, 8, 1)"
+        check_kind("arch", self.arch, Architecture, fix)
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         jax.tree_util.register_static(cls)
@@ -98,9 +103,9 @@ class Network(abc.ABC):
 
         ```
         """
+        measure = checked_loss(loss)
         outputs = self(weights, data)
         dtype = jnp.result_type(*outputs.values())
-        measure = checked_loss(loss)
         if measure is cross_entropy:
             data = with_classes(self.arch, data)
         check_targets(self.arch, data)
@@ -133,6 +138,8 @@ class Network(abc.ABC):
         which are few, instead of the gradients.
         """
 
+        rate = _one_number("the rate", rate, "for example rate=0.1")
+
         def paced(arrays: Weights) -> tuple[Array, Array]:
             value = self.loss(arrays, data, loss)
             return -rate * value, value
@@ -163,20 +170,9 @@ class Network(abc.ABC):
 
         ```
         """
-        if kind not in INIT_KINDS:
-            raise NeuralRaceError(
-                f"unknown kind of initial weights {kind!r}",
-                got=repr(kind),
-                wanted=f"one of {listed(INIT_KINDS)}",
-                fix="kind='gaussian' has standard deviation scale",
-            )
-        if not hasattr(key, "dtype"):
-            raise NeuralRaceError(
-                "init needs a random key",
-                got=repr(key),
-                wanted="a key of jax.random",
-                fix="jax.random.key(0) makes one from the seed 0",
-            )
+        fix = "kind='gaussian' has standard deviation scale"
+        one_of("kind of initial weights", kind, INIT_KINDS, fix)
+        key = random_key(key, "init")
         edges = sorted(self.arch.edges)
         scales = scale if isinstance(scale, Mapping) else dict.fromkeys(edges, scale)
         if set(scales) != set(edges):
@@ -186,7 +182,11 @@ class Network(abc.ABC):
                 wanted=f"scales for {listed(edges)}",
                 fix="pass one number for all edges, or {edge: scale} for each of them",
             )
-        dtype = jnp.zeros(()).dtype if dtype is None else dtype
+        scales = {
+            edge: _one_number(f"the scale of edge {edge!r}", value, "for example scale=0.01")
+            for edge, value in scales.items()
+        }
+        dtype = jnp.zeros(()).dtype if dtype is None else float_dtype(dtype)
         weights = {}
         for edge_key, edge in zip(jax.random.split(key, len(edges)), edges, strict=True):
             source, target = (self.arch.sizes[v] for v in self.arch.edges[edge])
@@ -262,11 +262,41 @@ def _gated(h: Float[Array, "N size"], gate: Array | None) -> Float[Array, "N siz
     return h * (gate[:, None] if gate.ndim == 1 else gate)
 
 
+def _one_number(what: str, value: Any, fix: str) -> Any:
+    """A finite number; under `jit` or `vmap` it may be a traced one."""
+    if is_concrete(value):
+        return real_number(what, value, fix=fix)
+    if value.shape != () or kind_of(value) not in ("f", "i", "u"):
+        raise NeuralRaceError(
+            f"{what} must be one finite number",
+            got=f"a traced array of shape {value.shape}, dtype {value.dtype}",
+            wanted="a number without axes",
+            fix="map over several with jax.vmap",
+        )
+    return value
+
+
+def float_dtype(dtype: Any) -> Any:
+    """A floating dtype of JAX, or an error."""
+    try:
+        found = None if dtype is None else jnp.dtype(dtype)
+    except (TypeError, ValueError):
+        found = None
+    if found is None or not jnp.issubdtype(found, jnp.floating):
+        raise NeuralRaceError(
+            "dtype must be one of floating-point numbers",
+            got=f"{dtype!r:.80}",
+            wanted="such as jnp.float32 or jnp.float64",
+            fix="leave it out for JAX's own float",
+        )
+    return found
+
+
 def checked_weights(arch: Architecture, weights: Mapping[str, Any]) -> dict[str, Array]:
     """The weights as JAX arrays, or an error naming the edge that is missing or misshapen."""
     if not isinstance(weights, Mapping) or set(weights) != set(arch.edges):
         names = weights if isinstance(weights, Mapping) else ()
-        odd = sorted(set(arch.edges) ^ set(names))
+        odd = sorted(set(arch.edges) ^ set(names), key=str)
         missing = [edge for edge in odd if edge in arch.edges]
         raise NeuralRaceError(
             f"weights lack edge {missing[0]!r}"
@@ -276,15 +306,7 @@ def checked_weights(arch: Architecture, weights: Mapping[str, Any]) -> dict[str,
             wanted=f"weights for {listed(arch.edges)}",
             fix="make them with net.init(key), and update every edge together",
         )
-    arrays = {edge: jnp.asarray(weights[edge]) for edge in arch.edges}
-    for edge, w in arrays.items():
-        if jnp.issubdtype(w.dtype, jnp.complexfloating):
-            raise NeuralRaceError(
-                f"the weights of edge {edge!r} are complex",
-                got=f"dtype {w.dtype}",
-                wanted="real numbers",
-                fix="take the real part, or check what made them complex",
-            )
+    arrays = {edge: _real(edge, weights[edge]) for edge in arch.edges}
     arrays = {e: w if jnp.issubdtype(w.dtype, jnp.inexact) else w * 1.0 for e, w in arrays.items()}
     for edge, (source, target) in arch.edges.items():
         wanted = (arch.sizes[target], arch.sizes[source])
@@ -298,6 +320,25 @@ def checked_weights(arch: Architecture, weights: Mapping[str, Any]) -> dict[str,
                 else "use the weights of a network with these sizes, made by its init",
             )
     return arrays
+
+
+def _real(edge: str, value: Any) -> Array:
+    """The weights of an edge as a JAX array of real numbers."""
+    if not isinstance(value, jax.Array):  # which tracers are too
+        what = f"the array of weights of edge {edge!r}"
+        wanted = "a matrix of real numbers"
+        value = plain_array(what, value, wanted=wanted, fix="make weights with net.init(key)")
+    if jnp.issubdtype(value.dtype, jnp.floating) or kind_of(value) in ("i", "u", "b"):
+        return jnp.asarray(value)
+    raise NeuralRaceError(
+        f"the weights of edge {edge!r} are "
+        + ("complex" if kind_of(value) == "c" else "no numbers"),
+        got=f"dtype {value.dtype}",
+        wanted="real numbers",
+        fix="take the real part, or check what made them complex"
+        if kind_of(value) == "c"
+        else "make weights with net.init(key)",
+    )
 
 
 def check_finite(weights: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import by_name
 from neuralrace.dataset import Dataset, is_concrete
 from neuralrace.errors import NeuralRaceError, listed
 
@@ -36,6 +37,7 @@ def squared(outputs: Outputs, targets: Outputs) -> Float[Array, " N"]:
 
     ```
     """
+    _check_pairs(outputs, targets)
     each = [jnp.sum((targets[v] - h) ** 2, axis=1) for v, h in sorted(outputs.items())]
     return functools.reduce(jnp.add, each) / 2
 
@@ -53,11 +55,33 @@ def cross_entropy(outputs: Outputs, targets: Outputs) -> Float[Array, " N"]:
 
     ```
     """
+    _check_pairs(outputs, targets)
     each = [
         jnp.sum(targets[v] * jax.nn.log_softmax(h, axis=1), axis=1)
         for v, h in sorted(outputs.items())
     ]
     return -functools.reduce(jnp.add, each)
+
+
+def _check_pairs(outputs: Any, targets: Any) -> None:
+    """Raise where outputs and targets are not matrices of equal shapes for the same nodes."""
+    fix = "both are {node: array of shape (N, size)}"
+    shapes = [
+        {
+            node: getattr(value, "shape", None)
+            for node, value in by_name(what, given, fix).items()
+            if getattr(getattr(value, "dtype", None), "kind", "") in ("f", "i", "u", "b", "V")
+        }
+        for what, given in (("outputs", outputs), ("targets", targets))
+    ]
+    fine = shapes[0] and all(shape is not None and len(shape) == 2 for shape in shapes[0].values())
+    if not fine or len(shapes[0]) != len(outputs) or shapes[0] != shapes[1]:
+        raise NeuralRaceError(
+            "outputs and targets do not fit each other",
+            got=f"outputs {shapes[0]}, targets {shapes[1]}",
+            wanted="arrays of equal shapes (N, size) for the same nodes",
+            fix=fix,
+        )
 
 
 LOSSES: dict[str, SampleLoss] = {"squared": squared, "cross_entropy": cross_entropy}

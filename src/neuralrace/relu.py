@@ -7,18 +7,13 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import real_number, switch
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import check_kind
 from neuralrace.gdln import Network
-
-
-def _ungated(data: Any) -> Any:
-    """The data without gates, if it is data at all."""
-    return data.gated({}) if isinstance(data, Dataset) and data.gates else data
 
 
 @final
@@ -54,15 +49,11 @@ class ReLUNetwork(Network):
         if not isinstance(arch, Architecture):
             check_kind("arch", arch, (tuple, list), "for a chain pass its sizes: (2, 128, 1)")
             arch = Architecture.chain(*arch)
-        if not np.isfinite(leak):
-            raise NeuralRaceError(
-                "the leak must be a finite number",
-                got=leak,
-                wanted="usually 0 ≤ leak < 1",
-                fix="leak=0.0 is the plain ReLU",
-            )
-        object.__setattr__(self, "arch", arch.with_bias() if bias else arch)
-        object.__setattr__(self, "leak", float(leak))
+        leak = real_number(
+            "the leak", leak, wanted="usually 0 ≤ leak < 1", fix="leak=0.0 is the plain ReLU"
+        )
+        object.__setattr__(self, "arch", arch.with_bias() if switch("bias", bias) else arch)
+        object.__setattr__(self, "leak", leak)
 
     def hidden(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
         return self._propagate(weights, data)[0]
@@ -79,7 +70,9 @@ class ReLUNetwork(Network):
     def _propagate(
         self, weights: Mapping[str, Any], data: Dataset
     ) -> tuple[dict[str, Array], dict[str, Array]]:
-        weights, activity, gates = self.prepared(weights, _ungated(data))
+        check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
+        ungated = data.gated({}) if data.gates else data
+        weights, activity, gates = self.prepared(weights, ungated)
         slopes: dict[str, Array] = {}
         for node in self.arch.order:
             if node in self.arch.inputs:

@@ -15,8 +15,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuralrace.architecture import Architecture, Path
-from neuralrace.dataset import Dataset, GateClasses, matched
-from neuralrace.errors import NeuralRaceError
+from neuralrace.checks import check_known
+from neuralrace.dataset import Dataset, GateClasses, check_moments, matched
+from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.gdln import checked_weights
 
 Matrix = Float[np.ndarray, "_ _"]
@@ -79,6 +80,7 @@ def split_neurons(arch: Architecture, data: Dataset) -> SplitNetwork:
     ```
     """
     data = matched(arch, data)
+    check_moments(data)
     taken = {*arch.sizes, *arch.edges}
     parts: dict[str, tuple[tuple[str, np.ndarray], ...]] = {}
     gates: dict[str, np.ndarray] = {}
@@ -436,8 +438,7 @@ class PathStatistics:
 
         ```
         """
-        checked_weights(self.whole.whole, weights)
-        parts = self.whole.split(weights)
+        parts = self._parts(weights)
         errors = self._errors(parts)
         velocity = {edge: np.zeros_like(w) for edge, w in parts.items()}
         for group, error in zip(self.groups, errors, strict=True):
@@ -454,8 +455,14 @@ class PathStatistics:
 
     def loss(self, weights: Mapping[str, Any]) -> float:
         """½⟨‖y − h‖²⟩ less the part of the targets that no input can reach: 0 if all is learned."""
-        error, _ = self._row_errors(self.whole.split(weights))
+        error, _ = self._row_errors(self._parts(weights))
         return sum(float((e**2).sum()) for e in error.values()) / 2
+
+    def _parts(self, weights: Any) -> dict[str, Matrix]:
+        """The weights of the parts, cut out of checked ones."""
+        given = checked_weights(self.whole.whole, weights)
+        check_known("the weights", given)
+        return self.whole.split(weights)
 
     def _errors(self, parts: Mapping[str, Matrix]) -> list[Matrix]:
         """E(p) of every group (NRR Eq. 4)."""
@@ -547,6 +554,7 @@ def path_statistics(arch: Architecture, data: Dataset, limit: int = 100_000) -> 
 
     ```
     """
+    limit = whole_number("limit", limit, fix="for example limit=100_000")
     whole = split_neurons(arch, data)
     return factored_statistics(whole, class_factor(whole.data), limit)
 

@@ -11,8 +11,9 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.analysis.checks import weights_of_runs
-from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.checks import one_of
+from neuralrace.dataset import Dataset, check_moments
+from neuralrace.errors import check_kind
 from neuralrace.gdln import Network
 
 RUNS_AT_ONCE = 32
@@ -39,13 +40,7 @@ def hidden(net: Any, weights: Any, data: Any, node: str) -> Float[np.ndarray, "*
     ```
     """
     check_kind("net", net, Network, "pass the network first: hidden(net, weights, data, node)")
-    if node not in net.arch.sizes:
-        raise NeuralRaceError(
-            f"the network has no node {node!r}",
-            got=repr(node),
-            wanted=f"one of {listed(net.arch.sizes)}",
-            fix="net.arch.hidden lists the hidden nodes",
-        )
+    one_of("node", node, net.arch.sizes, "net.arch.hidden lists the hidden nodes")
     return over_runs(_Activity(node), net, weights, data)
 
 
@@ -58,6 +53,7 @@ def over_runs(
     """
     check_kind("net", net, Network, "pass the network first, then the weights and the data")
     check_kind("data", data, Dataset, "of tasks.routing, gate each of the two datasets it returns")
+    check_moments(data)
     with jax.enable_x64(True):
         lead, stacked = weights_of_runs(net.arch, weights)
         found = np.asarray(_over_runs(measure, net, stacked, data))

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from neuralrace.analysis.checks import finite_array, ratio, weights_of_runs
+from neuralrace.checks import plain_array
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
 
@@ -169,12 +170,14 @@ def _checked_basis(name: str, basis: Any, size: int) -> Float[np.ndarray, "size 
 
 
 def _same_group(groups: Any, K: int) -> Bool[np.ndarray, "K K"]:
-    labels = np.arange(K) if groups is None else np.asarray(groups)
+    fix = "modes with the same label count as one block"
+    labels = np.arange(K) if groups is None else groups
+    labels = plain_array("groups", labels, wanted=f"shape ({K},): one label per mode", fix=fix)
     if labels.shape != (K,):
         raise NeuralRaceError(
             "groups does not fit the bases",
             got=f"shape {labels.shape}",
             wanted=f"shape ({K},): one label a mode",
-            fix="modes with the same label count as one block",
+            fix=fix,
         )
     return labels[:, None] == labels

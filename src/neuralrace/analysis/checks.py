@@ -9,21 +9,17 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import real_array
+from neuralrace.dataset import LARGEST
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import checked_weights
 
 
 def finite_array(what: str, value: Any, shape: str) -> Float[np.ndarray, ...]:
     """`value` in float64, with at least the axes of `shape`, "(…, N, size)", and all finite."""
-    try:
-        array = np.asarray(value, np.float64)
-    except (TypeError, ValueError) as error:
-        raise NeuralRaceError(
-            f"{what} is no array of numbers",
-            got=f"{type(value).__name__} {value!r:.60}",
-            wanted=f"an array of shape {shape}",
-            fix="of a dictionary pass one entry: hidden['h'], weights['W1']",
-        ) from error
+    wanted = f"an array of shape {shape}"
+    fix = "of a dictionary pass one entry: hidden['h'], weights['W1']"
+    array = real_array(what, value, wanted=wanted, fix=fix)
     least = len(shape.split(",")) - ("…" in shape)
     if array.ndim < least or 0 in array.shape:
         raise NeuralRaceError(
@@ -31,6 +27,13 @@ def finite_array(what: str, value: Any, shape: str) -> Float[np.ndarray, ...]:
             got=f"shape {array.shape}",
             wanted=f"shape {shape}, nothing of it empty",
             fix="leading axes (an ensemble's, time) come first; keep the axis of a single one",
+        )
+    if np.abs(array).max() > LARGEST and np.isfinite(array).all():
+        raise NeuralRaceError(
+            f"{what} is so large that its squares would overflow",
+            got=f"numbers up to {np.abs(array).max():.3g}",
+            wanted=f"numbers up to {LARGEST:.0e}",
+            fix="divide by a constant, or leave out the runs that diverged",
         )
     if not np.isfinite(array).all():
         raise NeuralRaceError(

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Shaped
 
 from neuralrace.analysis.checks import finite_array, ratio
 from neuralrace.analysis.similarity import similarity
+from neuralrace.checks import plain_array
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 
@@ -139,26 +140,30 @@ def domains_that_met(trained: Any) -> Bool[np.ndarray, "D D"]:
 
 
 def _labels(name: str, values: Any, n: int) -> Shaped[np.ndarray, " N"]:
-    labels = np.asarray(values)
-    if labels.shape != (n,):
+    fix = "use the labels of the dataset that the activity was computed on"
+    labels = plain_array(name, values, wanted=f"shape ({n},): one label per sample", fix=fix)
+    if labels.shape != (n,) or labels.dtype.kind not in "fiubU":
         raise NeuralRaceError(
             f"{name} does not fit the samples",
-            got=f"shape {labels.shape}",
-            wanted=f"shape ({n},): one label a sample",
-            fix="use the labels of the dataset that the activity was computed on",
+            got=f"shape {labels.shape} of {labels.dtype}",
+            wanted=f"shape ({n},): one label a sample, a number or a name",
+            fix=fix,
         )
     return labels
 
 
 def _pairs(pairs: Any, D: int) -> Bool[np.ndarray, "D D"]:
     """Which different domains are paired, both ways round."""
-    given = np.ones((D, D), bool) if pairs is None else np.asarray(pairs)
+    fix = "analysis.domains_that_met(trained) has this form"
+    wanted = f"a boolean matrix of shape ({D}, {D})"
+    given = np.ones((D, D), bool) if pairs is None else pairs
+    given = plain_array("pairs", given, wanted=wanted, fix=fix)
     if given.shape != (D, D) or given.dtype != bool:
         raise NeuralRaceError(
             "pairs does not fit the domains",
             got=f"shape {given.shape} of dtype {given.dtype}",
-            wanted=f"a boolean matrix of shape ({D}, {D})",
-            fix="analysis.domains_that_met(trained) has this form",
+            wanted=wanted,
+            fix=fix,
         )
     chosen = (given | given.T) & ~np.eye(D, dtype=bool)
     if not chosen.any():

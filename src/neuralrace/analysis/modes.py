@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.analysis.checks import finite_array
+from neuralrace.checks import real_number
 from neuralrace.errors import NeuralRaceError, whole_number
 
 TIE = 1e-6
@@ -96,7 +97,8 @@ def follow_modes(weights: Any, modes: Any = None, tie: float = TIE) -> Modes:
 
     ```
     """
-    w = finite_array("the weights", weights, "(…, T, m, n)" if np.ndim(weights) > 2 else "(m, n)")
+    w = finite_array("the weights", weights, "(m, n)")
+    tie = real_number("tie", tie, least=0, fix="tie=1e-6 of the largest value")
     most = min(w.shape[-2:])
     kept = most if modes is None else whole_number("modes", modes, fix="leave it out for all")
     if kept > most:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.analysis.checks import finite_array, ratio
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.checks import one_of
 
 KINDS = ("inner", "cosine", "correlation", "distance")
 
@@ -33,13 +33,7 @@ def similarity(hidden: Any, kind: Any = "inner") -> Float[np.ndarray, "*runs N N
     ```
     """
     h = finite_array("the hidden activity", hidden, "(…, N, size)")
-    if kind not in KINDS:
-        raise NeuralRaceError(
-            f"unknown kind of similarity {kind!r}",
-            got=repr(kind),
-            wanted=f"one of {listed(KINDS)}",
-            fix="kind='inner' is that of NRR Fig. 4g",
-        )
+    one_of("kind of similarity", kind, KINDS, "kind='inner' is that of NRR Fig. 4g")
     if kind == "distance":
         return _distances(h)
     if kind == "correlation":

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from neuralrace.checks import by_name
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
@@ -48,7 +49,7 @@ def checked_edges(edges: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[st
                 fix=f"for example {{{edge!r}: ('x', 'h')}}",
             )
         for end in ends:
-            if end not in sizes:
+            if not isinstance(end, str) or end not in sizes:
                 raise NeuralRaceError(
                     f"edge {edge!r} touches an unknown node {end!r}",
                     got=repr(tuple(ends)),
@@ -71,16 +72,18 @@ def _check_name(name: Any, kind: str) -> None:
 
 def check_ends(choice: Mapping[str, Sequence[str]], pathways: Any, nodes: Any, kind: str) -> None:
     """Raise where `choice`, {pathway: its input or output nodes}, has a name that is not there."""
-    for name, ends in choice.items():
-        if isinstance(ends, str):
+    for name, ends in by_name(
+        f"the choice of {kind}s", choice, f"for example {{'pathway': ['{kind}']}}"
+    ).items():
+        if isinstance(ends, str) or not isinstance(ends, Iterable):
             raise NeuralRaceError(
                 f"the {kind}s of pathway {name!r} must be a sequence of names",
                 got=repr(ends),
-                wanted=f"for example ({ends!r},)",
+                wanted="a sequence of names",
                 fix="put a single name in a tuple",
             )
         unknown = [repr(name)] if name not in pathways else []
-        unknown += [repr(end) for end in ends if end not in nodes]
+        unknown += [repr(end) for end in ends if not isinstance(end, str) or end not in nodes]
         if unknown:
             raise NeuralRaceError(
                 f"unknown name in the {kind}s of pathway {name!r}",

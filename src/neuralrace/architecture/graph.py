@@ -21,7 +21,8 @@ from neuralrace.architecture.checks import (
     joined,
 )
 from neuralrace.architecture.path import Path
-from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.checks import check_axes
+from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -190,6 +191,7 @@ class Architecture:
 
         ```
         """
+        limit = whole_number("limit", limit, least=0, fix="for example limit=100_000")
         count = self.path_count()
         if count > limit:
             raise NeuralRaceError(
@@ -211,7 +213,7 @@ class Architecture:
             stack.extend((self.edges[edge][1], (*edges, edge)) for edge in onward)
 
     def _check_member(self, name: str | None, among: Any, kind: str) -> None:
-        if name is not None and name not in among:
+        if name is not None and (not isinstance(name, str) or name not in among):
             raise NeuralRaceError(
                 f"unknown {kind} {name!r}",
                 got=repr(name),
@@ -299,7 +301,11 @@ class Architecture:
 
         ```
         """
-        reads, writes = dict(reads or {}), dict(writes or {})
+        form = "{node: number of neurons}"
+        for name, nodes in (("inputs", inputs), ("hidden", hidden), ("outputs", outputs)):
+            checked_mapping(nodes, name, form)
+        reads = {} if reads is None else reads
+        writes = {} if writes is None else writes
         check_ends(reads, hidden, inputs, "input")
         check_ends(writes, hidden, outputs, "output")
         pairs: list[tuple[str, str]] = []
@@ -406,6 +412,13 @@ class Architecture:
         Edges without a name of their own are called `source_target`. They come in the order of
         their attribute `place`, or else in the graph's.
         """
+        if not all(hasattr(graph, name) for name in ("nodes", "edges", "is_multigraph")):
+            raise NeuralRaceError(
+                "graph is no graph of networkx",
+                got=type(graph).__name__,
+                wanted="a networkx digraph whose nodes carry a size",
+                fix="graph = networkx.DiGraph(); graph.add_node('x', size=2); …",
+            )
         for node, size in graph.nodes(data="size"):
             if size is None:
                 raise NeuralRaceError(
@@ -440,9 +453,10 @@ class Architecture:
         """
         from neuralrace.plot import draw_graph
 
-        return draw_graph(
-            self.sizes, self.edges, gates=data.gates if data is not None else {}, ax=ax
-        )
+        check_axes(ax)
+        gates = {} if data is None else getattr(data, "gates", None)
+        check_kind("the gates of data", gates, Mapping, "pass the Dataset, or leave data out")
+        return draw_graph(self.sizes, self.edges, gates=gates, ax=ax)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Architecture):

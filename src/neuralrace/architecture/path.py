@@ -38,7 +38,7 @@ class Path:
         return self.edges[self._index(edge) + 1 :]
 
     def _index(self, edge: str) -> int:
-        if edge not in self.edges:
+        if not isinstance(edge, str) or edge not in self.edges:
             raise NeuralRaceError(
                 f"edge {edge!r} is not on this path",
                 got=repr(edge),

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import random_key
 from neuralrace.contests.times import Candidates, Entrant
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import flow
@@ -104,7 +105,7 @@ def train_together(
     seeds = whole_number("seeds", seeds, fix="for example seeds=5")
     arch, data = side_by_side(candidates)
     net = GDLN(arch)
-    key = jax.random.key(0) if key is None else key
+    key = random_key(0 if key is None else key, "Contest.joint")
     by_edge = {
         _name(name, edge): size
         for name, (part, _) in candidates.items()

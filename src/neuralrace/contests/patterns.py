@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from jaxtyping import Float, Int
 
+from neuralrace.checks import plain_array
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.plot import draw_matrix, style
 from neuralrace.plot.style import cycle_colour
 
@@ -70,6 +71,7 @@ class PatternRanking:
         """The fastest patterns, a row each, and their growth rates beside them."""
         import matplotlib.pyplot as plt
 
+        most = whole_number("most", most, fix="the number of patterns to show")
         shown = self.patterns[:most]
         with style():
             figure, (left, right) = plt.subplots(
@@ -93,13 +95,15 @@ def rank_patterns(base: Any, patterns: Any, *, seed: int = 0) -> PatternRanking:
             wanted="an ungated Dataset",
             fix="data.gated({}) removes them",
         )
-    patterns = np.asarray(patterns)
+    fix = "a row is a pattern: transpose what has a pattern a column"
+    form = f"shape (P, {base.n_samples}), a gate for every sample"
+    patterns = plain_array("patterns", patterns, wanted=form, fix=fix)
     if patterns.ndim != 2 or patterns.shape[1] != base.n_samples or not len(patterns):
         raise NeuralRaceError(
             "the patterns do not fit the data",
             got=f"shape {patterns.shape}",
-            wanted=f"shape (P, {base.n_samples}), a gate for every sample",
-            fix="a row is a pattern: transpose what has a pattern a column",
+            wanted=form,
+            fix=fix,
         )
     if patterns.dtype.kind not in "biuf" or not np.isfinite(patterns).all():
         raise NeuralRaceError(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast, final
 import numpy as np
 from jaxtyping import Float
 
+from neuralrace.checks import real_array, real_number
 from neuralrace.contests.times import Candidates, Rule, positive
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.plot import COLOURS, draw_curves, style
@@ -81,6 +82,7 @@ class PhaseDiagram:
 
         ```
         """
+        value = real_number("value", value, fix=f"a value of {self.parameter!r}")
         if not self.values[0] <= value <= self.values[-1]:
             raise NeuralRaceError(
                 f"the phase diagram does not reach so far in {self.parameter!r}",
@@ -184,13 +186,14 @@ def phase_diagram(
             wanted="a function of the parameter's value",
             fix="lambda value: {'xor': nr.tasks.xor_pathways(nr.tasks.extended_xor(value))}",
         )
-    grid = np.atleast_1d(np.asarray(values, np.float64))
+    fix = "for example np.linspace(0, 2, 21)"
+    grid = np.atleast_1d(real_array("values", values, fix=fix))
     if grid.ndim != 1 or len(grid) < 2 or not np.isfinite(grid).all() or (np.diff(grid) <= 0).any():
         raise NeuralRaceError(
             "the values of the parameter must increase",
             got=np.array2string(grid, threshold=6),
             wanted="two or more increasing finite numbers",
-            fix="for example np.linspace(0, 2, 21)",
+            fix=fix,
         )
     if not positive(precision):
         raise NeuralRaceError(

@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import switch
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
@@ -79,6 +80,7 @@ class Rule:
                     wanted="a finite number above 0",
                     fix="scale=1e-3" if name == "scale" else "leave it out for the default",
                 )
+        switch("relative", self.relative)
         fine = positive(self.criterion) and (self.criterion < 1 or not self.relative)
         if not fine:
             raise NeuralRaceError(

@@ -1,6 +1,8 @@
 """What every sample shows, wants and gates; gate classes; pathways over a base dataset."""
 
+from neuralrace.dataset.checks import LARGEST as LARGEST
 from neuralrace.dataset.checks import AnyArray as AnyArray
+from neuralrace.dataset.checks import check_moments as check_moments
 from neuralrace.dataset.checks import checked_weight as checked_weight
 from neuralrace.dataset.checks import is_concrete as is_concrete
 from neuralrace.dataset.matching import check_targets as check_targets

@@ -12,6 +12,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array
 
+from neuralrace.checks import by_name, check_known, kind_of
 from neuralrace.errors import NeuralRaceError
 
 AnyArray = Array | np.ndarray
@@ -44,6 +45,7 @@ def arrays_by_name(
             fix=f"for example {field}={{'{'h' if field == 'gates' else field}': …}}",
         )
     arrays: dict[str, AnyArray] = {}
+    by_name(field, values, f"for example {field}={{'{'h' if field == 'gates' else field}': …}}")
     for name, value in values.items():
         array = arrays[name] = number_array(value, f"{field}[{name!r}]", as_float)
         if array.ndim not in ndims:
@@ -62,13 +64,13 @@ def number_array(value: Any, what: str, as_float: bool = True) -> AnyArray:
     A memory-mapped file stays one: it is looked at piece by piece, and not copied.
     """
     array = _plain(value, what)
-    if array.dtype.kind not in "fiub" and not jnp.issubdtype(array.dtype, jnp.floating):
+    if kind_of(array) not in ("f", "i", "u", "b") and not jnp.issubdtype(array.dtype, jnp.floating):
         raise NeuralRaceError(
             f"{what} must hold real numbers",
             got=f"{type(value).__name__} of dtype {array.dtype}",
             wanted="an array of floats, integers or booleans",
             fix="take the real part, or pass both parts as features"
-            if array.dtype.kind == "c"
+            if kind_of(array) == "c"
             else "encode names as numbers: np.unique(names, return_inverse=True)[1]",
         )
     if as_float and array.dtype.kind in "iub":
@@ -96,7 +98,7 @@ def _plain(value: Any, what: str) -> AnyArray:
         )
     try:
         return value if isinstance(value, jax.Array) else np.asarray(value)
-    except ValueError:
+    except (TypeError, ValueError):  # ragged, or no array at all
         return np.empty(0, object)
 
 
@@ -119,6 +121,29 @@ def _check_finite(array: AnyArray, what: str) -> None:
             wanted="finite numbers",
             fix="drop or repair these samples before building the dataset",
         )
+
+
+LARGEST = 1e75
+"""Up to this size of x and y, products of two second moments stay within the range of float64."""
+
+
+def check_moments(data: Any) -> None:
+    """Raise where second moments of a dataset cannot be computed: traced data, or too large."""
+    for field in ("x", "y", "gates"):
+        arrays = getattr(data, field)
+        check_known(f"the {field} of the data", arrays)
+        for name, array in arrays.items():
+            largest = max(
+                (float(np.abs(part).max(initial=0.0)) for part in pieces(array)), default=0
+            )
+            if largest > LARGEST:
+                raise NeuralRaceError(
+                    f"{field}[{name!r}] is so large that its squares would overflow",
+                    got=f"numbers up to {largest:.3g}",
+                    wanted=f"numbers up to {LARGEST:.0e}",
+                    fix="divide inputs and targets by a constant: other units, the same task",
+                )
+    check_known("the weights of the samples", {"sample_weight": data.sample_weight})
 
 
 def checked_weight(value: Any) -> AnyArray:

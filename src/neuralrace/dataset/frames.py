@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from neuralrace.checks import entries
 from neuralrace.errors import NeuralRaceError, listed
 
 
 def numbers(frame: Any, names: Sequence[str]) -> np.ndarray:
     """Columns of numbers, shape (N, number of columns)."""
-    if isinstance(names, str):
+    if isinstance(names, str) or not isinstance(names, Iterable):
         raise NeuralRaceError(
             "columns are given as a list",
             got=repr(names),
             wanted="a list of column names",
-            fix=f"pass [{names!r}]",
+            fix="put a single name in a list: ['size']",
         )
     found = []
-    for name in names:
+    for name in entries("columns", names):
         column = _column(frame, name)
         try:
             found.append(np.asarray(column, dtype=float))
@@ -56,7 +57,7 @@ def codes(frame: Any, name: str) -> np.ndarray:
 
 
 def _column(frame: Any, name: str) -> Any:
-    if name not in list(frame.columns):
+    if not isinstance(name, str) or name not in list(frame.columns):
         raise NeuralRaceError(
             f"the table has no column {name!r}",
             got=repr(name),

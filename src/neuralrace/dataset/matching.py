@@ -9,8 +9,9 @@ import equinox as eqx
 import numpy as np
 
 from neuralrace.architecture import BIAS, Architecture, check_ends
+from neuralrace.checks import by_name
 from neuralrace.dataset.samples import Dataset
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, check_kind, listed
 
 
 def matched(arch: Architecture, data: Dataset, classes: bool = False) -> Dataset:
@@ -20,6 +21,8 @@ def matched(arch: Architecture, data: Dataset, classes: bool = False) -> Dataset
     place; it works under `jit`, where it sees shapes alone. With `classes`, targets may also be one
     column of class indices.
     """
+    check_kind("arch", arch, Architecture, "make one with nr.Architecture.chain(2, 8, 1)")
+    check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
     x = dict(data.x)
     if BIAS in arch.inputs and BIAS not in x:
         x[BIAS] = np.ones((data.n_samples, arch.sizes[BIAS]))
@@ -89,13 +92,16 @@ def pathways(
 
     ```
     """
+    check_kind("base", base, Dataset, "pass the ungated dataset, such as nr.tasks.xor()")
     if not isinstance(masks, Mapping) or not masks:
+        empty = isinstance(masks, Mapping | list | tuple) and not masks
         raise NeuralRaceError(
-            "pathways are given by name" if masks else "there are no pathways",
+            "there are no pathways" if empty else "pathways are given by name",
             got=f"{type(masks).__name__} {masks!r:.80}",
             wanted="{name: mask or None}",
             fix="name at least one pathway, for example {'common': None}",
         )
+    by_name("masks", masks, "for example {'common': None}")
     widths = dict(hidden) if isinstance(hidden, Mapping) else dict.fromkeys(masks, hidden)
     if set(widths) != set(masks):
         raise NeuralRaceError(
@@ -112,8 +118,9 @@ def pathways(
             wanted=f"names other than {listed({*base.x, *base.y})}",
             fix="rename the pathway",
         )
-    check_ends(inputs or {}, masks, base.x, "input")
-    reads = {name: (inputs or {}).get(name, tuple(base.x)) for name in masks}
+    inputs = {} if inputs is None else inputs
+    check_ends(inputs, masks, base.x, "input")
+    reads = {name: inputs.get(name, tuple(base.x)) for name in masks}
     read = {v for ends in reads.values() for v in ends}
     arch = Architecture.parallel(
         {v: x.shape[1] for v, x in base.x.items() if v in read},

@@ -11,7 +11,14 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from neuralrace.dataset.checks import AnyArray, arrays_by_name, checked_weight, pieces
+from neuralrace.checks import check_known, list_of_names, plain_array
+from neuralrace.dataset.checks import (
+    AnyArray,
+    arrays_by_name,
+    check_moments,
+    checked_weight,
+    pieces,
+)
 from neuralrace.dataset.frames import codes, numbers
 from neuralrace.errors import NeuralRaceError, listed
 
@@ -123,6 +130,13 @@ class Dataset(eqx.Module):
 
         ```
         """
+        if not hasattr(frame, "columns"):
+            raise NeuralRaceError(
+                "frame is no table",
+                got=type(frame).__name__,
+                wanted="a table with columns, such as pandas.DataFrame",
+                fix="make one with pandas.DataFrame(…), or pass arrays to nr.Dataset(x, y)",
+            )
         columns = {"x": x, "y": y}
         nodes = {k: c if isinstance(c, Mapping) else {k: c} for k, c in columns.items()}
         shown, wanted = (
@@ -130,7 +144,8 @@ class Dataset(eqx.Module):
             for field in ("x", "y")
         )
         weight = None if sample_weight is None else numbers(frame, [sample_weight])[:, 0]
-        return cls(shown, wanted, None, weight, {name: codes(frame, name) for name in labels})
+        names = list_of_names("labels", labels)
+        return cls(shown, wanted, None, weight, {n: codes(frame, n) for n in names})
 
     @property
     def n_samples(self) -> int:
@@ -161,6 +176,7 @@ class Dataset(eqx.Module):
 
         ```
         """
+        self._check_known()
         found = hashlib.blake2b(digest_size=16)
         weight = {} if self.sample_weight is None else {"": self.sample_weight}
         fields = {"x": self.x, "y": self.y, "gates": self.gates, "sample_weight": weight}
@@ -171,6 +187,11 @@ class Dataset(eqx.Module):
                     part = part.astype(part.dtype.newbyteorder("<"), copy=False)
                     found.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
         return found.hexdigest()
+
+    def _check_known(self) -> None:
+        for field in ("x", "y", "gates"):
+            check_known(f"the {field} of the data", getattr(self, field))
+        check_known("the data", {"sample_weight": self.sample_weight})
 
     def gated(self, gates: Mapping[str, Any]) -> Dataset:
         """The same samples with all gates replaced; `gated({})` removes them.
@@ -200,6 +221,7 @@ class Dataset(eqx.Module):
 
         ```
         """
+        check_moments(self)
         x = np.concatenate([np.asarray(a, np.float64) for a in self.x.values()], axis=1)
         root = np.sqrt(np.asarray(self.probability, np.float64))[:, None]
         y = {}
@@ -225,7 +247,14 @@ class Dataset(eqx.Module):
         for name, values in where.items():
             label = np.asarray(self._label(name))
             several = np.iterable(values) and not isinstance(values, str | bytes)
-            among = np.atleast_1d(np.asarray(list(values) if several else values))
+            among = np.atleast_1d(
+                plain_array(
+                    f"the values of label {name!r}",
+                    list(values) if several else values,
+                    wanted="one value, or a list of them",
+                    fix="for example data.mask(context=(1, 3))",
+                )
+            )
             where_it_is = np.isin(label, among)
             if not where_it_is.any():
                 raise NeuralRaceError(
@@ -250,7 +279,7 @@ class Dataset(eqx.Module):
 
         ```
         """
-        index = samples if isinstance(samples, slice) else np.asarray(samples)
+        index = samples if isinstance(samples, slice) else _indices(samples)
         if isinstance(index, np.ndarray):
             n, is_mask = self.n_samples, index.dtype == bool
             fits = index.shape == (n,) if is_mask else index.ndim == 1 and index.dtype.kind in "iu"
@@ -284,7 +313,7 @@ class Dataset(eqx.Module):
         return self.take(np.lexsort(keys))
 
     def _label(self, name: str) -> AnyArray:
-        if name not in self.labels:
+        if not isinstance(name, str) or name not in self.labels:
             raise NeuralRaceError(
                 f"unknown label {name!r}",
                 got=repr(name),
@@ -318,6 +347,7 @@ class Dataset(eqx.Module):
 
         ```
         """
+        self._check_known()
         values = {name: np.asarray(g) for name, g in sorted(self.gates.items())}
         columns = [np.reshape(g, (self.n_samples, -1)) for g in values.values()]
         columns = [np.zeros((self.n_samples, 1)), *columns]
@@ -333,6 +363,11 @@ class Dataset(eqx.Module):
         _, first, inverse = np.unique(as_bytes, return_index=True, return_inverse=True)
         weight = np.bincount(inverse, weights=np.asarray(self.probability), minlength=len(first))
         return GateClasses(inverse, weight, {name: g[first] for name, g in values.items()})
+
+
+def _indices(samples: Any) -> np.ndarray:
+    fix = "data.mask(label=value) makes a mask"
+    return plain_array("samples", samples, wanted="indices or a mask", fix=fix)
 
 
 @final

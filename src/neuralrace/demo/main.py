@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace import tasks
+from neuralrace.checks import writable_folder
 from neuralrace.contests import PhaseDiagram, phase_diagram
 from neuralrace.contests.times import Candidates
 from neuralrace.demo import pictures, sentences
@@ -99,7 +100,7 @@ def demo(
         tell("Three contexts: contest, prediction, ReLU networks, gates …")
         contexts = contextual_arc(settings)
     tell("The report …")
-    out.mkdir(parents=True, exist_ok=True)
+    writable_folder(out)
     parts = [xor_part(found, deltas, times, xor), contextual_part(contexts)]
     first = png(pictures.overview(found, deltas, times, xor[0], contexts))
     about = (

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from neuralrace.checks import random_key
 from neuralrace.dynamics.systems import Batch
 from neuralrace.errors import NeuralRaceError, whole_number
 
@@ -59,20 +60,4 @@ def checked_batch_size(batch_size: Any, samples: int) -> int:
 
 def checked_key(key: Any, what: str) -> Any:
     """A random key: one of JAX, or an integer seed."""
-    if key is None:
-        raise NeuralRaceError(
-            f"{what} needs a key",
-            got="key=None",
-            wanted="a key of jax.random or an integer",
-            fix="for example key=0",
-        )
-    if isinstance(key, bool) or not (hasattr(key, "dtype") or hasattr(key, "__index__")):
-        raise NeuralRaceError(
-            "key is not a random key",
-            got=repr(key),
-            wanted="a key of jax.random or an integer",
-            fix="for example key=0 or key=jax.random.key(0)",
-        )
-    if not hasattr(key, "dtype") or (jnp.ndim(key) == 0 and jnp.issubdtype(key.dtype, jnp.integer)):
-        return jax.random.key(int(key))
-    return key
+    return random_key(key, what)

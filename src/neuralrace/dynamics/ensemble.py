@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace.checks import by_name, check_function, entries, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.batches import Batches, checked_batch_size, checked_key
 from neuralrace.dynamics.clock import Clock
@@ -32,8 +33,8 @@ from neuralrace.dynamics.train import (
     key_data,
     method_settings,
 )
-from neuralrace.errors import NeuralRaceError, listed, whole_number
-from neuralrace.gdln import Network, Weights
+from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.gdln import Network, Weights, float_dtype
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory, check_name
@@ -94,6 +95,7 @@ def train_ensemble(
     """
     stops = recording_steps(steps, record_every, record_at)
     rates = [positive_rate(r) for r in _several(learning_rate)] if learning_rate is not None else []
+    check_function("callback", callback, "for example callback=lambda step, loss: print(loss)")
     method, clock = chosen_method(rates[0] if rates else None, optimizer, net, int(stops[-1]))
     grid = _Grid.of(
         net, data, key, seeds, scale, kind, dtype, axis, learning_rate, rates, record,
@@ -278,8 +280,16 @@ class _Grid:
         learning_rate: Any, rates: list[float], record: Any, **options: Any,
     ) -> _Grid:  # fmt: skip
         """Check everything, and pose the first combination."""
-        given = [data] if isinstance(data, Dataset) else list(data)
-        scales = list(scale) if np.ndim(scale) == 1 else [scale]
+        check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
+        fix = "one Dataset, or a list of them"
+        given = [data] if isinstance(data, Dataset) else entries("data", data, fix)
+        for each in given:
+            check_kind("data", each, Dataset, fix)
+        scales = _scales(scale)
+        dtype = None if dtype is None else float_dtype(dtype)
+        for name, value in (("record", record), ("evaluate", options.get("evaluate"))):
+            if value is not None:
+                by_name(name, value, f"for example {name}={{'weights': True}}")
         seeds = whole_number("seeds", seeds, fix="for example seeds=10")
         taken = {**(record or {}), **(options.get("evaluate") or {})}
         axes = _ensemble_axes(data, given, scale, learning_rate, seeds, axis, taken)
@@ -301,7 +311,7 @@ class _Grid:
         by_edge = jax.tree.map(lambda *values: jnp.asarray(values), *spelled)
         digests = [problem.settings["data"] for problem in posed]
         return _Grid(
-            net, posed[0], datasets, scales if np.ndim(scale) == 1 else scale, by_edge, rates,
+            net, posed[0], datasets, scales if _is_list(scale) else scale, by_edge, rates,
             key, seeds, kind, dtype, axes, digests, [each.sample_weight for each in posed],
         )  # fmt: skip
 
@@ -446,8 +456,8 @@ def _ensemble_axes(
 ) -> dict[str, Any]:
     axes: list[tuple[str, Any]] = []
     if not isinstance(data, Dataset):
-        axis = axis or ("data", range(len(datasets)))
-        if isinstance(axis, str) or len(axis) != 2:
+        axis = ("data", range(len(datasets))) if axis is None else axis
+        if not isinstance(axis, tuple | list) or len(axis) != 2:
             raise NeuralRaceError(
                 "axis names the datasets and says where each stands",
                 got=repr(axis),
@@ -456,7 +466,7 @@ def _ensemble_axes(
             )
         name, coordinates = axis
         check_name(name)
-        coordinates = list(coordinates)
+        coordinates = entries("the coordinates of axis", coordinates)
         if len(coordinates) != len(datasets) or not datasets:
             raise NeuralRaceError(
                 f"axis {name!r} does not fit the datasets",
@@ -466,8 +476,9 @@ def _ensemble_axes(
             )
         axes.append((name, coordinates))
     elif axis is not None:
+        named = axis[0] if isinstance(axis, tuple | list) and axis else axis
         raise NeuralRaceError(
-            f"axis {axis[0]!r} names an axis of datasets, but there is only one dataset",
+            f"axis {named!r:.60} names an axis of datasets, but there is only one dataset",
             got="one Dataset",
             wanted="a sequence of datasets",
             fix="pass data=[…], or leave out axis",
@@ -518,6 +529,23 @@ def _check_one_shape(datasets: list[Dataset]) -> None:
 
 def _shapes(arrays: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}: {tuple(a.shape)}" for name, a in sorted(arrays.items())) or "none"
+
+
+def _is_list(scale: Any) -> bool:
+    """Whether a list of scales was given, and not one for all members."""
+    return isinstance(scale, list | tuple) or len(getattr(scale, "shape", ())) == 1
+
+
+def _scales(scale: Any) -> list[Any]:
+    """The scales of an ensemble; each of them is checked where it is used."""
+    if not _is_list(scale):
+        return [scale]
+    fix = "for example scale=[0.01, 0.1]"
+    found = entries("scale", scale, fix)
+    for each in found:
+        for value in each.values() if isinstance(each, Mapping) else (each,):
+            real_number("a scale", value, fix=fix)
+    return found
 
 
 MEMORY = 2**28

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.methods import Flow
 from neuralrace.dynamics.record import Record
@@ -85,6 +86,9 @@ def flow(
         compressing=compress,
     )
     method = make_flow(problem.weights, rtol, atol, max_steps)
+    for name, limit in (("until_loss", until_loss), ("until_stationary", until_stationary)):
+        if limit is not None:
+            real_number(name, limit, fix=f"for example {name}=1e-6")
     done = solve_flow(
         problem.system,
         problem.weights,
@@ -309,15 +313,21 @@ def _square(tree: Any) -> Any:
     return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree))
 
 
+LATEST = 1e100
+"""The latest time that can be asked for: later ones overflow when multiplied by rates."""
+
+
 def checked_times(times: Any) -> np.ndarray:
-    times = np.atleast_1d(np.asarray(times, np.float64))
-    fine = times.ndim == 1 and times.size > 0 and bool(np.isfinite(times).all())
+    fix = "for example np.linspace(0, 100, 201) or np.geomspace(0.1, 1000, 50)"
+    wanted = f"increasing finite numbers up to {LATEST:.0e}, none negative, the last positive"
+    times = np.atleast_1d(real_array("times", times, wanted=wanted, fix=fix))
+    fine = times.ndim == 1 and times.size > 0 and bool((times <= LATEST).all())
     if not fine or times[0] < 0 or (np.diff(times) <= 0).any() or times[-1] == 0:
         raise NeuralRaceError(
             "times must increase",
             got=np.array2string(times, threshold=6),
-            wanted="increasing finite numbers, none negative, the last positive",
-            fix="for example np.linspace(0, 100, 201) or np.geomspace(0.1, 1000, 50)",
+            wanted=wanted,
+            fix=fix,
         )
     return times
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace.checks import check_known, real_array, real_number
 from neuralrace.compression import (
     UNCHANGED,
     compress,
@@ -136,6 +136,7 @@ def pose(
     streamed = on_host(data) and batched
     given = data.gated({}) if isinstance(net, ReLUNetwork) and data.gates else data
     arrays, data = prepared(net, weights, given, measure, keep_on_host=streamed)
+    check_known("the initial weights", arrays)
     others, classes = _evaluations(net, arrays, evaluate, measure)
     seen = None if streamed else data
     recorder = make_recorder(net, record, arrays, seen, others, classes, measure)
@@ -297,26 +298,22 @@ def recording_steps(steps: Any, record_every: Any, record_at: Any) -> np.ndarray
     every = whole_number("record_every", record_every, fix="record_every=1 records every step")
     if record_at is None:
         return np.unique(np.append(np.arange(0, steps + 1, every), steps))
-    stops = np.atleast_1d(np.asarray(record_at))
+    wanted = f"increasing whole numbers from 0 to steps = {steps}"
+    fix = "sort them and remove repeats; np.unique does both"
+    stops = np.atleast_1d(real_array("record_at", record_at, wanted=wanted, fix=fix))
     whole = stops.ndim == 1 and stops.size > 0 and bool((stops == np.floor(stops)).all())
     if not whole or (np.diff(stops) <= 0).any() or stops[0] < 0 or stops[-1] > steps:
         raise NeuralRaceError(
             "the steps to record must increase",
             got=f"record_at = {np.array2string(stops, threshold=8)}",
-            wanted=f"increasing whole numbers from 0 to steps = {steps}",
-            fix="sort them and remove repeats; np.unique does both",
+            wanted=wanted,
+            fix=fix,
         )
     return np.unique(np.concatenate([[0], stops.astype(int), [steps]]))
 
 
 def positive_rate(rate: Any) -> float:
     """A learning rate as a number, or an error."""
-    value = float(rate) if hasattr(rate, "__float__") and np.ndim(rate) == 0 else math.nan
-    if not 0 < value < math.inf:
-        raise NeuralRaceError(
-            "the learning rate must be a positive number",
-            got=repr(rate),
-            wanted="a finite number above 0",
-            fix="for example learning_rate=0.1",
-        )
-    return value
+    fix = "for example learning_rate=0.1"
+    wanted = "a finite number above 0"
+    return real_number("the learning rate", rate, above=0, wanted=wanted, fix=fix)

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace.checks import check_function
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.batches import Batches, checked_batch_size, checked_key
 from neuralrace.dynamics.checkpoint import Checkpoints, describe
@@ -116,6 +117,7 @@ def train(
     stops = recording_steps(steps, record_every, record_at)
     batches = _batches(batch_size, key, data)
     method, clock = chosen_method(learning_rate, optimizer, net, int(stops[-1]))
+    check_function("callback", callback, "for example callback=lambda step, loss: print(loss)")
     problem = pose(
         net,
         weights,

@@ -7,6 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
+from neuralrace.checks import real_array, real_number
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import chain_edges, chain_weights, linear_task
@@ -176,12 +177,7 @@ def _rotation(rng: np.random.Generator, size: int) -> np.ndarray:
 
 
 def _checked_lambda(lam: Any, inputs: int, hidden: int, outputs: int) -> float:
-    number = np.asarray(lam)
-    if number.ndim or number.dtype.kind not in "fiu" or not np.isfinite(number):
-        raise NeuralRaceError(
-            "λ must be one finite number", got=lam, wanted="a real number", fix="such as lam=0.5"
-        )
-    lam = float(number)
+    lam = real_number("λ", lam, wanted="a real number", fix="such as lam=0.5")
     for sign, end, size in ((">", "outputs", outputs), ("<", "inputs", inputs)):
         if hidden > size and (lam > 0 if sign == ">" else lam < 0):
             raise NeuralRaceError(
@@ -194,16 +190,13 @@ def _checked_lambda(lam: Any, inputs: int, hidden: int, outputs: int) -> float:
 
 
 def _checked_scale(scale: Any, modes: int) -> np.ndarray:
-    try:
-        values = np.asarray(scale, np.float64)
-        fine = values.shape in ((), (modes,)) and bool((np.isfinite(values) & (values >= 0)).all())
-    except (TypeError, ValueError):
-        fine, values = False, np.zeros(())
-    if not fine:
+    wanted = f"one number of at least 0, or {modes} of them"
+    values = real_array("scale", scale, wanted=wanted, fix="for example scale=0.01")
+    if values.shape not in ((), (modes,)) or not (np.isfinite(values) & (values >= 0)).all():
         raise NeuralRaceError(
             "scale has the singular values of the initial map",
             got=scale,
-            wanted=f"one number of at least 0, or {modes} of them",
+            wanted=wanted,
             fix="for example scale=0.01",
         )
     return np.broadcast_to(values, modes)

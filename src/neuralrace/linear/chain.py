@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.dataset import Dataset, matched
+from neuralrace.checks import check_known
+from neuralrace.dataset import Dataset, check_moments, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import GDLN, check_finite, checked_weights
 
@@ -52,6 +52,7 @@ def linear_task(net: Any, data: Any, *, edges: int | None = None) -> LinearTask:
     check_kind("data", data, Dataset, "for example nr.Dataset({'x': x}, {'y': y})")
     chain_edges(net, edges)
     full = matched(net.arch, data)
+    check_moments(full)
     gated = [name for name, gate in full.gates.items() if not np.all(np.asarray(gate) == 1)]
     if gated:
         raise NeuralRaceError(
@@ -87,8 +88,7 @@ def chain_edges(net: Any, edges: int | None = None) -> tuple[str, ...]:
 
 def chain_weights(net: Any, weights: Any) -> list[np.ndarray]:
     """The matrices of a chain from input to output, checked, in float64."""
-    if isinstance(weights, Mapping):
-        weights = {edge: np.asarray(w, np.float64) for edge, w in weights.items()}
-    checked_weights(net.arch, weights)
-    check_finite(weights)
-    return [weights[edge] for edge in chain_edges(net)]
+    given = checked_weights(net.arch, weights)
+    check_known("the weights", given)
+    check_finite(given)
+    return [np.asarray(weights[edge], np.float64) for edge in chain_edges(net)]

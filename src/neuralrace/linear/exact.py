@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float
 
+from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset, matched
 from neuralrace.dynamics.flow import checked_times
 from neuralrace.errors import NeuralRaceError, check_kind
@@ -262,13 +262,9 @@ def _turned(states: np.ndarray, before: np.ndarray) -> np.ndarray:
 
 
 def _check_assumptions(lam: float, deviation: float, whiteness: float, tolerance: Any) -> None:
-    if not (isinstance(tolerance, Real) and 0 < float(tolerance) < np.inf):
-        raise NeuralRaceError(
-            "the tolerance must be a positive number",
-            got=repr(tolerance),
-            wanted="a relative deviation that counts as rounding, such as 1e-6",
-            fix="leave it out for the default",
-        )
+    wanted = "a relative deviation that counts as rounding, such as 1e-6"
+    fix = "leave it out for the default"
+    tolerance = real_number("the tolerance", tolerance, above=0, wanted=wanted, fix=fix)
     if deviation > tolerance:
         raise NeuralRaceError(
             "the weights are not λ-balanced",

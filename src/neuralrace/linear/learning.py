@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from neuralrace.analysis import projected
+from neuralrace.checks import real_array, real_number
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.linear.chain import linear_task
 from neuralrace.linear.visits import maps_of
@@ -30,13 +32,26 @@ def chain_time(
     ```
     """
     depth = whole_number("the depth", depth, fix="the number of edges; nr.deep_limit has D → ∞")
-    positive = all(np.isfinite(value) and value > 0 for value in (s, d, start, fraction))
-    if not positive or fraction >= 1 or start**depth >= fraction * s / d:
+    fix = "start smaller, or ask for a larger fraction"
+    s, d, start, fraction = (
+        real_number(name, value, fix="for example s=1.0, start=0.1")
+        for name, value in (("s", s), ("d", d), ("start", start), ("fraction", fraction))
+    )
+    positive = min(s, d, start) > 0 and 0 < fraction < 1
+    below = positive and depth * math.log(start) < math.log(fraction * s) - math.log(d)
+    if not below:
         raise NeuralRaceError(
             "the chain does not grow to this fraction",
             got=f"s = {s:g}, d = {d:g}, start = {start:g}, fraction = {fraction:g}",
             wanted="positive s and d, fraction in (0, 1), start^depth below fraction · s/d",
-            fix="start smaller, or ask for a larger fraction",
+            fix=fix,
+        )
+    if start < np.finfo(np.float64).tiny ** (1 / (depth + 1)):
+        raise NeuralRaceError(
+            "the start is so small that its powers underflow",
+            got=f"start = {start:g} with {depth} edges",
+            wanted=f"at least {np.finfo(np.float64).tiny ** (1 / (depth + 1)):.3g}",
+            fix="for small starts use linear.leading_time",
         )
     final, a0 = s / d, start**depth
     if depth == 1:
@@ -70,14 +85,10 @@ def leading_time(depth: Any, *, s: float, start: float) -> float:
     depth = whole_number(
         "the depth", depth, least=3, fix="one edge needs no time to start, two a logarithm of b₀"
     )
-    for name, value in (("s", s), ("start", start)):
-        if not value > 0:
-            raise NeuralRaceError(
-                f"{name} must be positive",
-                got=f"{name} = {value!r}",
-                wanted="a number above 0",
-                fix="the formula is for small positive starts of a mode with s > 0",
-            )
+    fix = "the formula is for small positive starts of a mode with s > 0"
+    s, start = (real_number(n, v, above=0, fix=fix) for n, v in (("s", s), ("start", start)))
+    if (2 - depth) * math.log(start) - math.log(s) > math.log(np.finfo(np.float64).max):
+        return math.inf
     return float(start ** (2 - depth) / ((depth - 2) * s))
 
 
@@ -110,7 +121,15 @@ def mode_strengths(run: Any, data: Any, *, vectors: Any = None) -> Float[np.ndar
         _, values, right = np.linalg.svd(task.yx, full_matrices=False)
         directions = right[values > 1e-12 * values[0]].T
     else:
-        directions = np.asarray(vectors, np.float64)
+        form, fix = f"shape ({task.yx.shape[1]}, K)", "directions are columns: transpose the rows"
+        directions = real_array("vectors", vectors, wanted=form, fix=fix)
+        if directions.ndim != 2 or len(directions) != task.yx.shape[1]:
+            raise NeuralRaceError(
+                "vectors do not fit the inputs",
+                got=f"shape {directions.shape}",
+                wanted=form,
+                fix=fix,
+            )
     reached = task.yx @ directions
     left = reached / np.linalg.norm(reached, axis=0)
     return projected(maps, left, directions) / projected(task.best, left, directions)
@@ -128,13 +147,16 @@ def crossing_times(time: Any, curves: Any, fraction: float = 0.5) -> Float[np.nd
 
     ```
     """
-    t, values = np.asarray(time, np.float64), np.asarray(curves, np.float64)
-    if values.ndim != 2 or t.shape != values.shape[:1]:
+    fix = "curves[:, None] makes one curve a matrix"
+    t = real_array("time", time, fix="pass run.time")
+    values = real_array("curves", curves, fix=fix)
+    fraction = real_number("fraction", fraction, fix="for example fraction=0.5")
+    if values.ndim != 2 or t.shape != values.shape[:1] or not t.size:
         raise NeuralRaceError(
             "the curves do not fit the times",
             got=f"times {t.shape}, curves {values.shape}",
             wanted="times (T,), curves (T, K)",
-            fix="curves[:, None] makes one curve a matrix",
+            fix=fix,
         )
     side = values >= fraction
     changed = side != side[0]

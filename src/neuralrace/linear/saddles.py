@@ -12,6 +12,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float
 
+from neuralrace.checks import real_array, real_number
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import LinearTask, chain_edges, linear_task
@@ -161,8 +162,11 @@ class Saddles:
     points: tuple[Saddle, ...]
 
     def __getitem__(self, modes: Any) -> Saddle:
-        wanted = tuple(sorted(modes)) if isinstance(modes, Sequence) else modes
-        if wanted not in self._by_modes:
+        several = isinstance(modes, Sequence) and all(
+            isinstance(k, int | np.integer) for k in modes
+        )
+        wanted = tuple(sorted(modes)) if several else None
+        if wanted is None or wanted not in self._by_modes:
             raise NeuralRaceError(
                 "no stationary point has learned these modes",
                 got=modes,
@@ -314,7 +318,14 @@ class Saddles:
 
         ```
         """
-        seen = np.asarray(maps, np.float64) @ _root(self.task.x)
+        size = self.task.yx.shape
+        form, fix = f"shape (T, {size[0]}, {size[1]})", "maps[None] makes one map a list of one"
+        given = real_array("maps", maps, wanted=form, fix=fix)
+        if given.ndim != 3 or given.shape[1:] != size:
+            raise NeuralRaceError(
+                "the maps do not fit the task", got=f"shape {given.shape}", wanted=form, fix=fix
+            )
+        seen = given @ _root(self.task.x)
         strength = np.einsum("ok,toi,ik->tk", self.left, seen, self.right)
         rest = seen - np.einsum("ok,tk,ik->toi", self.left, strength, self.right)
         learned = np.zeros((len(self.points), len(self.values)))
@@ -342,6 +353,7 @@ class Saddles:
 
         ```
         """
+        within = real_number("within", within, least=0, fix="within=0.1 of the smallest mode")
         distance = self.distances(maps_of(run))
         nearest = distance.argmin(axis=1)
         near = distance.min(axis=1) <= within * self.values[-1]

@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float
 
+from neuralrace.checks import real_number
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.linear.chain import chain_edges
 from neuralrace.trajectory import Trajectory
@@ -61,6 +62,8 @@ def plateaus(run: Any, *, least: float, slope: float = 1e-3) -> tuple[Plateau, .
     ```
     """
     _check_single(run)
+    least = real_number("least", least, least=0, fix="the shortest time that counts as a plateau")
+    slope = real_number("slope", slope, least=0, fix="slope=1e-3 of the initial loss per time")
     slopes = np.abs(np.diff(run.loss) / np.diff(run.time)) / run.loss[0]
     flat = np.concatenate([[False], slopes <= slope, [False]])
     starts = np.flatnonzero(flat[1:] & ~flat[:-1])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from neuralrace.checks import check_axes
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
 
@@ -63,6 +64,7 @@ def draw_curves(
 
     ```
     """
+    _check_look(color, linestyle)
     times = time if isinstance(time, Mapping) else dict.fromkeys(curves, time)
     kinds = kind if isinstance(kind, Mapping) else dict.fromkeys(curves, kind)
     series = {name: _series(name, times, kinds, values) for name, values in curves.items()}
@@ -204,9 +206,33 @@ def draw_matrix(
     return ax
 
 
+def _check_look(color: Any, linestyle: Any) -> None:
+    """Raise where matplotlib knows no such colour or line."""
+    from matplotlib.colors import is_color_like
+    from matplotlib.lines import Line2D
+
+    if color is not None and not is_color_like(color):
+        raise NeuralRaceError(
+            "this is no colour of matplotlib",
+            got=f"{color!r:.80}",
+            wanted="a name such as 'C0' or 'black', or three numbers from 0 to 1",
+            fix="leave color out for the colours of the style",
+        )
+    try:
+        Line2D([], [], linestyle=linestyle)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise NeuralRaceError(
+            "this is no line style of matplotlib",
+            got=f"{linestyle!r:.80}",
+            wanted="such as 'solid', 'dashed', 'dotted'",
+            fix="leave linestyle out for that of the style",
+        ) from error
+
+
 def axes_or_new(ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
     import matplotlib.pyplot as plt
 
+    check_axes(ax)
     return plt.subplots()[1] if ax is None else ax
 
 

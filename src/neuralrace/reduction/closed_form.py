@@ -19,6 +19,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float
 
+from neuralrace.checks import real_array, real_number
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reduction.polynomial import PolynomialSystem
 
@@ -154,7 +155,7 @@ class ModeForm:
 
     def value(self, t: Any) -> np.ndarray | np.floating:
         """The pathway strength M(t)."""
-        t = np.asarray(t, np.float64)
+        t = real_array("t", t, wanted="a time, or an array of them", fix="for example t=1.0")
         if self.kind == "exponential":
             rate, limit = self._exponential
             return limit + (self.start[0] - limit) * np.exp(-rate * t)
@@ -183,7 +184,7 @@ class ModeForm:
 
         Infinite for values at or beyond the fixed point, NaN for those behind the start.
         """
-        value = np.asarray(value, np.float64)
+        value = real_array("value", value, fix="pass strengths between initial and final")
         begin, end = self.initial, self.final
         way = (value - begin) / (end - begin) if np.isfinite(end) else value - begin
         inside = (way >= 0) & ((way < 1) | np.isinf(end))
@@ -420,6 +421,7 @@ class ClosedForm:
     def time_to_loss(self, criterion: float) -> np.ndarray:
         """The time at which the loss falls to a criterion; infinite if it never does."""
         self._check_complete()
+        criterion = real_number("criterion", criterion, fix="for example criterion=0.1")
         limit = self.constant + sum(
             float(mode.system.loss_at(_at_rest(mode))) for mode in self.modes.values()
         )

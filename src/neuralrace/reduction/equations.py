@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from neuralrace.checks import switch
 from neuralrace.reduction.block import Block
 from neuralrace.reduction.closed_form import SHOWN, ModeForm, mode_form, natural_unit, recognised
 from neuralrace.reduction.lumping import NOISE, block_system, echelon
@@ -60,6 +61,7 @@ class Variable:
 
         ```
         """
+        full = switch("full", full)
         return f"{self.name}: {self.multiplicity} edge{'s' * (self.multiplicity != 1)} (" + (
             ", ".join(_first(self.edges, full)) + ")"
         )

@@ -10,7 +10,8 @@ import jax
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.errors import NeuralRaceError
+from neuralrace.checks import random_key, real_number
+from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.reduction.block import Block
 from neuralrace.statistics import SplitNetwork
 from neuralrace.trajectory import Trajectory
@@ -37,8 +38,12 @@ def full_weights(
     blocks: Sequence[Block], whole: SplitNetwork, solution: Trajectory, t: float, key: Any
 ) -> dict[str, np.ndarray]:
     """W_e = Σ_blocks R_t(e) B_e R_s(e)ᵀ at the time of a solution that is nearest to t."""
+    check_kind("solution", solution, Trajectory, "pass what race.solve returned")
+    t = real_number("t", t, fix="pass one of solution.time")
+    key = random_key(key, "race.weights")
     mine = {block.name: set(block.arch.edges) for block in blocks}
-    if mine != {name: set(w) for name, w in solution.values.get("variables", {}).items()}:
+    given = solution.values.get("variables", {})
+    if mine != {name: set(w) for name, w in given.items() if isinstance(w, Mapping)}:
         raise NeuralRaceError(
             "these are not the variables of this race",
             got=f"a trajectory by {solution.settings.get('method')!r}",

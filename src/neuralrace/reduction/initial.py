@@ -11,6 +11,8 @@ from typing import Any, final
 
 import numpy as np
 
+from neuralrace.architecture import Architecture
+from neuralrace.checks import check_known, is_traced
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import check_finite, checked_weights
 from neuralrace.reduction.block import Block, Matrix, places
@@ -57,7 +59,9 @@ def start_from_number(blocks: Sequence[Block], value: Any) -> Start:
     by_edge: dict[str, Any] = dict.fromkeys(edges, value)
     if isinstance(value, Mapping):
         by_edge = dict(value)
-    numbers = all(isinstance(b, Real) and isfinite(b) for b in by_edge.values())
+    numbers = all(
+        isinstance(b, Real) and not is_traced(b) and isfinite(b) for b in by_edge.values()
+    )
     if not numbers or not edges <= set(by_edge):
         raise NeuralRaceError(
             "a start is a finite number, one for every edge, or the weights of the network",
@@ -67,16 +71,45 @@ def start_from_number(blocks: Sequence[Block], value: Any) -> Start:
             wanted=f"a number, or {{edge: number}} or {{edge: matrix}} for {listed(edges)}",
             fix="race.start(0.01), or race.start(net.init(key, scale=1e-3))",
         )
+    _check_size(blocks, max((abs(float(b)) for b in by_edge.values()), default=0.0))
     weights = tuple({e: float(by_edge[e]) * w for e, w in b.aligned.items()} for b in blocks)
     return Start(weights, None, f"aligned, {value}")
+
+
+def _check_size(blocks: Sequence[Block], largest: float) -> None:
+    """Raise where the loss at a start would be beyond the range of float64.
+
+    A path of D edges of strength b carries b^D, and the loss has its square, times a moment of the
+    data.
+    """
+    depth = max((_depth(block.arch) for block in blocks), default=1)
+    bound = np.finfo(np.float64).max ** (1 / (2 * depth + 2))
+    if largest > bound:
+        raise NeuralRaceError(
+            "the start is so large that the loss would overflow",
+            got=f"weights of size {largest:.3g}",
+            wanted=f"at most {bound:.3g}, with paths of {depth} edges",
+            fix="start small: race.start(0.01); the scale that is learned is about 1",
+        )
+
+
+def _depth(arch: Architecture) -> int:
+    """The number of edges on the longest path."""
+    depth: dict[str, int] = {}
+    for node in arch.order:
+        depth[node] = max((depth[arch.edges[e][0]] + 1 for e in arch.incoming[node]), default=0)
+    return max(depth.values(), default=1)
 
 
 def start_from_weights(
     blocks: Sequence[Block], whole: SplitNetwork, weights: Mapping[str, Any]
 ) -> Start:
     """What the race sees of actual initial weights."""
-    check_finite(checked_weights(whole.whole, weights))
+    given = checked_weights(whole.whole, weights)
+    check_known("the initial weights", given)
+    check_finite(given)
     parts = whole.split(weights)
+    _check_size(blocks, max(float(np.abs(w).max(initial=0.0)) for w in parts.values()))
     found = [_restricted(block, parts) for block in blocks]
     two = [i for i, block in enumerate(blocks) if _is_two_edge(block)]
     shared = _overlap([b for i, b in enumerate(blocks) if i not in two], found, blocks)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neuralrace.checks import real_array, real_number
 from neuralrace.errors import NeuralRaceError
 
 
@@ -25,6 +26,11 @@ def deep_limit(t: Any, *, s: float, d: float, start: float, depth: float) -> Any
     """
     from scipy.special import wrightomega
 
+    s, d, start, depth = (
+        real_number(name, value, fix="for example s=1.0, d=1.0, start=0.05, depth=100")
+        for name, value in (("s", s), ("d", d), ("start", start), ("depth", depth))
+    )
+    t = real_array("t", t, wanted="a time, or an array of them", fix="for example t=[0.0, 1.0]")
     if not (s > 0 and d > 0 and 0 < start < s / d and depth > 0):
         raise NeuralRaceError(
             "the limit of many edges needs a start between zero and the fixed point",
@@ -33,5 +39,5 @@ def deep_limit(t: Any, *, s: float, d: float, start: float, depth: float) -> Any
             fix="for other starts solve the chain of finite depth",
         )
     r0 = s / (d * start)
-    argument = np.log(r0 - 1) + r0 - 1 - depth * s**2 / d * np.asarray(t, np.float64)
+    argument = np.log(r0 - 1) + r0 - 1 - depth * s**2 / d * t
     return (s / d) / (1 + np.real(wrightomega(argument)))

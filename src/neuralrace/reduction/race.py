@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import real_number, switch
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import StoppedError
 from neuralrace.errors import NeuralRaceError, check_kind
@@ -110,7 +111,7 @@ class Race:
         source = plain_number(source)
         if isinstance(source, Mapping):
             source = {edge: plain_number(value) for edge, value in source.items()}
-        if isinstance(source, Mapping) and any(np.ndim(w) for w in source.values()):
+        if isinstance(source, Mapping) and any(_has_axes(w) for w in source.values()):
             return start_from_weights(self.blocks, self.whole, source)
         return start_from_number(self.blocks, source)
 
@@ -258,7 +259,7 @@ class Race:
 
         ```
         """
-        return latex(*self._written(start), full=full)
+        return latex(*self._written(start), full=switch("full", full))
 
     def conserved(self, start: Any = None) -> dict[str, list[Any]]:
         """Quadratic quantities of every mode that learning leaves as they are, in SymPy.
@@ -325,7 +326,7 @@ class Race:
 
         ```
         """
-        return summary(self, full)
+        return summary(self, switch("full", full))
 
     def _repr_markdown_(self) -> str:
         return f"```text\n{self}\n```\n\n$$\n{self.latex()}\n$$"
@@ -333,7 +334,13 @@ class Race:
 
 def plain_number(value: Any) -> Any:
     """An array without axes as the number that it holds; anything else as it is."""
-    return value.item() if hasattr(value, "dtype") and np.ndim(value) == 0 else value
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    return value.item() if kind in ("f", "i", "u") and np.ndim(value) == 0 else value
+
+
+def _has_axes(value: Any) -> bool:
+    """Whether this is an array or a nested list, and not one number."""
+    return isinstance(value, list | tuple) or getattr(value, "shape", ()) != ()
 
 
 def reduce(arch: Any, data: Any, *, tolerance: float = EXACT) -> Race:
@@ -367,13 +374,14 @@ def reduce(arch: Any, data: Any, *, tolerance: float = EXACT) -> Race:
     check_kind(
         "data", data, Dataset, "pass a Dataset, for example the second result of nr.pathways"
     )
-    if not 0 < tolerance < 1:
-        raise NeuralRaceError(
-            "the tolerance must lie between 0 and 1",
-            got=tolerance,
-            wanted="a relative size of couplings to drop",
-            fix=f"leave it out for an exact reduction ({EXACT:g})",
-        )
+    tolerance = real_number(
+        "the tolerance",
+        tolerance,
+        above=0,
+        below=1,
+        wanted="a relative size of couplings to drop, between 0 and 1",
+        fix=f"leave it out for an exact reduction ({EXACT:g})",
+    )
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, "blas"):  # matrices this small are quicker on one thread

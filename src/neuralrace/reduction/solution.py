@@ -13,6 +13,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.flow import checked_times
 from neuralrace.dynamics.setup import StoppedError, positive_rate
+from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.reduction import compiled, small
 from neuralrace.reduction.block import Block
@@ -43,6 +44,10 @@ _Member = tuple[int, dict[str, np.ndarray], Dataset, _Shape]
 """A block among those of its shape: its number, its weights and data under common names."""
 
 
+MOST_STEPS = 1e12
+"""Steps of descent that a race can be asked for; more would take years."""
+
+
 def solve_blocks(
     blocks: Sequence[Block],
     start: Start,
@@ -59,6 +64,14 @@ def solve_blocks(
     times, steps = checked_times(times), None
     if learning_rate is not None:
         learning_rate = positive_rate(learning_rate)
+        if times[-1] / learning_rate > MOST_STEPS:
+            raise NeuralRaceError(
+                "there are too many steps to count",
+                got=f"{times[-1] / learning_rate:.3g} steps: t = {times[-1]:g} in steps of "
+                f"{learning_rate:g}",
+                wanted=f"at most {MOST_STEPS:.0e}",
+                fix="leave out learning_rate for the flow, or ask for earlier times",
+            )
         steps = np.unique(np.round(times / learning_rate).astype(int))
         times = learning_rate * steps
     course = _Course(times, steps, learning_rate, compiling)
@@ -218,7 +231,8 @@ def _matrix_answer(members: Sequence[_Member], course: _Course) -> _Answer:
 
 def _stopped(solution: Trajectory, answers: Sequence[_Answer], course: _Course) -> StoppedError:
     """The error of a solution that ends too early, with all of it that is finite."""
-    first = min(answer.stopped for answer in answers if answer.stopped is not None)
+    known = [answer.stopped for answer in answers if answer.stopped is not None]
+    first = min(known, default=course.times[0])
     if course.steps is None:
         return StoppedError(
             solution,

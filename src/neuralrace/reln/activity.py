@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from jaxtyping import Float, Int
 
+from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reln.runs import recorded_weights
@@ -55,7 +56,10 @@ class Activity:
 
     def index(self, at: float | None = None) -> int:
         """The recorded moment nearest to time `at`; the last if that is `None`."""
-        return len(self.time) - 1 if at is None else int(np.abs(self.time - at).argmin())
+        if at is None:
+            return len(self.time) - 1
+        at = real_number("the time", at, fix="for example at=found.time[-1]")
+        return int(np.abs(self.time - at).argmin())
 
     def gates(self, at: float | None = None) -> dict[str, Float[np.ndarray, "N size"]]:
         """The patterns at the recorded moment nearest to `at` (the last by default), as gates.
@@ -73,6 +77,7 @@ class Activity:
         one (to zero where all weights are zero).
         """
         weight = self.weight[self._known(node)]
+        least = real_number("least", least, fix="least=0.01 of the largest weight")
         kept = np.where(weight >= least * weight.max(axis=1, keepdims=True), weight, 0.0)
         total = kept.sum(axis=1, keepdims=True)
         return np.divide(kept, total, out=np.zeros_like(kept), where=total > 0)
@@ -195,7 +200,7 @@ class Activity:
     def _known(self, node: str | None) -> str:
         if node is None and len(self.on) == 1:
             return next(iter(self.on))
-        if node not in self.on:
+        if not isinstance(node, str) or node not in self.on:
             raise NeuralRaceError(
                 "say which layer is meant" if node is None else f"no hidden node {node!r}",
                 got=repr(node),
@@ -233,9 +238,17 @@ class Switches:
         """Switches a neuron and unit of time between recorded moments, weighted at the later."""
         return np.einsum("ts,ts->t", self.weight[1:], self.flips) / np.diff(self.time)
 
-    def mean(self, weight: Float[np.ndarray, " size"] | None = None) -> float:
+    def mean(self, weight: Any = None) -> float:
         """How often a neuron switched on average, weighted as at the end or as given."""
-        return float((self.weight[-1] if weight is None else weight) @ self.count)
+        if weight is None:
+            return float(self.weight[-1] @ self.count)
+        form, fix = f"shape {self.count.shape}", "for example switches.weight[-1]"
+        given = real_array("weight", weight, wanted=form, fix=fix)
+        if given.shape != self.count.shape:
+            raise NeuralRaceError(
+                "weight does not fit the neurons", got=f"shape {given.shape}", wanted=form, fix=fix
+            )
+        return float(given @ self.count)
 
 
 def activity(run: Any, data: Any, *, boundary: float = BOUNDARY) -> Activity:
@@ -271,13 +284,13 @@ def activity(run: Any, data: Any, *, boundary: float = BOUNDARY) -> Activity:
     """
     weights = recorded_weights(run)
     check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
-    if not (np.isfinite(boundary) and boundary >= 0):
-        raise NeuralRaceError(
-            "the boundary is a part of the largest possible pre-activation",
-            got=boundary,
-            wanted="a small number of at least 0",
-            fix="boundary=1e-3; boundary=0 is the ReLU's own rule",
-        )
+    boundary = real_number(
+        "the boundary, a part of the largest possible pre-activation,",
+        boundary,
+        least=0,
+        wanted="a small number of at least 0",
+        fix="boundary=1e-3; boundary=0 is the ReLU's own rule",
+    )
     arch, leak = run.net.arch, run.net.leak
     x = matched(arch, data.gated({})).x
     h = {node: np.asarray(value, np.float64)[None] for node, value in x.items()}

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import real_number, switch
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
@@ -92,12 +93,15 @@ class Certificate:
     def holds(self, tolerance: float = 1e-8) -> bool:
         """Whether Definition 3.1 holds to this tolerance: no output on any sample at any time is
         further away, as a part of the initial error √(2 L(0))."""
-        return self.loss.whole and self.outputs_max <= tolerance
+        fix = "for example tolerance=1e-8"
+        limit = real_number("tolerance", tolerance, least=0, fix=fix)
+        return self.loss.whole and self.outputs_max <= limit
 
     def plot(self, *, log: bool = False, ax: Any = None) -> Axes:
         """Draw the discrepancy of the outputs over time, next to that of another seed."""
         from neuralrace.plot import draw_curves
 
+        log = switch("log", log)
         curves = {"gated network": self.outputs_over_time}
         times = {"gated network": self.time}
         if self.floor is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import real_array, seed_number, switch
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.reln.clusters import Clusters, Samples, clustered
@@ -93,6 +94,7 @@ class Discovery:
 
     def gates(self, run: int = 0) -> dict[str, Float[np.ndarray, "N size"]]:
         """The gates of every neuron of a run: those of its pathway."""
+        run = self._run(run)
         return {node: each.pattern[each.member[run]].T for node, each in self.layers.items()}
 
     def network(self, run: int = 0) -> SplitNetwork:
@@ -100,14 +102,29 @@ class Discovery:
 
         The neurons of a pathway form a hidden node, in the order of the patterns.
         """
-        return split_neurons(network_of(self.runs[run]).arch, self.base.gated(self.gates(run)))
+        return split_neurons(
+            network_of(self.runs[self._run(run)]).arch, self.base.gated(self.gates(run))
+        )
 
     def train(self, run: int = 0, **options: Any) -> Trajectory:
         """Train the gated network from the initial weights of a run, with its step and length.
 
         The hidden nodes keep their names, with gates for every neuron. `options` go to `nr.train`.
         """
-        return followed_by(self.runs[run], self.base.gated(self.gates(run)), **options)
+        return followed_by(self.runs[self._run(run)], self.base.gated(self.gates(run)), **options)
+
+    def _run(self, run: Any) -> int:
+        """The number of a run, counted from 0, or from −1 backwards."""
+        fix = f"runs are counted from 0 to {len(self.runs) - 1}"
+        number = whole_number("the number of a run", run, least=-len(self.runs), fix=fix)
+        if number >= len(self.runs):
+            raise NeuralRaceError(
+                "there is no such run",
+                got=number,
+                wanted=f"a number below {len(self.runs)}",
+                fix=fix,
+            )
+        return number
 
     def plot(self, node: str | None = None, *, label: str | None = None, ax: Any = None) -> Axes:
         """Draw how often the members of each pathway are on, a column a sample (MHS Fig. 8).
@@ -216,6 +233,8 @@ def discover(
     """
     check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     singles = single_runs(runs)
+    weighted, rounded = switch("weighted", weighted), switch("rounded", rounded)
+    seed = seed_number(seed)
     samples = {
         node: Samples.of(singles, data, node, weighted, boundary)
         for node in network_of(singles[0]).arch.hidden
@@ -257,7 +276,16 @@ def elbow(discrepancy: Sequence[float]) -> int:
 
     ```
     """
-    log = np.log(np.maximum(np.asarray(discrepancy, np.float64), 1e-12))  # 0 for exact copies
+    fix = "for example list(found.curve.values())"
+    values = real_array("discrepancy", discrepancy, wanted="one number per number", fix=fix)
+    if values.ndim != 1 or not values.size:
+        raise NeuralRaceError(
+            "an elbow is found in a row of numbers",
+            got=f"shape {values.shape}",
+            wanted="shape (K,), at least one number",
+            fix=fix,
+        )
+    log = np.log(np.maximum(values, 1e-12))  # 0 for exact copies
     if log.argmin() == 0:
         return 1
     gained = (log[0] - log) / (log[0] - log.min())
@@ -267,7 +295,7 @@ def elbow(discrepancy: Sequence[float]) -> int:
 
 def _one_of(what: str, name: Any, there: Any) -> Any:
     """The name, if it is there."""
-    if name not in there:
+    if not isinstance(name, str) or name not in there:
         raise NeuralRaceError(
             f"there is no {what} {name!r} here",
             got=repr(name),

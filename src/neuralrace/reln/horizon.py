@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from neuralrace.checks import by_name, one_of, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.driver import Until, take_steps
 from neuralrace.dynamics.methods import Descent
@@ -121,6 +122,7 @@ class Horizons:
     def _limit(self, tolerance: float | None) -> float:
         if tolerance is None:
             return self.tolerance
+        tolerance = real_number("tolerance", tolerance, fix="for example tolerance=0.01")
         if not 0 < tolerance <= self.tolerance:
             raise NeuralRaceError(
                 "nothing was measured beyond the tolerance of the horizons",
@@ -214,20 +216,15 @@ def horizons(
 
     ```
     """
-    if measure not in MEASURES:
-        raise NeuralRaceError(
-            f"unknown measure {measure!r}",
-            got=repr(measure),
-            wanted="'outputs' or 'loss'",
-            fix="'outputs' is the stricter, and that of MHS Definition 3.1",
-        )
-    if not (np.ndim(tolerance) == 0 and 0 < tolerance < np.inf):
-        raise NeuralRaceError(
-            "the tolerance must be a positive number",
-            got=repr(tolerance),
-            wanted="a part of the initial error √(2 L(0)) or of the initial loss, such as 0.05",
-            fix="smaller ones can be asked afterwards: Horizons.stages(0.01)",
-        )
+    fix = "'outputs' is the stricter, and that of MHS Definition 3.1"
+    one_of("measure", measure, MEASURES, fix)
+    tolerance = real_number(
+        "the tolerance",
+        tolerance,
+        above=0,
+        wanted="a part of the initial error √(2 L(0)) or of the initial loss, such as 0.05",
+        fix="smaller ones can be asked afterwards: Horizons.stages(0.01)",
+    )
     recorded_weights(run)
     check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     check_trained_on(run, data)
@@ -294,7 +291,10 @@ def copied_gates(run: Any, data: Any, *, record: Any = None) -> Trajectory:
     net, path = GDLN(run.net.arch), run.values["weights"]
     first = {e: path[e][0] for e in net.arch.edges}
     gated = data.gated({n: np.ones((data.n_samples, net.arch.sizes[n])) for n in net.arch.hidden})
-    problem = pose(net, first, gated, record={"outputs": True} | dict(record or {}))
+    if record is not None:
+        by_name("record", record, "for example record={'weights': True}")
+    wanted = {"outputs": True} | ({} if record is None else dict(record))
+    problem = pose(net, first, gated, record=wanted)
     path = {e: jnp.asarray(w, problem.dtype) for e, w in path.items()}
     copying = _Copying(run.net, problem.system)
     method = Descent(jnp.asarray(rate, problem.dtype))

@@ -10,11 +10,15 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Bool, Float
 
+from neuralrace.checks import plain_array, real_array, seed_number, switch
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.reln.cells import MARGIN, Lines, enumerated, solved, too_many
 
 LIMIT = 1_000_000
 """How many patterns are enumerated before the attempt is given up."""
+
+MATRIX = 'for a dataset with one input node pass data.x["x"]'
+"""How to get the inputs of a neuron."""
 
 
 @final
@@ -97,6 +101,8 @@ def patterns(X: Any, bias: bool = False, boundary: bool = False, limit: int = LI
 
     ```
     """
+    bias, boundary = switch("bias", bias), switch("boundary", boundary)
+    limit = whole_number("limit", limit, fix="for example limit=1_000_000")
     lines = Lines.of(_inputs(X), bias, boundary)
     bound, is_exact = _bound(X, lines, bias, boundary)
     if is_exact and bound > limit:
@@ -124,9 +130,10 @@ def sample_patterns(
 
     ```
     """
-    lines = Lines.of(_inputs(X), bias, False)
+    lines = Lines.of(_inputs(X), switch("bias", bias), False)
+    draws = whole_number("draws", draws, fix="for example draws=1_000_000")
     count = whole_number("the number of patterns", count, fix="for example count=1000")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed_number(seed))
     found: dict[bytes, np.ndarray] = {}
     for low in range(0, draws, 1000):
         weights = rng.normal(size=(min(1000, draws - low), lines.x.shape[1]))
@@ -156,19 +163,22 @@ def is_implementable(pattern: Any, X: Any, bias: bool = False, boundary: bool = 
 
     ```
     """
-    if np.ndim(pattern) > np.ndim(X):
+    bias, boundary = switch("bias", bias), switch("boundary", boundary)
+    form = "zeros and ones, one per sample"
+    on = plain_array("pattern", pattern, wanted=form, fix="for example [1, 0, 1]")
+    x = plain_array("the inputs of a neuron", X, wanted="shape (N, d)", fix=MATRIX)
+    if on.ndim > x.ndim:
         raise NeuralRaceError(
             "the pattern comes first, then the inputs",
-            got=f"a pattern of shape {np.shape(pattern)}, inputs of shape {np.shape(X)}",
+            got=f"a pattern of shape {on.shape}, inputs of shape {x.shape}",
             wanted="is_implementable(pattern, X)",
             fix="swap the two",
         )
     given = _inputs(X)
-    on = np.asarray(pattern)
     if on.shape != (len(given),) or not np.isin(on, (0, 1)).all():
         raise NeuralRaceError(
             "a pattern says for every sample whether the neuron is on",
-            got=f"shape {on.shape}, values {np.unique(on)[:5].tolist()}",
+            got=f"shape {on.shape}, {on.ravel()[:5].tolist()}",
             wanted=f"shape ({len(given)},), zeros and ones",
             fix="round real-valued gates first: pattern > 0.5",
         )
@@ -197,17 +207,18 @@ def pattern_count(X: Any, bias: bool = False) -> tuple[int, bool]:
 
     ```
     """
+    bias = switch("bias", bias)
     return _bound(X, Lines.of(_inputs(X), bias, False), bias, False)
 
 
 def _inputs(X: Any) -> Float[np.ndarray, "N d"]:
-    given = np.asarray(X, np.float64)
+    given = real_array("the inputs of a neuron", X, wanted="shape (N, d)", fix=MATRIX)
     if given.ndim != 2 or not given.size or not np.isfinite(given).all():
         raise NeuralRaceError(
             "the inputs of a neuron must be a matrix of finite numbers",
             got=f"shape {given.shape}",
             wanted="shape (N, d), a sample a row",
-            fix='for a dataset with one input node pass data.x["x"]',
+            fix=MATRIX,
         )
     return given
 

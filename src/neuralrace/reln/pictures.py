@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neuralrace.checks import by_name, entries
+from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.plot.activity import draw_raster, draw_shares
 from neuralrace.plot.style import style
 from neuralrace.reln.activity import LEAST, Activity
@@ -48,9 +50,21 @@ def draw_activity(
     """
     import matplotlib.pyplot as plt
 
+    check_kind("found", found, Activity, "pass what nr.reln.activity returned")
     shares = found.shares(prototypes, node, least=least)
     start, end = found.time[0], found.time[-1]
     times = [start + part * (end - start) for part in (0.25, 0.5, 1.0)] if at is None else at
+    times = entries("at", times, "for example at=[0.0, 1.0]")
+    if not times:
+        raise NeuralRaceError("no times to draw", got=at, wanted="at least one", fix="leave out at")
+    if samples is not None:
+        total = found.on[shares.node].shape[1]
+        by_name("samples", samples, "for example {'context 1': 4}")
+        fix = "give each group of samples its number, in order"
+        counts = [
+            whole_number("a number of samples", n, least=0, fix=fix) for n in samples.values()
+        ]
+        whole_number("the samples of all groups", total - sum(counts), least=0, fix=fix)
     moments = [found.index(t) for t in times]
     weight, on = found.counted(shares.node, least), found.on[shares.node]
     names = list(shares.rounded)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from neuralrace.checks import plain_array, real_number
 from neuralrace.compression import step_work
 from neuralrace.dynamics.driver import march, take_steps
 from neuralrace.dynamics.methods import Descent, Optimized
@@ -59,9 +60,12 @@ def refine(
     """
     check_kind("found", found, Discovery, "pass what nr.reln.discover returned")
     iterations = whole_number("iterations", iterations, fix="for example iterations=100")
+    rate = real_number("rate", rate, above=0, fix="for example rate=0.02")
+    fix = "for example fit_to=(0, 1)"
+    some = plain_array("fit_to", fit_to, wanted="numbers of runs", fix=fix)
     chosen = [
         whole_number("a run to fit", i, least=0, fix="count from 0")
-        for i in np.atleast_1d(np.asarray(fit_to)).tolist()
+        for i in np.atleast_1d(some).tolist()
     ]
     if not chosen or max(chosen) >= len(found.runs):
         raise NeuralRaceError(

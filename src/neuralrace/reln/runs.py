@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from neuralrace.checks import entries
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train
 from neuralrace.errors import NeuralRaceError, check_kind, listed
@@ -16,6 +17,9 @@ from neuralrace.gdln import GDLN, Network
 from neuralrace.losses import LOSSES
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
+
+RUNS = "pass what nr.train or nr.train_ensemble returned"
+"""Where runs come from."""
 
 
 def network_of(run: Trajectory) -> Network:
@@ -95,10 +99,10 @@ def descent_of(run: Trajectory) -> tuple[float, np.ndarray]:
 
 def single_runs(runs: Any) -> tuple[Trajectory, ...]:
     """Runs of one network, one by one, each with its weights recorded."""
-    given = [runs] if isinstance(runs, Trajectory) else list(runs)
+    given = [runs] if isinstance(runs, Trajectory) else entries("runs", runs, RUNS)
     singles: list[Trajectory] = []
     for run in given:
-        check_kind("a run", run, Trajectory, "pass what nr.train or nr.train_ensemble returned")
+        check_kind("a run", run, Trajectory, RUNS)
         if set(run.axes) - {"seed"}:
             raise NeuralRaceError(
                 "the runs must be of one network on one dataset",

@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from neuralrace.checks import by_name, list_of_names, one_of, plain_array
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 
@@ -61,6 +62,15 @@ class Shares:
         ```
         """
         old = list(self.rounded)
+        by_name("groups", groups, "for example {'pair': ['first', 'second']}")
+        groups = {new: list_of_names(f"group {new!r}", names) for new, names in groups.items()}
+        if not all(groups.values()):
+            raise NeuralRaceError(
+                "a group has no prototypes",
+                got=listed(new for new, names in groups.items() if not names),
+                wanted="at least one name in every group",
+                fix="leave out empty groups",
+            )
         named = [name for names in groups.values() for name in names]
         if sorted(named) != sorted(old):
             raise NeuralRaceError(
@@ -104,6 +114,7 @@ def subsets(data: Dataset, label: str = "context") -> dict[str, Bool[np.ndarray,
     ```
     """
     check_kind("data", data, Dataset, "pass a dataset with labels")
+    one_of("label", label, data.labels, "pass labels={…} to the Dataset")
     data.mask(**{label: data.labels.get(label, ())})  # an unknown label is an error
     values = np.unique(np.asarray(data.labels[label])).tolist()
     whole_number("the number of labels", len(values), least=2, fix="one value has one subset")
@@ -125,14 +136,16 @@ def checked_prototypes(prototypes: Any, samples: int) -> dict[str, Bool[np.ndarr
             fix="for example data.one_per_sample(), or nr.reln.subsets(data)",
         )
     masks: dict[str, np.ndarray] = {}
+    by_name("prototypes", prototypes, "for example data.one_per_sample()")
     for name, pattern in prototypes.items():
-        mask = np.asarray(pattern)
+        wanted, fix = f"shape ({samples},), true or false", "data.mask(label=value) makes one"
+        mask = plain_array(f"prototype {name!r}", pattern, wanted=wanted, fix=fix)
         if mask.shape != (samples,) or not np.isin(mask, (0, 1)).all():
             raise NeuralRaceError(
                 f"prototype {name!r} is no pattern over the samples",
                 got=f"shape {mask.shape} of {mask.dtype}",
-                wanted=f"shape ({samples},), true or false",
-                fix="data.mask(label=value) makes one",
+                wanted=wanted,
+                fix=fix,
             )
         twin = next((other for other, m in masks.items() if (m == mask).all()), None)
         if twin is not None:

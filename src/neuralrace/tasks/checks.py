@@ -6,11 +6,12 @@ import numpy as np
 from jaxtyping import Shaped
 
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, check_kind, listed
 
 
 def label(data: Dataset, name: str, task: str) -> Shaped[np.ndarray, " N"]:
     """The label `name` of every sample, or an error that says which task has it."""
+    check_kind("data", data, Dataset, f"pass the ungated dataset, such as that of {task}")
     if name not in data.labels:
         raise NeuralRaceError(
             f"this gating needs the label {name!r}",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import real_number, seed_number
 from neuralrace.dataset import Dataset, pathways
-from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.errors import whole_number
 from neuralrace.tasks.checks import label
 
 
@@ -47,13 +46,9 @@ def contextual_classification(
     ```
     """
     contexts = whole_number("the number of contexts", contexts, fix="NRR has contexts=2")
-    if not (bound > 0 and math.isfinite(bound)):
-        raise NeuralRaceError(
-            "the inputs need a range",
-            got=f"bound = {bound}",
-            wanted="a positive finite number",
-            fix="bound=1.0 draws them from −1 … 1",
-        )
+    fix = "bound=1.0 draws them from −1 … 1"
+    bound = real_number("the bound of the inputs", bound, above=0, fix=fix)
+    seed = seed_number(seed)
     if samples is None:
         x, weight = _gauss_legendre(contexts, order)
         context = np.repeat(np.arange(contexts), len(x))

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import entries, real_array, real_number, switch
 from neuralrace.dataset import Dataset, pathways
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.tasks.checks import label
@@ -59,13 +60,8 @@ def contextual(
     """
     blocks = _matrices([common, *_of_each_context(structures, contexts)], items)
     number, count = len(blocks) - 1, blocks[0].shape[1]
-    if not np.isfinite(context_scale):
-        raise NeuralRaceError(
-            "the context features must be finite",
-            got=f"context_scale = {context_scale}",
-            wanted="a finite number",
-            fix="context_scale=1.0 is one-hot",
-        )
+    context_scale = real_number("context_scale", context_scale, fix="context_scale=1.0 is one-hot")
+    joined = switch("joined", joined)
     item = np.tile(np.eye(count), (number, 1))
     context = np.repeat(context_scale * np.eye(number), count, axis=0)
     everywhere = [np.tile(blocks[0].T, (number, 1))]
@@ -187,7 +183,7 @@ def _of_each_context(structures: Matrix | Sequence[Matrix], contexts: int | None
     elif isinstance(structures, np.ndarray) and structures.ndim == 2:
         given = [structures]
     else:
-        given = list(structures)
+        given = entries("structures", structures, "name one structure, or one per context")
         contexts = len(given) if contexts is None else contexts
     contexts = 3 if contexts is None else contexts
     contexts = whole_number(
@@ -206,11 +202,17 @@ def _of_each_context(structures: Matrix | Sequence[Matrix], contexts: int | None
 def _matrices(blocks: Sequence[Matrix], items: int | None) -> list[Float[np.ndarray, "_ _"]]:
     """The blocks as matrices over one number of items: the common one, then every context's."""
     names = ["common", *(f"the structure of context {c}" for c in range(1, len(blocks)))]
-    counts = [np.shape(block)[1] for block in blocks if np.ndim(block) == 2]
+    fix = "name one of MHS's structures, or pass a matrix (properties, items)"
+    given = [
+        block if isinstance(block, str) else real_array(name, block, fix=fix)
+        for name, block in zip(names, blocks, strict=True)
+    ]
+    counts = [block.shape[1] for block in given if not isinstance(block, str) and block.ndim == 2]
     count = next(iter(counts), 8) if items is None else items
+    count = whole_number("the number of items", count, fix="give it at least one item")
     matrices = []
-    for name, block in zip(names, blocks, strict=True):
-        matrix = structure(block, count) if isinstance(block, str) else np.asarray(block, float)
+    for name, block in zip(names, given, strict=True):
+        matrix = structure(block, count) if isinstance(block, str) else block
         if matrix.ndim != 2 or not matrix.size or matrix.shape[1] != count:
             raise NeuralRaceError(
                 f"{name} does not fit the task",

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import entries, plain_array, real_array, seed_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.tasks.checks import label
@@ -139,7 +140,7 @@ def _samples(
     n = len(source) * items
     item = np.tile(np.arange(items), len(source))
     source, target = np.repeat(source, items), np.repeat(target, items)
-    rng = None if distractors is None else np.random.default_rng(distractors)
+    rng = None if distractors is None else np.random.default_rng(seed_number(distractors))
     xs, ys = {}, {}
     for domain in range(M):
         shown = np.zeros((n, inputs)) if rng is None else x[rng.integers(items, size=n)]
@@ -153,19 +154,23 @@ def _samples(
 def _checked_base(base: Base | None) -> Base:
     if base is None:
         return np.eye(4), hierarchy(depth=2, amplitudes=(6.0, 4.0, 3.0)).T
-    x, y = (np.asarray(side, float) for side in base)
+    sides = entries("base", base, "pass (inputs, targets)")
+    fix = "a row is an item: transpose data with an item a column"
+    both = [real_array("the base data", side, fix=fix) for side in sides]
+    x, y = both if len(both) == 2 else (np.empty(0), np.empty(0))
     if x.ndim != 2 or y.ndim != 2 or len(x) != len(y) or not x.size or not y.size:
         raise NeuralRaceError(
             "the base data must be inputs and targets of the same items",
             got=f"shapes {x.shape} and {y.shape}",
             wanted="shapes (items, inputs) and (items, outputs)",
-            fix="a row is an item: transpose data with an item a column",
+            fix=fix,
         )
     return x, y
 
 
 def _route_matrix(routes: object, M: int) -> Bool[np.ndarray, "M M"]:
-    given = np.asarray(routes)
+    fix = "for example routes=[(1, 1), (2, 2)]"
+    given = plain_array("routes", routes, wanted="a matrix, or pairs", fix=fix)
     if given.dtype == bool and given.shape == (M, M):
         matrix = given
     else:

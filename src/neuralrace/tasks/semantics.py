@@ -10,7 +10,7 @@ single matrices of properties; a world is a distribution of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
@@ -18,6 +18,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float, Int
 
+from neuralrace.checks import entries, real_array, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.tasks.structures import Structure, branches_of
@@ -171,7 +172,8 @@ def partition_world(groups: Any = (4, 4), coupling: Any = 1.0, variance: Any = 1
 
     ```
     """
-    if not isinstance(groups, Sequence | np.ndarray) or not len(groups):
+    groups = entries("groups", groups, "try (4, 4)")
+    if not groups:
         raise NeuralRaceError(
             "a partition needs a group", got=groups, wanted="(size, size, …)", fix="try (4, 4)"
         )
@@ -295,17 +297,15 @@ def _gaussian(
 
 
 def _checked_flips(flip: Any, depth: int) -> list[float]:
-    try:
-        flips = np.asarray(flip, np.float64)
-        fine = flips.shape in ((), (depth,)) and bool(((flips >= 0) & (flips < 0.5)).all())
-    except (TypeError, ValueError):
-        flips, fine = np.zeros(()), False
-    if not fine:
+    fix = "0 makes all items alike; at 0.5 nothing would be passed on"
+    wanted = f"one number in [0, 0.5), or {depth} of them, from the root down"
+    flips = real_array("flip", flip, wanted=wanted, fix=fix)
+    if flips.shape not in ((), (depth,)) or not ((flips >= 0) & (flips < 0.5)).all():
         raise NeuralRaceError(
             "the probability to flip on a branch is not possible",
             got=f"flip = {flip!r}",
-            wanted=f"one number in [0, 0.5), or {depth} of them, from the root down",
-            fix="0 makes all items alike; at 0.5 nothing would be passed on",
+            wanted=wanted,
+            fix=fix,
         )
     return np.broadcast_to(flips, depth).tolist()
 
@@ -313,13 +313,11 @@ def _checked_flips(flip: Any, depth: int) -> list[float]:
 def _checked_field(coupling: Any, variance: Any) -> tuple[float, float]:
     """a and τ = 1/variance."""
     for name, value in (("coupling", coupling), ("variance", variance)):
-        number = np.asarray(value)
-        fine = number.ndim == 0 and number.dtype.kind in "fiu" and np.isfinite(number)
-        if not (fine and number > 0):
-            raise NeuralRaceError(
-                f"the {name} of a Gaussian world is not possible",
-                got=f"{name} = {value!r}",
-                wanted="one positive finite number",
-                fix="coupling=1.0, variance=10.0 are the defaults",
-            )
+        real_number(
+            f"the {name} of a Gaussian world",
+            value,
+            above=0,
+            wanted="one positive finite number",
+            fix="coupling=1.0, variance=10.0 are the defaults",
+        )
     return float(coupling), 1 / float(variance)

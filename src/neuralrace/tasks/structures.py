@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from neuralrace.checks import entries, real_array, real_number, seed_number
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 
 Structure = Float[np.ndarray, "properties items"]
@@ -33,7 +34,8 @@ def partition(groups: Sequence[int]) -> Structure:
 
     ```
     """
-    sizes = [whole_number("the size of a group", n, fix="leave out empty groups") for n in groups]
+    each = entries("groups", groups, "try (4, 4)")
+    sizes = [whole_number("the size of a group", n, fix="leave out empty groups") for n in each]
     if not sizes:
         raise NeuralRaceError(
             "a partition needs a group", got=groups, wanted="(size, size, …)", fix="try (4, 4)"
@@ -127,13 +129,14 @@ def ring(profile: Sequence[float] = RING_PROFILE, rows: int | None = None) -> St
 
     ```
     """
-    values = np.asarray(profile, float)
+    fix = "try (0.0, 0.5, 1.0, 0.5)"
+    values = real_array("the profile", profile, wanted="one number per item", fix=fix)
     if values.ndim != 1 or not values.size or not np.isfinite(values).all():
         raise NeuralRaceError(
             "the profile of a ring must be a row of finite numbers",
             got=profile,
-            wanted="one number an item",
-            fix="try (0.0, 0.5, 1.0, 0.5)",
+            wanted="one number per item",
+            fix=fix,
         )
     rows = 2 * len(values) - 1 if rows is None else rows
     rows = whole_number("the number of rows of a ring", rows, fix="count the row of ones too")
@@ -162,7 +165,7 @@ def random_tree(items: int = 8, seed: int = 0) -> Structure:
     ```
     """
     items = whole_number("the number of items", items, fix="give it at least one leaf")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed_number(seed))
     rows = list(np.eye(items))
     roots = list(range(items))
     while len(roots) > 1:
@@ -185,7 +188,7 @@ def structure(name: str, items: int = 8) -> Structure:
 
     ```
     """
-    if name not in _NAMED:
+    if not isinstance(name, str) or name not in _NAMED:
         raise NeuralRaceError(
             f"unknown structure {name!r}",
             got=repr(name),
@@ -231,8 +234,11 @@ _NAMED: Mapping[str, Callable[[int], Structure]] = MappingProxyType(
 def branches_of(branching: Any, depth: Any) -> list[int]:
     """The number of children at each level, from the root down."""
     if isinstance(branching, Sequence | np.ndarray):
-        branches = list(branching)
-        if depth not in (None, len(branches)):
+        scalar = isinstance(branching, str | bytes) or getattr(branching, "shape", None) == ()
+        branches = [] if scalar else list(branching)
+        if depth is not None:
+            depth = whole_number("the depth", depth, fix="leave it out, or use one number")
+        if branches and depth not in (None, len(branches)):
             raise NeuralRaceError(
                 "branching and depth disagree",
                 got=f"{len(branches)} levels of branching, depth = {depth}",
@@ -259,7 +265,9 @@ def _levels(branches: Sequence[int]) -> list[np.ndarray]:
 
 
 def _stacked(levels: Sequence[np.ndarray], amplitudes: Sequence[float] | None) -> Structure:
-    amplitudes = [1.0] * len(levels) if amplitudes is None else list(amplitudes)
+    amplitudes = [1.0] * len(levels) if amplitudes is None else entries("amplitudes", amplitudes)
+    fix = "give one finite number per level"
+    amplitudes = [real_number("an amplitude", a, fix=fix) for a in amplitudes]
     if len(amplitudes) != len(levels):
         raise NeuralRaceError(
             "every level of the tree needs an amplitude",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset, pathways
-from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.tasks.checks import label
 
 
@@ -51,23 +50,20 @@ def extended_xor(delta: float, sign: float = 1.0) -> Dataset:
 
     ```
     """
-    if not (delta >= 0 and math.isfinite(delta)):
-        raise NeuralRaceError(
-            "the margin Δ of the extended XoR is not possible",
-            got=f"delta = {delta}",
-            wanted="a finite number of at least 0",
-            fix="swap the classes with sign=-1.0; delta=0.0 is the plain XoR",
-        )
-    return _corners(delta, sign)
+    fix = "swap the classes with sign=-1.0; delta=0.0 is the plain XoR"
+    margin = real_number("the margin Δ of the extended XoR", delta, least=0, fix=fix)
+    return _corners(margin, sign)
 
 
 def _corners(delta: float | None, sign: float) -> Dataset:
-    if sign == 0 or not math.isfinite(sign):
+    fix = "sign=1.0 has +1 where the exclusive-or is true, sign=-1.0 has −1"
+    sign = real_number("sign", sign, wanted="a finite number other than 0", fix=fix)
+    if sign == 0:
         raise NeuralRaceError(
             "the two classes need targets of opposite sign",
             got=f"sign = {sign}",
             wanted="a finite number other than 0",
-            fix="sign=1.0 has +1 where the exclusive-or is true, sign=-1.0 has −1",
+            fix=fix,
         )
     x = np.array([[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]])
     truth = -x[:, :1] * x[:, 1:]
@@ -93,6 +89,7 @@ def xor_pathways(data: Dataset, total: int = 128) -> tuple[Architecture, Dataset
 
     ```
     """
+    check_kind("data", data, Dataset, "pass the ungated dataset, such as tasks.xor()")
     masks = data.one_per_sample()
     return pathways(data, masks, hidden=_each(total, len(masks)))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from neuralrace.checks import entries, plain_array
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.trajectory.names import flat, nested
 from neuralrace.trajectory.run import Trajectory
@@ -28,6 +29,8 @@ def join(*runs: Trajectory) -> Trajectory:
 
     ```
     """
+    for i, run in enumerate(runs):
+        check_kind(f"run {i}", run, Trajectory, "pass the runs one by one: nr.join(first, second)")
     axes = [[(name, c.tolist()) for name, c in run.axes.items()] for run in runs]
     if not runs or any(those != axes[0] for those in axes):
         raise NeuralRaceError(
@@ -89,10 +92,10 @@ def concat(parts: Sequence[Trajectory], axis: str | tuple[str, Any]) -> Trajecto
 
     ```
     """
-    parts = list(parts)
+    parts = entries("parts", parts, "pass a list of trajectories")
     for i, part in enumerate(parts):
         check_kind(f"part {i}", part, Trajectory, "pass a list of trajectories")
-    name, given = (axis, None) if isinstance(axis, str) else axis
+    name, given = _named_axis(axis)
     axes = [list(part.axes) for part in parts]
     if not parts or any(a != axes[0] for a in axes):
         raise NeuralRaceError(
@@ -106,7 +109,7 @@ def concat(parts: Sequence[Trajectory], axis: str | tuple[str, Any]) -> Trajecto
     at = axes[0].index(name) if old else 0
     lengths = [len(part.axes[name]) if old else 1 for part in parts]
     whole = [part.axes[name] for part in parts] if old else [[i] for i in range(len(parts))]
-    coordinates = np.concatenate(whole) if given is None else np.asarray(list(given))
+    coordinates = np.concatenate(whole) if given is None else given
     _check_coordinates(name, coordinates, sum(lengths))
     for other in axes[0]:
         if other != name and any(not _same(p.axes[other], parts[0].axes[other]) for p in parts):
@@ -140,6 +143,23 @@ def concat(parts: Sequence[Trajectory], axis: str | tuple[str, Any]) -> Trajecto
         sample_weight=_weights(parts, side_by_side),
         settings=_settings(parts, name, lengths) | {"clock": clock},
     )
+
+
+def _named_axis(axis: Any) -> tuple[str, np.ndarray | None]:
+    """The name of an axis, and its coordinates where they are given."""
+    pair = isinstance(axis, tuple | list) and len(axis) == 2
+    name = axis[0] if pair else axis
+    if not isinstance(name, str):
+        raise NeuralRaceError(
+            "the axis has no name",
+            got=f"{axis!r:.80}",
+            wanted="a name, or (name, coordinates)",
+            fix="for example 'seed' or ('seed', [0, 1])",
+        )
+    if not pair:
+        return name, None
+    given = entries("coordinates", axis[1], "one for each part: ('seed', [0, 1])")
+    return name, plain_array("coordinates", given, wanted="one per part", fix="numbers or names")
 
 
 def _shared_times(parts: Sequence[Trajectory], axis: str) -> tuple[str, np.ndarray]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import file_path
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN, Network
 from neuralrace.relu import ReLUNetwork
@@ -75,6 +76,13 @@ def save_table(table: xarray.Dataset, path: Path, signed: bool = False) -> Path:
     The file is made in memory: HDF5 cannot close a file that does not fit on the disk, and takes
     the interpreter with it. `signed` adds the checksum that `load` verifies.
     """
+    if not path.name or path.is_dir():
+        raise NeuralRaceError(
+            f"{str(path)!r} is a folder",
+            got="the path of a folder",
+            wanted="the path of a file",
+            fix="name the file: folder / 'run.nc'",
+        )
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         file = draft.open("xb")
@@ -116,8 +124,9 @@ def load(path: str | os.PathLike[str]) -> Trajectory:
     """
     import xarray
 
+    file = file_path(path, "nr.load('run.nc')")
     try:
-        content, signed = _verified(Path(path).read_bytes())
+        content, signed = _verified(file.read_bytes())
         with xarray.open_dataset(io.BytesIO(content), engine="h5netcdf") as opened:
             table = opened.load()
     except FileNotFoundError:

@@ -25,6 +25,10 @@ def draw(run: Trajectory, what: str, *, label: str | None, ax: Any, **style: Any
     """See `Trajectory.plot`."""
     from neuralrace.plot import draw_curves
 
+    if label is not None and not isinstance(label, str):
+        raise NeuralRaceError(
+            "the label is a name", got=f"{label!r:.80}", wanted="text", fix="label='simulation'"
+        )
     method = run.settings.get("method")
     curves = _by_place(run, _values(run, what))
     if len(curves) == 1:
@@ -47,6 +51,13 @@ def draw(run: Trajectory, what: str, *, label: str | None, ax: Any, **style: Any
 
 def _values(run: Trajectory, what: str) -> dict[str, np.ndarray]:
     """What to draw by name, each of shape (*axes, T)."""
+    if not isinstance(what, str):
+        raise NeuralRaceError(
+            "say by name what to draw",
+            got=f"{type(what).__name__}",
+            wanted=f"'loss', or one of {listed(run.values)}",
+            fix="for example run.plot('loss')",
+        )
     if what == "loss":
         return {"": run.loss}
     recorded = flat(run.values)

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace import __version__
+from neuralrace.checks import by_name, check_axes, file_path, plain_array, real_array, switch
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network, checked_weights
@@ -88,14 +89,32 @@ class Trajectory(eqx.Module):
         settings: Mapping[str, Any] | None = None,
         source: Any = None,
     ) -> None:
-        self.time, self.loss = np.asarray(time, np.float64), np.asarray(loss)
-        self.values, self.final = dict(values or {}), dict(final or {})
+        fix = "give one number per recorded moment, ensemble axes first"
+        self.time = real_array("time", time, wanted="shape (T,)", fix=fix)
+        self.loss = _numbers("loss", loss, fix)
+        self.values, self.final = _tree("values", values), _tree("final", final)
+        if net is not None:
+            check_kind("net", net, Network, "the network that was trained, or None")
         self.net = net
-        self.axes = {name: np.asarray(c) for name, c in (axes or {}).items()}
-        self.steps = None if steps is None else np.asarray(steps)
-        self.sample_weight = None if sample_weight is None else np.asarray(sample_weight, float)
-        self._settings = json.dumps({"versions": versions()} | dict(settings or {}))
+        named = {} if axes is None else by_name("axes", axes, "for example {'seed': [0, 1]}")
+        self.axes = {
+            name: plain_array(name, c, wanted="(n,)", fix=fix) for name, c in named.items()
+        }
+        self.steps = None if steps is None else plain_array("steps", steps, wanted="(T,)", fix=fix)
+        weighed = sample_weight is not None
+        self.sample_weight = (
+            real_array("sample_weight", sample_weight, fix=fix) if weighed else None
+        )
+        self._settings = _as_text(settings)
         self.source = source
+        if self.time.ndim != 1 or any(c.ndim != 1 for c in self.axes.values()):
+            raise NeuralRaceError(
+                "times and the coordinates of axes are rows of numbers or names",
+                got=f"times of shape {self.time.shape}, axes "
+                + str({name: c.shape for name, c in self.axes.items()}),
+                wanted="shape (T,), and shape (n,) for every axis",
+                fix=fix,
+            )
         check_names(self.values, self.axes)
         wanted = (*(len(c) for c in self.axes.values()), len(self.time))
         if self.loss.shape != wanted:
@@ -149,21 +168,27 @@ class Trajectory(eqx.Module):
         """
         check_kind("net", net, Network, "pass the network first: from_weights(net, data, …)")
         check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
-        time = np.asarray(times, np.float64)
+        fix = "sort them and remove repeats; np.unique does both"
+        time = real_array("times", times, wanted="increasing numbers of shape (T,)", fix=fix)
         if time.ndim != 1 or not time.size or not (np.diff(time) > 0).all():
             raise NeuralRaceError(
                 "the times must increase",
                 got=f"times of shape {time.shape}",
                 wanted="increasing numbers of shape (T,)",
-                fix="sort them and remove repeats; np.unique does both",
+                fix=fix,
             )
-        lengths = {edge: len(w) if np.ndim(w) == 3 else None for edge, w in dict(weights).items()}
+        fix = "stack the weights of every moment: np.stack([w0, w1, …])"
+        given = by_name("weights", weights, "pass {edge: array of shape (T, |t|, |s|)}")
+        weights = {
+            edge: _numbers(f"the weights of edge {edge!r}", w, fix) for edge, w in given.items()
+        }
+        lengths = {edge: len(w) if w.ndim == 3 else None for edge, w in weights.items()}
         if set(lengths.values()) != {len(time)}:
             raise NeuralRaceError(
                 "the weights do not fit the times",
                 got={edge: np.shape(w) for edge, w in weights.items()},
                 wanted=f"shape (T, |t|, |s|) with T = {len(time)} for every edge",
-                fix="stack the weights of every moment: np.stack([w0, w1, …])",
+                fix=fix,
             )
         checked_weights(net.arch, {edge: w[0] for edge, w in weights.items()})
         over_time = {edge: jnp.asarray(weights[edge]) * 1.0 for edge in net.arch.edges}
@@ -257,6 +282,8 @@ class Trajectory(eqx.Module):
         """
         from neuralrace.trajectory.picture import draw
 
+        check_axes(ax)
+        log = switch("log", log)
         return draw(self, what, color=color, linestyle=linestyle, label=label, log=log, ax=ax)
 
     def isel(self, **where: Any) -> Trajectory:
@@ -327,13 +354,49 @@ class Trajectory(eqx.Module):
         """
         from neuralrace.trajectory.files import save
 
-        return save(self, Path(path))
+        return save(self, file_path(path, "run.save('run.nc')"))
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _seen(net: Network, weights: Any, data: Dataset) -> tuple[Any, dict[str, Any]]:
     """Loss and outputs at every moment."""
     return jax.lax.map(lambda w: (net.loss(w, data), net(w, data)), weights)
+
+
+def _numbers(what: str, value: Any, fix: str) -> np.ndarray:
+    """An array of real numbers in the precision it came in."""
+    array = plain_array(what, value, wanted="an array of numbers", fix=fix)
+    return array if array.dtype.kind in "fiub" else real_array(what, value, fix=fix)
+
+
+def _tree(what: str, values: Any) -> dict[str, Any]:
+    """Arrays by name, nested or not; what is no array yet becomes one."""
+    if values is None:
+        return {}
+    fix = "arrays by name, such as {'outputs': {'y': array}}"
+    named = by_name(what, values, fix)
+    return {
+        name: _tree(f"{what}[{name!r}]", value)
+        if isinstance(value, Mapping)
+        else value
+        if hasattr(value, "dtype") and hasattr(value, "shape")
+        else plain_array(f"{what}[{name!r}]", value, wanted="an array", fix=fix)
+        for name, value in named.items()
+    }
+
+
+def _as_text(settings: Any) -> str:
+    """Settings as JSON, in which they are stored."""
+    given = {} if settings is None else by_name("settings", settings, "for example {'seed': 0}")
+    try:
+        return json.dumps({"versions": versions()} | dict(given))
+    except (TypeError, ValueError) as error:
+        raise NeuralRaceError(
+            "the settings cannot be stored",
+            got=str(error),
+            wanted="numbers, text, lists and dictionaries of them",
+            fix="convert arrays with .tolist() and other values with str()",
+        ) from error
 
 
 @functools.cache

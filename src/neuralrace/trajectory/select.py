@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
+from neuralrace.checks import plain_array
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.trajectory.run import Trajectory
 
@@ -25,7 +25,7 @@ def by_index(run: Trajectory, where: Mapping[str, Any]) -> Trajectory:
 
 def by_value(run: Trajectory, where: Mapping[str, Any], method: str | None) -> Trajectory:
     """See `Trajectory.sel`."""
-    if method not in (None, "nearest"):
+    if not (method is None or (isinstance(method, str) and method == "nearest")):
         raise NeuralRaceError(
             f"unknown method {method!r}",
             got=repr(method),
@@ -55,16 +55,18 @@ def _check_axes(run: Trajectory, where: Mapping[str, Any]) -> None:
 def _index(axis: str, index: Any, length: int) -> Index:
     if isinstance(index, slice):
         return index
-    single = np.ndim(index) == 0 and hasattr(index, "__index__")
-    places = np.asarray(operator.index(index) if single else index)
+    fix = "run.sel picks by coordinate, run.isel by index"
+    wanted = "an integer, a slice, or a list of integers"
+    single = getattr(index, "shape", ()) == () and hasattr(index, "__index__")
+    places = plain_array(f"the index of axis {axis!r}", index, wanted=wanted, fix=fix)
     if places.dtype == bool and places.shape == (length,):
         return np.flatnonzero(places)
     if places.ndim != 1 - single or (places.size and places.dtype.kind not in "iu"):
         raise NeuralRaceError(
             f"axis {axis!r} cannot be indexed like this",
             got=repr(index),
-            wanted="an integer, a slice, or a list of integers",
-            fix="run.sel picks by coordinate, run.isel by index",
+            wanted=wanted,
+            fix=fix,
         )
     outside = [i for i in np.atleast_1d(places).tolist() if not -length <= i < length]
     if outside:
@@ -93,9 +95,19 @@ def _place(axis: str, value: Any, coordinates: np.ndarray, method: str | None) -
         low = True if value.start is None else coordinates >= value.start
         high = True if value.stop is None else coordinates <= value.stop
         return np.flatnonzero(np.broadcast_to(np.logical_and(low, high), coordinates.shape))
-    if np.ndim(value):
-        return np.array([_one_place(axis, v, coordinates, method) for v in value], int)
-    return _one_place(axis, value, coordinates, method)
+    wanted = "a coordinate, a list of them, or a slice"
+    given = plain_array(f"the place on axis {axis!r}", value, wanted=wanted, fix=f"see run.{axis}")
+    if given.ndim > 1 or given.dtype.kind not in "fiubU":
+        raise NeuralRaceError(
+            f"axis {axis!r} has no such places",
+            got=f"{given.dtype} of shape {given.shape}",
+            wanted=wanted,
+            fix="isel picks by index, sel by coordinate",
+        )
+    if given.ndim:
+        places = [_one_place(axis, v, coordinates, method) for v in given.tolist()]
+        return np.array(places, int)
+    return _one_place(axis, given[()].item(), coordinates, method)
 
 
 def _one_place(axis: str, value: Any, coordinates: np.ndarray, method: str | None) -> int:

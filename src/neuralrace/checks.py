@@ -1,0 +1,296 @@
+"""Checks of arguments that many public functions share: numbers, arrays, names, switches, keys.
+
+Each returns the argument as the function wants it, or raises an error that names the argument,
+says what was got and what was wanted, and how to fix it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+
+SHOWN = 80
+"""Characters of a value that a message shows."""
+
+
+def shown(value: Any) -> str:
+    """A value as it appears in a message: its kind, and the beginning of what it is."""
+    return f"{type(value).__name__} {value!r:.{SHOWN}}"
+
+
+def is_traced(value: Any) -> bool:
+    """Whether JAX is tracing this value, as under `jit`, so that its entries cannot be read."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(value, jax.core.Tracer)
+
+
+def check_known(what: str, values: Mapping[str, Any]) -> None:
+    """Raise where JAX is tracing one of these arrays."""
+    for name, value in values.items():
+        if is_traced(value):
+            raise NeuralRaceError(
+                f"{what} must be known before tracing",
+                got=f"{name!r}, an array that JAX is tracing",
+                wanted="arrays whose entries can be read",
+                fix="call this outside jit, grad and vmap",
+            )
+
+
+def kind_of(array: Any) -> str:
+    """The kind of an array's entries in NumPy's letters, or "" for random keys and others."""
+    return getattr(getattr(array, "dtype", None), "kind", "")
+
+
+# ---- numbers ------------------------------------------------------------------------------------
+
+
+def real_number(
+    what: str,
+    value: Any,
+    *,
+    least: float = -math.inf,
+    above: float = -math.inf,
+    most: float = math.inf,
+    below: float = math.inf,
+    infinite: bool = False,
+    wanted: str | None = None,
+    fix: str,
+) -> float:
+    """`value` as a float between the bounds; NaN never, infinity only where `infinite` is set.
+
+    Python's and NumPy's numbers and arrays without axes are taken; booleans and text are not.
+    """
+    number = _as_float(value)
+    inside = least <= number <= most  # never for NaN
+    inside &= number > above or above == -math.inf
+    inside &= number < below or below == math.inf
+    if not inside or not (infinite or math.isfinite(number)):
+        limits = {"at least": least, "above": above, "at most": most, "below": below}
+        within = " and ".join(f"{k} {v:g}" for k, v in limits.items() if math.isfinite(v))
+        alone = within == "above 0"
+        raise NeuralRaceError(
+            f"{what} must be a positive number"
+            if alone
+            else f"{what} must be one {'' if infinite else 'finite '}number {within}".rstrip(),
+            got="a value that JAX is tracing" if is_traced(value) else f"{value!r:.{SHOWN}}",
+            wanted=wanted or f"one {'' if infinite else 'finite '}number {within}".rstrip(),
+            fix=fix,
+        )
+    return number
+
+
+def _as_float(value: Any) -> float:
+    """A real number as a float, or NaN where it is something else."""
+    if isinstance(value, bool | str | bytes) or is_traced(value) or np.ma.is_masked(value):
+        return math.nan
+    if not hasattr(value, "__float__") and not hasattr(value, "__index__"):
+        return math.nan
+    if getattr(value, "shape", ()) != ():
+        return math.nan
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")
+    if kind not in "fiu" and "float" not in str(getattr(value, "dtype", "")):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def seed_number(seed: Any) -> int:
+    """A seed of NumPy's generators: a whole number of at least 0."""
+    return whole_number("seed", seed, least=0, fix="for example seed=0")
+
+
+# ---- arrays -------------------------------------------------------------------------------------
+
+
+def plain_array(what: str, value: Any, *, wanted: str, fix: str) -> np.ndarray:
+    """`value` as a NumPy array whose entries can be read: not ragged, masked or traced."""
+    if np.ma.is_masked(value):
+        raise NeuralRaceError(
+            f"{what} has masked entries",
+            got=f"{np.ma.count_masked(value)} masked entries",
+            wanted=wanted,
+            fix="drop them, or fill them in: array.filled(…)",
+        )
+    if is_traced(value):
+        raise NeuralRaceError(
+            f"{what} must be known before tracing",
+            got="an array that JAX is tracing",
+            wanted=wanted,
+            fix="call this outside jit, grad and vmap, or pass it as a NumPy array",
+        )
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise NeuralRaceError(
+            f"{what} is no array",
+            got=f"{shown(value)}: {str(error).partition('.')[0]}",
+            wanted=wanted,
+            fix=fix,
+        ) from error
+
+
+def real_array(what: str, value: Any, *, wanted: str = "an array of numbers", fix: str) -> Any:
+    """`value` as a NumPy array in float64: numeric and real, of any shape, NaN allowed."""
+    array = plain_array(what, value, wanted=wanted, fix=fix)
+    floats = array.dtype.kind in "fiub" or "float" in array.dtype.name
+    if not floats:
+        raise NeuralRaceError(
+            f"{what} must hold real numbers",
+            got=f"{shown(value)} of dtype {array.dtype}",
+            wanted=wanted,
+            fix="take the real part" if array.dtype.kind == "c" else fix,
+        )
+    return array.astype(np.float64)
+
+
+def entries(what: str, value: Any, fix: str = "pass a list or a tuple") -> list[Any]:
+    """`value`, a list, a tuple or whatever else can be gone through, as a list."""
+    without_axes = getattr(value, "shape", None) == ()
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes) or without_axes:
+        raise NeuralRaceError(f"{what} must be a list", got=shown(value), wanted="a list", fix=fix)
+    if is_traced(value):
+        plain_array(what, value, wanted="a list", fix=fix)
+    return list(value)
+
+
+# ---- names, switches, mappings ------------------------------------------------------------------
+
+
+def one_of(what: str, value: Any, among: Iterable[Any], fix: str) -> Any:
+    """`value`, a name that is among those known, or an error that lists them."""
+    known = tuple(among)
+    if not isinstance(value, str) or value not in known:
+        raise NeuralRaceError(
+            f"unknown {what} {value!r:.{SHOWN}}",
+            got=f"{value!r:.{SHOWN}}",
+            wanted=f"one of {listed(known)}",
+            fix=fix,
+        )
+    return value
+
+
+def switch(what: str, value: Any) -> bool:
+    """`value` as True or False; 1 and 0 are taken too."""
+    if not isinstance(value, bool | np.bool_ | int) or int(value) not in (0, 1):
+        raise NeuralRaceError(
+            f"{what} is either True or False",
+            got=f"{value!r:.{SHOWN}}",
+            wanted="True or False",
+            fix=f"{what}=True or {what}=False",
+        )
+    return bool(value)
+
+
+def by_name(what: str, value: Any, fix: str) -> Mapping[str, Any]:
+    """`value`, a mapping whose keys are names."""
+    check_kind(what, value, Mapping, fix)
+    odd = [key for key in value if not isinstance(key, str)]
+    if odd:
+        raise NeuralRaceError(
+            f"the names in {what} must be text",
+            got=shown(odd[0]),
+            wanted="keys of type str",
+            fix=fix,
+        )
+    return value
+
+
+def list_of_names(what: str, value: Any) -> list[str]:
+    """`value` as a list of names; a single name is refused, since its letters are not meant."""
+    several = isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    names = entries(what, value) if several else []
+    if not several or not all(isinstance(name, str) for name in names):
+        raise NeuralRaceError(
+            f"{what} must be a list of names",
+            got=shown(value),
+            wanted="a list of text",
+            fix=f"for example {what}=['a', 'b']",
+        )
+    return names
+
+
+def file_path(path: Any, example: str) -> Path:
+    """`path` as a path of a file."""
+    if not isinstance(path, str | os.PathLike) or not str(path) or "\0" in str(path):
+        raise NeuralRaceError(
+            "this is no path of a file",
+            got=shown(path),
+            wanted="a text or a pathlib.Path",
+            fix=f"for example {example}",
+        )
+    return Path(path)
+
+
+def check_function(what: str, value: Any, fix: str) -> None:
+    """Raise where `value` is neither None nor something that can be called."""
+    if value is not None and not callable(value):
+        raise NeuralRaceError(
+            f"{what} must be a function", got=shown(value), wanted="a function, or None", fix=fix
+        )
+
+
+def writable_folder(folder: Path) -> Path:
+    """A folder, made if it is not there, in which files can be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise NeuralRaceError(
+            f"cannot write to the folder {str(folder)!r}",
+            got=error.strerror or type(error).__name__,
+            wanted="a folder that is writable, or that can be made",
+            fix="choose another folder, such as --out out/figures",
+        ) from error
+    return folder
+
+
+# ---- random keys and axes -----------------------------------------------------------------------
+
+
+def random_key(key: Any, what: str = "this") -> Any:
+    """A key of `jax.random`, or the one that an integer seed stands for."""
+    import jax
+    import jax.numpy as jnp
+
+    if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        if key.shape == ():
+            return key
+    elif getattr(key, "dtype", None) == np.uint32 and getattr(key, "shape", None) == (2,):
+        return key  # a key of the older kind
+    elif _is_seed(key):
+        return jax.random.key(int(key))
+    raise NeuralRaceError(
+        f"{what} needs a random key",
+        got=f"{key!r:.{SHOWN}}",
+        wanted="one key of jax.random, or a seed",
+        fix="for example key=0 or key=jax.random.key(0)",
+    )
+
+
+def _is_seed(key: Any) -> bool:
+    """Whether this is an integer that JAX makes a key of."""
+    integral = isinstance(key, int | np.integer) and not isinstance(key, bool)
+    kind = getattr(getattr(key, "dtype", None), "kind", "")
+    zero_axes = getattr(key, "shape", None) == () and kind in ("i", "u")
+    return (integral or zero_axes) and (is_traced(key) or -(2**31) <= int(key) < 2**32)
+
+
+def check_axes(ax: Any) -> None:
+    """Raise where `ax` is neither None nor axes of matplotlib."""
+    if ax is None:
+        return
+    from matplotlib.axes import Axes
+
+    check_kind("ax", ax, Axes, "pass axes of plt.subplots(), or leave ax out")

@@ -1,0 +1,199 @@
+"""Arguments are checked at the public door, in the package's own words; bugs are not hidden."""
+
+import importlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace import checks
+from tests.test_errors import says
+from verification.valid_calls import gatings
+
+ARCH = nr.Architecture.chain(2, 2, 2)
+NET = nr.GDLN(ARCH)
+DATA = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([3.0, 1.0])})
+WEIGHTS = {"W1": np.eye(2), "W2": np.eye(2)}
+FIX = "as the example shows"
+
+# ---- the checks themselves ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [1, 2.5, np.float32(1), np.int64(3), np.array(2.0), jnp.ones(())])
+def test_real_numbers_are_taken(value):
+    assert checks.real_number("n", value, fix=FIX) == float(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, "1", b"1", 1j, np.nan, np.inf, [1.0], np.ones(1), np.ma.masked, object(), {}],
+)
+def test_other_values_are_no_real_numbers(value):
+    with says("n must be one finite number", got="", wanted="one finite number", fix=FIX):
+        checks.real_number("n", value, fix=FIX)
+
+
+def test_bounds_of_real_numbers():
+    assert checks.real_number("n", np.inf, infinite=True, fix=FIX) == np.inf
+    for bound in ({"least": 1}, {"above": 0.5}, {"most": -1}, {"below": 0.5}):
+        with says("n must be", got="0.5", wanted=next(iter(bound.values())).__format__("g")):
+            checks.real_number("n", 0.5, **bound, fix=FIX)
+
+
+@pytest.mark.parametrize(
+    "value", [[[1.0], [1.0, 2.0]], ["a"], 1j, [None], object(), jax.random.key(0)]
+)
+def test_what_is_no_real_array(value):
+    with says("n ", got="", wanted="an array of numbers"):
+        checks.real_array("n", value, fix=FIX)
+
+
+def test_masked_and_traced_arrays_are_refused():
+    masked = np.ma.masked_array([1.0, 2.0], [True, False])
+    with says("n has masked entries", got="1 masked", wanted="numbers", fix="filled"):
+        checks.real_array("n", masked, fix=FIX)
+    with says("n must be known", got="tracing", wanted="numbers", fix="outside jit"):
+        jax.jit(lambda x: checks.real_array("n", x, fix=FIX))(1.0)
+
+
+def test_switches():
+    assert [checks.switch("s", v) for v in (True, False, np.True_, 1, 0)] == [1, 0, 1, 1, 0]
+    for value in (None, 2, "yes", np.ones(2), []):
+        with says("s is either True or False", got=repr(value)[:9], wanted="True or False"):
+            checks.switch("s", value)
+
+
+def test_random_keys():
+    for key in (jax.random.key(1), jax.random.PRNGKey(1), 1, np.int64(1), jnp.array(1)):
+        assert jax.random.normal(checks.random_key(key)) == jax.random.normal(jax.random.key(1))
+    for key in (None, True, 1.5, "a", jnp.ones(2), jax.random.split(jax.random.key(0)), 2**40):
+        with says("this needs a random key", got="", wanted="one key of jax.random"):
+            checks.random_key(key)
+
+
+def test_whole_numbers_are_no_arrays():
+    for value in (np.ones((2, 2)), np.array([3]), jnp.ones(()), "3"):
+        with says("steps must be a whole number", got="", wanted="an integer"):
+            nr.train(NET, WEIGHTS, DATA, learning_rate=0.1, steps=value)
+
+
+# ---- nothing is lost or overflows silently ------------------------------------------------------
+
+
+def test_masked_weights_times_gates_and_masks():
+    masked = np.ma.masked_array(np.eye(2), [[True, False], [False, False]])
+    with says("edge 'W1' has masked entries", got="1 masked", wanted="real numbers"):
+        NET({**WEIGHTS, "W1": masked}, DATA)
+    times = np.ma.masked_array([1.0, 2.0], [False, True])
+    with says("times has masked entries", got="1 masked", wanted="increasing"):
+        nr.flow(NET, WEIGHTS, DATA, times=times)
+    gate = np.ma.masked_array([1.0, 0.0], [False, True])
+    with says("gates['h'] has masked entries", got="1 masked", wanted="every sample"):
+        DATA.gated({"h": gate})
+    with says("gates['a'] has masked entries", got="1 masked", wanted="every sample"):
+        nr.pathways(DATA, {"a": gate}, hidden=2)
+
+
+def test_imaginary_parts_are_not_dropped():
+    for call in (
+        lambda: nr.flow(NET, WEIGHTS, DATA, times=[1.0, 2.0 + 1j]),
+        lambda: nr.linear.balance(NET, {**WEIGHTS, "W2": np.eye(2) * 1j}),
+        lambda: nr.analysis.similarity(np.eye(2) * 1j),
+        lambda: nr.Trajectory([0.0, 1.0], [1j, 0.0]),
+        lambda: nr.reln.patterns(np.eye(2) * 1j),
+    ):
+        with says("", got="complex", wanted="", fix="real part"):
+            call()
+
+
+def test_data_whose_squares_overflow_say_so():
+    huge = nr.Dataset({"x": [[1e200]]}, {"y": [[1e200]]})
+    arch = nr.Architecture.chain(1, 1, 1)
+    for call in (
+        lambda: nr.reduce(arch, huge),
+        lambda: nr.path_statistics(arch, huge),
+        lambda: nr.linear.saddles(nr.GDLN(arch), huge),
+    ):
+        with says("squares would overflow", got="1e+200", wanted="1e+75", fix="divide"):
+            call()
+
+
+def test_starts_that_overflow_say_so():
+    race = nr.reduce(ARCH, DATA)
+    with says("the loss would overflow", got="1e+308", wanted="paths of 2 edges", fix="small"):
+        race.solve(times=[1.0], start=1e308)
+    with says("the loss would overflow", got="1e+200", wanted="paths of 2 edges", fix="small"):
+        race.start({edge: 1e200 * w for edge, w in WEIGHTS.items()})
+    assert np.isfinite(race.solve(times=[1.0], start=10.0).loss).all()
+
+
+def test_theory_under_jit_says_so():
+    def reduced(x):
+        return len(nr.reduce(ARCH, nr.Dataset({"x": x}, {"y": np.eye(2)})).blocks)
+
+    with says("must be known before tracing", got="'x'", wanted="read", fix="outside jit"):
+        jax.jit(reduced)(jnp.eye(2))
+
+
+# ---- files --------------------------------------------------------------------------------------
+
+
+def test_files_that_are_none(tmp_path):
+    run = nr.Trajectory([0.0, 1.0], [2.0, 1.0])
+    whole = run.save(tmp_path / "run.nc").read_bytes()
+    for content in (b"", b"text", whole[:-500], whole[:100], whole[:-1] + b"x"):
+        (tmp_path / "damaged.nc").write_bytes(content)
+        with says("is not a trajectory, or it is damaged", got="", wanted="netCDF"):
+            nr.load(tmp_path / "damaged.nc")
+    with says("is not a trajectory", got="", wanted="netCDF"):
+        nr.load(tmp_path)
+    with says("is a folder", got="folder", wanted="file", fix="name the file"):
+        run.save(tmp_path)
+    for path in (None, 3, b"run.nc", ["run.nc"], ""):
+        with says("no path of a file", got="", wanted="pathlib.Path"):
+            nr.load(path)
+        with says("no path of a file", got="", wanted="pathlib.Path"):
+            run.save(path)
+
+
+def test_a_checkpoint_in_place_of_a_folder(tmp_path):
+    (tmp_path / "file").write_text("no checkpoint")
+    options = {"learning_rate": 0.1, "steps": 2, "checkpoint_every": 1}
+    for place in (tmp_path / "file", 3):
+        with pytest.raises(nr.NeuralRaceError):
+            nr.train(NET, WEIGHTS, DATA, checkpoint=place, **options)
+
+
+# ---- bugs surface as themselves -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("module", "helper", "call"),
+    [
+        ("reduction.race", "shared_basis", lambda: nr.reduce(ARCH, DATA)),
+        ("reduction.race", "class_factor", lambda: nr.reduce(ARCH, DATA)),
+        (
+            "dynamics.train",
+            "take_steps",
+            lambda: nr.train(NET, WEIGHTS, DATA, learning_rate=0.1, steps=1),
+        ),
+        ("dynamics.setup", "as_arrays", lambda: nr.flow(NET, WEIGHTS, DATA, times=[1.0])),
+        ("contests.times", "reduce", lambda: nr.contest(gatings(0.5), start=0.01)),
+        ("gdln", "_gated", lambda: NET(WEIGHTS, DATA)),
+        ("linear.chain", "chain_edges", lambda: nr.linear.saddles(NET, DATA)),
+        ("analysis.similarity", "ratio", lambda: nr.analysis.similarity(np.eye(2), "cosine")),
+        ("reln.patterns", "enumerated", lambda: nr.reln.patterns(np.eye(2))),
+        ("tasks.structures", "_levels", lambda: nr.tasks.hierarchy()),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_bug_in_a_private_function_surfaces_as_itself(monkeypatch, module, helper, call):
+    def broken(*_, **__):
+        raise ZeroDivisionError("planted")
+
+    place = importlib.import_module(f"neuralrace.{module}")
+    monkeypatch.setattr(place, helper, broken, raising=False)
+    with pytest.raises(ZeroDivisionError, match="planted"):
+        call()

@@ -1,0 +1,291 @@
+"""Claims about wrong calls: each is refused in the package's own words.
+
+Every public call is made with one or two of its arguments replaced by something that is seldom
+right: another kind, another shape, ragged or masked or complex numbers, a damaged file. It must
+either mean something and succeed, or raise `NeuralRaceError`.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import warnings
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import neuralrace as nr
+from verification.claim import Measurement, claim
+from verification.valid_calls import RESULTS, Call, things, valid_calls
+
+SECTION = "Wrong calls"
+TOP = "contests"
+
+FULL, SMALL = 5000, 300
+"""The number of calls at full size, and in the tests."""
+
+TWO = 0.15
+"""The share of calls in which two arguments are wrong."""
+
+
+class UserError(Exception):
+    """What a function of the user raises; it may surface as itself.
+
+    As a value it is a class that raises when it is called.
+    """
+
+    def __init__(self, *given: Any) -> None:
+        if given != ("of the user",):
+            raise UserError("of the user")
+        super().__init__(*given)
+
+
+def _raises(*_: Any, **__: Any) -> Any:
+    raise UserError("of the user")
+
+
+class Marker:
+    """Stands for a value that is made anew for every call."""
+
+
+TRACER, GENERATOR = Marker(), Marker()
+"""An array that JAX is tracing, and a generator, which can be read only once."""
+
+
+@functools.cache
+def bad_values() -> dict[str, Any]:
+    """Values of every kind, by what they are called in the table of failures."""
+    t = things()
+    damaged = t.folder / "damaged.nc"
+    damaged.write_bytes(Path(t.file).read_bytes()[:-400])
+    text = t.folder / "text.nc"
+    text.write_text("no run\n")
+    return {
+        "None": None,
+        "True": True,
+        "-1": -1,
+        "0": 0,
+        "2.5": 2.5,
+        "nan": float("nan"),
+        "inf": float("inf"),
+        "1e308": 1e308,
+        "1e-320": 1e-320,
+        "complex": 1 + 2j,
+        "text": "text",
+        "empty text": "",
+        "bytes": b"",
+        "object": object(),
+        "empty list": [],
+        "empty mapping": {},
+        "ragged": [[1.0], [1.0, 2.0]],
+        "ragged numbers": [1.0, [2.0, 3.0]],
+        "list of text": ["a", "b"],
+        "list of None": [None, None],
+        "mapping of text": {"x": "a", "y": "b"},
+        "mapping with number keys": {1: 2, 2: 3},
+        "mapping with mixed keys": {"x": 1, 2: 3},
+        "set": {1, 2},
+        "scalar array": np.array(1.0),
+        "vector": np.array([1.0, 2.0, 3.0]),
+        "rank 4": np.ones((2, 2, 2, 2)),
+        "wrong shape": np.ones((3, 5)),
+        "empty array": np.empty((0,)),
+        "empty matrix": np.empty((0, 2)),
+        "object array": np.array([object(), None]),
+        "text array": np.array(["a", "b"]),
+        "complex array": np.eye(2) * 1j,
+        "masked array": np.ma.masked_array(np.eye(2), np.eye(2) > 0),
+        "dates": np.array(["2020-01-01"], "datetime64[D]"),
+        "huge array": np.eye(2) * 1e200,
+        "nan array": np.eye(2) * np.nan,
+        "decreasing": [1.0, 0.0],
+        "jax array": jnp.eye(2),
+        "tracer": TRACER,
+        "dataset": t.data,
+        "architecture": t.arch,
+        "network": t.net,
+        "run": t.run,
+        "key": t.key,
+        "directory": t.folder,
+        "missing file": t.folder / "no" / "such.nc",
+        "damaged file": damaged,
+        "file of text": text,
+        "generator": GENERATOR,
+        "function": lambda *given, **named: 0.0,
+        "raising function": _raises,
+        "class": UserError,
+    }
+
+
+def _inside(value: Any, rng: np.random.Generator) -> tuple[str, Any] | None:
+    """A valid value with something wrong inside, where it has an inside."""
+    bad = bad_values()
+    kind = list(bad)[rng.integers(len(bad))]
+    wrong = bad[kind]
+    wrong = iter([1, 2]) if isinstance(wrong, Marker) else wrong
+    if isinstance(value, Mapping) and value:
+        first = next(iter(value))
+        rest = {k: v for k, v in value.items() if k != first}
+        ways = {
+            f"with {kind} inside": {**value, first: wrong},
+            "with a further key": {**value, "unknown": value[first]},
+            "with a key of another type": {**rest, 3: value[first]},
+            "with a key less": rest,
+            "with another key": {**rest, "unknown": value[first]},
+        }
+    elif isinstance(value, np.ndarray | list | tuple) and np.ndim(np.asarray(value, object)):
+        array = np.asarray(value, None if isinstance(value, np.ndarray) else _kind(value))
+        ways = {
+            "twice as long": np.concatenate([array, array]),
+            "with a further axis": array[None],
+            "its first entry": value[0],
+            "complex": array * 1j if array.dtype.kind in "iuf" else list(value),
+            "masked": np.ma.masked_array(array, np.ones(array.shape, bool)),
+            "as text": [str(entry) for entry in value],
+            "negative": -array if array.dtype.kind in "iuf" else list(value),
+            "times 1e200": array * 1e200 if array.dtype.kind in "iuf" else list(value),
+            f"with {kind} first": [wrong, *list(value)[1:]],
+        }
+    else:
+        return None
+    name = list(ways)[rng.integers(len(ways))]
+    return name, ways[name]
+
+
+def _kind(values: Any) -> type | None:
+    """The dtype in which a list can be an array: what is no list of numbers is one of objects."""
+    return None if all(isinstance(v, int | float) for v in values) else object
+
+
+def wrong_call(call: Call, rng: np.random.Generator) -> tuple[str, tuple, dict[str, Any]]:
+    """The arguments of a call with one or two of them wrong, and what was changed."""
+    places: list[int | str] = [*range(len(call.positional)), *call.named]
+    number = min(len(places), 2 if rng.random() < TWO else 1)
+    positional, named, told = list(call.positional), dict(call.named), []
+    for index in rng.choice(len(places), number, replace=False):
+        place = places[int(index)]
+        held: Any = positional if isinstance(place, int) else named
+        changed = _inside(held[place], rng) if rng.random() < 0.3 else None
+        if changed is None:
+            bad = bad_values()
+            kind = list(bad)[rng.integers(len(bad))]
+            changed = kind, bad[kind]
+        kind, held[place] = changed
+        told.append(f"{place}={kind}")
+    return f"{call.name}({', '.join(told)})", tuple(positional), named
+
+
+def refused(call: Call, positional: tuple, named: dict[str, Any]) -> BaseException | None:
+    """What a call raised, if it is none of the errors that it may raise."""
+
+    def made(tracer: Any) -> float:
+        def filled(value: Any) -> Any:
+            return value if not isinstance(value, Marker) else stands_for(value)
+
+        stands_for = lambda marker: tracer if marker is TRACER else iter([1, 2])  # noqa: E731
+        call.function(*map(filled, positional), **{k: filled(v) for k, v in named.items()})
+        return 0.0
+
+    try:
+        if any(v is TRACER for v in (*positional, *named.values())):
+            jax.eval_shape(made, jnp.eye(2))
+        else:
+            made(None)
+    except (nr.NeuralRaceError, MemoryError, UserError):
+        return None
+    except FileNotFoundError as error:  # what nr.load promises for a file that is not there
+        return None if call.name == "load" else error
+    except Exception as error:
+        # The tests check types of private functions too, and then fail before our own checks do.
+        return None if type(error).__name__ == "TypeCheckError" else error
+    finally:
+        _close_figures()
+    return None
+
+
+def _close_figures() -> None:
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def failures(number: int, seed: int = 0) -> dict[str, BaseException]:
+    """The calls that raised something else than `NeuralRaceError`, of that many seeded ones.
+
+    Every public call is made about equally often.
+    """
+    rng = np.random.default_rng(seed)
+    calls = valid_calls()
+    found: dict[str, BaseException] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logging.disable(logging.WARNING)
+        try:
+            order = [rng.permutation(len(calls)) for _ in range(-(-number // len(calls)))]
+            for index in np.concatenate(order)[:number]:
+                told, positional, named = wrong_call(calls[index], rng)
+                error = refused(calls[index], positional, named)
+                if error is not None:
+                    found[told] = error
+        finally:
+            logging.disable(logging.NOTSET)
+    return found
+
+
+@claim(
+    SECTION,
+    f"public calls with one or two wrong arguments, {FULL} of them, that raise something else "
+    "than NeuralRaceError",
+    "none",
+)
+def wrong_calls(full: bool) -> Measurement:
+    found = failures(FULL if full else SMALL)
+    kinds = Counter(type(error).__name__ for error in found.values())
+    some = "; ".join(f"{told}: {error!r:.80}" for told, error in list(found.items())[:5])
+    return Measurement(f"{len(found)} {dict(kinds) or ''}".strip(), not found, some)
+
+
+@claim(
+    SECTION,
+    "public functions, constructors and methods without a valid call in the table, and valid calls "
+    "that fail (at full size alone)",
+    "none",
+)
+def valid(full: bool) -> Measurement:
+    failed = [call.name for call in valid_calls() if not succeeds(call)] if full else []
+    found = sorted(uncalled()) + failed
+    return Measurement(", ".join(found) or "none", not found)
+
+
+def succeeds(call: Call) -> bool:
+    """Whether a call raises nothing at all."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            call.function(*call.positional, **call.named)
+        except Exception:
+            return False
+        finally:
+            _close_figures()
+    return True
+
+
+def uncalled() -> set[str]:
+    """The public names that no valid call of the table is about."""
+    rooms = ("analysis", "linear", "reln", "tasks")
+    names = {name for name in nr.__all__ if name not in (*rooms, "papers")}
+    for room in rooms:
+        public = getattr(nr, room)
+        exported = getattr(public, "__all__", None) or vars(public)
+        for name in exported:
+            value = getattr(public, name)
+            home = str(getattr(value, "__module__", ""))
+            if callable(value) and not name.startswith("_") and home.startswith("neuralrace"):
+                names.add(f"{room}.{name}")
+    called = {call.name.partition(" ")[0] for call in valid_calls()}
+    return names - called - RESULTS - {"linear.lambda_balanced"}

@@ -1,0 +1,532 @@
+"""One small valid call of every public function, constructor and method."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import numpy as np
+
+import neuralrace as nr
+from neuralrace import analysis, linear, losses, reln, tasks
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function with arguments that are right."""
+
+    name: str
+    function: Callable[..., Any]
+    positional: tuple[Any, ...] = ()
+    named: dict[str, Any] = field(default_factory=dict)
+
+
+RESULTS = {
+    *("Compressed", "Contest", "Joint", "PatternRanking", "PhaseDiagram", "GateClasses"),
+    *("StoppedError", "NeuralRaceError", "Network", "Block", "ClosedForm", "ModeForm", "Race"),
+    *("Start", "Variable", "PathGroup", "PathStatistics", "Comparison"),
+    *("analysis.DomainSimilarity", "analysis.Modes", "analysis.RouteErrors", "analysis.Scaling"),
+    *("linear.Balance", "linear.Escape", "linear.Saddle", "linear.Saddles", "linear.Plateau"),
+    *("linear.Visit", "reln.Activity", "reln.Certificate", "reln.Clusters", "reln.Discovery"),
+    *("reln.Horizons", "reln.Patterns", "reln.Shares", "reln.Stages", "reln.Switches"),
+    "tasks.World",
+}
+"""Classes that functions return and users read; their methods are called, not their constructors.
+
+Errors and the base class of networks are among them.
+"""
+
+
+def gatings(delta: float) -> dict[str, Any]:
+    """Two candidates for the two calls that compare gatings."""
+    data = tasks.extended_xor(delta)
+    return {"linear": tasks.linear_pathways(data, 4), "xor": tasks.xor_pathways(data, 4)}
+
+
+class Frame(dict):
+    """As much of a table as `Dataset.from_frame` reads."""
+
+    columns = property(lambda self: list(self))
+
+    def __len__(self) -> int:
+        return 2
+
+
+@functools.cache
+def things() -> SimpleNamespace:
+    """Small networks, data and results that the calls share."""
+    key = jax.random.key(0)
+    arch = nr.Architecture.chain(2, 2, 2)
+    net, relu = nr.GDLN(arch), nr.ReLUNetwork((2, 3, 2))
+    data = nr.Dataset(
+        {"x": np.eye(2)}, {"y": np.diag([3.0, 1.0])}, labels={"context": np.array([1, 2])}
+    )
+    weights = linear.balanced_weights(net, 0.0, scale=0.1, aligned_to=data)
+    record: Any = {"weights": True, "outputs": True}
+    run = nr.train(net, weights, data, learning_rate=0.1, steps=2, record=record)
+    relu_weights = relu.init(key)
+    relu_run = nr.train(relu, relu_weights, data, learning_rate=0.1, steps=2, record=record)
+    folder = Path(tempfile.mkdtemp(prefix="calls"))
+    race = nr.reduce(arch, data)
+    routes, others = tasks.routing(M=2, K=1)
+    routed, routes = tasks.routing_pathways(routes, hidden=2)
+    assert others is not None
+    form = race.closed_form(0.1)
+    return SimpleNamespace(
+        key=key,
+        arch=arch,
+        net=net,
+        relu=relu,
+        data=data,
+        weights=weights,
+        run=run,
+        relu_weights=relu_weights,
+        relu_run=relu_run,
+        folder=folder,
+        file=run.save(folder / "run.nc"),
+        race=race,
+        solution=race.solve(times=[0.0, 1.0, 2.0], start=0.1),
+        form=form,
+        mode=next(iter(form.modes.values())),
+        exact=nr.lambda_balanced(net, weights, data, times=[0.0, 1.0, 2.0]),
+        statistics=nr.path_statistics(arch, data),
+        contest=nr.contest(gatings(0.5), scale=1e-2),
+        phases=nr.phase_diagram(gatings, "delta", [0.5, 1.0], scale=1e-2, precision=0.1),
+        routed=nr.GDLN(routed),
+        routes=routes,
+        others=tasks.routing_pathways(others, hidden=2)[1],
+        saddles=linear.saddles(net, data),
+        activity=reln.activity(relu_run, data),
+        found=reln.discover(relu_run, data, pathways=2),
+        horizons=reln.horizons(relu_run, data),
+        contextual=tasks.contextual(2, 2),
+        classes=tasks.contextual_classification(2),
+    )
+
+
+@functools.cache
+def valid_calls() -> tuple[Call, ...]:
+    """Every call, by the name under which users know it."""
+    every = (*_foundation(), *_runs(), *_theory(), *_contests(), *_analysis(), *_linear())
+    return (*every, *_reln(), *_tasks(), *_losses())
+
+
+def _call(name: str, function: Callable[..., Any], *positional: Any, **named: Any) -> Call:
+    return Call(name, function, positional, named)
+
+
+def _foundation() -> Iterator[Call]:
+    t = things()
+    yield _call("Architecture", nr.Architecture, {"x": 1, "y": 1}, {"W": ("x", "y")})
+    yield _call("Architecture.chain", nr.Architecture.chain, 2, 2, 1)
+    yield _call("Architecture.layered", nr.Architecture.layered, {"x": 1}, {"y": 1})
+    yield _call(
+        "Architecture.parallel",
+        nr.Architecture.parallel,
+        {"x": 1},
+        {"a": 1},
+        {"y": 1},
+        reads={"a": ["x"]},
+        writes={"a": ["y"]},
+    )
+    yield _call(
+        "Architecture.routing", nr.Architecture.routing, 2, inputs=1, hidden=1, outputs=1, P=1
+    )
+    yield _call("Architecture.path_count", t.arch.path_count, edge="W1", source="x", target="y")
+    yield _call("Architecture.paths", t.arch.paths, 10)
+    yield _call("Architecture.from_networkx", nr.Architecture.from_networkx, t.arch.to_networkx())
+    yield _call("Architecture.draw", t.arch.draw, t.data)
+    yield _call("Path", nr.Path, ("W",), "x", "y")
+    yield _call("Path.before", nr.Path(("W",), "x", "y").before, "W")
+    yield _call("Path.after", nr.Path(("W",), "x", "y").after, "W")
+    yield _call(
+        "Dataset",
+        nr.Dataset,
+        {"x": np.eye(2)},
+        {"y": np.ones((2, 1))},
+        gates={"h": np.array([1.0, 0.0])},
+        sample_weight=np.array([0.5, 0.5]),
+        labels={"item": np.array([1, 2])},
+    )
+    frame = Frame(a=np.array([1.0, 2.0]), b=np.array([1.0, 0.0]))
+    yield _call(
+        "Dataset.from_frame", nr.Dataset.from_frame, frame, ["a"], ["b"], ["a"], sample_weight="b"
+    )
+    yield _call("Dataset.gated", t.data.gated, {"h": np.array([1.0, 0.0])})
+    yield _call("Dataset.mask", t.data.mask, context=1)
+    yield _call("Dataset.take", t.data.take, np.array([0, 1]))
+    yield _call("Dataset.sorted_by", t.data.sorted_by, "context")
+    yield _call("Dataset.one_per_sample", t.data.one_per_sample, "sample")
+    yield _call(
+        "pathways",
+        nr.pathways,
+        t.data,
+        {"a": None, "b": np.array([1.0, 0.0])},
+        hidden={"a": 2, "b": 2},
+        inputs={"a": ["x"]},
+        outputs={"b": ["y"]},
+    )
+    yield _call("GDLN", nr.GDLN, t.arch)
+    yield _call("GDLN.__call__", t.net, t.weights, t.data)
+    yield _call("GDLN.hidden", t.net.hidden, t.weights, t.data)
+    yield _call("GDLN.loss", t.net.loss, t.weights, t.data, losses.squared)
+    yield _call("GDLN.velocity", t.net.velocity, t.weights, t.data)
+    yield _call("GDLN.loss_and_step", t.net.loss_and_step, t.weights, t.data, 0.1, losses.squared)
+    yield _call("GDLN.init", t.net.init, t.key, scale=0.1, kind="gaussian", dtype=np.float64)
+    yield _call("ReLUNetwork", nr.ReLUNetwork, (2, 3, 2), leak=0.1, bias=True)
+    yield _call("ReLUNetwork.hidden", t.relu.hidden, t.relu_weights, t.data)
+    yield _call("ReLUNetwork.activity", t.relu.activity, t.relu_weights, t.data)
+    yield _call("compress", nr.compress, t.net, t.weights, t.data, samples=True, width=True)
+
+
+def _runs() -> Iterator[Call]:
+    t = things()
+    yield _call(
+        "Trajectory",
+        nr.Trajectory,
+        [0.0, 1.0],
+        [2.0, 1.0],
+        values={"outputs": {"y": np.zeros((2, 4, 1))}},
+        final={"W1": np.ones((2, 2)), "W2": np.ones((2, 2))},
+        net=t.net,
+        steps=[0, 1],
+        sample_weight=np.full(4, 0.25),
+        settings={"a": 1},
+    )
+    every = {"W1": np.ones((2, 2, 2)), "W2": np.ones((2, 2, 2))}
+    yield _call(
+        "Trajectory.from_weights", nr.Trajectory.from_weights, t.net, t.data, every, [0.0, 1.0]
+    )
+    yield _call("Trajectory.plot", t.run.plot, "loss", color="k", label="a", log=True)
+    yield _call("Trajectory.isel", t.run.isel, time=0)
+    yield _call("Trajectory.sel", t.run.sel, time=0.1, method="nearest")
+    yield _call("Trajectory.save", t.run.save, t.folder / "again.nc")
+    yield _call("compare", nr.compare, t.run, t.run, sample_weight=np.array([0.5, 0.5]))
+    yield _call("concat", nr.concat, [t.run, t.run], ("seed", [0, 1]))
+    yield _call("join", nr.join, t.run, t.run)
+    yield _call("load", nr.load, t.file)
+    shared: dict[str, Any] = {"loss": "squared", "evaluate": {"test": t.data}}
+    shared["record"] = {"weights": True}
+    yield _call(
+        "flow",
+        nr.flow,
+        t.net,
+        t.weights,
+        t.data,
+        times=[0.0, 1.0],
+        rtol=1e-4,
+        atol=1e-6,
+        until_loss=1e-3,
+        until_stationary=1e-3,
+        max_steps=100,
+        compress=False,
+        **shared,
+    )
+    yield _call(
+        "flow_ensemble",
+        nr.flow_ensemble,
+        t.net,
+        t.data,
+        key=t.key,
+        times=[0.0, 1.0],
+        seeds=1,
+        scale=0.1,
+        kind="gaussian",
+        rtol=1e-4,
+        atol=1e-6,
+        max_steps=100,
+        axis=None,
+        members_at_once=1,
+        dtype=np.float64,
+        **shared,
+    )
+    steps: dict[str, Any] = {"learning_rate": 0.1, "steps": 2, "record_every": 1, **shared}
+    steps |= {"until": 1e-3, "callback": lambda *seen: None}
+    yield _call(
+        "train",
+        nr.train,
+        t.net,
+        t.weights,
+        t.data,
+        batch_size=1,
+        key=t.key,
+        record_at=[1, 2],
+        compress=False,
+        checkpoint=t.folder / "train.ckpt",
+        checkpoint_every=1,
+        **steps,
+    )
+    yield _call(
+        "train_ensemble",
+        nr.train_ensemble,
+        t.net,
+        t.data,
+        key=t.key,
+        seeds=1,
+        scale=0.1,
+        kind="gaussian",
+        optimizer=None,
+        batch_size=1,
+        record_at=[1, 2],
+        axis=None,
+        members_at_once=1,
+        dtype=np.float64,
+        **steps,
+    )
+
+
+def _theory() -> Iterator[Call]:
+    t = things()
+    yield _call("path_statistics", nr.path_statistics, t.arch, t.data, 10)
+    yield _call("PathStatistics.velocity", t.statistics.velocity, t.weights)
+    yield _call("PathStatistics.loss", t.statistics.loss, t.weights)
+    yield _call("reduce", nr.reduce, t.arch, t.data, tolerance=1e-8)
+    yield _call("Race.start", t.race.start, 0.1)
+    yield _call("Race.start of weights", t.race.start, t.weights)
+    yield _call("Race.solve", t.race.solve, times=[0.0, 1.0], start=0.1, learning_rate=0.1)
+    yield _call("Race.weights", t.race.weights, t.solution, 1.0, t.key)
+    yield _call("Race.variables", t.race.variables, 0.1)
+    yield _call("Race.equations", t.race.equations, 0.1)
+    yield _call("Race.latex", t.race.latex, 0.1, full=True)
+    yield _call("Race.conserved", t.race.conserved, 0.1)
+    yield _call("Race.closed_form", t.race.closed_form, 0.1)
+    yield _call("Race.describe", t.race.describe, full=True)
+    yield _call("Block.named", t.race.blocks[0].named, "first")
+    yield _call("Variable.described", t.race.variables()[0].described, True)
+    yield _call("ClosedForm.value", t.form.value, [0.0, 1.0])
+    yield _call("ClosedForm.loss", t.form.loss, [0.0, 1.0])
+    yield _call("ClosedForm.time_to", t.form.time_to, 0.5)
+    yield _call("ClosedForm.time_to_loss", t.form.time_to_loss, 0.5)
+    yield _call("ModeForm.value", t.mode.value, [0.0, 1.0])
+    yield _call("ModeForm.variables", t.mode.variables, [0.0, 1.0])
+    yield _call("ModeForm.loss", t.mode.loss, [0.0, 1.0])
+    yield _call("ModeForm.time_to", t.mode.time_to, 0.5)
+    yield _call("deep_limit", nr.deep_limit, [0.0, 1.0], s=1.0, d=1.0, start=0.05, depth=100)
+
+
+def _contests() -> Iterator[Call]:
+    t = things()
+    options: dict[str, Any] = {"criterion": 0.2, "relative": False, "longest": 1e3}
+    options["tolerance"] = 1e-8
+    yield _call("contest", nr.contest, gatings(0.5), scale=1e-2, **options)
+    yield _call("contest from a start", nr.contest, gatings(0.5), start=1e-2)
+    every = np.array([[1.0, 0.0], [1.0, 1.0]])
+    yield _call("contest of patterns", nr.contest, t.data, patterns=every)
+    yield _call("Contest.joint", t.contest.joint, key=t.key, times=[0.0, 1.0], seeds=1)
+    yield _call("Contest.plot", t.contest.plot, ax=None)
+    yield _call(
+        "phase_diagram",
+        nr.phase_diagram,
+        gatings,
+        "delta",
+        [0.5, 0.6],
+        scale=1e-2,
+        precision=0.1,
+        **options,
+    )
+    yield _call("PhaseDiagram.winner_at", t.phases.winner_at, 0.7)
+    yield _call("PhaseDiagram.plot", t.phases.plot, ax=None)
+    yield _call("PatternRanking.plot", nr.contest(t.data, patterns=every).plot, 2)
+
+
+def _analysis() -> Iterator[Call]:
+    t = things()
+    matrices = np.array([np.diag([3.0, 1.0]), np.diag([1.0, 2.0])])
+    bases = {"x": np.eye(2), "y": np.eye(2)}
+    groups = [1, 2]
+    yield _call("analysis.alignment", analysis.alignment, t.net, t.weights, bases, groups=None)
+    yield _call("analysis.alignment in groups", analysis.alignment, t.net, t.weights, bases, groups)
+    yield _call("analysis.diagonal_share", analysis.diagonal_share, np.eye(2), np.eye(2), np.eye(2))
+    yield _call(
+        "analysis.domain_similarity",
+        analysis.domain_similarity,
+        np.eye(2),
+        domain=[1, 2],
+        item=[1, 1],
+        kind="inner",
+        pairs=None,
+    )
+    yield _call("analysis.domains_that_met", analysis.domains_that_met, t.routes)
+    yield _call("analysis.follow_modes", analysis.follow_modes, matrices, modes=1, tie=1e-6)
+    yield _call("analysis.hidden", analysis.hidden, t.net, t.weights, t.data, "h")
+    yield _call("analysis.kernel_distance", analysis.kernel_distance, np.eye(2), np.eye(2))
+    many = t.run.values["weights"]
+    yield _call("analysis.kernel_travel", analysis.kernel_travel, t.net, many, t.data)
+    yield _call("analysis.mds", analysis.mds, np.eye(3), dimensions=2, reference=None)
+    yield _call("analysis.mds of distances", analysis.mds, distances=1 - np.eye(3))
+    yield _call("analysis.projected", analysis.projected, np.eye(2), left=np.eye(2), right=None)
+    yield _call(
+        "analysis.route_errors",
+        analysis.route_errors,
+        t.routed,
+        t.routed.init(t.key),
+        t.routes,
+        t.others,
+    )
+    yield _call("analysis.similarity", analysis.similarity, np.eye(2), kind="cosine")
+    yield _call("analysis.singular_values", analysis.singular_values, matrices, modes=1, tie=1e-6)
+    yield _call("analysis.tangent_kernel", analysis.tangent_kernel, t.net, t.weights, t.data)
+
+
+def _linear() -> Iterator[Call]:
+    t = things()
+    yield _call("linear.aligned_weights", linear.aligned_weights, t.net, t.data, 0.5, seed=0)
+    yield _call("linear.balance", linear.balance, t.net, t.weights)
+    yield _call(
+        "linear.balanced_weights",
+        linear.balanced_weights,
+        t.net,
+        0.5,
+        scale=0.1,
+        seed=0,
+        aligned_to=t.data,
+    )
+    yield _call("linear.grown_weights", linear.grown_weights, t.net, t.weights, t.data)
+    times = [0.0, 1.0]
+    exact: dict[str, Any] = {"times": times, "tolerance": 1e-6}
+    yield _call("lambda_balanced", nr.lambda_balanced, t.net, t.weights, t.data, **exact)
+    yield _call(
+        "linear.task_sequence", linear.task_sequence, t.net, t.weights, [t.data, t.data], **exact
+    )
+    yield _call("linear.chain_time", linear.chain_time, 3, s=1.0, start=0.1, d=1.0, fraction=0.5)
+    curves = np.array([[0.0, 0.2], [0.4, 0.2], [0.8, 0.3]])
+    yield _call("linear.crossing_times", linear.crossing_times, [0, 1, 2], curves, 0.5)
+    yield _call("linear.leading_time", linear.leading_time, 4, s=1.0, start=0.1)
+    vectors = np.eye(2)
+    yield _call("linear.mode_strengths", linear.mode_strengths, t.exact, t.data, vectors=vectors)
+    yield _call("linear.saddles", linear.saddles, t.net, t.data, modes=1)
+    yield _call("linear.Saddles.weights", t.saddles.weights, (1,))
+    escape = t.saddles[(1,)].escapes[0]
+    yield _call("linear.Saddles.direction", t.saddles.direction, (1,), escape)
+    yield _call("linear.Saddles.distances", t.saddles.distances, np.zeros((1, 2, 2)))
+    yield _call("linear.Saddles.visits", t.saddles.visits, t.exact, within=0.1)
+    yield _call("linear.maps_of", linear.maps_of, t.exact)
+    yield _call("linear.plateaus", linear.plateaus, t.exact, least=0.1, slope=1e-3)
+
+
+def _reln() -> Iterator[Call]:
+    t = things()
+    yield _call("reln.activity", reln.activity, t.relu_run, t.data, boundary=1e-3)
+    prototypes = {"first": np.array([1.0, 0.0])}
+    yield _call("reln.Activity.index", t.activity.index, 0.1)
+    yield _call("reln.Activity.gates", t.activity.gates, 0.1)
+    yield _call("reln.Activity.counted", t.activity.counted, "h", 0.01)
+    yield _call("reln.Activity.shares", t.activity.shares, prototypes, "h", least=0.01)
+    yield _call("reln.Activity.changed", t.activity.changed, 0.0, 0.1, "h", least=0.01)
+    yield _call("reln.Activity.switches", t.activity.switches, "h")
+    yield _call("reln.Activity.plot", t.activity.plot, prototypes, "h")
+    yield _call("reln.Shares.together", t.activity.shares(prototypes).together, {"all": ["first"]})
+    yield _call("reln.Switches.mean", t.activity.switches("h").mean, np.ones(3))
+    yield _call("reln.certify", reln.certify, t.run, t.run, floor=t.run)
+    yield _call("reln.Certificate.holds", reln.certify(t.run, t.run).holds, 1e-8)
+    yield _call("reln.Certificate.plot", reln.certify(t.run, t.run).plot, log=True)
+    yield _call("reln.copied_gates", reln.copied_gates, t.relu_run, t.data, record=None)
+    yield _call(
+        "reln.discover",
+        reln.discover,
+        t.relu_run,
+        t.data,
+        pathways=2,
+        weighted=True,
+        rounded=True,
+        boundary=0.0,
+        most=2,
+        seed=0,
+    )
+    yield _call("reln.Discovery.gates", t.found.gates, 0)
+    yield _call("reln.Discovery.network", t.found.network, 0)
+    yield _call("reln.Discovery.train", t.found.train, 0, learning_rate=0.1, steps=2)
+    yield _call("reln.Discovery.plot", t.found.plot, "h", label="context")
+    yield _call(
+        "reln.draw_activity",
+        reln.draw_activity,
+        t.activity,
+        prototypes,
+        "h",
+        at=[0.1],
+        samples={"a": 0},
+        least=0.01,
+    )
+    yield _call("reln.elbow", reln.elbow, [0.8, 0.18, 0.09])
+    yield _call("reln.evidence", reln.evidence, t.relu, t.data)
+    yield _call(
+        "reln.horizons",
+        reln.horizons,
+        t.relu_run,
+        t.data,
+        tolerance=0.05,
+        measure="outputs",
+        boundary=1e-3,
+    )
+    yield _call("reln.Horizons.reach", t.horizons.reach, 0.05)
+    yield _call("reln.Horizons.stages", t.horizons.stages, 0.05)
+    yield _call("reln.Horizons.plot", t.horizons.plot, 0.05)
+    x = np.array([[1.0, 0.0], [0.0, 1.0]])
+    yield _call("reln.is_implementable", reln.is_implementable, [1, 0], x, True, boundary=False)
+    yield _call("reln.pattern_count", reln.pattern_count, x, True)
+    yield _call("reln.patterns", reln.patterns, x, True, boundary=False, limit=100)
+    yield _call(
+        "reln.sample_patterns", reln.sample_patterns, x, count=2, seed=0, bias=False, draws=100
+    )
+    yield _call("reln.refine", reln.refine, t.found, fit_to=(0,), iterations=1, rate=0.02)
+    yield _call("reln.subsets", reln.subsets, t.data, "context")
+
+
+def _tasks() -> Iterator[Call]:
+    t = things()
+    for gating in ("all_but_one", "all_subsets", "common_and_all_but_one", "common_and_single"):
+        yield _call(f"tasks.{gating}", getattr(tasks, gating), t.contextual, 2)
+    for gating in ("pathway_per_context", "single_pathway"):
+        yield _call(f"tasks.{gating}", getattr(tasks, gating), t.classes, 2)
+    yield _call("tasks.chain_world", tasks.chain_world, 3, coupling=1.0, variance=10.0)
+    yield _call("tasks.ring_world", tasks.ring_world, 4, coupling=1.0, variance=10.0)
+    yield _call("tasks.grid_world", tasks.grid_world, 2, 2, coupling=1.0, variance=10.0)
+    yield _call("tasks.partition_world", tasks.partition_world, (2, 1), coupling=1.0, variance=9.0)
+    yield _call("tasks.tree_world", tasks.tree_world, 2, depth=2, flip=0.1)
+    yield _call("tasks.World.features", tasks.ring_world(4).features, 2, seed=0)
+    yield _call("tasks.World.dataset", tasks.ring_world(4).dataset, features=2, seed=0)
+    yield _call("tasks.circulant_routes", tasks.circulant_routes, 3, 2)
+    yield _call(
+        "tasks.contextual",
+        tasks.contextual,
+        2,
+        4,
+        structures=["crossed", "hierarchy"],
+        common=np.eye(4),
+        context_scale=1.0,
+        joined=True,
+    )
+    yield _call(
+        "tasks.contextual_classification",
+        tasks.contextual_classification,
+        2,
+        bound=1.0,
+        order=2,
+        samples=4,
+        seed=0,
+    )
+    levels = [2.0, 1.0, 1.0]
+    for name in ("hierarchy", "crossed_hierarchy"):
+        yield _call(f"tasks.{name}", getattr(tasks, name), 2, depth=2, amplitudes=levels)
+    yield _call("tasks.extended_xor", tasks.extended_xor, 0.5, sign=1.0)
+    yield _call("tasks.xor", tasks.xor, 1.0)
+    yield _call("tasks.xor_pathways", tasks.xor_pathways, tasks.xor(), 4)
+    yield _call("tasks.linear_pathways", tasks.linear_pathways, tasks.extended_xor(0.5), 4)
+    yield _call("tasks.partition", tasks.partition, (2, 1))
+    yield _call("tasks.random_tree", tasks.random_tree, 3, seed=0)
+    yield _call("tasks.ring", tasks.ring, [0.0, 0.5, 1.0, 0.5], rows=2)
+    yield _call("tasks.structure", tasks.structure, "hierarchy", items=4)
+    yield _call("tasks.routing", tasks.routing, 2, 1, base=None, routes=[(1, 1)], distractors=1)
+    yield _call("tasks.routing_pathways", tasks.routing_pathways, t.routes, P=1, hidden=2)
+
+
+def _losses() -> Iterator[Call]:
+    outputs, classes = {"y": np.zeros((2, 2))}, {"y": np.eye(2)}
+    yield _call("losses.squared", losses.squared, outputs, classes)
+    yield _call("losses.cross_entropy", losses.cross_entropy, outputs, classes)

@@ -163,3 +163,22 @@ def test_blocks_are_not_kept_alive():
     del race
     gc.collect()
     assert left() is None
+
+
+@pytest.mark.parametrize(("size", "exact"), [(1e-5, True), (1e-12, False)])
+def test_features_that_cannot_be_told_from_rounding_are_not_called_exact(size, exact):
+    x = np.diag([1.0, size])
+    race = nr.reduce(nr.Architecture.chain(2, 4, 2), nr.Dataset({"x": x}, {"y": np.eye(2)}))
+    assert race.is_exact == exact
+    assert ("not checked: features of x" in str(race)) == (not exact)
+    assert race.constant >= 0
+
+
+def test_the_loss_that_cannot_be_learned_is_never_negative():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(9, 3)) * 10.0 ** rng.uniform(-3, 3)
+        data = nr.Dataset({"x": x}, {"y": x @ rng.normal(size=(3, 2))})
+        race = nr.reduce(nr.Architecture.chain(3, 8, 2), data)
+        assert race.constant >= 0
+        assert (race.solve(times=[0.0, 1e9 / (x**2).sum()], start=0.1).loss >= 0).all()

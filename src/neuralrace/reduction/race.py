@@ -48,7 +48,9 @@ class Race:
     between blocks that was dropped, relative to the sizes of what it couples; `silent` counts, for
     every input and output node, the directions without a signal: weights along them learn
     nothing (those along inputs that vary decay, which a start from large weights would show and
-    the race does not).
+    the race does not). `faint` names the nodes with features more than a billion times smaller than
+    others: float64 cannot tell what these contribute from rounding, and no reduction of them is
+    called exact.
 
     ```python
     >>> import neuralrace as nr
@@ -69,6 +71,7 @@ class Race:
     residual: float
     tolerance: float
     silent: Mapping[str, int]
+    faint: tuple[str, ...] = ()
 
     @property
     def is_decoupled(self) -> bool:
@@ -77,8 +80,8 @@ class Race:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing but rounding was dropped."""
-        return self.residual <= EXACT
+        """Whether nothing but rounding was dropped, and all features can be told from rounding."""
+        return self.residual <= EXACT and not self.faint
 
     @property
     def reduces(self) -> bool:
@@ -415,7 +418,20 @@ def _reduced(arch: Architecture, data: Dataset, tolerance: float) -> Race:
     constant = total - learnable
     if abs(constant) <= ROUNDING * total:
         constant = 0.0
-    return Race(arch, data, whole, named, constant, residual, tolerance, silent)
+    faint = tuple(v for v in ends if _span_of_sizes({**factor.x, **factor.y}[v]) > RANGE)
+    return Race(arch, data, whole, named, constant, residual, tolerance, silent, faint)
+
+
+RANGE = 1e9
+"""The largest ratio of the sizes of two features of a node that float64 serves: their squares are
+apart by less than the precision left after a few hundred operations."""
+
+
+def _span_of_sizes(values: Float[np.ndarray, "_ _"]) -> float:
+    """The largest over the smallest size of the features (columns) that are not zero."""
+    top = np.abs(values).max(axis=0, initial=0.0)
+    sizes = top[top > 0]
+    return float(sizes.max() / sizes.min()) if len(sizes) else 1.0
 
 
 ROUNDING = 1e-13

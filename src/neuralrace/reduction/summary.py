@@ -34,6 +34,9 @@ def summary(race: Race, full: bool = False) -> str:
     kind = f"exact (no coupling above {EXACT:.0e})"
     if not race.is_exact:
         kind = f"approximate: couplings up to {race.residual:.1e} dropped"
+    if race.faint:
+        names = ", ".join(race.faint)
+        kind = f"not checked: features of {names} differ too much in size for float64"
     lines = [f"{head}{';' if race.reduces else ''} {kind}."]
     rows = [row for block in race.blocks[:shown] for row in _rows(block, race.is_exact, full)]
     lines += _table(HEADINGS, rows)

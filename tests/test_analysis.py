@@ -105,7 +105,7 @@ def test_messages_of_activity_and_similarity(routed):
         analysis.similarity(np.eye(2), "dot")
     with says("the hidden activity has the wrong shape", got="(2,)", wanted="(…, N, size)"):
         analysis.similarity([1.0, 2.0])
-    with says("is no array of numbers", got="dict", wanted="(…, N, size)", fix="hidden['h']"):
+    with says("must hold real numbers", got="dict", wanted="(…, N, size)", fix="hidden['h']"):
         analysis.similarity({"h": np.eye(2)})
 
 

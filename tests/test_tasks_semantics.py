@@ -156,10 +156,10 @@ def test_structures_of_impossible_sizes():
     with says("branching and depth disagree", got="depth = 2", wanted="each level"):
         tasks.tree_world((2, 2, 2), depth=2)
     for odd in (0.5, -0.1, (0.1, 0.2), "a", np.nan):
-        with says("probability to flip", got="flip", wanted="or 3 of them", fix="0.5"):
+        with says("flip", got="", wanted="or 3 of them", fix="0.5"):
             tasks.tree_world(flip=odd)
     for odd in (0.0, -1.0, np.inf, "a", [1.0]):
-        with says("the variance of a Gaussian world", got="variance", wanted="positive"):
+        with says("the variance of a Gaussian world", got="", wanted="positive"):
             tasks.chain_world(variance=odd)
         with says("the coupling of a Gaussian world", got="coupling", wanted="positive"):
             tasks.ring_world(coupling=odd)

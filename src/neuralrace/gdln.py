@@ -266,7 +266,8 @@ def _one_number(what: str, value: Any, fix: str) -> Any:
     """A finite number; under `jit` or `vmap` it may be a traced one."""
     if is_concrete(value):
         return real_number(what, value, fix=fix)
-    if value.shape != () or kind_of(value) not in ("f", "i", "u"):
+    numeric = jnp.issubdtype(value.dtype, jnp.floating) or kind_of(value) in ("i", "u")
+    if value.shape != () or not numeric:
         raise NeuralRaceError(
             f"{what} must be one finite number",
             got=f"a traced array of shape {value.shape}, dtype {value.dtype}",

@@ -50,7 +50,7 @@ class Race:
     nothing (those along inputs that vary decay, which a start from large weights would show and
     the race does not). `faint` names the nodes with features more than a billion times smaller than
     others: float64 cannot tell what these contribute from rounding, and no reduction of them is
-    called exact.
+    called exact. (Features smaller by 1e13 count as rounding of zero.)
 
     ```python
     >>> import neuralrace as nr
@@ -418,7 +418,8 @@ def _reduced(arch: Architecture, data: Dataset, tolerance: float) -> Race:
     constant = total - learnable
     if abs(constant) <= ROUNDING * total:
         constant = 0.0
-    faint = tuple(v for v in ends if _span_of_sizes({**factor.x, **factor.y}[v]) > RANGE)
+    shown = {**whole.data.x, **whole.data.y}
+    faint = tuple(v for v in ends if _span_of_sizes(np.asarray(shown[v])) > RANGE)
     return Race(arch, data, whole, named, constant, residual, tolerance, silent, faint)
 
 
@@ -428,9 +429,10 @@ apart by less than the precision left after a few hundred operations."""
 
 
 def _span_of_sizes(values: Float[np.ndarray, "_ _"]) -> float:
-    """The largest over the smallest size of the features (columns) that are not zero."""
+    """The largest over the smallest size of the features (columns) that are not zero but for
+    rounding."""
     top = np.abs(values).max(axis=0, initial=0.0)
-    sizes = top[top > 0]
+    sizes = top[top > ROUNDING * top.max(initial=0.0)]
     return float(sizes.max() / sizes.min()) if len(sizes) else 1.0
 
 

@@ -43,6 +43,8 @@ def summary(race: Race, full: bool = False) -> str:
     if len(race.blocks) > shown:
         lines.append(f"… and {len(race.blocks) - shown} more")
     lines.append(LEGEND)
+    if full and scalar < len(race.blocks):
+        lines.append(DIRECTIONS)
     quiet = {v: n for v, n in race.silent.items() if n}
     if quiet:
         nodes = list(quiet.items()) if full else list(quiet.items())[:SHOWN]
@@ -60,11 +62,11 @@ def summary(race: Race, full: bool = False) -> str:
 HEADINGS = ("mode", "directions", "s", "variables", "conserved", "closed form")
 """The columns of the table of modes; one in which nothing stands is left out."""
 
-LEGEND = (
-    "s: largest singular value of Σ^yx in the block; B: a variable of its edges, their weight in "
-    "a mode, a direction of their weights in a larger block (race.variables() has the directions)"
-)
+LEGEND = "s: largest singular value of Σ^yx in the block; B: a variable that its edges share"
 """What the letters of the table mean."""
+
+DIRECTIONS = "in a block that is no mode, B is a direction of its edges' weights: race.variables()"
+"""What a variable is where edges have matrices."""
 
 FEW = 3
 """Up to so many variables of a mode are shown, unless all are asked for."""

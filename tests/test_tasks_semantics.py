@@ -161,7 +161,7 @@ def test_structures_of_impossible_sizes():
     for odd in (0.0, -1.0, np.inf, "a", [1.0]):
         with says("the variance of a Gaussian world", got="", wanted="positive"):
             tasks.chain_world(variance=odd)
-        with says("the coupling of a Gaussian world", got="coupling", wanted="positive"):
+        with says("the coupling of a Gaussian world", got="", wanted="positive"):
             tasks.ring_world(coupling=odd)
     with says("the number of features", got="0", wanted="at least 1"):
         tasks.ring_world().dataset(features=0)

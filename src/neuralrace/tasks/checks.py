@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Shaped
 
@@ -19,3 +25,27 @@ def label(data: Dataset, name: str, task: str) -> Shaped[np.ndarray, " N"]:
             fix=f"pass labels={{{name!r}: …}} to the Dataset, or use nr.pathways with masks",
         )
     return np.asarray(data.labels[name])
+
+
+def finite_number(what: str, value: Any, *, fix: str) -> float:
+    """`value` as a finite float, or an error that says `what` it is."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise NeuralRaceError(
+            f"{what} must be a finite number", got=repr(value), wanted="a finite number", fix=fix
+        )
+    return float(value)
+
+
+def generator(key: Any) -> np.random.Generator:
+    """NumPy's random numbers from a key of JAX or an integer."""
+    if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
+    index = None if isinstance(key, bool) else getattr(key, "__index__", None)
+    if index is None or index() < 0:
+        raise NeuralRaceError(
+            "key is not a random key",
+            got=repr(key),
+            wanted="a key of jax.random or an integer of at least 0",
+            fix="for example key=0",
+        )
+    return np.random.default_rng(index())

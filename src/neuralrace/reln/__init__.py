@@ -1,6 +1,7 @@
 """ReLU networks as gated ones: what neurons can do, what they do, and the gates found in them."""
 
 from neuralrace.reln.activity import Activity, Switches, activity
+from neuralrace.reln.alignment import AlignedPatterns, aligned, aligned_patterns
 from neuralrace.reln.certificate import Certificate, certify, evidence
 from neuralrace.reln.clusters import Clusters
 from neuralrace.reln.discovery import Discovery, discover, elbow
@@ -18,6 +19,7 @@ from neuralrace.reln.shares import Shares, subsets
 
 __all__ = [
     "Activity",
+    "AlignedPatterns",
     "Certificate",
     "Clusters",
     "Discovery",
@@ -27,6 +29,8 @@ __all__ = [
     "Stages",
     "Switches",
     "activity",
+    "aligned",
+    "aligned_patterns",
     "certify",
     "copied_gates",
     "discover",

@@ -23,8 +23,8 @@ def context_decision(levels: Any = 4, cue: float = 1.0) -> Dataset:
     +1 or −1, the sign of stream 1 in context 1 and of stream 2 in context 2 (a noiseless version
     of the task of Mante, Sussillo, Shenoy & Newsome 2013).
 
-    **Arguments:** `levels`, how many values each stream takes, evenly from −1 to 1 (an even
-    number, so that none is 0), or the values themselves; `cue`, the size of the context features.
+    **Arguments:** `levels`, how many values each stream takes, an even number: 4 stands for −1,
+    −½, ½ and 1; or the values themselves. `cue`, the size of the context features.
 
     **Returns:** `x["x"]` of shape `(2 L², 4)` and `y["y"]` of shape `(2 L², 1)`, context 1 first;
     labels `context` (1 or 2) and `answer` (whether the target is positive).
@@ -41,7 +41,8 @@ def context_decision(levels: Any = 4, cue: float = 1.0) -> Dataset:
     values = np.asarray(levels, np.float64)
     if not values.ndim:
         count = whole_number("levels", levels, least=2, fix="for example levels=4")
-        values = np.linspace(-1, 1, count)
+        positive = np.arange(1, count // 2 + 1) / (count // 2)
+        values = np.concatenate([-positive[::-1], [0.0] * (count % 2), positive])
     if values.ndim != 1 or len(values) < 2 or not np.isfinite(values).all() or (values == 0).any():
         raise NeuralRaceError(
             "a stream needs values that have a sign",

@@ -4,6 +4,7 @@ from neuralrace.reln.activity import Activity, Switches, activity
 from neuralrace.reln.alignment import AlignedPatterns, aligned, aligned_patterns
 from neuralrace.reln.certificate import Certificate, certify, evidence
 from neuralrace.reln.clusters import Clusters
+from neuralrace.reln.consistency import Consistency, consistency
 from neuralrace.reln.discovery import Discovery, discover, elbow
 from neuralrace.reln.horizon import Horizons, Stages, copied_gates, horizons
 from neuralrace.reln.patterns import (
@@ -22,6 +23,7 @@ __all__ = [
     "AlignedPatterns",
     "Certificate",
     "Clusters",
+    "Consistency",
     "Discovery",
     "Horizons",
     "Patterns",
@@ -32,6 +34,7 @@ __all__ = [
     "aligned",
     "aligned_patterns",
     "certify",
+    "consistency",
     "copied_gates",
     "discover",
     "draw_activity",

@@ -36,6 +36,16 @@ def finite_number(what: str, value: Any, *, fix: str) -> float:
     return float(value)
 
 
+def positive_number(what: str, value: Any, *, fix: str) -> float:
+    """`value` as a finite float above zero, or an error that says `what` it is."""
+    number = finite_number(what, value, fix=fix)
+    if number <= 0:
+        raise NeuralRaceError(
+            f"{what} must be positive", got=repr(value), wanted="a number above 0", fix=fix
+        )
+    return number
+
+
 def generator(key: Any) -> np.random.Generator:
     """NumPy's random numbers from a key of JAX or an integer."""
     if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):

@@ -28,6 +28,7 @@ class Call:
 
 
 RESULTS = {
+    *("reln.AlignedPatterns", "reln.Consistency"),
     *("Compressed", "Contest", "Joint", "PatternRanking", "PhaseDiagram", "GateClasses"),
     *("StoppedError", "NeuralRaceError", "Network", "Block", "ClosedForm", "ModeForm", "Race"),
     *("Start", "Variable", "PathGroup", "PathStatistics", "Comparison"),
@@ -476,6 +477,11 @@ def _reln() -> Iterator[Call]:
     )
     yield _call("reln.refine", reln.refine, t.found, fit_to=(0,), iterations=1, rate=0.02)
     yield _call("reln.subsets", reln.subsets, t.data, "context")
+    xor = tasks.extended_xor(0.8)
+    yield _call("reln.aligned_patterns", reln.aligned_patterns, xor, key=0, neurons=20, leak=0.0)
+    yield _call("reln.aligned", reln.aligned, xor, width=8, key=0, stages=1, neurons=20)
+    gated = tasks.xor_pathways(xor, 8)
+    yield _call("reln.consistency", reln.consistency, *gated, scale=1e-2, key=0, leak=0.0)
 
 
 def _tasks() -> Iterator[Call]:
@@ -516,6 +522,14 @@ def _tasks() -> Iterator[Call]:
         yield _call(f"tasks.{name}", getattr(tasks, name), 2, depth=2, amplitudes=levels)
     yield _call("tasks.extended_xor", tasks.extended_xor, 0.5, sign=1.0)
     yield _call("tasks.xor", tasks.xor, 1.0)
+    yield _call("tasks.context_decision", tasks.context_decision, 2, cue=1.0)
+    yield _call("tasks.parity", tasks.parity, 2)
+    yield _call("tasks.transitive_inference", tasks.transitive_inference, 3, pairs="adjacent")
+    yield _call("tasks.ring_classification", tasks.ring_classification, 6, 3)
+    yield _call("tasks.teacher", tasks.teacher, 4, 2, 1, 2, key=0)
+    yield _call("tasks.gaussian", tasks.gaussian, 4, 2, 1, key=0)
+    yield _call("tasks.answers", tasks.answers, tasks.parity(2))
+    yield _call("tasks.natural_gatings", tasks.natural_gatings, tasks.parity(2), 4)
     yield _call("tasks.xor_pathways", tasks.xor_pathways, tasks.xor(), 4)
     yield _call("tasks.linear_pathways", tasks.linear_pathways, tasks.extended_xor(0.5), 4)
     yield _call("tasks.partition", tasks.partition, (2, 1))

@@ -1,8 +1,10 @@
 """ReLU networks as gated ones: what neurons can do, what they do, and the gates found in them."""
 
 from neuralrace.reln.activity import Activity, Switches, activity
+from neuralrace.reln.alignment import AlignedPatterns, aligned, aligned_patterns
 from neuralrace.reln.certificate import Certificate, certify, evidence
 from neuralrace.reln.clusters import Clusters
+from neuralrace.reln.consistency import Consistency, consistency
 from neuralrace.reln.discovery import Discovery, discover, elbow
 from neuralrace.reln.horizon import Horizons, Stages, copied_gates, horizons
 from neuralrace.reln.patterns import (
@@ -18,8 +20,10 @@ from neuralrace.reln.shares import Shares, subsets
 
 __all__ = [
     "Activity",
+    "AlignedPatterns",
     "Certificate",
     "Clusters",
+    "Consistency",
     "Discovery",
     "Horizons",
     "Patterns",
@@ -27,7 +31,10 @@ __all__ = [
     "Stages",
     "Switches",
     "activity",
+    "aligned",
+    "aligned_patterns",
     "certify",
+    "consistency",
     "copied_gates",
     "discover",
     "draw_activity",

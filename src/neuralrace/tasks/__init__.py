@@ -1,4 +1,4 @@
-"""The papers' tasks and their gatings.
+"""The papers' tasks and their gatings, and small decision tasks.
 
 A task returns an ungated `Dataset` with labels; a gating takes that dataset and returns
 `(arch, data)`. Every number is a parameter, with the papers' values as defaults.
@@ -16,6 +16,15 @@ from neuralrace.tasks.contextual import (
     common_and_single,
     contextual,
 )
+from neuralrace.tasks.decisions import (
+    context_decision,
+    gaussian,
+    parity,
+    ring_classification,
+    teacher,
+    transitive_inference,
+)
+from neuralrace.tasks.natural import answers, natural_gatings
 from neuralrace.tasks.routing import circulant_routes, routing, routing_pathways
 from neuralrace.tasks.semantics import (
     World,
@@ -39,27 +48,35 @@ __all__ = [
     "World",
     "all_but_one",
     "all_subsets",
+    "answers",
     "chain_world",
     "circulant_routes",
     "common_and_all_but_one",
     "common_and_single",
+    "context_decision",
     "contextual",
     "contextual_classification",
     "crossed_hierarchy",
     "extended_xor",
+    "gaussian",
     "grid_world",
     "hierarchy",
     "linear_pathways",
+    "natural_gatings",
+    "parity",
     "partition",
     "partition_world",
     "pathway_per_context",
     "random_tree",
     "ring",
+    "ring_classification",
     "ring_world",
     "routing",
     "routing_pathways",
     "single_pathway",
     "structure",
+    "teacher",
+    "transitive_inference",
     "tree_world",
     "xor",
     "xor_pathways",

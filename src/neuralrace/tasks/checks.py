@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import jax
 import numpy as np
 from jaxtyping import Shaped
 
+from neuralrace.checks import random_key, real_number, seed_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 
@@ -20,3 +24,25 @@ def label(data: Dataset, name: str, task: str) -> Shaped[np.ndarray, " N"]:
             fix=f"pass labels={{{name!r}: …}} to the Dataset, or use nr.pathways with masks",
         )
     return np.asarray(data.labels[name])
+
+
+def finite_number(what: str, value: Any, *, fix: str) -> float:
+    """`value` as a finite float, or an error that says `what` it is."""
+    return real_number(what, value, fix=fix)
+
+
+def positive_number(what: str, value: Any, *, fix: str) -> float:
+    """`value` as a finite float above zero, or an error that says `what` it is."""
+    number = finite_number(what, value, fix=fix)
+    if number <= 0:
+        raise NeuralRaceError(
+            f"{what} must be positive", got=repr(value), wanted="a number above 0", fix=fix
+        )
+    return number
+
+
+def generator(key: Any) -> np.random.Generator:
+    """NumPy's random numbers from a key of JAX or an integer."""
+    if hasattr(key, "__index__") and not hasattr(key, "dtype"):
+        return np.random.default_rng(seed_number(key))
+    return np.random.default_rng(np.asarray(jax.random.key_data(random_key(key))).ravel())

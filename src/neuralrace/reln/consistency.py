@@ -1,0 +1,390 @@
+"""Would a ReLU network keep these gates: do the weights that a gating learns produce its gates?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset
+from neuralrace.dynamics.batches import checked_key
+from neuralrace.dynamics.flow import flow
+from neuralrace.dynamics.train import train
+from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.gdln import GDLN
+from neuralrace.plot import draw_curves, draw_matrix, style
+from neuralrace.reduction import Race, Start, reduce
+from neuralrace.reduction.full_size import full_weights
+from neuralrace.reln.fixed_points import Samples
+from neuralrace.relu import ReLUNetwork
+from neuralrace.statistics import SplitNetwork, split_neurons
+from neuralrace.tasks.checks import finite_number, positive_number
+from neuralrace.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KEPT = 0.9
+"""A gating is kept if its kept share is at least this."""
+
+OUTRUN = 1.15
+"""A gating is outrun if it learns later than this times the aligned gates."""
+
+BEGIN = 0.01
+"""The check begins when the loss has made this share of its fall."""
+
+END = 0.1
+"""The check ends when the loss is down to this share of its initial value."""
+
+MOMENTS = 40
+"""At how many losses, evenly between begin and end, gates are compared."""
+
+STEP = 0.02
+"""The learning rate of a ReLU network that takes over, times the largest growth rate."""
+
+STILL = 1e-9
+"""A gating whose strength is below this, relative to √(⟨‖x‖²⟩⟨‖y‖²⟩), is driven by rounding."""
+
+LONGEST = 1e5
+"""How long to wait for the loss to fall, in units of one over the largest growth rate."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Consistency:
+    """How far a ReLU network would keep the gates of a gating; see `consistency`.
+
+    `share` is the kept share of the whole gating, `pathways[name]` that of one pathway. `time`,
+    `loss` and `over_time[name]` show it over the predicted race. `lost[name]`, of shape `(N,)`,
+    says which samples the rest is lost on: the entries of a pathway sum to what it does not keep,
+    where that is less than all. `handover` is the half-time of a ReLU network that takes over,
+    divided by that of the gating, or None where it was not asked for.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> arch, data = nr.tasks.linear_pathways(nr.tasks.extended_xor(1.2))
+    >>> print(nr.reln.consistency(arch, data, scale=1e-3))
+    kept share 1.000: a ReLU network would keep these gates.
+      positive  1.000
+      negative  1.000
+
+    ```
+    """
+
+    share: float
+    pathways: Mapping[str, float]
+    time: Float[np.ndarray, " T"]
+    loss: Float[np.ndarray, " T"]
+    over_time: Mapping[str, Float[np.ndarray, " T"]]
+    lost: Mapping[str, Float[np.ndarray, " N"]]
+    handover: float | None = None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the kept share is at least .9."""
+        return self.share >= KEPT
+
+    def __str__(self) -> str:
+        verdict = "would keep" if self.kept else "would not keep"
+        lines = [f"kept share {self.share:.3f}: a ReLU network {verdict} these gates."]
+        wide = max(map(len, self.pathways), default=0)
+        for name, share in list(self.pathways.items())[:20]:
+            worst = int(np.argmax(self.lost[name]))
+            where = f"  lost mostly on sample {worst + 1}" if share < KEPT else ""
+            lines.append(f"  {name:{wide}}  {share:.3f}{where}")
+        if len(self.pathways) > 20:
+            lines.append(f"  … and {len(self.pathways) - 20} more")
+        if self.handover is not None:
+            lines.append(
+                f"a ReLU network that takes over has {self.handover:.3f} times the half-time"
+            )
+        return "\n".join(lines)
+
+    def plot(self) -> Figure:
+        """The kept share of every pathway over time, and the samples on which gates are lost."""
+        import matplotlib.pyplot as plt
+
+        names = list(self.pathways)
+        with style():
+            figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.8), width_ratios=(1, 1.3))
+            draw_curves(
+                self.time, dict(self.over_time), kind="theory", ylabel="kept share", ax=left
+            )
+            left.set(ylim=(0, 1.05), xlim=(self.time[0], self.time[-1]))
+            left.axhline(KEPT, color="0.6", linewidth=0.8, linestyle=":")
+            left.set_title("a  gates kept over time", loc="left")
+            matrix = np.stack([self.lost[name] for name in names])
+            rows = names if len(names) <= 12 else "pathway"
+            draw_matrix(matrix, rows=rows, columns="sample", ax=right)
+            right.set_title("b  share lost on each sample", loc="left")
+        return figure
+
+
+def consistency(
+    arch: Any,
+    data: Any,
+    *,
+    scale: Any = None,
+    start: Any = None,
+    key: Any = 0,
+    check: str | None = None,
+    leak: float = 0.0,
+) -> Consistency:
+    """The kept share of a gating: whether the weights it learns produce its gates.
+
+    A gated network obeys any gates. A ReLU network has only those that its own weights produce:
+    that *some* weights have a pattern (`is_implementable`) is not enough. The race is solved; at
+    time t, a neuron with input weights w, output weights a and gates g sees z_n = w·x_n and
+    q_n = z_n (a·r_n), r the residual. Its kept share is
+
+        k = max(0, 1 − min_± Σ_n p_n |g_n − 1[±z_n > 0]| |q_n| / Σ_n p_n g_n |q_n|) ,
+
+    the part of its drive on which its own gates agree with those it was given; the sign of a
+    hidden neuron is free. Neurons are averaged by ‖w‖‖a‖, times by how much the loss falls, from
+    1 % of its fall until it is 10 % of the initial loss (or has made 90 % of its fall, if it cannot
+    get so far). Samples at the boundary do not count, since q → 0 there. Found by experiment, not
+    in the papers. The threshold .9 is a convention, set before it was tested.
+
+    The neurons of a pathway are random combinations of its modes, as they are after a small random
+    start, drawn by `key`. In deeper networks z is the input of a hidden neuron and a·r the error
+    that reaches it, both with all other gates obeyed: the share then asks of each layer whether it
+    would keep its gates if the others kept theirs.
+
+    A weak spot is a pathway that is always on and whose z takes both signs: in a ReLU network it
+    needs pairs of opposite neurons, which this check counts as lost.
+
+    **Arguments:** `arch` and `data`, a gating, its gates on hidden nodes; one of `scale`, the
+    standard deviation of random weights (two-edge pathways start where such weights start them on
+    average, others from weights drawn by `key`, a JAX key or an integer), and `start`, what
+    `Race.start` takes. `check="handover"` also continues the gated network, from 1 % of the
+    fall of its loss, as a ReLU network, each neuron with the sign that fits best, and compares
+    half-times: it costs one training, and is right more often. `leak`, the slope of a neuron that
+    is off.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> data = nr.tasks.context_decision(cue=1.0)
+    >>> by_answer = nr.tasks.natural_gatings(data)["answer"]
+    >>> nr.reln.consistency(*by_answer, scale=1e-3).kept
+    False
+
+    ```
+    """
+    if check is not None and (not isinstance(check, str) or check != "handover"):
+        raise NeuralRaceError(
+            "this check is not known",
+            got=f"check = {check!r}",
+            wanted="None or 'handover'",
+            fix="leave it out for the kept share alone",
+        )
+    if (scale is None) == (start is None):
+        raise NeuralRaceError(
+            "the race needs one way to start",
+            got="neither start nor scale" if scale is None else "both start and scale",
+            wanted="scale=, the standard deviation of random weights, or start=",
+            fix="scale=1e-3",
+        )
+    leak = finite_number("leak", leak, fix="leak=0.0 is the plain ReLU")
+    race = reduce(arch, data)
+    random = checked_key(key, "consistency")
+    if start is None:
+        scale = positive_number("scale", scale, fix="for example scale=1e-3")
+        start = mean_start(race, scale) or GDLN(arch).init(random, scale=scale)
+    found = kept_share(race, race.start(start), key=random, leak=leak)
+    if check is None:
+        return found
+    weights = start if scale is None else GDLN(arch).init(random, scale=scale)
+    if not isinstance(weights, Mapping) or any(np.ndim(w) != 2 for w in weights.values()):
+        raise NeuralRaceError(
+            "a hand-over needs actual weights",
+            got="a start that is not the weights of the network",
+            wanted="scale=, or start={edge: matrix}",
+            fix="scale=1e-3 draws random weights by key",
+        )
+    return replace(found, handover=_handover(arch, data, weights, leak))
+
+
+def kept_share(race: Race, start: Start, *, key: Any, leak: float = 0.0) -> Consistency:
+    """The kept share of a race from a start; see `consistency`."""
+    _check_gates(race.whole)
+    solution = _over_the_fall(race, start)
+    wide = _widened(race, solution)
+    nodes = wide.arch.hidden
+    kept = {v: np.zeros(len(solution.time)) for v in nodes}
+    mass = {v: np.zeros(len(solution.time)) for v in nodes}
+    lost = {v: np.zeros((len(solution.time), race.data.n_samples)) for v in nodes}
+    for i, t in enumerate(solution.time):
+        weights = full_weights(race.blocks, wide, solution, float(t), key)
+        for node, (z, drive, weight) in _seen_by_neurons(wide, weights).items():
+            gate = np.asarray(wide.data.gates.get(node, np.ones(len(z))))
+            each, off = _kept(z, drive, gate, np.asarray(wide.data.probability), leak)
+            total = weight.sum() or 1.0
+            kept[node][i] = each @ weight / total
+            mass[node][i] = weight.sum()
+            lost[node][i] = off @ weight / total
+    fall = np.abs(np.gradient(solution.loss))
+    fall = fall if fall.any() else np.ones(len(fall))
+    part = {v: _mean(lost[v], fall * mass[v]) for v in nodes}
+    shares = {v: float(_mean(kept[v], fall * mass[v])) for v in nodes}
+    both = sum(kept[v] * mass[v] for v in nodes) / np.maximum(sum(mass.values()), 1e-300)
+    share = float(_mean(np.asarray(both), fall))
+    return Consistency(share, shares, solution.time, solution.loss, kept, part)
+
+
+def _mean(values: np.ndarray, weight: np.ndarray) -> Any:
+    """The mean over time, or zero where nothing weighs anything."""
+    return np.tensordot(weight, values, axes=1) / (weight.sum() or 1.0)
+
+
+def _kept(
+    z: Float[np.ndarray, "N h"],
+    drive: Float[np.ndarray, "N h"],
+    gate: Float[np.ndarray, " N"],
+    p: Float[np.ndarray, " N"],
+    leak: float,
+) -> tuple[Float[np.ndarray, " h"], Float[np.ndarray, "N h"]]:
+    """The kept share of every neuron, and on which samples the rest is lost."""
+    q = p[:, None] * np.abs(z * drive)
+    whole = gate @ q
+    safe = np.where(whole > 0, whole, 1.0)
+    ways = [np.abs(gate[:, None] - np.where(s * z > 0, 1.0, leak)) * q / safe for s in (1, -1)]
+    missed = np.stack([way.sum(axis=0) for way in ways])
+    better = np.argmin(missed, axis=0)
+    off = np.where(better[None] == 0, ways[0], ways[1])
+    return np.maximum(0.0, 1 - missed.min(axis=0)) * (whole > 0), off
+
+
+def _seen_by_neurons(
+    net: SplitNetwork, weights: Mapping[str, np.ndarray]
+) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Of every hidden node: inputs z and errors that reach it, (N, size), and neurons' weight."""
+    arch, data = net.arch, net.data
+    gate = {v: np.asarray(g)[:, None] for v, g in data.gates.items()}
+    z: dict[str, np.ndarray] = {}
+    h = {v: np.asarray(data.x[v], np.float64) for v in arch.inputs}
+    for node in arch.order:
+        if node not in arch.inputs:
+            into = arch.incoming[node]
+            z[node] = np.asarray(sum(h[arch.edges[e][0]] @ weights[e].T for e in into))
+            h[node] = gate.get(node, 1.0) * z[node]
+    error = {v: np.asarray(data.y[v], np.float64) - h[v] for v in arch.outputs}
+    found = {}
+    for node in reversed(arch.order):
+        if node not in arch.hidden:
+            continue
+        out, into = arch.outgoing[node], arch.incoming[node]
+        back = np.asarray(sum(error[arch.edges[e][1]] @ weights[e] for e in out))
+        size = [
+            np.sqrt(sum((weights[e] ** 2).sum(axis=axis) for e in edges))
+            for edges, axis in ((into, 1), (out, 0))
+        ]
+        found[node] = (z[node], back, size[0] * size[1])
+        error[node] = gate.get(node, 1.0) * back
+    return {v: found[v] for v in arch.hidden}
+
+
+def _over_the_fall(race: Race, start: Start) -> Trajectory:
+    """The solution at losses evenly from 1 % of the fall to 10 % of the initial loss."""
+    strength = max((block.strength for block in race.blocks), default=0.0)
+    if strength <= STILL * Samples.of(race.data).bound:
+        raise NeuralRaceError(
+            "this gating learns nothing, so that there are no weights to keep its gates",
+            got="no pathway is driven: every Σ^yx is 0",
+            wanted="a gating that starts to learn",
+            fix="see nr.reln.aligned_patterns(data) for the gates that do",
+        )
+    span, longest = 8 / strength, LONGEST / strength
+    while True:
+        solution = race.solve(times=np.linspace(0, span, 401), start=start)
+        first = float(solution.loss[0])
+        end = max(END * first, race.constant + END * (first - race.constant))
+        if solution.loss[-1] <= end or span >= longest:
+            break
+        span *= 2
+    begin = first - BEGIN * (first - race.constant)
+    low = max(end, float(solution.loss[-1]))
+    falling = np.minimum.accumulate(solution.loss)
+    keep = np.concatenate([[True], np.diff(falling) < 0])
+    levels = np.linspace(begin, low, MOMENTS)
+    times = np.interp(-levels, -falling[keep], solution.time[keep])
+    times = np.unique(np.concatenate([[0.0], times]))
+    solution = race.solve(times=times, start=start)
+    return solution.isel(time=slice(1, None)) if times[0] < times[-1] else solution
+
+
+def _widened(race: Race, solution: Trajectory) -> SplitNetwork:
+    """The network of the race with enough neurons for every block to have its own directions."""
+    arch = race.whole.arch
+    needed = dict.fromkeys(arch.hidden, 0)
+    for block in race.blocks:
+        at = solution.values["variables"][block.name]
+        for node in block.arch.hidden:
+            needed[node] += np.shape(at[block.arch.incoming[node][0]])[1]
+    sizes = {v: max(size, needed.get(v, 0)) for v, size in arch.sizes.items()}
+    wide = Architecture(sizes=sizes, edges=dict(arch.edges))
+    parts = {v: ((v, np.arange(size)),) for v, size in sizes.items()}
+    return SplitNetwork(wide, race.whole.data, wide, parts, {e: (e,) for e in arch.edges})
+
+
+def _check_gates(net: SplitNetwork) -> None:
+    odd = set(net.data.gates) - set(net.arch.hidden)
+    if odd:
+        raise NeuralRaceError(
+            "a ReLU network gates its hidden neurons only",
+            got=f"gates on {listed(odd)}",
+            wanted=f"gates on hidden nodes: {listed(net.arch.hidden)}",
+            fix="move the gates of edges to the hidden node they lead to or come from",
+        )
+
+
+def mean_start(race: Race, scale: float) -> dict[str, float] | None:
+    """Where random weights start two-edge pathways on average: σ √(N/2) on both edges.
+
+    N is the pathway's width. None where some pathway has another number of edges.
+    """
+    arch = race.whole.arch
+    ends = {*arch.inputs, *arch.outputs}
+    if any((s in ends) == (t in ends) for s, t in arch.edges.values()):
+        return None
+    size = {e: arch.sizes[t if s in ends else s] for e, (s, t) in arch.edges.items()}
+    return {e: scale * math.sqrt(n / 2) for e, n in size.items()}
+
+
+def _handover(arch: Architecture, data: Dataset, weights: Any, leak: float) -> float:
+    """The half-time of a ReLU network that takes over at 1 % of the fall, over the gating's.
+
+    The gated network is trained from actual weights, in which every neuron has a direction of its
+    own: a solved race has the directions of its modes only.
+    """
+    race = reduce(arch, data)
+    initial = race.constant + sum(block.initial_loss for block in race.blocks)
+    begin, half = (initial - part * (initial - race.constant) for part in (BEGIN, 0.5))
+    strength = max(block.strength for block in race.blocks)
+    net, relu = GDLN(arch), ReLUNetwork(arch, leak=leak)
+    times = np.linspace(0, 1000 / strength, 3)
+    first = flow(net, weights, data, times=times, until_loss=begin)
+    gated = first.time[-1] + flow(net, first.final, data, times=times, until_loss=half).time[-1]
+    final = {e: np.array(w) for e, w in first.final.items()}
+    split = split_neurons(arch, data)
+    parts = split.split(final)
+    for node, (z, drive, _) in _seen_by_neurons(split, parts).items():
+        gate = np.asarray(split.data.gates.get(node, np.ones(len(z))))[:, None]
+        q = np.abs(z * drive)
+        missed = [(np.abs(gate - np.where(s * z > 0, 1.0, leak)) * q).sum(axis=0) for s in (1, -1)]
+        sign = np.where(missed[0] <= missed[1], 1.0, -1.0)
+        for e in split.arch.incoming[node]:
+            parts[e] = sign[:, None] * parts[e]
+        for e in split.arch.outgoing[node]:
+            parts[e] = parts[e] * sign
+    rate = STEP / strength
+    steps = math.ceil(4 * gated / rate)
+    run = train(
+        relu, split.join(parts), data.gated({}),
+        learning_rate=rate, steps=steps, record_every=max(1, steps // 2000), until=half,
+    )  # fmt: skip
+    return float((first.time[-1] + run.time[-1]) / gated) if run.loss[-1] <= half else math.inf

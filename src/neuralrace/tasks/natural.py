@@ -1,0 +1,83 @@
+"""The gatings that come to mind first, for any task: candidates for a contest."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Int
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset, pathways
+from neuralrace.errors import check_kind, whole_number
+
+Gating = tuple[Architecture, Dataset]
+
+
+def answers(data: Dataset) -> Int[np.ndarray, " N"]:
+    """The answer that each sample wants, counted from 0.
+
+    The label `answer` where there is one. Else, with one output, whether it is positive, or above
+    its mean where all have one sign; with several outputs, the one that is furthest above its mean
+    over samples.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> tasks.answers(tasks.xor())
+    array([0, 1, 1, 0])
+
+    ```
+    """
+    check_kind("data", data, Dataset, "pass the dataset of a task, such as tasks.xor()")
+    if "answer" in data.labels:
+        return np.unique(np.asarray(data.labels["answer"]), return_inverse=True)[1]
+    y = np.concatenate([np.asarray(a, np.float64) for a in data.y.values()], axis=1)
+    if y.shape[1] > 1:
+        chosen = np.argmax(y - np.asarray(data.probability) @ y, axis=1)
+        return np.unique(chosen, return_inverse=True)[1]
+    on = y[:, 0] > 0
+    return (on if 0 < on.sum() < len(on) else y[:, 0] > y.mean()).astype(int)
+
+
+def natural_gatings(data: Dataset, width: int = 200) -> dict[str, Gating]:
+    """The gatings one would try first, each with about `width` neurons in all.
+
+    `sample` has one pathway per sample. `answer` has one per answer (`answers`). `context` has one
+    per value of the label `context`; without that label, `side` has one for each sign of the first
+    input feature. `common_answer` has a pathway that is always on next to those of `answer`.
+    Neurons are divided equally, at least one per pathway; a gating whose pathways would all be
+    alike (one answer for all samples) is left out.
+
+    They are candidates for `nr.contest`, which also says whether a ReLU network would keep them.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> gatings = tasks.natural_gatings(tasks.context_decision())
+    >>> list(gatings), gatings["context"][0].hidden
+    (['sample', 'answer', 'context', 'common_answer'], ('context1', 'context2'))
+
+    ```
+    """
+    check_kind("data", data, Dataset, "pass a task, for example tasks.context_decision()")
+    width = whole_number("the width", width, fix="for example width=200")
+    answer = answers(data)
+    by_answer = {f"answer{a}": answer == a for a in np.unique(answer)}
+    masks = {"sample": dict(data.one_per_sample()), "answer": by_answer}
+    if "context" in data.labels:
+        context = np.unique(np.asarray(data.labels["context"]), return_inverse=True)[1]
+        masks["context"] = {f"context{c + 1}": context == c for c in np.unique(context)}
+    else:
+        positive = np.asarray(next(iter(data.x.values())))[:, 0] > 0
+        masks["side"] = {"positive": positive, "negative": ~positive}
+    masks = {name: found for name, found in masks.items() if _differ(found)}
+    gatings = {
+        name: pathways(data, found, hidden=max(1, width // len(found)))
+        for name, found in masks.items()
+    }
+    if "answer" in masks:
+        found = {"common": None, **by_answer}
+        gatings["common_answer"] = pathways(data, found, hidden=max(1, width // len(found)))
+    return gatings
+
+
+def _differ(masks: dict[str, np.ndarray]) -> bool:
+    """Whether there are several pathways, none of them off everywhere."""
+    return len(masks) > 1 and all(mask.any() for mask in masks.values())

@@ -1,0 +1,138 @@
+"""Aligned patterns: end points of the alignment flow, against brute force and trained networks."""
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace import tasks
+from tests.test_errors import says
+
+
+def brute_force(data: nr.Dataset) -> set[tuple[int, ...]]:
+    """Patterns g whose leading singular vector v of ⟨g y xᵀ⟩ has the signs of g, over all 2^N."""
+    x, y = data.x["x"], data.y["y"]
+    found = set()
+    for bits in range(1, 2 ** len(x)):
+        g = np.array([bits >> n & 1 for n in range(len(x))])
+        v = np.linalg.svd((g[:, None] * y).T @ x)[2][0]
+        for side in (v, -v):
+            z = x @ side
+            if ((z > 0) == g).all() and (np.abs(z) > 1e-9).all():
+                found.add(tuple(g.tolist()))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_inner_end_points_are_those_of_brute_force(seed):
+    data = tasks.gaussian(samples=7, inputs=2 + seed % 2, outputs=1 + seed % 3, key=seed)
+    every = nr.reln.aligned_patterns(data, neurons=500)
+    drawn = nr.reln.aligned_patterns(data, neurons=500, limit=1)
+    assert "all" in every.how
+    assert "all" not in drawn.how
+    wanted = brute_force(data)
+    for found in (every, drawn):
+        inner = ~found.sliding.any(axis=1)
+        mine = {tuple(g.astype(int).tolist()) for g in found.gates[inner & (found.shares > 0)]}
+        assert mine <= wanted
+    assert {tuple(g.astype(int).tolist()) for g in every.gates[~every.sliding.any(1)]} == wanted
+    assert every.shares.sum() + every.dead == pytest.approx(1)
+
+
+def test_the_context_decision_has_the_patterns_that_were_counted_before():
+    one = nr.reln.aligned_patterns(tasks.context_decision(cue=1.0))
+    assert len(one) == 18
+    assert one.rates.min() == pytest.approx(0.314, abs=1e-3)
+    assert one.rates.max() == pytest.approx(0.319, abs=1e-3)
+    assert len(nr.reln.aligned_patterns(tasks.context_decision(cue=3.0))) == 6
+
+
+def test_sliding_gates_hold_their_neuron_at_the_boundary():
+    data = tasks.context_decision(cue=1.0)
+    found = nr.reln.aligned_patterns(data)
+    assert found.sliding.any()
+    x, y = data.x["x"], data.y["y"]
+    for g, a, w, slides in zip(found.gates, found.a, found.w, found.sliding, strict=True):
+        push = (g * (y @ a)) @ x  # the direction in which w is pushed
+        assert np.abs(x[slides] @ push).max(initial=0) < 1e-6 * np.linalg.norm(push)
+        assert np.abs(x[slides] @ w).max(initial=0) < 1e-6
+
+
+def test_opposite_inputs_that_slide_share_one_gate():
+    found = nr.reln.aligned_patterns(tasks.xor())
+    assert len(found) == 4
+    assert (np.sort(found.gates, axis=1) == [0, 0.5, 0.5, 1]).all()
+    assert found.rates == pytest.approx(np.sqrt(1 / 8))
+
+
+def test_nothing_aligns_to_odd_parity():
+    found = nr.reln.aligned_patterns(tasks.parity(3))
+    assert len(found) == 0
+    assert found.fastest == 0
+    assert "No neuron learns" in str(found)
+    with says("no neuron learns", got="s* = 0", wanted="grows", fix="bias"):
+        nr.reln.aligned(tasks.parity(3), width=20)
+    biased = tasks.parity(3)
+    x = np.hstack([biased.x["x"], np.ones((8, 1))])
+    assert nr.reln.aligned_patterns(nr.Dataset({"x": x}, biased.y)).fastest > 0.01
+
+
+def test_units_do_not_matter():
+    data = tasks.gaussian(samples=8, inputs=3, key=2)
+    same = nr.Dataset({"x": 1e-3 * data.x["x"]}, {"y": 1e6 * data.y["y"]})
+    a, b = nr.reln.aligned_patterns(data), nr.reln.aligned_patterns(same)
+    assert np.allclose(np.sort(a.rates) * 1e3, np.sort(b.rates))
+
+
+def test_sample_weights_count():
+    data = tasks.gaussian(samples=6, inputs=2, key=1)
+    twice = data.take([0, 0, 0, 1, 2, 3, 4, 5])
+    weighted = nr.Dataset(data.x, data.y, sample_weight=[3, 1, 1, 1, 1, 1])
+    a, b = nr.reln.aligned_patterns(twice), nr.reln.aligned_patterns(weighted)
+    assert np.sort(a.rates) == pytest.approx(np.sort(b.rates))
+
+
+def test_a_full_leak_is_a_linear_network():
+    data = tasks.gaussian(samples=6, inputs=3, key=0)
+    found = nr.reln.aligned_patterns(data, leak=1.0, neurons=200)
+    s = np.linalg.svd(data.y["y"].T @ data.x["x"] / 6)[1][0]
+    assert found.rates == pytest.approx(s)
+
+
+def test_the_aligned_gating():
+    data = tasks.extended_xor(0.4)
+    arch, gated = nr.reln.aligned(data, width=100)
+    assert set(gated.gates) == set(arch.hidden)
+    assert abs(sum(arch.sizes[v] for v in arch.hidden) - 100) <= 3
+    more, _ = nr.reln.aligned(tasks.gaussian(key=1), width=100, stages=2)
+    assert any(name.startswith("later") for name in more.hidden)
+    with says("more than two stages", got="3", wanted="1 or 2"):
+        nr.reln.aligned(data, width=100, stages=3)
+
+
+def test_too_large_a_scale_is_said():
+    data = tasks.extended_xor(0.4)
+    with pytest.warns(UserWarning, match="too large for 100 neurons to align"):
+        nr.reln.aligned(data, width=100, scale=0.3)
+
+
+def test_several_input_nodes_are_read_side_by_side():
+    apart, joined = (tasks.contextual(contexts=3, items=4, joined=j) for j in (False, True))
+    a, b = (nr.reln.aligned_patterns(d, neurons=300) for d in (apart, joined))
+    assert np.allclose(a.rates, b.rates)
+    assert nr.reln.aligned(apart, width=20)[0].inputs == ("item", "context")
+
+
+def test_identical_inputs_with_different_targets_share_their_gate():
+    data = nr.Dataset({"x": [[1.0, 0], [1, 0], [0, 1]]}, {"y": [[1.0], [-0.5], [-1]]})
+    found = nr.reln.aligned_patterns(data)
+    assert (found.gates[:, 0] == found.gates[:, 1]).all()
+
+
+@pytest.mark.parametrize("zero", ["x", "y"])
+def test_nothing_to_learn_is_an_error(zero):
+    values = {"x": np.ones((3, 2)), "y": np.ones((3, 1))}
+    values[zero] = 0 * values[zero]
+    data = nr.Dataset({"x": values["x"]}, {"y": values["y"]})
+    what = "all inputs are zero" if zero == "x" else "all targets are zero"
+    with says(what, got="all 0", wanted="not 0"):
+        nr.reln.aligned_patterns(data)

@@ -1,0 +1,117 @@
+"""Kept shares: whether the weights that a gating learns produce its gates."""
+
+import jax
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace import tasks
+from neuralrace.reln.consistency import _kept
+from tests.test_errors import says
+
+
+def by_hand(z: np.ndarray, drive: np.ndarray, gate: np.ndarray) -> float:
+    """The kept share of one neuron, straight from its definition."""
+    q = np.abs(z * drive)
+    worst = min(sum(abs(g - (s * zn > 0)) * qn for g, zn, qn in zip(gate, z, q, strict=True))
+                for s in (1, -1))  # fmt: skip
+    return max(0.0, 1 - worst / (gate @ q))
+
+
+def test_the_share_of_a_neuron_is_its_definition():
+    rng = np.random.default_rng(0)
+    z, drive = rng.normal(size=(2, 6, 40))
+    gate = np.array([1, 0, 0.5, 1, 0, 1.0])
+    found, lost = _kept(z, drive, gate, np.full(6, 1 / 6), 0.0)
+    wanted = [by_hand(z[:, i], drive[:, i], gate) for i in range(40)]
+    assert found == pytest.approx(wanted)
+    assert 0 < found.min() + found.max() < 2
+    some = found > 0
+    assert lost.sum(axis=0)[some] == pytest.approx(1 - found[some])
+
+
+@pytest.mark.parametrize("delta", [0.4, 1.2])
+def test_pathways_by_sample_and_by_answer_are_kept_on_xor(delta):
+    data = tasks.extended_xor(delta)
+    for gating in (tasks.xor_pathways(data), tasks.linear_pathways(data)):
+        found = nr.reln.consistency(*gating, scale=1e-3)
+        assert found.share == pytest.approx(1)
+        assert found.kept
+    side = tasks.natural_gatings(data)["side"]
+    assert not nr.reln.consistency(*side, scale=1e-3).kept
+
+
+def test_a_gating_no_neuron_has_is_not_kept():
+    data = tasks.context_decision()
+    found = nr.reln.consistency(*tasks.natural_gatings(data)["context"], scale=1e-3)
+    assert found.share < 0.1
+    assert set(found.pathways) == {"context1", "context2"}
+
+
+@pytest.mark.parametrize("task", [tasks.extended_xor(0.4), tasks.ring_classification(12)])
+def test_the_gates_a_network_aligns_to_are_kept(task):
+    found = nr.reln.consistency(*nr.reln.aligned(task, width=100, neurons=500), scale=1e-3)
+    assert found.share > 0.95
+
+
+def test_a_single_pathway_that_is_always_on_is_kept_where_inputs_and_targets_are_positive():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(8, 3))
+    data = nr.Dataset({"x": x}, {"y": x @ rng.uniform(size=(3, 1))})
+    found = nr.reln.consistency(*nr.pathways(data, {"common": None}, hidden=20), scale=1e-4)
+    assert found.share > 0.95
+    centred = nr.Dataset({"x": x - x.mean(axis=0)}, {"y": data.y["y"] - data.y["y"].mean()})
+    found = nr.reln.consistency(*nr.pathways(centred, {"common": None}, hidden=20), scale=1e-4)
+    assert found.share < 0.8  # needs pairs of opposite neurons
+
+
+def test_gates_per_neuron_and_a_start_from_weights():
+    data = tasks.extended_xor(1.2)
+    arch = nr.Architecture.chain(3, 20, 1)
+    positive = data.labels["positive"].astype(float)
+    gated = data.gated({"h": np.stack([positive] * 10 + [1 - positive] * 10, axis=1)})
+    weights = nr.GDLN(arch).init(jax.random.key(0), scale=1e-3)
+    found = nr.reln.consistency(arch, gated, start=weights)
+    assert found.share == pytest.approx(1, abs=0.02)
+    assert len(found.pathways) == 2
+
+
+def test_two_hidden_layers():
+    arch = nr.Architecture.chain(2, 6, 6, 1)
+    x = np.array([[1.0, 0.2], [0.3, 1.0], [1.0, 1.0]])
+    data = nr.Dataset({"x": x}, {"y": x @ [[1.0], [1.0]]})
+    found = nr.reln.consistency(arch, data, scale=0.05)
+    assert set(found.pathways) == set(arch.hidden)
+    assert found.share > 0.9
+
+
+def test_a_hand_over_to_a_relu_network():
+    data = tasks.extended_xor(1.2)
+    kept = nr.reln.consistency(*tasks.linear_pathways(data, 8), scale=1e-3, check="handover")
+    assert kept.handover == pytest.approx(1, abs=0.05)
+    assert "takes over" in str(kept)
+    with says("needs actual weights", got="not the weights", wanted="scale="):
+        nr.reln.consistency(*tasks.linear_pathways(data), start=0.01, check="handover")
+
+
+def test_the_picture_shows_every_pathway():
+    figure = nr.reln.consistency(*tasks.xor_pathways(tasks.extended_xor(0.4)), scale=1e-3).plot()
+    left, right = figure.axes[:2]
+    assert left.get_ylabel() == "kept share"
+    assert [t.get_text() for t in right.get_yticklabels()] == [f"sample{i}" for i in range(1, 5)]
+
+
+def test_what_is_not_possible_is_said():
+    arch, data = tasks.xor_pathways(tasks.xor())
+    with says("one way to start", got="neither", wanted="scale="):
+        nr.reln.consistency(arch, data)
+    with says("not known", got="'hand'", wanted="'handover'"):
+        nr.reln.consistency(arch, data, scale=1e-3, check="hand")
+    with says("scale must be positive", got="-1", wanted="above 0"):
+        nr.reln.consistency(arch, data, scale=-1)
+    edge = data.gated({"x_sample1": [1, 0, 0, 0]})
+    with says("hidden neurons only", got="'x_sample1'", wanted="'sample1'"):
+        nr.reln.consistency(arch, edge, scale=1e-3)
+    still = nr.pathways(tasks.parity(3), {"common": None}, hidden=4)
+    with says("learns nothing", got="no pathway is driven", wanted="starts to learn"):
+        nr.reln.consistency(*still, scale=1e-3)

@@ -85,29 +85,33 @@ def exact_gates(
 
     Sliding gates solve Σ_m p_m g_m (x_n·x_m)(a·y_m) = 0 for every sliding n, with g_n + g_m = 1
     where x_m = −x_n: exactly one of the two is on. The solution nearest to the gates given is
-    taken, a few times over, since a depends on the gates.
+    taken, if all of its gates are between off and on. The input direction is then ⟨g (a·y) x⟩, and
+    its length the growth rate. It need not be the leading singular vector of ⟨g y xᵀ⟩, as it is
+    where no gate slides: a neuron can be held back from that by the boundary.
     """
     slides = np.flatnonzero((gates > 0) & (gates < 1))
     g = leak + (1 - leak) * gates
-    for _ in range(3 if len(slides) else 0):
-        push = samples.p * (samples.y @ a)
-        kernel = samples.x[slides] @ samples.x.T * push
-        rows, wanted = [kernel], [np.zeros(len(slides))]
-        scale = np.abs(kernel).max(initial=0.0) or 1.0
-        for i, n in enumerate(slides):
-            for m in slides[i + 1 :]:
-                if np.allclose(samples.x[n], -samples.x[m]):
-                    row = np.zeros((1, len(g)))
-                    row[0, [n, m]] = scale
-                    rows, wanted = [*rows, row], [*wanted, [scale * (1 + leak)]]
-        system, right = np.concatenate(rows), np.concatenate(wanted)
-        change = np.linalg.lstsq(system[:, slides], right - system @ g, rcond=1e-9)[0]
-        g[slides] = np.clip(g[slides] + change, leak, 1.0)
-        u = _leading(samples, g)[1]
-        a = u if u @ a >= 0 else -u
-    w, new, rate = _leading(samples, g)
-    sign = 1.0 if new @ a >= 0 else -1.0
-    return FixedPoint(g, sign * w, sign * new, rate)
+    if not len(slides):
+        w, u, rate = _leading(samples, g)
+        sign = 1.0 if u @ a >= 0 else -1.0
+        return FixedPoint(g, sign * w, sign * u, rate)
+    a = a / np.linalg.norm(a)
+    kernel = samples.x[slides] @ samples.x.T * (samples.p * (samples.y @ a))
+    scale = np.abs(kernel).max(initial=0.0) or 1.0
+    rows, wanted = [kernel], [np.zeros(len(slides))]
+    for i, n in enumerate(slides):
+        for m in slides[i + 1 :]:
+            if np.allclose(samples.x[n], -samples.x[m]):
+                row = np.zeros((1, len(g)))
+                row[0, [n, m]] = scale
+                rows, wanted = [*rows, row], [*wanted, np.array([scale * (1 + leak)])]
+    system, right = np.concatenate(rows), np.concatenate(wanted)
+    new = g[slides] + np.linalg.lstsq(system[:, slides], right - system @ g, rcond=1e-9)[0]
+    if ((new > leak) & (new < 1)).all():
+        g[slides] = new
+    push = (g * (samples.y @ a)) @ samples.px
+    rate = float(np.linalg.norm(push))
+    return FixedPoint(g, push / (rate or 1.0), a, rate)
 
 
 def interior_fixed_points(

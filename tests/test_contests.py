@@ -348,3 +348,76 @@ def test_candidates_that_start_at_one_number_can_be_trained_together():
     together = found.joint(times=[0.0, 1e-9])
     weights = np.concatenate([np.ravel(w) for w in together.runs[0].final.values()])
     assert np.std(weights) == pytest.approx(0.05 * np.sqrt(2 / 6), rel=0.3)
+
+
+# ---- would a ReLU network keep the gates --------------------------------------------------------
+
+
+def test_a_kept_winner_and_one_that_is_outrun():
+    found = nr.contest(gatings(0.4), scale=1e-3, criterion=0.5, relative=True)
+    assert found.verdicts["xor"] == "kept"
+    assert found.verdicts["linear"].startswith("kept, but outrun by the aligned gates (1.9")
+    assert found.kept == pytest.approx({"linear": 1, "xor": 1, "aligned": 1}, abs=0.02)
+    assert found.check.implementable == {"linear": True, "xor": True}
+    assert found.check.reference.time == pytest.approx(found.times["xor"], rel=0.1)
+    page = str(found)
+    assert "A ReLU network would keep the gates of xor." in page
+    assert "first half" not in page
+    below = nr.contest(gatings(0.4), scale=1e-3, criterion=0.2, relative=True)
+    assert "The check covers the first half of learning only" in str(below)
+
+
+def test_a_winner_that_is_not_kept():
+    data = nr.tasks.extended_xor(0.4)
+    side = nr.tasks.natural_gatings(data, 128)["side"]
+    found = nr.contest({"side": side}, scale=1e-3, criterion=0.5, relative=True)
+    assert found.winner == "side"
+    assert not found.check.is_kept("side")
+    assert "would not keep the gates of side" in str(found)
+    assert f"about t = {found.check.reference.time:.4g}" in str(found)
+    rate = np.linalg.svd((data.x["x"][:, 0] > 0) * data.y["y"].T @ data.x["x"] / 4)[1][0]
+    expected = found.times["side"] * rate / found.check.fastest
+    assert found.verdicts["side"] == f"not kept; expect about t·s/s* = {expected:.4g}"
+
+
+def test_a_task_alone_is_asked_for_the_aligned_gates():
+    data = nr.tasks.extended_xor(1.2)
+    found = nr.contest(data, scale=1e-3, criterion=0.5, relative=True, width=64)
+    assert found.winner == "aligned"
+    assert sum(found.candidates["aligned"][0].sizes.values()) == pytest.approx(68, abs=3)
+    assert "aligned is first." in str(found)
+    never = nr.contest(nr.tasks.parity(3), scale=1e-3)
+    assert never.winner is None
+    assert never.times == {}
+    assert "never starts to learn this task (s* = 0)" in str(never)
+    by_sample = {"sample": nr.tasks.natural_gatings(nr.tasks.parity(3))["sample"]}
+    asked = nr.contest(by_sample, scale=1e-3, criterion=0.5, relative=True)
+    assert "never starts to learn" in asked.verdicts["sample"]
+
+
+@pytest.mark.parametrize("how", ["number", "numbers", "weights"])
+def test_the_reference_starts_as_the_candidates_do(how):
+    candidates = gatings(1.2)
+    if how == "weights":
+        start = {n: nr.GDLN(a).init(jax.random.key(0), 1e-3) for n, (a, _) in candidates.items()}
+    else:
+        start = 0.01 if how == "number" else {"linear": 0.01, "xor": 0.01}
+    reference = nr.contest(candidates, start=start).check.reference
+    same = {"scale": 1e-3} if how == "weights" else {"start": 0.01}
+    wanted = nr.contest(candidates, **same).check.reference
+    assert reference.time == pytest.approx(wanted.time, rel=0.02)
+
+
+def test_a_phase_diagram_marks_winners_that_are_not_kept():
+    def sides(delta):
+        data = nr.tasks.extended_xor(delta)
+        natural = nr.tasks.natural_gatings(data, 16)
+        return {"side": natural["side"], "answer": natural["answer"]}
+
+    phases = nr.phase_diagram(sides, "delta", [0.4, 0.6], scale=1e-3, criterion=0.5, relative=True)
+    assert phases.winners == ("side", "side")
+    assert phases.kept == (False, False)
+    assert "side (not kept at 2 of 2 values)" in str(phases)
+    assert phases.contest_at(0.5).winner == "side"
+    labels = [text.get_text() for text in phases.plot().get_legend().get_texts()]
+    assert "winner not kept by ReLU networks" in labels

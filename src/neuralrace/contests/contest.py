@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from inspect import signature
 from typing import TYPE_CHECKING, Any, final, overload
 
@@ -12,8 +13,11 @@ import numpy as np
 from neuralrace.contests.joint import Joint, train_together
 from neuralrace.contests.patterns import PatternRanking, rank_patterns
 from neuralrace.contests.times import Candidates, Entrant, Rule
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.contests.verdicts import ALIGNED, Check, check, task_of, width_of
+from neuralrace.dataset import Dataset
+from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.plot import COLOURS, draw_curves, style
+from neuralrace.reln.alignment import aligned_patterns, gating_of
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -42,6 +46,37 @@ class Contest:
     entrants: Mapping[str, Entrant]
     start: str
     scale: float | None
+    task: Dataset
+    rule: Rule
+    width: int
+    key: Any
+
+    @cached_property
+    def check(self) -> Check:
+        """Whether a ReLU network would keep each candidate's gates, found when asked for.
+
+        The reference is the gating that small neurons align to by themselves (`reln.aligned`).
+
+        ```python
+        >>> import neuralrace as nr
+        >>> data = nr.tasks.extended_xor(0.4)
+        >>> found = nr.contest({"side": nr.tasks.natural_gatings(data)["side"]}, scale=1e-3)
+        >>> found.check.is_kept("side"), found.check.implementable
+        (False, {'side': True})
+
+        ```
+        """
+        return check(self.task, self.entrants, self.rule, self.width, self.key)
+
+    @property
+    def kept(self) -> dict[str, float]:
+        """The kept share of every candidate, and of the reference as `aligned`."""
+        return dict(self.check.kept)
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """What a ReLU network would do with each candidate's gates, in words."""
+        return {name: self.check.verdict(name) for name in self.entrants}
 
     @property
     def times(self) -> dict[str, float]:
@@ -51,8 +86,8 @@ class Contest:
     @property
     def winner(self) -> str | None:
         """The candidate that is first, or None where no one reaches the criterion."""
-        name = min(self.times, key=self.times.__getitem__)
-        return name if np.isfinite(self.times[name]) else None
+        name = min(self.times, key=self.times.__getitem__, default=None)
+        return name if name is not None and np.isfinite(self.times[name]) else None
 
     @property
     def margins(self) -> dict[str, float]:
@@ -131,25 +166,37 @@ class Contest:
 
     def __str__(self) -> str:
         order = sorted(self.times, key=self.times.__getitem__)
-        wide = max(len("candidate"), *map(len, order))
-        head = f"{'candidate':{wide}}  {'time':>9}  {'later by':>8}  {'strength':>8}  reduction"
+        shown = {name: self.entrants[name] for name in order}
+        if ALIGNED not in shown and self.check.reference is not None:
+            shown[ALIGNED] = self.check.reference
+        wide = max(len("candidate"), *map(len, shown)) if shown else len("candidate")
+        head = f"{'candidate':{wide}}  {'time':>9}  {'later by':>8}  {'strength':>8}  "
+        head += f"{'implementable':>13}  {'kept':>5}  reduction"
         lines = [
             f"{self.winner} is first."
             if self.winner is not None
             else "No candidate reaches the criterion.",
             head,
         ]
-        for name in order:
-            entrant, margin = self.entrants[name], self.margins[name]
+        for name, entrant in shown.items():
+            margin = self.margins.get(name, np.nan)
             later = "–" if not np.isfinite(margin) else f"{margin:.1%}".replace("%", " %")
             how = "exact" if entrant.race.is_exact else f"residual {entrant.race.residual:.1e}"
             time = f"{entrant.time:.5g}" if np.isfinite(entrant.time) else "never"
+            can = {True: "yes", False: "no"}.get(self.check.implementable.get(name), "–")  # type: ignore[call-overload]
+            share = self.check.kept.get(name, np.nan)
+            kept = "–" if np.isnan(share) else f"{share:.2f}"
+            how += "; reference" if name not in self.entrants else ""
             lines.append(
                 f"{name:{wide}}  {time:>9}  {later:>8}  {entrant.strength:>8.4g}  "
-                f"{how}; {entrant.method}"
+                f"{can:>13}  {kept:>5}  {how}; {entrant.method}"
             )
-        levels = sorted({f"{entrant.criterion:.4g}" for entrant in self.entrants.values()})
-        lines.append(f"criterion: loss {' / '.join(levels)}; start: {self.start}")
+        levels = sorted({f"{entrant.criterion:.4g}" for entrant in shown.values()})
+        if levels:
+            lines.append(f"criterion: loss {' / '.join(levels)}; start: {self.start}")
+        others = [name for name in order if name not in (self.winner, ALIGNED)]
+        lines += self.check.sentences(self.winner)
+        lines += [f"{name}: {self.check.verdict(name)}." for name in others]
         return "\n".join(lines)
 
 
@@ -163,6 +210,8 @@ def contest(
     relative: bool = False,
     longest: float = 1e5,
     tolerance: float | None = None,
+    width: int | None = None,
+    key: Any = 0,
     patterns: None = None,
 ) -> Contest: ...
 
@@ -180,13 +229,25 @@ def contest(
     relative: bool = False,
     longest: Any = 1e5,
     tolerance: float | None = None,
+    width: Any = None,
+    key: Any = 0,
     patterns: Any = None,
 ) -> Contest | PatternRanking:
     """Who wins the race: predicted learning times of candidate gatings, nothing trained.
 
     Every candidate is reduced (`reduce`) and started; the time at which its loss falls to the
-    criterion comes from its closed form where there is one, else from the solved race. The gating
-    that a ReLU network takes is the one that learns first (MHS §3, Fig. 2d).
+    criterion comes from its closed form where there is one, else from the solved race. MHS (§3,
+    Fig. 2d) has a ReLU network take the gating that learns first.
+
+    **What a contest can tell and what not.** Times, winner and margins are those of gated networks,
+    which obey any gates. A ReLU network keeps only gates that its own weights produce: the first of
+    some candidates need not be one of those, and a faster gating that was not entered may outrun
+    it. So `print` also enters, as a reference, the gates that small neurons align to by themselves
+    (`reln.aligned`), and shows for every candidate whether single neurons can have its gates
+    (*implementable*, which predicts little) and the share of them that a ReLU network would keep
+    (`reln.consistency`). A candidate is *kept* if that share is at least .9 and it is no later than
+    1.15 times the reference. Measured on 18 tasks: see docs/kept.md. `contest(data, scale=σ)`
+    without candidates asks for the reference alone.
 
     **Arguments:** `candidates`, `{name: (arch, data)}`, of one task: the same samples, inputs and
     targets, with gates and graphs of their own. Exactly one of: `start`, a number for
@@ -196,7 +257,9 @@ def contest(
     pathways start ahead. The two differ: the XoR gatings cross at Δ = √(2/3) by `scale`, and later
     by `start`. `criterion`, a loss (0.2 in MHS Fig. 2d), or with `relative=True` a share of
     ½⟨‖y‖²⟩, the loss of a network that answers zero; `longest`, the time after which a race
-    without closed form counts as never learning; `tolerance`, as in `reduce`.
+    without closed form counts as never learning; `tolerance`, as in `reduce`. `width`, the neurons
+    of the reference, by default as many as the widest candidate has, or 200; `key` (a JAX key or an
+    integer) draws the neurons that find it.
 
     With `patterns`, of shape `(P, N)`, `candidates` is one ungated dataset of N samples, and
     single pathways with these gates are ranked by their early growth rate (see
@@ -208,10 +271,14 @@ def contest(
     >>> print(nr.contest({"linear": nr.tasks.linear_pathways(data),
     ...                   "xor": nr.tasks.xor_pathways(data)}, start=0.01))
     linear is first.
-    candidate       time  later by  strength  reduction
-    linear        8.6675     0.0 %       0.5  exact; closed form
-    xor            9.374     8.2 %     0.433  exact; closed form
+    candidate       time  later by  strength  implementable   kept  reduction
+    linear        8.6675     0.0 %       0.5            yes   1.00  exact; closed form
+    xor            9.374     8.2 %     0.433            yes   1.00  exact; closed form
+    aligned       8.2147         –         1              –   1.00  exact; reference; solved race
     criterion: loss 0.2; start: equal aligned starts: every edge at 0.01, whatever its width
+    A ReLU network would keep the gates of linear.
+    The check covers the first half of learning only, and the criterion is below that.
+    xor: kept.
 
     ```
     """
@@ -229,5 +296,15 @@ def contest(
             )
         return rank_patterns(candidates, patterns)
     rule = Rule(start, scale, criterion, relative, longest, tolerance)
-    entrants = rule.enter(candidates)
-    return Contest(dict(candidates), entrants, rule.describe(), scale)
+    if isinstance(candidates, Dataset):
+        task = candidates.gated({})
+        width = 200 if width is None else whole_number("the width", width, fix="width=200")
+        found = aligned_patterns(task, key=key)
+        candidates = {ALIGNED: gating_of(found, width)} if len(found) else {}
+        entrants = rule.enter(candidates) if candidates else {}
+    else:
+        entrants = rule.enter(candidates)
+        task = task_of(candidates)
+        width = width_of(candidates) if width is None else width
+        width = whole_number("the width", width, fix="width=200")
+    return Contest(dict(candidates), entrants, rule.describe(), scale, task, rule, width, key)

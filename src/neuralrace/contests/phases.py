@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast, final
 
@@ -11,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.checks import real_array, real_number
+from neuralrace.contests.contest import Contest, contest
 from neuralrace.contests.times import Candidates, Rule, positive
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.plot import COLOURS, draw_curves, style
@@ -59,6 +61,19 @@ class PhaseDiagram:
     start: str
     criterion: str
     residual: float
+    contest_at: Callable[[float], Contest]
+
+    @cached_property
+    def kept(self) -> tuple[bool | None, ...]:
+        """Whether a ReLU network would keep the winner's gates, at every value; found when asked.
+
+        None where no one reaches the criterion. `contest_at(value).check` has the whole answer.
+        """
+        found = []
+        for value, winner in zip(self.values, self.winners, strict=True):
+            check = None if winner is None else self.contest_at(float(value)).check
+            found.append(None if check is None else check.is_kept(str(winner)))
+        return tuple(found)
 
     @property
     def winners(self) -> tuple[str | None, ...]:
@@ -119,6 +134,18 @@ class PhaseDiagram:
                     fontsize=7,
                     color=COLOURS["neutral"],
                 )
+            middles = (self.values[1:] + self.values[:-1]) / 2
+            ends = np.concatenate([self.values[:1], middles, self.values[-1:]])
+            label = "winner not kept by ReLU networks"
+            for low, high, kept in zip(ends, ends[1:], self.kept, strict=False):
+                if kept is False:
+                    ax.axvspan(
+                        low, high, facecolor="none", edgecolor="0.6", hatch="///", linewidth=0,
+                        zorder=0.5, label=label,
+                    )  # fmt: skip
+                    label = None
+            if label is None:
+                ax.legend()
             fastest = np.min(list(self.times.values()), axis=0)
             top = fastest[np.isfinite(fastest)].max(initial=0.0)
             ax.set(xlabel=self.parameter, xlim=(self.values[0], self.values[-1]))
@@ -130,7 +157,11 @@ class PhaseDiagram:
         lines = [f"Who is first, by {self.parameter}:"]
         for low, high in pairwise(edges):
             winner = self.winner_at((low + high) / 2) or "no one reaches the criterion"
-            lines.append(f"  {low:<12.8g} … {high:<12.8g} {winner}")
+            inside = zip(self.values, self.kept, strict=True)
+            checked = [kept for value, kept in inside if low <= value <= high and kept is not None]
+            lost = len(checked) - sum(checked)
+            note = f" (not kept at {lost} of {len(checked)} values)" if lost else ""
+            lines.append(f"  {low:<12.8g} … {high:<12.8g} {winner}{note}")
         lines.append(f"criterion: {self.criterion}; start: {self.start}")
         lines.append(
             "every reduction exact"
@@ -159,7 +190,8 @@ def phase_diagram(
     on the difference of their speeds (one over learning time), and likewise of any third
     candidate that is first in between. A stretch in which no one reaches the criterion has a
     crossover at each end. A winner that comes and goes between two neighbouring
-    values is not seen: choose them densely enough.
+    values is not seen: choose them densely enough. `print` and `plot` mark the values at which a
+    ReLU network would not keep the winner's gates (see `contest`), by about a second per value.
 
     **Arguments:** `candidates`, a function of the parameter's value that returns
     `{name: (arch, data)}`, always with the same names; `values`, increasing; `precision`, that of
@@ -170,7 +202,7 @@ def phase_diagram(
     >>> def gatings(delta):
     ...     data = nr.tasks.extended_xor(delta)
     ...     return {"linear": nr.tasks.linear_pathways(data), "xor": nr.tasks.xor_pathways(data)}
-    >>> print(nr.phase_diagram(gatings, "delta", [0, 1, 2], start=1e-3))
+    >>> print(nr.phase_diagram(gatings, "delta", [0, 2], start=1e-3))
     Who is first, by delta:
       0            … 0.87286536   xor
       0.87286536   … 2            linear
@@ -205,6 +237,13 @@ def phase_diagram(
     rule = Rule(start, scale, criterion, relative, longest, tolerance)
     scout = _Scout(cast(Callable[[float], Candidates], candidates), rule)
     found = [scout.times(value) for value in grid]
+
+    def contest_at(value: float) -> Contest:
+        return contest(
+            candidates(value), start=start, scale=scale, criterion=criterion, relative=relative,
+            longest=longest, tolerance=tolerance,
+        )  # fmt: skip
+
     crossovers = [
         crossover
         for low, high in pairwise(grid)
@@ -218,6 +257,7 @@ def phase_diagram(
         rule.describe(),
         f"{criterion:g} of ½⟨‖y‖²⟩" if relative else f"loss {criterion:g}",
         scout.residual,
+        contest_at,
     )
 
 

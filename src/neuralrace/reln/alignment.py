@@ -280,17 +280,24 @@ def aligned(
             f"aligning takes {ratio:.3g} times as long as learning, so that the aligned gates say "
             "little about this network; start from smaller weights"
         )
-    gating = gating_of(found, width)
+    rest = None
     if stages == 2:
-        rest = aligned_patterns_or_none(found.rest(), samples_of=data, key=key, leak=leak)
-        gating |= {} if rest is None else gating_of(rest, width, "later")
-    masks = {name: gate for name, (gate, _) in gating.items()}
-    return pathways(data.gated({}), masks, hidden={name: w for name, (_, w) in gating.items()})
+        rest = _patterns_or_none(found.rest(), samples_of=data, key=key, leak=leak)
+    return gating_of(found, width, rest)
 
 
 def gating_of(
-    found: AlignedPatterns, width: int, name: str = "aligned"
-) -> dict[str, tuple[np.ndarray, int]]:
+    found: AlignedPatterns, width: int, rest: AlignedPatterns | None = None
+) -> tuple[Architecture, Dataset]:
+    """The gating of some aligned patterns, and of those on what they leave."""
+    gating = _widths(found, width, "aligned")
+    gating |= {} if rest is None else _widths(rest, width, "later")
+    masks = {name: gate for name, (gate, _) in gating.items()}
+    widths = {name: wide for name, (_, wide) in gating.items()}
+    return pathways(found.data.gated({}), masks, hidden=widths)
+
+
+def _widths(found: AlignedPatterns, width: int, name: str) -> dict[str, tuple[np.ndarray, int]]:
     """Gates and width of every pathway, from the patterns and their basins."""
     if not len(found):
         raise NeuralRaceError(
@@ -304,7 +311,7 @@ def gating_of(
     return {f"{name}{i + 1}": (g, max(1, round(w))) for i, (g, w) in enumerate(kept)}
 
 
-def aligned_patterns_or_none(
+def _patterns_or_none(
     rest: Dataset, *, samples_of: Dataset, key: Any, leak: float
 ) -> AlignedPatterns | None:
     """The aligned patterns of what is left, or None where nothing is."""

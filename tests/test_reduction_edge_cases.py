@@ -8,6 +8,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.reduction.initial import identical
+from neuralrace.reduction.lumping import block_system
 
 KEY = jax.random.key(0)
 
@@ -163,3 +164,38 @@ def test_blocks_are_not_kept_alive():
     del race
     gc.collect()
     assert left() is None
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e6, 1e-6])
+def test_the_units_of_an_output_change_no_block(unit):
+    """Two inputs and two outputs through one node need two neurons there, in whatever units."""
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(4, 2)), rng.normal(size=(4, 2))
+    arch = nr.Architecture(
+        {"a": 1, "b": 1, "h": 4, "y": 1, "z": 1},
+        {"ah": ("a", "h"), "bh": ("b", "h"), "hy": ("h", "y"), "hz": ("h", "z")},
+    )
+    data = nr.Dataset(
+        {"a": x[:, :1], "b": x[:, 1:] / unit}, {"y": y[:, :1] / unit, "z": unit * y[:, 1:]}
+    )
+    (block,) = nr.reduce(arch, data).blocks
+    assert block.arch.sizes["h"] == 2
+
+
+@pytest.mark.parametrize(("x", "y"), [(1e-6, 1e6), (1e6, 1e-6)])
+def test_equations_of_matrix_blocks_at_any_scale(x, y):
+    """Pathways whose outputs overlap by −1/2: the merged equations of a block, in other units."""
+    arch, data = nr.tasks.all_but_one(nr.tasks.contextual(contexts=3), hidden=20)
+    other = nr.Dataset(
+        {v: x * np.asarray(a) for v, a in data.x.items()},
+        {v: y * np.asarray(a) for v, a in data.y.items()},
+        data.gates,
+    )
+    (plain, _), (found, _) = (
+        block_system(race.blocks[0]) for race in (nr.reduce(arch, data), nr.reduce(arch, other))
+    )
+    np.testing.assert_array_equal(found.powers, plain.powers)
+    weight = np.sqrt(y / x) ** plain.powers.sum(axis=1)
+    np.testing.assert_allclose(found.loss * weight / y**2, plain.loss, atol=1e-9)
+    rate = np.sqrt(y / x) * x * y
+    np.testing.assert_allclose(found.velocity * weight / rate, plain.velocity, atol=1e-9)

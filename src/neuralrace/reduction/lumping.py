@@ -119,9 +119,9 @@ def closed_subspace(
     stats = path_statistics(_as_wide_as(block, shapes), block.data)
     basis = _flat(start, edges)[None]
     basis = basis / np.linalg.norm(basis)
-    calm = 0
+    calm, unit = 0, _weight_unit(block)
     while calm < POINTS:
-        w = rng.normal(size=len(basis)) @ basis
+        w = unit * rng.normal(size=len(basis)) @ basis
         v = _flat(stats.velocity(_shaped(w, shapes)), edges)
         outside = v - (v @ basis.T) @ basis
         outside = outside - (outside @ basis.T) @ basis
@@ -148,21 +148,35 @@ def subspace_system(block: Block, parts: tuple[Mapping[str, Matrix], ...]) -> Po
     edges, shapes = tuple(block.arch.edges), _shapes(parts, block)
     stats = path_statistics(_as_wide_as(block, shapes), block.data)
     basis = np.stack([_flat(_filled(part, shapes), edges) for part in parts])
-    powers = _powers(len(parts), 2 * max(len(p.edges) for p in stats.paths))
+    powers, unit = (
+        _powers(len(parts), 2 * max(len(p.edges) for p in stats.paths)),
+        _weight_unit(block),
+    )
     points = np.random.default_rng(1).normal(size=(2 * len(powers) + 10, len(parts)))
     table = np.prod(points[:, None, :] ** powers, axis=-1)
     inverse = np.linalg.pinv(basis)
     velocities, losses = [], []
     constant = block.initial_loss - stats.loss({e: np.zeros(s) for e, s in shapes.items()})
     for z in points:
-        weights = _shaped(z @ basis, shapes)
+        weights = _shaped(unit * z @ basis, shapes)
         velocities.append(_flat(stats.velocity(weights), edges) @ inverse)
         losses.append(stats.loss(weights) + constant)
     solved = np.linalg.lstsq(table, np.column_stack([*np.array(velocities).T, losses]))[0].T
     scale = np.abs(solved).max(axis=1, keepdims=True)
     solved[np.abs(solved) < 1e-10 * scale] = 0.0
+    solved = solved / unit ** powers.sum(axis=1)
     keep = np.abs(solved).max(axis=0) > 0
     return PolynomialSystem(parts, powers[keep], solved[:-1, keep], solved[-1, keep])
+
+
+def _weight_unit(block: Block) -> float:
+    """The size of weights at which what drives the longest path and what brakes it are alike.
+
+    In this unit the coefficients of all powers are of one size, and a small one is rounding.
+    """
+    shown = max(float((x**2).sum()) for x in block.factor.x.values())
+    longest = max(edge_depths(block.arch).values()) + 1
+    return float((block.strength / shown) ** (1 / longest))
 
 
 def _shapes(parts: tuple[Mapping[str, Matrix], ...], block: Block) -> dict[str, tuple[int, ...]]:

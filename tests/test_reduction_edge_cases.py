@@ -8,6 +8,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.reduction.initial import identical
+from neuralrace.reduction.lumping import block_system
 
 KEY = jax.random.key(0)
 
@@ -182,3 +183,38 @@ def test_the_loss_that_cannot_be_learned_is_never_negative():
         race = nr.reduce(nr.Architecture.chain(3, 8, 2), data)
         assert race.constant >= 0
         assert (race.solve(times=[0.0, 2e3 / (x**2).sum()], start=0.1).loss >= 0).all()
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e6, 1e-6])
+def test_the_units_of_an_output_change_no_block(unit):
+    """Two inputs and two outputs through one node need two neurons there, in whatever units."""
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(4, 2)), rng.normal(size=(4, 2))
+    arch = nr.Architecture(
+        {"a": 1, "b": 1, "h": 4, "y": 1, "z": 1},
+        {"ah": ("a", "h"), "bh": ("b", "h"), "hy": ("h", "y"), "hz": ("h", "z")},
+    )
+    data = nr.Dataset(
+        {"a": x[:, :1], "b": x[:, 1:] / unit}, {"y": y[:, :1] / unit, "z": unit * y[:, 1:]}
+    )
+    (block,) = nr.reduce(arch, data).blocks
+    assert block.arch.sizes["h"] == 2
+
+
+@pytest.mark.parametrize(("x", "y"), [(1e-6, 1e6), (1e6, 1e-6)])
+def test_equations_of_matrix_blocks_at_any_scale(x, y):
+    """Pathways whose outputs overlap by −1/2: the merged equations of a block, in other units."""
+    arch, data = nr.tasks.all_but_one(nr.tasks.contextual(contexts=3), hidden=20)
+    other = nr.Dataset(
+        {v: x * np.asarray(a) for v, a in data.x.items()},
+        {v: y * np.asarray(a) for v, a in data.y.items()},
+        data.gates,
+    )
+    (plain, _), (found, _) = (
+        block_system(race.blocks[0]) for race in (nr.reduce(arch, data), nr.reduce(arch, other))
+    )
+    np.testing.assert_array_equal(found.powers, plain.powers)
+    weight = np.sqrt(y / x) ** plain.powers.sum(axis=1)
+    np.testing.assert_allclose(found.loss * weight / y**2, plain.loss, atol=1e-9)
+    rate = np.sqrt(y / x) * x * y
+    np.testing.assert_allclose(found.velocity * weight / rate, plain.velocity, atol=1e-9)

@@ -39,6 +39,9 @@ LOOSE = tuple(np.geomspace(1, 100, 25).tolist())
 FIRST_DRAWS, CHECK_DRAWS, MAX_ROUNDS = 3, 2, 40
 """Mixtures drawn at first, drawn to check the blocks and then added, and how often at the most."""
 
+MANY_DRAWS = 8
+"""Mixtures drawn at first for an approximate reduction: few may show a direction only faintly."""
+
 
 @final
 @dataclass(frozen=True)
@@ -71,7 +74,8 @@ def shared_basis(mixer: Mixer, tolerance: float, seed: int = 0) -> SharedBasis:
     """
     rng = np.random.default_rng(seed)
     classes = max(1, mixer.factor.count)  # with one gate class, all mixtures are the same
-    draws = [mixer.draw(rng) for _ in range(min(FIRST_DRAWS, classes))]
+    first = min(FIRST_DRAWS, classes) if tolerance <= EXACT else MANY_DRAWS
+    draws = [mixer.draw(rng) for _ in range(first)]
     found = _blocks(mixer, draws, tolerance, rng)
     for _ in range(MAX_ROUNDS):
         fresh = [mixer.draw(rng) for _ in range(min(CHECK_DRAWS, classes))]

@@ -281,8 +281,9 @@ def _signs(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix] | None:
     arch = mixer.arch
     found = mixer.yx_of({e: float(e in edges) for e in arch.edges})
     values = {pair: float(m[0, 0]) for pair, m in found.items()}
-    largest = max(map(abs, values.values()), default=0.0)
-    if any(abs(value) <= 1e-9 * largest for value in values.values()):
+    (y, _), (x, _) = _ends(mixer)
+    own = {v: float(own_sizes(a)[0]) for v, a in (*x.items(), *y.items())}
+    if any(abs(value) <= 1e-9 * own[t] * own[s] for (t, s), value in values.items()):
         return None
     ends: dict[str, list[tuple[str, str]]] = {}
     for t, s in values:
@@ -322,9 +323,27 @@ def _singular_vectors(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix]:
     )
     for (t, s), matrix in found.items():
         total[outputs[t], inputs[s]] = matrix
-    u, s, vt = np.linalg.svd(total, full_matrices=False)
-    rank = max(1, int((s > 1e-10 * s[0]).sum()))
+    u, _, vt = np.linalg.svd(total, full_matrices=False)
+    sizes = (np.concatenate([own_sizes(f[v]) for v in ends]) for f, ends in _ends(mixer))
+    rank = max(1, rank_of_correlations(total, *sizes))
     return u[:, :rank], vt[:rank]
+
+
+def _ends(mixer: Mixer) -> list[tuple[Mapping[str, Matrix], tuple[str, ...]]]:
+    """The targets and the inputs of a factor, each with the nodes they belong to."""
+    return [(mixer.factor.y, mixer.arch.outputs), (mixer.factor.x, mixer.arch.inputs)]
+
+
+def own_sizes(data: Matrix) -> np.ndarray:
+    """The size of every direction of a node."""
+    size = np.linalg.norm(data, axis=0)
+    return np.where(size > 0, size, 1.0)
+
+
+def rank_of_correlations(matrix: Matrix, left: np.ndarray, right: np.ndarray) -> int:
+    """The rank of Σ^yx in units of the sizes of what it joins, so that no unit hides a mode."""
+    s = np.linalg.svd(matrix / left[:, None] / right, compute_uv=False)
+    return int((s > 1e-10 * s[0]).sum())
 
 
 def _same_paths(arch: Architecture) -> dict[str, str]:

@@ -74,11 +74,14 @@ def audible(mixer: Mixer, draws: Sequence[Draw], cutoff: float) -> tuple[Spaces,
             heard.setdefault(t, []).append(white[s][rows].T @ y)
     for t in mixer.arch.outputs:
         y = mixer.factor.y[t]
-        loud, own, out = _principal(y, cutoff)
         stack = np.concatenate([np.zeros((1, y.shape[1])), *heard.get(t, [])])
+        loud, own, out = _principal(y, cutoff)
+        if cutoff:  # in units of their own sizes, targets that have nothing to do with any input
+            inner, _, faint = _principal(stack @ (loud / own), cutoff)
+            loud = loud @ np.linalg.qr(own[:, None] * inner)[0]
+            dropped = max(dropped, out, faint)
         inner, size[t], _ = _principal(stack @ loud, 0.0, own.max(initial=0.0))
         basis[t] = loud @ inner
-        dropped = max(dropped, out)
     label = {v: np.zeros(b.shape[1], int) for v, b in basis.items()}
     return Spaces(basis, label, size), dropped
 
@@ -88,8 +91,9 @@ def _principal(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Right singular vectors and values above the cutoff, and the largest value below it.
 
-    Values are relative to the largest. Where all columns are independent once they have unit
-    length, small values belong to small features, and are not rounding.
+    Both relative to the largest; `largest` is what rounding is relative to. Where all columns are
+    independent once they have unit length, small values belong to small features, and are not
+    rounding.
     """
     if not x.any():
         return np.zeros((x.shape[1], 0)), np.zeros(0), 0.0
@@ -100,8 +104,8 @@ def _principal(
         norms = np.linalg.norm(x, axis=0)
         unit = np.linalg.svd(x / np.where(norms > 0, norms, 1.0), compute_uv=False)
         rank = max(rank, int((unit > ROUNDING * unit[0]).sum()))
-    loud = int((s[:rank] > cutoff * largest).sum())
-    return vt[:loud].T, s[:loud], float(s[loud] / largest) if loud < rank else 0.0
+    loud = int((s[:rank] > cutoff * s[0]).sum())
+    return vt[:loud].T, s[:loud], float(s[loud] / s[0]) if loud < rank else 0.0
 
 
 def refined(

@@ -15,7 +15,13 @@ from neuralrace.architecture import Architecture
 from neuralrace.checks import check_known, is_traced
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import check_finite, checked_weights
-from neuralrace.reduction.block import Block, Matrix, places
+from neuralrace.reduction.block import (
+    Block,
+    Matrix,
+    own_sizes,
+    places,
+    rank_of_correlations,
+)
 from neuralrace.reduction.mixtures import Mixer, Pair
 from neuralrace.statistics import SplitNetwork
 
@@ -378,7 +384,10 @@ def _at_node(index: int, block: Block, weights: Mapping[str, Matrix], node: str)
         [[_yx(block, node, e, f) for e in arch.incoming[node]] for f in arch.outgoing[node]]
     )
     u, s, vt = np.linalg.svd(statistic, full_matrices=False)
-    rank = max(1, int((s > 1e-10 * s[0]).sum()))
+    out = [block.factor.y[arch.edges[e][1]] for e in arch.outgoing[node]]
+    into = [block.factor.x[arch.edges[e][0]] for e in arch.incoming[node]]
+    sizes = (np.concatenate([own_sizes(a) for a in parts]) for parts in (out, into))
+    rank = max(1, rank_of_correlations(statistic, *sizes))
     return _AtNode(index, reads, writes, s[:rank], vt[:rank].T, u[:, :rank])
 
 

@@ -1,0 +1,23 @@
+"""The types that public signatures share.
+
+Arguments are taken in any form that reads as what is wanted (lists, NumPy and JAX arrays); results
+are NumPy or JAX arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike as ArrayLike
+
+Array: TypeAlias = np.ndarray | jax.Array
+"""An array as the package returns it."""
+
+Key: TypeAlias = int | jax.Array
+"""What every function that draws takes as `key`: a key of `jax.random`, or an integer for one."""
+
+WeightsLike: TypeAlias = Mapping[str, ArrayLike]
+"""The matrix of every edge, in any form that reads as an array."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -231,6 +231,8 @@ class Polynomials(Problem):
         self.depth = max(1, int(powers.sum(axis=-1).max(initial=2)) // 2)
         self._top = int(powers.max(initial=0))
         self._index = (np.arange(count)[:, None, None], powers, np.arange(K))
+        few = powers.sum() + np.count_nonzero(velocity) <= PLAIN
+        self._plain = _plain_velocity(powers, velocity) if few else None
 
     def _monomials(self, b: Float[np.ndarray, "*T parts K"]) -> Float[np.ndarray, "*T parts m"]:
         """Π_l b_l^p_l of every term, from a table of all powers that occur."""
@@ -240,12 +242,43 @@ class Polynomials(Problem):
         return np.multiply.reduce(table[(..., *self._index)], axis=-1)
 
     def velocity(self, state: np.ndarray) -> np.ndarray:
+        if self._plain is not None:
+            return np.array(self._plain(*state.tolist()))
         terms = self._monomials(state.reshape(self.shape))
         return np.matmul(self._velocity, terms[..., None]).ravel()
 
     def losses(self, states: np.ndarray) -> np.ndarray:
         terms = self._monomials(states.reshape(-1, *self.shape))
         return np.einsum("tpm,pm->tp", terms, self._loss)
+
+
+PLAIN = 100
+"""Up to this many multiplications, plain Python is faster than calls of array functions."""
+
+
+def _plain_velocity(powers: np.ndarray, velocity: np.ndarray) -> Callable[..., tuple[float, ...]]:
+    """The velocity written out as a Python function of the variables, one after another.
+
+    For one race with drive s, brake d and B₁B₂² along its path, the source reads
+    `def velocity(b0, b1): m0 = b0*b1; ...; return (s*m0 + ..., ...)`.
+    """
+    count, _, K = powers.shape
+    names = [[f"b{i * K + k}" for k in range(K)] for i in range(count)]
+    lines, values = [], []
+    for i in range(count):
+        for m, row in enumerate(powers[i].tolist()):
+            factors = [
+                name for name, power in zip(names[i], row, strict=True) for _ in range(power)
+            ]
+            lines.append(f"m{i}_{m} = {'*'.join(factors) or '1.0'}")
+        for row in velocity[i].tolist():
+            terms = [f"{c!r}*m{i}_{m}" for m, c in enumerate(row) if c]
+            values.append(" + ".join(terms) or "0.0")
+    arguments = ", ".join(name for row in names for name in row)
+    source = [f"def velocity({arguments}):", *lines, f"return ({', '.join(values)},)"]
+    scope: dict[str, Any] = {}
+    exec("\n    ".join(source), scope)
+    return scope["velocity"]
 
 
 # ---- matrix blocks ------------------------------------------------------------------------------

@@ -31,24 +31,27 @@ def measured(claim: Claim) -> Measurement:
         return Measurement(f"failed: {type(error).__name__}: {error}".splitlines()[0], False)
 
 
-NOT_YET = "not measured with these sources"
+NOT_YET = "not measured yet"
 
 
 def table(results: list[tuple[Claim, Measurement]]) -> str:
+    """The page; measurements are listed with the commit they were made at."""
+    at = {name: entry["commit"] for name, entry in stored().items()}
     lines = [
         "# Verified",
         "",
-        f"Written by `make verify` at commit {commit()} on {os.cpu_count()} cores: "
-        "every claim at full size, with the sources it depends on as they are in that commit. "
-        "A target that is missed stays here with its explanation.",
+        f"Written by `make verify` on {os.cpu_count()} cores: every claim at full size, with the "
+        "commit it was measured at. `make verify` measures again what depends on sources that have "
+        "changed since. A target that is missed stays here with its explanation.",
     ]
     for section in dict.fromkeys(claim.section for claim, _ in results):
-        lines += ["", f"## {section}", "", "| claim | target | measured | |", "|---|---|---|---|"]
+        lines += ["", f"## {section}", "", "| claim | target | measured | | at |"]
+        lines += ["|---|---|---|---|---|"]
         for claim, found in results:
             if claim.section == section:
                 verdict = "met" if found.met else "**missed**"
                 verdict = "–" if found.text == NOT_YET else verdict
-                cells = (claim.title, claim.target, found.text, verdict)
+                cells = (claim.title, claim.target, found.text, verdict, at.get(claim.id, "–"))
                 lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
         notes = [f"- *{c.title}*: {m.note}" for c, m in results if c.section == section and m.note]
         lines += ["", *notes] if notes else []
@@ -56,10 +59,11 @@ def table(results: list[tuple[Claim, Measurement]]) -> str:
 
 
 def commit() -> str:
-    """The commit that is measured, marked if something was changed since."""
-    command = ["git", "describe", "--always", "--dirty"]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
-    return found or "unknown"
+    """The commit that is measured, marked if a source was changed since."""
+    git = lambda *words: subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)  # noqa: E731
+    changed = git("status", "--porcelain", "--", "src", "verification", "benchmarks").stdout
+    name = git("rev-parse", "--short", "HEAD").stdout.strip()
+    return (name or "unknown") + ("-dirty" if changed else "")
 
 
 def sources(claim: Claim) -> str:
@@ -68,11 +72,11 @@ def sources(claim: Claim) -> str:
     That is the claim's module, the benchmarks, the pinned versions, and the rooms of the package
     at or below the highest one that the module uses (`TOP`): the import order, which the tests
     enforce, keeps all others out. Pictures and progress bars are left out. A claim that uses
-    "everything" depends on the whole commit.
+    "everything" depends on all of them.
     """
     git = lambda *words: subprocess.run(["git", *words], cwd=ROOT, capture_output=True).stdout  # noqa: E731
     if claim.top == "everything":
-        return git("rev-parse", "HEAD^{tree}").decode().strip()
+        return git("rev-parse", "HEAD:src").decode().strip()
     config = configparser.ConfigParser()
     config.read(ROOT / ".importlinter")
     layers = config["importlinter:contract:house"]["layers"].split("\n")
@@ -90,12 +94,17 @@ def sources(claim: Claim) -> str:
 
 def store(claim: Claim, found: Measurement) -> None:
     """Keep a measurement beside those made before, also by another process."""
-    STORE.parent.mkdir(exist_ok=True)
-    with (STORE.parent / "verified.lock").open("w") as lock:
+    lock_file = ROOT / "out" / "verified.lock"
+    lock_file.parent.mkdir(exist_ok=True)
+    with lock_file.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        entry = asdict(found) | {"met": bool(found.met), "sources": sources(claim)}
+        entry = asdict(found) | {"met": bool(found.met)}
+        entry |= {"sources": sources(claim), "commit": commit()}
         beside = STORE.with_suffix(".part")
-        beside.write_text(json.dumps(stored() | {claim.id: entry}))
+        text = json.dumps(
+            stored() | {claim.id: entry}, indent=1, ensure_ascii=False, sort_keys=True
+        )
+        beside.write_text(text + "\n")
         beside.replace(STORE)
 
 
@@ -103,29 +112,31 @@ def stored() -> dict[str, dict]:
     return json.loads(STORE.read_text()) if STORE.exists() else {}
 
 
-def standing() -> dict[str, Measurement]:
-    """The measurements that were made with the sources as they are now, by claim."""
+def standing() -> set[str]:
+    """The claims that were measured with the sources as they are now."""
     kept = stored()
-    found = {}
-    for claim in all_claims():
-        entry = dict(kept.get(claim.id, {}))
-        if entry.pop("sources", None) == sources(claim):
-            found[claim.id] = Measurement(**entry)
-    return found
+    return {c.id for c in all_claims() if kept.get(c.id, {}).get("sources") == sources(c)}
 
 
-STORE = ROOT / "out" / "verified.json"
+def last(claim: Claim) -> Measurement:
+    """The last measurement of a claim, with whatever sources."""
+    entry = stored().get(claim.id)
+    if entry is None:
+        return Measurement(NOT_YET, False)
+    return Measurement(entry["text"], entry["met"], entry["note"])
+
+
+STORE = ROOT / "docs" / "verified.json"
 
 
 def main() -> None:
     """Measure all claims, or those whose name holds one of the arguments.
 
-    What was measured before with the same sources is not measured again (`--again` does). The page
-    is written once there is a measurement of every claim; `--page` writes it at once, measuring
-    nothing, and says which rows are missing.
+    What was measured before with the same sources is not measured again (`--again` does). `--page`
+    writes the page and measures nothing.
     """
     wanted = [word for word in sys.argv[1:] if not word.startswith("--")]
-    known = {} if "--again" in sys.argv else standing()
+    known = set() if "--again" in sys.argv else standing()
     page = "--page" in sys.argv
     for claim in () if page else all_claims():
         if claim.id in known or (wanted and not any(w in claim.id for w in wanted)):
@@ -141,14 +152,11 @@ def main() -> None:
             verdict = "not kept, its sources changed:"
         print(f"{verdict} {claim.id}: {found.text} (target {claim.target}; {seconds:.0f} s)")
         sys.stdout.flush()
-    found = standing()
-    missing = [claim.id for claim in all_claims() if claim.id not in found]
+    missing = [claim.id for claim in all_claims() if claim.id not in standing()]
     if missing:
-        print(f"{len(missing)} claims are still to be measured", *missing, sep="\n  ")
-    if page or not missing:
-        gap = Measurement(NOT_YET, False)
-        results = [(claim, found.get(claim.id, gap)) for claim in all_claims()]
-        (ROOT / "docs" / "verified.md").write_text(table(results))
+        print(f"{len(missing)} claims were not measured with these sources", *missing, sep="\n  ")
+    results = [(claim, last(claim)) for claim in all_claims()]
+    (ROOT / "docs" / "verified.md").write_text(table(results))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
-from neuralrace.reduction.closed_form import MonomialRace, mode_form, recognised
-from neuralrace.reduction.polynomial import PolynomialSystem, tabled
+from neuralrace.reduction.equations.mode_form import mode_form
+from neuralrace.reduction.equations.pathway import MonomialRace, recognised
+from neuralrace.reduction.equations.polynomial import PolynomialSystem, tabled
 from tests.test_errors import says
 
 
@@ -187,7 +188,7 @@ def test_unbalanced_hidden_vectors_by_hand():
 
 def test_deep_limit_is_its_own_equation():
     t = np.linspace(0, 0.3, 2001)
-    a = nr.deep_limit(t, s=1.5, d=0.8, start=0.05, depth=100)
+    a = nr.linear.deep_limit(t, s=1.5, d=0.8, start=0.05, depth=100)
     rate = 100 * a**2 * (1.5 - 0.8 * a)  # D a^{2−2/D}(s − d a) for D → ∞
     early = slice(5, int(np.argmax(a > 0.999 * 1.5 / 0.8)))
     np.testing.assert_allclose(np.gradient(a, t)[early], rate[early], rtol=2e-3)
@@ -196,4 +197,4 @@ def test_deep_limit_is_its_own_equation():
 
 def test_deep_limit_of_an_impossible_start():
     with says("between zero and the fixed point", got="start = 2", wanted="0 < start < s/d"):
-        nr.deep_limit(1.0, s=1.0, d=1.0, start=2.0, depth=10)
+        nr.linear.deep_limit(1.0, s=1.0, d=1.0, start=2.0, depth=10)

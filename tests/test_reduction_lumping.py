@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.reduction.lumping import merged
-from neuralrace.reduction.polynomial import PolynomialSystem, ScalarRace, merged_system, scalar_race
+from neuralrace.reduction.equations.lumping import merged
+from neuralrace.reduction.equations.polynomial import (
+    PolynomialSystem,
+    ScalarRace,
+    merged_system,
+    scalar_race,
+)
 from verification.cases import random_architecture, random_gate
 
 

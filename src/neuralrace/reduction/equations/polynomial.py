@@ -17,14 +17,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.dataset import Dataset
-from neuralrace.reduction.block import Block
+from neuralrace.reduction.blocks.block import Block
+from neuralrace.reduction.blocks.exactness import NEGLIGIBLE
 from neuralrace.statistics import PathStatistics, factored_statistics, split_neurons
 
 MAX_PATHS = 20_000
 """Blocks with more paths than this are solved as networks instead."""
-
-ROUNDING = 1e-13
-"""A sum smaller than this, relative to the sum of its terms' sizes, is zero but for rounding."""
 
 Monomial = tuple[int, ...]
 """The power of each variable."""
@@ -108,7 +106,7 @@ def _scalar_race(block: Block) -> ScalarRace:
     S = np.array([stats.yx[g.paths[0]][0, 0] for g in on])
     seen_by = np.sqrt([stats.x[g.paths[0], g.paths[0]][0, 0] for g in on])
     heard = {t: float(np.linalg.norm(y)) for t, y in block.factor.y.items()}
-    S[np.abs(S) <= ROUNDING * seen_by * [heard[g.target] for g in on]] = 0.0
+    S[np.abs(S) <= NEGLIGIBLE * seen_by * [heard[g.target] for g in on]] = 0.0
     rows, columns, values = [], [], []
     seen: dict[tuple[str, int], list[int]] = {}
     for i, g in enumerate(on):
@@ -117,7 +115,7 @@ def _scalar_race(block: Block) -> ScalarRace:
     pairs = {(i, k) for together in seen.values() for i in together for k in together}
     for i, k in sorted(pairs):
         value = stats.x[on[i].paths[0], on[k].paths[0]][0, 0]
-        if abs(value) > ROUNDING * seen_by[i] * seen_by[k]:
+        if abs(value) > NEGLIGIBLE * seen_by[i] * seen_by[k]:
             rows.append(i)
             columns.append(k)
             values.append(value)
@@ -197,7 +195,7 @@ def _settled(terms: Terms) -> dict[Monomial, float]:
 
     Each is compared with its own terms alone. Others have other units: they multiply other powers.
     """
-    return {m: c for m, (c, size) in terms.items() if abs(c) > ROUNDING * size}
+    return {m: c for m, (c, size) in terms.items() if abs(c) > NEGLIGIBLE * size}
 
 
 def tabled(

@@ -9,10 +9,12 @@ from typing import Any, final
 import numpy as np
 
 from neuralrace.checks import switch
-from neuralrace.reduction.block import Block
-from neuralrace.reduction.closed_form import SHOWN, ModeForm, mode_form, natural_unit, recognised
-from neuralrace.reduction.lumping import NOISE, block_system, echelon
-from neuralrace.reduction.polynomial import PolynomialSystem
+from neuralrace.reduction.blocks.block import Block
+from neuralrace.reduction.equations.mode_form import SHOWN, ModeForm, mode_form
+from neuralrace.reduction.equations.pathway import natural_unit, recognised
+from neuralrace.reduction.equations.polynomial import PolynomialSystem
+from neuralrace.reduction.equations.subspace import NOISE, echelon
+from neuralrace.reduction.equations.system import block_system
 
 TAU = "tau"
 

@@ -18,7 +18,7 @@ from neuralrace.dynamics.methods import Descent, Flow
 from neuralrace.dynamics.systems import System
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
-from neuralrace.reduction.polynomial import PolynomialSystem
+from neuralrace.reduction.equations.polynomial import PolynomialSystem
 
 RTOL = 1e-9
 """The relative tolerance of a step of the flow."""
@@ -46,7 +46,7 @@ class Blocks(System):
 
 
 @final
-class Stack(Blocks):
+class NetworkStack(Blocks):
     """Several networks of one shape side by side: the data has a leading axis."""
 
     net: GDLN = eqx.field(static=True)
@@ -65,7 +65,7 @@ class Stack(Blocks):
 
 
 @final
-class Polynomials(Blocks):
+class PolynomialStack(Blocks):
     """Several merged scalar races side by side, in the arrays of `padded`.
 
     Powers are below 2^bits and taken by squaring: the general power of a processor takes far
@@ -97,7 +97,7 @@ class Polynomials(Blocks):
 
 def padded(
     systems: Sequence[tuple[PolynomialSystem, np.ndarray]],
-) -> tuple[Polynomials, dict[str, np.ndarray]]:
+) -> tuple[PolynomialStack, dict[str, np.ndarray]]:
     """All systems in arrays of one shape, rounded up so that other races compile nothing anew."""
     rounded = lambda n: 1 << (int(n) - 1).bit_length()  # noqa: E731
     count, K, m = (
@@ -114,7 +114,7 @@ def padded(
         velocity[i, :columns, :rows] = system.velocity
         loss[i, :rows] = system.loss
     bits = max(1, int(powers.max()).bit_length())
-    return Polynomials(bits, powers, velocity, loss), {"b": b}
+    return PolynomialStack(bits, powers, velocity, loss), {"b": b}
 
 
 def stacked(
@@ -136,7 +136,7 @@ def stacked(
     return weights, jax.tree.map(lambda *d: np.stack(d), *(filled(d) for _, d in members))
 
 
-def solved(
+def solve_compiled(
     blocks: Blocks,
     start: Mapping[str, np.ndarray],
     times: np.ndarray,

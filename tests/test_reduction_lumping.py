@@ -58,7 +58,7 @@ def evaluated(system: PolynomialSystem, b: np.ndarray) -> tuple[np.ndarray, floa
     monomials = np.array(
         [np.prod([v**k for v, k in zip(b, p, strict=True)]) for p in system.powers]
     )
-    return system.velocity @ monomials, float(system.loss @ monomials)
+    return system.velocity @ monomials, float(((system.errors @ monomials) ** 2).sum() / 2)
 
 
 def is_consistent(race: ScalarRace, label: tuple[int, ...], rng: np.random.Generator) -> bool:

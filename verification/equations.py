@@ -327,8 +327,8 @@ def _chain(depth: int, strength: float) -> tuple:
     from neuralrace.reduction.equations.polynomial import tabled
 
     velocity = [{(depth - 1,): 1.0, (2 * depth - 1,): -1.0}]
-    loss = {(0,): 0.5, (depth,): -1.0, (2 * depth,): 0.5}
-    return tabled(({"W": np.ones((1, 1))},), velocity, loss), strength ** (1 / depth)
+    errors = [{(0,): 1.0, (depth,): -1.0}]
+    return tabled(({"W": np.ones((1, 1))},), velocity, errors), strength ** (1 / depth)
 
 
 @claim(

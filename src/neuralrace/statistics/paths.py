@@ -102,7 +102,7 @@ class PathStatistics:
         """
         return LazyMatrices(self, 2)
 
-    def _rows(self, group: PathGroup) -> tuple[np.ndarray, np.ndarray]:
+    def rows(self, group: PathGroup) -> tuple[np.ndarray, np.ndarray]:
         """The rows of the factor on which a group is on, and its gate on each."""
         start = self.factor.start
         counts = start[group.classes + 1] - start[group.classes]
@@ -169,7 +169,7 @@ class PathStatistics:
     ) -> tuple[dict[str, Matrix], list[tuple[np.ndarray, np.ndarray]]]:
         """y − h on every row of the factor, and the rows and gates of every group."""
         factor = self.factor
-        rows = [self._rows(group) for group in self.groups]
+        rows = [self.rows(group) for group in self.groups]
         error = {v: y.copy() for v, y in factor.y.items()}
         for group, (on, gate) in zip(self.groups, rows, strict=True):
             if len(on):
@@ -213,7 +213,7 @@ class LazyMatrices:
 
     def _build(self, left: PathGroup, right: PathGroup | None = None) -> Matrix:
         factor = self._statistics.factor
-        rows, gate = self._statistics._rows(left)
+        rows, gate = self._statistics.rows(left)
         if right is None:
             return (gate[:, None] * factor.y[left.target][rows]).T @ factor.x[left.source][rows]
         weight = np.zeros(factor.count)

@@ -108,6 +108,12 @@ class NetworkFlow(FlatFlow):
                 found[e] = pull[e].swapaxes(-1, -2) @ h[self.arch.edges[e][0]]
         return np.concatenate([found[e].ravel() for e in self.shapes])
 
+    def errors(self, state: Float[np.ndarray, " n"]) -> Float[np.ndarray, " rows"]:
+        """y − h of every sample and output, with the root of its weight; the loss is ½‖errors‖²."""
+        h = self._activity(self.shaped(state))
+        gaps = [np.ravel(y - h[v]) for v, y in self._y.items()]
+        return np.sqrt(self._share) * np.concatenate(gaps)
+
     def losses(self, states: np.ndarray) -> np.ndarray:
         h = self._activity(self.shaped(states))
         terms = [((y - h[v]) ** 2).sum(axis=(-1, -2)) for v, y in self._y.items()]

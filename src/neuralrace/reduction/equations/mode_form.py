@@ -143,16 +143,28 @@ class ModeForm:
         return self.final / (1 - (1 - self.final / self.initial) * decay)
 
     def _unbalanced(self, t: Any) -> Any:
-        """By y = (b₁+b₂)² with b₂² − b₁² conserved: a Riccati equation with constant roots."""
-        b = np.array(self.start) / np.sqrt(np.array(self.race.rates))
+        """By u, the smaller of b₁ and b₂ over the larger: du/dt = s (1 − u²) − d k u.
+
+        k = |b₂² − b₁²| is conserved. With ω² = s² + d²k²/4 the roots are u₊ = s/(ω + dk/2) and
+        −1/u₊, and the strength is k u/(1 − u²). Numerators and denominators are written as sums of
+        positive terms, and 1 − u in units of k, so that nothing cancels from tiny or nearly
+        balanced starts.
+        """
+        b = np.abs(self.start) / np.sqrt(self.race.rates)
+        small, large = float(b.min()), float(b.max())
         pace = self._pace
         s, d = pace * self.race.S, pace**2 * self.race.D
-        k2, y0 = float((b[1] ** 2 - b[0] ** 2) ** 2), float((b[0] + b[1]) ** 2)
-        omega = np.sqrt(s**2 + d**2 * k2 / 4)
-        high, low = 2 / d * (s + omega), 2 / d * (s - omega)
-        q = (y0 - high) / (y0 - low) * np.exp(-2 * omega * t)
-        y = (high - low * q) / (1 - q)
-        return pace * (y - k2 / y) / 4
+        k = (large - small) * (large + small)
+        half = d * k / 2
+        omega = np.hypot(s, half)
+        end, other, u0 = s / (omega + half), (omega + half) / s, small / large
+        gap = d / 2 * (1 + half / (omega + s)) / (omega + half)  # (1 − u₊)/k
+        gap0 = 1 / (large * (large + small))  # (1 − u(0))/k
+        left, gone = np.exp(-2 * omega * t), -np.expm1(-2 * omega * t)
+        u = u0 * (end + other * left) + gone
+        over = u0 * gone + other + end * left
+        away = (1 + other) * (gap * gone + gap0 * left) - gap * (large - small) / large
+        return pace * u * over / (away * (over + u))
 
     # ---- by quadrature -------------------------------------------------------------------------
     # With q = log(M / |S/D − M|), dt/dq = 1 / (S Σ_k n_k γ_k M / b_k²) is smooth and positive.

@@ -12,6 +12,7 @@ from neuralrace.reduction.equations.flows import NetworkFlow
 from neuralrace.reduction.equations.lumping import POINTS
 from neuralrace.reduction.equations.polynomial import (
     PolynomialSystem,
+    few_rows,
 )
 from neuralrace.types import Matrix
 
@@ -77,23 +78,32 @@ def subspace_system(block: Block, parts: tuple[Mapping[str, Matrix], ...]) -> Po
     edges, shapes = tuple(block.arch.edges), _shapes(parts, block)
     network = _network(block, shapes)
     basis = np.stack([_flat(_filled(part, shapes), edges) for part in parts])
-    powers = _powers(len(parts), 2 * network.depth)
+    powers = _powers(len(parts), 2 * network.depth - 1)
     unit = _unit(block, network.depth)
     points = np.random.default_rng(1).normal(size=(2 * len(powers) + 10, len(parts)))
     table = np.prod(points[:, None, :] ** powers, axis=-1)
     states = unit * points @ basis
     velocities = np.stack([network.velocity(w) for w in states]) @ np.linalg.pinv(basis) / unit
-    losses = np.concatenate([network.losses(w[None]) for w in states])
-    values = np.column_stack([velocities, losses])
-    solved = np.linalg.lstsq(table, values)[0].T
-    scale = np.abs(solved).max(axis=1, keepdims=True)
-    solved[np.abs(solved) < NOISE * scale] = 0.0
-    keep = np.abs(solved).max(axis=0) > 0
-    powers, solved = powers[keep], solved[:, keep]
+    errors = np.stack([network.errors(w) for w in states])
+    velocity = _without_noise(np.linalg.lstsq(table, velocities)[0].T)
+    error = np.zeros((errors.shape[1], len(powers)))
+    low = powers.sum(axis=1) <= network.depth
+    error[:, low] = _without_noise(np.linalg.lstsq(table[:, low], errors)[0].T)
+    keep = (np.abs(velocity).max(axis=0) > 0) | (np.abs(error).max(axis=0, initial=0.0) > 0)
+    powers = powers[keep]
     degree = powers.sum(axis=1)
     return PolynomialSystem(
-        parts, powers, solved[:-1] * unit ** (1.0 - degree), solved[-1] * unit ** (0.0 - degree)
+        parts,
+        powers,
+        velocity[:, keep] * unit ** (1.0 - degree),
+        few_rows(error[:, keep] * unit ** (0.0 - degree)),
     )
+
+
+def _without_noise(rows: np.ndarray) -> np.ndarray:
+    """Rows of coefficients without those that are rounding beside the largest of their row."""
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+    return np.where(np.abs(rows) < NOISE * largest, 0.0, rows)
 
 
 def _unit(block: Block, depth: int) -> float:

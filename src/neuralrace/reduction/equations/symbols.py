@@ -126,9 +126,9 @@ def _without_noise(system: PolynomialSystem) -> PolynomialSystem:
         sizes = np.abs(rows) * unit
         return np.where(sizes > NOISE * sizes.max(axis=-1, keepdims=True), rows, 0.0)
 
-    velocity, loss = cleaned(system.velocity), cleaned(system.loss[None])[0]
-    keep = (velocity != 0).any(axis=0) | (loss != 0)
-    return PolynomialSystem(system.parts, system.powers[keep], velocity[:, keep], loss[keep])
+    velocity, errors = cleaned(system.velocity), system.errors
+    keep = (velocity != 0).any(axis=0) | (errors != 0).any(axis=0)
+    return PolynomialSystem(system.parts, system.powers[keep], velocity[:, keep], errors[:, keep])
 
 
 def _first(names: Sequence[str], full: bool) -> list[str]:

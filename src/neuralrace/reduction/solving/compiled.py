@@ -75,7 +75,7 @@ class PolynomialStack(Blocks):
     bits: int = eqx.field(static=True)
     powers: Any
     coefficients: Any
-    of_loss: Any
+    errors: Any
 
     def _monomials(self, state: Any) -> Any:
         square, found = state["b"][:, None, :], 1.0
@@ -85,7 +85,8 @@ class PolynomialStack(Blocks):
         return jnp.prod(found, axis=-1)
 
     def losses(self, state: Any) -> Any:
-        return jnp.sum(self._monomials(state) * self.of_loss, axis=-1)
+        errors = jnp.einsum("nrm,nm->nr", self.errors, self._monomials(state))
+        return jnp.sum(errors**2, axis=-1) / 2
 
     def loss_and_step(self, state: Any, rate: Any, batch: Any = None) -> Any:
         velocity = jnp.einsum("nkm,nm->nk", self.coefficients, self._monomials(state))
@@ -106,15 +107,16 @@ def padded(
         rounded(max(len(system.powers) for system, _ in systems)),
     )
     b, powers = np.zeros((count, K)), np.zeros((count, m, K), int)
-    velocity, loss = np.zeros((count, K, m)), np.zeros((count, m))
+    r = rounded(max(1, *(len(system.errors) for system, _ in systems)))
+    velocity, errors = np.zeros((count, K, m)), np.zeros((count, r, m))
     for i, (system, start) in enumerate(systems):
         rows, columns = system.powers.shape
         b[i, :columns] = start
         powers[i, :rows, :columns] = system.powers
         velocity[i, :columns, :rows] = system.velocity
-        loss[i, :rows] = system.loss
+        errors[i, : len(system.errors), :rows] = system.errors
     bits = max(1, int(powers.max()).bit_length())
-    return PolynomialStack(bits, powers, velocity, loss), {"b": b}
+    return PolynomialStack(bits, powers, velocity, errors), {"b": b}
 
 
 def stacked(

@@ -181,18 +181,19 @@ class PolynomialFlow(FlatFlow):
         count, K = len(systems), max(len(start) for _, start in systems)
         m = max(len(system.powers) for system, _ in systems)
         start, powers = np.zeros((count, K)), np.zeros((count, m, K), int)
-        velocity, loss = np.zeros((count, K, m)), np.zeros((count, m))
+        r = max(len(system.errors) for system, _ in systems)
+        velocity, errors = np.zeros((count, K, m)), np.zeros((count, r, m))
         for i, (system, values) in enumerate(systems):
             rows, columns = system.powers.shape
             start[i, :columns] = values
             powers[i, :rows, :columns] = system.powers
             velocity[i, :columns, :rows] = system.velocity
-            loss[i, :rows] = system.loss
+            errors[i, : len(system.errors), :rows] = system.errors
         self.shape, self.start = (count, K), start.ravel()
         self.sizes = np.abs(self.start)
-        self._powers, self._velocity, self._loss = powers, velocity, loss
+        self._powers, self._velocity, self._errors = powers, velocity, errors
         self.work = 15 * CALL + 20.0 * powers.size
-        self.depth = max(1, int(powers.sum(axis=-1).max(initial=2)) // 2)
+        self.depth = (int(powers.sum(axis=-1).max(initial=1)) + 1) // 2
         self._top = int(powers.max(initial=0))
         self._index = (np.arange(count)[:, None, None], powers, np.arange(K))
 
@@ -209,7 +210,8 @@ class PolynomialFlow(FlatFlow):
 
     def losses(self, states: np.ndarray) -> np.ndarray:
         terms = self._monomials(states.reshape(-1, *self.shape))
-        return np.einsum("tpm,pm->tp", terms, self._loss)
+        errors = np.einsum("tpm,prm->tpr", terms, self._errors)
+        return (errors**2).sum(axis=-1) / 2
 
 
 # ---- matrix blocks ------------------------------------------------------------------------------

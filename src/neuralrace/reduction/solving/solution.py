@@ -84,7 +84,7 @@ def solve_blocks(
     losses = np.zeros((kept, len(blocks)))
     variables: dict[str, dict[str, np.ndarray]] = {}
     for answer in answers:
-        losses[:, list(answer.variables)] = _without_rounding(answer.losses[:kept])
+        losses[:, list(answer.variables)] = answer.losses[:kept]
         for i, found in answer.variables.items():
             variables[blocks[i].name] = {edge: w[:kept] for edge, w in found.items()}
     pathways = {
@@ -111,16 +111,6 @@ def solve_blocks(
     if kept < len(times):
         raise _stopped(solution, answers, course)
     return solution
-
-
-def _without_rounding(losses: np.ndarray) -> np.ndarray:
-    """Losses (T, blocks) that are negative by rounding of their first value, as zeros."""
-    rounding = LOSS_ROUNDING * np.abs(losses[:1])
-    return np.where((losses < 0) & (losses >= -rounding), 0.0, losses)
-
-
-LOSS_ROUNDING = 1e-12
-"""A loss is a difference of terms as large as its first value, and rounded as these are."""
 
 
 @final

@@ -16,7 +16,7 @@ import numpy as np, jax
 jax.config.update("jax_enable_x64", True)
 import neuralrace as nr, diffrax, scipy.integrate, sympy
 from neuralrace import tasks
-from neuralrace.reduction.solution import solve_blocks
+from neuralrace.reduction.solving.solution import solve_blocks
 [getattr(nr, name) for name in nr.__all__]
 """
 
@@ -63,7 +63,7 @@ data = nr.Dataset({"x": np.sqrt(20) * np.eye(20)}, {"y": np.eye(20)})
 weights = nr.linear.balanced_weights(net, 0.0, scale=1e-3)
 def seconds(end):
     begun = time.perf_counter()
-    nr.lambda_balanced(net, weights, data, times=np.linspace(0, end, 11))
+    nr.linear.lambda_balanced(net, weights, data, times=np.linspace(0, end, 11))
     return time.perf_counter() - begun
 seconds(1.0)
 print(np.median([seconds(1e9) for _ in range(5)]) / np.median([seconds(1.0) for _ in range(5)]))

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 
 SAYS = {
-    "own_task": "4 independent blocks, 4 of them scalar modes; exact",
+    "own_task": "4 independent blocks, all of them scalar modes; exact",
     "own_graph": r"B_{1} &= \left(- D B_{1}^{3} + S\right) B_{1}^{2}",
     "own_gating": "a pathway a rule is first.",
     "phase_diagram": "by the bits below a cue of 0.816497, by the cue above",

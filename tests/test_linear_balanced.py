@@ -31,7 +31,7 @@ def make_case(sizes, lam, seed=0, variance=1.7):
     x = np.linalg.qr(rng.normal(size=(inputs, inputs)))[0] * np.sqrt(inputs * variance)
     data = nr.Dataset({"x": x}, {"y": 2 * rng.normal(size=(inputs, outputs))})
     scale = rng.uniform(0.05, 0.5, min(sizes))
-    return net, nr.linear.balanced_weights(net, lam, scale=scale, seed=seed), data
+    return net, nr.linear.balanced_weights(net, lam, scale=scale, key=seed), data
 
 
 def correlations(data):
@@ -103,7 +103,7 @@ def joint(run):
 def test_against_an_integrator_and_the_mended_slide(sizes, lam):
     net, weights, data = make_case(sizes, lam)
     times = np.array([0.0, 0.4, 1.0, 2.5, 6.0])
-    run = nr.lambda_balanced(net, weights, data, times=times)
+    run = nr.linear.lambda_balanced(net, weights, data, times=times)
     first, second = integrated(weights, data, times)
     Q = np.concatenate([first.swapaxes(1, 2), second], axis=1)
     np.testing.assert_allclose(joint(run), Q @ Q.swapaxes(1, 2), atol=1e-8)
@@ -112,7 +112,7 @@ def test_against_an_integrator_and_the_mended_slide(sizes, lam):
     assert run.settings["lambda"] == pytest.approx(lam, abs=1e-12)
 
     net, weights, data = make_case(sizes, lam, variance=1.0)
-    run = nr.lambda_balanced(net, weights, data, times=times)
+    run = nr.linear.lambda_balanced(net, weights, data, times=times)
     for found, time in zip(joint(run)[:4], times[:4], strict=True):  # it loses digits later on
         np.testing.assert_allclose(found, slide(weights, data, lam, time), atol=1e-9)
 
@@ -151,7 +151,7 @@ def test_three_tasks_against_the_flow():
 def test_the_fixed_point_at_a_late_time(sizes, lam):
     seed = next(s for s in range(20) if leads_to_the_minimum(*make_case(sizes, lam, s)[1:]))
     net, weights, data = make_case(sizes, lam, seed)
-    run = nr.lambda_balanced(net, weights, data, times=[1e4])
+    run = nr.linear.lambda_balanced(net, weights, data, times=[1e4])
     yx, xx = correlations(data)
     U, s, Vt = np.linalg.svd(yx / xx[0, 0])
     best = (
@@ -179,7 +179,7 @@ def test_continuous_through_zero(sizes):
     runs = {}
     for lam in (-step, -1e-12, 0.0, 1e-12, step):
         net, weights, data = make_case(sizes, lam)
-        runs[lam] = joint(nr.lambda_balanced(net, weights, data, times=times))
+        runs[lam] = joint(nr.linear.lambda_balanced(net, weights, data, times=times))
     for near in (-1e-12, 1e-12):
         np.testing.assert_allclose(runs[near], runs[0.0], atol=1e-9)
     slopes = [(runs[step] - runs[0.0]) / step, (runs[0.0] - runs[-step]) / step]
@@ -191,7 +191,7 @@ def test_a_zero_singular_value_decays_as_one_over_twice_the_time():
     data = nr.Dataset({"x": np.sqrt(3) * np.eye(3)}, {"y": np.diag([3.0, 1.0, 0.0])})
     weights = nr.linear.balanced_weights(net, 0.0, scale=0.2, aligned_to=data)
     times = np.array([1.0, 10.0, 1e2, 1e4])
-    left = nr.lambda_balanced(net, weights, data, times=times).values["map"][:, 2, 2]
+    left = nr.linear.lambda_balanced(net, weights, data, times=times).values["map"][:, 2, 2]
     np.testing.assert_allclose(np.abs(left), 0.2 / (1 + 2 * 0.2 * times), rtol=1e-9)
     assert abs(left[-1]) * 2e4 == pytest.approx(1, rel=1e-3)
 
@@ -202,7 +202,7 @@ def test_small_starts_follow_the_logistic_of_every_mode():
     data = nr.Dataset({"x": np.sqrt(2) * np.eye(2)}, {"y": np.sqrt(2) * np.diag(s)})
     weights = nr.linear.balanced_weights(net, 0.0, scale=1e-8, aligned_to=data)
     times = np.linspace(0.5, 12, 24)
-    run = nr.lambda_balanced(net, weights, data, times=times)
+    run = nr.linear.lambda_balanced(net, weights, data, times=times)
     wanted = s / (1 - (1 - s / 1e-8) * np.exp(-2 * s * times[:, None]))
     np.testing.assert_allclose(np.diagonal(run.values["map"], axis1=1, axis2=2), wanted, atol=1e-12)
 
@@ -217,7 +217,7 @@ def test_small_random_weights_through_the_balanced_ones_they_grow_into():
         first, second = integrated(weights, data, times, atol=1e-12 * scale)
         grown = nr.linear.grown_weights(net, weights, data)
         assert nr.linear.balance(net, grown).deviation < 1e-8
-        maps = nr.lambda_balanced(net, grown, data, times=times).values["map"]
+        maps = nr.linear.lambda_balanced(net, grown, data, times=times).values["map"]
         errors.append(np.abs(maps - second @ first).max() / np.abs(maps).max())
     assert errors[1] < 0.02 * errors[0] and errors[0] < 1e-3  # in proportion to the weights
 
@@ -229,9 +229,9 @@ def test_small_random_weights_through_the_balanced_ones_they_grow_into():
 @given(st.sampled_from(CASES), st.integers(0, 1000))
 def test_the_flow_goes_on_from_where_it_was_left_and_keeps_its_balance(case, seed):
     net, weights, data = make_case(*case, seed)
-    whole = nr.lambda_balanced(net, weights, data, times=[1.0, 3.0, 50.0])
-    half = nr.lambda_balanced(net, weights, data, times=[1.0])
-    rest = nr.lambda_balanced(net, half.final, data, times=[2.0, 49.0])
+    whole = nr.linear.lambda_balanced(net, weights, data, times=[1.0, 3.0, 50.0])
+    half = nr.linear.lambda_balanced(net, weights, data, times=[1.0])
+    rest = nr.linear.lambda_balanced(net, half.final, data, times=[2.0, 49.0])
     np.testing.assert_allclose(joint(rest)[0], joint(whole)[1], atol=1e-9)
     found = nr.linear.balance(net, whole.final)
     assert found.lam == pytest.approx(case[1], abs=1e-8) and found.deviation < 1e-8
@@ -240,7 +240,7 @@ def test_the_flow_goes_on_from_where_it_was_left_and_keeps_its_balance(case, see
 
 def test_the_kernel_and_its_distance_by_derivatives_of_the_network():
     net, weights, data = make_case((3, 2, 4), 0.5)
-    run = nr.lambda_balanced(net, weights, data, times=[0.0, 0.5, 1.5])
+    run = nr.linear.lambda_balanced(net, weights, data, times=[0.0, 0.5, 1.5])
     recorded = run.values["weights"]
     travelled = nr.analysis.kernel_travel(net, recorded, data)
     np.testing.assert_allclose(run.values["kernel_distance"], travelled, atol=1e-12)
@@ -259,7 +259,7 @@ def test_balanced_weights_have_the_lambda_and_the_map_that_were_asked_for(case, 
     net, _, data = make_case(sizes, lam, seed)
     scale = np.sort(np.random.default_rng(seed).uniform(0, 1e-3, min(sizes)))[::-1]
     for aligned in (None, data):
-        w = nr.linear.balanced_weights(net, lam, scale=scale, seed=seed, aligned_to=aligned)
+        w = nr.linear.balanced_weights(net, lam, scale=scale, key=seed, aligned_to=aligned)
         conserved = w["W2"].T @ w["W2"] - w["W1"] @ w["W1"].T
         np.testing.assert_allclose(conserved, lam * np.eye(sizes[1]), atol=1e-12)
         start = w["W2"] @ w["W1"]
@@ -300,8 +300,8 @@ def test_sizes_that_do_not_permit_a_lambda():
     for odd in (-1.0, np.nan, [1.0, 2.0], "a"):
         with says("", got="", wanted="or 4 of them"):
             nr.linear.balanced_weights(net, 0.0, scale=odd)
-    with says("seed must be a whole number", got="'a'", wanted="integer"):
-        nr.linear.balanced_weights(net, 0.0, seed="a")
+    with says("random key", got="'a'", wanted="key"):
+        nr.linear.balanced_weights(net, 0.0, key="a")
 
 
 def test_weights_that_are_not_balanced_and_inputs_that_are_not_white():
@@ -315,8 +315,8 @@ def test_weights_that_are_not_balanced_and_inputs_that_are_not_white():
         wanted="up to 1e-06",
         fix="linear.grown_weights",
     ):
-        nr.lambda_balanced(net, off, data, times=[1.0])
-    run = nr.lambda_balanced(net, off, data, times=[1.0], tolerance=0.1)
+        nr.linear.lambda_balanced(net, off, data, times=[1.0])
+    run = nr.linear.lambda_balanced(net, off, data, times=[1.0], tolerance=0.1)
     assert run.settings["balance_deviation"] == deviation
     stretched = np.asarray(data.x["x"]) @ np.diag([1.0, 1.0, 1.0, 1.1])
     coloured = nr.Dataset({"x": stretched}, data.y)
@@ -325,8 +325,8 @@ def test_weights_that_are_not_balanced_and_inputs_that_are_not_white():
     with says(
         "inputs are not white", got=f"deviation of {wanted:.3g}", wanted="d I", fix="nr.flow"
     ):
-        nr.lambda_balanced(net, weights, coloured, times=[1.0])
-    run = nr.lambda_balanced(net, weights, coloured, times=[1.0], tolerance=0.5)
+        nr.linear.lambda_balanced(net, weights, coloured, times=[1.0])
+    run = nr.linear.lambda_balanced(net, weights, coloured, times=[1.0], tolerance=0.5)
     assert run.settings["whiteness_deviation"] == pytest.approx(wanted)
     assert run.loss[0] == pytest.approx(float(net.loss(run.final, coloured)), rel=1e-12)
 
@@ -335,20 +335,20 @@ def test_other_bad_input():
     net, weights, data = make_case((4, 3, 5), 1.0)
     for odd in ([-1.0, 1.0], [1.0, 1.0], [2.0, 1.0], [np.nan], []):
         with says("times must increase", got="", wanted="none negative"):
-            nr.lambda_balanced(net, weights, data, times=odd)
+            nr.linear.lambda_balanced(net, weights, data, times=odd)
         with says("times must increase", got="", wanted="none negative"):
             nr.linear.task_sequence(net, weights, [data], times=odd)
     deep = nr.GDLN(nr.Architecture.chain(4, 3, 3, 5))
     with says("a chain of 2 edges", got="3 edges, 1 paths", wanted="of 2 edges", fix="chain("):
-        nr.lambda_balanced(deep, deep.init(jax.random.key(0)), data, times=[1.0])
+        nr.linear.lambda_balanced(deep, deep.init(jax.random.key(0)), data, times=[1.0])
     with says("net is of the wrong kind", got="ReLUNetwork", wanted="GDLN"):
-        nr.lambda_balanced(nr.ReLUNetwork((4, 3, 5)), weights, data, times=[1.0])
+        nr.linear.lambda_balanced(nr.ReLUNetwork((4, 3, 5)), weights, data, times=[1.0])
     with says("hold without gates", got="'h'", wanted="without gates", fix="gated({})"):
-        nr.lambda_balanced(net, weights, data.gated({"h": [1, 1, 1, 0]}), times=[1.0])
+        nr.linear.lambda_balanced(net, weights, data.gated({"h": [1, 1, 1, 0]}), times=[1.0])
     with says("weights of edge 'W1' hold NaN", got="1 such", wanted="finite"):
         bad = weights["W1"].copy()
         bad[0, 0] = np.nan
-        nr.lambda_balanced(net, {**weights, "W1": bad}, data, times=[1.0])
+        nr.linear.lambda_balanced(net, {**weights, "W1": bad}, data, times=[1.0])
 
 
 def test_sequences_that_make_no_sense():
@@ -368,22 +368,22 @@ def test_a_tolerance_that_is_no_positive_number_is_refused(tolerance):
     data = nr.Dataset({"x": np.eye(2)}, {"y": np.eye(2)})
     weights = {"W1": np.diag([1.0, 2.0]), "W2": np.eye(2)}  # not balanced
     with says("the tolerance must be a positive number", got=str(tolerance), wanted="such as 1e-6"):
-        nr.lambda_balanced(net, weights, data, times=[0, 1], tolerance=tolerance)
+        nr.linear.lambda_balanced(net, weights, data, times=[0, 1], tolerance=tolerance)
 
 
 @pytest.mark.parametrize(("sizes", "lam"), CASES[::3])
 def test_one_long_step_is_many_short_ones(sizes, lam):
     """Out of a tiny start, over more than numbers can hold, to the end of learning."""
     net, _, data = make_case(sizes, lam, seed=3)
-    weights = nr.linear.balanced_weights(net, lam, scale=1e-9, seed=1)
+    weights = nr.linear.balanced_weights(net, lam, scale=1e-9, key=1)
     end = 400.0
-    many = nr.lambda_balanced(net, weights, data, times=np.linspace(0, end, 2001))
+    many = nr.linear.lambda_balanced(net, weights, data, times=np.linspace(0, end, 2001))
     for times in ([end], [3.0, end], [250.0, end]):
-        few = nr.lambda_balanced(net, weights, data, times=times)
+        few = nr.linear.lambda_balanced(net, weights, data, times=times)
         for name in ("map", "input_similarity", "output_similarity"):
             a, b = few.values[name][-1], many.values[name][-1]
             np.testing.assert_allclose(a, b, atol=1e-9 * max(1.0, np.abs(b).max()))
-    late = nr.lambda_balanced(net, weights, data, times=[1e12])
+    late = nr.linear.lambda_balanced(net, weights, data, times=[1e12])
     np.testing.assert_allclose(late.values["map"][-1], many.values["map"][-1], atol=1e-8)
 
 
@@ -394,5 +394,5 @@ def test_the_cost_does_not_grow_with_the_end(monkeypatch):
     calls = []
     step = exact.BalancedFlow._step
     monkeypatch.setattr(exact.BalancedFlow, "_step", lambda *a: calls.append(1) or step(*a))
-    nr.lambda_balanced(net, weights, data, times=[0.0, 1.0, 1e9])
+    nr.linear.lambda_balanced(net, weights, data, times=[0.0, 1.0, 1e9])
     assert len(calls) == 2

@@ -25,7 +25,7 @@ def test_the_time_of_a_chain_by_quadrature(depth, s, d, start):
 
 def test_very_deep_chains_approach_their_limit():
     limit = 18 + np.log(19)  # of D t, where the limit for a₀ = 0.05 and s = d = 1 is one half
-    half = nr.deep_limit(limit, s=1.0, d=1.0, start=0.05, depth=1)
+    half = nr.linear.deep_limit(limit, s=1.0, d=1.0, start=0.05, depth=1)
     assert half == pytest.approx(0.5)
     ratios = [
         D * nr.linear.chain_time(D, s=1.0, start=0.05 ** (1 / D)) / limit for D in (10, 100, 1000)
@@ -56,7 +56,7 @@ def test_aligned_weights_are_balanced_and_aligned(sizes):
     net = nr.GDLN(nr.Architecture.chain(*sizes))
     data = nr.Dataset({"x": np.eye(sizes[0])}, {"y": rng.normal(size=(sizes[0], sizes[-1]))})
     strength = np.linspace(0.9, 0.5, min(sizes))
-    weights = list(nr.linear.aligned_weights(net, data, strength, seed=3).values())
+    weights = list(nr.linear.aligned_weights(net, data, strength, key=3).values())
     for before, after in itertools.pairwise(weights):
         np.testing.assert_allclose(after.T @ after, before @ before.T, atol=1e-12)
     product = np.linalg.multi_dot(weights[::-1]) if len(weights) > 1 else weights[0]
@@ -71,7 +71,7 @@ def test_modes_of_an_aligned_run_cross_where_their_chains_do():
     x = np.sqrt(3) * np.eye(3)
     net, data = nr.GDLN(nr.Architecture.chain(3, 5, 3)), nr.Dataset({"x": x}, {"y": x * s})
     weights = nr.linear.aligned_weights(net, data, 0.01)
-    run = nr.lambda_balanced(net, weights, data, times=np.linspace(0, 20, 4001))
+    run = nr.linear.lambda_balanced(net, weights, data, times=np.linspace(0, 20, 4001))
     found = nr.linear.crossing_times(run.time, nr.linear.mode_strengths(run, data))
     wanted = [nr.linear.chain_time(2, s=value, start=0.01) for value in s]
     np.testing.assert_allclose(found, wanted, rtol=1e-4)

@@ -119,7 +119,7 @@ def test_plateaus_of_five_modes_lie_on_saddles():
     for seed in range(2):
         weights = net.init(jax.random.key(seed), scale=1e-6)
         start = nr.linear.grown_weights(net, weights, data)
-        run = nr.lambda_balanced(net, start, data, times=times)
+        run = nr.linear.lambda_balanced(net, start, data, times=times)
         flats = nr.linear.plateaus(run, least=0.2, slope=1e-3)
         visits = found.visits(run)
         assert [visit.modes for visit in visits] == [tuple(range(1, k + 1)) for k in range(6)]

@@ -60,9 +60,9 @@ def test_equation_15_as_printed_fails_for_unequal_sizes_only(sizes, matters):
         net, data = task(s["sizes"], s["seed"])
         times = np.linspace(0, 2, 9)
         losses = [
-            nr.lambda_balanced(
+            nr.linear.lambda_balanced(
                 net,
-                nr.linear.balanced_weights(net, lam, scale=s["scale"], seed=s["seed"]),
+                nr.linear.balanced_weights(net, lam, scale=s["scale"], key=s["seed"]),
                 data,
                 times=times,
             ).loss
@@ -83,7 +83,7 @@ def test_rates_as_printed_are_right_for_inputs_of_unit_variance(variance, right)
         time = np.linspace(0, 30, 601)
         left = np.exp(-s["d"] * time)
         exact = s["s"] / s["d"] * (1 - left) + s["start"] * left
-        limit = nr.deep_limit(time, s=s["s"], d=s["d"], start=s["start"], depth=1)
+        limit = nr.linear.deep_limit(time, s=s["s"], d=s["d"], start=s["start"], depth=1)
         return xarray.Dataset(
             {"exact": (("depth", "time"), exact[None]), "limit": ("time", limit)}, {"time": time}
         )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.reduction import basis
+from neuralrace.reduction.blocks import basis
 from tests.test_errors import says
 from verification.cases import random_case
 from verification.reduction import found_sizes, planted
@@ -205,7 +205,7 @@ def test_matrix_blocks_say_what_fails():
     assert race.reduces and not race.is_decoupled
     assert len(race.failures) == len(race.blocks)
     assert race.failures[0].startswith("mode1: ")
-    assert str(race).startswith("8 independent blocks, 0 of them scalar modes; exact")
+    assert str(race).startswith("8 independent blocks, none of them a scalar mode; exact")
     decoupled = nr.reduce(*TASKS["routing"]())
     assert decoupled.failures == () and "Assumption" not in str(decoupled)
 
@@ -534,3 +534,47 @@ def test_polishing_finds_the_least_that_must_be_dropped():
     assert dropped(turned) > 1e-3
     assert dropped(better) < 2e-4
     assert race.residual == pytest.approx(dropped(better), rel=1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("two modes", "2 independent blocks, all of them scalar modes; exact"),
+        ("one mode", "1 independent block, a scalar mode; exact"),
+        ("mixed", "2 independent blocks, 1 of them a scalar mode; exact"),
+    ],
+)
+def test_the_head_of_a_printed_race_is_grammatical(name, words):
+    x = np.random.default_rng(0).normal(size=(6, 2))
+    on = np.array([1, 1, 0, 0, 1, 1])
+    base = nr.Dataset({"x": x}, {"y": x @ [[1.0, 0.5], [-0.3, 2.0]]})
+    arch, data = {
+        "two modes": lambda: (nr.Architecture.chain(2, 3, 2), eye_task([2.0, 1.0])),
+        "one mode": lambda: (nr.Architecture.chain(2, 3, 2), eye_task([2.0, 0.0])),
+        "mixed": lambda: with_a_scalar_pathway(base, on),
+    }[name]()
+    assert str(nr.reduce(arch, data)).startswith(words)
+
+
+def eye_task(strengths):
+    return nr.Dataset({"x": np.eye(2)}, {"y": np.diag(strengths)})
+
+
+def with_a_scalar_pathway(base, on):
+    """A network of one matrix block beside an independent chain of one mode."""
+    arch, data = nr.pathways(base, {"all": None, "some": on}, hidden=4)
+    sizes = dict(arch.sizes) | {"u": 1, "g": 2, "v": 1}
+    edges = dict(arch.edges) | {"ug": ("u", "g"), "gv": ("g", "v")}
+    u = np.arange(1.0, 7.0)[:, None]
+    whole = nr.Dataset(dict(data.x) | {"u": u}, dict(data.y) | {"v": u}, dict(data.gates))
+    return nr.Architecture(sizes, edges), whole
+
+
+def test_blocks_that_never_settle_are_not_called_exact(monkeypatch):
+    """After the last round the blocks are checked once more, and the result says what it found."""
+    arch, data = TASKS["all but one"]()
+    monkeypatch.setattr(basis, "_left_out", lambda *_: 0.5)
+    monkeypatch.setattr(basis, "MAX_ROUNDS", 1)
+    race = nr.reduce(arch, data)
+    assert not race.is_exact and race.residual >= 0.5
+    assert "not settled" in str(race)

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
-from neuralrace.reduction.closed_form import MonomialRace, mode_form, recognised
-from neuralrace.reduction.polynomial import PolynomialSystem, tabled
+from neuralrace.reduction.equations.mode_form import mode_form
+from neuralrace.reduction.equations.pathway import MonomialRace, recognised
+from neuralrace.reduction.equations.polynomial import PolynomialSystem, tabled
 from tests.test_errors import says
 
 
@@ -22,8 +23,8 @@ def single_path(
         low = tuple(n - (i == k) for i, n in enumerate(powers))
         high = tuple(2 * n - (i == k) for i, n in enumerate(powers))
         velocity.append({low: rate * S, high: -rate * D})
-    zero, twice = (0,) * len(powers), tuple(2 * n for n in powers)
-    return tabled(parts, velocity, {zero: S**2 / (2 * D), powers: -S, twice: D / 2})
+    errors = [{(0,) * len(powers): S / np.sqrt(D), powers: -np.sqrt(D)}]
+    return tabled(parts, velocity, errors)
 
 
 def integrated(system: PolynomialSystem, start: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -114,9 +115,9 @@ def test_recognised_reads_powers_rates_and_statistics():
 def test_what_is_not_a_single_pathway_is_not_recognised(change):
     velocity = [{(0, 1): 1.0, (1, 2): -0.5}, {(1, 0): 1.0, (2, 1): -0.5}]
     parts = ({"W1": np.ones((1, 1))}, {"W2": np.ones((1, 1))})
-    assert recognised(tabled(parts, velocity, {(0, 0): 1.0})) is not None
+    assert recognised(tabled(parts, velocity, [{(0, 0): 1.0}])) is not None
     change(velocity)
-    assert recognised(tabled(parts, velocity, {(0, 0): 1.0})) is None
+    assert recognised(tabled(parts, velocity, [{(0, 0): 1.0}])) is None
 
 
 def test_coupled_pathways_have_no_closed_form():
@@ -187,7 +188,7 @@ def test_unbalanced_hidden_vectors_by_hand():
 
 def test_deep_limit_is_its_own_equation():
     t = np.linspace(0, 0.3, 2001)
-    a = nr.deep_limit(t, s=1.5, d=0.8, start=0.05, depth=100)
+    a = nr.linear.deep_limit(t, s=1.5, d=0.8, start=0.05, depth=100)
     rate = 100 * a**2 * (1.5 - 0.8 * a)  # D a^{2−2/D}(s − d a) for D → ∞
     early = slice(5, int(np.argmax(a > 0.999 * 1.5 / 0.8)))
     np.testing.assert_allclose(np.gradient(a, t)[early], rate[early], rtol=2e-3)
@@ -196,4 +197,53 @@ def test_deep_limit_is_its_own_equation():
 
 def test_deep_limit_of_an_impossible_start():
     with says("between zero and the fixed point", got="start = 2", wanted="0 < start < s/d"):
-        nr.deep_limit(1.0, s=1.0, d=1.0, start=2.0, depth=10)
+        nr.linear.deep_limit(1.0, s=1.0, d=1.0, start=2.0, depth=10)
+
+
+# ---- precision near the end of learning and from tiny starts -------------------------------------
+
+
+@pytest.mark.parametrize("learning_rate", [None, 1e-2])
+def test_losses_near_zero_keep_their_digits(learning_rate):
+    """½ (s − d a)² / d with the exact distance of a logistic from its end, far below 1e-16."""
+    x, y, start = 1.3, 0.7, 0.1
+    s, d = x * y, x**2
+    race = nr.reduce(nr.Architecture.chain(1, 1, 1), nr.Dataset({"x": [[x]]}, {"y": [[y]]}))
+    times = np.array([8.0, 12.0, 16.0])
+    solution = race.solve(times=times, start=start, learning_rate=learning_rate)
+    if learning_rate is None:
+        decay = (s / (d * start**2) - 1) * np.exp(-2 * s * times)
+        gap = s * decay / (1 + decay)
+        np.testing.assert_allclose(solution.loss, gap**2 / (2 * d), rtol=1e-2)
+        np.testing.assert_allclose(race.closed_form(start).loss(times), solution.loss, rtol=1e-2)
+    assert (solution.loss > 0).all() and (np.diff(solution.loss) < 0).all()
+    assert solution.loss[-1] < 1e-20
+
+
+@pytest.mark.parametrize("ratio", [1e-6, 0.3, 0.999999])
+@pytest.mark.parametrize("size", [1e-18, 1e-9, 0.3])
+def test_unbalanced_two_edge_chains_from_any_start(size, ratio):
+    """Against the same solution in 60 digits."""
+    import mpmath
+
+    b = (size, ratio * size)
+    form = mode_form(single_path((1, 1), (1.0, 1.0), 2.0, 0.5), np.array(b), ("B1", "B2"))
+    assert form is not None and form.kind == "unbalanced"
+    times = [0.0, 1e-3, 1.0, 15.0, 25.0, 60.0]
+    with mpmath.workdps(60):
+        s, d = mpmath.mpf(2), mpmath.mpf(0.5)
+        first, second = (mpmath.mpf(v) for v in b)
+        k2, y0 = (second**2 - first**2) ** 2, (first + second) ** 2
+        omega = mpmath.sqrt(s**2 + d**2 * k2 / 4)
+        high, low = 2 / d * (s + omega), 2 / d * (s - omega)
+        wanted = []
+        for t in times:
+            q = (y0 - high) / (y0 - low) * mpmath.exp(-2 * omega * t)
+            y = (high - low * q) / (1 - q)
+            wanted.append(float((y - k2 / y) / 4))
+    np.testing.assert_allclose(form.value(times), wanted, rtol=1e-11)
+    found = form.variables(np.array(times))
+    np.testing.assert_allclose(found["B1"] * found["B2"], wanted, rtol=1e-10)
+    below = [k for k in (1, 2, 3) if wanted[k] < 0.9 * form.final]
+    reached = form.time_to(np.array([wanted[k] for k in below]))
+    np.testing.assert_allclose(reached, [times[k] for k in below], rtol=1e-8)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.reduction.initial import identical
-from neuralrace.reduction.lumping import block_system
+from neuralrace.reduction.blocks.twins import identical
+from neuralrace.reduction.equations.system import block_system
 
 KEY = jax.random.key(0)
 
@@ -148,8 +148,8 @@ def test_edges_that_differ_only_in_their_brake_are_not_merged():
     assert len(race.blocks) == 2
     one = nr.Dataset({"a": [[1e-6], [0.0]], "b": [[0.0], [3e-6]]}, {"y": [[3e6], [1e6]]})
     (block,) = nr.reduce(nr.Architecture(dict(arch.sizes) | {"y": 1}, arch.edges), one).blocks
-    from neuralrace.reduction.lumping import merged
-    from neuralrace.reduction.polynomial import scalar_race
+    from neuralrace.reduction.equations.lumping import merged
+    from neuralrace.reduction.equations.polynomial import scalar_race
 
     assert [0, 1] not in merged(scalar_race(block))
 

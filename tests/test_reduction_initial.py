@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.reduction.initial import identical, intertwiner
+from neuralrace.reduction.blocks.twins import identical, intertwiner
 from tests.test_errors import says
 from verification.cases import random_case
 from verification.reduction import planted

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.reduction.lumping import merged
-from neuralrace.reduction.polynomial import PolynomialSystem, ScalarRace, merged_system, scalar_race
+from neuralrace.reduction.equations.lumping import merged
+from neuralrace.reduction.equations.polynomial import (
+    PolynomialSystem,
+    ScalarRace,
+    merged_system,
+    scalar_race,
+)
 from verification.cases import random_architecture, random_gate
 
 
@@ -53,7 +58,7 @@ def evaluated(system: PolynomialSystem, b: np.ndarray) -> tuple[np.ndarray, floa
     monomials = np.array(
         [np.prod([v**k for v, k in zip(b, p, strict=True)]) for p in system.powers]
     )
-    return system.velocity @ monomials, float(system.loss @ monomials)
+    return system.velocity @ monomials, float(((system.errors @ monomials) ** 2).sum() / 2)
 
 
 def is_consistent(race: ScalarRace, label: tuple[int, ...], rng: np.random.Generator) -> bool:

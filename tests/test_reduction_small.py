@@ -6,9 +6,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
-from neuralrace.reduction import small, solution
-from neuralrace.reduction.lumping import block_system
-from neuralrace.reduction.solution import solve_blocks
+from neuralrace.reduction.equations.flows import NetworkFlow
+from neuralrace.reduction.equations.system import block_system
+from neuralrace.reduction.solving import small, solution
+from neuralrace.reduction.solving.solution import solve_blocks
 
 COMMON = nr.tasks.common_and_all_but_one(nr.tasks.contextual(3, items=2), hidden=6)
 PAIR = nr.pathways(
@@ -24,7 +25,7 @@ def nothing_compiled(monkeypatch):
     def refuse(*_):
         raise AssertionError("a program was compiled")
 
-    monkeypatch.setattr(solution.compiled, "solved", refuse)
+    monkeypatch.setattr(solution.compiled, "solve_compiled", refuse)
 
 
 @pytest.mark.parametrize("start", [0.3, 1e-6, 1e-12])
@@ -40,7 +41,7 @@ def test_the_solver_follows_closed_forms_out_of_any_start(powers, start):
     assert form is not None
     half = float(form.time_to(0.5 * form.final))
     times = np.concatenate([half * np.linspace(0, 2, 41), half * np.array([10.0, 1e4])])
-    problem = small.Polynomials([(system, begin)])
+    problem = small.PolynomialFlow([(system, begin)])
     states = small.flowed(problem, times)
     assert states is not None
     np.testing.assert_allclose(problem.losses(states)[:, 0], form.loss(times), atol=1e-8)
@@ -78,7 +79,7 @@ def test_the_end_of_a_flow_is_its_end_and_a_saddle_is_not(nothing_compiled):
     data = nr.Dataset({"x": [[1.0, 0.0], [0.0, 1.0]]}, {"y": [[4.0, 0.0], [0.0, 0.4]]})
     arch = nr.Architecture.chain(2, 2, 2)
     weights = {"W1": np.diag([1.0, 1e-15])[None], "W2": np.diag([1.0, 1e-15])[None]}
-    problem = small.Networks(arch, weights, data)
+    problem = NetworkFlow(arch, weights, data)
     times = np.array([0.0, 50.0, 120.0, 2000.0, 1e7])
     states = small.flowed(problem, times)
     assert states is not None
@@ -94,7 +95,7 @@ def test_the_network_in_numpy_is_the_network():
     for block in race.blocks:
         net = nr.GDLN(block.arch)
         weights = {e: rng.normal(size=w.shape) for e, w in block.aligned.items()}
-        ours = small.Networks(block.arch, {e: w[None] for e, w in weights.items()}, block.data)
+        ours = NetworkFlow(block.arch, {e: w[None] for e, w in weights.items()}, block.data)
         velocity = ours.shaped(ours.velocity(ours.start))
         for edge, v in net.velocity(weights, block.data).items():
             np.testing.assert_allclose(velocity[edge][0], v, atol=1e-12)
@@ -107,7 +108,7 @@ def test_merged_equations_are_solved_as_scipy_solves_them():
     system, _ = block_system(race.blocks[0])
     begin = np.linspace(0.1, 0.4, len(system.parts))
     times = np.linspace(0, 20, 21)
-    states = small.flowed(small.Polynomials([(system, begin)]), times)
+    states = small.flowed(small.PolynomialFlow([(system, begin)]), times)
     wanted = solve_ivp(
         lambda _, b: system.velocity_at(b), (0, 20), begin, "DOP853", times, rtol=1e-12, atol=1e-14
     ).y.T
@@ -118,10 +119,10 @@ def test_large_problems_are_compiled_and_small_ones_are_not():
     course = solution._Course(np.array([1.0]), None, None, None)
     race = nr.reduce(*PAIR)
     found = [block_system(block) for block in race.blocks]
-    assert course.is_small(small.Polynomials(found))
+    assert course.is_small(small.PolynomialFlow(found))
     wide = nr.Architecture.chain(500, 2000, 500)
     weights = {"W1": np.zeros((1, 2000, 500)), "W2": np.zeros((1, 500, 2000))}
     data = nr.Dataset({"x": np.ones((300, 500))}, {"y": np.ones((300, 500))})
-    assert not course.is_small(small.Networks(wide, weights, data))
+    assert not course.is_small(NetworkFlow(wide, weights, data))
     steps = solution._Course(np.array([1e9]), np.array([10**9]), 1.0, None)
-    assert not steps.is_small(small.Polynomials(found))
+    assert not steps.is_small(small.PolynomialFlow(found))

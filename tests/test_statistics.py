@@ -250,7 +250,7 @@ def test_unknown_paths():
 @pytest.mark.parametrize("mixed", [False, True], ids=["sorted", "mixed"])
 def test_a_factor_made_in_blocks_is_the_factor(mixed, monkeypatch):
     """Second moments of every class, by hand, and the norm of what no input reaches."""
-    monkeypatch.setattr("neuralrace.statistics.BLOCK", 16)
+    monkeypatch.setattr("neuralrace.statistics.factor.BLOCK", 16)
     rng = np.random.default_rng(0)
     n = 150
     which = rng.integers(0, 3, size=n) if mixed else np.repeat([0, 1, 2], n // 3)

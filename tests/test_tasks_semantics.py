@@ -123,7 +123,7 @@ def test_levels_are_learned_in_order_at_the_predicted_times():
     data = world.dataset()
     net = nr.GDLN(nr.Architecture.chain(8, 16, 8))
     weights = net.init(jax.random.key(0), scale=1e-4)
-    run = nr.lambda_balanced(
+    run = nr.linear.lambda_balanced(
         net, nr.linear.grown_weights(net, weights, data), data, times=np.linspace(0, 800, 1601)
     )
     strengths = nr.linear.mode_strengths(run, data, vectors=world.vectors)

@@ -288,4 +288,4 @@ def uncalled() -> set[str]:
             if callable(value) and not name.startswith("_") and home.startswith("neuralrace"):
                 names.add(f"{room}.{name}")
     called = {call.name.partition(" ")[0] for call in valid_calls()}
-    return names - called - RESULTS - {"linear.lambda_balanced"}
+    return names - called - RESULTS

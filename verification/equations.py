@@ -8,12 +8,12 @@ import sympy
 
 import neuralrace as nr
 from benchmarks import equations as bench
-from neuralrace.reduction.closed_form import recognised
-from neuralrace.reduction.lumping import block_system
+from neuralrace.reduction.equations.pathway import recognised
+from neuralrace.reduction.equations.system import block_system
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Equations"
-TOP = "reduction"
+TOP = "linear"
 
 
 def _routing(M: int, K: int, P: int | None = None) -> nr.Race:
@@ -309,7 +309,7 @@ def many_edges(full: bool) -> Measurement:
         form = nr.ModeForm(recognised(system), (start,), ("B1",), system)  # type: ignore[arg-type]
         half = float(form.time_to(0.5))
         limit = brentq(
-            lambda t, D=depth: float(nr.deep_limit(t, s=1, d=1, start=0.05, depth=D)) - 0.5,
+            lambda t, D=depth: float(nr.linear.deep_limit(t, s=1, d=1, start=0.05, depth=D)) - 0.5,
             0,
             1e4 / depth,
             xtol=1e-12,
@@ -324,11 +324,11 @@ LIMIT_NOTE = "Expected were .67, .96, .996; the target was put so once .652 had 
 
 def _chain(depth: int, strength: float) -> tuple:
     """The merged equation of a balanced chain: db/dt = b^{D−1} (1 − b^D)."""
-    from neuralrace.reduction.polynomial import tabled
+    from neuralrace.reduction.equations.polynomial import tabled
 
     velocity = [{(depth - 1,): 1.0, (2 * depth - 1,): -1.0}]
-    loss = {(0,): 0.5, (depth,): -1.0, (2 * depth,): 0.5}
-    return tabled(({"W": np.ones((1, 1))},), velocity, loss), strength ** (1 / depth)
+    errors = [{(0,): 1.0, (depth,): -1.0}]
+    return tabled(({"W": np.ones((1, 1))},), velocity, errors), strength ** (1 / depth)
 
 
 @claim(

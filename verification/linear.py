@@ -43,7 +43,7 @@ def balanced_case(
     x = np.linalg.qr(rng.normal(size=(inputs, inputs)))[0] * np.sqrt(inputs * variance)
     data = nr.Dataset({"x": x}, {"y": 2 * rng.normal(size=(inputs, outputs))})
     scale = rng.uniform(0.05, 0.5, min(sizes))
-    return net, linear.balanced_weights(net, lam, scale=scale, seed=seed), data
+    return net, linear.balanced_weights(net, lam, scale=scale, key=seed), data
 
 
 def exact_flow(net: nr.GDLN, weights: dict, data: nr.Dataset, times: np.ndarray) -> nr.Trajectory:
@@ -76,7 +76,7 @@ def against_flow(full: bool) -> Measurement:
     worst = 0.0
     for sizes, lam in cases if full else [((4, 3, 5), -0.1), ((4, 3, 5), 1.0)]:
         net, weights, data = balanced_case(sizes, lam)
-        run = nr.lambda_balanced(net, weights, data, times=times)
+        run = nr.linear.lambda_balanced(net, weights, data, times=times)
         worst = max(worst, gap(run, exact_flow(net, weights, data, times)))
     return at_most(worst, 1e-8)
 
@@ -115,7 +115,7 @@ def continuous(full: bool) -> Measurement:
         for lam in (-1e-12, 0.0, 1e-12):
             if permitted(sizes, lam):
                 net, weights, data = balanced_case(sizes, lam)
-                runs[lam] = nr.lambda_balanced(net, weights, data, times=[1.0, 5.0, 200.0])
+                runs[lam] = nr.linear.lambda_balanced(net, weights, data, times=[1.0, 5.0, 200.0])
         for run in runs.values():
             for name in ("map", "input_similarity", "output_similarity"):
                 difference = np.abs(run.values[name] - runs[0.0].values[name])
@@ -156,7 +156,7 @@ def fixed_point(full: bool) -> Measurement:
                 good.append((net, weights, data))
         for net, weights, data in good[: 5 if full else 1]:
             starts += 1
-            run = nr.lambda_balanced(net, weights, data, times=[1e4])
+            run = nr.linear.lambda_balanced(net, weights, data, times=[1e4])
             x, y = np.asarray(data.x["x"]), np.asarray(data.y["y"])
             U, s, Vt = np.linalg.svd(np.linalg.lstsq(x, y, rcond=None)[0].T)
             k = min(sizes)
@@ -177,7 +177,7 @@ def zero_mode(full: bool) -> Measurement:
     start = 0.2
     weights = linear.balanced_weights(net, 0.0, scale=start, aligned_to=data)
     times = np.geomspace(1e2, 1e6 if full else 1e4, 5)
-    left = np.abs(nr.lambda_balanced(net, weights, data, times=times).values["map"][:, 2, 2])
+    left = np.abs(nr.linear.lambda_balanced(net, weights, data, times=times).values["map"][:, 2, 2])
     error = float(np.abs(left * (1 + 2 * start * times) / start - 1).max())
     end = float(left[-1] * 2 * times[-1])
     return Measurement(f"{error:.2g}, {end:.5f} at the end", error <= 1e-9 and abs(end - 1) < 1e-3)
@@ -315,7 +315,7 @@ def levels_of_a_tree(full: bool) -> Measurement:
         weights = net.init(jax.random.key(seed), scale)
         found = level_times(nr.flow(net, weights, data, times=times, record={"weights": True}))
         grown = linear.grown_weights(net, weights, data)
-        predicted = level_times(nr.lambda_balanced(net, grown, data, times=times))
+        predicted = level_times(nr.linear.lambda_balanced(net, grown, data, times=times))
         ordered &= bool((np.diff(found) > 0).all())
         worst = max(worst, float(np.abs(found / predicted - 1).max()))
         wide = max(wide, float(np.abs(found / by_scale - 1).max()))

@@ -95,7 +95,7 @@ def things() -> SimpleNamespace:
         solution=race.solve(times=[0.0, 1.0, 2.0], start=0.1),
         form=form,
         mode=next(iter(form.modes.values())),
-        exact=nr.lambda_balanced(net, weights, data, times=[0.0, 1.0, 2.0]),
+        exact=nr.linear.lambda_balanced(net, weights, data, times=[0.0, 1.0, 2.0]),
         statistics=nr.path_statistics(arch, data),
         contest=nr.contest(gatings(0.5), scale=1e-2),
         phases=nr.phase_diagram(gatings, "delta", [0.5, 1.0], scale=1e-2, precision=0.1),
@@ -308,7 +308,9 @@ def _theory() -> Iterator[Call]:
     yield _call("ModeForm.variables", t.mode.variables, [0.0, 1.0])
     yield _call("ModeForm.loss", t.mode.loss, [0.0, 1.0])
     yield _call("ModeForm.time_to", t.mode.time_to, 0.5)
-    yield _call("deep_limit", nr.deep_limit, [0.0, 1.0], s=1.0, d=1.0, start=0.05, depth=100)
+    yield _call(
+        "linear.deep_limit", nr.linear.deep_limit, [0.0, 1.0], s=1.0, d=1.0, start=0.05, depth=100
+    )
 
 
 def _contests() -> Iterator[Call]:
@@ -377,7 +379,7 @@ def _analysis() -> Iterator[Call]:
 
 def _linear() -> Iterator[Call]:
     t = things()
-    yield _call("linear.aligned_weights", linear.aligned_weights, t.net, t.data, 0.5, seed=0)
+    yield _call("linear.aligned_weights", linear.aligned_weights, t.net, t.data, 0.5, key=0)
     yield _call("linear.balance", linear.balance, t.net, t.weights)
     yield _call(
         "linear.balanced_weights",
@@ -385,13 +387,15 @@ def _linear() -> Iterator[Call]:
         t.net,
         0.5,
         scale=0.1,
-        seed=0,
+        key=0,
         aligned_to=t.data,
     )
     yield _call("linear.grown_weights", linear.grown_weights, t.net, t.weights, t.data)
     times = [0.0, 1.0]
     exact: dict[str, Any] = {"times": times, "tolerance": 1e-6}
-    yield _call("lambda_balanced", nr.lambda_balanced, t.net, t.weights, t.data, **exact)
+    yield _call(
+        "linear.lambda_balanced", nr.linear.lambda_balanced, t.net, t.weights, t.data, **exact
+    )
     yield _call(
         "linear.task_sequence", linear.task_sequence, t.net, t.weights, [t.data, t.data], **exact
     )

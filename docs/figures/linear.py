@@ -24,8 +24,8 @@ def lambdas() -> Figure:
     times = np.linspace(0, 6, 121)
     losses, kernels, simulated = {}, {}, {}
     for lam in LAMBDAS:
-        weights = linear.balanced_weights(net, lam, scale=0.05, seed=4)
-        run = nr.lambda_balanced(net, weights, data, times=times)
+        weights = linear.balanced_weights(net, lam, scale=0.05, key=4)
+        run = nr.linear.lambda_balanced(net, weights, data, times=times)
         name = f"λ = {lam:g}"
         losses[name], kernels[name] = run.loss, run.values["kernel_distance"]
         simulated[name] = nr.flow(net, weights, data, times=times).loss
@@ -154,7 +154,9 @@ def differentiation() -> Figure:
     weights = net.init(jax.random.key(1), scale=1e-3)
     times = np.linspace(0, 300, 601)
     run = nr.flow(net, weights, data, times=times, record={"weights": True})
-    exact = nr.lambda_balanced(net, linear.grown_weights(net, weights, data), data, times=times)
+    exact = nr.linear.lambda_balanced(
+        net, linear.grown_weights(net, weights, data), data, times=times
+    )
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0))
     for kind, one in (("simulation", run), ("theory", exact)):
         strengths = linear.mode_strengths(one, data, vectors=world.vectors)

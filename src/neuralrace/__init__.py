@@ -36,14 +36,12 @@ if TYPE_CHECKING:
     from neuralrace.errors import NeuralRaceError as NeuralRaceError
     from neuralrace.gdln import GDLN as GDLN
     from neuralrace.gdln import Network as Network
-    from neuralrace.linear import lambda_balanced as lambda_balanced
     from neuralrace.reduction import Block as Block
     from neuralrace.reduction import ClosedForm as ClosedForm
     from neuralrace.reduction import ModeForm as ModeForm
     from neuralrace.reduction import Race as Race
     from neuralrace.reduction import Start as Start
     from neuralrace.reduction import Variable as Variable
-    from neuralrace.reduction import deep_limit as deep_limit
     from neuralrace.reduction import reduce as reduce
     from neuralrace.relu import ReLUNetwork as ReLUNetwork
     from neuralrace.statistics import PathGroup as PathGroup
@@ -78,14 +76,12 @@ _HOME = {
     "NeuralRaceError": "errors",
     "GDLN": "gdln",
     "Network": "gdln",
-    "lambda_balanced": "linear",
     "Block": "reduction",
     "ClosedForm": "reduction",
     "ModeForm": "reduction",
     "Race": "reduction",
     "Start": "reduction",
     "Variable": "reduction",
-    "deep_limit": "reduction",
     "reduce": "reduction",
     "ReLUNetwork": "relu",
     "PathGroup": "statistics",

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import jax
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import ArrayLike as ArrayLike
 
 Array: TypeAlias = np.ndarray | jax.Array
@@ -21,3 +22,6 @@ Key: TypeAlias = int | jax.Array
 
 WeightsLike: TypeAlias = Mapping[str, ArrayLike]
 """The matrix of every edge, in any form that reads as an array."""
+
+Matrix: TypeAlias = Float[np.ndarray, "_ _"]
+"""A matrix in float64, as theory computes with it."""

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.analysis.activity import over_runs
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
 
@@ -74,7 +74,7 @@ def route_errors(net: Any, weights: Any, trained: Any, untrained: Any) -> RouteE
     check_kind("trained", trained, Dataset, "pass the gated dataset: routing_pathways(trained)[1]")
     if untrained is None:
         errors = over_runs(Network.loss, net, weights, trained)
-        return RouteErrors(errors, np.full_like(errors, np.nan), silent_error(trained), np.nan)
+        return RouteErrors(errors, np.full_like(errors, np.nan), zero_loss(trained), np.nan)
     check_kind("untrained", untrained, Dataset, "pass the gated dataset: routing_pathways(…)[1]")
     if set(trained.gates) != set(untrained.gates):
         raise NeuralRaceError(
@@ -86,12 +86,6 @@ def route_errors(net: Any, weights: Any, trained: Any, untrained: Any) -> RouteE
     return RouteErrors(
         over_runs(Network.loss, net, weights, trained),
         over_runs(Network.loss, net, weights, untrained),
-        silent_error(trained),
-        silent_error(untrained),
+        zero_loss(trained),
+        zero_loss(untrained),
     )
-
-
-def silent_error(data: Dataset) -> float:
-    """½⟨‖y‖²⟩: the loss of a network whose output is zero."""
-    rows = np.asarray(data.probability, np.float64)
-    return sum(float(rows @ (np.asarray(y, float) ** 2).sum(axis=1)) for y in data.y.values()) / 2

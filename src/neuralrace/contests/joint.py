@@ -14,7 +14,7 @@ from jaxtyping import Float
 from neuralrace.architecture import Architecture
 from neuralrace.checks import random_key
 from neuralrace.contests.times import Candidates, Entrant
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.dynamics import flow
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import GDLN
@@ -131,7 +131,7 @@ def _supplied(
     outputs = jax.vmap(lambda w: GDLN(arch)(w, data))(mine)
     p = np.asarray(data.probability)[:, None]
     got = sum((p * np.asarray(outputs[v]) * np.asarray(y)).sum((1, 2)) for v, y in data.y.items())
-    return np.asarray(got) / sum(float((p * np.asarray(y) ** 2).sum()) for y in data.y.values())
+    return np.asarray(got) / (2 * zero_loss(data))
 
 
 def _sizes(arch: Architecture, entrant: Entrant, scale: float | None) -> dict[str, float]:

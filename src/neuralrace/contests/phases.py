@@ -17,7 +17,7 @@ from neuralrace.contests.times import Candidates, Rule, positive
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.plot import COLOURS, draw_curves, style
 from neuralrace.plot.style import cycle_colour, shade
-from neuralrace.reduction.summary import EXACT
+from neuralrace.reduction.blocks.exactness import Exactness
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -165,7 +165,7 @@ class PhaseDiagram:
         lines.append(f"criterion: {self.criterion}; start: {self.start}")
         lines.append(
             "every reduction exact"
-            if self.residual <= EXACT
+            if Exactness(self.residual)
             else f"reductions approximate: couplings up to {self.residual:.1e} dropped"
         )
         return "\n".join(lines)

@@ -8,5 +8,6 @@ from neuralrace.dataset.checks import is_concrete as is_concrete
 from neuralrace.dataset.matching import check_targets as check_targets
 from neuralrace.dataset.matching import matched as matched
 from neuralrace.dataset.matching import pathways as pathways
+from neuralrace.dataset.moments import zero_loss as zero_loss
 from neuralrace.dataset.samples import Dataset as Dataset
 from neuralrace.dataset.samples import GateClasses as GateClasses

@@ -11,6 +11,7 @@ from neuralrace.linear.learning import chain_time as chain_time
 from neuralrace.linear.learning import crossing_times as crossing_times
 from neuralrace.linear.learning import leading_time as leading_time
 from neuralrace.linear.learning import mode_strengths as mode_strengths
+from neuralrace.linear.limit import deep_limit as deep_limit
 from neuralrace.linear.saddles import Escape as Escape
 from neuralrace.linear.saddles import Saddle as Saddle
 from neuralrace.linear.saddles import Saddles as Saddles

@@ -8,9 +8,11 @@ from typing import Any, final
 import numpy as np
 
 from neuralrace.checks import real_array, real_number
-from neuralrace.errors import NeuralRaceError, check_kind, whole_number
+from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import chain_edges, chain_weights, linear_task
+from neuralrace.tasks.checks import generator
+from neuralrace.types import Key
 
 
 @final
@@ -59,7 +61,7 @@ def balance(net: Any, weights: Any) -> Balance:
 
 
 def balanced_weights(
-    net: Any, lam: Any, *, scale: Any = 0.01, seed: Any = 0, aligned_to: Any = None
+    net: Any, lam: Any, *, scale: Any = 0.01, key: Key = 0, aligned_to: Any = None
 ) -> dict[str, np.ndarray]:
     """Initial weights of a two-edge chain with W₂ᵀW₂ − W₁W₁ᵀ = λI (Dominé et al. 2025).
 
@@ -69,7 +71,7 @@ def balanced_weights(
 
     **Arguments:** `net`, a two-edge chain; `lam`, λ of either sign or zero: λ > 0 needs hidden ≤
     outputs, λ < 0 hidden ≤ inputs; `scale`, the singular values of the initial map W₂W₁, one for
-    all or one each, at least 0; `seed` of the random bases U, V and R; `aligned_to`, a dataset
+    all or one each, at least 0; `key` of the random bases U, V and R; `aligned_to`, a dataset
     whose singular vectors of Σ^yx are taken as U and V, largest first.
 
     **Returns:** `{edge: matrix}` in float64 NumPy.
@@ -90,7 +92,7 @@ def balanced_weights(
     modes = min(inputs, hidden, outputs)
     strengths = np.zeros(hidden)
     strengths[:modes] = _checked_scale(scale, modes)
-    rng = np.random.default_rng(whole_number("seed", seed, least=0, fix="for example seed=0"))
+    rng = generator(key)
     bases = [_rotation(rng, size) for size in (outputs, hidden, inputs)]
     if aligned_to is not None:
         left, _, right = np.linalg.svd(linear_task(net, aligned_to, edges=2).yx)
@@ -106,7 +108,7 @@ def balanced_weights(
     return {edges[0]: R @ first @ V.T, edges[1]: U @ second @ R.T}
 
 
-def aligned_weights(net: Any, data: Any, strength: Any, *, seed: Any = 0) -> dict[str, np.ndarray]:
+def aligned_weights(net: Any, data: Any, strength: Any, *, key: Key = 0) -> dict[str, np.ndarray]:
     """Balanced weights of a chain of any depth, aligned with the modes of its data.
 
     W_l = R_l B R_{l−1}ᵀ with R₀ = V and R_D = U the singular vectors of Σ^yx, random orthogonal R
@@ -132,7 +134,7 @@ def aligned_weights(net: Any, data: Any, strength: Any, *, seed: Any = 0) -> dic
     task, edges = linear_task(net, data), chain_edges(net)
     sizes = [net.arch.sizes[node] for node in net.arch.order]
     strengths = _checked_scale(strength, min(sizes))
-    rng = np.random.default_rng(whole_number("seed", seed, least=0, fix="for example seed=0"))
+    rng = generator(key)
     left, _, right = np.linalg.svd(task.yx)
     bases = [right.T, *(_rotation(rng, size) for size in sizes[1:-1]), left]
     found = {}

@@ -62,7 +62,7 @@ def lambda_balanced(
     >>> net = nr.GDLN(nr.Architecture.chain(3, 4, 2))
     >>> data = nr.Dataset({"x": np.eye(3)}, {"y": 3 * np.eye(3)[:, :2]})
     >>> weights = nr.linear.balanced_weights(net, 0.0, scale=0.01, aligned_to=data)
-    >>> run = nr.lambda_balanced(net, weights, data, times=[0, 2, 4, 1e4])
+    >>> run = nr.linear.lambda_balanced(net, weights, data, times=[0, 2, 4, 1e4])
     >>> run.loss.round(4), round(run.settings["lambda"], 12)
     (array([2.98  , 2.1451, 0.0249, 0.    ]), 0.0)
 

@@ -31,7 +31,9 @@ def chain_time(
 
     ```
     """
-    depth = whole_number("the depth", depth, fix="the number of edges; nr.deep_limit has D → ∞")
+    depth = whole_number(
+        "the depth", depth, fix="the number of edges; nr.linear.deep_limit has D → ∞"
+    )
     fix = "start smaller, or ask for a larger fraction"
     s, d, start, fraction = (
         real_number(name, value, fix="for example s=1.0, start=0.1")
@@ -107,7 +109,7 @@ def mode_strengths(run: Any, data: Any, *, vectors: Any = None) -> Float[np.ndar
     >>> net = nr.GDLN(nr.Architecture.chain(2, 2, 2))
     >>> data = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([3.0, 1.0])})
     >>> weights = nr.linear.balanced_weights(net, 0.0, scale=1e-4, aligned_to=data)
-    >>> run = nr.lambda_balanced(net, weights, data, times=[0, 5, 20])
+    >>> run = nr.linear.lambda_balanced(net, weights, data, times=[0, 5, 20])
     >>> nr.linear.mode_strengths(run, data).round(3)
     array([[0.   , 0.   ],
            [0.991, 0.015],

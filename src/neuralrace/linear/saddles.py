@@ -347,7 +347,7 @@ class Saddles:
         >>> net = nr.GDLN(nr.Architecture.chain(2, 2, 2))
         >>> data = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([3.0, 1.0])})
         >>> weights = nr.linear.balanced_weights(net, 0.0, scale=1e-6, aligned_to=data)
-        >>> run = nr.lambda_balanced(net, weights, data, times=np.linspace(0, 40, 401))
+        >>> run = nr.linear.lambda_balanced(net, weights, data, times=np.linspace(0, 40, 401))
         >>> [visit.modes for visit in nr.linear.saddles(net, data).visits(run)]
         [(), (1,), (1, 2)]
 

@@ -98,7 +98,9 @@ def maps_of(run: Any) -> Float[np.ndarray, "T outputs inputs"]:
 
 
 def _check_single(run: Any) -> None:
-    check_kind("run", run, Trajectory, "what nr.train, nr.flow or nr.lambda_balanced returned")
+    check_kind(
+        "run", run, Trajectory, "what nr.train, nr.flow or nr.linear.lambda_balanced returned"
+    )
     if run.axes:
         raise NeuralRaceError(
             "this takes a single run",

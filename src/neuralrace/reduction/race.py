@@ -8,18 +8,18 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import real_number, switch
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import StoppedError
 from neuralrace.errors import NeuralRaceError, check_kind
-from neuralrace.reduction.basis import EXACT, shared_basis
-from neuralrace.reduction.block import Block, make_block
-from neuralrace.reduction.closed_form import ClosedForm
-from neuralrace.reduction.components import components
-from neuralrace.reduction.equations import (
+from neuralrace.reduction.blocks.block import Block
+from neuralrace.reduction.blocks.exactness import EXACT, Exactness
+from neuralrace.reduction.blocks.finding import find_blocks
+from neuralrace.reduction.equations.closed_form import ClosedForm
+from neuralrace.reduction.equations.polynomial import drive_when_on
+from neuralrace.reduction.equations.symbols import (
     Variable,
     WrittenMode,
     block_form,
@@ -28,13 +28,12 @@ from neuralrace.reduction.equations import (
     latex,
     written_mode,
 )
-from neuralrace.reduction.full_size import Source, full_weights
-from neuralrace.reduction.initial import Start, start_from_number, start_from_weights
-from neuralrace.reduction.mixtures import Mixer, balanced
-from neuralrace.reduction.polynomial import drive_when_on
-from neuralrace.reduction.solution import solve_blocks
+from neuralrace.reduction.solving.full_size import Source, full_weights
+from neuralrace.reduction.solving.initial import Start, start_from_number, start_from_weights
+from neuralrace.reduction.solving.solution import solve_blocks
 from neuralrace.reduction.summary import summary
-from neuralrace.statistics import SplitNetwork, class_factor, split_neurons
+from neuralrace.statistics import SplitNetwork
+from neuralrace.statistics.split import split_neurons
 from neuralrace.trajectory import Trajectory
 
 
@@ -44,13 +43,11 @@ class Race:
     """A gated network reduced to blocks that learn independently; see `reduce`.
 
     `blocks` are ordered by strength, the largest singular value of their Σ^yx. `constant` is the
-    loss outside all blocks, which no weights can remove. `residual` is the largest coupling
-    between blocks that was dropped, relative to the sizes of what it couples; `silent` counts, for
-    every input and output node, the directions without a signal: weights along them learn
-    nothing (those along inputs that vary decay, which a start from large weights would show and
-    the race does not). `faint` names the nodes with features more than a billion times smaller than
-    others: float64 cannot tell what these contribute from rounding, and no reduction of them is
-    called exact. (Features smaller by 1e13 count as rounding of zero.)
+    loss outside all blocks, which no weights can remove. `silent` counts, for every input and
+    output node, the directions without a signal: weights along them learn nothing (those along
+    inputs that vary decay, which a start from large weights would show and the race does not).
+    `exactness` says whether the reduction is exact, and if not, why; `residual` and `faint` are
+    two of its parts. Features smaller than others by 1e13 count as zero.
 
     ```python
     >>> import neuralrace as nr
@@ -68,10 +65,9 @@ class Race:
     whole: SplitNetwork
     blocks: tuple[Block, ...]
     constant: float
-    residual: float
-    tolerance: float
     silent: Mapping[str, int]
-    faint: tuple[str, ...] = ()
+    tolerance: float
+    exactness: Exactness
 
     @property
     def is_decoupled(self) -> bool:
@@ -81,7 +77,17 @@ class Race:
     @property
     def is_exact(self) -> bool:
         """Whether nothing but rounding was dropped, and all features can be told from rounding."""
-        return self.residual <= EXACT and not self.faint
+        return bool(self.exactness)
+
+    @property
+    def residual(self) -> float:
+        """The largest coupling between blocks that was dropped, relative to what it couples."""
+        return self.exactness.residual
+
+    @property
+    def faint(self) -> tuple[str, ...]:
+        """The nodes with features so small beside others that float64 cannot resolve them."""
+        return self.exactness.faint
 
     @property
     def reduces(self) -> bool:
@@ -364,7 +370,7 @@ def reduce(arch: Any, data: Any, *, tolerance: float = EXACT) -> Race:
     ```python
     >>> import neuralrace as nr
     >>> print(nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0))))
-    2 independent blocks, 2 of them scalar modes; exact (no coupling above 1e-08).
+    2 independent blocks, all of them scalar modes; exact (no coupling above 1e-08).
     mode   directions  s    variables                             closed form
     mode1  x 1 → y 1   0.5  B1: 2 edges (x_positive, positive_y)  logistic
     mode2  x 1 → y 1   0.5  B1: 2 edges (x_negative, negative_y)  logistic
@@ -388,66 +394,8 @@ def reduce(arch: Any, data: Any, *, tolerance: float = EXACT) -> Race:
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, "blas"):  # matrices this small are quicker on one thread
-        return _reduced(arch, data, tolerance)
-
-
-def _reduced(arch: Architecture, data: Dataset, tolerance: float) -> Race:
-    whole = split_neurons(arch, data)
-    factor = class_factor(whole.data)
-    cutoff = tolerance if tolerance > EXACT else 0.0
-    parts, dropped = components(whole.arch, factor, tolerance, cutoff)
-    found = [
-        (part, shared_basis(Mixer(part.arch, balanced(part.factor)), tolerance)) for part in parts
-    ]
-    blocks = [
-        block
-        for part, basis in found
-        for k in range(basis.count)
-        if (block := make_block(part, basis.of(k))) is not None
-    ]
-    blocks.sort(key=lambda block: -block.strength)
-    named = tuple(block.named(f"mode{i + 1}") for i, block in enumerate(blocks))
-    total = _mean_square(whole.data, "y") / 2
-    learnable = sum(block.initial_loss for block in named)
-    ends = (*whole.arch.inputs, *whole.arch.outputs)
-    silent = {
-        v: whole.arch.sizes[v] - _rank([block.basis[v] for block in named if v in block.basis])
-        for v in ends
-    }
-    residual = max([dropped, *(basis.residual for _, basis in found)])
-    constant = total - learnable
-    if abs(constant) <= ROUNDING * total:
-        constant = 0.0
-    shown = {**whole.data.x, **whole.data.y}
-    faint = tuple(v for v in ends if _span_of_sizes(np.asarray(shown[v])) > RANGE)
-    return Race(arch, data, whole, named, constant, residual, tolerance, silent, faint)
-
-
-RANGE = 1e9
-"""The largest ratio of the sizes of two features of a node that float64 serves: their squares are
-apart by less than the precision left after a few hundred operations."""
-
-
-def _span_of_sizes(values: Float[np.ndarray, "_ _"]) -> float:
-    """The largest over the smallest size of the features (columns) that are not zero but for
-    rounding."""
-    top = np.abs(values).max(axis=0, initial=0.0)
-    sizes = top[top > ROUNDING * top.max(initial=0.0)]
-    return float(sizes.max() / sizes.min()) if len(sizes) else 1.0
-
-
-ROUNDING = 1e-13
-"""A part of the loss this much smaller than the whole is rounding of their difference."""
-
-
-def _mean_square(data: Dataset, field: str) -> float:
-    """⟨Σ_v ‖x_v‖²⟩, or that of y."""
-    weight = np.asarray(data.probability)
-    return sum(float((weight @ np.asarray(a) ** 2).sum()) for a in getattr(data, field).values())
-
-
-def _rank(bases: list[Float[np.ndarray, "_ _"]]) -> int:
-    """The dimension of the sum of some spaces."""
-    if not bases:
-        return 0
-    return int(np.linalg.matrix_rank(np.concatenate(bases, axis=1), tol=1e-8))
+        whole = split_neurons(arch, data)
+        found = find_blocks(whole, tolerance)
+    return Race(
+        arch, data, whole, found.blocks, found.constant, found.silent, tolerance, found.exactness
+    )

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralrace.gdln import always_on
-from neuralrace.reduction.basis import EXACT
-from neuralrace.reduction.block import Block
-from neuralrace.reduction.closed_form import SHOWN, mode_form
-from neuralrace.reduction.equations import WrittenMode, conserved_forms, written_mode
+from neuralrace.reduction.blocks.block import Block
+from neuralrace.reduction.equations.mode_form import SHOWN, mode_form
+from neuralrace.reduction.equations.symbols import WrittenMode, conserved_forms, written_mode
 
 if TYPE_CHECKING:
     from neuralrace.reduction.race import Race
@@ -26,18 +25,11 @@ def summary(race: Race, full: bool = False) -> str:
         none = "No signal: inputs and targets are uncorrelated on every path. Nothing is learned."
         return "\n".join([none, *always_on(race.arch, race.data)])
     shown = len(race.blocks) if full else SHOWN
-    scalar = sum(block.is_scalar for block in race.blocks)
-    many = "s" * (len(race.blocks) != 1)
-    head = f"{len(race.blocks)} independent block{many}, {scalar} of them scalar modes"
+    count, scalar = len(race.blocks), sum(block.is_scalar for block in race.blocks)
+    head = f"{count} independent block{'s' * (count != 1)}, {_how_many_scalar(scalar, count)}"
     if not race.reduces:
         head = "does not reduce (one block holds all that can be learned), and solving it is"
-    kind = f"exact (no coupling above {EXACT:.0e})"
-    if not race.is_exact:
-        kind = f"approximate: couplings up to {race.residual:.1e} dropped"
-    if race.faint:
-        names = ", ".join(race.faint)
-        kind = f"not checked: features of {names} differ too much in size for float64"
-    lines = [f"{head}{';' if race.reduces else ''} {kind}."]
+    lines = [f"{head}{';' if race.reduces else ''} {race.exactness}."]
     rows = [row for block in race.blocks[:shown] for row in _rows(block, race.is_exact, full)]
     lines += _table(HEADINGS, rows)
     if len(race.blocks) > shown:
@@ -57,6 +49,15 @@ def summary(race: Race, full: bool = False) -> str:
         lines.append("MHS Assumption 2.1.1 (statistics diagonal in shared bases) fails:")
         lines += [f"  {failure}" for failure in race.failures[:shown]]
     return "\n".join(lines)
+
+
+def _how_many_scalar(scalar: int, count: int) -> str:
+    """How many of the blocks are scalar modes, in words."""
+    if scalar == count:
+        return "a scalar mode" if count == 1 else "all of them scalar modes"
+    if scalar == 0:
+        return "not a scalar mode" if count == 1 else "none of them a scalar mode"
+    return f"{scalar} of them {'a scalar mode' if scalar == 1 else 'scalar modes'}"
 
 
 HEADINGS = ("mode", "directions", "s", "variables", "conserved", "closed form")

@@ -19,7 +19,7 @@ from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import GDLN
 from neuralrace.plot import draw_curves, draw_matrix, style
 from neuralrace.reduction import Race, Start, reduce
-from neuralrace.reduction.full_size import full_weights
+from neuralrace.reduction.solving.full_size import full_weights
 from neuralrace.reln.fixed_points import Samples
 from neuralrace.relu import ReLUNetwork
 from neuralrace.statistics import SplitNetwork, split_neurons

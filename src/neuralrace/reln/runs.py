@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.checks import entries
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.dynamics import train
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import GDLN, Network
@@ -167,8 +167,7 @@ def check_trained_on(run: Trajectory, data: Dataset) -> None:
         )
     recorded = [run.loss, *weights_of(run).values()]
     rounding = max(float(jnp.finfo(array.dtype).eps) for array in recorded) ** 0.5
-    squared = sum((np.asarray(y, np.float64) ** 2).sum(axis=1) for y in data.y.values())
-    silent = float(np.asarray(data.probability) @ squared) / 2
+    silent = zero_loss(data)
     for k in (0, -1):
         with jax.enable_x64(True):
             weights = {e: jnp.asarray(w[k], jnp.float64) for e, w in weights_of(run).items()}

@@ -98,9 +98,9 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
 
 
 def _silent(routes: Any) -> float:
-    from neuralrace.analysis.routes import silent_error
+    from neuralrace.dataset import zero_loss
 
-    return silent_error(routes.trained)
+    return zero_loss(routes.trained)
 
 
 def _similarity(weights: Mapping[str, Any]) -> np.ndarray:

@@ -34,7 +34,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     s = settings
     pairs = [task(s["sizes"], s["seed"] + k) for k in range(s["tasks"])]
     net, some = pairs[0][0], [data for _, data in pairs]
-    weights = nr.linear.balanced_weights(net, s["lam"], scale=s["scale"], seed=s["seed"])
+    weights = nr.linear.balanced_weights(net, s["lam"], scale=s["scale"], key=s["seed"])
     times = np.linspace(0, s["span"], s["times"])
     run = nr.linear.task_sequence(net, weights, some, times=times)
     parts: list[nr.Trajectory] = []

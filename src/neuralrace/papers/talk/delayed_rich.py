@@ -35,8 +35,8 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     times = np.geomspace(1e-3, s["end"], s["times"])
     found: dict[str, list[np.ndarray]] = {k: [] for k in ("loss", "kernel", "simulated", "travel")}
     for lam in s["lambdas"]:
-        weights = nr.linear.balanced_weights(net, lam, scale=s["scale"], seed=s["seed"])
-        run = nr.lambda_balanced(net, weights, data, times=times)
+        weights = nr.linear.balanced_weights(net, lam, scale=s["scale"], key=s["seed"])
+        run = nr.linear.lambda_balanced(net, weights, data, times=times)
         flow = nr.flow(net, weights, data, times=times, rtol=1e-10, record={"weights": True})
         with_start = {
             e: np.concatenate([np.asarray(weights[e])[None], w])

@@ -43,7 +43,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
             nr.GDLN(arch), weights, data, times=units / depth, rtol=1e-10, record={"weights": True}
         )
         simulated.append(np.prod([w[:, 0, 0] for w in run.values["weights"].values()], axis=0))
-    limit = nr.deep_limit(units, s=s["s"], d=s["d"], start=s["start"], depth=1)
+    limit = nr.linear.deep_limit(units, s=s["s"], d=s["d"], start=s["start"], depth=1)
     return xarray.Dataset(
         {
             "exact": (("depth", "time"), np.array(exact)),

@@ -44,10 +44,10 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     start = {"W1": np.asarray(weights["W1"]), "W2": left.T @ np.asarray(weights["W2"])}
     run = nr.flow(small, start, few, times=times, record={"weights": True})
     grown = nr.linear.grown_weights(small, start, few)
-    exact = nr.lambda_balanced(small, grown, few, times=times)
+    exact = nr.linear.lambda_balanced(small, grown, few, times=times)
     limit = world.dataset()
     ideal = nr.linear.aligned_weights(small, limit, float(s["scale"] * np.sqrt(s["hidden"] / 2)))
-    ideal_run = nr.lambda_balanced(small, ideal, limit, times=times)
+    ideal_run = nr.linear.lambda_balanced(small, ideal, limit, times=times)
 
     def by_level(one: nr.Trajectory, shown: nr.Dataset) -> np.ndarray:
         strengths = nr.linear.mode_strengths(one, shown, vectors=world.vectors)

@@ -35,8 +35,8 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     times = np.linspace(0, s["end"], s["times"])
     exact, simulated, kernel = [], [], []
     for lam in s["lambdas"]:
-        weights = nr.linear.balanced_weights(net, lam, scale=s["scale"], seed=s["seed"])
-        run = nr.lambda_balanced(net, weights, data, times=times)
+        weights = nr.linear.balanced_weights(net, lam, scale=s["scale"], key=s["seed"])
+        run = nr.linear.lambda_balanced(net, weights, data, times=times)
         exact.append(run.loss)
         kernel.append(run.values["kernel_distance"])
         simulated.append(nr.flow(net, weights, data, times=times, rtol=1e-10).loss)

@@ -49,8 +49,8 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
             net, data = task(s[name], seed)
             for j, lam in enumerate(s["lambdas"]):
                 for k, scale in enumerate(s["scales"]):
-                    weights = nr.linear.balanced_weights(net, lam, scale=scale, seed=seed)
-                    run = nr.lambda_balanced(net, weights, data, times=times)
+                    weights = nr.linear.balanced_weights(net, lam, scale=scale, key=seed)
+                    run = nr.linear.lambda_balanced(net, weights, data, times=times)
                     distance[i, j, k, seed] = run.values["kernel_distance"][-1]
                     left = run.loss[:, None] / run.loss[0]
                     early, late = (nr.linear.crossing_times(times, left, f)[0] for f in (0.9, 0.5))

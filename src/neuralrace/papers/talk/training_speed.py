@@ -41,7 +41,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
             key = jax.random.key(s["key"] + k)
             starts = (
                 net.init(key, s["random"] / np.sqrt(s["size"])),
-                nr.linear.aligned_weights(net, data, s["pretrained"], seed=s["key"] + k),
+                nr.linear.aligned_weights(net, data, s["pretrained"], key=s["key"] + k),
                 net.init(key, kind="orthogonal"),
             )
             for i, weights in enumerate(starts):

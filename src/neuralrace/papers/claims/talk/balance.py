@@ -32,7 +32,7 @@ def slide_loss(table: xarray.Dataset, *, mended: bool, until: float = 2.0) -> fl
     n = x.shape[1]
     worst = 0.0
     for lam, simulated in zip(s["lambdas"], table["simulated"].to_numpy(), strict=True):
-        start = nr.linear.balanced_weights(net, lam, scale=s["scale"], seed=s["seed"])
+        start = nr.linear.balanced_weights(net, lam, scale=s["scale"], key=s["seed"])
         Q = np.concatenate([start["W1"].T, start["W2"]])
         half = np.full(len(Q), lam / 2)
         half[:n] *= -1

@@ -47,7 +47,7 @@ def as_printed(table: xarray.Dataset, which: str) -> float:
         printed = final * (1 - left_over) + s["start"] * left_over
     else:  # … − t/τ in place of … − (s²/λ) t/τ: time runs too fast by λ/s²
         right = table["limit"].to_numpy()
-        printed = nr.deep_limit(
+        printed = nr.linear.deep_limit(
             time * s["d"] / s["s"] ** 2, s=s["s"], d=s["d"], start=s["start"], depth=1
         )
     return float(np.abs(printed - right).max() / final)

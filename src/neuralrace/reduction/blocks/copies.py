@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from neuralrace.reduction.eigenspaces import Spaces
-from neuralrace.reduction.mixtures import Draw, Mixer
+from neuralrace.reduction.blocks.eigenspaces import Spaces
+from neuralrace.reduction.blocks.mixtures import Draw, Mixer
 
 Space = tuple[str, int]
 """A node and the number of one of its spaces."""

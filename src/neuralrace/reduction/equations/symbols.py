@@ -9,10 +9,12 @@ from typing import Any, final
 import numpy as np
 
 from neuralrace.checks import switch
-from neuralrace.reduction.block import Block
-from neuralrace.reduction.closed_form import SHOWN, ModeForm, mode_form, natural_unit, recognised
-from neuralrace.reduction.lumping import NOISE, block_system, echelon
-from neuralrace.reduction.polynomial import PolynomialSystem
+from neuralrace.reduction.blocks.block import Block
+from neuralrace.reduction.equations.mode_form import SHOWN, ModeForm, mode_form
+from neuralrace.reduction.equations.pathway import natural_unit, recognised
+from neuralrace.reduction.equations.polynomial import PolynomialSystem
+from neuralrace.reduction.equations.subspace import NOISE, echelon
+from neuralrace.reduction.equations.system import block_system
 
 TAU = "tau"
 
@@ -124,9 +126,9 @@ def _without_noise(system: PolynomialSystem) -> PolynomialSystem:
         sizes = np.abs(rows) * unit
         return np.where(sizes > NOISE * sizes.max(axis=-1, keepdims=True), rows, 0.0)
 
-    velocity, loss = cleaned(system.velocity), cleaned(system.loss[None])[0]
-    keep = (velocity != 0).any(axis=0) | (loss != 0)
-    return PolynomialSystem(system.parts, system.powers[keep], velocity[:, keep], loss[keep])
+    velocity, errors = cleaned(system.velocity), system.errors
+    keep = (velocity != 0).any(axis=0) | (errors != 0).any(axis=0)
+    return PolynomialSystem(system.parts, system.powers[keep], velocity[:, keep], errors[:, keep])
 
 
 def _first(names: Sequence[str], full: bool) -> list[str]:

@@ -15,12 +15,13 @@ from neuralrace.dynamics.flow import checked_times
 from neuralrace.dynamics.setup import StoppedError, positive_rate
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
-from neuralrace.reduction import compiled, small
-from neuralrace.reduction.block import Block
-from neuralrace.reduction.closed_form import mode_form
-from neuralrace.reduction.initial import Start
-from neuralrace.reduction.lumping import block_system
-from neuralrace.reduction.polynomial import PolynomialSystem
+from neuralrace.reduction.blocks.block import Block
+from neuralrace.reduction.equations.flows import FlatFlow, NetworkFlow
+from neuralrace.reduction.equations.mode_form import mode_form
+from neuralrace.reduction.equations.polynomial import PolynomialSystem
+from neuralrace.reduction.equations.system import block_system
+from neuralrace.reduction.solving import compiled, small
+from neuralrace.reduction.solving.initial import Start
 from neuralrace.trajectory import Trajectory
 
 RECORDED_PATHS = 1000
@@ -83,7 +84,7 @@ def solve_blocks(
     losses = np.zeros((kept, len(blocks)))
     variables: dict[str, dict[str, np.ndarray]] = {}
     for answer in answers:
-        losses[:, list(answer.variables)] = _without_rounding(answer.losses[:kept])
+        losses[:, list(answer.variables)] = answer.losses[:kept]
         for i, found in answer.variables.items():
             variables[blocks[i].name] = {edge: w[:kept] for edge, w in found.items()}
     pathways = {
@@ -112,16 +113,6 @@ def solve_blocks(
     return solution
 
 
-def _without_rounding(losses: np.ndarray) -> np.ndarray:
-    """Losses (T, blocks) that are negative by rounding of their first value, as zeros."""
-    rounding = ROUNDING * np.abs(losses[:1])
-    return np.where((losses < 0) & (losses >= -rounding), 0.0, losses)
-
-
-ROUNDING = 1e-12
-"""A loss is a difference of terms as large as its first value, and rounded as these are."""
-
-
 @final
 @dataclass(frozen=True)
 class _Course:
@@ -137,7 +128,7 @@ class _Course:
         """What a solver needs to know: times, steps and the rate."""
         return self.times, self.steps, self.rate
 
-    def is_small(self, *problems: small.Problem) -> bool:
+    def is_small(self, *problems: FlatFlow) -> bool:
         """Whether NumPy is done before a program would be compiled."""
         if self.compiling is not None:
             return not self.compiling
@@ -193,11 +184,11 @@ def _scalar_answers(
 
     alone = course.steps is None  # each flow takes steps of its own
     groups = [[i] for i in rest] if alone else [list(rest)]
-    problems = [small.Polynomials([rest[i] for i in group]) for group in groups]
+    problems = [small.PolynomialFlow([rest[i] for i in group]) for group in groups]
     if course.is_small(*problems):
         parts: list[_Answer] = []
         for group, problem in zip(groups, problems, strict=True):
-            part = small.solved(problem, *course.asked)
+            part = small.solve_small(problem, *course.asked)
             if part is None:
                 break
             values = part.states.reshape(len(part.states), len(group), -1)
@@ -205,7 +196,7 @@ def _scalar_answers(
         if len(parts) == len(groups):
             return [*answers, *parts]
     races, begin = compiled.padded(list(rest.values()))
-    values, losses, stopped = compiled.solved(races, begin, *course.asked)
+    values, losses, stopped = compiled.solve_compiled(races, begin, *course.asked)
     return [*answers, _Answer(expanded(rest, values["b"]), losses, "compiled", stopped)]
 
 
@@ -213,14 +204,14 @@ def _matrix_answer(members: Sequence[_Member], course: _Course) -> _Answer:
     """Networks of one shape, all together."""
     arch = members[0][3].arch
     weights, data = compiled.stacked([(w, data) for _, w, data, _ in members])
-    networks = small.Networks(arch, weights, data)
-    part = small.solved(networks, *course.asked) if course.is_small(networks) else None
+    networks = NetworkFlow(arch, weights, data)
+    part = small.solve_small(networks, *course.asked) if course.is_small(networks) else None
     if part is not None:
         weights, losses = networks.shaped(part.states), part.losses
         solver, stopped = part.solver, part.stopped
     else:
-        stack = compiled.Stack(GDLN(arch), data)
-        weights, losses, stopped = compiled.solved(stack, weights, *course.asked)
+        stack = compiled.NetworkStack(GDLN(arch), data)
+        weights, losses, stopped = compiled.solve_compiled(stack, weights, *course.asked)
         solver = "compiled"
     variables = {
         index: {edge: weights[name][:, k] for edge, name in shape.edges.items()}

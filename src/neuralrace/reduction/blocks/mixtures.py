@@ -19,9 +19,9 @@ from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.statistics import ClassFactor
+from neuralrace.types import Matrix
 
 Pair = tuple[str, str]
-Matrix = Float[np.ndarray, "_ _"]
 
 FAINT = 1e-6
 """A direction fainter than this, relative to its node, is judged as if it were this strong.

@@ -1,17 +1,7 @@
-"""Closed forms of merged races, recognised from their equations and not from a task's name.
-
-Every case known to be solvable has one shape: with M = Π_k b_k^{n_k} the strength of a pathway,
-
-    db_k/dt = γ_k (M / b_k) (S − D M)   for every variable k,
-
-so that b_k²/γ_k − b_l²/γ_l is conserved and b_k² = b_k(0)² + γ_k z for one scalar z with
-dz/dt = 2 M (S − D M). Chains of any depth, balanced or not, the C contexts, routing and P-shared
-routing are all of this kind; they differ in the powers n_k and the rates γ_k alone.
-"""
+"""The explicit solution of one pathway: its strength over time, and the inverse of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -19,78 +9,12 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import real_array, real_number
-from neuralrace.errors import NeuralRaceError
-from neuralrace.reduction.polynomial import PolynomialSystem
-
-ZERO = 1e-9
-"""Coefficients smaller than this, relative to the largest in natural units, are zero."""
+from neuralrace.checks import real_array
+from neuralrace.reduction.equations.pathway import MonomialRace, recognised
+from neuralrace.reduction.equations.polynomial import PolynomialSystem
 
 SHOWN = 8
-"""So many modes, blocks or failures of an assumption are shown one by one."""
-
-
-@final
-@dataclass(frozen=True)
-class MonomialRace:
-    """db_k/dt = γ_k (M/b_k)(S − D M), M = Π b_k^{n_k}; the total power is the depth."""
-
-    powers: tuple[int, ...]
-    rates: tuple[float, ...]
-    S: float
-    D: float
-
-    @property
-    def depth(self) -> int:
-        """The number of edges on a path, Σ_k n_k."""
-        return sum(self.powers)
-
-
-def natural_unit(system: PolynomialSystem) -> float:
-    """The size of the variables at which drive and brake of the longest paths balance.
-
-    On paths of D edges drives have the degree D − 1 and brakes 2D − 1. In this unit of the
-    variables all coefficients have one unit, and their sizes can be compared.
-    """
-    degree = system.powers.sum(axis=1)
-    moving = (system.velocity != 0).any(axis=0)
-    depth = (int(degree[moving].max(initial=1)) + 1) // 2
-    largest = lambda n: float(np.abs(system.velocity[:, degree == n]).max(initial=0.0))  # noqa: E731
-    drive, brake = largest(depth - 1), largest(2 * depth - 1)
-    return (drive / brake) ** (1 / depth) if drive and brake else 1.0
-
-
-def recognised(system: PolynomialSystem) -> MonomialRace | None:
-    """The single pathway whose race these equations are, or None."""
-    K = len(system.parts)
-    if K == 0:
-        return None
-    sizes = np.abs(system.velocity) * natural_unit(system) ** system.powers.sum(axis=1)
-    terms = sizes > ZERO * sizes.max(initial=0.0)
-    if (terms.sum(axis=1) != 2).any():
-        return None
-    rows = [
-        {tuple(system.powers[m].tolist()): float(row[m]) for m in np.flatnonzero(there)}
-        for row, there in zip(system.velocity, terms, strict=True)
-    ]
-    powers = None
-    rates, ratios = [], []
-    for k, row in enumerate(rows):
-        (low, drive), (high, brake) = sorted(row.items(), key=lambda term: sum(term[0]))
-        path = tuple(n + (i == k) for i, n in enumerate(low))
-        double = tuple(2 * n - (i == k) for i, n in enumerate(path))
-        if high != double or (powers is not None and path != powers) or drive == 0:
-            return None
-        powers = path
-        rates.append(drive)
-        ratios.append(-brake / drive)
-    assert powers is not None
-    if any(n == 0 for n in powers) or max(ratios) - min(ratios) > ZERO * max(map(abs, ratios)):
-        return None
-    top = max(rates, key=abs)
-    if any(rate / top <= 0 for rate in rates):
-        return None
-    return MonomialRace(powers, tuple(r / top for r in rates), float(top), float(top * ratios[0]))
+"""How many modes, blocks or failures of an assumption are shown one by one."""
 
 
 @final
@@ -219,16 +143,28 @@ class ModeForm:
         return self.final / (1 - (1 - self.final / self.initial) * decay)
 
     def _unbalanced(self, t: Any) -> Any:
-        """By y = (b₁+b₂)² with b₂² − b₁² conserved: a Riccati equation with constant roots."""
-        b = np.array(self.start) / np.sqrt(np.array(self.race.rates))
+        """By u, the smaller of b₁ and b₂ over the larger: du/dt = s (1 − u²) − d k u.
+
+        k = |b₂² − b₁²| is conserved. With ω² = s² + d²k²/4 the roots are u₊ = s/(ω + dk/2) and
+        −1/u₊, and the strength is k u/(1 − u²). Numerators and denominators are written as sums of
+        positive terms, and 1 − u in units of k, so that nothing cancels from tiny or nearly
+        balanced starts.
+        """
+        b = np.abs(self.start) / np.sqrt(self.race.rates)
+        small, large = float(b.min()), float(b.max())
         pace = self._pace
         s, d = pace * self.race.S, pace**2 * self.race.D
-        k2, y0 = float((b[1] ** 2 - b[0] ** 2) ** 2), float((b[0] + b[1]) ** 2)
-        omega = np.sqrt(s**2 + d**2 * k2 / 4)
-        high, low = 2 / d * (s + omega), 2 / d * (s - omega)
-        q = (y0 - high) / (y0 - low) * np.exp(-2 * omega * t)
-        y = (high - low * q) / (1 - q)
-        return pace * (y - k2 / y) / 4
+        k = (large - small) * (large + small)
+        half = d * k / 2
+        omega = np.hypot(s, half)
+        end, other, u0 = s / (omega + half), (omega + half) / s, small / large
+        gap = d / 2 * (1 + half / (omega + s)) / (omega + half)  # (1 − u₊)/k
+        gap0 = 1 / (large * (large + small))  # (1 − u(0))/k
+        left, gone = np.exp(-2 * omega * t), -np.expm1(-2 * omega * t)
+        u = u0 * (end + other * left) + gone
+        over = u0 * gone + other + end * left
+        away = (1 + other) * (gap * gone + gap0 * left) - gap * (large - small) / large
+        return pace * u * over / (away * (over + u))
 
     # ---- by quadrature -------------------------------------------------------------------------
     # With q = log(M / |S/D − M|), dt/dq = 1 / (S Σ_k n_k γ_k M / b_k²) is smooth and positive.
@@ -315,7 +251,7 @@ class ModeForm:
     @cached_property
     def formula(self) -> Any:
         """The solution as a SymPy equation in t (or, by quadrature, for t as an integral)."""
-        from neuralrace.reduction.equations import mode_formula
+        from neuralrace.reduction.equations.symbols import mode_formula
 
         return mode_formula(self)
 
@@ -333,7 +269,10 @@ class ModeForm:
 CONVERGED = 1e-8
 """A step of Newton's method smaller than this leaves an error of its square, which is rounding."""
 
+
 PANEL = 0.5
+
+
 MAX_LOGIT = 36.0
 """1/(1 + e^−36) is one in double precision."""
 
@@ -351,113 +290,3 @@ def mode_form(
     if form.kind == "quadrature" and form.initial >= form.final:
         return None
     return form
-
-
-@final
-@dataclass(frozen=True, eq=False, repr=False)
-class ClosedForm:
-    """The closed form of a race: one `ModeForm` per block that has one, and their total loss.
-
-    `without` names the blocks for which no closed form is known. Where there are any, the loss of
-    the race is not known in closed form either, and asking for it is an error.
-
-    ```python
-    >>> import neuralrace as nr
-    >>> race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
-    >>> form = race.closed_form(race.start(0.01))
-    >>> form.modes["mode1"].kind, float(form.time_to_loss(0.2).round(2))
-    ('logistic', 11.77)
-    >>> nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0))).closed_form(0.01)
-    ClosedForm of 2 modes
-      mode1: logistic, 2 edges, S = 0.5, D = 0.5, strength 0.0001 → 1
-      mode2: logistic, 2 edges, S = 0.5, D = 0.5, strength 0.0001 → 1
-
-    ```
-    """
-
-    modes: Mapping[str, ModeForm]
-    constant: float
-    without: tuple[str, ...] = ()
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every block has a closed form, and there are blocks at all."""
-        return bool(self.modes) and not self.without
-
-    def _check_complete(self) -> None:
-        if not self.is_complete:
-            known = f"closed forms of {len(self.modes)} blocks"
-            raise NeuralRaceError(
-                "the loss of this race is not known in closed form",
-                got=f"{known}, and none of {_some(self.without)}" if self.without else known,
-                wanted="a closed form of every block (form.is_complete)",
-                fix="race.solve(times=…, start=…) solves any race; form.modes has the modes known",
-            )
-
-    def __repr__(self) -> str:
-        count = len(self.modes)
-        lines = [f"ClosedForm of {count} mode{'s' * (count != 1)}"]
-        lines += [f"  {name}: {mode}" for name, mode in list(self.modes.items())[:SHOWN]]
-        lines += [f"  … and {count - SHOWN} more"] if count > SHOWN else []
-        lines += [f"  none known of {_some(self.without)}"] if self.without else []
-        if self.constant > 1e-12:
-            lines.append(f"  loss that cannot be learned: {self.constant:.4g}")
-        return "\n".join(lines)
-
-    def value(self, t: Any) -> dict[str, np.ndarray | np.floating]:
-        """The pathway strength of every mode at the times t."""
-        return {name: mode.value(t) for name, mode in self.modes.items()}
-
-    def loss(self, t: Any) -> np.ndarray | np.floating:
-        """The loss at the times t."""
-        self._check_complete()
-        losses = [mode.loss(t) for mode in self.modes.values()]
-        return self.constant + np.sum(losses, axis=0)
-
-    def time_to(self, value: Any) -> dict[str, np.ndarray | np.floating]:
-        """The time at which each mode's strength reaches a value."""
-        return {name: mode.time_to(value) for name, mode in self.modes.items()}
-
-    def time_to_loss(self, criterion: float) -> np.ndarray:
-        """The time at which the loss falls to a criterion; infinite if it never does."""
-        self._check_complete()
-        criterion = real_number("criterion", criterion, fix="for example criterion=0.1")
-        limit = self.constant + sum(
-            float(mode.system.loss_at(_at_rest(mode))) for mode in self.modes.values()
-        )
-        start = float(self.loss(np.zeros(())))
-        if criterion >= start:
-            return np.asarray(0.0)
-        if criterion <= limit + 1e-14 * start:
-            return np.asarray(np.inf)
-        times = np.concatenate([[0.0], 2.0 ** np.arange(-20, 51)])
-        loss = np.asarray(self.loss(times))
-        if loss[-1] > criterion:
-            raise NeuralRaceError(
-                "the loss did not reach the criterion",
-                got=f"{loss[-1]:.4g} at t = {times[-1]:.1g}",
-                wanted=f"{criterion:g}",
-                fix="choose a criterion further above the final loss",
-            )
-        while True:  # every time between the two around the criterion is divided in 64
-            k = max(1, int(np.argmax(loss <= criterion)))
-            low, high = float(times[k - 1]), float(times[k])
-            if high - low <= 1e-9 * high:
-                share = (loss[k - 1] - criterion) / max(loss[k - 1] - loss[k], 1e-300)
-                return np.asarray(low + min(share, 1.0) * (high - low))
-            times = np.linspace(low, high, 65)
-            loss = np.asarray(self.loss(times))
-
-
-def _some(names: tuple[str, ...]) -> str:
-    """Names, or the first of many and how many more there are."""
-    more = f", … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
-
-
-def _at_rest(mode: ModeForm) -> np.ndarray:
-    """The variables at the end of learning."""
-    if mode.race.depth == 1:
-        return np.array([mode.final])
-    z = mode._growth(np.asarray(mode.final))
-    return np.sqrt(np.array(mode.start) ** 2 + z * np.array(mode.race.rates))

@@ -10,10 +10,8 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.reduction.mixtures import Draw, Mixer
-
-ROUNDING = 1e-13
-"""A singular value below this, relative to the largest, is zero in double precision."""
+from neuralrace.reduction.blocks.exactness import NEGLIGIBLE
+from neuralrace.reduction.blocks.mixtures import Draw, Mixer
 
 GRADED = 1e-3
 """Directions of one node that differ in size by more than this need a Jacobi method."""
@@ -99,11 +97,11 @@ def _principal(
         return np.zeros((x.shape[1], 0)), np.zeros(0), 0.0
     _, s, vt = np.linalg.svd(x, full_matrices=False)
     largest = max(largest, float(s[0]))
-    rank = int((s > ROUNDING * largest).sum())
+    rank = int((s > NEGLIGIBLE * largest).sum())
     if rank < x.shape[1] <= len(x) and not largest > s[0]:
         norms = np.linalg.norm(x, axis=0)
         unit = np.linalg.svd(x / np.where(norms > 0, norms, 1.0), compute_uv=False)
-        rank = max(rank, int((unit > ROUNDING * unit[0]).sum()))
+        rank = max(rank, int((unit > NEGLIGIBLE * unit[0]).sum()))
     loud = int((s[:rank] > cutoff * s[0]).sum())
     return vt[:loud].T, s[:loud], float(s[loud] / s[0]) if loud < rank else 0.0
 

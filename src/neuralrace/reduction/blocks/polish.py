@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.reduction.mixtures import Draw, Mixer
+from neuralrace.reduction.blocks.mixtures import Draw, Mixer
 
 STEPS = 2
 """Newton steps: each squares what is wrong with the directions."""

@@ -1,137 +1,17 @@
-"""A block of the race: a small gated network on the same graph."""
+"""How a block is made from its directions: its graph, its data, its signs and aligned weights."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, final
+from collections.abc import Mapping
 
 import numpy as np
-from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
-from neuralrace.dataset import Dataset
-from neuralrace.reduction.components import Component
-from neuralrace.reduction.mixtures import Mixer, balanced
+from neuralrace.reduction.blocks.block import Block, own_sizes, places, rank_of_correlations
+from neuralrace.reduction.blocks.components import Component
+from neuralrace.reduction.blocks.mixtures import Mixer, balanced
 from neuralrace.statistics import ClassFactor, restricted
-
-Matrix = Float[np.ndarray, "_ _"]
-
-
-@final
-@dataclass(frozen=True, eq=False, repr=False)
-class Block:
-    """A part of the problem that learns by itself: a few directions at each end of the graph.
-
-    `basis[v]` holds, in its columns, the directions of input or output node v that belong to it;
-    `arch` and `data` are the same graph and task seen in these directions alone, so that
-    `nr.GDLN(block.arch)` on `block.data` is the block. `strength` is the largest singular value of
-    Σ^yx, summed over the paths from one input to one output. `aligned` holds weights of unit size
-    that agree with the singular vectors of Σ^yx, and hidden nodes have as many neurons as these
-    need: one, if the block is scalar.
-
-    ```python
-    >>> import numpy as np, neuralrace as nr
-    >>> data = nr.Dataset({"x": np.eye(2)}, {"y": [[2.0, 0.0], [0.0, 1.0]]})
-    >>> block = nr.reduce(nr.Architecture.chain(2, 8, 2), data).blocks[0]
-    >>> block
-    Block(mode1: x 1 → y 1, s = 1)
-    >>> block.dims, round(block.strength, 6)
-    ({'x': 1, 'y': 1}, 1.0)
-
-    ```
-    """
-
-    name: str
-    basis: Mapping[str, Matrix]
-    arch: Architecture
-    factor: ClassFactor
-    strength: float
-    aligned: Mapping[str, Matrix]
-    _kept: dict[Hashable, Any] = field(default_factory=dict)
-
-    @cached_property
-    def data(self) -> Dataset:
-        """The task in the directions of the block, in as few samples as tell all of it."""
-        factor = self.factor
-        root = np.sqrt(max(len(factor.row_class), 1))
-        return Dataset(
-            {v: root * x for v, x in factor.x.items()},
-            {v: root * y for v, y in factor.y.items()},
-            {name: g[factor.row_class] for name, g in factor.gates.items()},
-        )
-
-    def kept(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What `make` returned when this was first asked for; it lives as long as the block."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        return self._kept[key]
-
-    @property
-    def dims(self) -> dict[str, int]:
-        """The number of directions at each input and output node."""
-        return {v: b.shape[1] for v, b in self.basis.items()}
-
-    @property
-    def is_scalar(self) -> bool:
-        """Whether there is one direction at every node: a mode of the papers."""
-        return all(n == 1 for n in self.arch.sizes.values())
-
-    @property
-    def initial_loss(self) -> float:
-        """Its loss at zero weights, ½⟨‖y‖²⟩."""
-        return sum(float((y**2).sum()) for y in self.factor.y.values()) / 2
-
-    def named(self, name: str) -> Block:
-        return replace(self, name=name)
-
-    @cached_property
-    def failure(self) -> str:
-        """In words, which statistics keep this block from being scalar, and by how much."""
-        if self.is_scalar:
-            return ""
-        sizes = {v: self.dims.get(v, 1) for v in self.arch.sizes}
-        mixer = Mixer(Architecture(sizes, self.arch.edges), balanced(self.factor))
-        rng = np.random.default_rng(0)
-        draws = [mixer.draw(rng) for _ in range(4)]
-        basis = {v: np.eye(n) for v, n in self.dims.items()}
-        seen: set[str] = set()
-        for (t, s), matrix in mixer.yx(draws[0].yx).items():  # the best guess: singular vectors
-            u, _, vt = np.linalg.svd(matrix)
-            basis |= {v: b for v, b in ((t, u), (s, vt.T)) if v not in seen}
-            seen |= {t, s}
-        worst = ("one neuron per node cannot carry all its paths", 0.0)
-        turned = mixer.seen_in(basis)
-        for draw in draws:
-            for (a, b), matrix, left, right in turned.couplings(draw):
-                off = np.abs(matrix) / left[:, None] / right
-                np.fill_diagonal(off, 0.0)
-                size = float(off.max(initial=0.0))
-                if size > max(worst[1], 1e-6):
-                    kind = "Σ^yx" if a in self.arch.outputs else "Σ^x"
-                    where = f"{kind} between {a!r} and {b!r} is not diagonal where another Σ^yx is"
-                    worst = (f"{where} (off by {size:.2g} as a correlation)", size)
-        return f"{self.name}: {worst[0]}"
-
-    def __repr__(self) -> str:
-        return f"Block({self})"
-
-    def __str__(self) -> str:
-        left, right = (
-            ", ".join(f"{v} {n}" for v, n in self.dims.items() if v in ends)
-            for ends in (self.arch.inputs, self.arch.outputs)
-        )
-        if self.arch.inputs and len(self.arch.inputs) > 4:
-            left = f"{len(self.arch.inputs)} inputs of {_spread(self.dims, self.arch.inputs)}"
-        if len(self.arch.outputs) > 4:
-            right = f"{len(self.arch.outputs)} outputs of {_spread(self.dims, self.arch.outputs)}"
-        return f"{self.name}: {left} → {right}, s = {self.strength:.4g}"
-
-
-def _spread(dims: Mapping[str, int], nodes: tuple[str, ...]) -> str:
-    low, high = min(dims[v] for v in nodes), max(dims[v] for v in nodes)
-    return str(low) if low == high else f"{low}–{high}"
+from neuralrace.types import Matrix
 
 
 def make_block(part: Component, basis: Mapping[str, Matrix]) -> Block | None:
@@ -307,12 +187,6 @@ def _signs(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix] | None:
     return up, np.array([[np.sign(found_at.get(s, 1.0)) for s in arch.inputs]])
 
 
-def places(nodes: tuple[str, ...], sizes: Mapping[str, int]) -> dict[str, slice]:
-    """Where each node stands when several are put side by side."""
-    ends = np.cumsum([0, *(sizes[v] for v in nodes)]).tolist()
-    return {v: slice(ends[i], ends[i + 1]) for i, v in enumerate(nodes)}
-
-
 def _singular_vectors(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix]:
     """Left and right singular vectors of Σ^yx summed over the paths made of these edges."""
     arch = mixer.arch
@@ -332,18 +206,6 @@ def _singular_vectors(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix]:
 def _ends(mixer: Mixer) -> list[tuple[Mapping[str, Matrix], tuple[str, ...]]]:
     """The targets and the inputs of a factor, each with the nodes they belong to."""
     return [(mixer.factor.y, mixer.arch.outputs), (mixer.factor.x, mixer.arch.inputs)]
-
-
-def own_sizes(data: Matrix) -> np.ndarray:
-    """The size of every direction of a node."""
-    size = np.linalg.norm(data, axis=0)
-    return np.where(size > 0, size, 1.0)
-
-
-def rank_of_correlations(matrix: Matrix, left: np.ndarray, right: np.ndarray) -> int:
-    """The rank of Σ^yx in units of the sizes of what it joins, so that no unit hides a mode."""
-    s = np.linalg.svd(matrix / left[:, None] / right, compute_uv=False)
-    return int((s > 1e-10 * s[0]).sum())
 
 
 def _same_paths(arch: Architecture) -> dict[str, str]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.architecture import Architecture
-from neuralrace.dataset import Dataset
-from neuralrace.reduction.mixtures import edge_depths
-from neuralrace.reduction.polynomial import PolynomialSystem
+from neuralrace.reduction.equations.flows import CALL, FlatFlow
+from neuralrace.reduction.equations.polynomial import PolynomialSystem
 
 RTOL = 1e-11
 """The relative tolerance of a step, per variable."""
@@ -26,7 +23,7 @@ ATOL = 1e-14
 It lies far below `RTOL`, so that a variable is followed while it is small, on every plateau.
 """
 
-ROUNDING = 1e-16
+LAST_DIGIT = 1e-16
 """What rounding of the largest variable may add to any other, relative to the largest."""
 
 DENSE = 200
@@ -34,39 +31,6 @@ DENSE = 200
 
 MAX_STEPS = 20_000
 """The most steps between two times; a solution that needs more is left to compiled code."""
-
-
-CALL = 1000.0
-"""A call of NumPy takes as long as this many operations."""
-
-
-class Problem(ABC):
-    """What can be solved here: a flat state, its velocity, and the loss of each part.
-
-    `sizes` are those from which the tolerances follow. `work` counts the operations of one
-    velocity. `depth` is the number of edges on the longest path.
-    """
-
-    start: Float[np.ndarray, " n"]
-    sizes: Float[np.ndarray, " n"]
-    work: float
-    depth: int
-
-    @property
-    def patience(self) -> float:
-        """A time, in units of size over speed, in which a growing state grows a few times.
-
-        Two edges grow exponentially, by e³ in this time; D edges as b^{D−1}, by less than 4.
-        """
-        return 3.0 if self.depth <= 2 else 0.7 / (self.depth - 2)
-
-    @abstractmethod
-    def velocity(self, state: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-        """The direction of gradient flow."""
-
-    @abstractmethod
-    def losses(self, states: Float[np.ndarray, "T n"]) -> Float[np.ndarray, "T parts"]:
-        """The loss of each part at several states."""
 
 
 @final
@@ -80,8 +44,8 @@ class Part:
     stopped: float | None = None
 
 
-def solved(
-    problem: Problem, times: np.ndarray, steps: np.ndarray | None, rate: float | None
+def solve_small(
+    problem: FlatFlow, times: np.ndarray, steps: np.ndarray | None, rate: float | None
 ) -> Part | None:
     """The flow at these times, or with a rate the descent at these steps; None if it fails."""
     if steps is None or rate is None:
@@ -91,7 +55,7 @@ def solved(
     return None if states is None else Part(states, problem.losses(states), solver, stopped)
 
 
-def flowed(problem: Problem, times: Float[np.ndarray, " T"]) -> Float[np.ndarray, "T n"] | None:
+def flowed(problem: FlatFlow, times: Float[np.ndarray, " T"]) -> Float[np.ndarray, "T n"] | None:
     """The state at all times of gradient flow, or None where the solver gave up.
 
     LSODA takes multistep methods of high order, and implicit ones where the flow is stiff: near
@@ -116,7 +80,7 @@ def flowed(problem: Problem, times: Float[np.ndarray, " T"]) -> Float[np.ndarray
         end = min(times[-1], now + min(span, max(3 * now, first)))
         inside = times[(times > now) & (times < end)]
         grid = np.concatenate([[now], inside, [end]])
-        states = _lsoda(problem, state, grid, np.maximum(tiny, ROUNDING * largest))
+        states = _lsoda(problem, state, grid, np.maximum(tiny, LAST_DIGIT * largest))
         if states is None:
             return None
         found.append(states[1:] if end == times[-1] else states[1:-1])
@@ -126,7 +90,7 @@ def flowed(problem: Problem, times: Float[np.ndarray, " T"]) -> Float[np.ndarray
     return np.concatenate(found)
 
 
-def _is_stable(problem: Problem, state: np.ndarray, span: float) -> bool:
+def _is_stable(problem: FlatFlow, state: np.ndarray, span: float) -> bool:
     """Whether no small deviation from this state would grow by more than e within a time span.
 
     By the eigenvalues of the velocity's derivative, which is symmetric for gradient flow of the
@@ -146,7 +110,7 @@ NEAR = 1e-5
 
 
 def _lsoda(
-    problem: Problem, start: np.ndarray, times: np.ndarray, atol: np.ndarray
+    problem: FlatFlow, start: np.ndarray, times: np.ndarray, atol: np.ndarray
 ) -> np.ndarray | None:
     """The states at the times, of which the first is that of the start."""
     from scipy.integrate import ODEintWarning, odeint
@@ -169,7 +133,7 @@ def _lsoda(
 
 
 def stepped(
-    problem: Problem, steps: Int[np.ndarray, " _"], rate: float
+    problem: FlatFlow, steps: Int[np.ndarray, " _"], rate: float
 ) -> tuple[Float[np.ndarray, "T n"], int | None]:
     """The state at these steps of descent, and the first step at which the loss is not finite.
 
@@ -207,7 +171,7 @@ steps before the weights do."""
 
 
 @final
-class Polynomials(Problem):
+class PolynomialFlow(FlatFlow):
     """Merged scalar races side by side, in one table of powers: see `PolynomialSystem`.
 
     Variables of all races stand one after another; the tables are padded with zeros.
@@ -217,18 +181,19 @@ class Polynomials(Problem):
         count, K = len(systems), max(len(start) for _, start in systems)
         m = max(len(system.powers) for system, _ in systems)
         start, powers = np.zeros((count, K)), np.zeros((count, m, K), int)
-        velocity, loss = np.zeros((count, K, m)), np.zeros((count, m))
+        r = max(len(system.errors) for system, _ in systems)
+        velocity, errors = np.zeros((count, K, m)), np.zeros((count, r, m))
         for i, (system, values) in enumerate(systems):
             rows, columns = system.powers.shape
             start[i, :columns] = values
             powers[i, :rows, :columns] = system.powers
             velocity[i, :columns, :rows] = system.velocity
-            loss[i, :rows] = system.loss
+            errors[i, : len(system.errors), :rows] = system.errors
         self.shape, self.start = (count, K), start.ravel()
         self.sizes = np.abs(self.start)
-        self._powers, self._velocity, self._loss = powers, velocity, loss
+        self._powers, self._velocity, self._errors = powers, velocity, errors
         self.work = 15 * CALL + 20.0 * powers.size
-        self.depth = max(1, int(powers.sum(axis=-1).max(initial=2)) // 2)
+        self.depth = (int(powers.sum(axis=-1).max(initial=1)) + 1) // 2
         self._top = int(powers.max(initial=0))
         self._index = (np.arange(count)[:, None, None], powers, np.arange(K))
         few = powers.sum() + np.count_nonzero(velocity) <= PLAIN
@@ -249,7 +214,8 @@ class Polynomials(Problem):
 
     def losses(self, states: np.ndarray) -> np.ndarray:
         terms = self._monomials(states.reshape(-1, *self.shape))
-        return np.einsum("tpm,pm->tp", terms, self._loss)
+        errors = np.einsum("tpm,prm->tpr", terms, self._errors)
+        return (errors**2).sum(axis=-1) / 2
 
 
 PLAIN = 100
@@ -279,78 +245,3 @@ def _plain_velocity(powers: np.ndarray, velocity: np.ndarray) -> Callable[..., t
     scope: dict[str, Any] = {}
     exec("\n    ".join(source), scope)
     return scope["velocity"]
-
-
-# ---- matrix blocks ------------------------------------------------------------------------------
-
-
-@final
-class Networks(Problem):
-    """Gated networks of one shape side by side; weights, inputs and gates have a leading axis."""
-
-    def __init__(self, arch: Architecture, weights: Mapping[str, Any], data: Dataset) -> None:
-        self.arch = arch
-        self.shapes = {e: np.shape(weights[e]) for e in arch.edges}
-        self.start = np.concatenate([np.ravel(weights[e]) for e in arch.edges])
-        rms = [np.sqrt((np.asarray(w) ** 2).mean()) for w in (weights[e] for e in arch.edges)]
-        self.sizes = np.repeat(rms, [int(np.prod(s)) for s in self.shapes.values()])
-        gates = {name: np.asarray(g)[..., None] for name, g in data.gates.items()}
-        self._gate = gates
-        self._x = {v: _times(np.asarray(x), gates.get(v)) for v, x in data.x.items()}
-        self._y = {v: np.asarray(y) for v, y in data.y.items()}
-        samples = next(iter(self._y.values())).shape[-2]
-        flops = 6 * samples * sum(float(np.prod(s)) for s in self.shapes.values())
-        self.work = 8 * CALL * len(arch.edges) + flops
-        self.depth = max(edge_depths(arch).values()) + 1
-        self._share = 1.0 / next(iter(self._y.values())).shape[-2]
-
-    def shaped(self, states: np.ndarray) -> dict[str, np.ndarray]:
-        """The weights of every edge, `(*T, parts, |t|, |s|)`."""
-        ends = np.cumsum([0, *(int(np.prod(s)) for s in self.shapes.values())]).tolist()
-        lead = states.shape[:-1]
-        return {
-            e: states[..., ends[i] : ends[i + 1]].reshape(*lead, *shape)
-            for i, (e, shape) in enumerate(self.shapes.items())
-        }
-
-    def _activity(self, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        h: dict[str, np.ndarray] = {}
-        for node in self.arch.order:
-            if node in self._x:
-                h[node] = self._x[node]
-                continue
-            total: Any = 0.0
-            for e in self.arch.incoming[node]:
-                part = h[self.arch.edges[e][0]] @ weights[e].swapaxes(-1, -2)
-                total = total + _times(part, self._gate.get(e))
-            h[node] = _times(total, self._gate.get(node))
-        return h
-
-    def velocity(self, state: np.ndarray) -> np.ndarray:
-        weights = self.shaped(state)
-        h = self._activity(weights)
-        pull: dict[str, np.ndarray] = {}
-        found = {}
-        for node in reversed(self.arch.order):
-            if node in self._x:
-                continue
-            if node in self._y:
-                total: Any = (self._y[node] - h[node]) * self._share
-            else:
-                total = 0.0
-                for e in self.arch.outgoing[node]:
-                    total = total + pull[e] @ weights[e]
-            total = _times(total, self._gate.get(node))
-            for e in self.arch.incoming[node]:
-                pull[e] = _times(total, self._gate.get(e))
-                found[e] = pull[e].swapaxes(-1, -2) @ h[self.arch.edges[e][0]]
-        return np.concatenate([found[e].ravel() for e in self.shapes])
-
-    def losses(self, states: np.ndarray) -> np.ndarray:
-        h = self._activity(self.shaped(states))
-        terms = [((y - h[v]) ** 2).sum(axis=(-1, -2)) for v, y in self._y.items()]
-        return np.sum(terms, axis=0) * self._share / 2
-
-
-def _times(h: np.ndarray, gate: np.ndarray | None) -> np.ndarray:
-    return h if gate is None else h * gate

@@ -19,13 +19,11 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.reduction.copies import aligned
-from neuralrace.reduction.eigenspaces import audible, refined
-from neuralrace.reduction.mixtures import Draw, Mixer, Pair
-from neuralrace.reduction.polish import polished
-
-EXACT = 1e-8
-"""Couplings below this are rounding: a reduction that leaves no more is called exact."""
+from neuralrace.reduction.blocks.copies import aligned
+from neuralrace.reduction.blocks.eigenspaces import audible, refined
+from neuralrace.reduction.blocks.exactness import EXACT, is_exact_tolerance
+from neuralrace.reduction.blocks.mixtures import Draw, Mixer, Pair
+from neuralrace.reduction.blocks.polish import polished
 
 GAPS = (1e-4, 1e-7)
 """Eigenvalues closer than the first, relatively, are told apart only if no other element does."""
@@ -36,8 +34,14 @@ WIDE_GAPS = (0.1, 0.01, 1e-3, 1e-4, 1e-7)
 LOOSE = tuple(np.geomspace(1, 100, 25).tolist())
 """Blocks whose couplings are up to this many tolerances are tried again after polishing."""
 
-FIRST_DRAWS, CHECK_DRAWS, MAX_ROUNDS = 3, 2, 40
-"""Mixtures drawn at first, drawn to check the blocks and then added, and how often at the most."""
+FIRST_DRAWS = 3
+"""Mixtures drawn at first."""
+
+CHECK_DRAWS = 2
+"""Mixtures drawn to check the blocks; where they disagree, they are added to the others."""
+
+MAX_ROUNDS = 40
+"""How often mixtures are added at the most; blocks that still disagree are not called exact."""
 
 MANY_DRAWS = 8
 """Mixtures drawn at first for an approximate reduction: few may show a direction only faintly."""
@@ -52,13 +56,15 @@ class SharedBasis:
     What `directions` leaves out of a node's space is silent: no statistic touches it. `residual`
     is the largest coupling between different blocks over every mixture that was drawn, relative to
     the sizes of the two directions it couples, or, if it is larger, the size relative to its node
-    of a direction that an approximate reduction left out.
+    of a direction that an approximate reduction left out. `settled` says whether fresh mixtures
+    confirmed the blocks.
     """
 
     directions: Mapping[str, Float[np.ndarray, "_ _"]]
     block: Mapping[str, Int[np.ndarray, " _"]]
     count: int
     residual: float
+    settled: bool = True
 
     def of(self, block: int) -> dict[str, Float[np.ndarray, "_ _"]]:
         """The directions of one block, by node; nodes that have none are left out."""
@@ -70,21 +76,26 @@ def shared_basis(mixer: Mixer, tolerance: float, seed: int = 0) -> SharedBasis:
     """The finest blocks whose couplings to each other stay below `tolerance`.
 
     Assumes nodes of similar size (`mixtures.balanced`). Draws mixtures of the statistics until
-    fresh ones agree with the blocks found from the others.
+    fresh ones agree with the blocks found from the others, or says that they never did
+    (`settled`).
     """
     rng = np.random.default_rng(seed)
     classes = max(1, mixer.factor.count)  # with one gate class, all mixtures are the same
-    first = min(FIRST_DRAWS, classes) if tolerance <= EXACT else MANY_DRAWS
+    first = min(FIRST_DRAWS, classes) if is_exact_tolerance(tolerance) else MANY_DRAWS
     draws = [mixer.draw(rng) for _ in range(first)]
     found = _blocks(mixer, draws, tolerance, rng)
-    for _ in range(MAX_ROUNDS):
+    rounds, left_out = 0, np.inf
+    while left_out > tolerance:
         fresh = [mixer.draw(rng) for _ in range(min(CHECK_DRAWS, classes))]
         left_out = _left_out(mixer, fresh, found)
-        if left_out <= tolerance:
-            return replace(found, residual=max(found.residual, left_out))
-        draws += fresh
-        found = _blocks(mixer, draws, tolerance, rng)
-    return found
+        if rounds == MAX_ROUNDS:
+            break
+        if left_out > tolerance:
+            draws += fresh
+            found = _blocks(mixer, draws, tolerance, rng)
+            rounds += 1
+    settled = left_out <= tolerance
+    return replace(found, residual=max(found.residual, left_out), settled=settled)
 
 
 def _blocks(
@@ -94,7 +105,7 @@ def _blocks(
 
     Of equally fine ones, those that drop the least: near symmetries differ in what they leave over.
     """
-    approximate = tolerance > EXACT
+    approximate = not is_exact_tolerance(tolerance)
     spaces, dropped = audible(mixer, draws, tolerance if approximate else 0.0)
     gaps = WIDE_GAPS if approximate else GAPS
     found: list[SharedBasis] = []

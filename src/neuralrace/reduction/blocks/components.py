@@ -14,8 +14,8 @@ from typing import final
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.reduction.eigenspaces import ROUNDING
-from neuralrace.reduction.mixtures import Mixer, Pair, balanced, rows_of
+from neuralrace.reduction.blocks.exactness import NEGLIGIBLE
+from neuralrace.reduction.blocks.mixtures import Mixer, Pair, balanced, rows_of
 from neuralrace.statistics import ClassFactor, restricted
 
 
@@ -129,7 +129,7 @@ def _span(
     rows, weight = rows_of(mixer.factor, value)
     rows = np.arange(len(mixer.factor.row_class))[rows]
     u, s, _ = np.linalg.svd(weight[:, None] * mixer.factor.x[node][rows], full_matrices=False)
-    return rows, u[:, s > max(ROUNDING, cutoff) * s.max(initial=0.0)]
+    return rows, u[:, s > max(NEGLIGIBLE, cutoff) * s.max(initial=0.0)]
 
 
 def _correlation(

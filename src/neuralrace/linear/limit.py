@@ -19,7 +19,7 @@ def deep_limit(t: Any, *, s: float, d: float, start: float, depth: float) -> Any
 
     ```python
     >>> import neuralrace as nr
-    >>> nr.deep_limit([0.0, 1.0], s=1.0, d=1.0, start=0.05, depth=100).round(3)
+    >>> nr.linear.deep_limit([0.0, 1.0], s=1.0, d=1.0, start=0.05, depth=100).round(3)
     array([0.05, 1.  ])
 
     ```

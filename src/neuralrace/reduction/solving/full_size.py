@@ -12,7 +12,7 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.checks import random_key, real_number
 from neuralrace.errors import NeuralRaceError, check_kind
-from neuralrace.reduction.block import Block
+from neuralrace.reduction.blocks.block import Block
 from neuralrace.statistics import SplitNetwork
 from neuralrace.trajectory import Trajectory
 

@@ -18,7 +18,7 @@ from neuralrace.dynamics.methods import Descent, Flow
 from neuralrace.dynamics.systems import System
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
-from neuralrace.reduction.polynomial import PolynomialSystem
+from neuralrace.reduction.equations.polynomial import PolynomialSystem
 
 RTOL = 1e-9
 """The relative tolerance of a step of the flow."""
@@ -46,7 +46,7 @@ class Blocks(System):
 
 
 @final
-class Stack(Blocks):
+class NetworkStack(Blocks):
     """Several networks of one shape side by side: the data has a leading axis."""
 
     net: GDLN = eqx.field(static=True)
@@ -65,7 +65,7 @@ class Stack(Blocks):
 
 
 @final
-class Polynomials(Blocks):
+class PolynomialStack(Blocks):
     """Several merged scalar races side by side, in the arrays of `padded`.
 
     Powers are below 2^bits and taken by squaring: the general power of a processor takes far
@@ -75,7 +75,7 @@ class Polynomials(Blocks):
     bits: int = eqx.field(static=True)
     powers: Any
     coefficients: Any
-    of_loss: Any
+    errors: Any
 
     def _monomials(self, state: Any) -> Any:
         square, found = state["b"][:, None, :], 1.0
@@ -85,7 +85,8 @@ class Polynomials(Blocks):
         return jnp.prod(found, axis=-1)
 
     def losses(self, state: Any) -> Any:
-        return jnp.sum(self._monomials(state) * self.of_loss, axis=-1)
+        errors = jnp.einsum("nrm,nm->nr", self.errors, self._monomials(state))
+        return jnp.sum(errors**2, axis=-1) / 2
 
     def loss_and_step(self, state: Any, rate: Any, batch: Any = None) -> Any:
         velocity = jnp.einsum("nkm,nm->nk", self.coefficients, self._monomials(state))
@@ -97,7 +98,7 @@ class Polynomials(Blocks):
 
 def padded(
     systems: Sequence[tuple[PolynomialSystem, np.ndarray]],
-) -> tuple[Polynomials, dict[str, np.ndarray]]:
+) -> tuple[PolynomialStack, dict[str, np.ndarray]]:
     """All systems in arrays of one shape, rounded up so that other races compile nothing anew."""
     rounded = lambda n: 1 << (int(n) - 1).bit_length()  # noqa: E731
     count, K, m = (
@@ -106,15 +107,16 @@ def padded(
         rounded(max(len(system.powers) for system, _ in systems)),
     )
     b, powers = np.zeros((count, K)), np.zeros((count, m, K), int)
-    velocity, loss = np.zeros((count, K, m)), np.zeros((count, m))
+    r = rounded(max(1, *(len(system.errors) for system, _ in systems)))
+    velocity, errors = np.zeros((count, K, m)), np.zeros((count, r, m))
     for i, (system, start) in enumerate(systems):
         rows, columns = system.powers.shape
         b[i, :columns] = start
         powers[i, :rows, :columns] = system.powers
         velocity[i, :columns, :rows] = system.velocity
-        loss[i, :rows] = system.loss
+        errors[i, : len(system.errors), :rows] = system.errors
     bits = max(1, int(powers.max()).bit_length())
-    return Polynomials(bits, powers, velocity, loss), {"b": b}
+    return PolynomialStack(bits, powers, velocity, errors), {"b": b}
 
 
 def stacked(
@@ -136,7 +138,7 @@ def stacked(
     return weights, jax.tree.map(lambda *d: np.stack(d), *(filled(d) for _, d in members))
 
 
-def solved(
+def solve_compiled(
     blocks: Blocks,
     start: Mapping[str, np.ndarray],
     times: np.ndarray,

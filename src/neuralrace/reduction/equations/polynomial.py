@@ -11,20 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.dataset import Dataset
-from neuralrace.reduction.block import Block
-from neuralrace.statistics import PathStatistics, factored_statistics, split_neurons
+from neuralrace.reduction.blocks.block import Block
+from neuralrace.reduction.blocks.exactness import NEGLIGIBLE
+from neuralrace.statistics import (
+    PathGroup,
+    PathStatistics,
+    factored_statistics,
+    split_neurons,
+)
+from neuralrace.types import Matrix
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 MAX_PATHS = 20_000
 """Blocks with more paths than this are solved as networks instead."""
-
-ROUNDING = 1e-13
-"""A sum smaller than this, relative to the sum of its terms' sizes, is zero but for rounding."""
 
 Monomial = tuple[int, ...]
 """The power of each variable."""
@@ -40,16 +47,19 @@ class ScalarRace:
 
     `paths[i]` lists the edges of path i (indices into `edges`, padded with −1), `group[i]` its
     group; `S` has shape `(G,)` and `D` is a sparse `(G, G)` matrix, zero between groups that end
-    at different outputs. `constant` is the loss at zero. A variable is the weight of its edge
-    times the edge's entry of `signs`, so that edges that differ by a sign can be merged.
+    at different outputs. The loss is ½‖targets − shown · B‖² with B_g the sum over the paths of
+    group g: `shown` is a sparse `(R, G)` matrix of what each row of the factored data shows to each
+    group. A variable is the weight of its edge times the edge's entry of `signs`, so that edges
+    that differ by a sign can be merged.
     """
 
     edges: tuple[str, ...]
     paths: Int[np.ndarray, "P L"]
     group: Int[np.ndarray, " P"]
     S: Float[np.ndarray, " G"]
-    D: Any
-    constant: float
+    D: csr_matrix
+    shown: csr_matrix
+    targets: Float[np.ndarray, " R"]
     signs: Float[np.ndarray, " E"]
 
     def velocity(self, b: Float[np.ndarray, " E"]) -> Float[np.ndarray, " E"]:
@@ -60,7 +70,7 @@ class ScalarRace:
         """The sum of the sizes of all terms of `velocity`: what its rounding is relative to."""
         return self._push(np.abs(b), np.abs(self.S), abs(self.D))
 
-    def _push(self, b: np.ndarray, S: np.ndarray, D: Any) -> np.ndarray:
+    def _push(self, b: np.ndarray, S: np.ndarray, D: csr_matrix) -> np.ndarray:
         """Σ_{p∋e} B_{p∖e} [ S(p) + Σ_j B_j D(j,p) ] of every edge."""
         values = np.append(b, 1.0)[self.paths]
         before = np.cumprod(np.concatenate([np.ones((len(values), 1)), values[:, :-1]], 1), 1)
@@ -108,7 +118,7 @@ def _scalar_race(block: Block) -> ScalarRace:
     S = np.array([stats.yx[g.paths[0]][0, 0] for g in on])
     seen_by = np.sqrt([stats.x[g.paths[0], g.paths[0]][0, 0] for g in on])
     heard = {t: float(np.linalg.norm(y)) for t, y in block.factor.y.items()}
-    S[np.abs(S) <= ROUNDING * seen_by * [heard[g.target] for g in on]] = 0.0
+    S[np.abs(S) <= NEGLIGIBLE * seen_by * [heard[g.target] for g in on]] = 0.0
     rows, columns, values = [], [], []
     seen: dict[tuple[str, int], list[int]] = {}
     for i, g in enumerate(on):
@@ -117,27 +127,52 @@ def _scalar_race(block: Block) -> ScalarRace:
     pairs = {(i, k) for together in seen.values() for i in together for k in together}
     for i, k in sorted(pairs):
         value = stats.x[on[i].paths[0], on[k].paths[0]][0, 0]
-        if abs(value) > ROUNDING * seen_by[i] * seen_by[k]:
+        if abs(value) > NEGLIGIBLE * seen_by[i] * seen_by[k]:
             rows.append(i)
             columns.append(k)
             values.append(value)
     D = csr_matrix((values, (rows, columns)), shape=(len(on), len(on)))
-    return ScalarRace(edges, paths, group, S, D, block.initial_loss, np.ones(len(edges)))
+    shown, targets = _rows_shown(block, stats, on)
+    return ScalarRace(edges, paths, group, S, D, shown, targets, np.ones(len(edges)))
+
+
+def _rows_shown(
+    block: Block, stats: PathStatistics, groups: Sequence[PathGroup]
+) -> tuple[csr_matrix, Float[np.ndarray, " R"]]:
+    """What every row of the factored data shows to each group, and the target of the row.
+
+    Rows of all outputs stand one below the other.
+    """
+    from scipy.sparse import csr_matrix
+
+    factor, outputs = block.factor, block.arch.outputs
+    count = len(factor.row_class)
+    first = {t: i * count for i, t in enumerate(outputs)}
+    rows, columns, values = [np.zeros(0, int)], [np.zeros(0, int)], [np.zeros(0)]
+    for k, group in enumerate(groups):
+        on, gate = stats.rows(group)
+        rows.append(first[group.target] + on)
+        columns.append(np.full(len(on), k))
+        values.append(gate * factor.x[group.source][on, 0])
+    entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
+    shown = csr_matrix(entries, shape=(count * len(outputs), len(groups)))
+    return shown, np.concatenate([factor.y[t][:, 0] for t in outputs])
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class PolynomialSystem:
-    """db_k/dt = Σ_m velocity[k, m] Π_l b_l^powers[m, l], and the loss alike.
+    """db_k/dt = Σ_m velocity[k, m] Π_l b_l^powers[m, l], and errors alike; the loss is ½‖errors‖².
 
-    `parts[k]` says what variable k stands for: the weights of edge e are Σ_k b_k parts[k][e].
-    `powers` has shape `(m, K)`, `velocity` `(K, m)` and `loss` `(m,)`.
+    A sum of squares keeps its digits where the loss is nearly zero. `parts[k]` says what variable k
+    stands for: the weights of edge e are Σ_k b_k parts[k][e]. `powers` has shape `(m, K)`,
+    `velocity` `(K, m)` and `errors` `(r, m)`.
     """
 
     parts: tuple[Mapping[str, np.ndarray], ...]
     powers: Int[np.ndarray, "m K"]
     velocity: Float[np.ndarray, "K m"]
-    loss: Float[np.ndarray, " m"]
+    errors: Float[np.ndarray, "r m"]
 
     @property
     def edges(self) -> tuple[tuple[str, ...], ...]:
@@ -156,9 +191,10 @@ class PolynomialSystem:
         """db/dt at one point."""
         return self.velocity @ np.prod(b**self.powers, axis=1)
 
-    def loss_at(self, b: Float[np.ndarray, "*T K"]) -> Any:
+    def loss_at(self, b: Float[np.ndarray, "*T K"]) -> np.ndarray | np.floating:
         """The loss of the block at one point or several."""
-        return np.prod(b[..., None, :] ** self.powers, axis=-1) @ self.loss
+        errors = np.prod(b[..., None, :] ** self.powers, axis=-1) @ self.errors.T
+        return (errors**2).sum(axis=-1) / 2
 
 
 def merged_system(race: ScalarRace, classes: Sequence[Sequence[int]]) -> PolynomialSystem:
@@ -182,14 +218,46 @@ def merged_system(race: ScalarRace, classes: Sequence[Sequence[int]]) -> Polynom
             rest[of[race.paths[i, position]]] -= 1
             _add_product(found, {tuple(rest): float(signs[i])}, errors[race.group[i]])
         velocity.append(found)
-    loss: Terms = {(0,) * K: (race.constant, race.constant)}
-    for g, terms in enumerate(group_powers):  # L = ½⟨y²⟩ − Σ S_g B_g + ½ Σ B_g D B_g'
-        _add_product(loss, terms, {(0,) * K: (-race.S[g] / 2, abs(race.S[g]) / 2)})
-        _add_product(loss, terms, {m: (-c / 2, size / 2) for m, (c, size) in errors[g].items()})
     parts = tuple(
         {race.edges[i]: np.full((1, 1), race.signs[i]) for i in members} for members in classes
     )
-    return tabled(parts, [_settled(terms) for terms in velocity], _settled(loss))
+    return tabled(
+        parts, [_settled(terms) for terms in velocity], _merged_errors(race, group_powers, K)
+    )
+
+
+def _merged_errors(
+    race: ScalarRace, group_powers: Sequence[Mapping[Monomial, float]], K: int
+) -> list[dict[Monomial, float]]:
+    """The errors of all rows as polynomials, in as few rows as have the same sum of squares."""
+    monomials = sorted({m for terms in group_powers for m in terms})
+    column = {m: i for i, m in enumerate(monomials)}
+    groups = np.zeros((len(group_powers), len(monomials)))
+    for g, terms in enumerate(group_powers):
+        for m, c in terms.items():
+            groups[g, column[m]] = c
+    found = few_rows(np.column_stack([-(race.shown @ groups), race.targets]))
+    names = [*monomials, (0,) * K]
+    return [dict(zip(names, row, strict=True)) for row in found.tolist()]
+
+
+def few_rows(table: Matrix) -> Matrix:
+    """The triangular factor of a table: ‖R z‖ = ‖table z‖ for every z, with as few rows as columns.
+
+    Taken block after block, so that a tall table costs little memory.
+    """
+    rows, columns = table.shape
+    if rows <= columns:
+        return table
+    found = table[:0]
+    step = max(columns, TALL)
+    for low in range(0, rows, step):
+        found = np.linalg.qr(np.concatenate([found, table[low : low + step]])).R
+    return found
+
+
+TALL = 4096
+"""Rows that are factorised at once."""
 
 
 def _settled(terms: Terms) -> dict[Monomial, float]:
@@ -197,24 +265,25 @@ def _settled(terms: Terms) -> dict[Monomial, float]:
 
     Each is compared with its own terms alone. Others have other units: they multiply other powers.
     """
-    return {m: c for m, (c, size) in terms.items() if abs(c) > ROUNDING * size}
+    return {m: c for m, (c, size) in terms.items() if abs(c) > NEGLIGIBLE * size}
 
 
 def tabled(
     parts: tuple[Mapping[str, np.ndarray], ...],
     velocity: Sequence[Mapping[Monomial, float]],
-    loss: Mapping[Monomial, float],
+    errors: Sequence[Mapping[Monomial, float]],
 ) -> PolynomialSystem:
     """Polynomials given term by term, as one table of powers and coefficients."""
-    monomials = sorted({m for terms in (*velocity, loss) for m in terms})
+    rows = (*velocity, *errors)
+    monomials = sorted({m for terms in rows for m in terms})
     column = {m: i for i, m in enumerate(monomials)}
-    table = np.zeros((len(parts) + 1, len(monomials)))
-    for k, terms in enumerate((*velocity, loss)):
+    table = np.zeros((len(rows), len(monomials)))
+    for k, terms in enumerate(rows):
         for m, c in terms.items():
             table[k, column[m]] = c
     keep = np.abs(table).max(axis=0) > 0
     powers = np.array(monomials, int).reshape(-1, len(parts))[keep]
-    return PolynomialSystem(parts, powers, table[:-1, keep], table[-1, keep])
+    return PolynomialSystem(parts, powers, table[: len(parts), keep], table[len(parts) :, keep])
 
 
 def _power(classes: np.ndarray, K: int) -> np.ndarray:

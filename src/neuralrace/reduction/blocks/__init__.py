@@ -1,0 +1,1 @@
+"""Find the blocks: shared bases, independent parts, and what counts as exact."""

@@ -1,0 +1,77 @@
+"""The blocks of a network: its independent parts, the shared bases of each, and what they drop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from neuralrace.dataset import zero_loss
+from neuralrace.reduction.blocks.basis import shared_basis
+from neuralrace.reduction.blocks.block import Block
+from neuralrace.reduction.blocks.components import components
+from neuralrace.reduction.blocks.exactness import (
+    NEGLIGIBLE,
+    Exactness,
+    faint_nodes,
+    is_exact_tolerance,
+)
+from neuralrace.reduction.blocks.making import make_block
+from neuralrace.reduction.blocks.mixtures import Mixer, balanced
+from neuralrace.statistics import SplitNetwork, class_factor
+from neuralrace.types import Matrix
+
+
+@final
+@dataclass(frozen=True)
+class FoundBlocks:
+    """The blocks of a network, strongest first, with what lies outside all of them.
+
+    `constant` is the loss that no block can remove and `silent` counts the directions of every
+    input and output node that belong to no block.
+    """
+
+    blocks: tuple[Block, ...]
+    constant: float
+    silent: Mapping[str, int]
+    exactness: Exactness
+
+
+def find_blocks(whole: SplitNetwork, tolerance: float) -> FoundBlocks:
+    """The finest blocks of a network whose couplings to each other stay below `tolerance`."""
+    factor = class_factor(whole.data)
+    cutoff = 0.0 if is_exact_tolerance(tolerance) else tolerance
+    parts, dropped = components(whole.arch, factor, tolerance, cutoff)
+    bases = [shared_basis(Mixer(p.arch, balanced(p.factor)), tolerance) for p in parts]
+    blocks = [
+        block
+        for part, basis in zip(parts, bases, strict=True)
+        for k in range(basis.count)
+        if (block := make_block(part, basis.of(k))) is not None
+    ]
+    blocks.sort(key=lambda block: -block.strength)
+    named = tuple(block.named(f"mode{i + 1}") for i, block in enumerate(blocks))
+    total = zero_loss(whole.data)
+    constant = total - sum(block.initial_loss for block in named)
+    ends = (*whole.arch.inputs, *whole.arch.outputs)
+    silent = {
+        v: whole.arch.sizes[v] - _rank([block.basis[v] for block in named if v in block.basis])
+        for v in ends
+    }
+    exactness = Exactness(
+        max([dropped, *(basis.residual for basis in bases)]),
+        faint_nodes({**whole.data.x, **whole.data.y}, ends),
+        all(basis.settled for basis in bases),
+    )
+    return FoundBlocks(
+        named, constant if abs(constant) > NEGLIGIBLE * total else 0.0, silent, exactness
+    )
+
+
+def _rank(bases: list[Matrix]) -> int:
+    """The dimension of the sum of some spaces."""
+    if not bases:
+        return 0
+    return int(np.linalg.matrix_rank(np.concatenate(bases, axis=1), tol=1e-8))

@@ -1,0 +1,1 @@
+"""Write the equations: merged variables, closed forms, symbols."""

@@ -1,0 +1,132 @@
+"""Closed forms of merged races, recognised from their equations and not from a task's name.
+
+Every case known to be solvable has one shape: with M = Π_k b_k^{n_k} the strength of a pathway,
+
+    db_k/dt = γ_k (M / b_k) (S − D M)   for every variable k,
+
+so that b_k²/γ_k − b_l²/γ_l is conserved and b_k² = b_k(0)² + γ_k z for one scalar z with
+dz/dt = 2 M (S − D M). Chains of any depth, balanced or not, the C contexts, routing and P-shared
+routing are all of this kind; they differ in the powers n_k and the rates γ_k alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from neuralrace.checks import real_number
+from neuralrace.errors import NeuralRaceError
+from neuralrace.reduction.equations.mode_form import SHOWN, ModeForm
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class ClosedForm:
+    """The closed form of a race: one `ModeForm` per block that has one, and their total loss.
+
+    `without` names the blocks for which no closed form is known. Where there are any, the loss of
+    the race is not known in closed form either, and asking for it is an error.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+    >>> form = race.closed_form(race.start(0.01))
+    >>> form.modes["mode1"].kind, float(form.time_to_loss(0.2).round(2))
+    ('logistic', 11.77)
+    >>> nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0))).closed_form(0.01)
+    ClosedForm of 2 modes
+      mode1: logistic, 2 edges, S = 0.5, D = 0.5, strength 0.0001 → 1
+      mode2: logistic, 2 edges, S = 0.5, D = 0.5, strength 0.0001 → 1
+
+    ```
+    """
+
+    modes: Mapping[str, ModeForm]
+    constant: float
+    without: tuple[str, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every block has a closed form, and there are blocks at all."""
+        return bool(self.modes) and not self.without
+
+    def _check_complete(self) -> None:
+        if not self.is_complete:
+            known = f"closed forms of {len(self.modes)} blocks"
+            raise NeuralRaceError(
+                "the loss of this race is not known in closed form",
+                got=f"{known}, and none of {_some(self.without)}" if self.without else known,
+                wanted="a closed form of every block (form.is_complete)",
+                fix="race.solve(times=…, start=…) solves any race; form.modes has the modes known",
+            )
+
+    def __repr__(self) -> str:
+        count = len(self.modes)
+        lines = [f"ClosedForm of {count} mode{'s' * (count != 1)}"]
+        lines += [f"  {name}: {mode}" for name, mode in list(self.modes.items())[:SHOWN]]
+        lines += [f"  … and {count - SHOWN} more"] if count > SHOWN else []
+        lines += [f"  none known of {_some(self.without)}"] if self.without else []
+        if self.constant > 1e-12:
+            lines.append(f"  loss that cannot be learned: {self.constant:.4g}")
+        return "\n".join(lines)
+
+    def value(self, t: Any) -> dict[str, np.ndarray | np.floating]:
+        """The pathway strength of every mode at the times t."""
+        return {name: mode.value(t) for name, mode in self.modes.items()}
+
+    def loss(self, t: Any) -> np.ndarray | np.floating:
+        """The loss at the times t."""
+        self._check_complete()
+        losses = [mode.loss(t) for mode in self.modes.values()]
+        return self.constant + np.sum(losses, axis=0)
+
+    def time_to(self, value: Any) -> dict[str, np.ndarray | np.floating]:
+        """The time at which each mode's strength reaches a value."""
+        return {name: mode.time_to(value) for name, mode in self.modes.items()}
+
+    def time_to_loss(self, criterion: float) -> np.ndarray:
+        """The time at which the loss falls to a criterion; infinite if it never does."""
+        self._check_complete()
+        criterion = real_number("criterion", criterion, fix="for example criterion=0.1")
+        limit = self.constant + sum(
+            float(mode.system.loss_at(_at_rest(mode))) for mode in self.modes.values()
+        )
+        start = float(self.loss(np.zeros(())))
+        if criterion >= start:
+            return np.asarray(0.0)
+        if criterion <= limit + 1e-14 * start:
+            return np.asarray(np.inf)
+        times = np.concatenate([[0.0], 2.0 ** np.arange(-20, 51)])
+        loss = np.asarray(self.loss(times))
+        if loss[-1] > criterion:
+            raise NeuralRaceError(
+                "the loss did not reach the criterion",
+                got=f"{loss[-1]:.4g} at t = {times[-1]:.1g}",
+                wanted=f"{criterion:g}",
+                fix="choose a criterion further above the final loss",
+            )
+        while True:  # every time between the two around the criterion is divided in 64
+            k = max(1, int(np.argmax(loss <= criterion)))
+            low, high = float(times[k - 1]), float(times[k])
+            if high - low <= 1e-9 * high:
+                share = (loss[k - 1] - criterion) / max(loss[k - 1] - loss[k], 1e-300)
+                return np.asarray(low + min(share, 1.0) * (high - low))
+            times = np.linspace(low, high, 65)
+            loss = np.asarray(self.loss(times))
+
+
+def _some(names: tuple[str, ...]) -> str:
+    """Names, or the first of many and how many more there are."""
+    more = f", … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _at_rest(mode: ModeForm) -> np.ndarray:
+    """The variables at the end of learning."""
+    if mode.race.depth == 1:
+        return np.array([mode.final])
+    z = mode._growth(np.asarray(mode.final))
+    return np.sqrt(np.array(mode.start) ** 2 + z * np.array(mode.race.rates))

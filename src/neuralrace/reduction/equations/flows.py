@@ -1,0 +1,124 @@
+"""Gradient flows with a flat state in NumPy: what small solvers and closed subspaces evaluate."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset
+from neuralrace.reduction.blocks.mixtures import edge_depths
+
+CALL = 1000.0
+"""A call of NumPy takes as long as this many operations."""
+
+
+class FlatFlow(ABC):
+    """What can be solved here: a flat state, its velocity, and the loss of each part.
+
+    `sizes` are those from which the tolerances follow. `work` counts the operations of one
+    velocity. `depth` is the number of edges on the longest path.
+    """
+
+    start: Float[np.ndarray, " n"]
+    sizes: Float[np.ndarray, " n"]
+    work: float
+    depth: int
+
+    @property
+    def patience(self) -> float:
+        """A time, in units of size over speed, in which a growing state grows a few times.
+
+        Two edges grow exponentially, by e³ in this time; D edges as b^{D−1}, by less than 4.
+        """
+        return 3.0 if self.depth <= 2 else 0.7 / (self.depth - 2)
+
+    @abstractmethod
+    def velocity(self, state: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """The direction of gradient flow."""
+
+    @abstractmethod
+    def losses(self, states: Float[np.ndarray, "T n"]) -> Float[np.ndarray, "T parts"]:
+        """The loss of each part at several states."""
+
+
+@final
+class NetworkFlow(FlatFlow):
+    """Gated networks of one shape side by side; weights, inputs and gates have a leading axis."""
+
+    def __init__(self, arch: Architecture, weights: Mapping[str, Any], data: Dataset) -> None:
+        self.arch = arch
+        self.shapes = {e: np.shape(weights[e]) for e in arch.edges}
+        self.start = np.concatenate([np.ravel(weights[e]) for e in arch.edges])
+        rms = [np.sqrt((np.asarray(w) ** 2).mean()) for w in (weights[e] for e in arch.edges)]
+        self.sizes = np.repeat(rms, [int(np.prod(s)) for s in self.shapes.values()])
+        gates = {name: np.asarray(g)[..., None] for name, g in data.gates.items()}
+        self._gate = gates
+        self._x = {v: _times(np.asarray(x), gates.get(v)) for v, x in data.x.items()}
+        self._y = {v: np.asarray(y) for v, y in data.y.items()}
+        samples = next(iter(self._y.values())).shape[-2]
+        flops = 6 * samples * sum(float(np.prod(s)) for s in self.shapes.values())
+        self.work = 8 * CALL * len(arch.edges) + flops
+        self.depth = max(edge_depths(arch).values()) + 1
+        self._share = 1.0 / next(iter(self._y.values())).shape[-2]
+
+    def shaped(self, states: np.ndarray) -> dict[str, np.ndarray]:
+        """The weights of every edge, `(*T, parts, |t|, |s|)`."""
+        ends = np.cumsum([0, *(int(np.prod(s)) for s in self.shapes.values())]).tolist()
+        lead = states.shape[:-1]
+        return {
+            e: states[..., ends[i] : ends[i + 1]].reshape(*lead, *shape)
+            for i, (e, shape) in enumerate(self.shapes.items())
+        }
+
+    def _activity(self, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        h: dict[str, np.ndarray] = {}
+        for node in self.arch.order:
+            if node in self._x:
+                h[node] = self._x[node]
+                continue
+            total: Any = 0.0
+            for e in self.arch.incoming[node]:
+                part = h[self.arch.edges[e][0]] @ weights[e].swapaxes(-1, -2)
+                total = total + _times(part, self._gate.get(e))
+            h[node] = _times(total, self._gate.get(node))
+        return h
+
+    def velocity(self, state: np.ndarray) -> np.ndarray:
+        weights = self.shaped(state)
+        h = self._activity(weights)
+        pull: dict[str, np.ndarray] = {}
+        found = {}
+        for node in reversed(self.arch.order):
+            if node in self._x:
+                continue
+            if node in self._y:
+                total: Any = (self._y[node] - h[node]) * self._share
+            else:
+                total = 0.0
+                for e in self.arch.outgoing[node]:
+                    total = total + pull[e] @ weights[e]
+            total = _times(total, self._gate.get(node))
+            for e in self.arch.incoming[node]:
+                pull[e] = _times(total, self._gate.get(e))
+                found[e] = pull[e].swapaxes(-1, -2) @ h[self.arch.edges[e][0]]
+        return np.concatenate([found[e].ravel() for e in self.shapes])
+
+    def errors(self, state: Float[np.ndarray, " n"]) -> Float[np.ndarray, " rows"]:
+        """y − h of every sample and output, with the root of its weight; the loss is ½‖errors‖²."""
+        h = self._activity(self.shaped(state))
+        gaps = [np.ravel(y - h[v]) for v, y in self._y.items()]
+        return np.sqrt(self._share) * np.concatenate(gaps)
+
+    def losses(self, states: np.ndarray) -> np.ndarray:
+        h = self._activity(self.shaped(states))
+        terms = [((y - h[v]) ** 2).sum(axis=(-1, -2)) for v, y in self._y.items()]
+        return np.sum(terms, axis=0) * self._share / 2
+
+
+def _times(h: np.ndarray, gate: np.ndarray | None) -> np.ndarray:
+    return h if gate is None else h * gate

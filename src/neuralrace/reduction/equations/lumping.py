@@ -1,0 +1,82 @@
+"""Merging: variables whose equations and start values coincide stay equal for ever.
+
+Pathway counting (NRR §3.1) is a consequence: an edge of the routing network stands for all edges
+like it, with a coefficient that counts the paths through it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from neuralrace.reduction.equations.polynomial import (
+    ScalarRace,
+)
+
+SAME = 1e-9
+"""Values closer than this, relatively, are equal."""
+
+POINTS = 3
+
+
+def merged(
+    race: ScalarRace, label: Int[np.ndarray, " E"] | None = None, seed: int = 0
+) -> list[list[int]]:
+    """The coarsest partition of the edges whose members stay equal, from equal start values.
+
+    Partition refinement: give every class one random value, evaluate the right-hand side, split
+    classes whose velocities differ, and repeat until nothing splits (the coarsest backward
+    differential equivalence). `label` says which edges start alike: all, if it is None. Values are
+    nearer to one where paths are long, so that no product of them is too large or too small.
+    """
+    rng = np.random.default_rng(seed)
+    longest = race.paths.shape[1]
+    typical = _typical(race)
+    label = np.zeros(len(race.edges), int) if label is None else np.asarray(label)
+    while True:
+        finer = label
+        for strength in typical:
+            spread = rng.uniform(0.5, 1.5, label.max() + 1)[label]
+            b = (strength * spread) ** (1 / longest)
+            finer = _refined(finer, distinct(race.velocity(b), 1e-12 * race.size(b)))
+        if finer.max() == label.max():
+            break
+        label = finer
+    classes = [np.flatnonzero(label == k).tolist() for k in range(label.max() + 1)]
+    return sorted(classes, key=lambda members: members[0])
+
+
+def _typical(race: ScalarRace) -> list[float]:
+    """Strengths of a path at which what drives it and what brakes it are of one size, S = B D.
+
+    The least, the middle and the greatest: far from them one of the two is rounding, and paths
+    that differ in it would look alike.
+    """
+    brake = race.D.diagonal()
+    on = (race.S != 0) & (brake > 0)
+    found = np.abs(race.S[on]) / brake[on] if on.any() else np.ones(1)
+    return np.quantile(found, np.linspace(0, 1, POINTS), method="nearest").tolist()
+
+
+def distinct(
+    values: Float[np.ndarray, " E"], rounding: Float[np.ndarray, " E"] | float = 0.0
+) -> np.ndarray:
+    """A label for each value; values that differ relatively by less than `SAME` share one.
+
+    `rounding` is what each value may be off by.
+    """
+    order = np.argsort(values)
+    size, off = np.abs(values[order]), np.broadcast_to(rounding, values.shape)[order]
+    near = np.maximum(SAME * np.maximum(size[1:], size[:-1]), np.maximum(off[1:], off[:-1]))
+    steps = np.diff(values[order]) > near
+    label = np.empty(len(values), int)
+    label[order] = np.concatenate([[0], np.cumsum(steps)])
+    return label
+
+
+def _refined(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The partition in which two members are together only if they are in both."""
+    return np.unique(np.stack([left, right]), axis=1, return_inverse=True)[1].reshape(-1)
+
+
+# ---- matrix blocks -----------------------------------------------------------------------------

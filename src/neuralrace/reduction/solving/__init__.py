@@ -1,0 +1,1 @@
+"""Start and solve: initial values, solvers, and the way back to full-size weights."""

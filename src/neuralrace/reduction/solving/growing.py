@@ -1,0 +1,209 @@
+"""The part of random weights that grows: start values of blocks with two-edge paths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from neuralrace.reduction.blocks.block import (
+    Block,
+    own_sizes,
+    rank_of_correlations,
+)
+from neuralrace.reduction.blocks.twins import CLOSE, Copy, identical
+from neuralrace.types import Matrix
+
+
+def is_two_edge(block: Block) -> bool:
+    """Whether every path of the block has two edges."""
+    arch = block.arch
+    ends = {*arch.inputs, *arch.outputs}
+    return all((s in ends) != (t in ends) for s, t in arch.edges.values())
+
+
+@final
+@dataclass(frozen=True)
+class _AtNode:
+    """A block at a hidden node: what it reads (h × K_in) and writes (h × K_out), and its modes.
+
+    The modes are those of the block's Σ^yx through the node, singular values `s`, largest first,
+    and vectors in the columns of `right` and `left`.
+    """
+
+    block: int
+    reads: Matrix
+    writes: Matrix
+    s: np.ndarray
+    right: Matrix
+    left: Matrix
+
+    @property
+    def growing(self) -> Matrix:
+        """½ (W₁v + W₂ᵀu) of every mode, in columns."""
+        return (self.reads @ self.right + self.writes @ self.left) / 2
+
+
+def two_edge_start(
+    blocks: Sequence[Block], restricted: Sequence[dict[str, Matrix]]
+) -> list[dict[str, Matrix]]:
+    """Remove from every block, at each hidden node, what the faster blocks will expel.
+
+    While modes are small, `W₁v + W₂ᵀu` grows and `W₁v − W₂ᵀu` decays; a learned mode then expels
+    later modes from its hidden direction. So a scalar mode behaves as if it had started, aligned
+    and balanced, at the squared distance of its growing half from those of faster modes; a matrix
+    block keeps both halves and loses these directions. Blocks that are copies of each other are
+    first turned so that their growing halves are orthogonal.
+    """
+    found: list[dict[str, Matrix]] = [dict(weights) for weights in restricted]
+    for copies in identical(blocks):
+        _turn(blocks, found, copies)
+    for node in dict.fromkeys(v for block in blocks for v in block.arch.hidden):
+        users = [i for i, block in enumerate(blocks) if node in block.arch.sizes]
+        here = [_at_node(i, blocks[i], found[i], node) for i in users]
+        for part in here:
+            reads, writes = _expelled(part, [p for p in here if p is not part])
+            if reads.shape[1] == writes.shape[1] == 1:
+                into, out = _scalar_start(reads * part.right, writes * part.left)
+                arch = blocks[part.block].arch
+                found[part.block][arch.incoming[node][0]] = into * part.right
+                found[part.block][arch.outgoing[node][0]] = out * part.left
+            else:
+                _replace(found[part.block], blocks[part.block], node, reads, writes)
+    return found
+
+
+def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[float, float]:
+    """The start values of a scalar mode's two edges, from what it reads and writes.
+
+    If both already lie along one direction, their lengths there (one of them may be 0); else,
+    aligned and balanced, the length of the growing half.
+    """
+    a, b = float(np.linalg.norm(reads)), float(np.linalg.norm(writes))
+    overlap = float((reads * writes).sum())
+    if min(a, b) <= NO_GROWTH * max(a, b):
+        return (a, 0.0) if a > b else (0.0, b)
+    if abs(overlap) >= (1 - 1e-9) * a * b:
+        return a, b * float(np.sign(overlap))
+    half = float(np.linalg.norm(reads + writes)) / 2
+    return half, half
+
+
+def _expelled(part: _AtNode, others: Sequence[_AtNode]) -> tuple[Matrix, Matrix]:
+    """What a block reads and writes, each mode without the directions of other, faster modes.
+
+    A mode whose growing half is zero but for rounding never grows, and expels none.
+    """
+    reads, writes = part.reads.copy(), part.writes.copy()
+    largest = max(float(np.linalg.norm(w)) for p in (part, *others) for w in (p.reads, p.writes))
+    for i, s in enumerate(part.s):
+        faster = [p.growing[:, p.s > s * (1 + CLOSE)] for p in others]
+        faster = [g[:, np.linalg.norm(g, axis=0) > NO_GROWTH * largest] for g in faster]
+        q = _orthonormal(np.concatenate([reads[:, :0], *faster], axis=1))
+        for whole, direction in ((reads, part.right[:, i]), (writes, part.left[:, i])):
+            whole -= np.outer(q @ (q.T @ (whole @ direction)), direction)
+    return reads, writes
+
+
+NO_GROWTH = 1e-12
+"""Weights of a mode below this, relative to the largest at their node, are rounding."""
+
+
+def _turn(
+    blocks: Sequence[Block], weights: list[dict[str, Matrix]], copies: Sequence[Copy]
+) -> None:
+    """Replace copies of one block by the combinations whose growing halves are orthogonal.
+
+    The halves are compared without the directions that faster modes of other blocks will take.
+    """
+    first = blocks[copies[0].block]
+    seen = [_seen_as_first(blocks[c.block], weights[c.block], c.turns) for c in copies]
+    among = {c.block for c in copies}
+    gram = np.zeros((len(copies), len(copies)))
+    for node in first.arch.hidden:
+        others = [
+            _at_node(i, block, weights[i], node)
+            for i, block in enumerate(blocks)
+            if node in block.arch.sizes and i not in among
+        ]
+        halves = []
+        for w in seen:
+            part = _at_node(0, first, w, node)
+            reads, writes = _expelled(part, others)
+            halves.append((reads @ part.right + writes @ part.left).ravel())
+        gram += np.array(halves) @ np.array(halves).T
+    mix = np.linalg.eigh(gram)[1][:, ::-1].T
+    for k, copy in enumerate(copies):
+        turned = {e: np.tensordot(mix[k], [w[e] for w in seen], axes=1) for e in first.arch.edges}
+        weights[copy.block] = _seen_as_first(first, turned, {v: o.T for v, o in copy.turns.items()})
+
+
+def _seen_as_first(
+    block: Block, weights: Mapping[str, Matrix], turns: Mapping[str, Matrix]
+) -> dict[str, Matrix]:
+    """Weights in the coordinates of the first copy: directions turned at the ends."""
+    found = {}
+    for edge, (s, t) in block.arch.edges.items():
+        w = weights[edge]
+        w = w @ turns[s].T if s in turns else w
+        found[edge] = turns[t] @ w if t in turns else w
+    return found
+
+
+def _at_node(index: int, block: Block, weights: Mapping[str, Matrix], node: str) -> _AtNode:
+    arch = block.arch
+    reads = np.concatenate([weights[e] for e in arch.incoming[node]], axis=1)
+    writes = np.concatenate([weights[e].T for e in arch.outgoing[node]], axis=1)
+    statistic = np.block(
+        [[_yx(block, node, e, f) for e in arch.incoming[node]] for f in arch.outgoing[node]]
+    )
+    u, s, vt = np.linalg.svd(statistic, full_matrices=False)
+    out = [block.factor.y[arch.edges[e][1]] for e in arch.outgoing[node]]
+    into = [block.factor.x[arch.edges[e][0]] for e in arch.incoming[node]]
+    sizes = (np.concatenate([own_sizes(a) for a in parts]) for parts in (out, into))
+    rank = max(1, rank_of_correlations(statistic, *sizes))
+    return _AtNode(index, reads, writes, s[:rank], vt[:rank].T, u[:, :rank])
+
+
+def _yx(block: Block, node: str, into: str, out: str) -> Matrix:
+    """Σ^yx of the path of two edges through a hidden node, in the block's directions."""
+    source, target = block.arch.edges[into][0], block.arch.edges[out][1]
+    factor = block.factor
+    gate = np.ones(factor.count)
+    for name in (source, into, node, out, target):
+        gate = gate * factor.gates.get(name, 1.0)
+    return (gate[factor.row_class][:, None] * factor.y[target]).T @ factor.x[source]
+
+
+def _orthonormal(columns: Matrix) -> Matrix:
+    """An orthonormal basis of the span of some columns, whatever their lengths."""
+    from scipy.linalg import qr
+
+    norms = np.linalg.norm(columns, axis=0)
+    columns = columns[:, norms > 0] / norms[norms > 0]
+    if not columns.shape[1]:
+        return columns
+    found: Any = qr(columns, mode="economic", pivoting=True)
+    rank = int((np.abs(np.diagonal(found[1])) > 1e-12).sum())
+    return found[0][:, :rank]
+
+
+def _replace(
+    weights: dict[str, Matrix], block: Block, node: str, reads: Matrix, writes: Matrix
+) -> None:
+    """Put in the weights that are left, seen from an orthonormal basis of what they span."""
+    q = _orthonormal(np.concatenate([reads, writes], axis=1))
+    if not q.shape[1]:
+        q = np.eye(len(reads), 1)
+    at = 0
+    for edge in block.arch.incoming[node]:
+        width = weights[edge].shape[1]
+        weights[edge] = q.T @ reads[:, at : at + width]
+        at += width
+    at = 0
+    for edge in block.arch.outgoing[node]:
+        width = weights[edge].shape[0]
+        weights[edge] = writes[:, at : at + width].T @ q
+        at += width

@@ -1,0 +1,171 @@
+"""Where a race starts: from actual weights, with nothing fitted, or from one number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
+from textwrap import shorten
+from typing import Any, final
+
+import numpy as np
+
+from neuralrace.architecture import Architecture
+from neuralrace.checks import check_known, is_traced
+from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.gdln import check_finite, checked_weights
+from neuralrace.reduction.blocks.block import (
+    Block,
+)
+from neuralrace.reduction.solving.growing import is_two_edge, two_edge_start
+from neuralrace.statistics import SplitNetwork
+from neuralrace.types import Matrix
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Start:
+    """Initial weights of every block of a race; see `Race.start`.
+
+    `weights[i]` are those of block i, `{edge: (|t|, |s|)}`. `alignment` is the share of the
+    squared norm of the network's weights, at its ends, that the start carries, less the part in
+    which blocks share hidden directions: 1 where the weights are decoupled already (MHS Assumption
+    2.1.2), little for wide random weights, of which only the growing half along the modes matters;
+    `None` for a start that was not made from weights.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+    >>> race.start(0.01)
+    Start(4 blocks; aligned, 0.01)
+    >>> race.start(0.01).weights[0]["x_sample1"]
+    array([[0.01]])
+
+    ```
+    """
+
+    weights: tuple[dict[str, Matrix], ...]
+    alignment: float | None
+    description: str
+
+    def __repr__(self) -> str:
+        blocks = f"{len(self.weights)} block{'s' * (len(self.weights) != 1)}"
+        parts = [blocks, shorten(self.description, 120, placeholder=" …")]
+        parts += [] if self.alignment is None else [f"alignment {self.alignment:.3g}"]
+        return f"Start({'; '.join(parts)})"
+
+
+def start_from_number(blocks: Sequence[Block], value: Any) -> Start:
+    """Aligned weights in which every singular value of an edge is `value`, or `value[edge]`."""
+    edges = {e for block in blocks for e in block.arch.edges}
+    by_edge: dict[str, Any] = dict.fromkeys(edges, value)
+    if isinstance(value, Mapping):
+        by_edge = dict(value)
+    numbers = all(
+        isinstance(b, Real) and not is_traced(b) and isfinite(b) for b in by_edge.values()
+    )
+    if not numbers or not edges <= set(by_edge):
+        raise NeuralRaceError(
+            "a start is a finite number, one for every edge, or the weights of the network",
+            got=f"numbers for {listed(by_edge)}"
+            if isinstance(value, Mapping)
+            else f"{type(value).__name__} {value!r:.80}",
+            wanted=f"a number, or {{edge: number}} or {{edge: matrix}} for {listed(edges)}",
+            fix="race.start(0.01), or race.start(net.init(key, scale=1e-3))",
+        )
+    _check_size(blocks, max((abs(float(b)) for b in by_edge.values()), default=0.0))
+    weights = tuple({e: float(by_edge[e]) * w for e, w in b.aligned.items()} for b in blocks)
+    return Start(weights, None, f"aligned, {value}")
+
+
+def _check_size(blocks: Sequence[Block], largest: float) -> None:
+    """Raise where the loss at a start would be beyond the range of float64.
+
+    A path of D edges of strength b carries b^D, and the loss has its square, times a moment of the
+    data.
+    """
+    depth = max((_depth(block.arch) for block in blocks), default=1)
+    bound = np.finfo(np.float64).max ** (1 / (2 * depth + 2))
+    if largest > bound:
+        raise NeuralRaceError(
+            "the start is so large that the loss would overflow",
+            got=f"weights of size {largest:.3g}",
+            wanted=f"at most {bound:.3g}, with paths of {depth} edges",
+            fix="start small: race.start(0.01); the scale that is learned is about 1",
+        )
+
+
+def _depth(arch: Architecture) -> int:
+    """The number of edges on the longest path."""
+    depth: dict[str, int] = {}
+    for node in arch.order:
+        depth[node] = max((depth[arch.edges[e][0]] + 1 for e in arch.incoming[node]), default=0)
+    return max(depth.values(), default=1)
+
+
+def start_from_weights(
+    blocks: Sequence[Block], whole: SplitNetwork, weights: Mapping[str, Any]
+) -> Start:
+    """What the race sees of actual initial weights."""
+    given = checked_weights(whole.whole, weights)
+    check_known("the initial weights", given)
+    check_finite(given)
+    parts = whole.split(weights)
+    _check_size(blocks, max(float(np.abs(w).max(initial=0.0)) for w in parts.values()))
+    found = [_restricted(block, parts) for block in blocks]
+    two = [i for i, block in enumerate(blocks) if is_two_edge(block)]
+    shared = _overlap([b for i, b in enumerate(blocks) if i not in two], found, blocks)
+    for i, weights_i in zip(
+        two, two_edge_start([blocks[i] for i in two], [found[i] for i in two]), strict=True
+    ):
+        found[i] = weights_i
+    ends = set(_end_edges(whole))
+    carried = sum(float((w**2).sum()) for f in found for e, w in f.items() if e in ends)
+    total = sum(float((parts[e] ** 2).sum()) for e in ends)
+    how = "from weights: two-edge pathways by what is orthogonal to faster modes"
+    if len(two) < len(blocks):
+        how += ", others restricted to the directions of each block"
+    alignment = min(1.0, carried / total) * (1 - shared) if total else None
+    return Start(tuple(found), alignment, how)
+
+
+def _overlap(
+    deep: Sequence[Block], weights: Sequence[Mapping[str, Matrix]], blocks: Sequence[Block]
+) -> float:
+    """How far blocks share hidden directions: the part of all inner products that joins two.
+
+    Of what inputs write into, and outputs read from, each hidden node; 0 where the blocks have
+    directions of their own, as the race supposes.
+    """
+    index = {id(block): i for i, block in enumerate(blocks)}
+    within = between = 0.0
+    for node in dict.fromkeys(v for block in deep for v in block.arch.hidden):
+        for into in (True, False):
+            seen = []
+            for block in (b for b in deep if node in b.arch.sizes):
+                arch, mine = block.arch, weights[index[id(block)]]
+                edges = arch.incoming[node] if into else arch.outgoing[node]
+                ends = [e for e in edges if arch.edges[e][0 if into else 1] in block.basis]
+                seen += [[mine[e] if into else mine[e].T for e in ends]] if ends else []
+            columns = [np.concatenate(parts, axis=1) for parts in seen]
+            for i, a in enumerate(columns):
+                within += float(np.linalg.norm(a.T @ a) ** 2)
+                between += sum(2 * float(np.linalg.norm(a.T @ b) ** 2) for b in columns[i + 1 :])
+    return between / (within + between) if between else 0.0
+
+
+def _end_edges(whole: SplitNetwork) -> list[str]:
+    """The edges that touch an input or an output."""
+    ends = {*whole.arch.inputs, *whole.arch.outputs}
+    return [e for e, (s, t) in whole.arch.edges.items() if s in ends or t in ends]
+
+
+def _restricted(block: Block, weights: Mapping[str, Matrix]) -> dict[str, Matrix]:
+    """The weights between the block's directions; hidden nodes keep all their neurons."""
+    found = {}
+    for edge, (s, t) in block.arch.edges.items():
+        w = weights[edge]
+        w = w @ block.basis[s] if s in block.basis else w
+        found[edge] = block.basis[t].T @ w if t in block.basis else w
+    return found

@@ -1,0 +1,219 @@
+"""The data in as few rows as learning can tell apart, one gate class after another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, final
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset, GateClasses
+from neuralrace.types import Matrix
+
+
+@final
+@dataclass(frozen=True)
+class ClassFactor:
+    """The data, class by class of equal gates, with as few rows as tell all there is to know.
+
+    Row r belongs to gate class `row_class[r]` and already carries the root of its weight, so that
+    Σ_r y_r x_rᵀ over the rows of a class is the class's share of ⟨y xᵀ⟩. A class of n samples
+    with d input features in all keeps min(n, d) rows: the triangular factor R of the QR
+    decomposition of its weighted inputs, with targets Qᵀy. What that leaves of the targets,
+    Σ‖y − QQᵀy‖², is `left`: no input reaches it.
+    """
+
+    row_class: Int[np.ndarray, " R"]
+    start: Int[np.ndarray, " C_plus_1"]
+    x: Mapping[str, Float[np.ndarray, "R _"]]
+    y: Mapping[str, Float[np.ndarray, "R _"]]
+    gates: Mapping[str, Float[np.ndarray, " C"]]
+    left: float = 0.0
+
+    @property
+    def count(self) -> int:
+        """The number of gate classes."""
+        return len(self.start) - 1
+
+
+def class_factor(data: Dataset) -> ClassFactor:
+    """Sort samples into gate classes and keep a factor of each; gates must be per node or edge.
+
+    Inputs that their own gate switches off count as zero.
+    """
+    classes = data.gate_classes()
+    narrow = classes.index.astype(np.min_scalar_type(len(classes)))  # small integers sort quicker
+    order = np.argsort(narrow, kind="stable")
+    index = classes.index[order]
+    bounds = np.searchsorted(index, np.arange(len(classes) + 1))
+    sizes = np.diff(bounds)
+    rows = _Rows(data, classes)
+    large = sizes > rows.features
+    small = order[~large[index]] if large.any() else order
+    x, y = rows(small)
+    start = np.concatenate([[0], np.cumsum(np.where(large, 0, sizes))])
+    shown = np.zeros((len(classes), rows.features), bool)  # features a small class shows at all
+    if len(small):
+        shown[~large] = np.add.reduceat(x != 0, start[:-1][~large], axis=0) > 0
+    left = 0.0
+    kept = np.minimum(sizes, shown.sum(axis=1))
+    if (kept < sizes).any():
+        parts = []
+        for c, (low, high) in enumerate(pairwise(bounds)):
+            if large[c]:
+                parts.append(_streamed(rows, order[low:high]))
+            else:
+                at = slice(start[c], start[c + 1])
+                parts.append(_fewest_rows(x[at], y[at], shown[c]))
+        x, y = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        kept = np.array([len(part[0]) for part in parts])
+        left = sum(part[2] for part in parts)
+    start = np.concatenate([[0], np.cumsum(kept)])
+    row_class = np.repeat(np.arange(len(classes)), kept)
+    return ClassFactor(
+        row_class, start, _columns(x, data.x), _columns(y, data.y), classes.gates, left
+    )
+
+
+def restricted(
+    factor: ClassFactor,
+    arch: Architecture,
+    on: Bool[np.ndarray, " C"] | None = None,
+    basis: Mapping[str, Matrix] | None = None,
+) -> ClassFactor:
+    """The factor as a part of the network sees it: some classes, nodes and directions of nodes.
+
+    `arch` is the graph of the part, `on` the gate classes it sees and `basis[v]` holds, in its
+    columns, the directions of node v; without them it sees all. Classes that have the same gates
+    in the part are joined, so that there are again as few rows as tell all there is to know.
+    """
+    on = np.ones(factor.count, bool) if on is None else on
+    gates = {
+        name: g[on] for name, g in factor.gates.items() if name in arch.sizes or name in arch.edges
+    }
+    table = np.stack([np.zeros(int(on.sum())), *gates.values()], axis=1) + 0.0  # −0 → 0
+    _, first, joined = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    rows = on[factor.row_class]
+    index = joined.reshape(-1)[(np.cumsum(on) - 1)[factor.row_class[rows]]]
+
+    def seen(field: Mapping[str, Matrix], nodes: tuple[str, ...]) -> dict[str, Matrix]:
+        turn = basis or {}
+        return {v: field[v][rows] @ turn[v] if v in turn else field[v][rows] for v in nodes}
+
+    x, y = seen(factor.x, arch.inputs), seen(factor.y, arch.outputs)
+    return _condensed(index, x, y, {name: g[first] for name, g in gates.items()}, len(first))
+
+
+def _condensed(
+    index: Int[np.ndarray, " N"],
+    x: Mapping[str, Matrix],
+    y: Mapping[str, Matrix],
+    gates: Mapping[str, Float[np.ndarray, " C"]],
+    count: int,
+) -> ClassFactor:
+    """Rows, already weighted, sorted into their classes, as few of each as tell all."""
+    order = np.argsort(index, kind="stable")
+    index = index[order]
+    x, y = ({v: a[order] for v, a in field.items()} for field in (x, y))
+    bounds = np.searchsorted(index, np.arange(count + 1))
+    x_all, y_all = (np.concatenate(list(field.values()), axis=1) for field in (x, y))
+    filled = np.diff(bounds) > 0
+    shown = np.zeros((count, x_all.shape[1]), bool)  # features that a class shows at all
+    if filled.any():
+        shown[filled] = np.add.reduceat(x_all != 0, bounds[:-1][filled], axis=0) > 0
+    kept = np.minimum(np.diff(bounds), shown.sum(axis=1))
+    left = 0.0
+    if (kept < np.diff(bounds)).any():
+        parts = [
+            _fewest_rows(x_all[low:high], y_all[low:high], shown[c])
+            for c, (low, high) in enumerate(pairwise(bounds))
+        ]
+        x_all, y_all = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        left = sum(part[2] for part in parts)
+        x, y = _columns(x_all, x), _columns(y_all, y)
+    start = np.concatenate([[0], np.cumsum(kept)])
+    return ClassFactor(np.repeat(np.arange(count), kept), start, x, y, gates, left)
+
+
+class _Rows:
+    """Weighted inputs and targets of some samples, all nodes side by side."""
+
+    def __init__(self, data: Dataset, classes: GateClasses) -> None:
+        self.x, self.y = ([np.asarray(a) for a in f.values()] for f in (data.x, data.y))
+        self.root = np.sqrt(np.asarray(data.probability, np.float64))
+        self.off = {v: np.asarray(classes.gates[v]) == 0 for v in data.x if v in classes.gates}
+        self.index, self.names = classes.index, list(data.x)
+        self.features = sum(a.shape[1] for a in self.x)
+
+    def __call__(self, samples: np.ndarray | slice) -> tuple[np.ndarray, np.ndarray]:
+        root = self.root[samples, None]
+        x = [a[samples] * root for a in self.x]
+        for i, v in enumerate(self.names):
+            if v in self.off:
+                x[i] = np.where(self.off[v][self.index[samples]][:, None], 0.0, x[i])
+        y = [a[samples] * root for a in self.y]
+        return tuple(f[0] if len(f) == 1 else np.concatenate(f, axis=1) for f in (x, y))  # pyright: ignore[reportReturnType]
+
+
+BLOCK = 2048
+"""Samples whose inputs and targets are factorised at once: few enough for the processor's cache."""
+
+
+def _streamed(rows: _Rows, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """What `_fewest_rows` gives for a class of many samples, block after block.
+
+    The factors of all blocks, one below the other, are factorised in turn (the QR decomposition
+    of tall matrices): each step is orthogonal, so that nothing is lost, and every sample is read
+    once.
+    """
+    left, shown, size = 0.0, np.zeros(rows.features, bool), 0.0
+    triangles, targets = [], []
+    step = max(BLOCK, 4 * rows.features)
+    for low in range(0, len(samples), step):
+        some = samples[low : low + step]
+        together = some[-1] - some[0] == len(some) - 1  # they are sorted
+        x, y = rows(slice(some[0], some[-1] + 1) if together else some)
+        shown |= (x != 0).any(axis=0)
+        size += (y**2).sum(axis=0)
+        q, r = np.linalg.qr(x)
+        seen = q.T @ y
+        y -= q @ seen
+        left += float(np.vdot(y, y))
+        triangles.append(r)
+        targets.append(seen)
+    x, y, rest = _fewest_rows(np.concatenate(triangles), np.concatenate(targets), shown)
+    y[:, _is_rounding(y, len(samples), np.sqrt(size))] = 0.0
+    return x, y, left + rest
+
+
+def _fewest_rows(
+    x: np.ndarray, y: np.ndarray, shown: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """The rows of R, targets Qᵀy and what is left of them, if a class has more samples than it
+    shows features."""
+    if len(x) <= shown.sum():
+        return x, y, 0.0
+    q, r = np.linalg.qr(x[:, shown])
+    wide = np.zeros((len(r), x.shape[1]))
+    wide[:, shown] = r
+    seen = q.T @ y
+    seen[:, _is_rounding(seen, len(y), np.linalg.norm(y, axis=0))] = 0.0
+    return wide, seen, float(((y - q @ seen) ** 2).sum())
+
+
+def _is_rounding(
+    seen: np.ndarray, samples: int, size: Float[np.ndarray, " targets"]
+) -> Bool[np.ndarray, " targets"]:
+    """Which targets of this size the inputs see nothing of but rounding errors."""
+    rounding = 10 * np.finfo(float).eps * np.sqrt(samples) * size
+    return np.linalg.norm(seen, axis=0) <= rounding
+
+
+def _columns(table: np.ndarray, like: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Cut a table into the columns of each node."""
+    cuts = np.cumsum([a.shape[1] for a in like.values()])[:-1]
+    return dict(zip(like, np.split(table, cuts, axis=1), strict=True))

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
-from neuralrace.reln.patterns import pattern_count, patterns
+from neuralrace.reln.possible.patterns import pattern_count, patterns
 
 INSIDE = 1e-9
 """A sample with |v·x| below this, relative to ‖x‖, lies on the boundary of a cell."""

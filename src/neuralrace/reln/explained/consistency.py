@@ -20,7 +20,7 @@ from neuralrace.gdln import GDLN
 from neuralrace.plot import draw_curves, draw_matrix, style
 from neuralrace.reduction import Race, Start, reduce
 from neuralrace.reduction.full_size import full_weights
-from neuralrace.reln.fixed_points import Samples
+from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.relu import ReLUNetwork
 from neuralrace.statistics import SplitNetwork, split_neurons
 from neuralrace.tasks.checks import finite_number, positive_number

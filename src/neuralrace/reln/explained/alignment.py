@@ -9,10 +9,10 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Bool, Float
 
-from neuralrace.architecture import Architecture
-from neuralrace.dataset import Dataset, pathways
-from neuralrace.errors import NeuralRaceError, check_kind, warn_user, whole_number
-from neuralrace.reln.fixed_points import Samples, exact_gates, interior_fixed_points
+from neuralrace.dataset import Dataset
+from neuralrace.errors import check_kind, whole_number
+from neuralrace.reln.explained.fixed_points import Samples, exact_gates, interior_fixed_points
+from neuralrace.reln.explained.settling import STILL, settle
 from neuralrace.tasks.checks import finite_number, generator
 
 NEURONS = 2000
@@ -20,27 +20,6 @@ NEURONS = 2000
 
 LIMIT = 2000
 """Up to this number of implementable patterns, all of them are checked for fixed points."""
-
-STEP = 0.2
-"""The first step of the flow, as the change of a neuron of unit length."""
-
-STEPS = 600
-"""How many steps are taken with the first step, with a tenth, and with a hundredth of it."""
-
-SLIDES = 0.02
-"""A gate that is on for a share of the time between this and one minus this slides."""
-
-STILL = 1e-3
-"""A neuron that grows by less than this, relative to √(⟨‖x‖²⟩⟨‖y‖²⟩), does not learn.
-
-That product bounds the growth rate of any neuron.
-"""
-
-LOOKS = frozenset(range(0, 60, 2)) | frozenset(range(60, STEPS, 20))
-"""At which of the first steps directions are kept, to see when neurons aligned."""
-
-NEAR = 0.9
-"""A neuron is aligned from when the cosine to its final direction stays above this."""
 
 
 @final
@@ -197,7 +176,7 @@ def aligned_patterns(
     count = whole_number("the number of neurons", neurons, fix="for example neurons=2000")
     leak = finite_number("leak", leak, fix="leak=0.0 is the plain ReLU")
     samples = Samples.of(data)
-    settled = _settle(samples, generator(key), count, leak)
+    settled = settle(samples, generator(key), count, leak)
     groups, live = settled.groups()
     found = [
         exact_gates(samples, settled.mean_gates(members), members_a, leak)
@@ -227,178 +206,3 @@ def aligned_patterns(
         leak,
         data,
     )
-
-
-def aligned(
-    data: Any,
-    *,
-    width: int,
-    key: Any = 0,
-    stages: int = 1,
-    scale: float | None = None,
-    neurons: int = NEURONS,
-    leak: float = 0.0,
-) -> tuple[Architecture, Dataset]:
-    """The gating that a ReLU network of this width takes by itself when it starts small.
-
-    One pathway for each of the `aligned_patterns`, named `aligned1`, `aligned2`, … in order of
-    their basins. Its width is the share of `width` neurons that falls into its basin, at least
-    one; a basin that holds less than half a neuron is left out, and dead neurons are in no pathway.
-
-    With `stages=2` the question is asked again of what the first pathways leave
-    (`AlignedPatterns.rest`), and its patterns are added as `later1`, `later2`, … . They too may
-    recruit any of the `width` neurons, so that both stages have widths that sum to `width` at most.
-
-    **Arguments:** as in `aligned_patterns`; `scale`, the standard deviation of initial weights:
-    with it, a warning says where neurons will not have aligned before the loss falls.
-
-    **Returns:** `(arch, data)`, like any other gating.
-
-    **Raises:** `NeuralRaceError` where no neuron learns (s* = 0).
-
-    ```python
-    >>> import neuralrace as nr
-    >>> arch, data = nr.reln.aligned(nr.tasks.extended_xor(1.2), width=200)
-    >>> len(arch.hidden), sum(arch.sizes[v] for v in arch.hidden)
-    (6, 199)
-
-    ```
-    """
-    width = whole_number("the width", width, fix="for example width=200")
-    stages = whole_number("the number of stages", stages, fix="stages=1, or stages=2")
-    if stages > 2:
-        raise NeuralRaceError(
-            "more than two stages are not supported",
-            got=f"stages = {stages}",
-            wanted="1 or 2",
-            fix="gates change while the loss falls, so that further stages add nothing",
-        )
-    found = aligned_patterns(data, key=key, neurons=neurons, leak=leak)
-    if scale is not None and (ratio := found.ratio(width, scale)) > 1:
-        warn_user(
-            f"scale={scale:g} is too large for {width} neurons to align before the loss falls: "
-            f"aligning takes {ratio:.3g} times as long as learning, so that the aligned gates say "
-            "little about this network; start from smaller weights"
-        )
-    rest = None
-    if stages == 2:
-        rest = _patterns_or_none(found.rest(), samples_of=data, key=key, leak=leak)
-    return gating_of(found, width, rest)
-
-
-def gating_of(
-    found: AlignedPatterns, width: int, rest: AlignedPatterns | None = None
-) -> tuple[Architecture, Dataset]:
-    """The gating of some aligned patterns, and of those on what they leave."""
-    gating = _widths(found, width, "aligned")
-    gating |= {} if rest is None else _widths(rest, width, "later")
-    masks = {name: gate for name, (gate, _) in gating.items()}
-    widths = {name: wide for name, (_, wide) in gating.items()}
-    return pathways(found.data.gated({}), masks, hidden=widths)
-
-
-def _widths(found: AlignedPatterns, width: int, name: str) -> dict[str, tuple[np.ndarray, int]]:
-    """Gates and width of every pathway, from the patterns and their basins."""
-    if not len(found):
-        raise NeuralRaceError(
-            "no neuron learns on this task, so that there are no aligned gates",
-            got="s* = 0: in every direction the growth rate is 0",
-            wanted="a task on which a small neuron grows",
-            fix="add a bias (a column of ones) to the inputs, or start from larger weights",
-        )
-    wide = [(g, width * share) for g, share in zip(found.gates, found.shares, strict=True)]
-    kept = [(g, w) for g, w in wide if w >= 0.5] or wide[:1]
-    return {f"{name}{i + 1}": (g, max(1, round(w))) for i, (g, w) in enumerate(kept)}
-
-
-def _patterns_or_none(
-    rest: Dataset, *, samples_of: Dataset, key: Any, leak: float
-) -> AlignedPatterns | None:
-    """The aligned patterns of what is left, or None where nothing is."""
-    left, whole = (
-        sum(float((np.asarray(a) ** 2).sum()) for a in d.y.values()) for d in (rest, samples_of)
-    )
-    if left <= 1e-6 * whole:  # the loss would have fallen by all but a millionth
-        return None
-    found = aligned_patterns(rest, key=key, leak=leak)
-    return found if len(found) else None
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Settled:
-    """Random neurons at rest: directions, time averages of gates, growth, and when they aligned."""
-
-    w: Float[np.ndarray, "M d"]
-    a: Float[np.ndarray, "M o"]
-    on: Float[np.ndarray, "M N"]
-    growth: Float[np.ndarray, " M"]
-    bound: float
-    since: Float[np.ndarray, " M"]
-
-    def groups(self) -> tuple[list[np.ndarray], Bool[np.ndarray, " M"]]:
-        """The neurons at each end point, and which neurons learn."""
-        live = self.growth > STILL * self.bound
-        state = np.digitize(self.on, (SLIDES, 1 - SLIDES)).astype(np.int8)
-        index = np.flatnonzero(live)
-        if not len(index):
-            return [], live
-        _, group = np.unique(state[index], axis=0, return_inverse=True)
-        group = np.asarray(group).ravel()
-        return [index[group == k] for k in range(group.max() + 1)], live
-
-    def mean_gates(self, members: np.ndarray) -> Float[np.ndarray, " N"]:
-        """The average gates of some neurons, those that do not slide exactly 0 or 1."""
-        mean = self.on[members].mean(axis=0)
-        return np.where(mean <= SLIDES, 0.0, np.where(mean >= 1 - SLIDES, 1.0, mean))
-
-    def aligned_at(self, live: np.ndarray) -> float:
-        return float(np.median(self.since[live])) if live.any() else math.inf
-
-
-def _settle(samples: Samples, rng: np.random.Generator, count: int, leak: float) -> _Settled:
-    """Follow random neurons along the flow of their directions until they rest.
-
-    Every neuron has unit length and takes steps of equal length: this passes through the same
-    directions as the flow, at a pace of its own.
-    """
-    _, d, o = samples.shape
-    both = _unit(rng.normal(size=(count, d + o)))
-    time, since = np.zeros(count), np.zeros(count)
-    path: list[tuple[np.ndarray, np.ndarray]] = []
-    still = STILL**2 * samples.bound
-    total = np.zeros((count, samples.shape[0]))
-    growth = np.zeros(count)
-    for stage, step in enumerate((STEP, STEP / 10, STEP / 100)):
-        total[:], growth[:] = 0.0, 0.0
-        for k in range(STEPS):
-            if stage == 0 and k in LOOKS:
-                path.append((both, time.copy()))
-            velocity, on = _velocity(samples, both, leak)
-            speed = np.linalg.norm(velocity, axis=1)
-            pace = np.where(speed > still, step / np.maximum(speed, still), 0.0)
-            if 2 * k >= STEPS:
-                total += on
-                growth += (velocity * both).sum(axis=1)
-            both = _unit(both + pace[:, None] * velocity)
-            time += pace
-    since = np.zeros(count)
-    for place, when in path:
-        since = np.where((place * both).sum(axis=1) < NEAR, when, since)
-    kept = STEPS - (STEPS + 1) // 2
-    return _Settled(both[:, :d], both[:, d:], total / kept, growth / kept, samples.bound, since)
-
-
-def _velocity(samples: Samples, both: np.ndarray, leak: float) -> tuple[np.ndarray, np.ndarray]:
-    """How neurons (w, a) side by side move, and where they are on."""
-    d = samples.shape[1]
-    w, a = both[:, :d], both[:, d:]
-    z = w @ samples.x.T
-    on = z > 0
-    slope = on if leak == 0 else np.where(on, 1.0, leak)
-    pull = (slope * (a @ samples.y.T)) @ samples.px
-    return np.concatenate([pull, (slope * z) @ samples.py], axis=1), on
-
-
-def _unit(rows: np.ndarray) -> np.ndarray:
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)

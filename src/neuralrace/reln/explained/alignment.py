@@ -11,7 +11,12 @@ from jaxtyping import Bool, Float
 
 from neuralrace.dataset import Dataset
 from neuralrace.errors import check_kind, whole_number
-from neuralrace.reln.explained.fixed_points import Samples, exact_gates, interior_fixed_points
+from neuralrace.reln.explained.fixed_points import (
+    FixedPoint,
+    Samples,
+    fixed_point,
+    interior_fixed_points,
+)
 from neuralrace.reln.explained.settling import STILL, settle
 from neuralrace.tasks.checks import finite_number, generator
 
@@ -177,21 +182,20 @@ def aligned_patterns(
     leak = finite_number("leak", leak, fix="leak=0.0 is the plain ReLU")
     samples = Samples.of(data)
     settled = settle(samples, generator(key), count, leak)
-    groups, live = settled.groups()
-    found = [
-        exact_gates(samples, settled.mean_gates(members), members_a, leak)
-        for members, members_a in ((m, settled.a[m].mean(axis=0)) for m in groups)
-    ]
-    shares = [len(members) / count for members in groups]
+    ends: dict[bytes, tuple[FixedPoint, float]] = {}
+    for members in settled.groups:
+        point = fixed_point(samples, settled.gates(members), settled.direction(members), leak)
+        if point is not None:
+            same = _fingerprint(point)
+            ends[same] = (point, ends.get(same, (point, 0.0))[1] + len(members) / count)
     how = f"{count} random neurons"
     every = interior_fixed_points(samples, leak, limit)
     if every is not None:
-        points, checked = every
-        how += f" and all {checked} patterns"
-        seen = {(np.round(point.gates, 6)).tobytes() for point in found}
-        new = [p for p in points if np.round(p.gates, 6).tobytes() not in seen]
-        new = [p for p in new if p.rate > STILL * samples.bound]
-        found, shares = found + new, shares + [0.0] * len(new)
+        how += f" and all {every[1]} patterns"
+        for point in every[0]:
+            if point.rate > STILL * samples.bound:
+                ends.setdefault(_fingerprint(point), (point, 0.0))
+    found, shares = [point for point, _ in ends.values()], [share for _, share in ends.values()]
     order = sorted(range(len(found)), key=lambda i: (-shares[i], -found[i].rate))
     n, d, o = samples.shape
     return AlignedPatterns(
@@ -200,9 +204,14 @@ def aligned_patterns(
         np.array([shares[i] for i in order]),
         np.array([found[i].w for i in order]).reshape(-1, d),
         np.array([found[i].a for i in order]).reshape(-1, o),
-        1 - float(live.mean()),
-        settled.aligned_at(live),
+        settled.dead,
+        settled.aligned_at,
         how,
         leak,
         data,
     )
+
+
+def _fingerprint(point: FixedPoint) -> bytes:
+    """The same for fixed points with the same gates."""
+    return np.round(point.gates, 6).tobytes()

@@ -7,14 +7,21 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
+from neuralrace.reln.observed.sliding import lines_of, sliding_gates
 from neuralrace.reln.possible.patterns import pattern_count, patterns
 
 INSIDE = 1e-9
 """A sample with |v·x| below this, relative to ‖x‖, lies on the boundary of a cell."""
+
+EQUAL = 1e-6
+"""Singular values closer than this, relative to the largest, count as equal."""
+
+TINY = 1e-300
+"""Keeps lengths of zero from being divided by."""
 
 
 @final
@@ -78,40 +85,47 @@ class FixedPoint:
     rate: float
 
 
-def exact_gates(
-    samples: Samples, gates: Float[np.ndarray, " N"], a: Float[np.ndarray, " o"], leak: float
-) -> FixedPoint:
-    """A fixed point from gates of which those strictly between 0 and 1 slide.
+def fixed_point(
+    samples: Samples, gates: Float[np.ndarray, " N"], near: Float[np.ndarray, " d_o"], leak: float
+) -> FixedPoint | None:
+    """The fixed point with these gates, of which those strictly between 0 and 1 slide.
 
-    Sliding gates solve Σ_m p_m g_m (x_n·x_m)(a·y_m) = 0 for every sliding n, with g_n + g_m = 1
-    where x_m = −x_n: exactly one of the two is on. The solution nearest to the gates given is
-    taken, if all of its gates are between off and on. The input direction is then ⟨g (a·y) x⟩, and
-    its length the growth rate. It need not be the leading singular vector of ⟨g y xᵀ⟩, as it is
-    where no gate slides: a neuron can be held back from that by the boundary.
+    On sliding samples S the neuron is held at w·x = 0. In the space of such weights it moves
+    linearly, so that it ends in the leading singular pair (w, a) of ⟨g y xᵀ⟩ P, with g the gates
+    of the other samples and P the projection that removes the directions of S. The value of this
+    pair is the growth rate. Where the leading value is not simple, the pair nearest to `near`,
+    input and output weights side by side, is taken. The gates on S follow from `sliding_gates`.
+
+    `gates` is a guess. A sample whose own gate disagrees with w·x is held at the boundary in
+    truth, and one whose sliding gate would be off or on altogether does not slide. Both are
+    corrected, one at a time, together with the samples whose inputs lie on the same line.
+
+    **Returns:** None where no gates near the guess hold themselves.
     """
-    slides = np.flatnonzero((gates > 0) & (gates < 1))
-    g = leak + (1 - leak) * gates
-    if not len(slides):
-        w, u, rate = _leading(samples, g)
-        sign = 1.0 if u @ a >= 0 else -1.0
-        return FixedPoint(g, sign * w, sign * u, rate)
-    a = a / np.linalg.norm(a)
-    kernel = samples.x[slides] @ samples.x.T * (samples.p * (samples.y @ a))
-    scale = np.abs(kernel).max(initial=0.0) or 1.0
-    rows, wanted = [kernel], [np.zeros(len(slides))]
-    for i, n in enumerate(slides):
-        for m in slides[i + 1 :]:
-            if np.allclose(samples.x[n], -samples.x[m]):
-                row = np.zeros((1, len(g)))
-                row[0, [n, m]] = scale
-                rows, wanted = [*rows, row], [*wanted, np.array([scale * (1 + leak)])]
-    system, right = np.concatenate(rows), np.concatenate(wanted)
-    new = g[slides] + np.linalg.lstsq(system[:, slides], right - system @ g, rcond=1e-9)[0]
-    if ((new > leak) & (new < 1)).all():
-        g[slides] = new
-    push = (g * (samples.y @ a)) @ samples.px
-    rate = float(np.linalg.norm(push))
-    return FixedPoint(g, push / (rate or 1.0), a, rate)
+    state = np.where(gates <= 0, -1, np.where(gates >= 1, 1, 0))
+    length = np.maximum(np.linalg.norm(samples.x, axis=1), TINY)
+    guess = leak + (1 - leak) * gates
+    line, side = lines_of(samples.x)
+    for _ in range(2 * len(gates)):
+        slides = state == 0
+        g = np.where(state > 0, 1.0, leak)
+        w, a, rate = _leading(samples, np.where(slides, 0.0, g), slides, near)
+        drive = samples.p * (samples.y @ a)
+        g[slides] = sliding_gates(samples.x, drive, g, slides, guess[slides], leak)
+        z = samples.x @ w / length
+        wrong = np.where(slides, 0.0, np.maximum(0.0, -state * z))
+        beyond = np.where(slides, np.maximum(leak - g, g - 1), 0.0)
+        if wrong.max() <= INSIDE and beyond.max() <= 0:
+            return FixedPoint(np.clip(g, leak, 1.0), w, a, rate)
+        if leak == 1:
+            return FixedPoint(g, w, a, rate)  # a linear network has no boundaries
+        if beyond.max() > 0:
+            n = int(np.argmax(beyond))
+            same = line == line[n]
+            state[same] = (1 if g[n] > 1 else -1) * side[n] * side[same]
+        else:
+            state[line == line[int(np.argmax(wrong))]] = 0
+    return None
 
 
 def interior_fixed_points(
@@ -129,7 +143,7 @@ def interior_fixed_points(
     for row in on:
         g = np.where(row, 1.0, leak)
         w, a, rate = _leading(samples, g)
-        z = samples.x @ w / np.maximum(np.linalg.norm(samples.x, axis=1), 1e-300)
+        z = samples.x @ w / np.maximum(np.linalg.norm(samples.x, axis=1), TINY)
         apart = (np.abs(z[samples.x.any(axis=1)]) > INSIDE).all()
         found += [
             FixedPoint(g, sign * w, sign * a, rate)
@@ -139,7 +153,23 @@ def interior_fixed_points(
     return found, len(on)
 
 
-def _leading(samples: Samples, g: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """The leading singular pair of ⟨g y xᵀ⟩: input direction, output direction, value."""
-    u, s, vt = np.linalg.svd((g[:, None] * samples.py).T @ samples.x)
-    return vt[0], u[:, 0], float(s[0])
+def _leading(
+    samples: Samples,
+    g: Float[np.ndarray, " N"],
+    slides: Bool[np.ndarray, " N"] | None = None,
+    near: Float[np.ndarray, " d_o"] | None = None,
+) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " o"], float]:
+    """The leading singular pair of ⟨g y xᵀ⟩ P: input direction, output direction, value."""
+    matrix = (g[:, None] * samples.py).T @ samples.x
+    if slides is not None and slides.any():
+        _, s, vt = np.linalg.svd(samples.x[slides], full_matrices=False)
+        held = vt[s > INSIDE * s[0]]
+        matrix = matrix - matrix @ held.T @ held
+    u, s, vt = np.linalg.svd(matrix, full_matrices=False)
+    if near is None:
+        return vt[0], u[:, 0], float(s[0])
+    equal = s >= (1 - EQUAL) * s[0]
+    d = samples.shape[1]
+    mixed = vt[equal] @ near[:d] + near[d:] @ u[:, equal]
+    mixed = mixed / max(float(np.linalg.norm(mixed)), TINY)
+    return mixed @ vt[equal], u[:, equal] @ mixed, float(s[0])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from neuralrace.reln.explained.fixed_points import Samples
 
@@ -38,31 +38,45 @@ NEAR = 0.9
 class Settled:
     """Random neurons at rest: directions, time averages of gates, growth, and when they aligned."""
 
-    w: Float[np.ndarray, "M d"]
-    a: Float[np.ndarray, "M o"]
+    both: Float[np.ndarray, "M d_o"]
     on: Float[np.ndarray, "M N"]
     growth: Float[np.ndarray, " M"]
     bound: float
     since: Float[np.ndarray, " M"]
 
-    def groups(self) -> tuple[list[np.ndarray], Bool[np.ndarray, " M"]]:
-        """The neurons at each end point, and which neurons learn."""
-        live = self.growth > STILL * self.bound
-        state = np.digitize(self.on, (SLIDES, 1 - SLIDES)).astype(np.int8)
-        index = np.flatnonzero(live)
-        if not len(index):
-            return [], live
-        _, group = np.unique(state[index], axis=0, return_inverse=True)
-        group = np.asarray(group).ravel()
-        return [index[group == k] for k in range(group.max() + 1)], live
+    @property
+    def live(self) -> Bool[np.ndarray, " M"]:
+        """Which neurons learn."""
+        return self.growth > STILL * self.bound
 
-    def mean_gates(self, members: np.ndarray) -> Float[np.ndarray, " N"]:
-        """The average gates of some neurons, those that do not slide exactly 0 or 1."""
+    @property
+    def dead(self) -> float:
+        """The share of neurons that stop learning."""
+        return 1 - float(self.live.mean())
+
+    @property
+    def groups(self) -> list[Int[np.ndarray, " G"]]:
+        """The neurons at each end point, as far as their gates tell it."""
+        index = np.flatnonzero(self.live)
+        if not len(index):
+            return []
+        state = np.digitize(self.on[index], (SLIDES, 1 - SLIDES)).astype(np.int8)
+        group = np.unique(state, axis=0, return_inverse=True)[1].ravel()
+        return [index[group == k] for k in range(group.max() + 1)]
+
+    def gates(self, members: Int[np.ndarray, " G"]) -> Float[np.ndarray, " N"]:
+        """The average gates of some neurons, those that do not seem to slide exactly 0 or 1."""
         mean = self.on[members].mean(axis=0)
         return np.where(mean <= SLIDES, 0.0, np.where(mean >= 1 - SLIDES, 1.0, mean))
 
-    def aligned_at(self, live: np.ndarray) -> float:
-        return float(np.median(self.since[live])) if live.any() else math.inf
+    def direction(self, members: Int[np.ndarray, " G"]) -> Float[np.ndarray, " d_o"]:
+        """The average weights of some neurons, inputs and outputs side by side."""
+        return self.both[members].mean(axis=0)
+
+    @property
+    def aligned_at(self) -> float:
+        """The median time that a neuron takes to align; infinite where none does."""
+        return float(np.median(self.since[self.live])) if self.live.any() else math.inf
 
 
 def settle(samples: Samples, rng: np.random.Generator, count: int, leak: float) -> Settled:
@@ -95,7 +109,7 @@ def settle(samples: Samples, rng: np.random.Generator, count: int, leak: float) 
     for place, when in path:
         since = np.where((place * both).sum(axis=1) < NEAR, when, since)
     kept = STEPS - (STEPS + 1) // 2
-    return Settled(both[:, :d], both[:, d:], total / kept, growth / kept, samples.bound, since)
+    return Settled(both, total / kept, growth / kept, samples.bound, since)
 
 
 def _velocity(samples: Samples, both: np.ndarray, leak: float) -> tuple[np.ndarray, np.ndarray]:

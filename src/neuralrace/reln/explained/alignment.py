@@ -23,6 +23,9 @@ from neuralrace.tasks.checks import finite_number, generator
 NEURONS = 2000
 """How many random neurons are followed."""
 
+ROUNDING = 1e-9
+"""Shares below this are rounding."""
+
 LIMIT = 2000
 """Up to this number of implementable patterns, all of them are checked for fixed points."""
 
@@ -71,6 +74,11 @@ class AlignedPatterns:
     def sliding(self) -> Bool[np.ndarray, "P N"]:
         """Which gates slide: neither on nor off, but held at the boundary between the two."""
         return (self.gates > self.leak) & (self.gates < 1)
+
+    @property
+    def moving(self) -> float:
+        """The share of neurons that had not come to rest when they were last looked at."""
+        return max(0.0, 1.0 - self.dead - float(self.shares.sum()))
 
     def ratio(self, width: int, scale: float) -> float:
         """The time to align over the time to learn, from random weights of this width and scale.
@@ -128,7 +136,8 @@ class AlignedPatterns:
         if not len(self):
             return f"No neuron learns: every direction stands still (s* = 0); {self.how}."
         many = f"{len(self)} aligned pattern{'s' * (len(self) != 1)}, found from {self.how}"
-        lines = [f"{many}; {self.dead:.1%} of neurons die.".replace("%", " %")]
+        late = f", {self.moving:.2%} are still moving" if self.moving > ROUNDING else ""
+        lines = [f"{many}; {self.dead:.1%} of neurons die{late}.".replace("%", " %")]
         lines.append(f"  {'rate':<9} {'basin':>7}  gates (▒ slides)")
         for rate, share, g in zip(self.rates[:20], self.shares, self.gates, strict=False):
             marks = np.where(g == 1, "█", np.where(g <= self.leak, "·", "▒"))
@@ -171,9 +180,9 @@ def aligned_patterns(
     ```python
     >>> import neuralrace as nr
     >>> print(nr.reln.aligned_patterns(nr.tasks.contextual(items=4, joined=True), key=0))
-    1 aligned pattern, found from 2000 random neurons and all 1066 patterns; 11.7 % of neurons die.
+    1 aligned pattern, found from 2000 random neurons and all 1066 patterns; 10.7 % of neurons die.
       rate        basin  gates (▒ slides)
-      1.167      88.3 %  ████████████
+      1.167      89.3 %  ████████████
 
     ```
     """
@@ -185,7 +194,7 @@ def aligned_patterns(
     ends: dict[bytes, tuple[FixedPoint, float]] = {}
     for members in settled.groups:
         point = fixed_point(samples, settled.gates(members), settled.direction(members), leak)
-        if point is not None:
+        if point is not None and settled.is_near(members, point):
             same = _fingerprint(point)
             ends[same] = (point, ends.get(same, (point, 0.0))[1] + len(members) / count)
     how = f"{count} random neurons"

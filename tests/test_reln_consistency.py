@@ -6,7 +6,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace import tasks
-from neuralrace.reln.consistency import _kept
+from neuralrace.reln.explained.consistency import _kept
 from tests.test_errors import says
 
 

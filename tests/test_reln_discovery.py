@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.reln.runs import check_trained_on
+from neuralrace.reln.observed.runs import check_trained_on
 from tests.test_errors import says
 
 
@@ -219,7 +219,7 @@ def test_trained_gates_follow_better_on_a_run_they_have_not_seen():
     assert better.followed[1].mean < 0.8 * found.followed[1].mean
     np.testing.assert_array_equal(better.layers["h"].member, found.layers["h"].member)
     # the gradient against a difference of two trainings
-    from neuralrace.reln.refinement import _Objective
+    from neuralrace.reln.explained.refinement import _Objective
 
     objective = _Objective.of(found, [0])
     gates = {"h": jnp.asarray(found.patterns["h"]) * 0.9}

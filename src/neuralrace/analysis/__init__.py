@@ -4,9 +4,9 @@ Whatever takes weights takes those of one network, of a run (`run.values["weight
 `record={"weights": True}`) or of an ensemble; leading axes, time the last of them, stay in front.
 """
 
-from neuralrace.analysis.activity import hidden
 from neuralrace.analysis.alignment import alignment, diagonal_share
 from neuralrace.analysis.domains import DomainSimilarity, domain_similarity, domains_that_met
+from neuralrace.analysis.hidden import hidden
 from neuralrace.analysis.kernel import kernel_distance, kernel_travel, tangent_kernel
 from neuralrace.analysis.modes import Modes, follow_modes, projected, singular_values
 from neuralrace.analysis.routes import RouteErrors, route_errors

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.analysis.activity import over_runs
+from neuralrace.analysis.hidden import over_runs
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network

@@ -17,7 +17,8 @@ from neuralrace.contests.verdicts import ALIGNED, Check, check, task_of, width_o
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.plot import COLOURS, draw_curves, style
-from neuralrace.reln.alignment import aligned_patterns, gating_of
+from neuralrace.reln.explained.aligned import gating_of
+from neuralrace.reln.explained.alignment import aligned_patterns
 
 if TYPE_CHECKING:
     import matplotlib.axes

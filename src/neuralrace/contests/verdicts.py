@@ -14,9 +14,10 @@ from neuralrace.contests.times import Candidates, Entrant, Rule
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reduction.race import plain_number
-from neuralrace.reln.alignment import AlignedPatterns, aligned_patterns, gating_of
-from neuralrace.reln.consistency import KEPT, OUTRUN, kept_share
-from neuralrace.reln.patterns import is_implementable
+from neuralrace.reln.explained.aligned import gating_of
+from neuralrace.reln.explained.alignment import AlignedPatterns, aligned_patterns
+from neuralrace.reln.explained.consistency import KEPT, OUTRUN, kept_share
+from neuralrace.reln.possible.patterns import is_implementable
 
 RELIABLE = 0.85
 """Below this kept share of the aligned gates themselves, no constant gating is reliable."""

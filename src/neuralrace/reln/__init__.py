@@ -1,22 +1,24 @@
 """ReLU networks as gated ones: what neurons can do, what they do, and the gates found in them."""
 
-from neuralrace.reln.activity import Activity, Switches, activity
-from neuralrace.reln.alignment import AlignedPatterns, aligned, aligned_patterns
-from neuralrace.reln.certificate import Certificate, certify, evidence
-from neuralrace.reln.clusters import Clusters
-from neuralrace.reln.consistency import Consistency, consistency
-from neuralrace.reln.discovery import Discovery, discover, elbow
-from neuralrace.reln.horizon import Horizons, Stages, copied_gates, horizons
-from neuralrace.reln.patterns import (
+from neuralrace.reln.explained.aligned import aligned
+from neuralrace.reln.explained.alignment import AlignedPatterns, aligned_patterns
+from neuralrace.reln.explained.certificate import Certificate, certify, evidence
+from neuralrace.reln.explained.clusters import Clusters
+from neuralrace.reln.explained.consistency import Consistency, consistency
+from neuralrace.reln.explained.discovery import Discovery, discover, elbow
+from neuralrace.reln.explained.refinement import refine
+from neuralrace.reln.observed.activity import Activity, Switches, activity
+from neuralrace.reln.observed.copied import copied_gates
+from neuralrace.reln.observed.horizons import Horizons, Stages, horizons
+from neuralrace.reln.observed.pictures import draw_activity
+from neuralrace.reln.observed.shares import Shares, subsets
+from neuralrace.reln.possible.patterns import (
     Patterns,
     is_implementable,
     pattern_count,
     patterns,
     sample_patterns,
 )
-from neuralrace.reln.pictures import draw_activity
-from neuralrace.reln.refinement import refine
-from neuralrace.reln.shares import Shares, subsets
 
 __all__ = [
     "Activity",

@@ -11,8 +11,8 @@ from jaxtyping import Float, Int
 
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
-from neuralrace.reln.activity import activity
-from neuralrace.reln.runs import network_of
+from neuralrace.reln.observed.activity import activity
+from neuralrace.reln.observed.runs import network_of
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
 

@@ -11,8 +11,8 @@ from jaxtyping import Float, Int
 from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed
-from neuralrace.reln.runs import recorded_weights
-from neuralrace.reln.shares import OTHER, Shares, added, checked_prototypes
+from neuralrace.reln.observed.runs import recorded_weights
+from neuralrace.reln.observed.shares import OTHER, Shares, added, checked_prototypes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -173,7 +173,7 @@ class Activity:
 
     def plot(self, prototypes: Any, node: str | None = None, **options: Any) -> Figure:
         """Rasters of the patterns at a few moments and shares over time; see `draw_activity`."""
-        from neuralrace.reln.pictures import draw_activity
+        from neuralrace.reln.observed.pictures import draw_activity
 
         return draw_activity(self, prototypes, node, **options)
 

@@ -20,7 +20,7 @@ from neuralrace.gdln import GDLN
 from neuralrace.plot import draw_curves, draw_matrix, style
 from neuralrace.reduction import Race, Start, reduce
 from neuralrace.reduction.solving.full_size import full_weights
-from neuralrace.reln.fixed_points import Samples
+from neuralrace.reln.explained.fall import BEGIN, over_the_fall
 from neuralrace.relu import ReLUNetwork
 from neuralrace.statistics import SplitNetwork, split_neurons
 from neuralrace.tasks.checks import finite_number, positive_number
@@ -35,23 +35,8 @@ KEPT = 0.9
 OUTRUN = 1.15
 """A gating is outrun if it learns later than this times the aligned gates."""
 
-BEGIN = 0.01
-"""The check begins when the loss has made this share of its fall."""
-
-END = 0.1
-"""The check ends when the loss is down to this share of its initial value."""
-
-MOMENTS = 40
-"""At how many losses, evenly between begin and end, gates are compared."""
-
 STEP = 0.02
 """The learning rate of a ReLU network that takes over, times the largest growth rate."""
-
-STILL = 1e-9
-"""A gating whose strength is below this, relative to √(⟨‖x‖²⟩⟨‖y‖²⟩), is driven by rounding."""
-
-LONGEST = 1e5
-"""How long to wait for the loss to fall, in units of one over the largest growth rate."""
 
 
 @final
@@ -212,7 +197,7 @@ def consistency(
 def kept_share(race: Race, start: Start, *, key: Any, leak: float = 0.0) -> Consistency:
     """The kept share of a race from a start; see `consistency`."""
     _check_gates(race.whole)
-    solution = _over_the_fall(race, start)
+    solution = over_the_fall(race, start)
     wide = _widened(race, solution)
     nodes = wide.arch.hidden
     kept = {v: np.zeros(len(solution.time)) for v in nodes}
@@ -286,35 +271,6 @@ def _seen_by_neurons(
         found[node] = (z[node], back, size[0] * size[1])
         error[node] = gate.get(node, 1.0) * back
     return {v: found[v] for v in arch.hidden}
-
-
-def _over_the_fall(race: Race, start: Start) -> Trajectory:
-    """The solution at losses evenly from 1 % of the fall to 10 % of the initial loss."""
-    strength = max((block.strength for block in race.blocks), default=0.0)
-    if strength <= STILL * Samples.of(race.data).bound:
-        raise NeuralRaceError(
-            "this gating learns nothing, so that there are no weights to keep its gates",
-            got="no pathway is driven: every Σ^yx is 0",
-            wanted="a gating that starts to learn",
-            fix="see nr.reln.aligned_patterns(data) for the gates that do",
-        )
-    span, longest = 8 / strength, LONGEST / strength
-    while True:
-        solution = race.solve(times=np.linspace(0, span, 401), start=start)
-        first = float(solution.loss[0])
-        end = max(END * first, race.constant + END * (first - race.constant))
-        if solution.loss[-1] <= end or span >= longest:
-            break
-        span *= 2
-    begin = first - BEGIN * (first - race.constant)
-    low = max(end, float(solution.loss[-1]))
-    falling = np.minimum.accumulate(solution.loss)
-    keep = np.concatenate([[True], np.diff(falling) < 0])
-    levels = np.linspace(begin, low, MOMENTS)
-    times = np.interp(-levels, -falling[keep], solution.time[keep])
-    times = np.unique(np.concatenate([[0.0], times]))
-    solution = race.solve(times=times, start=start)
-    return solution.isel(time=slice(1, None)) if times[0] < times[-1] else solution
 
 
 def _widened(race: Race, solution: Trajectory) -> SplitNetwork:

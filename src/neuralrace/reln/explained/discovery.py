@@ -14,8 +14,8 @@ from neuralrace.architecture import Architecture
 from neuralrace.checks import real_array, seed_number, switch
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.reln.clusters import Clusters, Samples, clustered
-from neuralrace.reln.runs import (
+from neuralrace.reln.explained.clusters import Clusters, Samples, clustered
+from neuralrace.reln.observed.runs import (
     check_trained_on,
     first_weights,
     followed_by,

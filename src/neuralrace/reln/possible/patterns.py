@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 
 from neuralrace.checks import plain_array, real_array, seed_number, switch
 from neuralrace.errors import NeuralRaceError, whole_number
-from neuralrace.reln.cells import MARGIN, Lines, enumerated, solved, too_many
+from neuralrace.reln.possible.cells import MARGIN, Lines, enumerated, solved, too_many
 
 LIMIT = 1_000_000
 """How many patterns are enumerated before the attempt is given up."""

@@ -20,8 +20,8 @@ from neuralrace.dynamics.systems import NetworkSystem, System
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
-from neuralrace.reln.discovery import Discovery
-from neuralrace.reln.runs import descent_of, first_weights, network_of, weights_of
+from neuralrace.reln.explained.discovery import Discovery
+from neuralrace.reln.observed.runs import descent_of, first_weights, network_of, weights_of
 from neuralrace.trajectory import compare
 
 

@@ -11,8 +11,8 @@ from neuralrace.checks import by_name, entries
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.plot.activity import draw_raster, draw_shares
 from neuralrace.plot.style import style
-from neuralrace.reln.activity import LEAST, Activity
-from neuralrace.reln.shares import OTHER
+from neuralrace.reln.observed.activity import LEAST, Activity
+from neuralrace.reln.observed.shares import OTHER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

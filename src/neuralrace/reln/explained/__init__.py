@@ -1,0 +1,1 @@
+"""What explains ReLU neurons: gates that they keep, align to, or have in common."""

@@ -1,0 +1,107 @@
+"""The gating that a ReLU network aligns to by itself when it starts small."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset, pathways
+from neuralrace.errors import NeuralRaceError, warn_user, whole_number
+from neuralrace.reln.explained.alignment import NEURONS, AlignedPatterns, aligned_patterns
+
+
+def aligned(
+    data: Any,
+    *,
+    width: int,
+    key: Any = 0,
+    stages: int = 1,
+    scale: float | None = None,
+    neurons: int = NEURONS,
+    leak: float = 0.0,
+) -> tuple[Architecture, Dataset]:
+    """The gating that a ReLU network of this width takes by itself when it starts small.
+
+    One pathway for each of the `aligned_patterns`, named `aligned1`, `aligned2`, … in order of
+    their basins. Its width is the share of `width` neurons that falls into its basin, at least
+    one; a basin that holds less than half a neuron is left out, and dead neurons are in no pathway.
+
+    With `stages=2` the question is asked again of what the first pathways leave
+    (`AlignedPatterns.rest`), and its patterns are added as `later1`, `later2`, … . They too may
+    recruit any of the `width` neurons, so that both stages have widths that sum to `width` at most.
+
+    **Arguments:** as in `aligned_patterns`; `scale`, the standard deviation of initial weights:
+    with it, a warning says where neurons will not have aligned before the loss falls.
+
+    **Returns:** `(arch, data)`, like any other gating.
+
+    **Raises:** `NeuralRaceError` where no neuron learns (s* = 0).
+
+    ```python
+    >>> import neuralrace as nr
+    >>> arch, data = nr.reln.aligned(nr.tasks.extended_xor(1.2), width=200)
+    >>> len(arch.hidden), sum(arch.sizes[v] for v in arch.hidden)
+    (6, 199)
+
+    ```
+    """
+    width = whole_number("the width", width, fix="for example width=200")
+    stages = whole_number("the number of stages", stages, fix="stages=1, or stages=2")
+    if stages > 2:
+        raise NeuralRaceError(
+            "more than two stages are not supported",
+            got=f"stages = {stages}",
+            wanted="1 or 2",
+            fix="gates change while the loss falls, so that further stages add nothing",
+        )
+    found = aligned_patterns(data, key=key, neurons=neurons, leak=leak)
+    if scale is not None and (ratio := found.ratio(width, scale)) > 1:
+        warn_user(
+            f"scale={scale:g} is too large for {width} neurons to align before the loss falls: "
+            f"aligning takes {ratio:.3g} times as long as learning, so that the aligned gates say "
+            "little about this network; start from smaller weights"
+        )
+    rest = None
+    if stages == 2:
+        rest = _patterns_or_none(found.rest(), samples_of=data, key=key, leak=leak)
+    return gating_of(found, width, rest)
+
+
+def gating_of(
+    found: AlignedPatterns, width: int, rest: AlignedPatterns | None = None
+) -> tuple[Architecture, Dataset]:
+    """The gating of some aligned patterns, and of those on what they leave."""
+    gating = _widths(found, width, "aligned")
+    gating |= {} if rest is None else _widths(rest, width, "later")
+    masks = {name: gate for name, (gate, _) in gating.items()}
+    widths = {name: wide for name, (_, wide) in gating.items()}
+    return pathways(found.data.gated({}), masks, hidden=widths)
+
+
+def _widths(found: AlignedPatterns, width: int, name: str) -> dict[str, tuple[np.ndarray, int]]:
+    """Gates and width of every pathway, from the patterns and their basins."""
+    if not len(found):
+        raise NeuralRaceError(
+            "no neuron learns on this task, so that there are no aligned gates",
+            got="s* = 0: in every direction the growth rate is 0",
+            wanted="a task on which a small neuron grows",
+            fix="add a bias (a column of ones) to the inputs, or start from larger weights",
+        )
+    wide = [(g, width * share) for g, share in zip(found.gates, found.shares, strict=True)]
+    kept = [(g, w) for g, w in wide if w >= 0.5] or wide[:1]
+    return {f"{name}{i + 1}": (g, max(1, round(w))) for i, (g, w) in enumerate(kept)}
+
+
+def _patterns_or_none(
+    rest: Dataset, *, samples_of: Dataset, key: Any, leak: float
+) -> AlignedPatterns | None:
+    """The aligned patterns of what is left, or None where nothing is."""
+    left, whole = (
+        sum(float((np.asarray(a) ** 2).sum()) for a in d.y.values()) for d in (rest, samples_of)
+    )
+    if left <= 1e-6 * whole:  # the loss would have fallen by all but a millionth
+        return None
+    found = aligned_patterns(rest, key=key, leak=leak)
+    return found if len(found) else None

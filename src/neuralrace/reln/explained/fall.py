@@ -1,0 +1,123 @@
+"""The fall of the loss in a race, at losses that are evenly spaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.errors import NeuralRaceError
+from neuralrace.reduction import Race, Start
+from neuralrace.reln.explained.fixed_points import Samples
+from neuralrace.trajectory import Trajectory
+
+BEGIN = 0.01
+"""The fall begins when the loss has made this share of it."""
+
+END = 0.1
+"""The fall ends when the loss is down to this share of its initial value."""
+
+MOMENTS = 40
+"""The number of losses, evenly between begin and end, at which the race is looked at."""
+
+FIRST = 8.0
+"""How long the first stretch lasts, in units of one over the largest growth rate."""
+
+LONGEST = 1e5
+"""How long to wait for the loss to fall, in units of one over the largest growth rate."""
+
+POINTS = 401
+"""The number of moments in a stretch, from which the times of the losses are interpolated."""
+
+STILL = 1e-9
+"""A gating whose strength is below this, relative to √(⟨‖x‖²⟩⟨‖y‖²⟩), is driven by rounding."""
+
+
+def over_the_fall(race: Race, start: Start) -> Trajectory:
+    """The race at losses evenly from 1 % of the fall to 10 % of the initial loss.
+
+    Where the loss cannot fall that far, the end is 90 % of the fall that the pathways allow, or
+    the loss at which the race comes to rest.
+
+    It is not known in advance how long the fall takes. So the race is solved in stretches, each as
+    long as all before it, and each from the weights at which the last one ended.
+
+    **Returns:** times, losses, and the variables of every block.
+
+    **Raises:** `NeuralRaceError` where the gating learns nothing.
+    """
+    strength = max((block.strength for block in race.blocks), default=0.0)
+    if strength <= STILL * Samples.of(race.data).bound:
+        raise NeuralRaceError(
+            "this gating learns nothing, so that there are no weights to keep its gates",
+            got="no pathway is driven: every Σ^yx is 0",
+            wanted="a gating that starts to learn",
+            fix="see nr.reln.aligned_patterns(data) for the gates that do",
+        )
+    stretches = [_Stretch.of(race, 0.0, start, FIRST / strength)]
+    first = float(stretches[0].loss[0])
+    end = max(END * first, race.constant + END * (first - race.constant))
+    while stretches[-1].loss[-1] > end and stretches[-1].time[-1] < LONGEST / strength:
+        stretches.append(stretches[-1].next(race))
+    time = np.concatenate([each.time for each in stretches])
+    lowest = np.minimum.accumulate(np.concatenate([each.loss for each in stretches]))
+    falling = np.concatenate([[True], np.diff(lowest) < 0])
+    begin = first - BEGIN * (first - race.constant)
+    levels = np.linspace(begin, max(end, float(lowest[-1])), MOMENTS)
+    times = np.unique(np.interp(-levels, -lowest[falling], time[falling]))
+    return _joined([part for each in stretches for part in each.at(race, times)])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Stretch:
+    """A part of a race that was solved by itself: its times in the whole race, and its start."""
+
+    time: Float[np.ndarray, " T"]
+    start: Start
+    solution: Trajectory
+
+    @staticmethod
+    def of(race: Race, begin: float, start: Start, lasts: float) -> _Stretch:
+        grid = np.linspace(0.0, lasts, POINTS)
+        return _Stretch(begin + grid, start, race.solve(times=grid, start=start))
+
+    @property
+    def loss(self) -> Float[np.ndarray, " T"]:
+        return np.asarray(self.solution.loss)
+
+    def next(self, race: Race) -> _Stretch:
+        """The stretch that follows, from the weights at the end of this one."""
+        end, variables = float(self.time[-1]), self.solution.values["variables"]
+        here = tuple({e: w[-1] for e, w in variables[b.name].items()} for b in race.blocks)
+        return _Stretch.of(race, end, Start(here, None, "continued"), end)
+
+    def at(self, race: Race, times: Float[np.ndarray, " T"]) -> list[tuple[float, Trajectory]]:
+        """The solution at those of the times that fall into this stretch, and when it begins."""
+        begin, end = self.time[0], self.time[-1]
+        mine = times[(times >= begin) & ((times < end) | ((times == end) & (end == times[-1])))]
+        if not len(mine):
+            return []
+        grid = np.unique(np.concatenate([[0.0], mine - begin]))
+        solution = race.solve(times=grid, start=self.start)
+        return [
+            (float(begin), solution if mine[0] == begin else solution.isel(time=slice(1, None)))
+        ]
+
+
+def _joined(parts: Sequence[tuple[float, Trajectory]]) -> Trajectory:
+    """Solutions one after the other, each with the time at which it begins."""
+    solutions = [solution for _, solution in parts]
+    variables = {
+        block: {e: np.concatenate([s.values["variables"][block][e] for s in solutions]) for e in of}
+        for block, of in solutions[0].values["variables"].items()
+    }
+    return Trajectory(
+        np.concatenate([begin + solution.time for begin, solution in parts]),
+        np.concatenate([solution.loss for solution in solutions]),
+        values={"variables": variables},
+        settings={"method": "race"},
+    )

@@ -1,0 +1,175 @@
+"""Fixed points of the alignment flow: the gates that a small neuron, once there, keeps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from neuralrace.dataset import Dataset
+from neuralrace.errors import NeuralRaceError
+from neuralrace.reln.observed.sliding import lines_of, sliding_gates
+from neuralrace.reln.possible.patterns import pattern_count, patterns
+
+INSIDE = 1e-9
+"""A sample with |v·x| below this, relative to ‖x‖, lies on the boundary of a cell."""
+
+EQUAL = 1e-6
+"""Singular values closer than this, relative to the largest, count as equal."""
+
+TINY = 1e-300
+"""Keeps lengths of zero from being divided by."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """A task as plain matrices: inputs, targets and weights, samples first."""
+
+    x: Float[np.ndarray, "N d"]
+    y: Float[np.ndarray, "N o"]
+    p: Float[np.ndarray, " N"]
+
+    @staticmethod
+    def of(data: Dataset) -> Samples:
+        """All inputs and all targets side by side, or an error where there is nothing to learn."""
+        x, y = (
+            np.concatenate([np.asarray(a, np.float64) for a in field.values()], axis=1)
+            for field in (data.x, data.y)
+        )
+        for what, values in (("inputs", x), ("targets", y)):
+            if not values.any():
+                raise NeuralRaceError(
+                    f"all {what} are zero, so that no neuron ever moves",
+                    got=f"{what} of shape {values.shape}, all 0",
+                    wanted=f"{what} of which some are not 0",
+                    fix="check how the dataset was made",
+                )
+        return Samples(x, y, np.asarray(data.probability, np.float64))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """How many samples, inputs and outputs there are."""
+        return len(self.x), self.x.shape[1], self.y.shape[1]
+
+    @property
+    def px(self) -> Float[np.ndarray, "N d"]:
+        return self.p[:, None] * self.x
+
+    @property
+    def py(self) -> Float[np.ndarray, "N o"]:
+        return self.p[:, None] * self.y
+
+    @property
+    def bound(self) -> float:
+        """√(⟨‖x‖²⟩⟨‖y‖²⟩), which no growth rate exceeds."""
+        return math.sqrt((self.p @ self.x**2).sum() * (self.p @ self.y**2).sum())
+
+    @property
+    def size(self) -> float:
+        """√(⟨‖y‖²⟩/⟨‖x‖²⟩), the strength of a map whose outputs are as large as the targets."""
+        return math.sqrt((self.p @ self.y**2).sum() / (self.p @ self.x**2).sum())
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FixedPoint:
+    """A neuron's gates, its directions (unit vectors) and its growth rate."""
+
+    gates: Float[np.ndarray, " N"]
+    w: Float[np.ndarray, " d"]
+    a: Float[np.ndarray, " o"]
+    rate: float
+
+
+def fixed_point(
+    samples: Samples, gates: Float[np.ndarray, " N"], near: Float[np.ndarray, " d_o"], leak: float
+) -> FixedPoint | None:
+    """The fixed point with these gates, of which those strictly between 0 and 1 slide.
+
+    On sliding samples S the neuron is held at w·x = 0. In the space of such weights it moves
+    linearly, so that it ends in the leading singular pair (w, a) of ⟨g y xᵀ⟩ P, with g the gates
+    of the other samples and P the projection that removes the directions of S. The value of this
+    pair is the growth rate. Where the leading value is not simple, the pair nearest to `near`,
+    input and output weights side by side, is taken. The gates on S follow from `sliding_gates`.
+
+    `gates` is a guess. A sample whose own gate disagrees with w·x is held at the boundary in
+    truth, and one whose sliding gate would be off or on altogether does not slide. Both are
+    corrected, one at a time, together with the samples whose inputs lie on the same line.
+
+    **Returns:** None where no gates near the guess hold themselves.
+    """
+    state = np.where(gates <= 0, -1, np.where(gates >= 1, 1, 0))
+    length = np.maximum(np.linalg.norm(samples.x, axis=1), TINY)
+    guess = leak + (1 - leak) * gates
+    line, side = lines_of(samples.x)
+    for _ in range(2 * len(gates)):
+        slides = state == 0
+        g = np.where(state > 0, 1.0, leak)
+        w, a, rate = _leading(samples, np.where(slides, 0.0, g), slides, near)
+        drive = samples.p * (samples.y @ a)
+        g[slides] = sliding_gates(samples.x, drive, g, slides, guess[slides], leak)
+        z = samples.x @ w / length
+        wrong = np.where(slides, 0.0, np.maximum(0.0, -state * z))
+        beyond = np.where(slides, np.maximum(leak - g, g - 1), 0.0)
+        if wrong.max() <= INSIDE and beyond.max() <= 0:
+            return FixedPoint(np.clip(g, leak, 1.0), w, a, rate)
+        if leak == 1:
+            return FixedPoint(g, w, a, rate)  # a linear network has no boundaries
+        if beyond.max() > 0:
+            n = int(np.argmax(beyond))
+            same = line == line[n]
+            state[same] = (1 if g[n] > 1 else -1) * side[n] * side[same]
+        else:
+            state[line == line[int(np.argmax(wrong))]] = 0
+    return None
+
+
+def interior_fixed_points(
+    samples: Samples, leak: float, limit: int
+) -> tuple[list[FixedPoint], int] | None:
+    """Every stable fixed point strictly inside a cell, and how many cells there are.
+
+    None where there may be more than `limit` cells. A neuron inside a cell moves linearly, towards
+    the leading singular pair (v, u) of ⟨g y xᵀ⟩; it stays there if v has the cell's own pattern.
+    """
+    if pattern_count(samples.x)[0] > limit:
+        return None
+    on = patterns(samples.x, limit=limit).on
+    found = []
+    for row in on:
+        g = np.where(row, 1.0, leak)
+        w, a, rate = _leading(samples, g)
+        z = samples.x @ w / np.maximum(np.linalg.norm(samples.x, axis=1), TINY)
+        apart = (np.abs(z[samples.x.any(axis=1)]) > INSIDE).all()
+        found += [
+            FixedPoint(g, sign * w, sign * a, rate)
+            for sign in (1.0, -1.0)
+            if apart and ((sign * z > 0) == row).all()
+        ]
+    return found, len(on)
+
+
+def _leading(
+    samples: Samples,
+    g: Float[np.ndarray, " N"],
+    slides: Bool[np.ndarray, " N"] | None = None,
+    near: Float[np.ndarray, " d_o"] | None = None,
+) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " o"], float]:
+    """The leading singular pair of ⟨g y xᵀ⟩ P: input direction, output direction, value."""
+    matrix = (g[:, None] * samples.py).T @ samples.x
+    if slides is not None and slides.any():
+        _, s, vt = np.linalg.svd(samples.x[slides], full_matrices=False)
+        held = vt[s > INSIDE * s[0]]
+        matrix = matrix - matrix @ held.T @ held
+    u, s, vt = np.linalg.svd(matrix, full_matrices=False)
+    if near is None:
+        return vt[0], u[:, 0], float(s[0])
+    equal = s >= (1 - EQUAL) * s[0]
+    d = samples.shape[1]
+    mixed = vt[equal] @ near[:d] + near[d:] @ u[:, equal]
+    mixed = mixed / max(float(np.linalg.norm(mixed)), TINY)
+    return mixed @ vt[equal], u[:, equal] @ mixed, float(s[0])

@@ -1,0 +1,182 @@
+"""The alignment flow: random neurons, followed until their directions come to rest."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from neuralrace.reln.explained.fixed_points import FixedPoint, Samples
+
+STEP = 0.2
+"""The first step of the flow, as the change of a neuron of unit length."""
+
+STEPS = 600
+"""How many steps are taken with the first step, with a tenth, and with a hundredth of it."""
+
+KEPT_STEPS = STEPS // 2
+"""Gates and growth are averages over this number of steps, the last ones of each step size."""
+
+CHECK = 25
+"""After this number of steps it is checked which neurons have come to rest."""
+
+REST = 1e-7
+"""A neuron rests where it moves across its direction by less than this times its speed."""
+
+SLIDES = 0.02
+"""A gate that is on for a share of the time between this and one minus this seems to slide.
+
+Which gates slide is decided by `fixed_point`; this is its first guess.
+"""
+
+STILL = 1e-3
+"""A neuron that grows by less than this, relative to √(⟨‖x‖²⟩⟨‖y‖²⟩), does not learn.
+
+That product bounds the growth rate of any neuron.
+"""
+
+LOOKS = frozenset(range(0, 60, 2)) | frozenset(range(60, STEPS, 20))
+"""At which of the first steps directions are kept, to see when neurons aligned."""
+
+NEAR = 0.9
+"""A neuron is aligned from when the cosine to its final direction stays above this."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """Random neurons at rest: directions, time averages of gates, growth, and when they aligned."""
+
+    both: Float[np.ndarray, "M d_o"]
+    on: Float[np.ndarray, "M N"]
+    growth: Float[np.ndarray, " M"]
+    bound: float
+    since: Float[np.ndarray, " M"]
+
+    @property
+    def live(self) -> Bool[np.ndarray, " M"]:
+        """Which neurons learn."""
+        return self.growth > STILL * self.bound
+
+    @property
+    def dead(self) -> float:
+        """The share of neurons that stop learning."""
+        return 1 - float(self.live.mean())
+
+    @property
+    def groups(self) -> list[Int[np.ndarray, " G"]]:
+        """The neurons at each end point, as far as their gates tell it."""
+        index = np.flatnonzero(self.live)
+        if not len(index):
+            return []
+        state = np.digitize(self.on[index], (SLIDES, 1 - SLIDES)).astype(np.int8)
+        group = np.unique(state, axis=0, return_inverse=True)[1].ravel()
+        return [index[group == k] for k in range(group.max() + 1)]
+
+    def gates(self, members: Int[np.ndarray, " G"]) -> Float[np.ndarray, " N"]:
+        """The average gates of some neurons, those that do not seem to slide exactly 0 or 1."""
+        mean = self.on[members].mean(axis=0)
+        return np.where(mean <= SLIDES, 0.0, np.where(mean >= 1 - SLIDES, 1.0, mean))
+
+    def direction(self, members: Int[np.ndarray, " G"]) -> Float[np.ndarray, " d_o"]:
+        """The average weights of some neurons, inputs and outputs side by side."""
+        return self.both[members].mean(axis=0)
+
+    def is_near(self, members: Int[np.ndarray, " G"], point: FixedPoint) -> bool:
+        """Whether some neurons have aligned to a fixed point, and are not only on their way."""
+        mean, end = self.direction(members), np.concatenate([point.w, point.a])
+        return bool(mean @ end > NEAR * np.linalg.norm(mean) * np.linalg.norm(end))
+
+    @property
+    def aligned_at(self) -> float:
+        """The median time that a neuron takes to align; infinite where none does."""
+        return float(np.median(self.since[self.live])) if self.live.any() else math.inf
+
+
+def settle(samples: Samples, rng: np.random.Generator, count: int, leak: float) -> Settled:
+    """Follow random neurons along the flow of their directions until they rest.
+
+    Every neuron has unit length and takes steps of equal length: this passes through the same
+    directions as the flow, at its own pace. Weights outside of the spaces that the inputs and the
+    targets span never change and gate nothing, so that the flow is computed inside these spaces.
+    A neuron that has come to rest strictly inside a cell is not followed further.
+    """
+    _, d, o = samples.shape
+    x, reads = _in_own_space(samples.x)
+    y, writes = _in_own_space(samples.y)
+    both = rng.normal(size=(count, d + o))
+    both = _unit(np.concatenate([both[:, :d] @ reads.T, both[:, d:] @ writes.T], axis=1))
+    flow = _Flow(x, y, samples.p, leak)
+    time, growth = np.zeros(count), np.zeros(count)
+    on_for = np.zeros((count, len(x)))
+    path: list[tuple[np.ndarray, np.ndarray]] = []
+    still = STILL**2 * samples.bound
+    moving = np.arange(count)
+    for stage, step in enumerate((STEP, STEP / 10, STEP / 100)):
+        on_for[moving], growth[moving] = 0.0, 0.0
+        for k in range(STEPS):
+            if stage == 0 and k in LOOKS:
+                path.append((both.copy(), time.copy()))
+            here = both[moving]
+            velocity, on = flow.velocity(here)
+            along = np.einsum("md,md->m", velocity, here)
+            speed = np.sqrt(np.einsum("md,md->m", velocity, velocity))
+            if k % CHECK == CHECK - 1:
+                rests = speed**2 - along**2 <= (REST * speed) ** 2
+                settled = moving[rests]
+                on_for[settled], growth[settled] = KEPT_STEPS * on[rests], KEPT_STEPS * along[rests]
+                moving, here, on = moving[~rests], here[~rests], on[~rests]
+                velocity, along, speed = velocity[~rests], along[~rests], speed[~rests]
+            if k >= STEPS - KEPT_STEPS:
+                on_for[moving] += on
+                growth[moving] += along
+            pace = np.where(speed > still, step / np.maximum(speed, still), 0.0)
+            both[moving] = _unit(here + pace[:, None] * velocity)
+            time[moving] += pace
+    since = np.zeros(count)
+    for place, when in path:
+        since = np.where((place * both).sum(axis=1) < NEAR, when, since)
+    r = x.shape[1]
+    whole = np.concatenate([both[:, :r] @ reads, both[:, r:] @ writes], axis=1)
+    return Settled(whole, on_for / KEPT_STEPS, growth / KEPT_STEPS, samples.bound, since)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Flow:
+    """The alignment flow of neurons (w, a), side by side: inputs, targets, sample weights, leak."""
+
+    x: Float[np.ndarray, "N r"]
+    y: Float[np.ndarray, "N q"]
+    p: Float[np.ndarray, " N"]
+    leak: float
+
+    def velocity(
+        self, both: Float[np.ndarray, "M r_q"]
+    ) -> tuple[Float[np.ndarray, "M r_q"], Bool[np.ndarray, "M N"]]:
+        """How neurons move, and where they are on."""
+        r = self.x.shape[1]
+        z = both[:, :r] @ self.x.T
+        on = z > 0
+        slope = (on if self.leak == 0 else np.where(on, 1.0, self.leak)) * self.p
+        z *= slope
+        slope = slope * (both[:, r:] @ self.y.T)
+        return np.concatenate([slope @ self.x, z @ self.y], axis=1), on
+
+
+def _in_own_space(
+    rows: Float[np.ndarray, "N d"],
+) -> tuple[Float[np.ndarray, "N r"], Float[np.ndarray, "r d"]]:
+    """Rows in an orthonormal basis of the space that they span, and this basis."""
+    _, s, vt = np.linalg.svd(rows, full_matrices=False)
+    basis = vt[s > rows.shape[1] * np.finfo(np.float64).eps * s[0]]
+    if len(basis) == rows.shape[1]:
+        return rows, np.eye(len(basis))
+    return rows @ basis.T, basis
+
+
+def _unit(rows: Float[np.ndarray, "M d"]) -> Float[np.ndarray, "M d"]:
+    return rows / np.sqrt(np.einsum("md,md->m", rows, rows))[:, None]

@@ -1,0 +1,1 @@
+"""What ReLU neurons do in training: activity, shares of prototypes, copied and sliding gates."""

@@ -1,0 +1,1 @@
+"""What ReLU neurons can do: the activity patterns that one neuron can have on given inputs."""

@@ -14,11 +14,12 @@ from jaxtyping import Float, Int
 
 from neuralrace.checks import by_name, one_of, real_number
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.driver import Until, take_steps
+from neuralrace.dynamics.driver import take_steps
 from neuralrace.dynamics.methods import Descent
 from neuralrace.dynamics.setup import pose, prepared
 from neuralrace.dynamics.systems import NetworkSystem, System
 from neuralrace.dynamics.train import diverged
+from neuralrace.dynamics.until import Until
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress

@@ -51,7 +51,9 @@ def test_hidden_is_that_of_the_network_at_each_time(routed):
         assert found.dtype == np.float64
         for seed, t in np.ndindex(found.shape[:2]):
             one = {edge: w[seed, t] for edge, w in weights.items()}
-            np.testing.assert_allclose(found[seed, t], net.hidden(one, trained)[node], atol=1e-13)
+            np.testing.assert_allclose(
+                found[seed, t], net.responses(one, trained)[node], atol=1e-13
+            )
     final = analysis.hidden(net, runs.final, trained, "y1")
     np.testing.assert_allclose(final, found[:, -1], atol=1e-13)
 

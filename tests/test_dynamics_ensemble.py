@@ -159,10 +159,10 @@ def test_memory_decides_how_many_run_at_once(monkeypatch):
     whole = ensemble(seeds=6)
     assert sizes == [6]
     one = 13 * 8 + 8 * (15 + 5) * 8  # the losses of a run, and its weights several times over
-    monkeypatch.setattr(module, "MEMORY", 2.5 * one)
+    monkeypatch.setattr("neuralrace.dynamics.grid.MEMORY", 2.5 * one)
     np.testing.assert_allclose(ensemble(seeds=6).loss, whole.loss, rtol=1e-12)
     assert sizes == [6, 2, 2, 2]
-    monkeypatch.setattr(module, "MEMORY", 1)
+    monkeypatch.setattr("neuralrace.dynamics.grid.MEMORY", 1)
     ensemble(seeds=2)
     assert sizes[4:] == [1, 1]
 
@@ -296,8 +296,8 @@ many = nr.train_ensemble(net, data, key=0, seeds=3, scale=0.3, learning_rate=0.1
 keys = jax.random.split(jax.random.key(0), 3)
 ones = [nr.train(net, net.init(k, 0.3), data, learning_rate=0.1, steps=5).loss for k in keys]
 np.testing.assert_allclose(many.loss, ones, rtol=1e-5)
-from neuralrace.dynamics.ensemble import _spread
-print(len(_spread(np.zeros(4)).sharding.device_set), many.loss.shape)
+from neuralrace.dynamics.grid import spread
+print(len(spread(np.zeros(4)).sharding.device_set), many.loss.shape)
 """
 
 

@@ -52,7 +52,7 @@ def test_forward_and_loss_equal_brute_force_over_paths(seed):
 def test_hidden_shows_every_node_after_its_gate():
     data = chain_data(3, gates={"x": [1, 2, 0], "h": [[1, 0, 3]] * 3, "W2": [5, 1, 1]})
     weights = CHAIN.init(jax.random.key(0))
-    activity = CHAIN.hidden(weights, data)
+    activity = CHAIN.responses(weights, data)
     x = data.x["x"] * np.array([[1], [2], [0]])
     h = x @ np.asarray(weights["W1"]).T * np.array([1, 0, 3])
     np.testing.assert_allclose(activity["x"], x, rtol=1e-14)
@@ -190,7 +190,7 @@ def test_the_precision_of_the_weights_is_followed(given_in, fresh_warning):
         for dtype in (jnp.float32, jnp.float64):
             weights = two.init(jax.random.key(0), dtype=dtype)
             assert all(w.dtype == dtype for w in weights.values())
-            assert all(h.dtype == dtype for h in two.hidden(weights, data).values())
+            assert all(h.dtype == dtype for h in two.responses(weights, data).values())
             loss, gradient = jax.value_and_grad(two.loss)(weights, data)
             assert loss.dtype == dtype
             assert all(g.dtype == dtype for g in gradient.values())
@@ -318,7 +318,7 @@ def test_network_is_abstract():
 
 def test_weights_that_do_not_fit_the_graph():
     weights, data = CHAIN.init(jax.random.key(0)), chain_data()
-    for ask in (CHAIN, CHAIN.loss, CHAIN.hidden, jax.jit(CHAIN.loss)):
+    for ask in (CHAIN, CHAIN.loss, CHAIN.responses, jax.jit(CHAIN.loss)):
         with says("weights lack edge 'W2'", got="'W1'", wanted="'W1', 'W2'", fix="net.init"):
             ask({"W1": weights["W1"]}, data)
         with says("unknown edge 'W3'", got="'W3'", wanted="'W1', 'W2'"):

@@ -49,7 +49,7 @@ def by_recursion(relu: nr.ReLUNetwork, weights: dict, data: nr.Dataset) -> dict[
 def test_forward_and_activity_equal_recursion(seed, leak, bias):
     relu, weights, data = random_relu(seed, leak, bias)
     wanted = by_recursion(relu, weights, data)
-    for v, h in relu.hidden(weights, data).items():
+    for v, h in relu.responses(weights, data).items():
         np.testing.assert_allclose(h, wanted[v], rtol=1e-10, atol=1e-10)
     assert set(relu(weights, data)) == set(relu.arch.outputs)
     activity = relu.activity(weights, data)

@@ -503,7 +503,7 @@ class Scaled(nr.Network):
 
     factor: float
 
-    def hidden(self, weights, data):
+    def responses(self, weights, data):
         raise NotImplementedError
 
     def describe(self):
@@ -517,7 +517,7 @@ class Scaled(nr.Network):
 class Silent(nr.Network):
     """A network that cannot describe itself."""
 
-    def hidden(self, weights, data):
+    def responses(self, weights, data):
         raise NotImplementedError
 
 
@@ -957,7 +957,7 @@ def test_weights_from_elsewhere():
     net = nr.GDLN(nr.Architecture.chain(2, 3, 1))
     rng = np.random.default_rng(0)
     weights = {"W2": rng.normal(size=(4, 1, 3)), "W1": rng.normal(size=(4, 3, 2))}
-    run = nr.Trajectory.from_weights(net, data, weights, [0, 1, 2, 5])
+    run = nr.Trajectory.from_weights(net, weights, data, [0, 1, 2, 5])
     y = weights["W2"] @ weights["W1"]
     np.testing.assert_allclose(run.outputs["y"][..., 0], y[:, 0], rtol=1e-12)
     wanted = ((y[:, 0] - [1.0, 2.0]) ** 2) @ [0.25, 0.75] / 2
@@ -966,11 +966,11 @@ def test_weights_from_elsewhere():
     assert run.settings["method"] == "given weights" and run.settings["data"] == data.digest()
     assert run.sample_weight.tolist() == [0.25, 0.75] and run.net == net
     with says("the times must increase", got="shape (4,)", wanted="increasing"):
-        nr.Trajectory.from_weights(net, data, weights, [0, 1, 1, 5])
+        nr.Trajectory.from_weights(net, weights, data, [0, 1, 1, 5])
     with says("the weights do not fit the times", got="(4, 1, 3)", wanted="T = 2"):
-        nr.Trajectory.from_weights(net, data, weights, [0, 1])
+        nr.Trajectory.from_weights(net, weights, data, [0, 1])
     with says("weights lack edge 'W1'", got="'W2'", wanted="'W1', 'W2'"):
-        nr.Trajectory.from_weights(net, data, {"W2": weights["W2"]}, [0, 1, 2, 5])
+        nr.Trajectory.from_weights(net, {"W2": weights["W2"]}, data, [0, 1, 2, 5])
 
 
 def test_it_shows_itself_in_one_line_and_as_a_table():

@@ -202,7 +202,7 @@ def _runs() -> Iterator[Call]:
     )
     every = {"W1": np.ones((2, 2, 2)), "W2": np.ones((2, 2, 2))}
     yield _call(
-        "Trajectory.from_weights", nr.Trajectory.from_weights, t.net, t.data, every, [0.0, 1.0]
+        "Trajectory.from_weights", nr.Trajectory.from_weights, t.net, every, t.data, [0.0, 1.0]
     )
     yield _call("Trajectory.plot", t.run.plot, "loss", color="k", label="a", log=True)
     yield _call("Trajectory.isel", t.run.isel, time=0)

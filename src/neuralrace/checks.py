@@ -12,11 +12,14 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+
+if TYPE_CHECKING:
+    from neuralrace.types import Key
 
 SHOWN = 80
 """Characters of a value that a message shows."""
@@ -285,6 +288,23 @@ def _is_seed(key: Any) -> bool:
     kind = getattr(getattr(key, "dtype", None), "kind", "")
     zero_axes = getattr(key, "shape", None) == () and kind in ("i", "u")
     return (integral or zero_axes) and (is_traced(key) or -(2**31) <= int(key) < 2**32)
+
+
+def generator(key: Key) -> np.random.Generator:
+    """A NumPy generator from a JAX key or an integer of at least 0.
+
+    ```python
+    >>> from neuralrace.checks import generator
+    >>> bool(generator(0).normal() == generator(0).normal())
+    True
+
+    ```
+    """
+    if hasattr(key, "__index__") and not hasattr(key, "dtype"):
+        return np.random.default_rng(whole_number("key", key, least=0, fix="for example key=0"))
+    import jax
+
+    return np.random.default_rng(np.asarray(jax.random.key_data(random_key(key))).ravel())
 
 
 def check_axes(ax: Any) -> None:

@@ -74,7 +74,7 @@ class Compressed(eqx.Module):
     """A smaller network, weights and dataset with the same learning, and the way back.
 
     `lift(weights)` are the full-width weights at any time; with them the full network gives the
-    representations, `net.hidden(compressed.lift(w), data)`.
+    representations, `net.responses(compressed.lift(w), data)`.
 
     ```python
     >>> import jax, numpy as np, neuralrace as nr

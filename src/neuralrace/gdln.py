@@ -43,13 +43,13 @@ class Network(abc.ABC):
     """What all networks share: a graph, initial weights, a loss and its gradient.
 
     Abstract; see `GDLN` and `ReLUNetwork`. For a network of your own, subclass it and write
-    `hidden`, with `prepared` and `incoming` as helpers. It then trains like any other. Parameters
-    of its own are fields of a frozen dataclass; networks with equal fields count as equal.
+    `responses`, with `prepared` and `incoming` as helpers. It then trains like any other. Its
+    parameters are fields of a frozen dataclass; networks with equal fields count as equal.
 
     ```python
     >>> import jax, jax.numpy as jnp, neuralrace as nr
     >>> class Tanh(nr.Network):
-    ...     def hidden(self, weights, data):
+    ...     def responses(self, weights, data):
     ...         weights, activity, gates = self.prepared(weights, data)
     ...         for node in self.arch.order:
     ...             if node not in self.arch.inputs:
@@ -77,12 +77,12 @@ class Network(abc.ABC):
         jax.tree_util.register_static(cls)
 
     @abc.abstractmethod
-    def hidden(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
+    def responses(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
         """The activity of every node on every sample: `{node: (N, size)}`."""
 
     def __call__(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
         """The outputs on every sample: `{output node: (N, size)}`."""
-        activity = self.hidden(weights, data)
+        activity = self.responses(weights, data)
         return {node: activity[node] for node in self.arch.outputs}
 
     def loss(
@@ -246,7 +246,7 @@ class GDLN(Network):
     ```
     """
 
-    def hidden(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
+    def responses(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
         weights, x, gates = self.prepared(weights, data)
         activity: dict[str, Array] = {}
         for node in self.arch.order:

@@ -55,7 +55,7 @@ class ReLUNetwork(Network):
         object.__setattr__(self, "arch", arch.with_bias() if switch("bias", bias) else arch)
         object.__setattr__(self, "leak", leak)
 
-    def hidden(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
+    def responses(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
         return self._propagate(weights, data)[0]
 
     def activity(

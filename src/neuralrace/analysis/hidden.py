@@ -71,4 +71,4 @@ class _Activity(str):
     __slots__ = ()
 
     def __call__(self, net: Network, weights: Any, data: Dataset) -> Any:
-        return net.hidden(weights, data)[str(self)]
+        return net.responses(weights, data)[str(self)]

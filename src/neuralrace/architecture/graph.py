@@ -9,22 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, SupportsIndex, final
 
-from neuralrace.architecture.checks import (
-    check_ends,
-    checked_edges,
-    checked_mapping,
-    checked_sizes,
-    joined,
-)
+from neuralrace.architecture import build
+from neuralrace.architecture.checks import checked_edges, checked_mapping, checked_sizes
 from neuralrace.architecture.path import Path
 from neuralrace.checks import check_axes
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 
 if TYPE_CHECKING:
+    import networkx
     from matplotlib.axes import Axes
 
 BIAS = "bias"
@@ -234,19 +229,7 @@ class Architecture:
 
         ```
         """
-        if len(sizes) < 2:
-            raise NeuralRaceError(
-                "a chain needs at least an input and an output",
-                got=f"sizes {sizes}",
-                wanted="two or more sizes",
-                fix="for example Architecture.chain(2, 100, 1)",
-            )
-        depth = len(sizes) - 2
-        hidden = ["h"] if depth == 1 else [f"h{i}" for i in range(1, depth + 1)]
-        nodes = ["x", *hidden, "y"]
-        steps = enumerate(pairwise(nodes), start=1)
-        named = checked_sizes(dict(zip(nodes, sizes, strict=True)))
-        return cls(named, {f"W{i}": ends for i, ends in steps})
+        return cls(*build.chain(sizes))
 
     @classmethod
     def layered(cls, *layers: Mapping[str, int]) -> Architecture:
@@ -262,20 +245,7 @@ class Architecture:
 
         ```
         """
-        sizes: dict[str, int] = {}
-        for layer in layers:
-            for node, size in checked_mapping(
-                layer, "a layer", "{node: number of neurons}"
-            ).items():
-                if node in sizes:
-                    raise NeuralRaceError(
-                        f"node {node!r} stands in two layers",
-                        got=repr(node),
-                        wanted="each name once",
-                        fix="rename one of the two",
-                    )
-                sizes[node] = size
-        return cls(sizes, joined((s, t) for a, b in pairwise(layers) for s in a for t in b))
+        return cls(*build.layered(layers))
 
     @classmethod
     def parallel(
@@ -301,18 +271,7 @@ class Architecture:
 
         ```
         """
-        form = "{node: number of neurons}"
-        for name, nodes in (("inputs", inputs), ("hidden", hidden), ("outputs", outputs)):
-            checked_mapping(nodes, name, form)
-        reads = {} if reads is None else reads
-        writes = {} if writes is None else writes
-        check_ends(reads, hidden, inputs, "input")
-        check_ends(writes, hidden, outputs, "output")
-        pairs: list[tuple[str, str]] = []
-        for name in hidden:
-            pairs += [(v, name) for v in reads.get(name, inputs)]
-            pairs += [(name, v) for v in writes.get(name, outputs)]
-        return cls({**inputs, **hidden, **outputs}, joined(pairs))
+        return cls(*build.parallel(inputs, hidden, outputs, reads, writes))
 
     @classmethod
     def routing(
@@ -333,30 +292,7 @@ class Architecture:
 
         ```
         """
-        M = whole_number("the number of domains M", M, fix="use M=1 or more")
-        P = M * M if P is None else whole_number("P", P, fix="P=1 is a pathway for every route")
-        side = round(P**0.5)
-        if side * side != P or M % side:
-            raise NeuralRaceError(
-                "routes cannot be shared this way",
-                got=f"P = {P} routes a pathway for M = {M} domains",
-                wanted="P the square of a divisor of M",
-                fix=f"use one of {', '.join(str(d * d) for d in range(1, M + 1) if M % d == 0)}",
-            )
-        sizes: dict[str, int] = {f"x{i}": inputs for i in range(1, M + 1)}
-        edges: dict[str, tuple[str, str]] = {}
-        groups = M // side
-        for a in range(1, groups + 1):
-            for b in range(1, groups + 1):
-                tag = "" if groups == 1 else f"{a}_{b}"
-                sizes |= {f"h{tag}": hidden, f"k{tag}": hidden}
-                edges[f"hidden{tag}"] = (f"h{tag}", f"k{tag}")
-                via = tag and f"_{tag}"
-                for i in range((a - 1) * side + 1, a * side + 1):
-                    edges[f"in{i}{via}"] = (f"x{i}", f"h{tag}")
-                for j in range((b - 1) * side + 1, b * side + 1):
-                    edges[f"out{j}{via}"] = (f"k{tag}", f"y{j}")
-        return cls(sizes | {f"y{j}": outputs for j in range(1, M + 1)}, edges)
+        return cls(*build.routing(M, inputs, hidden, outputs, P))
 
     def with_bias(self) -> Architecture:
         """The same graph with an input node `bias` of one neuron joined to all but the inputs.
@@ -383,7 +319,7 @@ class Architecture:
 
     # ---- other forms ---------------------------------------------------------------------------
 
-    def to_networkx(self) -> Any:
+    def to_networkx(self) -> networkx.MultiDiGraph:
         """A `networkx.MultiDiGraph`: node attribute `size`, edge keys the edge names.
 
         The edge attribute `place` is the place of an edge in the order written.
@@ -396,51 +332,16 @@ class Architecture:
 
         ```
         """
-        import networkx
-
-        graph = networkx.MultiDiGraph()
-        for node, size in self.sizes.items():
-            graph.add_node(node, size=size)
-        for place, (edge, (source, target)) in enumerate(self.edges.items()):
-            graph.add_edge(source, target, key=edge, place=place)
-        return graph
+        return build.to_networkx(self.sizes, self.edges)
 
     @classmethod
-    def from_networkx(cls, graph: Any) -> Architecture:
+    def from_networkx(cls, graph: networkx.DiGraph) -> Architecture:
         """From a networkx digraph whose nodes carry a `size`; see `to_networkx`.
 
         Edges without a name of their own are called `source_target`. They come in the order of
         their attribute `place`, or else in the graph's.
         """
-        if not all(hasattr(graph, name) for name in ("nodes", "edges", "is_multigraph")):
-            raise NeuralRaceError(
-                "graph is no graph of networkx",
-                got=type(graph).__name__,
-                wanted="a networkx digraph whose nodes carry a size",
-                fix="graph = networkx.DiGraph(); graph.add_node('x', size=2); …",
-            )
-        for node, size in graph.nodes(data="size"):
-            if size is None:
-                raise NeuralRaceError(
-                    f"node {node!r} of the networkx graph has no size",
-                    got="no attribute 'size'",
-                    wanted="graph.nodes[node]['size'], a positive integer",
-                    fix=f"graph.add_node({node!r}, size=…)",
-                )
-        kind = {"keys": True} if graph.is_multigraph() else {}
-        ends = sorted(graph.edges(data="place", default=0, **kind), key=lambda end: end[-1])
-        edges: dict[str, tuple[str, str]] = {}
-        for source, target, *key, _ in ends:
-            name = key[0] if key and isinstance(key[0], str) else f"{source}_{target}"
-            if name in edges:
-                raise NeuralRaceError(
-                    f"two edges of the networkx graph are called {name!r}",
-                    got=f"{edges[name]} and {(source, target)}",
-                    wanted="a name of its own for each edge",
-                    fix="pass key=… to add_edge for parallel edges",
-                )
-            edges[name] = (source, target)
-        return cls(dict(graph.nodes(data="size")), edges)
+        return cls(*build.from_networkx(graph))
 
     def draw(self, data: Any = None, *, ax: Axes | None = None) -> Axes:
         """Draw the graph; with a dataset, also where each node and edge is gated on.

@@ -25,7 +25,7 @@ from neuralrace.dynamics.fingerprint import fingerprint, is_key
 from neuralrace.dynamics.setup import Problem
 from neuralrace.dynamics.systems import View
 from neuralrace.errors import NeuralRaceError, listed, warn_user
-from neuralrace.trajectory.run import versions
+from neuralrace.trajectory.provenance import versions
 
 DIGEST = 64
 """Bytes of the checksum that every file begins with."""

@@ -6,7 +6,6 @@ samples of the next are read.
 
 from __future__ import annotations
 
-import functools
 import queue
 import threading
 import time
@@ -21,9 +20,10 @@ import numpy as np
 
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.batches import Batches
-from neuralrace.dynamics.driver import SECONDS, Checkpointer, Steps, Until
+from neuralrace.dynamics.driver import SECONDS, Checkpointer, Steps
 from neuralrace.dynamics.methods import Stepper
 from neuralrace.dynamics.systems import NetworkSystem, State, reweighted
+from neuralrace.dynamics.until import Until
 
 AHEAD = 2
 """How many batches are read ahead of the step that is computed."""
@@ -70,7 +70,7 @@ def stream_steps(
                 break
             records.append(jax.tree.map(lambda v: np.asarray(v)[None], (loss, _seen(small, state))))
             shown = small.shown(state)
-            if stops[i] in asked and _reached(until, float(loss), small, state):
+            if stops[i] in asked and until.reached(small, state, jnp.asarray(loss)):
                 carry = (state, memory, step, shown)
                 why = "until"
                 break
@@ -106,13 +106,7 @@ def _ends_part(stops: np.ndarray, i: int, every: int) -> bool:
     return i + 1 == len(stops) or int(stops[i + 1]) % every == 0
 
 
-def _reached(until: Until, loss: float, system: NetworkSystem, state: State) -> bool:
-    if until.loss is not None and loss <= until.loss:
-        return True
-    return until.function is not None and bool(until.function(system, state))
-
-
-@functools.partial(jax.jit)
+@jax.jit
 def _step(system: Any, method: Any, state: Any, memory: Any, batch: Dataset) -> Any:
     whole = eqx.tree_at(lambda s: s.data, system, batch, is_leaf=lambda v: v is None)
     _, state, memory = method.step(whole, state, memory, None, None)

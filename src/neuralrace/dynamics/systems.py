@@ -7,7 +7,6 @@ race and a stack of blocks are others (`reduction/`).
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
 from typing import Any, final
 
 import equinox as eqx
@@ -128,7 +127,3 @@ def reweighted(data: Dataset, weight: Array) -> Dataset:
     total = jnp.sum(weight)
     weight = weight / jnp.where(total > 0, total, 1.0)
     return eqx.tree_at(lambda d: d.sample_weight, data, weight, is_leaf=lambda v: v is None)
-
-
-Stop = Callable[[Any, Any], Any]
-"""A function of system and state that is true where a run should end."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -16,7 +15,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.dynamics.batches import Batches, checked_batch_size, checked_key
 from neuralrace.dynamics.checkpoint import Checkpoints, describe
 from neuralrace.dynamics.clock import Clock, clock_of
-from neuralrace.dynamics.driver import Steps, Until, take_steps
+from neuralrace.dynamics.driver import Steps, take_steps
 from neuralrace.dynamics.fingerprint import described
 from neuralrace.dynamics.methods import Descent, Optimized, Stepper, checked_optimizer
 from neuralrace.dynamics.record import Record
@@ -28,7 +27,7 @@ from neuralrace.dynamics.setup import (
     recording_steps,
 )
 from neuralrace.dynamics.streaming import stream_steps
-from neuralrace.dynamics.systems import System
+from neuralrace.dynamics.until import UntilLike, checked_until
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
@@ -51,7 +50,7 @@ def train(
     key: Any = None,
     loss: str | SampleLoss = "squared",
     evaluate: Mapping[str, Dataset] | None = None,
-    until: float | Callable[[Any], Any] | None = None,
+    until: UntilLike | None = None,
     callback: Callback | None = None,
     record_every: int = 1,
     record_at: Any = None,
@@ -267,33 +266,6 @@ def key_data(key: Any) -> Any:
     if hasattr(key, "__index__"):
         return int(key)
     return np.asarray(jax.random.key_data(key)).tolist()
-
-
-@dataclass(frozen=True)
-class _OfWeights:
-    """A user's function of the weights as one of system and state."""
-
-    function: Callable[[Any], Any]
-
-    def __call__(self, system: System, state: Any) -> Any:
-        return self.function(system.shown(state))
-
-
-def checked_until(until: Any) -> Until:
-    """When a run ends early, or an error."""
-    if until is None:
-        return Until()
-    if callable(until):
-        return Until(function=_OfWeights(until))
-    value = float(until) if hasattr(until, "__float__") and np.ndim(until) == 0 else np.nan
-    if not np.isfinite(value):
-        raise NeuralRaceError(
-            "until says when to end",
-            got=repr(until),
-            wanted="a loss, or a function of the weights that is true at the end",
-            fix="for example until=0.01",
-        )
-    return Until(loss=value)
 
 
 def checkpoints_of(folder: Any, every: Any, **run: Any) -> Checkpoints | None:

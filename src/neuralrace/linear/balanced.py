@@ -7,11 +7,10 @@ from typing import Any, final
 
 import numpy as np
 
-from neuralrace.checks import real_array, real_number
+from neuralrace.checks import generator, real_array, real_number
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import chain_edges, chain_weights, linear_task
-from neuralrace.tasks.checks import generator
 from neuralrace.types import Key
 
 

@@ -7,5 +7,5 @@ from neuralrace.trajectory.compare import compare as compare
 from neuralrace.trajectory.files import load as load
 from neuralrace.trajectory.files import save_table as save_table
 from neuralrace.trajectory.names import check_name as check_name
+from neuralrace.trajectory.provenance import versions as versions
 from neuralrace.trajectory.run import Trajectory as Trajectory
-from neuralrace.trajectory.run import versions as versions

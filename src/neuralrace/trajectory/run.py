@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 import html
 import json
 import os
-import platform
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace import __version__
 from neuralrace.checks import by_name, check_axes, file_path, plain_array, real_array, switch
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
-from neuralrace.gdln import Network, checked_weights
+from neuralrace.gdln import Network
 from neuralrace.trajectory.names import check_names
+from neuralrace.trajectory.provenance import as_text
+from neuralrace.types import ArrayLike, WeightsLike
 
 if TYPE_CHECKING:
     import xarray
@@ -91,7 +87,7 @@ class Trajectory(eqx.Module):
     ) -> None:
         fix = "give one number per recorded moment, ensemble axes first"
         self.time = real_array("time", time, wanted="shape (T,)", fix=fix)
-        self.loss = _numbers("loss", loss, fix)
+        self.loss = numbers("loss", loss, fix)
         self.values, self.final = _tree("values", values), _tree("final", final)
         if net is not None:
             check_kind("net", net, Network, "the network that was trained, or None")
@@ -105,7 +101,7 @@ class Trajectory(eqx.Module):
         self.sample_weight = (
             real_array("sample_weight", sample_weight, fix=fix) if weighed else None
         )
-        self._settings = _as_text(settings)
+        self._settings = as_text(settings)
         self.source = source
         if self.time.ndim != 1 or any(c.ndim != 1 for c in self.axes.values()):
             raise NeuralRaceError(
@@ -150,7 +146,9 @@ class Trajectory(eqx.Module):
             )
 
     @classmethod
-    def from_weights(cls, net: Any, data: Any, weights: Any, times: Any) -> Trajectory:
+    def from_weights(
+        cls, net: Network, weights: WeightsLike, data: Dataset, times: ArrayLike
+    ) -> Trajectory:
         """The trajectory of weights that came from elsewhere, with its loss and outputs.
 
         **Arguments:** `net` and `data` as for `nr.train`; `weights[edge]` of shape `(T, |t|, |s|)`;
@@ -160,53 +158,15 @@ class Trajectory(eqx.Module):
         >>> import neuralrace as nr
         >>> net = nr.GDLN(nr.Architecture.chain(1, 1))
         >>> data = nr.Dataset({"x": [[1.0]]}, {"y": [[2.0]]})
-        >>> run = nr.Trajectory.from_weights(net, data, {"W1": [[[0.0]], [[1.0]]]}, [0, 1])
+        >>> run = nr.Trajectory.from_weights(net, {"W1": [[[0.0]], [[1.0]]]}, data, [0, 1])
         >>> run.loss, run.final["W1"]
         (array([2. , 0.5]), array([[1.]]))
 
         ```
         """
-        check_kind("net", net, Network, "pass the network first: from_weights(net, data, …)")
-        check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
-        fix = "sort them and remove repeats; np.unique does both"
-        time = real_array("times", times, wanted="increasing numbers of shape (T,)", fix=fix)
-        if time.ndim != 1 or not time.size or not (np.diff(time) > 0).all():
-            raise NeuralRaceError(
-                "the times must increase",
-                got=f"times of shape {time.shape}",
-                wanted="increasing numbers of shape (T,)",
-                fix=fix,
-            )
-        fix = "stack the weights of every moment: np.stack([w0, w1, …])"
-        given = by_name("weights", weights, "pass {edge: array of shape (T, |t|, |s|)}")
-        weights = {
-            edge: _numbers(f"the weights of edge {edge!r}", w, fix) for edge, w in given.items()
-        }
-        lengths = {edge: len(w) if w.ndim == 3 else None for edge, w in weights.items()}
-        if set(lengths.values()) != {len(time)}:
-            raise NeuralRaceError(
-                "the weights do not fit the times",
-                got={edge: np.shape(w) for edge, w in weights.items()},
-                wanted=f"shape (T, |t|, |s|) with T = {len(time)} for every edge",
-                fix=fix,
-            )
-        checked_weights(net.arch, {edge: w[0] for edge, w in weights.items()})
-        over_time = {edge: jnp.asarray(weights[edge]) * 1.0 for edge in net.arch.edges}
-        loss, outputs = jax.tree.map(np.asarray, _seen(net, over_time, data))
-        stored = jax.tree.map(np.asarray, over_time)
-        return cls(
-            time,
-            loss,
-            values={"outputs": outputs, "weights": stored},
-            final={edge: w[-1] for edge, w in stored.items()},
-            net=net,
-            sample_weight=data.sample_weight,
-            settings={
-                "method": "given weights",
-                "data": data.digest(),
-                "dtype": str(jnp.result_type(*over_time.values())),
-            },
-        )
+        from neuralrace.trajectory.given import from_weights
+
+        return from_weights(net, weights, data, times)
 
     def __repr__(self) -> str:
         return f"Trajectory({', '.join(f'{k}: {v}' for k, v in self._summary().items())})"
@@ -357,13 +317,7 @@ class Trajectory(eqx.Module):
         return save(self, file_path(path, "run.save('run.nc')"))
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _seen(net: Network, weights: Any, data: Dataset) -> tuple[Any, dict[str, Any]]:
-    """Loss and outputs at every moment."""
-    return jax.lax.map(lambda w: (net.loss(w, data), net(w, data)), weights)
-
-
-def _numbers(what: str, value: Any, fix: str) -> np.ndarray:
+def numbers(what: str, value: Any, fix: str) -> np.ndarray:
     """An array of real numbers in the precision it came in."""
     array = plain_array(what, value, wanted="an array of numbers", fix=fix)
     return array if array.dtype.kind in "fiub" else real_array(what, value, fix=fix)
@@ -383,29 +337,3 @@ def _tree(what: str, values: Any) -> dict[str, Any]:
         else plain_array(f"{what}[{name!r}]", value, wanted="an array", fix=fix)
         for name, value in named.items()
     }
-
-
-def _as_text(settings: Any) -> str:
-    """Settings as JSON, in which they are stored."""
-    given = {} if settings is None else by_name("settings", settings, "for example {'seed': 0}")
-    try:
-        return json.dumps({"versions": versions()} | dict(given))
-    except (TypeError, ValueError) as error:
-        raise NeuralRaceError(
-            "the settings cannot be stored",
-            got=str(error),
-            wanted="numbers, text, lists and dictionaries of them",
-            fix="convert arrays with .tolist() and other values with str()",
-        ) from error
-
-
-@functools.cache
-def versions() -> dict[str, str]:
-    """The versions of everything that decides a number."""
-    found = {"neuralrace": __version__, "python": platform.python_version()}
-    for package in ("jax", "jaxlib", "equinox", "diffrax", "optax", "numpy"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Bool, Float
 
+from neuralrace.checks import generator
 from neuralrace.dataset import Dataset
 from neuralrace.errors import check_kind, whole_number
 from neuralrace.reln.explained.fixed_points import (
@@ -18,7 +19,7 @@ from neuralrace.reln.explained.fixed_points import (
     interior_fixed_points,
 )
 from neuralrace.reln.explained.settling import STILL, settle
-from neuralrace.tasks.checks import finite_number, generator
+from neuralrace.tasks.checks import finite_number
 
 NEURONS = 2000
 """How many random neurons are followed."""

@@ -221,7 +221,7 @@ class _Similarity:
     content: bytes
 
     def __call__(self, weights: Any) -> dict[str, Any]:
-        h = self.net.hidden(weights, self.data)
+        h = self.net.responses(weights, self.data)
         root = np.sqrt(np.asarray(self.data.probability))[:, None]
         found = {}
         for layer, nodes in hidden_layers(self.net.arch).items():

@@ -1,0 +1,314 @@
+"""The members of an ensemble: every combination of datasets, scales, rates and seeds."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuralrace.checks import by_name, entries, real_number
+from neuralrace.dataset import Dataset
+from neuralrace.dynamics.batches import Batches, checked_key
+from neuralrace.dynamics.clock import Clock
+from neuralrace.dynamics.setup import Problem, pose
+from neuralrace.dynamics.systems import NetworkSystem, View
+from neuralrace.dynamics.train import key_data
+from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.gdln import Network, Weights, float_dtype
+from neuralrace.trajectory import check_name
+
+MEMORY = 2**28
+"""Bytes that the recorded values and weights of one chunk of an ensemble may take by default."""
+
+
+@final
+@dataclass(frozen=True)
+class Chunk:
+    """Members that run together: rows of the grid, of which the first `real` are new."""
+
+    rows: np.ndarray
+    low: int
+    real: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """All combinations of datasets, scales, rates and seeds, and how each begins."""
+
+    net: Network
+    problem: Problem
+    datasets: list[Dataset]
+    scales: Any
+    by_edge: Any
+    rates: list[float]
+    key: Any
+    seeds: int
+    kind: str
+    dtype: Any
+    axes: dict[str, Any]
+    digests: list[str]
+    sample_weights: list[Any]
+
+    @staticmethod
+    def of(
+        net: Any, data: Any, key: Any, seeds: Any, scale: Any, kind: str, dtype: Any, axis: Any,
+        learning_rate: Any, rates: list[float], record: Any, **options: Any,
+    ) -> Grid:  # fmt: skip
+        """Check everything, and pose the first combination."""
+        check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
+        fix = "one Dataset, or a list of them"
+        given = [data] if isinstance(data, Dataset) else entries("data", data, fix)
+        for each in given:
+            check_kind("data", each, Dataset, fix)
+        scales = _scales(scale)
+        dtype = None if dtype is None else float_dtype(dtype)
+        for name, value in (("record", record), ("evaluate", options.get("evaluate"))):
+            if value is not None:
+                by_name(name, value, f"for example {name}={{'weights': True}}")
+        seeds = whole_number("seeds", seeds, fix="for example seeds=10")
+        taken = {**(record or {}), **(options.get("evaluate") or {})}
+        axes = _ensemble_axes(data, given, scale, learning_rate, seeds, axis, taken)
+        key = checked_key(key, "an ensemble")
+        sample = net.init(jax.random.split(key, seeds)[0], scales[0], kind, dtype)
+        posed = [pose(net, sample, each, record=record, **options) for each in given]
+        if posed[0].streamed:
+            raise NeuralRaceError(
+                "an ensemble needs its data in memory",
+                got="data that is memory-mapped, or larger than is kept on the device",
+                wanted="arrays in memory",
+                fix="train the members one by one with nr.train, or use fewer samples",
+            )
+        datasets = [problem.system.data for problem in posed]
+        _check_one_shape(datasets)
+        spelled = [
+            s if isinstance(s, Mapping) else dict.fromkeys(net.arch.edges, s) for s in scales
+        ]
+        by_edge = jax.tree.map(lambda *values: jnp.asarray(values), *spelled)
+        digests = [problem.settings["data"] for problem in posed]
+        return Grid(
+            net, posed[0], datasets, scales if _is_list(scale) else scale, by_edge, rates,
+            key, seeds, kind, dtype, axes, digests, [each.sample_weight for each in posed],
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return int(np.prod(self._counts))
+
+    @property
+    def _counts(self) -> tuple[int, int, int, int]:
+        scales = len(jax.tree.leaves(self.by_edge)[0])
+        return len(self.datasets), scales, max(1, len(self.rates)), self.seeds
+
+    def that_fit(self, stops: np.ndarray) -> int:
+        """How many members keep within `MEMORY`, several copies of the weights included."""
+        size = lambda tree: sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))  # noqa: E731
+        problem = self.problem
+        records = problem.recorder.what or problem.recorder.evaluated
+        recorded = size(jax.eval_shape(problem.system.observe, problem.weights)) if records else 0
+        own = size(self.datasets[0]) if len(self.datasets) > 1 else 0
+        return max(
+            1, int(MEMORY // (len(stops) * (recorded + 8) + 8 * size(problem.weights) + own))
+        )
+
+    def chunks(self, at_once: int) -> Iterator[Chunk]:
+        """The members, that many at a time; the last are filled up with some again."""
+        rows = np.stack(np.unravel_index(np.arange(len(self)), self._counts), axis=-1)
+        devices = len(jax.devices())
+        size = min(at_once, len(self))
+        size = -(-size // devices) * devices  # the same number on every device
+        for low in range(0, len(self), size):
+            real = min(size, len(self) - low)
+            yield Chunk(np.resize(rows[low : low + real], (size, 4)), low, real)
+
+    def weights(self, members: Chunk) -> Weights:
+        """The initial weights of some members."""
+        _, scale, _, seed = members.rows.T
+        keys = jax.random.split(self.key, self.seeds)[seed]
+        scales = jax.tree.map(lambda leaf: leaf[scale], self.by_edge)
+        return spread(_init(self.net, self.kind, self.dtype, keys, scales))
+
+    def system(self, members: Chunk) -> NetworkSystem:
+        """What some members learn: one dataset for all, or one for each."""
+        if len(self.datasets) == 1:
+            return self.problem.system
+        each = jax.tree.map(lambda *leaves: jnp.stack(leaves), *self.datasets)
+        data = spread(jax.tree.map(lambda leaf: leaf[members.rows[:, 0]], each))
+        whole = self.problem.system
+        return replace(whole, data=data, view=View(whole.view.lift, data))
+
+    @property
+    def axes_of_system(self) -> Any:
+        """What of a system is batched, as in `jax.vmap`."""
+        if len(self.datasets) == 1:
+            return None
+        whole = self.problem.system
+        return replace(whole, data=0, view=View(None, 0), evaluations=None)  # type: ignore[arg-type]
+
+    def rate(self, members: Chunk, clock: Clock) -> np.ndarray:
+        """The learning rate of every member."""
+        rates = self.rates or [clock.rate]
+        return np.asarray(rates)[members.rows[:, 2]]
+
+    def batches(self, members: Chunk, size: int, samples: int) -> Batches:
+        """Batches with a key of its own for every member."""
+        keys = jax.random.split(self.key, self.seeds)[members.rows[:, 3]]
+        return Batches(spread(jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys)), size, samples)
+
+    @property
+    def sample_weight(self) -> np.ndarray | None:
+        """The sample weights of all members, or of each where datasets differ in them."""
+        each = [
+            np.full(len(np.asarray(d.probability)), 1 / d.n_samples) if w is None else w
+            for w, d in zip(self.sample_weights, self.datasets, strict=True)
+        ]
+        if all(np.array_equal(w, each[0]) for w in each):
+            return self.sample_weights[0]
+        lengths = tuple(len(c) for c in self.axes.values())
+        own = np.stack(each).reshape(len(each), *[1] * (len(lengths) - 1), -1)
+        return np.broadcast_to(own, (*lengths, own.shape[-1])).copy()
+
+    def provenance(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """What a trajectory of the ensemble says about where it came from."""
+        told = self.problem.provenance(dict(settings) | self.settings)
+        return told | {"sample_weight": self.sample_weight}
+
+    def gathered(self, parts: Any) -> np.ndarray:
+        """The chunks of a result as one array with the axes of the ensemble."""
+        whole = np.concatenate([np.asarray(part) for part in parts])[: len(self)]
+        lengths = tuple(len(c) for c in self.axes.values())
+        return whole.reshape(*lengths, *whole.shape[1:])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a trajectory says about its members."""
+        return {
+            "scale": jax.tree.map(float, self.scales),
+            "kind": self.kind,
+            "key": key_data(self.key),
+            "seeds": self.seeds,
+            "data": self.digests[0]
+            if len(self.digests) == 1
+            else {next(iter(self.axes)): self.digests},
+        }
+
+
+def spread(tree: Any) -> Any:
+    """The members (the first axis of every leaf) spread over all devices."""
+    devices = jax.devices()
+    if len(devices) == 1:
+        return tree
+    mesh = jax.sharding.Mesh(np.array(devices), ("member",))
+    place = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("member"))
+    return jax.device_put(tree, place)
+
+
+def _ensemble_axes(
+    data: Any,
+    datasets: list[Dataset],
+    scale: Any,
+    rate: Any,
+    seeds: int,
+    axis: Any,
+    record: Mapping[str, Any],
+) -> dict[str, Any]:
+    axes: list[tuple[str, Any]] = []
+    if not isinstance(data, Dataset):
+        axis = ("data", range(len(datasets))) if axis is None else axis
+        if not isinstance(axis, tuple | list) or len(axis) != 2:
+            raise NeuralRaceError(
+                "axis names the datasets and says where each stands",
+                got=repr(axis),
+                wanted="(name, coordinates)",
+                fix="for example axis=('delta', [0.0, 0.4, 0.8])",
+            )
+        name, coordinates = axis
+        check_name(name)
+        coordinates = entries("the coordinates of axis", coordinates)
+        if len(coordinates) != len(datasets) or not datasets:
+            raise NeuralRaceError(
+                f"axis {name!r} does not fit the datasets",
+                got=f"{len(coordinates)} coordinates for {len(datasets)} datasets",
+                wanted="one coordinate a dataset, and at least one of each",
+                fix="pass axis=(name, coordinates) with as many coordinates as datasets",
+            )
+        axes.append((name, coordinates))
+    elif axis is not None:
+        named = axis[0] if isinstance(axis, tuple | list) and axis else axis
+        raise NeuralRaceError(
+            f"axis {named!r:.60} names an axis of datasets, but there is only one dataset",
+            got="one Dataset",
+            wanted="a sequence of datasets",
+            fix="pass data=[…], or leave out axis",
+        )
+    for name, value in (("scale", scale), ("learning_rate", rate)):
+        if value is None:
+            continue
+        by_edge = np.ndim(value) == 1 and any(isinstance(v, Mapping) for v in value)
+        if np.ndim(value) > 1 or np.size(value) == 0 or by_edge:
+            raise NeuralRaceError(
+                f"{name} must be a number or a sequence of numbers",
+                got="scales by edge, several" if by_edge else f"shape {np.shape(value)}",
+                wanted="a number, or a sequence of at least one",
+                fix="of scales by edge, {edge: scale}, there can be one: call again for each",
+            )
+        if np.ndim(value) == 1:
+            axes.append((name, [float(v) for v in value]))
+    axes.append(("seed", np.arange(seeds)))
+    names = [*(name for name, _ in axes), "time", "loss", *record]
+    if len(set(names)) < len(names):
+        raise NeuralRaceError(
+            "two axes or values of the ensemble have one name",
+            got=listed(names),
+            wanted="names of their own",
+            fix="call the axis of the datasets, or what is recorded, something else",
+        )
+    return dict(axes)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _init(net: Network, kind: str, dtype: Any, keys: Any, scales: Any) -> Weights:
+    """The initial weights of every member, as `net.init` makes them for one."""
+    return jax.vmap(lambda key, scale: net.init(key, scale, kind, dtype))(keys, scales)
+
+
+def _check_one_shape(datasets: list[Dataset]) -> None:
+    shapes = [jax.tree.map(jnp.shape, d) for d in datasets]
+    for i, shape in enumerate(shapes):
+        if not eqx.tree_equal(shape, shapes[0]):
+            raise NeuralRaceError(
+                f"dataset {i} of the ensemble has another shape than dataset 0",
+                got=f"x {_shapes(datasets[i].x)}, gates {_shapes(datasets[i].gates)}",
+                wanted=f"x {_shapes(datasets[0].x)}, gates {_shapes(datasets[0].gates)}, and equal "
+                "targets, labels and sample weights",
+                fix="give all the same number of samples, the same gates and labels",
+            )
+
+
+def _shapes(arrays: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}: {tuple(a.shape)}" for name, a in sorted(arrays.items())) or "none"
+
+
+def _is_list(scale: Any) -> bool:
+    """Whether a list of scales was given, and not one for all members."""
+    return isinstance(scale, list | tuple) or len(getattr(scale, "shape", ())) == 1
+
+
+def _scales(scale: Any) -> list[Any]:
+    """The scales of an ensemble; each of them is checked where it is used."""
+    if not _is_list(scale):
+        return [scale]
+    fix = "for example scale=[0.01, 0.1]"
+    found = entries("scale", scale, fix)
+    for each in found:
+        for value in each.values() if isinstance(each, Mapping) else (each,):
+            real_number("a scale", value, fix=fix)
+    return found

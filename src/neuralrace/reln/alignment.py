@@ -10,10 +10,11 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import generator
 from neuralrace.dataset import Dataset, pathways
 from neuralrace.errors import NeuralRaceError, check_kind, warn_user, whole_number
 from neuralrace.reln.fixed_points import Samples, exact_gates, interior_fixed_points
-from neuralrace.tasks.checks import finite_number, generator
+from neuralrace.tasks.checks import finite_number
 
 NEURONS = 2000
 """How many random neurons are followed."""

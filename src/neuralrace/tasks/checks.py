@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Shaped
 
-from neuralrace.checks import random_key, real_number, seed_number
+from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 
@@ -39,10 +38,3 @@ def positive_number(what: str, value: Any, *, fix: str) -> float:
             f"{what} must be positive", got=repr(value), wanted="a number above 0", fix=fix
         )
     return number
-
-
-def generator(key: Any) -> np.random.Generator:
-    """NumPy's random numbers from a key of JAX or an integer."""
-    if hasattr(key, "__index__") and not hasattr(key, "dtype"):
-        return np.random.default_rng(seed_number(key))
-    return np.random.default_rng(np.asarray(jax.random.key_data(random_key(key))).ravel())

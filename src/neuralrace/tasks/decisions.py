@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.checks import one_of, real_array
+from neuralrace.checks import generator, one_of, real_array
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, whole_number
-from neuralrace.tasks.checks import finite_number, generator
+from neuralrace.tasks.checks import finite_number
 
 
 def context_decision(levels: Any = 4, cue: float = 1.0) -> Dataset:

@@ -192,7 +192,7 @@ def test_patterns_are_ranked_by_the_largest_singular_value():
         sample_weight=rng.uniform(size=7),
     )
     patterns = rng.normal(size=(20, 7))
-    ranking = nr.contest(data, patterns=patterns)
+    ranking = nr.rank_patterns(data, patterns)
     x, p = np.hstack([data.x["a"], data.x["b"]]), data.sample_weight
     wanted = [np.linalg.norm((data.y["y"] * (p * g)[:, None]).T @ x, 2) for g in patterns]
     np.testing.assert_allclose(ranking.growth, sorted(wanted, reverse=True), rtol=1e-12)
@@ -203,7 +203,7 @@ def test_patterns_are_ranked_by_the_largest_singular_value():
 
 def test_many_patterns_are_sampled_and_it_is_said():
     patterns = np.random.default_rng(0).random((MOST + 50, 4)) < 0.5
-    ranking = nr.contest(nr.tasks.extended_xor(0.5), patterns=patterns)
+    ranking = nr.rank_patterns(nr.tasks.extended_xor(0.5), patterns)
     assert ranking.is_sampled and len(ranking.growth) == MOST
     assert f"a random sample of the {MOST + 50} given" in str(ranking)
     assert len(np.unique(ranking.index)) == MOST
@@ -241,24 +241,20 @@ def test_errors():
         nr.contest(gatings(1.0), start=0.9)
     with says("cannot be told apart", got="'a b', 'a_b'", wanted="names", fix="rename"):
         nr.contest({"a b": both["xor"], "a_b": both["xor"]}, scale=1e-3).joint()
-    for idle in ({"start": 0.01}, {"criterion": 0.1}, {"relative": True}):
-        name = next(iter(idle))
-        with says("needs neither start", got=f"with '{name}'", wanted="alone", fix="instead"):
-            nr.contest(nr.tasks.xor(), patterns=np.ones((1, 4)), **idle)
     one, other = (nr.Architecture({"x": 3, h: 4, "y": 1}, {"i": ("x", h), "o": (h, "y")})
                   for h in ("b__h", "h"))  # fmt: skip
     with says("cannot be told apart", got="'a', 'a__b'", wanted="names", fix="rename"):
         plain = nr.tasks.extended_xor(1.0)
         nr.contest({"a": (one, plain), "a__b": (other, plain)}, scale=1e-3).joint()
     with says("finite numbers", got="NaN", wanted="0 and 1"):
-        nr.contest(nr.tasks.xor(), patterns=[[1, np.nan, 0, 0]])
+        nr.rank_patterns(nr.tasks.xor(), [[1, np.nan, 0, 0]])
     with says("the precision of a crossover", got="0", wanted="a share", fix="default"):
         nr.phase_diagram(gatings, "delta", [0, 1], start=0.01, precision=0)
     with says("the same names at every value", got="'xor' at 2", wanted="'linear', 'xor', as at 1"):
         some = lambda v: gatings(v) if v < 2 else {"xor": both["xor"]}  # noqa: E731
         nr.phase_diagram(some, "delta", [1, 2], start=0.01)
     with says("the patterns do not fit", got="(2, 3)", wanted="(P, 4)"):
-        nr.contest(nr.tasks.xor(), patterns=np.ones((2, 3)))
+        nr.rank_patterns(nr.tasks.xor(), np.ones((2, 3)))
     with says("the candidates at any value", got="dict", wanted="a function"):
         nr.phase_diagram(both, "delta", [0, 1], start=0.01)
     with says("must increase", got="[1. 0.]", wanted="increasing"):
@@ -311,7 +307,7 @@ def test_a_crossover_to_no_one_is_where_learning_ends():
 def test_patterns_are_ranked_on_ungated_data():
     _, gated = nr.tasks.xor_pathways(nr.tasks.extended_xor(0.5), total=8)
     with says("without gates", got="gates on", wanted="ungated", fix="data.gated({})"):
-        nr.contest(gated, patterns=np.ones((1, 4)))
+        nr.rank_patterns(gated, np.ones((1, 4)))
 
 
 def test_a_criterion_above_the_initial_loss_is_refused():

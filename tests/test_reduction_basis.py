@@ -20,7 +20,7 @@ TASKS = {
     "linear": lambda: nr.tasks.linear_pathways(nr.tasks.extended_xor(0.7)),
     "routing": lambda: nr.tasks.routing_pathways(nr.tasks.routing(4, 2)[0]),
     "routing with distractors": lambda: nr.tasks.routing_pathways(
-        nr.tasks.routing(3, 2, distractors=1)[0]
+        nr.tasks.routing(3, 2, distractors=True, key=1)[0]
     ),
     "per context": lambda: nr.tasks.pathway_per_context(nr.tasks.contextual_classification()),
     "one pathway": lambda: nr.tasks.single_pathway(nr.tasks.contextual_classification(order=3)),

@@ -44,12 +44,12 @@ def test_two_nodes_need_no_weights():
 
 
 def test_samples_tend_to_the_same_statistics():
-    data = tasks.contextual_classification(samples=200_000, seed=1)
+    data = tasks.contextual_classification(samples=200_000, key=1)
     yx, x = correlations(data)
     np.testing.assert_allclose(yx, [[1 / 6, 1 / 6]], atol=5e-3)
     np.testing.assert_allclose(x, np.eye(2) / 3, atol=5e-3)
     assert np.bincount(data.labels["context"]).tolist() == [0, 100_000, 100_000]
-    again = tasks.contextual_classification(samples=200_000, seed=1)
+    again = tasks.contextual_classification(samples=200_000, key=1)
     np.testing.assert_array_equal(data.x["x"], again.x["x"])
 
 

@@ -64,7 +64,7 @@ def test_context_scale():
 
 
 def test_any_structures_and_items():
-    trees = [tasks.random_tree(5, seed) for seed in range(4)]
+    trees = [tasks.random_tree(5, key=seed) for seed in range(4)]
     data = tasks.contextual(structures=trees, common=tasks.partition((2, 3)))
     assert data.y["y"].shape == (20, 2 + 4 * 9)
     same = tasks.contextual(structures=tasks.hierarchy((3, 4)), common=tasks.hierarchy((3, 4)))

@@ -99,7 +99,7 @@ def test_given_base():
 
 def test_gates_hide_distractors():
     plain, _ = tasks.routing(M=4, K=2)
-    busy, _ = tasks.routing(M=4, K=2, distractors=0)
+    busy, _ = tasks.routing(M=4, K=2, distractors=True, key=0)
     assert all((busy.x[f"x{i}"].sum(axis=1) == 1).all() for i in range(1, 5))
     arch, plain = tasks.routing_pathways(plain, hidden=5)
     _, busy = tasks.routing_pathways(busy, hidden=5)

@@ -87,7 +87,7 @@ def test_samples_converge_as_the_root_of_their_number(name):
     def error(features):
         errors = []
         for seed in range(10):
-            y = np.asarray(world.dataset(features, seed).y["y"])
+            y = np.asarray(world.dataset(features, key=seed).y["y"])
             found = np.linalg.svd(y, compute_uv=False)
             size = min(len(found), world.items)
             errors.append(found[:size] ** 2 / world.values[:size] - 1)
@@ -100,10 +100,10 @@ def test_samples_converge_as_the_root_of_their_number(name):
 
 def test_draws_of_a_tree_are_signs_and_differ():
     world = WORLDS["tree"]
-    drawn = world.features(50, seed=1)
+    drawn = world.features(50, key=1)
     assert drawn.shape == (50, 12) and set(np.unique(drawn)) == {-1.0, 1.0}
-    assert (world.features(50, seed=2) != drawn).any()
-    np.testing.assert_array_equal(world.features(50, seed=1), drawn)
+    assert (world.features(50, key=2) != drawn).any()
+    np.testing.assert_array_equal(world.features(50, key=1), drawn)
     assert (
         tasks.tree_world(flip=0.0).features(20) == tasks.tree_world(flip=0.0).features(20)[:, :1]
     ).all()
@@ -165,8 +165,8 @@ def test_structures_of_impossible_sizes():
             tasks.ring_world(coupling=odd)
     with says("the number of features", got="0", wanted="at least 1"):
         tasks.ring_world().dataset(features=0)
-    with says("seed", got="-1", wanted="at least 0"):
-        tasks.ring_world().features(3, seed=-1)
+    with says("key", got="-1", wanted="at least 0"):
+        tasks.ring_world().features(3, key=-1)
 
 
 @pytest.mark.parametrize(
@@ -175,4 +175,4 @@ def test_structures_of_impossible_sizes():
 def test_a_world_can_be_pickled(world):
     again = pickle.loads(pickle.dumps(world))
     np.testing.assert_array_equal(again.values, world.values)
-    np.testing.assert_array_equal(again.features(5, seed=1), world.features(5, seed=1))
+    np.testing.assert_array_equal(again.features(5, key=1), world.features(5, key=1))

@@ -279,7 +279,7 @@ def sampled_worlds(full: bool) -> Measurement:
         errors = []
         for number in (1000, 16000):
             draws = [
-                np.linalg.svd(world.dataset(number, seed).y["y"], compute_uv=False) ** 2
+                np.linalg.svd(world.dataset(number, key=seed).y["y"], compute_uv=False) ** 2
                 for seed in range(20)
             ]
             errors.append(np.sqrt(np.mean((np.array(draws) / world.values - 1) ** 2)))

@@ -320,7 +320,7 @@ def _contests() -> Iterator[Call]:
     yield _call("contest", nr.contest, gatings(0.5), scale=1e-2, **options)
     yield _call("contest from a start", nr.contest, gatings(0.5), start=1e-2)
     every = np.array([[1.0, 0.0], [1.0, 1.0]])
-    yield _call("contest of patterns", nr.contest, t.data, patterns=every)
+    yield _call("rank_patterns", nr.rank_patterns, t.data, every, key=0)
     yield _call("Contest.joint", t.contest.joint, key=t.key, times=[0.0, 1.0], seeds=1)
     yield _call("Contest.plot", t.contest.plot, ax=None)
     yield _call(
@@ -335,7 +335,7 @@ def _contests() -> Iterator[Call]:
     )
     yield _call("PhaseDiagram.winner_at", t.phases.winner_at, 0.7)
     yield _call("PhaseDiagram.plot", t.phases.plot, ax=None)
-    yield _call("PatternRanking.plot", nr.contest(t.data, patterns=every).plot, 2)
+    yield _call("PatternRanking.plot", nr.rank_patterns(t.data, every).plot, 2)
 
 
 def _analysis() -> Iterator[Call]:
@@ -499,8 +499,8 @@ def _tasks() -> Iterator[Call]:
     yield _call("tasks.grid_world", tasks.grid_world, 2, 2, coupling=1.0, variance=10.0)
     yield _call("tasks.partition_world", tasks.partition_world, (2, 1), coupling=1.0, variance=9.0)
     yield _call("tasks.tree_world", tasks.tree_world, 2, depth=2, flip=0.1)
-    yield _call("tasks.World.features", tasks.ring_world(4).features, 2, seed=0)
-    yield _call("tasks.World.dataset", tasks.ring_world(4).dataset, features=2, seed=0)
+    yield _call("tasks.World.features", tasks.ring_world(4).features, 2, key=0)
+    yield _call("tasks.World.dataset", tasks.ring_world(4).dataset, features=2, key=0)
     yield _call("tasks.circulant_routes", tasks.circulant_routes, 3, 2)
     yield _call(
         "tasks.contextual",
@@ -519,7 +519,7 @@ def _tasks() -> Iterator[Call]:
         bound=1.0,
         order=2,
         samples=4,
-        seed=0,
+        key=0,
     )
     levels = [2.0, 1.0, 1.0]
     for name in ("hierarchy", "crossed_hierarchy"):
@@ -537,10 +537,10 @@ def _tasks() -> Iterator[Call]:
     yield _call("tasks.xor_pathways", tasks.xor_pathways, tasks.xor(), 4)
     yield _call("tasks.linear_pathways", tasks.linear_pathways, tasks.extended_xor(0.5), 4)
     yield _call("tasks.partition", tasks.partition, (2, 1))
-    yield _call("tasks.random_tree", tasks.random_tree, 3, seed=0)
+    yield _call("tasks.random_tree", tasks.random_tree, 3, key=0)
     yield _call("tasks.ring", tasks.ring, [0.0, 0.5, 1.0, 0.5], rows=2)
     yield _call("tasks.structure", tasks.structure, "hierarchy", items=4)
-    yield _call("tasks.routing", tasks.routing, 2, 1, base=None, routes=[(1, 1)], distractors=1)
+    yield _call("tasks.routing", tasks.routing, 2, 1, routes=[(1, 1)], distractors=True, key=1)
     yield _call("tasks.routing_pathways", tasks.routing_pathways, t.routes, P=1, hidden=2)
 
 

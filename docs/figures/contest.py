@@ -88,7 +88,7 @@ def patterns() -> Figure:
     left_to_learn = data.residual()
     rng = np.random.default_rng(0)
     on = np.unique(rng.normal(size=(50_000, 11)) @ data.x["x"].T > 0, axis=0)
-    figure = nr.contest(left_to_learn, patterns=on).plot()
+    figure = nr.rank_patterns(left_to_learn, on).plot()
     figure.axes[0].set(title="after the linear part is learned", xlabel="sample, by context")
     for edge in (7.5, 15.5):
         figure.axes[0].axvline(edge, color=COLOURS["relu"], linewidth=2)

@@ -138,7 +138,7 @@ def classification() -> Figure:
     """What is wanted in either context, and the four points that stand for the square."""
     figure, axes = plt.subplots(1, 2, figsize=(4.6, 2.3), sharey=True)
     exact = tasks.contextual_classification()
-    many = tasks.contextual_classification(samples=1600, seed=0)
+    many = tasks.contextual_classification(samples=1600, key=0)
     points = None
     for context, ax in enumerate(axes, start=1):
         for data, size, edge in ((many, 5, "none"), (exact, 60, "black")):

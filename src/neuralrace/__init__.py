@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from neuralrace.contests import PhaseDiagram as PhaseDiagram
     from neuralrace.contests import contest as contest
     from neuralrace.contests import phase_diagram as phase_diagram
+    from neuralrace.contests import rank_patterns as rank_patterns
     from neuralrace.dataset import Dataset as Dataset
     from neuralrace.dataset import GateClasses as GateClasses
     from neuralrace.dataset import pathways as pathways
@@ -65,6 +66,7 @@ _HOME = {
     "PhaseDiagram": "contests",
     "contest": "contests",
     "phase_diagram": "contests",
+    "rank_patterns": "contests",
     "Dataset": "dataset",
     "GateClasses": "dataset",
     "pathways": "dataset",

@@ -282,6 +282,15 @@ def random_key(key: Any, what: str = "this") -> Any:
     )
 
 
+def generator(key: Any, what: str = "this") -> np.random.Generator:
+    """NumPy's random numbers from a key of JAX, or from an integer of at least 0."""
+    if hasattr(key, "__index__") and not hasattr(key, "dtype"):
+        return np.random.default_rng(whole_number("key", key, least=0, fix="for example key=0"))
+    import jax
+
+    return np.random.default_rng(np.asarray(jax.random.key_data(random_key(key, what))).ravel())
+
+
 def _is_seed(key: Any) -> bool:
     """Whether this is an integer that JAX makes a key of."""
     integral = isinstance(key, int | np.integer) and not isinstance(key, bool)

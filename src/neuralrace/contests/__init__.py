@@ -7,5 +7,6 @@ from neuralrace.contests.contest import Contest as Contest
 from neuralrace.contests.contest import contest as contest
 from neuralrace.contests.joint import Joint as Joint
 from neuralrace.contests.patterns import PatternRanking as PatternRanking
+from neuralrace.contests.patterns import rank_patterns as rank_patterns
 from neuralrace.contests.phases import PhaseDiagram as PhaseDiagram
 from neuralrace.contests.phases import phase_diagram as phase_diagram

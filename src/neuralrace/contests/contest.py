@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from inspect import signature
-from typing import TYPE_CHECKING, Any, final, overload
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from neuralrace.contests.joint import Joint, train_together
-from neuralrace.contests.patterns import PatternRanking, rank_patterns
 from neuralrace.contests.times import Candidates, Entrant, Rule
 from neuralrace.contests.verdicts import ALIGNED, Check, check, task_of, width_of
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.plot import COLOURS, draw_curves, style
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import aligned_patterns
@@ -201,26 +199,6 @@ class Contest:
         return "\n".join(lines)
 
 
-@overload
-def contest(
-    candidates: Any,
-    *,
-    start: Any = None,
-    scale: float | None = None,
-    criterion: float = 0.2,
-    relative: bool = False,
-    longest: float = 1e5,
-    tolerance: float | None = None,
-    width: int | None = None,
-    key: Any = 0,
-    patterns: None = None,
-) -> Contest: ...
-
-
-@overload
-def contest(candidates: Any, *, patterns: Any) -> PatternRanking: ...
-
-
 def contest(
     candidates: Any,
     *,
@@ -232,8 +210,7 @@ def contest(
     tolerance: float | None = None,
     width: Any = None,
     key: Any = 0,
-    patterns: Any = None,
-) -> Contest | PatternRanking:
+) -> Contest:
     """Who wins the race: predicted learning times of candidate gatings, nothing trained.
 
     Every candidate is reduced (`reduce`) and started; the time at which its loss falls to the
@@ -262,10 +239,6 @@ def contest(
     of the reference, by default as many as the widest candidate has, or 200; `key` (a JAX key or an
     integer) draws the neurons that find it.
 
-    With `patterns`, of shape `(P, N)`, `candidates` is one ungated dataset of N samples, and
-    single pathways with these gates are ranked by their early growth rate (see
-    `PatternRanking`); there is nothing to start.
-
     ```python
     >>> import neuralrace as nr
     >>> data = nr.tasks.extended_xor(1.0)
@@ -283,19 +256,6 @@ def contest(
 
     ```
     """
-    if patterns is not None:
-        given = {"start": start, "scale": scale, "criterion": criterion, "relative": relative}
-        given |= {"longest": longest, "tolerance": tolerance}
-        usual = signature(contest).parameters
-        idle = [name for name, value in given.items() if value != usual[name].default]
-        if idle:
-            raise NeuralRaceError(
-                "patterns are ranked by early growth, which needs neither start nor criterion",
-                got=f"patterns together with {listed(idle)}",
-                wanted="contest(data, patterns=…) alone",
-                fix="for learning times pass {name: (arch, data)} instead of patterns",
-            )
-        return rank_patterns(candidates, patterns)
     rule = Rule(start, scale, criterion, relative, longest, tolerance)
     if isinstance(candidates, Dataset):
         task = candidates.gated({})

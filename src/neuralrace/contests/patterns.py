@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.checks import plain_array
+from neuralrace.checks import generator, plain_array
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.plot import draw_matrix, style
 from neuralrace.plot.style import cycle_colour
+from neuralrace.types import ArrayLike, Key
 
 if TYPE_CHECKING:
     import matplotlib.figure
 
 MOST = 100_000
-"""Above so many patterns a random sample of them is ranked."""
+"""Above this number of patterns, a random sample of this size is ranked."""
 
 AT_ONCE = 4_000_000
-"""So many entries of Σ^yx are held at a time."""
+"""How many entries of Σ^yx are held in memory at a time."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class PatternRanking:
-    """Gate patterns by early growth rate, fastest first; made by `contest(data, patterns=…)`.
+    """Gate patterns by early growth rate, fastest first; made by `rank_patterns`.
 
     A pathway that is on where its pattern g says grows, while small, along the leading mode of
     Σ^yx = ⟨g y xᵀ⟩ (NRR Eq. 4), its weights as e^{st} with s the largest singular value: `growth`,
@@ -38,7 +39,7 @@ class PatternRanking:
     >>> import numpy as np, neuralrace as nr
     >>> data = nr.tasks.extended_xor(1.0)
     >>> every = np.array([[n >> k & 1 for k in range(4)] for n in range(1, 16)])
-    >>> ranking = nr.contest(data, patterns=every)
+    >>> ranking = nr.rank_patterns(data, every)
     >>> ranking.patterns[0].tolist(), ranking.growth[:2].round(3).tolist()
     ([1.0, 1.0, 1.0, 1.0], [1.0, 0.829])
 
@@ -68,7 +69,7 @@ class PatternRanking:
         return "\n".join(lines)
 
     def plot(self, most: int = 20) -> matplotlib.figure.Figure:
-        """The fastest patterns, a row each, and their growth rates beside them."""
+        """The fastest patterns, one row each, and their growth rates beside them."""
         import matplotlib.pyplot as plt
 
         most = whole_number("most", most, fix="the number of patterns to show")
@@ -85,9 +86,28 @@ class PatternRanking:
         return figure
 
 
-def rank_patterns(base: Any, patterns: Any, *, seed: int = 0) -> PatternRanking:
-    """Rank patterns of shape `(P, N)` on a base dataset; the sample, if any, is drawn by `seed`."""
-    check_kind("data", base, Dataset, "contest(data, patterns=…) takes one ungated Dataset")
+def rank_patterns(base: Dataset, patterns: ArrayLike, *, key: Key = 0) -> PatternRanking:
+    """Rank gate patterns by how fast a single small pathway with these gates grows.
+
+    The growth rate of a pattern g is the largest singular value of Σ^yx = ⟨g y xᵀ⟩ (NRR Eq. 4).
+    It says which pathway leads early on. It does not say when the task is learned, nor whether a
+    ReLU network keeps the gates: for that see `contest`.
+
+    **Arguments:** `base`, an ungated dataset of N samples. `patterns`, of shape `(P, N)`, one row
+    per pattern, such as those of `reln.patterns`. `key` (a JAX key or an integer) draws the sample
+    that is ranked where there are more than 100 000.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> print(nr.rank_patterns(nr.tasks.xor(), [[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]]))
+    3 patterns by early growth rate, fastest first:
+      0.5        ██··  (pattern 1)
+      0.3536     █···  (pattern 0)
+      0          ····  (pattern 2)
+
+    ```
+    """
+    check_kind("data", base, Dataset, "rank_patterns(data, patterns) takes one ungated Dataset")
     if base.gates:
         raise NeuralRaceError(
             "patterns are ranked on data without gates",
@@ -95,31 +115,31 @@ def rank_patterns(base: Any, patterns: Any, *, seed: int = 0) -> PatternRanking:
             wanted="an ungated Dataset",
             fix="data.gated({}) removes them",
         )
-    fix = "a row is a pattern: transpose what has a pattern a column"
-    form = f"shape (P, {base.n_samples}), a gate for every sample"
-    patterns = plain_array("patterns", patterns, wanted=form, fix=fix)
-    if patterns.ndim != 2 or patterns.shape[1] != base.n_samples or not len(patterns):
+    fix = "one row per pattern: transpose an array with one column per pattern"
+    form = f"shape (P, {base.n_samples}), one gate per sample"
+    given = plain_array("patterns", patterns, wanted=form, fix=fix)
+    if given.ndim != 2 or given.shape[1] != base.n_samples or not len(given):
         raise NeuralRaceError(
             "the patterns do not fit the data",
-            got=f"shape {patterns.shape}",
+            got=f"shape {given.shape}",
             wanted=form,
             fix=fix,
         )
-    if patterns.dtype.kind not in "biuf" or not np.isfinite(patterns).all():
+    if given.dtype.kind not in "biuf" or not np.isfinite(given).all():
         raise NeuralRaceError(
             "a pattern holds finite numbers or booleans",
-            got="infinite numbers or NaN" if patterns.dtype.kind == "f" else repr(patterns.dtype),
+            got="infinite numbers or NaN" if given.dtype.kind == "f" else repr(given.dtype),
             wanted="usually 0 and 1, for off and on",
             fix="relu.activity(weights, data)['h'].T > 0",
         )
-    given = len(patterns)
-    index = np.arange(given)
-    if given > MOST:
-        index = np.sort(np.random.default_rng(seed).choice(given, MOST, replace=False))
-    growth = growth_rates(base, patterns[index])
+    index = np.arange(len(given))
+    rng = generator(key, "rank_patterns")
+    if len(given) > MOST:
+        index = np.sort(rng.choice(len(given), MOST, replace=False))
+    growth = growth_rates(base, given[index])
     order = np.argsort(-growth, kind="stable")
-    chosen = patterns[index[order]].astype(np.float64)
-    return PatternRanking(chosen, growth[order], index[order], given)
+    chosen = given[index[order]].astype(np.float64)
+    return PatternRanking(chosen, growth[order], index[order], len(given))
 
 
 def growth_rates(base: Dataset, patterns: np.ndarray) -> np.ndarray:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import real_number, seed_number
+from neuralrace.checks import generator, real_number
 from neuralrace.dataset import Dataset, pathways
 from neuralrace.errors import whole_number
 from neuralrace.tasks.checks import label
+from neuralrace.types import Key
 
 
 def contextual_classification(
@@ -16,7 +17,8 @@ def contextual_classification(
     bound: float = 1.0,
     order: int = 2,
     samples: int | None = None,
-    seed: int = 0,
+    *,
+    key: Key = 0,
 ) -> Dataset:
     """Report the component of the input that the context asks for (NRR App. A.2).
 
@@ -30,8 +32,8 @@ def contextual_classification(
     more of the distribution: raise `order`, or pass `samples`.
 
     **Arguments:** `contexts` is C, also the number of inputs, 2 in NRR; `bound`, 1 in NRR;
-    `order`, see above; `samples` draws that many at random with `seed` instead, the contexts in
-    turn.
+    `order`, see above; `samples` draws that many at random instead, the contexts in turn; `key`
+    (a JAX key or an integer) draws them.
 
     **Returns:** `x["x"]` of shape `(N, C)` and `y["y"]` of shape `(N, 1)`, with
     N = C · order^C or `samples`; sample weights for an `order` above 2; label `context`,
@@ -48,7 +50,7 @@ def contextual_classification(
     contexts = whole_number("the number of contexts", contexts, fix="NRR has contexts=2")
     fix = "bound=1.0 draws them from −1 … 1"
     bound = real_number("the bound of the inputs", bound, above=0, fix=fix)
-    seed = seed_number(seed)
+    rng = generator(key)
     if samples is None:
         x, weight = _gauss_legendre(contexts, order)
         context = np.repeat(np.arange(contexts), len(x))
@@ -57,7 +59,7 @@ def contextual_classification(
         samples = whole_number(
             "the number of samples", samples, least=contexts, fix="give every context one at least"
         )
-        x = np.random.default_rng(seed).uniform(-1.0, 1.0, (samples, contexts))
+        x = rng.uniform(-1.0, 1.0, (samples, contexts))
         context, weight = np.arange(samples) % contexts, np.ones(samples)
     x = bound * x
     return Dataset(

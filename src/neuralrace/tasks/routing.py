@@ -8,11 +8,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import entries, plain_array, real_array, seed_number
+from neuralrace.checks import entries, generator, plain_array, real_array, switch
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.tasks.checks import label
 from neuralrace.tasks.structures import hierarchy
+from neuralrace.types import Key
 
 Base = tuple[Float[np.ndarray, "_ inputs"], Float[np.ndarray, "_ outputs"]]
 """What one route is to map to what: inputs and targets, a row an item."""
@@ -52,7 +53,9 @@ def routing(
     K: int = 4,
     base: Base | None = None,
     routes: Bool[np.ndarray, "_ _"] | Sequence[tuple[int, int]] | None = None,
-    distractors: int | None = None,
+    *,
+    distractors: bool = False,
+    key: Key = 0,
 ) -> tuple[Dataset, Dataset | None]:
     """Map what any one of M input domains shows to any one of M output domains (NRR §4, Fig. 4).
 
@@ -64,8 +67,8 @@ def routing(
     and `(items, outputs)`, by default NRR Fig. 4c: `np.eye(4)` and
     `hierarchy(depth=2, amplitudes=(6.0, 4.0, 3.0)).T`. `routes` gives the trained routes in
     place of K: a boolean matrix of shape `(M, M)`, or pairs (input, output) counted from 1.
-    `distractors`, a seed, lets the other input domains show random items, which the gates must
-    hide, instead of nothing.
+    `distractors=True` lets the other input domains show random items, drawn by `key` (a JAX key or
+    an integer), instead of nothing; the gates must hide them.
 
     **Returns:** the trained routes and the untrained ones, `None` where there are none, both with
     `x["x1"]` … `x["xM"]` of shape `(N, inputs)`, `y["y1"]` … `y["yM"]` of shape `(N, outputs)`
@@ -84,8 +87,9 @@ def routing(
     M = whole_number("the number of domains M", M, fix="use M=1 or more")
     matrix = circulant_routes(M, K) if routes is None else _route_matrix(routes, M)
     x, y = _checked_base(base)
-    trained = _samples(matrix, x, y, distractors)
-    return trained, None if matrix.all() else _samples(~matrix, x, y, distractors)
+    rngs = [generator(key) if switch("distractors", distractors) else None for _ in range(2)]
+    trained = _samples(matrix, x, y, rngs[0])
+    return trained, None if matrix.all() else _samples(~matrix, x, y, rngs[1])
 
 
 def routing_pathways(
@@ -132,7 +136,7 @@ def _samples(
     routes: Bool[np.ndarray, "M M"],
     x: Float[np.ndarray, "items inputs"],
     y: Float[np.ndarray, "items outputs"],
-    distractors: int | None,
+    rng: np.random.Generator | None,
 ) -> Dataset:
     """A sample for every route and item, routes in the order of the rows of `routes`."""
     M, (items, inputs) = len(routes), x.shape
@@ -140,7 +144,6 @@ def _samples(
     n = len(source) * items
     item = np.tile(np.arange(items), len(source))
     source, target = np.repeat(source, items), np.repeat(target, items)
-    rng = None if distractors is None else np.random.default_rng(seed_number(distractors))
     xs, ys = {}, {}
     for domain in range(M):
         shown = np.zeros((n, inputs)) if rng is None else x[rng.integers(items, size=n)]

@@ -10,18 +10,19 @@ single matrices of properties; a world is a distribution of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.checks import entries, real_array, real_number
+from neuralrace.checks import entries, generator, real_array, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.tasks.structures import Structure, branches_of
+from neuralrace.types import ArrayLike, Key
 
 
 @final
@@ -64,22 +65,21 @@ class World:
         """Those of Σ^yx in `dataset()`: √values / P, since every item is shown equally often."""
         return np.sqrt(self.values) / self.items
 
-    def features(self, number: Any, seed: Any = 0) -> Structure:
-        """Independent draws: shape (number, P), a row a feature.
+    def features(self, number: int, *, key: Key = 0) -> Structure:
+        """Independent draws: shape (number, P), one row per feature, drawn by `key`.
 
         ```python
         >>> from neuralrace import tasks
-        >>> tasks.tree_world(flip=0.1).features(2, seed=3)
+        >>> tasks.tree_world(flip=0.1).features(2, key=3)
         array([[ 1.,  1.,  1.,  1.,  1.,  1.,  1., -1.],
                [-1., -1., -1., -1.,  1.,  1.,  1., -1.]])
 
         ```
         """
         number = whole_number("the number of features", number, fix="draw at least one")
-        seed = whole_number("seed", seed, least=0, fix="for example seed=0")
-        return self._draw(np.random.default_rng(seed), number)
+        return self._draw(generator(key), number)
 
-    def dataset(self, features: Any = None, seed: Any = 0) -> Dataset:
+    def dataset(self, features: int | None = None, *, key: Key = 0) -> Dataset:
         """Items, one-hot, with their features: sampled, or in the limit of infinitely many.
 
         Targets are features / √(their number), so that Σ^yx keeps its size as they grow in number;
@@ -99,13 +99,15 @@ class World:
         if features is None:
             y = self.vectors * np.sqrt(self.values)
         else:
-            drawn = self.features(features, seed)
+            drawn = self.features(features, key=key)
             y = drawn.T / np.sqrt(len(drawn))
         x = np.eye(self.items)
         return Dataset({"x": x}, {"y": y}, labels={"item": np.arange(1, self.items + 1)})
 
 
-def tree_world(branching: Any = 2, depth: Any = None, flip: Any = 0.1) -> World:
+def tree_world(
+    branching: int | Sequence[int] = 2, depth: int | None = None, flip: ArrayLike = 0.1
+) -> World:
     """A branching diffusion down a tree (Saxe, McClelland & Ganguli 2019): hierarchical items.
 
     A feature is ±1 at the root with equal chance, and on every branch down it flips with
@@ -125,8 +127,18 @@ def tree_world(branching: Any = 2, depth: Any = None, flip: Any = 0.1) -> World:
     ```
     """
     branches = branches_of(branching, depth)
-    flips = _checked_flips(flip, len(branches))
     depth = len(branches)
+    fix = "0 makes all items alike; at 0.5 nothing would be passed on"
+    wanted = f"one number in [0, 0.5), or {depth} of them, from the root down"
+    given = real_array("flip", flip, wanted=wanted, fix=fix)
+    if given.shape not in ((), (depth,)) or not ((given >= 0) & (given < 0.5)).all():
+        raise NeuralRaceError(
+            "the probability to flip on a branch is not possible",
+            got=f"flip = {flip!r}",
+            wanted=wanted,
+            fix=fix,
+        )
+    flips = np.broadcast_to(given, depth).tolist()
     items = math.prod(branches)
     q = [math.prod((1 - 2 * e) ** 2 for e in flips[k:]) for k in range(depth + 1)]
     steps = np.diff([0.0, *q])
@@ -156,7 +168,9 @@ def _diffused(
     return state
 
 
-def partition_world(groups: Any = (4, 4), coupling: Any = 1.0, variance: Any = 10.0) -> World:
+def partition_world(
+    groups: Sequence[int] = (4, 4), coupling: float = 1.0, variance: float = 10.0
+) -> World:
     """Disjoint clusters: every item is tied to a hidden node, one for each cluster.
 
     A Gaussian field as in `ring_world`, its hidden nodes integrated out. With τ = 1/variance and m
@@ -187,10 +201,10 @@ def partition_world(groups: Any = (4, 4), coupling: Any = 1.0, variance: Any = 1
         vectors += [inside @ np.full((m, 1), m**-0.5), inside @ _contrasts(m)]
         levels += [0, *[1] * (m - 1)]
         first += m
-    return _field("partition", values, np.concatenate(vectors, axis=1), levels)
+    return _field("partition", np.array(values), np.concatenate(vectors, axis=1), np.array(levels))
 
 
-def ring_world(items: Any = 8, coupling: Any = 1.0, variance: Any = 10.0) -> World:
+def ring_world(items: int = 8, coupling: float = 1.0, variance: float = 10.0) -> World:
     """Items around a circle, each like its two neighbours.
 
     A feature φ is Gaussian with density ∝ exp(−½ a Σ (φ_i − φ_j)² − ½ Σ φ_i²/variance), the first
@@ -218,10 +232,10 @@ def ring_world(items: Any = 8, coupling: Any = 1.0, variance: Any = 10.0) -> Wor
         vectors += [wave / np.linalg.norm(wave) for wave in waves]
         levels += [k] * len(waves)
     values = 1 / (2 * a * (1 - np.cos(2 * np.pi * np.array(levels) / P)) + tau)
-    return _field("ring", values, np.stack(vectors, axis=1), levels)
+    return _field("ring", values, np.stack(vectors, axis=1), np.array(levels))
 
 
-def chain_world(items: Any = 8, coupling: Any = 1.0, variance: Any = 10.0) -> World:
+def chain_world(items: int = 8, coupling: float = 1.0, variance: float = 10.0) -> World:
     """Items on a line, each like its neighbours; as `ring_world` with open ends.
 
     The eigenvalue of frequency k (in half turns) is 1 / (2a (1 − cos πk/P) + 1/variance).
@@ -236,10 +250,12 @@ def chain_world(items: Any = 8, coupling: Any = 1.0, variance: Any = 10.0) -> Wo
     P = whole_number("the number of items of a chain", items, least=2, fix="give it two items")
     a, tau = _checked_field(coupling, variance)
     squares, vectors = _line(P)
-    return _field("chain", 1 / (a * squares + tau), vectors, list(range(P)))
+    return _field("chain", 1 / (a * squares + tau), vectors, np.arange(P))
 
 
-def grid_world(rows: Any = 4, columns: Any = 4, coupling: Any = 1.0, variance: Any = 10.0) -> World:
+def grid_world(
+    rows: int = 4, columns: int = 4, coupling: float = 1.0, variance: float = 10.0
+) -> World:
     """Items on a rectangle, each like those next to it, row after row; as `chain_world` both ways.
 
     The eigenvalue of frequencies k and l is
@@ -273,7 +289,7 @@ def _line(P: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _contrasts(children: int) -> np.ndarray:
-    """Orthonormal differences among so many children: (children, children − 1)."""
+    """Orthonormal differences among this number of children: (children, children − 1)."""
     columns = []
     for k in range(1, children):
         column = np.concatenate([np.full(k, 1.0), [-float(k)], np.zeros(children - k - 1)])
@@ -281,9 +297,13 @@ def _contrasts(children: int) -> np.ndarray:
     return np.stack(columns, axis=1) if columns else np.zeros((children, 0))
 
 
-def _field(name: str, values: Any, vectors: np.ndarray, levels: Any) -> World:
+def _field(
+    name: str,
+    values: Float[np.ndarray, " P"],
+    vectors: Float[np.ndarray, "P P"],
+    levels: Int[np.ndarray, " P"],
+) -> World:
     """A Gaussian world with these modes, largest first."""
-    values, levels = np.asarray(values, np.float64), np.asarray(levels)
     order = np.lexsort((levels, -values.round(14)))
     values, vectors, levels = values[order], vectors[:, order], levels[order]
     return World(name, values, vectors, levels, partial(_gaussian, values, vectors))
@@ -296,28 +316,11 @@ def _gaussian(
     return rng.normal(size=(number, len(values))) * np.sqrt(values) @ vectors.T
 
 
-def _checked_flips(flip: Any, depth: int) -> list[float]:
-    fix = "0 makes all items alike; at 0.5 nothing would be passed on"
-    wanted = f"one number in [0, 0.5), or {depth} of them, from the root down"
-    flips = real_array("flip", flip, wanted=wanted, fix=fix)
-    if flips.shape not in ((), (depth,)) or not ((flips >= 0) & (flips < 0.5)).all():
-        raise NeuralRaceError(
-            "the probability to flip on a branch is not possible",
-            got=f"flip = {flip!r}",
-            wanted=wanted,
-            fix=fix,
-        )
-    return np.broadcast_to(flips, depth).tolist()
-
-
-def _checked_field(coupling: Any, variance: Any) -> tuple[float, float]:
+def _checked_field(coupling: object, variance: object) -> tuple[float, float]:
     """a and τ = 1/variance."""
-    for name, value in (("coupling", coupling), ("variance", variance)):
-        real_number(
-            f"the {name} of a Gaussian world",
-            value,
-            above=0,
-            wanted="one positive finite number",
-            fix="coupling=1.0, variance=10.0 are the defaults",
-        )
-    return float(coupling), 1 / float(variance)
+    wanted, fix = "one positive finite number", "coupling=1.0, variance=10.0 are the defaults"
+    a, spread = (
+        real_number(f"the {name} of a Gaussian world", value, above=0, wanted=wanted, fix=fix)
+        for name, value in (("coupling", coupling), ("variance", variance))
+    )
+    return a, 1 / spread

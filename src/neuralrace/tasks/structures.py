@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import entries, real_array, real_number, seed_number
+from neuralrace.checks import entries, generator, real_array, real_number
 from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.types import Key
 
 Structure = Float[np.ndarray, "properties items"]
 
@@ -143,19 +144,19 @@ def ring(profile: Sequence[float] = RING_PROFILE, rows: int | None = None) -> St
     return np.stack([np.ones_like(values), *(np.roll(values, -k) for k in range(rows - 1))])
 
 
-def random_tree(items: int = 8, seed: int = 0) -> Structure:
+def random_tree(items: int = 8, *, key: Key = 0) -> Structure:
     """A random binary tree over the items: a row for every node, on for the items below it.
 
     Two groups of items, drawn at random from those there are, are joined until one is left. Like
     MHS's hierarchy it has 2 · items − 1 rows (MHS App. F: Y of 2N − 1 rows).
 
-    **Arguments:** `items`, the number of leaves; `seed` of NumPy's generator.
+    **Arguments:** `items`, the number of leaves; `key` (a JAX key or an integer) draws the groups.
 
     **Returns:** shape `(2 · items − 1, items)`, large groups first.
 
     ```python
     >>> from neuralrace import tasks
-    >>> tasks.random_tree(3, seed=1)
+    >>> tasks.random_tree(3, key=1)
     array([[1., 1., 1.],
            [1., 1., 0.],
            [1., 0., 0.],
@@ -165,7 +166,7 @@ def random_tree(items: int = 8, seed: int = 0) -> Structure:
     ```
     """
     items = whole_number("the number of items", items, fix="give it at least one leaf")
-    rng = np.random.default_rng(seed_number(seed))
+    rng = generator(key)
     rows = list(np.eye(items))
     roots = list(range(items))
     while len(roots) > 1:

@@ -33,7 +33,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
 
     s = settings
     world = nr.tasks.tree_world(s["branching"], flip=s["flip"])
-    data = world.dataset(s["features"], seed=s["key"])
+    data = world.dataset(s["features"], key=s["key"])
     net = nr.GDLN(nr.Architecture.chain(world.items, s["hidden"], s["features"]))
     weights = net.init(jax.random.key(s["key"]), s["scale"])
     times = np.linspace(0, s["end"], s["times"])

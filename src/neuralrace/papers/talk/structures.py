@@ -46,7 +46,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     for i, world in enumerate(found.values()):
         for j, number in enumerate(s["features"]):
             for seed in range(s["seeds"]):
-                y = np.asarray(world.dataset(number, seed).y["y"])
+                y = np.asarray(world.dataset(number, key=seed).y["y"])
                 values = np.linalg.eigvalsh(y @ y.T)[::-1]
                 errors[i, j, seed] = np.sqrt(np.mean((values / world.values - 1) ** 2))
     return xarray.Dataset(

@@ -86,7 +86,7 @@ def _sampled(table: xarray.Dataset) -> tuple[nr.tasks.World, np.ndarray, np.ndar
     """The tree, and singular values and item vectors (as rows) of the features drawn from it."""
     s = settings_of(table)
     world = nr.tasks.tree_world(tuple(s["branching"]), flip=s["flip"])
-    y = np.asarray(world.dataset(s["features"], seed=s["key"]).y["y"])
+    y = np.asarray(world.dataset(s["features"], key=s["key"]).y["y"])
     return world, *np.linalg.svd(y.T, full_matrices=False)[1:]
 
 

@@ -18,6 +18,27 @@ import numpy as np
 
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 
+__all__ = [
+    "by_name",
+    "check_axes",
+    "check_function",
+    "check_known",
+    "entries",
+    "file_path",
+    "is_traced",
+    "kind_of",
+    "list_of_names",
+    "one_of",
+    "plain_array",
+    "random_key",
+    "real_array",
+    "real_number",
+    "seed_number",
+    "shown",
+    "switch",
+    "writable_folder",
+]
+
 SHOWN = 80
 """Characters of a value that a message shows."""
 

@@ -20,6 +20,12 @@ from neuralrace.dataset import Dataset, GateClasses, check_moments, matched
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.gdln import checked_weights
 
+__all__ = [
+    "PathGroup",
+    "PathStatistics",
+    "path_statistics",
+]
+
 Matrix = Float[np.ndarray, "_ _"]
 
 

@@ -13,6 +13,13 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike as ArrayLike
 
+__all__ = [
+    "Array",
+    "ArrayLike",
+    "Key",
+    "WeightsLike",
+]
+
 Array: TypeAlias = np.ndarray | jax.Array
 """An array as the package returns it."""
 

@@ -9,7 +9,7 @@ from neuralrace.analysis.alignment import alignment, diagonal_share
 from neuralrace.analysis.domains import DomainSimilarity, domain_similarity, domains_that_met
 from neuralrace.analysis.kernel import kernel_distance, kernel_travel, tangent_kernel
 from neuralrace.analysis.modes import Modes, follow_modes, projected, singular_values
-from neuralrace.analysis.routes import RouteErrors, route_errors
+from neuralrace.analysis.routes import RouteErrors, route_errors, silent_error
 from neuralrace.analysis.scaling import Scaling, mds
 from neuralrace.analysis.similarity import similarity
 
@@ -29,6 +29,7 @@ __all__ = [
     "mds",
     "projected",
     "route_errors",
+    "silent_error",
     "similarity",
     "singular_values",
     "tangent_kernel",

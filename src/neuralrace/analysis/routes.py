@@ -92,6 +92,14 @@ def route_errors(net: Any, weights: Any, trained: Any, untrained: Any) -> RouteE
 
 
 def silent_error(data: Dataset) -> float:
-    """½⟨‖y‖²⟩: the loss of a network whose output is zero."""
+    """½⟨‖y‖²⟩: the loss of a network whose output is zero.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> nr.analysis.silent_error(nr.Dataset({"x": [[1.0], [1.0]]}, {"y": [[2.0], [0.0]]}))
+    1.0
+
+    ```
+    """
     rows = np.asarray(data.probability, np.float64)
     return sum(float(rows @ (np.asarray(y, float) ** 2).sum(axis=1)) for y in data.y.values()) / 2

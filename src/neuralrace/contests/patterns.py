@@ -11,8 +11,7 @@ from jaxtyping import Float, Int
 from neuralrace.checks import plain_array
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.plot import draw_matrix, style
-from neuralrace.plot.style import cycle_colour
+from neuralrace.plot import cycle_colour, draw_matrix, style
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -127,6 +126,14 @@ def growth_rates(base: Dataset, patterns: np.ndarray) -> np.ndarray:
 
     Targets are first turned into as few directions as they span, which leaves singular values as
     they are; the value is then the root of the largest eigenvalue of the smaller Gram matrix.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> data = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([2.0, 1.0])})
+    >>> nr.contests.growth_rates(data, np.array([[1, 1], [0, 1]])).round(9).tolist()
+    [1.0, 0.5]
+
+    ```
     """
     x = np.concatenate([np.asarray(a, np.float64) for a in base.x.values()], axis=1)
     y = np.concatenate([np.asarray(a, np.float64) for a in base.y.values()], axis=1)

@@ -226,6 +226,15 @@ def expected_start(name: str, race: Race, scale: float) -> dict[str, float]:
     Of a two-edge pathway with N hidden units, the growing half ½(W₁v + W₂ᵀu) of a mode has the
     expected squared length N σ²/2, with which the mode starts (the wide limit): both edges at
     σ √(N/2). Pathways of other lengths have no such mean; they need actual weights.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    >>> race = nr.reduce(nr.Architecture.chain(1, 8, 1), data)
+    >>> nr.contests.expected_start("chain", race, scale=0.01)
+    {'W1': 0.02, 'W2': 0.02}
+
+    ```
     """
     arch = race.whole.arch
     ends = {*arch.inputs, *arch.outputs}

@@ -10,3 +10,9 @@ from neuralrace.dataset.matching import matched as matched
 from neuralrace.dataset.matching import pathways as pathways
 from neuralrace.dataset.samples import Dataset as Dataset
 from neuralrace.dataset.samples import GateClasses as GateClasses
+
+__all__ = [
+    "Dataset",
+    "GateClasses",
+    "pathways",
+]

@@ -8,3 +8,14 @@ from neuralrace.reduction.initial import Start as Start
 from neuralrace.reduction.limit import deep_limit as deep_limit
 from neuralrace.reduction.race import Race as Race
 from neuralrace.reduction.race import reduce as reduce
+
+__all__ = [
+    "Block",
+    "ClosedForm",
+    "ModeForm",
+    "Race",
+    "Start",
+    "Variable",
+    "deep_limit",
+    "reduce",
+]

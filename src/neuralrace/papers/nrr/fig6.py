@@ -98,7 +98,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
 
 
 def _silent(routes: Any) -> float:
-    from neuralrace.analysis.routes import silent_error
+    from neuralrace.analysis import silent_error
 
     return silent_error(routes.trained)
 

@@ -22,6 +22,7 @@ POINTS = 128
 """A bracket of a learning time is divided into so many parts, and the one that holds it again."""
 
 Candidates = Mapping[str, tuple[Architecture, Dataset]]
+"""The candidates of a contest: a name, and the graph and gated data of its gating."""
 
 
 @final

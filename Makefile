@@ -12,7 +12,7 @@ test: lint
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow and not cluster and not browser"
 
 # What takes more than five seconds, and what needs a browser.
-test-slow: $(READY)
+test-slow: $(READY) .venv/.docs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "(slow or browser) and not cluster"
 
 lint: $(READY)
@@ -26,7 +26,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 # The documentation as a site, in out/site/index.html; needs no network.
-docs: $(READY) .venv/.docs
+docs: .venv/.docs
 	$(BIN)/python -m docs.api
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs out/site
 

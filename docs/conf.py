@@ -21,11 +21,10 @@ from docs import api  # noqa: E402
 project = "neuralrace"
 author = "the neuralrace authors"
 version = release = neuralrace.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_copybutton"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 exclude_patterns = ["figures"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-autosummary_generate = False
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
@@ -36,13 +35,12 @@ html_theme = "pydata_sphinx_theme"
 html_title = "neuralrace"
 html_show_sourcelink = False
 html_theme_options = {
-    "show_nav_level": 1,
-    "navbar_align": "left",
-    "header_links_before_dropdown": 4,
+    "navbar_center": [],
     "footer_start": [],
     "footer_end": [],
     "use_edit_page_button": False,
 }
+html_sidebars = {"**": ["globaltoc.html"]}
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 copybutton_prompt_text = r">>> |\.\.\. "
@@ -120,6 +118,38 @@ def docstring(app: object, what: str, name: str, value: object, options: object,
     lines[:] = as_rst("\n".join(lines)).split("\n")
 
 
+def signature(
+    app: object,
+    what: str,
+    name: str,
+    value: object,
+    options: object,
+    arguments: str | None,
+    result: str | None,
+) -> tuple[str | None, str | None]:
+    """Types by their last name, and no private fields."""
+    if arguments is not None:
+        parts = _split(arguments.strip("()"))
+        arguments = f"({', '.join(p for p in map(_short, parts) if not p.startswith('_'))})"
+    return arguments, None if result is None else _short(result)
+
+
+def _short(text: str) -> str:
+    return re.sub(r"~?\b(?:[a-z_]\w*\.)+(?=\w)", "", text.replace("~", ""))
+
+
+def _split(arguments: str) -> list[str]:
+    """The arguments of a signature, at its outermost commas."""
+    found, depth = [""], 0
+    for sign in arguments:
+        depth += (sign in "([{") - (sign in ")]}")
+        if sign == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += sign
+    return [part.strip() for part in found if part.strip()]
+
+
 # ---- the reference ------------------------------------------------------------------------------
 
 
@@ -140,8 +170,16 @@ def _room(room: str, title: str) -> list[str]:
     objects = [n for n in names if inspect.isclass(v := getattr(module, n)) or inspect.isroutine(v)]
     about = as_rst(inspect.getdoc(module) or "").split("\n")
     lines = [title, "=" * len(title), "", f"``neuralrace.{room}``", "", *about, ""]
-    lines += [f".. currentmodule:: neuralrace.{room}", "", ".. autosummary::", "   :nosignatures:"]
-    lines += ["", *(f"   {name}" for name in objects), ""]
+    lines += [
+        f".. currentmodule:: neuralrace.{room}",
+        "",
+        ".. list-table::",
+        "   :widths: auto",
+        "",
+    ]
+    for name in names:
+        lines += [f"   * - :py:obj:`{name}`", f"     - {_inline(api.said(room, name))}"]
+    lines.append("")
     for name in names:
         value = getattr(module, name)
         if inspect.isclass(value):
@@ -191,3 +229,4 @@ def setup(app) -> None:
     app.connect("builder-inited", write_reference)
     app.connect("source-read", without_outer_links)
     app.connect("autodoc-process-docstring", docstring)
+    app.connect("autodoc-process-signature", signature)

@@ -86,6 +86,7 @@ def test_what_is_drawn():
 # ---- over a parameter ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_crossover_of_the_xor_gatings_and_its_picture():
     phases = nr.phase_diagram(gatings, "delta", [0.0, 0.5, 1.1, 2.0], scale=1e-3)
     (crossover,) = phases.crossovers

@@ -101,5 +101,6 @@ def silent_error(data: Dataset) -> float:
 
     ```
     """
+    check_kind("data", data, Dataset, "pass a dataset: nr.analysis.silent_error(data)")
     rows = np.asarray(data.probability, np.float64)
     return sum(float(rows @ (np.asarray(y, float) ** 2).sum(axis=1)) for y in data.y.values()) / 2

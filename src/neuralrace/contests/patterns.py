@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.checks import plain_array
+from neuralrace.checks import plain_array, real_array
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.plot import cycle_colour, draw_matrix, style
+from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -121,7 +122,7 @@ def rank_patterns(base: Any, patterns: Any, *, seed: int = 0) -> PatternRanking:
     return PatternRanking(chosen, growth[order], index[order], given)
 
 
-def growth_rates(base: Dataset, patterns: np.ndarray) -> np.ndarray:
+def growth_rates(base: Dataset, patterns: ArrayLike) -> np.ndarray:
     """The largest singular value of ⟨g y xᵀ⟩ for every pattern g, many at a time.
 
     Targets are first turned into as few directions as they span, which leaves singular values as
@@ -135,6 +136,16 @@ def growth_rates(base: Dataset, patterns: np.ndarray) -> np.ndarray:
 
     ```
     """
+    check_kind("data", base, Dataset, "pass the ungated dataset first")
+    wanted = f"(P, {base.n_samples}), one row per pattern"
+    patterns = real_array("patterns", patterns, wanted=wanted, fix="pass nr.reln.patterns(X)")
+    if patterns.ndim != 2 or patterns.shape[1] != base.n_samples:
+        raise NeuralRaceError(
+            "the patterns do not fit the data",
+            got=f"shape {patterns.shape}",
+            wanted=wanted,
+            fix="pass nr.reln.patterns(X), or gates of your own for the same samples",
+        )
     x = np.concatenate([np.asarray(a, np.float64) for a in base.x.values()], axis=1)
     y = np.concatenate([np.asarray(a, np.float64) for a in base.y.values()], axis=1)
     x, y = (a if a.shape[1] <= a.shape[0] else np.linalg.qr(a.T)[1].T for a in (x, y))

@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import switch
+from neuralrace.checks import real_number, switch
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
@@ -222,7 +222,7 @@ def _difference(a: Dataset, b: Dataset) -> str:
 
 
 def expected_start(name: str, race: Race, scale: float) -> dict[str, float]:
-    """The start that Gaussian weights of standard deviation σ have in the mean, edge by edge.
+    """The start that Gaussian weights of standard deviation σ have on average, edge by edge.
 
     Of a two-edge pathway with N hidden units, the growing half ½(W₁v + W₂ᵀu) of a mode has the
     expected squared length N σ²/2, with which the mode starts (the wide limit): both edges at
@@ -237,6 +237,8 @@ def expected_start(name: str, race: Race, scale: float) -> dict[str, float]:
 
     ```
     """
+    check_kind("race", race, Race, "pass a race of nr.reduce(arch, data)")
+    scale = real_number("scale", scale, above=0.0, fix="for example scale=1e-3")
     arch = race.whole.arch
     ends = {*arch.inputs, *arch.outputs}
     found = {}

@@ -1,15 +1,19 @@
-# Two commands do everything: `make demo` runs the main job, `make test` the checks.
+# `make demo` runs the main job, `make test` the quick checks, `make test-slow` the others.
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint format verify bench figures claims clean
+.PHONY: demo test test-slow lint format docs verify bench figures claims clean
 
 demo: $(READY)
 	$(BIN)/neuralrace demo --out out/demo
 
 test: lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow and not cluster and not browser"
+
+# What takes more than five seconds, and what needs a browser.
+test-slow: $(READY) .venv/.docs
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "(slow or browser) and not cluster"
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -20,6 +24,15 @@ lint: $(READY)
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The documentation as a site, in out/site/index.html; needs no network.
+docs: .venv/.docs
+	$(BIN)/python -m docs.api
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs out/site
+
+.venv/.docs: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch .venv/.docs
 
 # Every claim at full size; writes docs/verified.md.
 verify: $(READY)

@@ -54,7 +54,7 @@ def test_times_are_those_of_the_logistic_curves(delta):
 
 def test_a_solved_race_finds_the_time_of_the_closed_form(monkeypatch):
     entrant = nr.contest(gatings(0.5), start=0.01).entrants["xor"]
-    monkeypatch.setattr(nr.Race, "closed_form", lambda *_: nr.ClosedForm({}, 0.0))
+    monkeypatch.setattr(nr.Race, "closed_form", lambda *_: nr.reduction.ClosedForm({}, 0.0))
     time, method = learning_time(entrant.race, entrant.start, 0.2, 1e5)
     assert method == "solved race"
     assert time == pytest.approx(entrant.time, rel=1e-7)
@@ -86,6 +86,7 @@ def test_what_is_drawn():
 # ---- over a parameter ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_crossover_of_the_xor_gatings_and_its_picture():
     phases = nr.phase_diagram(gatings, "delta", [0.0, 0.5, 1.1, 2.0], scale=1e-3)
     (crossover,) = phases.crossovers

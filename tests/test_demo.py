@@ -179,6 +179,7 @@ def test_the_page_needs_nothing_beside_it_and_escapes_text():
     assert "{" not in re.sub(r"<style>.*</style>", "", text, flags=re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_demo_writes_its_report(found, phases, tmp_path, monkeypatch):
     """The command end to end; the arcs, tested above, are put in ready-made."""
     import matplotlib.pyplot as plt

@@ -1,8 +1,16 @@
-"""Every Python block of README.md and docs/*.md is run, in order, in one namespace a file."""
+"""Every Python block of README.md and docs/*.md is run, in order, in one namespace per file.
 
+A block with prompts is a doctest. A `text` block that follows a Python block is what that prints:
+the words must be the same, line breaks aside, and numbers agree to their last digit.
+`python -m tests.test_docs PAGE …` writes what is printed today into pages.
+"""
+
+import contextlib
 import doctest
 import io
 import re
+import sys
+import textwrap
 from pathlib import Path
 
 import jax
@@ -10,7 +18,14 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FENCE = re.compile(r"^```python\b[^\n]*\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+SLOW = {"contest", "dynamics", "kept", "reduction", "reln"}
+"""Pages whose examples take more than five seconds together."""
+
+FENCE = re.compile(
+    r"^```python\b[^\n]*\n(?P<code>.*?)^```[ \t]*$(?:\n+^```text\n(?P<text>.*?)^```[ \t]*$)?",
+    re.MULTILINE | re.DOTALL,
+)
+NUMBER = re.compile(r"[-+−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 def python_blocks(text: str) -> list[tuple[int, str]]:
@@ -19,14 +34,58 @@ def python_blocks(text: str) -> list[tuple[int, str]]:
 
 
 def run_blocks(path: Path) -> dict:
-    """Run the blocks of a file in order; blocks with prompts as doctests. Returns their names."""
+    """Run the blocks of a file in order and compare what they print. Returns their names."""
     namespace: dict = {"__name__": "__main__"}
-    for before, code in python_blocks(path.read_text()):
+    for match, before, printed in printed_blocks(path, namespace):
+        if match["text"] is not None:
+            assert same_text(match["text"], printed), (
+                f"{path.name}, line {before}: printed was\n{printed}"
+            )
+    return namespace
+
+
+def printed_blocks(path: Path, namespace: dict):
+    """Each block, the number of lines before it, and what it prints when run."""
+    text = path.read_text()
+    for match in FENCE.finditer(text):
+        before, code = text.count("\n", 0, match.start("code")), match["code"]
+        printed = io.StringIO()
         if ">>>" in code:
             run_prompts(code, namespace, path, before)
         else:
-            exec(compile("\n" * before + code, str(path), "exec"), namespace)
-    return namespace
+            with contextlib.redirect_stdout(printed):
+                exec(compile("\n" * before + code, str(path), "exec"), namespace)
+        yield match, before, printed.getvalue()
+
+
+def same_text(shown: str, printed: str) -> bool:
+    """Whether two texts have the same words, and numbers that agree to the last digit shown."""
+    words = [NUMBER.sub("#", " ".join(text.split())) for text in (shown, printed)]
+    if words[0] != words[1]:
+        return False
+    pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
+    return all(_same_number(*pair) for pair in pairs)
+
+
+def _same_number(shown: str, printed: str) -> bool:
+    digits, _, power = shown.replace("−", "-").partition("e")
+    unit = 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
+    whole = float(unit == 1 and "e" not in shown)  # counts are exact
+    apart = abs(float(shown.replace("−", "-")) - float(printed.replace("−", "-")))
+    return apart <= (0.0 if whole else 1.01 * unit)
+
+
+def rewrite(path: Path) -> None:
+    """Write what the blocks of a page print today into the page, wrapped as a paragraph is."""
+    text, new = path.read_text(), ""
+    done = 0
+    for match, _, printed in printed_blocks(path, {"__name__": "__main__"}):
+        if match["text"] is not None and not same_text(match["text"], printed):
+            one_line = printed.count("\n") == 1
+            wrapped = textwrap.fill(printed, 103) + "\n" if one_line else printed
+            new += text[done : match.start("text")] + wrapped
+            done = match.end("text")
+    path.write_text(new + text[done:])
 
 
 def run_prompts(code: str, namespace: dict, path: Path, before: int) -> None:
@@ -40,14 +99,24 @@ def run_prompts(code: str, namespace: dict, path: Path, before: int) -> None:
 
 @pytest.fixture(autouse=True)
 def _apart(tmp_path, monkeypatch):
-    """Files land in a folder of their own, and JAX's precision comes back as it was."""
+    """Files land in an empty folder, and JAX's precision comes back as it was."""
     monkeypatch.chdir(tmp_path)
     x64 = jax.config.jax_enable_x64
     yield
     jax.config.update("jax_enable_x64", x64)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+PAGES = [
+    pytest.param(
+        path,
+        id=str(path.relative_to(ROOT)),
+        marks=[pytest.mark.slow] if path.stem in SLOW else [],
+    )
+    for path in FILES
+]
+
+
+@pytest.mark.parametrize("path", PAGES)
 def test_blocks_run(path):
     run_blocks(path)
 
@@ -129,6 +198,26 @@ def test_a_failing_example_fails(page):
         run_blocks(page("```python\n>>> nothing\n```\n"))
 
 
+def test_what_is_printed_is_compared(page):
+    block = "```python\nprint('two words, 1.25 and 3')\n```\n\n```text\n{}\n```\n"
+    run_blocks(page(block.format("two\nwords, 1.25 and 3")))
+    run_blocks(page(block.format("two words, 1.26 and 3")))
+    for wrong in ("two word, 1.25 and 3", "two words, 1.28 and 3", "two words, 1.25 and 4", ""):
+        with pytest.raises(AssertionError, match="printed was"):
+            run_blocks(page(block.format(wrong)))
+
+
+def test_a_page_is_rewritten_with_what_is_printed(page):
+    path = page("# A\n\n```python\nprint('new')\n```\n\n```text\nold\n```\n\nEnd.\n")
+    rewrite(path)
+    assert path.read_text().endswith("```text\nnew\n```\n\nEnd.\n")
+    run_blocks(path)
+
+
+def test_slow_pages_exist():
+    assert {path.stem for path in FILES} >= SLOW
+
+
 def test_a_block_that_does_not_parse_fails(page):
     with pytest.raises(SyntaxError):
         run_blocks(page("```python\nif:\n```\n"))
@@ -138,3 +227,9 @@ def test_every_fence_opened_is_closed():
     for path in FILES:
         fences = re.findall(r"^```", path.read_text(), re.MULTILINE)
         assert len(fences) % 2 == 0, f"{path.name} has an open fence"
+
+
+if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)
+    for name in sys.argv[1:]:
+        rewrite(Path(name))

@@ -94,6 +94,55 @@ def test_version_is_the_same_everywhere():
     assert f'\nversion: "{nr.__version__}"\n' in (ROOT / "CITATION.cff").read_text()
 
 
+def test_the_page_of_public_names_is_current():
+    from docs import api
+
+    assert api.PAGE.read_text() == api.page(), "`python -m docs.api` writes it"
+    for room in api.ROOMS:
+        for name in api.public(room):
+            assert api.said(room, name), f"{room}.{name} says nothing of itself"
+
+
+def test_every_room_of_users_is_on_the_page():
+    from docs import api
+
+    assert {*nr._ROOMS, *nr._HOME.values()} <= set(api.ROOMS)
+
+
+def test_the_glossary_is_sorted_and_has_each_word_once():
+    rows = re.findall(r"^\| (\w+) \| \S", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)
+    words = [row for row in rows if row != "word"]
+    assert words == sorted(set(words))
+    special = "aligned block boundary decoupled exact floor gate gating kept mode pathway pattern"
+    assert {*special.split(), "race", "share", "silent", "sliding", "start", "strength"} <= {*words}
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning_and_without_a_network(tmp_path):
+    pytest.importorskip("sphinx")
+    pytest.importorskip("myst_parser")
+    pytest.importorskip("pydata_sphinx_theme")
+    command = [
+        sys.executable,
+        "-m",
+        "sphinx",
+        "-E",
+        "-W",
+        "-q",
+        "-b",
+        "html",
+        "docs",
+        str(tmp_path),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    pages = list(tmp_path.rglob("*.html"))
+    assert len(pages) > 30
+    for page in pages:
+        fetched = r"<(?:script|link|img)[^>]+(?:src|href)=\"(?:https?:)?//[^\"]+"
+        assert not re.search(fetched, page.read_text()), page
+
+
 # ---- layers and pins ----------------------------------------------------------------------------
 
 

@@ -35,7 +35,10 @@ HOLDS = {  # what must hold however small the network and short the training
 }
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] if n == "mhs/fig3" else []) for n in SMALL],
+)
 def test_a_small_version_is_made_stored_and_drawn(name, tmp_path):
     figure = papers.find(name)
     table = figure.run(figure.resolve(quick=True, changes=SMALL[name]), quick=True)

@@ -1,11 +1,17 @@
 """Pictures: what is drawn is what was given."""
 
+import ast
+import warnings
+from pathlib import Path
+
 import matplotlib
+import matplotlib.font_manager
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
+import neuralrace
 from neuralrace.errors import NeuralRaceError
 from neuralrace.plot import COLOURS, draw_curves, draw_graph, draw_matrix, style
 
@@ -265,3 +271,48 @@ def test_blocks_are_separated_and_named():
 def test_matrices_that_cannot_be_drawn(matrix, options, message):
     with pytest.raises(NeuralRaceError, match=message):
         draw_matrix(matrix, **options)
+
+
+# ---- fonts --------------------------------------------------------------------------------------
+
+
+def signs():
+    """Every character beyond ASCII in the package's texts: what a label may hold."""
+    found = set()
+    for path in Path(neuralrace.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found |= {sign for sign in node.value if ord(sign) > 127}
+    return sorted(found)
+
+
+def missing(family):
+    """The warnings that matplotlib gives where it draws all these characters in a font."""
+    figure = plt.figure()
+    for i, sign in enumerate(signs()):
+        figure.text(i % 20 / 20, i // 20 / 20, sign, family=family)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        figure.canvas.draw()
+    return [str(w.message) for w in caught if "missing" in str(w.message)]
+
+
+# cmr10 comes with matplotlib and lacks most of these characters
+@pytest.mark.parametrize("first", [[], ["cmr10"]], ids=["style", "another font first"])
+def test_every_sign_is_drawn(first):
+    assert {"σ", "₀", "ᵀ"} <= set(signs())
+    with style():
+        family = matplotlib.rcParams["font.family"]
+        assert missing([*first, *family]) == []
+
+
+def test_a_missing_sign_would_be_found():
+    assert any("Glyph" in message for message in missing(["cmr10"]))
+
+
+def test_the_font_comes_with_matplotlib():
+    with style():
+        families = matplotlib.rcParams["font.family"]
+    shipped = Path(matplotlib.get_data_path(), "fonts", "ttf").glob("*.ttf")
+    names = {matplotlib.font_manager.get_font(font).family_name for font in shipped}
+    assert set(families) <= names

@@ -41,10 +41,10 @@ def breach(race: nr.Race) -> float:
     sizes = {"yx": [1e-300], "x": [1e-300]}
     found = {"yx": [0.0], "x": [0.0]}
 
-    def inside(path: nr.Path) -> list[nr.Block]:
+    def inside(path: nr.Path) -> list[nr.reduction.Block]:
         return [b for b in race.blocks if set(path.edges) <= set(b.arch.edges)]
 
-    def projector(block: nr.Block, node: str) -> np.ndarray:
+    def projector(block: nr.reduction.Block, node: str) -> np.ndarray:
         return block.basis[node] @ block.basis[node].T
 
     for p in stats.paths:

@@ -41,7 +41,7 @@ def halves(weights: dict, u: np.ndarray, v: np.ndarray) -> np.ndarray:
     return (weights["W1"] @ v + weights["W2"].T @ u) / 2
 
 
-def values(start: nr.Start) -> np.ndarray:
+def values(start: nr.reduction.Start) -> np.ndarray:
     """The product of the two edges of every scalar block; balanced, as it must be."""
     for w in start.weights:
         assert w["W1"].shape == w["W2"].shape == (1, 1)
@@ -145,7 +145,7 @@ def test_race_from_small_random_weights_follows_the_simulation():
     stepped = race.solve(times=run.time, start=start, learning_rate=rate)
     assert nr.compare(run, stepped).mean < 1e-4
     assert run.loss[-1] < 0.02 * run.loss[0]
-    plain = nr.Start(
+    plain = nr.reduction.Start(
         tuple({e: np.full((1, 1), 1e-5 * 4) for e in w} for w in start.weights), None, "N_h σ²/2"
     )  # the expected value: worse, or the test above would show nothing
     worse = race.solve(times=run.time, start=plain, learning_rate=rate)

@@ -18,7 +18,7 @@ from neuralrace.reduction.equations.polynomial import (
 from verification.cases import random_architecture, random_gate
 
 
-def random_blocks(seed: int) -> tuple[nr.Block, ...]:
+def random_blocks(seed: int) -> tuple[nr.reduction.Block, ...]:
     """Scalar blocks of a random graph with one neuron a node, gates and real data."""
     rng = np.random.default_rng(seed)
     arch = random_architecture(rng, max_size=1)
@@ -39,7 +39,7 @@ def base_values() -> np.ndarray:
     return np.linalg.svd(base / 4, compute_uv=False)
 
 
-def routing_block(M: int, K: int, P: int | None = None, mode: int = 0) -> nr.Block:
+def routing_block(M: int, K: int, P: int | None = None, mode: int = 0) -> nr.reduction.Block:
     arch, data = nr.tasks.routing_pathways(nr.tasks.routing(M, K)[0], P=P, hidden=4)
     return nr.reduce(arch, data).blocks[mode]
 

@@ -154,7 +154,7 @@ def test_blocks_of_a_planted_structure_run_by_themselves():
     race = nr.reduce(arch, data)
     assert len(race.blocks) > 1 and not race.is_decoupled
     start = race.start(0.2)
-    uneven = nr.Start(
+    uneven = nr.reduction.Start(
         tuple(
             {e: w + 0.1 * rng.normal(size=w.shape) for e, w in weights.items()}
             for weights in start.weights

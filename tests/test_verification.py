@@ -5,10 +5,40 @@ import pytest
 from verification.__main__ import table
 from verification.claim import Claim, Measurement, all_claims
 
-SMALL = [claim for claim in all_claims() if not claim.slow]
+SLOW = {
+    "calls.wrong_calls",
+    "dynamics.conserved",
+    "dynamics.first_order",
+    "endurance.many_samples",
+    "endurance.wide_layer",
+    "endurance.wide_layers",
+    "foundation.relu_is_gated",
+    "kept.aligned_half_times",
+    "learning.optimizers",
+    "reduction.different_structures",
+    "reduction.joint_contexts",
+    "scales.any_scale",
+}
+"""Claims of which even the small sample takes more than five seconds."""
 
 
-@pytest.mark.parametrize("claim", SMALL, ids=lambda claim: claim.id)
+def name_of(claim: Claim) -> str:
+    """The module and the function that measures a claim."""
+    return f"{claim.measure.__module__.rpartition('.')[2]}.{claim.measure.__name__}"
+
+
+SMALL = [
+    pytest.param(c, id=c.id, marks=[pytest.mark.slow] if name_of(c) in SLOW else [])
+    for c in all_claims()
+    if not c.slow
+]
+
+
+def test_slow_claims_exist():
+    assert {name_of(claim) for claim in all_claims()} >= SLOW
+
+
+@pytest.mark.parametrize("claim", SMALL)
 def test_claim(claim: Claim):
     found = claim.measure(False)
     assert claim.timing or found.met, f"{claim.id}: {found.text}, target {claim.target}"

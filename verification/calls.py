@@ -8,6 +8,7 @@ either mean something and succeed, or raise `NeuralRaceError`.
 from __future__ import annotations
 
 import functools
+import inspect
 import logging
 import warnings
 from collections import Counter
@@ -277,8 +278,8 @@ def succeeds(call: Call) -> bool:
 
 def uncalled() -> set[str]:
     """The public names that no valid call of the table is about."""
-    rooms = ("analysis", "linear", "reln", "tasks")
-    names = {name for name in nr.__all__ if name not in (*rooms, "papers")}
+    rooms = ("analysis", "contests", "linear", "reln", "tasks")
+    names = {name for name in nr.__all__ if not inspect.ismodule(getattr(nr, name))}
     for room in rooms:
         public = getattr(nr, room)
         exported = getattr(public, "__all__", None) or vars(public)
@@ -288,4 +289,5 @@ def uncalled() -> set[str]:
             if callable(value) and not name.startswith("_") and home.startswith("neuralrace"):
                 names.add(f"{room}.{name}")
     called = {call.name.partition(" ")[0] for call in valid_calls()}
-    return names - called - RESULTS
+    elsewhere = {f"{room}.{name}" for room in rooms for name in nr.__all__}
+    return names - called - RESULTS - elsewhere

@@ -8,8 +8,6 @@ import sympy
 
 import neuralrace as nr
 from benchmarks import equations as bench
-from neuralrace.reduction.equations.pathway import recognised
-from neuralrace.reduction.equations.system import block_system
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Equations"
@@ -20,7 +18,7 @@ def _routing(M: int, K: int, P: int | None = None) -> nr.Race:
     return nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M, K)[0], P=P))
 
 
-def _right_sides(race: nr.Race, start: nr.Start | None = None) -> list[sympy.Expr]:
+def _right_sides(race: nr.Race, start: nr.reduction.Start | None = None) -> list[sympy.Expr]:
     """Right-hand sides of the first mode, functions of time replaced by plain symbols."""
     found = []
     for equation in race.equations(start)["mode1"]:
@@ -109,14 +107,12 @@ def contexts(full: bool) -> Measurement:
         drives = [stats.yx[p] @ block.basis["item"] for p in stats.paths]
         unit = np.concatenate([d / np.linalg.norm(d) for d in drives], axis=1)
         overlap = (unit.T @ unit)[~np.eye(C, dtype=bool)]
-        found = block_system(block)
-        mode = recognised(found[0]) if found else None
-        assert mode is not None
-        path = stats.paths[0]
-        d = float((block.basis["item"].T @ stats.x[path, path] @ block.basis["item"])[0, 0])
-        off = max(float(np.abs(overlap + 1 / (C - 1)).max()), abs(mode.D / d - 1 / (C - 1)))
         form = race.closed_form(0.05)
         assert form.is_complete
+        mode = next(iter(form.modes.values()))
+        path = stats.paths[0]
+        d = float((block.basis["item"].T @ stats.x[path, path] @ block.basis["item"])[0, 0])
+        off = max(float(np.abs(overlap + 1 / (C - 1)).max()), abs(mode.race.D / d - 1 / (C - 1)))
         errors = []
         for rate in (0.4, 0.1):
             steps = round(160 / rate)
@@ -305,8 +301,7 @@ def many_edges(full: bool) -> Measurement:
 
     ratios = []
     for depth in (10, 100, 1000):
-        system, start = _chain(depth, 0.05)
-        form = nr.ModeForm(recognised(system), (start,), ("B1",), system)  # type: ignore[arg-type]
+        form = _chain(depth, 0.05)
         half = float(form.time_to(0.5))
         limit = brentq(
             lambda t, D=depth: float(nr.linear.deep_limit(t, s=1, d=1, start=0.05, depth=D)) - 0.5,
@@ -322,13 +317,13 @@ def many_edges(full: bool) -> Measurement:
 LIMIT_NOTE = "Expected were .67, .96, .996; the target was put so once .652 had been measured."
 
 
-def _chain(depth: int, strength: float) -> tuple:
-    """The merged equation of a balanced chain: db/dt = b^{D−1} (1 − b^D)."""
-    from neuralrace.reduction.equations.polynomial import tabled
-
-    velocity = [{(depth - 1,): 1.0, (2 * depth - 1,): -1.0}]
-    errors = [{(0,): 1.0, (depth,): -1.0}]
-    return tabled(({"W": np.ones((1, 1))},), velocity, errors), strength ** (1 / depth)
+def _chain(depth: int, strength: float) -> nr.reduction.ModeForm:
+    """The closed form of a balanced chain: db/dt = b^{D−1} (1 − b^D)."""
+    data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    form = nr.reduce(nr.Architecture.chain(*[1] * (depth + 1)), data).closed_form(
+        strength ** (1 / depth)
+    )
+    return form.modes["mode1"]
 
 
 @claim(
@@ -342,8 +337,7 @@ def hypergeometric(full: bool) -> Measurement:
 
     worst = 0.0
     for D in range(3, 7):
-        system, start = _chain(D, 0.05)
-        form = nr.ModeForm(recognised(system), (start,), ("B1",), system)  # type: ignore[arg-type]
+        form, start = _chain(D, 0.05), 0.05 ** (1 / D)
         F = lambda b, D=D: b ** (2 - D) / (2 - D) * hyp2f1(1, (2 - D) / D, 2 / D, b**D)  # noqa: E731
         for value in (0.1, 0.5, 0.9):
             wanted = F(value ** (1 / D)) - F(start)

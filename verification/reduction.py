@@ -288,7 +288,7 @@ HIERARCHY_NOTE = (
 )
 
 
-def _corrected(race: nr.Race, start: nr.Start, run: nr.Trajectory, rate: float) -> float:
+def _corrected(race: nr.Race, start: nr.reduction.Start, run: nr.Trajectory, rate: float) -> float:
     """The error of the logistic modes with s replaced by log(1 + ηs)/η in the exponent."""
     loss = np.full(len(run.time), race.constant)
     for block, weights in zip(race.blocks, start.weights, strict=True):

@@ -169,7 +169,7 @@ def natural(arch: nr.Architecture, data: nr.Dataset) -> dict[str, float]:
 
 
 def block_error(
-    race: nr.Race, block: nr.Block, rng: np.random.Generator, solve: bool = True
+    race: nr.Race, block: nr.reduction.Block, rng: np.random.Generator, solve: bool = True
 ) -> float:
     """How far the block by itself is from the whole network that starts in the block.
 

@@ -29,9 +29,8 @@ class Call:
 
 RESULTS = {
     *("reln.AlignedPatterns", "reln.Consistency"),
-    *("Compressed", "Contest", "Joint", "PatternRanking", "PhaseDiagram", "GateClasses"),
-    *("StoppedError", "NeuralRaceError", "Network", "Block", "ClosedForm", "ModeForm", "Race"),
-    *("Start", "Variable", "PathGroup", "PathStatistics", "Comparison"),
+    *("Contest", "contests.Joint", "contests.PatternRanking", "PhaseDiagram"),
+    *("StoppedError", "NeuralRaceError", "Network", "Race", "PathStatistics"),
     *("analysis.DomainSimilarity", "analysis.Modes", "analysis.RouteErrors", "analysis.Scaling"),
     *("linear.Balance", "linear.Escape", "linear.Saddle", "linear.Saddles", "linear.Plateau"),
     *("linear.Visit", "reln.Activity", "reln.Certificate", "reln.Clusters", "reln.Discovery"),
@@ -335,6 +334,8 @@ def _contests() -> Iterator[Call]:
     )
     yield _call("PhaseDiagram.winner_at", t.phases.winner_at, 0.7)
     yield _call("PhaseDiagram.plot", t.phases.plot, ax=None)
+    yield _call("contests.growth_rates", nr.contests.growth_rates, t.data, every)
+    yield _call("contests.expected_start", nr.contests.expected_start, "a", t.race, 0.1)
     yield _call("PatternRanking.plot", nr.rank_patterns(t.data, every).plot, 2)
 
 
@@ -364,6 +365,7 @@ def _analysis() -> Iterator[Call]:
     yield _call("analysis.mds", analysis.mds, np.eye(3), dimensions=2, reference=None)
     yield _call("analysis.mds of distances", analysis.mds, distances=1 - np.eye(3))
     yield _call("analysis.projected", analysis.projected, np.eye(2), left=np.eye(2), right=None)
+    yield _call("dataset.zero_loss", nr.dataset.zero_loss, t.data)
     yield _call(
         "analysis.route_errors",
         analysis.route_errors,

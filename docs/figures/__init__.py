@@ -10,8 +10,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neuralrace.plot import style
-from neuralrace.plot.style import cycle_colour
+from neuralrace.plot import cycle_colour, style
 
 FOLDER = Path(__file__).parents[1] / "img"
 

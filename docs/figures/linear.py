@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import neuralrace as nr
 from docs.figures import FOLDER, lighten, write
 from neuralrace import linear, tasks
-from neuralrace.papers.talk.regimes import task
+from neuralrace.papers.talk import regimes
 from neuralrace.plot import COLOURS, draw_curves, draw_matrix
 
 LAMBDAS = (0.0, 0.3, 1.0, 5.0)
@@ -20,7 +20,7 @@ LAMBDAS = (0.0, 0.3, 1.0, 5.0)
 
 def lambdas() -> Figure:
     """One initial map and one task, four λ: loss with simulation, and the kernel's distance."""
-    net, data = task((4, 4, 4), seed=1)
+    net, data = regimes.task((4, 4, 4), seed=1)
     times = np.linspace(0, 6, 121)
     losses, kernels, simulated = {}, {}, {}
     for lam in LAMBDAS:
@@ -41,8 +41,8 @@ def lambdas() -> Figure:
 
 def sequence() -> Figure:
     """Three tasks, one after another: the loss on each of them."""
-    net, _ = task((4, 4, 4), seed=0)
-    some = [task((4, 4, 4), seed)[1] for seed in (1, 2, 3)]
+    net, _ = regimes.task((4, 4, 4), seed=0)
+    some = [regimes.task((4, 4, 4), seed)[1] for seed in (1, 2, 3)]
     weights = linear.balanced_weights(net, 1.0, scale=0.05)
     times = np.linspace(0, 8, 161)
     run = linear.task_sequence(net, weights, some, times=times)

@@ -11,23 +11,28 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from neuralrace import analysis as analysis
+    from neuralrace import compression as compression
+    from neuralrace import contests as contests
+    from neuralrace import dataset as dataset
+    from neuralrace import dynamics as dynamics
     from neuralrace import linear as linear
+    from neuralrace import losses as losses
     from neuralrace import papers as papers
+    from neuralrace import plot as plot
+    from neuralrace import reduction as reduction
     from neuralrace import reln as reln
+    from neuralrace import statistics as statistics
     from neuralrace import tasks as tasks
+    from neuralrace import trajectory as trajectory
     from neuralrace.architecture import Architecture as Architecture
     from neuralrace.architecture import Path as Path
-    from neuralrace.compression import Compressed as Compressed
     from neuralrace.compression import compress as compress
     from neuralrace.contests import Contest as Contest
-    from neuralrace.contests import Joint as Joint
-    from neuralrace.contests import PatternRanking as PatternRanking
     from neuralrace.contests import PhaseDiagram as PhaseDiagram
     from neuralrace.contests import contest as contest
     from neuralrace.contests import phase_diagram as phase_diagram
     from neuralrace.contests import rank_patterns as rank_patterns
     from neuralrace.dataset import Dataset as Dataset
-    from neuralrace.dataset import GateClasses as GateClasses
     from neuralrace.dataset import pathways as pathways
     from neuralrace.dynamics import StoppedError as StoppedError
     from neuralrace.dynamics import flow as flow
@@ -37,18 +42,11 @@ if TYPE_CHECKING:
     from neuralrace.errors import NeuralRaceError as NeuralRaceError
     from neuralrace.gdln import GDLN as GDLN
     from neuralrace.gdln import Network as Network
-    from neuralrace.reduction import Block as Block
-    from neuralrace.reduction import ClosedForm as ClosedForm
-    from neuralrace.reduction import ModeForm as ModeForm
     from neuralrace.reduction import Race as Race
-    from neuralrace.reduction import Start as Start
-    from neuralrace.reduction import Variable as Variable
     from neuralrace.reduction import reduce as reduce
     from neuralrace.relu import ReLUNetwork as ReLUNetwork
-    from neuralrace.statistics import PathGroup as PathGroup
     from neuralrace.statistics import PathStatistics as PathStatistics
     from neuralrace.statistics import path_statistics as path_statistics
-    from neuralrace.trajectory import Comparison as Comparison
     from neuralrace.trajectory import Trajectory as Trajectory
     from neuralrace.trajectory import compare as compare
     from neuralrace.trajectory import concat as concat
@@ -58,17 +56,13 @@ if TYPE_CHECKING:
 _HOME = {
     "Architecture": "architecture",
     "Path": "architecture",
-    "Compressed": "compression",
     "compress": "compression",
     "Contest": "contests",
-    "Joint": "contests",
-    "PatternRanking": "contests",
     "PhaseDiagram": "contests",
     "contest": "contests",
     "phase_diagram": "contests",
     "rank_patterns": "contests",
     "Dataset": "dataset",
-    "GateClasses": "dataset",
     "pathways": "dataset",
     "StoppedError": "dynamics",
     "flow": "dynamics",
@@ -78,18 +72,11 @@ _HOME = {
     "NeuralRaceError": "errors",
     "GDLN": "gdln",
     "Network": "gdln",
-    "Block": "reduction",
-    "ClosedForm": "reduction",
-    "ModeForm": "reduction",
     "Race": "reduction",
-    "Start": "reduction",
-    "Variable": "reduction",
     "reduce": "reduction",
     "ReLUNetwork": "relu",
-    "PathGroup": "statistics",
     "PathStatistics": "statistics",
     "path_statistics": "statistics",
-    "Comparison": "trajectory",
     "Trajectory": "trajectory",
     "compare": "trajectory",
     "concat": "trajectory",
@@ -97,7 +84,22 @@ _HOME = {
     "load": "trajectory",
 }
 
-_ROOMS = ("analysis", "linear", "papers", "reln", "tasks")
+_ROOMS = (
+    "analysis",
+    "compression",
+    "contests",
+    "dataset",
+    "dynamics",
+    "linear",
+    "losses",
+    "papers",
+    "plot",
+    "reduction",
+    "reln",
+    "statistics",
+    "tasks",
+    "trajectory",
+)
 
 __all__ = [*_HOME, *_ROOMS]
 

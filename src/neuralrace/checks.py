@@ -21,6 +21,28 @@ from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 if TYPE_CHECKING:
     from neuralrace.types import Key
 
+__all__ = [
+    "by_name",
+    "check_axes",
+    "check_function",
+    "check_known",
+    "entries",
+    "file_path",
+    "generator",
+    "is_traced",
+    "kind_of",
+    "list_of_names",
+    "one_of",
+    "plain_array",
+    "random_key",
+    "real_array",
+    "real_number",
+    "seed_number",
+    "shown",
+    "switch",
+    "writable_folder",
+]
+
 SHOWN = 80
 """Characters of a value that a message shows."""
 
@@ -282,15 +304,6 @@ def random_key(key: Any, what: str = "this") -> Any:
     )
 
 
-def generator(key: Any, what: str = "this") -> np.random.Generator:
-    """NumPy's random numbers from a key of JAX, or from an integer of at least 0."""
-    if hasattr(key, "__index__") and not hasattr(key, "dtype"):
-        return np.random.default_rng(whole_number("key", key, least=0, fix="for example key=0"))
-    import jax
-
-    return np.random.default_rng(np.asarray(jax.random.key_data(random_key(key, what))).ravel())
-
-
 def _is_seed(key: Any) -> bool:
     """Whether this is an integer that JAX makes a key of."""
     integral = isinstance(key, int | np.integer) and not isinstance(key, bool)
@@ -299,7 +312,7 @@ def _is_seed(key: Any) -> bool:
     return (integral or zero_axes) and (is_traced(key) or -(2**31) <= int(key) < 2**32)
 
 
-def generator(key: Key) -> np.random.Generator:
+def generator(key: Key, what: str = "this") -> np.random.Generator:
     """A NumPy generator from a JAX key or an integer of at least 0.
 
     ```python
@@ -313,7 +326,7 @@ def generator(key: Key) -> np.random.Generator:
         return np.random.default_rng(whole_number("key", key, least=0, fix="for example key=0"))
     import jax
 
-    return np.random.default_rng(np.asarray(jax.random.key_data(random_key(key))).ravel())
+    return np.random.default_rng(np.asarray(jax.random.key_data(random_key(key, what))).ravel())
 
 
 def check_axes(ax: Any) -> None:

@@ -172,7 +172,7 @@ def _check_page(out: Path) -> None:
 
 def _make(names: tuple[str, ...], quick: bool, changes: Mapping[str, str], out: Path) -> None:
     from neuralrace import papers
-    from neuralrace.papers.figure import unknown
+    from neuralrace.papers import unknown
 
     if not names:
         raise NeuralRaceError(

@@ -20,6 +20,11 @@ from neuralrace.errors import check_kind
 from neuralrace.gdln import GDLN, Weights, check_finite, checked_weights
 from neuralrace.statistics import SplitNetwork, class_factor, split_neurons
 
+__all__ = [
+    "Compressed",
+    "compress",
+]
+
 Bases = dict[str, np.ndarray | None]
 """An orthonormal basis of the subspace that matters at each node, or None for all of it."""
 

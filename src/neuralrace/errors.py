@@ -6,6 +6,14 @@ import operator
 import sys
 import warnings
 
+__all__ = [
+    "NeuralRaceError",
+    "check_kind",
+    "listed",
+    "warn_user",
+    "whole_number",
+]
+
 
 class NeuralRaceError(ValueError):
     """An input that cannot mean what was asked, with the way to mend it.

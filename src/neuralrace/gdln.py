@@ -31,6 +31,12 @@ from neuralrace.losses import (
     with_classes,
 )
 
+__all__ = [
+    "GDLN",
+    "Network",
+    "Weights",
+]
+
 Weights = dict[str, Array]
 """The matrix of every edge: `weights[e]` has shape `(|t(e)|, |s(e)|)`."""
 

@@ -19,6 +19,12 @@ from neuralrace.checks import by_name
 from neuralrace.dataset import Dataset, is_concrete
 from neuralrace.errors import NeuralRaceError, listed
 
+__all__ = [
+    "accuracy",
+    "cross_entropy",
+    "squared",
+]
+
 Outputs = Mapping[str, Array]
 """The outputs or targets of every output node: `{node: (N, size)}`."""
 
@@ -177,6 +183,14 @@ def accuracy(outputs: Outputs, data: Dataset) -> Float[Array, ""]:
 
     With one-hot targets the largest output decides; with a single output that has two target
     values, the value that is nearer.
+
+    ```python
+    >>> import jax.numpy as jnp, neuralrace as nr
+    >>> data = nr.Dataset({"x": [[1.0], [2.0]]}, {"y": [[1.0, 0.0], [0.0, 1.0]]})
+    >>> float(nr.losses.accuracy({"y": jnp.array([[0.9, 0.2], [0.6, 0.5]])}, data))
+    0.5
+
+    ```
     """
     right: Any = True
     for node, h in outputs.items():

@@ -7,6 +7,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+__all__ = [
+    "progress",
+]
+
 PATIENCE = 1.0
 """Seconds of work before a bar is shown: quick work needs none."""
 

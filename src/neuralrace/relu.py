@@ -15,6 +15,10 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import check_kind
 from neuralrace.gdln import Network
 
+__all__ = [
+    "ReLUNetwork",
+]
+
 
 @final
 @dataclass(frozen=True, init=False)

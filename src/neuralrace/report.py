@@ -18,6 +18,23 @@ if TYPE_CHECKING:
     import matplotlib.figure
     import xarray
 
+__all__ = [
+    "Record",
+    "Written",
+    "command",
+    "gallery",
+    "load_figure",
+    "markdown",
+    "read_record",
+    "same",
+    "shown",
+    "stamped",
+    "stored",
+    "table_lines",
+    "typed",
+    "write",
+]
+
 FORMAT = "neuralrace figure 1"
 
 

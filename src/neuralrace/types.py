@@ -14,6 +14,13 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike as ArrayLike
 
+__all__ = [
+    "Array",
+    "ArrayLike",
+    "Key",
+    "WeightsLike",
+]
+
 Array: TypeAlias = np.ndarray | jax.Array
 """An array as the package returns it."""
 

@@ -4,3 +4,8 @@ from neuralrace.architecture.checks import check_ends as check_ends
 from neuralrace.architecture.graph import BIAS as BIAS
 from neuralrace.architecture.graph import Architecture as Architecture
 from neuralrace.architecture.path import Path as Path
+
+__all__ = [
+    "Architecture",
+    "Path",
+]

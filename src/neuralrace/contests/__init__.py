@@ -7,6 +7,22 @@ from neuralrace.contests.contest import Contest as Contest
 from neuralrace.contests.contest import contest as contest
 from neuralrace.contests.joint import Joint as Joint
 from neuralrace.contests.patterns import PatternRanking as PatternRanking
+from neuralrace.contests.patterns import growth_rates as growth_rates
 from neuralrace.contests.patterns import rank_patterns as rank_patterns
 from neuralrace.contests.phases import PhaseDiagram as PhaseDiagram
 from neuralrace.contests.phases import phase_diagram as phase_diagram
+from neuralrace.contests.times import Candidates as Candidates
+from neuralrace.contests.times import expected_start as expected_start
+
+__all__ = [
+    "Candidates",
+    "Contest",
+    "Joint",
+    "PatternRanking",
+    "PhaseDiagram",
+    "contest",
+    "expected_start",
+    "growth_rates",
+    "phase_diagram",
+    "rank_patterns",
+]

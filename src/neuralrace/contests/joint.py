@@ -18,8 +18,7 @@ from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.dynamics import flow
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import GDLN
-from neuralrace.plot import draw_curves, style
-from neuralrace.plot.style import cycle_colour, shade
+from neuralrace.plot import cycle_colour, draw_curves, shade, style
 from neuralrace.trajectory import Trajectory
 
 if TYPE_CHECKING:

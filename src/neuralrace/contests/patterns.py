@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.checks import generator, plain_array
+from neuralrace.checks import generator, plain_array, real_array
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.plot import draw_matrix, style
-from neuralrace.plot.style import cycle_colour
+from neuralrace.plot import cycle_colour, draw_matrix, style
 from neuralrace.types import ArrayLike, Key
 
 if TYPE_CHECKING:
@@ -142,22 +141,40 @@ def rank_patterns(base: Dataset, patterns: ArrayLike, *, key: Key = 0) -> Patter
     return PatternRanking(chosen, growth[order], index[order], len(given))
 
 
-def growth_rates(base: Dataset, patterns: np.ndarray) -> np.ndarray:
+def growth_rates(base: Dataset, patterns: ArrayLike) -> np.ndarray:
     """The largest singular value of ⟨g y xᵀ⟩ for every pattern g, many at a time.
 
     Targets are first turned into as few directions as they span, which leaves singular values as
     they are; the value is then the root of the largest eigenvalue of the smaller Gram matrix.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> data = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([2.0, 1.0])})
+    >>> nr.contests.growth_rates(data, np.array([[1, 1], [0, 1]])).round(9).tolist()
+    [1.0, 0.5]
+
+    ```
     """
+    check_kind("data", base, Dataset, "pass the ungated dataset first")
+    wanted = f"(P, {base.n_samples}), one row per pattern"
+    masks = real_array("patterns", patterns, wanted=wanted, fix="pass nr.reln.patterns(X)")
+    if masks.ndim != 2 or masks.shape[1] != base.n_samples:
+        raise NeuralRaceError(
+            "the patterns do not fit the data",
+            got=f"shape {masks.shape}",
+            wanted=wanted,
+            fix="pass nr.reln.patterns(X), or gates of your own for the same samples",
+        )
     x = np.concatenate([np.asarray(a, np.float64) for a in base.x.values()], axis=1)
     y = np.concatenate([np.asarray(a, np.float64) for a in base.y.values()], axis=1)
     x, y = (a if a.shape[1] <= a.shape[0] else np.linalg.qr(a.T)[1].T for a in (x, y))
     a, b = (x, y) if x.shape[1] <= y.shape[1] else (y, x)
     weighted = np.asarray(base.probability, np.float64)[:, None] * a
     products = (weighted[:, :, None] * b[:, None, :]).reshape(len(a), -1)
-    found = np.empty(len(patterns))
+    found = np.empty(len(masks))
     chunk = max(1, AT_ONCE // products.shape[1])
-    for low in range(0, len(patterns), chunk):
-        part = patterns[low : low + chunk].astype(np.float64)
+    for low in range(0, len(masks), chunk):
+        part = masks[low : low + chunk]
         each = (part @ products).reshape(len(part), a.shape[1], b.shape[1])
         gram = each @ each.swapaxes(1, 2)
         found[low : low + chunk] = np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[:, -1], 0.0))

@@ -15,8 +15,7 @@ from neuralrace.checks import real_array, real_number
 from neuralrace.contests.contest import Contest, contest
 from neuralrace.contests.times import Candidates, Rule, positive
 from neuralrace.errors import NeuralRaceError, listed
-from neuralrace.plot import COLOURS, draw_curves, style
-from neuralrace.plot.style import cycle_colour, shade
+from neuralrace.plot import COLOURS, cycle_colour, draw_curves, shade, style
 from neuralrace.reduction.blocks.exactness import Exactness
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import switch
+from neuralrace.checks import real_number, switch
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
@@ -22,6 +22,7 @@ POINTS = 128
 """A bracket of a learning time is divided into so many parts, and the one that holds it again."""
 
 Candidates = Mapping[str, tuple[Architecture, Dataset]]
+"""The candidates of a contest: a name, and the graph and gated data of its gating."""
 
 
 @final
@@ -221,12 +222,23 @@ def _difference(a: Dataset, b: Dataset) -> str:
 
 
 def expected_start(name: str, race: Race, scale: float) -> dict[str, float]:
-    """The start that Gaussian weights of standard deviation σ have in the mean, edge by edge.
+    """The start that Gaussian weights of standard deviation σ have on average, edge by edge.
 
     Of a two-edge pathway with N hidden units, the growing half ½(W₁v + W₂ᵀu) of a mode has the
     expected squared length N σ²/2, with which the mode starts (the wide limit): both edges at
     σ √(N/2). Pathways of other lengths have no such mean; they need actual weights.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    >>> race = nr.reduce(nr.Architecture.chain(1, 8, 1), data)
+    >>> nr.contests.expected_start("chain", race, scale=0.01)
+    {'W1': 0.02, 'W2': 0.02}
+
+    ```
     """
+    check_kind("race", race, Race, "pass a race of nr.reduce(arch, data)")
+    scale = real_number("scale", scale, above=0.0, fix="for example scale=1e-3")
     arch = race.whole.arch
     ends = {*arch.inputs, *arch.outputs}
     found = {}

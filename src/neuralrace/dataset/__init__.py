@@ -11,3 +11,10 @@ from neuralrace.dataset.matching import matched as matched
 from neuralrace.dataset.matching import pathways as pathways
 from neuralrace.dataset.moments import zero_loss as zero_loss
 from neuralrace.dataset.samples import Dataset as Dataset
+
+__all__ = [
+    "Dataset",
+    "GateClasses",
+    "pathways",
+    "zero_loss",
+]

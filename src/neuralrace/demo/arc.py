@@ -10,8 +10,7 @@ from typing import Any, final
 import jax
 import numpy as np
 
-from neuralrace.contests import Contest, contest
-from neuralrace.contests.times import Candidates
+from neuralrace.contests import Candidates, Contest, contest
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train_ensemble
 from neuralrace.errors import NeuralRaceError, check_kind, listed

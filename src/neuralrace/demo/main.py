@@ -14,13 +14,12 @@ import numpy as np
 
 from neuralrace import tasks
 from neuralrace.checks import writable_folder
-from neuralrace.contests import PhaseDiagram, phase_diagram
-from neuralrace.contests.times import Candidates
+from neuralrace.contests import Candidates, PhaseDiagram, phase_diagram
 from neuralrace.demo import pictures, sentences
 from neuralrace.demo.arc import Arc, arc, times_to
 from neuralrace.demo.page import Part, Step, page, png
 from neuralrace.dynamics import train_ensemble
-from neuralrace.papers.mhs.table import SETTINGS, gated_network
+from neuralrace.papers.mhs import table
 from neuralrace.relu import ReLUNetwork
 
 
@@ -41,7 +40,7 @@ class Settings:
     learning_rate: float = 0.05
     steps: int = 600
     seeds: int = 5
-    contextual: Any = SETTINGS["C3"]
+    contextual: Any = table.SETTINGS["C3"]
     contextual_seeds: int = 2
     share: float = 0.1
     most: int = 8
@@ -54,7 +53,7 @@ QUICK = Settings(
     steps=300,
     seeds=2,
     contextual=replace(
-        SETTINGS["C3"],
+        table.SETTINGS["C3"],
         task={"contexts": 3, "items": 4},
         hidden=(96,),
         scale=1e-4,
@@ -208,8 +207,8 @@ def contextual_arc(settings: Settings) -> Arc:
         "Three contexts",
         tasks.contextual(joined=True, **setting.task),
         {
-            "all-but-one": gated_network(setting, "gated", "sign"),
-            "single": gated_network(setting, "single", "sign"),
+            "all-but-one": table.gated_network(setting, "gated", "sign"),
+            "single": table.gated_network(setting, "single", "sign"),
         },
         hidden=setting.hidden[0],
         scale=setting.scale,

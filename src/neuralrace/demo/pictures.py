@@ -10,8 +10,7 @@ import numpy as np
 
 from neuralrace.contests import PhaseDiagram
 from neuralrace.demo.arc import Arc
-from neuralrace.plot import COLOURS, draw_curves, style
-from neuralrace.plot.activity import draw_shares
+from neuralrace.plot import COLOURS, draw_curves, draw_shares, style
 from neuralrace.reln import elbow
 
 if TYPE_CHECKING:

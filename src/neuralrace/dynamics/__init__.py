@@ -11,3 +11,12 @@ from neuralrace.dynamics.flow import flow as flow
 from neuralrace.dynamics.record import Record as Record
 from neuralrace.dynamics.setup import StoppedError as StoppedError
 from neuralrace.dynamics.train import train as train
+
+__all__ = [
+    "Record",
+    "StoppedError",
+    "flow",
+    "flow_ensemble",
+    "train",
+    "train_ensemble",
+]

@@ -20,3 +20,25 @@ from neuralrace.linear.visits import Plateau as Plateau
 from neuralrace.linear.visits import Visit as Visit
 from neuralrace.linear.visits import maps_of as maps_of
 from neuralrace.linear.visits import plateaus as plateaus
+
+__all__ = [
+    "Balance",
+    "Escape",
+    "Plateau",
+    "Saddle",
+    "Saddles",
+    "Visit",
+    "aligned_weights",
+    "balance",
+    "balanced_weights",
+    "chain_time",
+    "crossing_times",
+    "grown_weights",
+    "lambda_balanced",
+    "leading_time",
+    "maps_of",
+    "mode_strengths",
+    "plateaus",
+    "saddles",
+    "task_sequence",
+]

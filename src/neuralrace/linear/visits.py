@@ -79,7 +79,16 @@ def plateaus(run: Any, *, least: float, slope: float = 1e-3) -> tuple[Plateau, .
 
 
 def maps_of(run: Any) -> Float[np.ndarray, "T outputs inputs"]:
-    """The map W_D ⋯ W₁ of a chain over time, from a run that recorded its weights or its map."""
+    """The map W_D ⋯ W₁ of a chain over time, from a run that recorded its weights or its map.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> run = nr.Trajectory([0, 1], [0.5, 0.0], values={"map": [[[0.0]], [[1.0]]]})
+    >>> nr.linear.maps_of(run).shape
+    (2, 1, 1)
+
+    ```
+    """
     _check_single(run)
     if "map" in run.values:
         return np.asarray(run.values["map"], np.float64)

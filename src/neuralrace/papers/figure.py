@@ -218,12 +218,29 @@ def settings_of(table: xarray.Dataset) -> dict[str, Any]:
     """The settings with which the data of a figure were computed by `Figure.run`.
 
     Lists come back as lists, whether the data are fresh or read from a file.
+
+    ```python
+    >>> from neuralrace import papers
+    >>> figure = papers.find("talk/depth")
+    >>> table = figure.run(figure.resolve(quick=True), quick=True)
+    >>> list(papers.settings_of(table)) == list(figure.settings)
+    True
+
+    ```
     """
     return {name: s["value"] for name, s in read_record(table).settings.items()}
 
 
 def unknown(what: str, name: str, there: Iterable[str], where: str = "") -> NeuralRaceError:
-    """The error for a name that is not among those `there`, with the nearest as a hint."""
+    """The error for a name that is not among those `there`, with the nearest as a hint.
+
+    ```python
+    >>> from neuralrace import papers
+    >>> papers.unknown("figure", "figg4", ["fig3", "fig4"]).fix
+    "did you mean 'fig4'?"
+
+    ```
+    """
     there = list(there)
     return NeuralRaceError(
         f"there is no {what} {name!r}" + (f" {where}" if where else ""),

@@ -1,7 +1,19 @@
 """Style, curves, matrices and graphs: plain arrays and names in, matplotlib axes out."""
 
+from neuralrace.plot.activity import draw_raster, draw_reach, draw_shares
 from neuralrace.plot.curves import draw_curves, draw_matrix
 from neuralrace.plot.graph import draw_graph
-from neuralrace.plot.style import COLOURS, style
+from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
 
-__all__ = ["COLOURS", "draw_curves", "draw_graph", "draw_matrix", "style"]
+__all__ = [
+    "COLOURS",
+    "cycle_colour",
+    "draw_curves",
+    "draw_graph",
+    "draw_matrix",
+    "draw_raster",
+    "draw_reach",
+    "draw_shares",
+    "shade",
+    "style",
+]

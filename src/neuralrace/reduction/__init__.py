@@ -7,3 +7,13 @@ from neuralrace.reduction.equations.symbols import Variable as Variable
 from neuralrace.reduction.race import Race as Race
 from neuralrace.reduction.race import reduce as reduce
 from neuralrace.reduction.solving.initial import Start as Start
+
+__all__ = [
+    "Block",
+    "ClosedForm",
+    "ModeForm",
+    "Race",
+    "Start",
+    "Variable",
+    "reduce",
+]

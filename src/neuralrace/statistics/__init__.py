@@ -12,3 +12,9 @@ from neuralrace.statistics.paths import factored_statistics as factored_statisti
 from neuralrace.statistics.paths import path_statistics as path_statistics
 from neuralrace.statistics.split import SplitNetwork as SplitNetwork
 from neuralrace.statistics.split import split_neurons as split_neurons
+
+__all__ = [
+    "PathGroup",
+    "PathStatistics",
+    "path_statistics",
+]

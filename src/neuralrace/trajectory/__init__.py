@@ -9,3 +9,13 @@ from neuralrace.trajectory.files import save_table as save_table
 from neuralrace.trajectory.names import check_name as check_name
 from neuralrace.trajectory.provenance import versions as versions
 from neuralrace.trajectory.run import Trajectory as Trajectory
+
+__all__ = [
+    "Comparison",
+    "Trajectory",
+    "compare",
+    "concat",
+    "join",
+    "load",
+    "versions",
+]

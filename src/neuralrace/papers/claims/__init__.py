@@ -9,7 +9,17 @@ from neuralrace.papers.claims.claim import Claim, Entry, Measure, Tables, Verdic
 from neuralrace.papers.figure import unknown
 from neuralrace.report import table_lines
 
-__all__ = ["Claim", "Entry", "Measure", "Tables", "Verdict", "ledger", "markdown", "papers"]
+__all__ = [
+    "QUICK",
+    "Claim",
+    "Entry",
+    "Measure",
+    "Tables",
+    "Verdict",
+    "ledger",
+    "markdown",
+    "papers",
+]
 
 _PAPERS = {
     "nrr": "Saxe, Sodhani and Lewallen, *The Neural Race Reduction* (ICML 2022)",

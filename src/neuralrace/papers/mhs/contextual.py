@@ -169,7 +169,7 @@ def shares_by_number(case: Case, run: nr.Trajectory, node: str = "h") -> list[fl
     ]
 
 
-def gaps(table: xarray.Dataset, reference: str, other: str) -> list[nr.Comparison]:
+def gaps(table: xarray.Dataset, reference: str, other: str) -> list[nr.trajectory.Comparison]:
     """The comparisons of two losses `(seed, time)` of a figure, seed by seed."""
     time = table["time"].to_numpy()
     return [
@@ -178,14 +178,14 @@ def gaps(table: xarray.Dataset, reference: str, other: str) -> list[nr.Compariso
     ]
 
 
-def floor(table: xarray.Dataset, name: str) -> list[nr.Comparison]:
+def floor(table: xarray.Dataset, name: str) -> list[nr.trajectory.Comparison]:
     """The comparisons of every run with every other; none if there is only one."""
     time, loss = table["time"].to_numpy(), table[name].to_numpy()
     runs = [nr.Trajectory(time, each) for each in loss]
     return [nr.compare(a, b) for i, a in enumerate(runs) for b in runs[:i]]
 
 
-def mean_and_max(found: Sequence[nr.Comparison]) -> str:
+def mean_and_max(found: Sequence[nr.trajectory.Comparison]) -> str:
     """The mean over seeds of the mean and of the largest discrepancy, as text."""
     if not found:
         return "one seed alone"
@@ -193,6 +193,6 @@ def mean_and_max(found: Sequence[nr.Comparison]) -> str:
     return f"{100 * mean:.2g} % (at most {100 * largest:.2g} %)"
 
 
-def mean(found: Sequence[nr.Comparison]) -> float:
+def mean(found: Sequence[nr.trajectory.Comparison]) -> float:
     """The mean over seeds of the mean discrepancy."""
     return float(np.mean([c.mean for c in found])) if found else float("nan")

@@ -287,7 +287,7 @@ def _draw_outputs(table: xarray.Dataset, axes: Sequence[Any], epochs: Sequence[i
 
 
 def _draw_strengths(table: xarray.Dataset, common: Any, contextual: Any) -> None:
-    from neuralrace.plot.style import cycle_colour, shade
+    from neuralrace.plot import cycle_colour, shade
 
     step, names = table["step"].to_numpy(), table["pathway"].to_numpy().tolist()
     dashes = {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1}
@@ -307,7 +307,7 @@ def _draw_strengths(table: xarray.Dataset, common: Any, contextual: Any) -> None
 
 
 def _draw_places(one: xarray.Dataset, ax: Any) -> None:
-    from neuralrace.plot.style import cycle_colour
+    from neuralrace.plot import cycle_colour
 
     context, places = one["context"].to_numpy(), one["places"].to_numpy()
     for k, (c, marker) in enumerate(zip(np.unique(context), "os^DvP", strict=False)):

@@ -122,7 +122,7 @@ def closed_forms(
     Each starts where random weights start it in the mean, at N σ²/2 for N units. Returns the loss
     (T,), and the strengths (T, modes) of the common and of one contextual pathway, falling.
     """
-    from neuralrace.contests.times import expected_start
+    from neuralrace.contests import expected_start
 
     joined = nr.tasks.contextual(joined=True, **this.task)
     chain = nr.Architecture.chain(joined.x["x"].shape[1], common, joined.y["y"].shape[1])

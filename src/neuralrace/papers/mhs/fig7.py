@@ -140,8 +140,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """(a) the targets and their decomposition, (c) the strengths of the modes over time."""
     import matplotlib.pyplot as plt
 
-    from neuralrace.plot import draw_matrix
-    from neuralrace.plot.style import cycle_colour, shade
+    from neuralrace.plot import cycle_colour, draw_matrix, shade
 
     s = settings_of(table)
     figure, axes = plt.subplot_mosaic(

@@ -115,8 +115,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """Levels over time, and the items of the hidden layer in the plane."""
     import matplotlib.pyplot as plt
 
-    from neuralrace.plot import draw_curves
-    from neuralrace.plot.style import cycle_colour
+    from neuralrace.plot import cycle_colour, draw_curves
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0))
     time = table["time"].to_numpy()

@@ -108,7 +108,7 @@ class Horizons:
 
     def plot(self, tolerance: float | None = None, *, ax: Any = None) -> Axes:
         """Draw how far each start reaches, and the stages that cover training."""
-        from neuralrace.plot.activity import draw_reach
+        from neuralrace.plot import draw_reach
 
         stages = self.stages(tolerance)
         reach = self.time[self.reach(tolerance)]

@@ -9,8 +9,7 @@ import numpy as np
 
 from neuralrace.checks import by_name, entries
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
-from neuralrace.plot.activity import draw_raster, draw_shares
-from neuralrace.plot.style import style
+from neuralrace.plot import draw_raster, draw_shares, style
 from neuralrace.reln.observed.activity import LEAST, Activity
 from neuralrace.reln.observed.shares import OTHER
 

@@ -22,7 +22,7 @@ def _depth(of: Callable[[xarray.Dataset], Any]) -> Read:
     return lambda tables: float(of(tables.at_hand("mhs/fig6", **RUNS)))
 
 
-def _typical(table: xarray.Dataset) -> nr.Comparison:
+def _typical(table: xarray.Dataset) -> nr.trajectory.Comparison:
     """The stereotypical ReLU network against the stereotypical ReLN."""
     time, (first, second) = table["time"].to_numpy(), table["typical"].to_numpy()
     runs = table["relu"].to_numpy()[first], table["gated"].to_numpy()[second]

@@ -220,7 +220,7 @@ def growth_on_residual(items: int) -> dict[str, float]:
     leaves, `faster`: the part of all patterns that grow faster than all-but-one; `ahead`: the
     fastest over all-but-one; `single`: single contexts over all-but-one.
     """
-    from neuralrace.contests.patterns import growth_rates
+    from neuralrace.contests import growth_rates
 
     structures: Any = STRUCTURES if items == 8 else "hierarchy"
     data = nr.tasks.contextual(3, items, structures=structures, joined=True)

@@ -1,0 +1,125 @@
+"""What is public, and that everything above the library is written with public names alone.
+
+A name is public where its room says so in `__all__`. Rooms are the modules and packages directly
+below `neuralrace`; `papers` has rooms of its own.
+"""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import neuralrace as nr
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "neuralrace"
+ROOMS = [f"neuralrace.{path.stem}" for path in sorted(SOURCE.glob("[a-z]*.py"))]
+ROOMS += [f"neuralrace.{path.parent.name}" for path in sorted(SOURCE.glob("*/__init__.py"))]
+ROOMS += [f"neuralrace.papers.{p.parent.name}" for p in sorted(SOURCE.glob("papers/*/__init__.py"))]
+WITHOUT = {"neuralrace.cli"}
+"""The command line has commands, not names to import."""
+
+FENCE = re.compile(r"^```python\b[^\n]*\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+
+
+def outside() -> Iterator[tuple[str, str]]:
+    """Name and text of everything that may use public names only: modules, scripts and pages."""
+    folders = ["src/neuralrace/papers", "src/neuralrace/demo", "examples", "docs"]
+    for folder in [*folders, "verification", "benchmarks"]:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield str(path.relative_to(ROOT)), path.read_text()
+    yield "src/neuralrace/cli.py", (SOURCE / "cli.py").read_text()
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for i, block in enumerate(FENCE.finditer(path.read_text())):
+            yield f"{path.relative_to(ROOT)}, block {i + 1}", without_prompts(block["code"])
+
+
+def without_prompts(code: str) -> str:
+    """The statements of an example with prompts; other code as it is."""
+    if ">>>" not in code:
+        return code
+    lines = (line for line in code.splitlines() if line.startswith((">>>", "...")))
+    return "\n".join(line[4:] for line in lines)
+
+
+def private_names(text: str, room: str = "") -> list[str]:
+    """What this code takes from the package through another door than a room's `__all__`.
+
+    `room` is the room that the code belongs to; it may import its own modules.
+    """
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            modules = [a.name for a in node.names if a.name.startswith("neuralrace.")]
+            found += [m for m in modules if m not in ROOMS]
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("neuralrace"):
+            if room and f"{node.module}.".startswith(f"{room}."):
+                continue
+            known = is_room = node.module in (*ROOMS, "neuralrace")
+            if is_room:
+                known = {*import_module(node.module).__all__, "__version__"}
+            for alias in node.names:
+                if not is_room or alias.name not in known:
+                    found.append(f"{node.module}.{alias.name}")
+        if isinstance(node, ast.Attribute) and re.match(r"nr\.(\w+\.)*_[a-z]", ast.unparse(node)):
+            found.append(ast.unparse(node))
+    return found
+
+
+def room_of(name: str) -> str:
+    parts = re.match(r"src/(neuralrace)/(\w+)/", name)
+    return ".".join(parts.groups()) if parts else ""
+
+
+@pytest.mark.parametrize("room", sorted({*ROOMS} - WITHOUT))
+def test_a_room_says_what_is_public(room):
+    names = import_module(room).__all__
+    assert len(names) == len(set(names)) > 0
+    for name in names:
+        assert not name.startswith("_")
+        value = getattr(import_module(room), name, None) or import_module(f"{room}.{name}")
+        if inspect.isclass(value) or inspect.isfunction(value):
+            assert value.__doc__, f"{room}.{name} has no docstring"
+
+
+def test_only_public_names_are_used_outside():
+    found = {name: private_names(text, room_of(name)) for name, text in outside()}
+    assert len(found) > 100
+    assert {name: names for name, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from neuralrace.reduction.race import reduce",
+        "from neuralrace.reduction import Matrix",
+        "import neuralrace.reduction.race",
+        "def f():\n    from neuralrace import _HOME",
+        "nr.reduction._x",
+        without_prompts("text\n>>> from neuralrace.gdln import check_finite\n1\n"),
+    ],
+)
+def test_a_private_name_is_found(code):
+    assert private_names(code)
+
+
+def test_public_names_and_own_modules_are_allowed():
+    assert private_names("from neuralrace.reduction import reduce, Race") == []
+    assert private_names("import neuralrace as nr\nfrom neuralrace import reln") == []
+    own = "from neuralrace.papers.figure import Setting"
+    assert private_names(own, "neuralrace.papers") == []
+    assert private_names(own) == ["neuralrace.papers.figure.Setting"]
+
+
+@pytest.mark.parametrize("room", nr._ROOMS)
+def test_a_public_function_of_a_room_shows_an_example(room):
+    missing = []
+    for name in getattr(nr, room).__all__:
+        value = getattr(getattr(nr, room), name)
+        if inspect.isfunction(value) and ">>>" not in (value.__doc__ or ""):
+            missing.append(name)
+    assert missing == []

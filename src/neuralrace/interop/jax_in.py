@@ -148,7 +148,7 @@ def _network(model: Model, leak: float | None) -> tuple[Network, dict[str, np.nd
             fix="tied weights learn together, which no network here does; untie them",
         )
     pieces: list[Piece] = [Linear(f.layer.name) if isinstance(f, _Shared) else f for f in found]
-    visible = hasattr(model, "layers")
+    visible = type(model).__module__.startswith(("equinox.", "flax."))
     return network_of_layers(layers, hidden_slope(pieces, leak, visible))
 
 

@@ -97,7 +97,7 @@ def checked_numbers(what: str, value: ArrayLike, ndim: int, shape: str) -> np.nd
         raise half_precision(what, array.dtype.name)
     if array.ndim != ndim or not array.size:
         raise NeuralRaceError(
-            f"{what} have the wrong shape" if ndim == 2 else f"{what} has the wrong shape",
+            f"wrong shape: {what}",
             got=f"shape {array.shape}",
             wanted=f"shape {shape}",
             fix="pass the matrix of a fully connected layer; convolutions have no such matrix"
@@ -106,7 +106,7 @@ def checked_numbers(what: str, value: ArrayLike, ndim: int, shape: str) -> np.nd
         )
     if not np.isfinite(array).all():
         raise NeuralRaceError(
-            f"{what} contain NaN or infinity",
+            f"NaN or infinity among {what}",
             got=f"{int((~np.isfinite(array)).sum())} such values",
             wanted=wanted,
             fix="take a checkpoint from before the run diverged",
@@ -117,7 +117,7 @@ def checked_numbers(what: str, value: ArrayLike, ndim: int, shape: str) -> np.nd
 def half_precision(what: str, dtype: str) -> NeuralRaceError:
     """The error for numbers in another precision than float32 and float64."""
     return NeuralRaceError(
-        f"{what} are not in single or double precision",
+        f"single or double precision is needed: {what}",
         got=dtype,
         wanted=" or ".join(PRECISIONS),
         fix="convert them first: model.float() in PyTorch, array.astype('float32') in NumPy",

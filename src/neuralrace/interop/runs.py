@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import jax
@@ -118,9 +119,14 @@ def outputs_of(
                 {node: np.asarray(y[rows], dtype) for node, y in data.y.items()},
                 {name: np.asarray(g[rows], dtype) for name, g in data.gates.items()},
             )
-            for node, out in net(arrays, piece).items():
+            for node, out in _outputs(net, arrays, piece).items():
                 found[node].append(np.asarray(out))
     return {node: np.concatenate(parts) for node, parts in found.items()}
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _outputs(net: Network, weights: dict[str, jax.Array], data: Dataset) -> dict[str, jax.Array]:
+    return net(weights, data)
 
 
 def _seen(

@@ -71,9 +71,8 @@ def refused(name: str, kind: str, why: str = "cannot be represented") -> NeuralR
 def hidden_slope(pieces: Sequence[Piece], leak: float | None, visible: bool) -> float:
     """The one slope below zero of all hidden layers; 1 where nothing is rectified.
 
-    `leak` is what the caller says. `visible` tells whether the activations of the model can be
-    read from its structure; where they are called inside its code and none is seen, ReLU is
-    assumed unless `leak` says otherwise.
+    `visible` says that the pieces are applied in this order. Otherwise the model's own code says
+    where it rectifies: the slope is that of its activations, or `leak`, or that of ReLU.
     """
     places = [k for k, piece in enumerate(pieces) if isinstance(piece, Linear)]
     if not places:
@@ -83,25 +82,8 @@ def hidden_slope(pieces: Sequence[Piece], leak: float | None, visible: bool) -> 
             wanted="at least one",
             fix=OTHERWISE,
         )
-    for k, piece in enumerate(pieces):
-        if isinstance(piece, Slope) and not places[0] < k < places[-1]:
-            where = "before the first" if k < places[0] else "after the last"
-            raise refused(
-                piece.name, f"an activation {where} Linear layer", "has no place in the network"
-            )
-    if not visible and leak is None and not any(isinstance(p, Slope) for p in pieces):
-        return 0.0 if len(places) > 1 else 1.0
-    slopes: dict[str, float] = {}
-    for low, high in pairwise(places):
-        between = [p for p in pieces[low + 1 : high] if isinstance(p, Slope)]
-        if len(between) > 1:
-            raise refused(
-                between[1].name, "a second activation in a row", "follows another activation"
-            )
-        slopes[pieces[low].name] = between[0].below if between else 1.0
+    slopes = _slopes_between(pieces, places) if visible else _slopes_anywhere(pieces)
     seen = set(slopes.values())
-    if leak is not None and not visible and seen <= {1.0}:
-        return leak
     if len(seen) > 1 or (leak is not None and seen and leak not in seen):
         raise NeuralRaceError(
             "the hidden layers do not all have the same slope below zero",
@@ -112,7 +94,32 @@ def hidden_slope(pieces: Sequence[Piece], leak: float | None, visible: bool) -> 
             if len(seen) > 1
             else "leave out leak: the slope is read from the model",
         )
-    return seen.pop() if seen else 1.0
+    if seen:
+        return seen.pop()
+    return 1.0 if len(places) == 1 else leak or 0.0
+
+
+def _slopes_between(pieces: Sequence[Piece], places: Sequence[int]) -> dict[str, float]:
+    """The slope after every fully connected layer but the last; 1 where there is no activation."""
+    for k, piece in enumerate(pieces):
+        if isinstance(piece, Slope) and not places[0] < k < places[-1]:
+            where = "before the first" if k < places[0] else "after the last"
+            raise refused(
+                piece.name, f"an activation {where} Linear layer", "has no place in the network"
+            )
+    slopes: dict[str, float] = {}
+    for low, high in pairwise(places):
+        between = [p for p in pieces[low + 1 : high] if isinstance(p, Slope)]
+        if len(between) > 1:
+            raise refused(
+                between[1].name, "a second activation in a row", "follows another activation"
+            )
+        slopes[pieces[low].name] = between[0].below if between else 1.0
+    return slopes
+
+
+def _slopes_anywhere(pieces: Sequence[Piece]) -> dict[str, float]:
+    return {piece.name: piece.below for piece in pieces if isinstance(piece, Slope)}
 
 
 def slope_of(name: str, function: Callable[[np.ndarray], object]) -> Slope:

@@ -101,6 +101,8 @@ def from_torch(
     given = _listed_checkpoints(checkpoints)
     if model is None and isinstance(given[0], TorchModule):
         model = given[0]
+    if model is not None:
+        list(_pieces(model, "", False))  # a layer that cannot be read is named before all else
     states = [each.state_dict() if isinstance(each, TorchModule) else each for each in given]
     _check_apart(states)
     arrays = [arrays_of(state, f"checkpoint {k}") for k, state in enumerate(states, 1)]
@@ -119,13 +121,12 @@ def from_torch(
     return net, run
 
 
-def _listed_checkpoints(checkpoints: object) -> list[Checkpoint]:
+def _listed_checkpoints(checkpoints: object) -> list[TorchModule | Mapping[str, object]]:
     """One model or state dict, or several, as a list."""
-    single = isinstance(checkpoints, Mapping | TorchModule)
-    several = list(checkpoints) if isinstance(checkpoints, list | tuple) else []
-    given = [checkpoints] if single else several
-    odd = [each for each in given if not isinstance(each, Mapping | TorchModule)]
-    if odd or not given:
+    given = list(checkpoints) if isinstance(checkpoints, list | tuple) else [checkpoints]
+    fine = [each for each in given if isinstance(each, Mapping | TorchModule)]
+    if len(fine) < len(given) or not given:
+        odd = [each for each in given if not isinstance(each, Mapping | TorchModule)]
         what = odd[0] if odd else checkpoints
         raise NeuralRaceError(
             "this is no model of PyTorch and no state dict",
@@ -133,10 +134,12 @@ def _listed_checkpoints(checkpoints: object) -> list[Checkpoint]:
             wanted="an nn.Module, its state_dict(), or a list of them",
             fix="files of torch.save: torch.load(path, weights_only=True); others: nr.from_file",
         )
-    return given  # pyright: ignore[reportReturnType]
+    return fine
 
 
-def arrays_of(state: StateDict, what: str, *, anywhere: bool = False) -> dict[str, np.ndarray]:
+def arrays_of(
+    state: Mapping[str, object], what: str, *, anywhere: bool = False
+) -> dict[str, np.ndarray]:
     """The tensors of a state dict as NumPy arrays, copied; tied weights are refused.
 
     `anywhere` also takes tensors of other devices, which are copied from there.
@@ -176,9 +179,9 @@ def _place(tensor: object) -> int:
     return id(tensor)
 
 
-def _array(what: str, tensor: TorchTensor | np.ndarray, anywhere: bool) -> np.ndarray:
+def _array(what: str, tensor: object, anywhere: bool) -> np.ndarray:
     """A tensor as a NumPy array of its own memory."""
-    if not hasattr(tensor, "detach"):
+    if not isinstance(tensor, TorchTensor):
         if not isinstance(tensor, np.ndarray):
             raise NeuralRaceError(
                 f"{what} is no tensor",
@@ -188,7 +191,6 @@ def _array(what: str, tensor: TorchTensor | np.ndarray, anywhere: bool) -> np.nd
                 "'model' or 'state_dict'",
             )
         return np.array(tensor)
-    assert not isinstance(tensor, np.ndarray)
     device = str(getattr(getattr(tensor, "device", None), "type", "cpu"))
     if device != "cpu" and not (anywhere and device != "meta"):
         raise NeuralRaceError(
@@ -203,7 +205,7 @@ def _array(what: str, tensor: TorchTensor | np.ndarray, anywhere: bool) -> np.nd
     return np.array(tensor.detach().cpu().numpy())
 
 
-def _check_apart(states: Sequence[StateDict]) -> None:
+def _check_apart(states: Sequence[Mapping[str, object]]) -> None:
     """Raise where two checkpoints are the same memory, and so all hold the last weights."""
     seen: dict[int, int] = {}
     for k, state in enumerate(states, 1):
@@ -285,6 +287,8 @@ def _by_edge(net: Network, arrays: Mapping[str, np.ndarray]) -> dict[str, np.nda
 def _pieces(module: TorchModule, name: str, training: bool) -> Iterator[Piece]:
     """The layers and activations of a module in the order in which they were assigned."""
     kind, own = _torch_kind(module), type(module).__name__
+    if isinstance(getattr(module, "network", None), Network):
+        return
     if kind == "Linear":
         yield Linear(name)
     elif kind == "ReLU":

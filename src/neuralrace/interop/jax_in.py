@@ -56,7 +56,7 @@ def from_equinox(
 
     ```
     """
-    return _imported(models, data, times, leak, loss, learning_rate, "Equinox", jax.vmap)
+    return imported_models(models, data, times, leak, loss, learning_rate, "Equinox", jax.vmap)
 
 
 def from_flax(
@@ -86,10 +86,12 @@ def from_flax(
 
     ```
     """
-    return _imported(models, data, times, leak, loss, learning_rate, "Flax", lambda model: model)
+    return imported_models(
+        models, data, times, leak, loss, learning_rate, "Flax", lambda model: model
+    )
 
 
-def _imported(
+def imported_models(
     models: Model | Sequence[Model],
     data: Dataset,
     times: ArrayLike | None,
@@ -117,7 +119,7 @@ def _imported(
         )
     read = []
     for model in given:
-        net, weights = _network(cast(Model, model), leak)
+        net, weights = network_of_model(cast(Model, model), leak)
         with jax.enable_x64(next(iter(weights.values())).dtype == np.float64):
             check_same(net, weights, data, batched(cast(Model, model)))
         read.append((net, weights))
@@ -136,7 +138,7 @@ def _imported(
     return read[0][0], run
 
 
-def _network(model: Model, leak: float | None) -> tuple[Network, dict[str, np.ndarray]]:
+def network_of_model(model: Model, leak: float | None) -> tuple[Network, dict[str, np.ndarray]]:
     found = list(_walk(model, ""))
     tied = [id(f.weight) for f in found if isinstance(f, _Shared)]
     layers = [f.layer for f in found if isinstance(f, _Shared)]

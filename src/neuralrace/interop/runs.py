@@ -38,7 +38,7 @@ def imported_run(
     """
     check_kind("data", data, Dataset, "nr.Dataset({'x': inputs}, {'y': targets})")
     measure = checked_loss(loss)
-    steps = _checked_times(times, len(moments))
+    steps = checked_times(times, len(moments))
     whole = bool((steps == np.rint(steps)).all())
     settings: dict[str, object] = {
         "method": f"trained elsewhere ({source})",
@@ -76,7 +76,7 @@ def imported_run(
     )
 
 
-def _checked_times(times: ArrayLike | None, moments: int) -> np.ndarray:
+def checked_times(times: ArrayLike | None, moments: int) -> np.ndarray:
     """The step of every checkpoint; 0, 1, 2, … where they are not given."""
     if times is None:
         return np.arange(moments, dtype=np.float64)

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import Network
@@ -74,6 +75,8 @@ def hidden_slope(pieces: Sequence[Piece], leak: float | None, visible: bool) -> 
     `visible` says that the pieces are applied in this order. Otherwise the model's own code says
     where it rectifies: the slope is that of its activations, or `leak`, or that of ReLU.
     """
+    if leak is not None:
+        leak = real_number("the leak", leak, fix="leak=0 is the plain ReLU")
     places = [k for k, piece in enumerate(pieces) if isinstance(piece, Linear)]
     if not places:
         raise NeuralRaceError(

@@ -8,7 +8,6 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
@@ -109,7 +108,7 @@ def from_torch(
     net, first = network_of_torch(model, arrays[0], leak)
     moments = [first]
     for k, each in enumerate(arrays[1:], 2):
-        moments.append(_moment(model, each, leak, net, f"checkpoint {k}"))
+        moments.append(next_moment(model, each, leak, net, f"checkpoint {k}"))
     if isinstance(given[0], TorchModule):
         check_against(given[0], net, first, data)
     elif model is not None and set(model.state_dict()) == set(states[-1]):
@@ -235,8 +234,6 @@ def network_of_torch(
 
     `training` allows dropout that is switched on, which weights alone do not show.
     """
-    if leak is not None:
-        leak = real_number("the leak", leak, fix="leak=0 is the plain ReLU")
     if model is None:
         return network_of_layers(named_layers(arrays, "state dict"), 0.0 if leak is None else leak)
     ours = getattr(model, "network", None)
@@ -319,7 +316,7 @@ def _torch_kind(module: object) -> str:
     return type(module).__name__
 
 
-def _moment(
+def next_moment(
     model: TorchModule | None,
     arrays: Mapping[str, np.ndarray],
     leak: float | None,

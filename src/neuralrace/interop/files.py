@@ -54,6 +54,7 @@ def from_file(
     leak: float | None = None,
     loss: str | SampleLoss = "squared",
     learning_rate: float | None = None,
+    batch_size: int | None = None,
 ) -> tuple[Network, Trajectory]:
     """A network and its run from files of weights: one file, or several over training.
 
@@ -91,7 +92,14 @@ def from_file(
             )
     moments = [weights for _, weights in read]
     run = imported_run(
-        net, moments, data, times, loss=loss, learning_rate=learning_rate, source="files"
+        net,
+        moments,
+        data,
+        times,
+        loss=loss,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        source="files",
     )
     return net, run
 

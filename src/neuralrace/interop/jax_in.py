@@ -39,6 +39,7 @@ def from_equinox(
     leak: float | None = None,
     loss: str | SampleLoss = "squared",
     learning_rate: float | None = None,
+    batch_size: int | None = None,
 ) -> tuple[Network, Trajectory]:
     """A network of Equinox and its run: one model, or several over training.
 
@@ -56,7 +57,9 @@ def from_equinox(
 
     ```
     """
-    return imported_models(models, data, times, leak, loss, learning_rate, "Equinox", jax.vmap)
+    return imported_models(
+        models, data, times, leak, loss, learning_rate, batch_size, "Equinox", jax.vmap
+    )
 
 
 def from_flax(
@@ -67,6 +70,7 @@ def from_flax(
     leak: float | None = None,
     loss: str | SampleLoss = "squared",
     learning_rate: float | None = None,
+    batch_size: int | None = None,
 ) -> tuple[Network, Trajectory]:
     """A network of Flax's `nnx` and its run: one model, or several over training.
 
@@ -87,7 +91,7 @@ def from_flax(
     ```
     """
     return imported_models(
-        models, data, times, leak, loss, learning_rate, "Flax", lambda model: model
+        models, data, times, leak, loss, learning_rate, batch_size, "Flax", lambda model: model
     )
 
 
@@ -98,6 +102,7 @@ def imported_models(
     leak: float | None,
     loss: str | SampleLoss,
     learning_rate: float | None,
+    batch_size: int | None,
     source: str,
     batched: Callable[[Model], Model],
 ) -> tuple[Network, Trajectory]:
@@ -133,7 +138,14 @@ def imported_models(
         )
     moments = [weights for _, weights in read]
     run = imported_run(
-        read[0][0], moments, data, times, loss=loss, learning_rate=learning_rate, source=source
+        read[0][0],
+        moments,
+        data,
+        times,
+        loss=loss,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        source=source,
     )
     return read[0][0], run
 

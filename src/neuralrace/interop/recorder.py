@@ -167,12 +167,14 @@ def from_recording(
     *,
     loss: str | SampleLoss = "squared",
     learning_rate: float | None = None,
+    batch_size: int | None = None,
     other_data: bool = False,
 ) -> tuple[Network, Trajectory]:
     """The run that a `TorchRecorder` wrote to a folder.
 
     **Arguments:** `data`, that of the recorder; with `other_data=True` any other that fits the
-    network, such as a part of it; `loss` and `learning_rate` as in `nr.from_torch`.
+    network, such as a part of it; `loss`, `learning_rate` and `batch_size` as in
+    `nr.from_torch`.
 
     **Returns:** the network and its `Trajectory`, whose time is the number of the step. An example
     is in `TorchRecorder`.
@@ -217,6 +219,7 @@ def from_recording(
         steps,
         loss=loss,
         learning_rate=learning_rate,
+        batch_size=batch_size,
         source="PyTorch",
     )
     return read[0][0], run

@@ -11,7 +11,7 @@ import numpy as np
 
 from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss, checked_loss, cross_entropy, loss_name, with_classes
 from neuralrace.trajectory import Trajectory
@@ -29,19 +29,20 @@ def imported_run(
     *,
     loss: str | SampleLoss,
     learning_rate: float | None,
+    batch_size: int | None,
     source: str,
 ) -> Trajectory:
     """The trajectory of weights at some moments, with outputs and losses computed from them.
 
     Time counts steps unless a learning rate is given: the run is then taken as gradient descent
-    on all samples with that rate, and time is rate · step.
+    with that rate, on all samples or in batches, and time is rate · step.
     """
     check_kind("data", data, Dataset, "nr.Dataset({'x': inputs}, {'y': targets})")
     measure = checked_loss(loss)
     steps = checked_times(times, len(moments))
     whole = bool((steps == np.rint(steps)).all())
     settings: dict[str, object] = {
-        "method": f"trained elsewhere ({source})",
+        "method": f"an unknown optimizer ({source})",
         "clock": "steps",
         "loss": loss_name(measure),
         "data": data.digest(),
@@ -60,6 +61,9 @@ def imported_run(
         settings |= {"method": "gradient descent", "clock": "flow", "learning_rate": rate}
         settings |= {"steps": int(steps[-1]), "source": source}
         time = rate * steps
+    if batch_size is not None:
+        fix = "leave it out for steps on all samples"
+        settings["batch_size"] = whole_number("batch_size", batch_size, fix=fix)
     outputs, losses = _seen(net, moments, data, measure)
     return Trajectory(
         time,

@@ -65,6 +65,7 @@ def from_torch(
     leak: float | None = None,
     loss: str | SampleLoss = "squared",
     learning_rate: float | None = None,
+    batch_size: int | None = None,
 ) -> tuple[Network, Trajectory]:
     """A network trained in PyTorch, and its run: one model, or its state dicts over training.
 
@@ -79,9 +80,10 @@ def from_torch(
     node `x` and one output node `y`; `times`, the step of every checkpoint (0, 1, 2, … if left
     out); `model`, which says how the layers of state dicts are joined; `leak`, the slope below
     zero where it cannot be read; `loss`, the loss the network was trained on: `"squared"`,
-    `"cross_entropy"` or a function, as in `nr.train`. If the run was gradient descent on all
-    samples with a fixed rate, `learning_rate` lets theory and gated networks follow it. PyTorch's
-    `MSELoss` over K outputs is 2/K times the loss here, so that its rate η is 2η/K here.
+    `"cross_entropy"` or a function, as in `nr.train`. If the run was plain gradient descent
+    with a fixed rate, give it as `learning_rate`, and `batch_size` if it used mini-batches: time is
+    then rate · step. With the squared loss on all samples, theory and gated networks can follow.
+    PyTorch's `MSELoss` over K outputs is 2/K times the loss here: its rate η is 2η/K here.
 
     **Returns:** the network and a `Trajectory` with `weights`, `outputs` and `loss`, in the
     precision of the model.
@@ -115,7 +117,14 @@ def from_torch(
         own = arrays_of(model.state_dict(), "model")
         check_against(model, net, network_of_torch(model, own, leak)[1], data)
     run = imported_run(
-        net, moments, data, times, loss=loss, learning_rate=learning_rate, source="PyTorch"
+        net,
+        moments,
+        data,
+        times,
+        loss=loss,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        source="PyTorch",
     )
     return net, run
 

@@ -17,6 +17,7 @@ SAYS = {
     "own_gating": "a pathway a rule is first.",
     "phase_diagram": "by the bits below a cue of 0.816497, by the cue above",
     "explain_my_relu_network": "4 pathways in h",
+    "explain_my_torch_network": "No gated network was trained to follow",
 }
 
 

@@ -171,7 +171,7 @@ class Discovery:
                 f"neurons differ from theirs on {off:.1f})"
             )
         if self.withheld is not None:
-            text = f"{'; '.join(parts)}. No gated network was trained to follow: this is"
+            text = f"{'; '.join(parts)}. No gated network was trained to follow:"
             return f"{text} {self.withheld}".replace("%", " %") + "."
         text = f"{'; '.join(parts)}. The gated network follows {len(self.runs)} run"
         text += "s" if len(self.runs) > 1 else ""

@@ -20,6 +20,7 @@ SAYS = {
     "phase_diagram": "by the bits below a cue of 0.816497, by the cue above",
     "explain_my_relu_network": "4 pathways in h",
     "every_verb": "gates found",
+    "explain_my_torch_network": "No gated network was trained to follow",
 }
 
 

@@ -25,7 +25,7 @@ from verification.claim import Measurement, claim
 from verification.valid_calls import RESULTS, Call, things, valid_calls
 
 SECTION = "Wrong calls"
-TOP = "contests"
+TOP = "interop"
 
 FULL, SMALL = 5000, 300
 """The number of calls at full size, and in the tests."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -114,7 +115,7 @@ def things() -> SimpleNamespace:
 def valid_calls() -> tuple[Call, ...]:
     """Every call, by the name under which users know it."""
     every = (*_foundation(), *_runs(), *_theory(), *_contests(), *_analysis(), *_linear())
-    return (*every, *_reln(), *_tasks(), *_losses())
+    return (*every, *_reln(), *_tasks(), *_losses(), *_interop())
 
 
 def _call(name: str, function: Callable[..., Any], *positional: Any, **named: Any) -> Call:
@@ -550,3 +551,59 @@ def _losses() -> Iterator[Call]:
     outputs, classes = {"y": np.zeros((2, 2))}, {"y": np.eye(2)}
     yield _call("losses.squared", losses.squared, outputs, classes)
     yield _call("losses.cross_entropy", losses.cross_entropy, outputs, classes)
+
+
+class Linear:
+    """As much of a layer of PyTorch or Equinox as is read."""
+
+    training = False
+    _modules: dict[str, Any] = {}
+    _parameters: dict[str, Any] = {}
+    weight = np.array([[1.0, 0.5], [0.0, 1.0]])
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        return {"weight": self.weight}
+
+    def __call__(self, x: Any) -> Any:
+        return self.weight @ x
+
+
+class Dense:
+    """As much of a layer of Flax as is read."""
+
+    kernel, bias = np.ones((2, 2)), None
+
+    def __call__(self, x: Any) -> Any:
+        return x @ self.kernel
+
+
+Dense.__name__ = "Linear"
+
+
+def _interop() -> Iterator[Call]:
+    t = things()
+    layer = np.ones((2, 2))
+    state = {"0.weight": layer, "0.bias": np.zeros(2), "2.weight": 2 * layer}
+    told: dict[str, Any] = {"loss": "squared", "learning_rate": 0.1, "batch_size": 2}
+    yield _call("from_layers", nr.from_layers, [(layer, np.zeros(2)), (layer, None)], leak=0.1)
+    yield _call("from_torch", nr.from_torch, state, t.data, [3], leak=0.1, **told)
+    yield _call("from_torch of a model", nr.from_torch, Linear(), t.data)
+    yield _call("from_equinox", nr.from_equinox, Linear(), t.data, [3], leak=None, **told)
+    yield _call("from_flax", nr.from_flax, Dense(), t.data, [3], leak=None, **told)
+    path = nr.save_weights(t.relu, t.relu_weights, t.folder / "net.safetensors")
+    yield _call("from_file", nr.from_file, path, t.data, [3], leak=None, **told)
+    yield _call("save_weights", nr.save_weights, t.net, t.weights, t.folder / "net.npz")
+    yield _call("TorchRecorder", _recorder, Linear(), t.data, 2, leak=None)
+    folder = t.folder / "recording"
+    recorder = nr.TorchRecorder(Linear(), t.data, 2, folder=folder)  # pyright: ignore
+    yield _call("TorchRecorder.step", recorder.step)
+    yield _call("from_recording", nr.from_recording, folder, t.data, other_data=False, **told)
+    if importlib.util.find_spec("torch"):
+        yield _call("to_torch", nr.to_torch, t.net, t.weights, t.data)
+    else:
+        RESULTS.add("to_torch")  # no call succeeds without PyTorch
+
+
+def _recorder(*positional: Any, **named: Any) -> nr.TorchRecorder:
+    """A recorder into a new folder: a folder has one recording."""
+    return nr.TorchRecorder(*positional, **named, folder=tempfile.mkdtemp(prefix="calls"))

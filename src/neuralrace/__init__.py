@@ -42,6 +42,15 @@ if TYPE_CHECKING:
     from neuralrace.errors import NeuralRaceError as NeuralRaceError
     from neuralrace.gdln import GDLN as GDLN
     from neuralrace.gdln import Network as Network
+    from neuralrace.interop import TorchRecorder as TorchRecorder
+    from neuralrace.interop import from_equinox as from_equinox
+    from neuralrace.interop import from_file as from_file
+    from neuralrace.interop import from_flax as from_flax
+    from neuralrace.interop import from_layers as from_layers
+    from neuralrace.interop import from_recording as from_recording
+    from neuralrace.interop import from_torch as from_torch
+    from neuralrace.interop import save_weights as save_weights
+    from neuralrace.interop import to_torch as to_torch
     from neuralrace.reduction import Race as Race
     from neuralrace.reduction import reduce as reduce
     from neuralrace.relu import ReLUNetwork as ReLUNetwork
@@ -72,6 +81,15 @@ _HOME = {
     "NeuralRaceError": "errors",
     "GDLN": "gdln",
     "Network": "gdln",
+    "TorchRecorder": "interop",
+    "from_equinox": "interop",
+    "from_file": "interop",
+    "from_flax": "interop",
+    "from_layers": "interop",
+    "from_recording": "interop",
+    "from_torch": "interop",
+    "save_weights": "interop",
+    "to_torch": "interop",
     "Race": "reduction",
     "reduce": "reduction",
     "ReLUNetwork": "relu",

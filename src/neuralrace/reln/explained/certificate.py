@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 SIMILARITY = "similarity"
 """The name under which `evidence` records the hidden similarity structure."""
 
+ERROR = "the initial error √(2 L(0))"
+"""The unit of distances between outputs, for the squared loss."""
+
+MOVED = "how far the outputs moved in all"
+"""The same for other losses: √⟨‖o(T) − o(0)‖²⟩, o the outputs of the ReLU network."""
+
 
 @final
 @dataclass(frozen=True)
@@ -38,6 +44,8 @@ class Certificate:
 
     √(2 L(0)) = √⟨‖y − o_ReLU(0)‖²⟩ is the root mean square of the initial errors, by the sample
     weights of the training: that of the targets where the network starts from nearly nothing.
+    Where the run was trained on another loss than the squared one, the unit is how far its outputs
+    moved instead, √⟨‖o_ReLU(T) − o_ReLU(0)‖²⟩; `unit` says which.
     Means over samples are by `sample_weight`, that of the run, or count all alike where it is None.
 
     ```python
@@ -56,6 +64,7 @@ class Certificate:
     loss: Comparison
     floor: Certificate | None = None
     sample_weight: np.ndarray | None = None
+    unit: str = ERROR
 
     @property
     def outputs_over_time(self) -> Float[np.ndarray, " T"]:
@@ -108,13 +117,13 @@ class Certificate:
             curves["another seed"] = self.floor.outputs_over_time
             times["another seed"] = self.floor.time
         kind = {"gated network": "theory", "another seed": "relu"}
-        ylabel = "distance of the outputs / √(2 L(0))"
+        ylabel = "distance of the outputs / " + ("√(2 L(0))" if self.unit == ERROR else "moved")
         return draw_curves(times, curves, kind=kind, log=log, ylabel=ylabel, ax=ax)
 
     def __str__(self) -> str:
         sample, time = self.worst
         text = (
-            f"The outputs differ by {_percent(self.outputs_mean)} of the initial error √(2 L(0)) "
+            f"The outputs differ by {_percent(self.outputs_mean)} of {self.unit} "
             f"on average and by {_percent(self.outputs_max)} at most (sample {sample}, "
             f"t = {time:.4g}), the loss by "
             f"{_percent(self.loss.mean)} and {_percent(self.loss.max)} of the initial loss"
@@ -153,7 +162,8 @@ def certify(run: Any, found_run: Any, *, floor: Any = None) -> Certificate:
     comes is measured on the merged grid of recorded times, linearly interpolated:
 
     - outputs: ‖o_ReLU(x_n, t) − o_GDLN(x_n, t)‖ / √(2 L(0)), for every sample n and time t, in
-      units of the initial root mean square error of `run`;
+      units of the initial root mean square error of `run`, or, for other losses than the squared
+      one, of how far its outputs moved;
     - loss: as `nr.compare` has it, `run` the reference;
     - hidden similarity, by layer: ‖K/‖K‖ − K'/‖K'‖‖ / √2 with K = H Hᵀ, H the hidden activity on
       all samples: 0 for equal structure, 1 for none in common. It does not depend on the width
@@ -283,8 +293,26 @@ def _against(run: Any, other: Any, name: str) -> Certificate:
                 interpolated(grid, other.time, others[layer]),
             )
             similarity[layer] = np.linalg.norm(_unit(a) - _unit(b), axis=(1, 2)) / np.sqrt(2)
-    apart = np.sqrt(square / (2 * float(run.loss[0])))
-    return Certificate(grid, apart, similarity, loss, sample_weight=run.sample_weight)
+    size, unit = _size_of(run, mine)
+    return Certificate(
+        grid, np.sqrt(square) / size, similarity, loss, sample_weight=run.sample_weight, unit=unit
+    )
+
+
+def _size_of(run: Trajectory, outputs: dict[str, np.ndarray]) -> tuple[float, str]:
+    """The unit of distances between outputs, and what it is."""
+    if run.settings.get("loss", "squared") == "squared":
+        return float(np.sqrt(2 * run.loss[0])), ERROR
+    moved = sum(((o[-1] - o[0]) ** 2).sum(axis=-1) for o in outputs.values())
+    size = float(np.sqrt(np.average(moved, weights=run.sample_weight)))
+    if not size > 0:
+        raise NeuralRaceError(
+            "the outputs of run did not move",
+            got=f"the same outputs at t = {run.time[0]:g} and t = {run.time[-1]:g}",
+            wanted="a run that learned something, the unit of every distance",
+            fix="certify a run from its start to its end",
+        )
+    return size, MOVED
 
 
 def _outputs(run: Trajectory, name: str) -> dict[str, np.ndarray]:

@@ -20,6 +20,7 @@ from neuralrace.reln.observed.runs import (
     first_weights,
     followed_by,
     network_of,
+    not_descent,
     single_runs,
 )
 from neuralrace.statistics import SplitNetwork, split_neurons
@@ -40,6 +41,8 @@ class Discovery:
     gated network, its gated data and its start values for the first run; `network(i)` has those
     for any run. `followed[i]` says how closely that network follows run i, and `curve`, where the
     number of pathways was chosen by the elbow, the mean discrepancy for every number tried.
+    `withheld` says why no network could follow, for runs whose steps a gated network cannot take;
+    `followed` is then empty, and `discrepancy` NaN.
 
     ```python
     >>> import jax, neuralrace as nr
@@ -61,6 +64,7 @@ class Discovery:
     curve: dict[int, float]
     runs: tuple[Trajectory, ...]
     base: Dataset
+    withheld: str | None = None
 
     @property
     def patterns(self) -> dict[str, Float[np.ndarray, "K N"]]:
@@ -74,8 +78,8 @@ class Discovery:
 
     @property
     def discrepancy(self) -> float:
-        """The mean over runs of (1/T) ∫ |L_ReLU − L_GDLN| dt / L_ReLU(0)."""
-        return float(np.mean([each.mean for each in self.followed]))
+        """The mean over runs of (1/T) ∫ |L_ReLU − L_GDLN| dt / L_ReLU(0); NaN where `withheld`."""
+        return float(np.mean([each.mean for each in self.followed])) if self.followed else np.nan
 
     @property
     def arch(self) -> Architecture:
@@ -166,6 +170,9 @@ class Discovery:
                 f"{len(each)} pathways in {node} ({shares} of {each.pattern.shape[1]} samples; "
                 f"neurons differ from theirs on {off:.1f})"
             )
+        if self.withheld is not None:
+            text = f"{'; '.join(parts)}. No gated network was trained to follow:"
+            return f"{text} {self.withheld}".replace("%", " %") + "."
         text = f"{'; '.join(parts)}. The gated network follows {len(self.runs)} run"
         text += "s" if len(self.runs) > 1 else ""
         text += f" with a mean discrepancy of {self.discrepancy:.2%} of the initial loss"
@@ -207,7 +214,9 @@ def discover(
     **Arguments:** `runs`, of a `ReLUNetwork` recorded with `record={"weights": True}`: one run,
     several, or an ensemble over seeds (MHS samples every 100 epochs, over several runs). A run of
     a `GDLN` with a gate for every neuron is taken at its word. `data`, what they were trained on
-    (that they have the loss on it that they recorded is checked).
+    (that they have the loss on it that they recorded is checked). Any optimizer, batch size and
+    loss will do for the pathways; only a run of gradient descent on all samples with the squared
+    loss can be followed by a gated network, and `withheld` gives the reason for any other.
     `pathways`, K for every hidden node, `{node: K}`, or `"elbow"`. `weighted=False` counts every
     neuron alike, as published; by default a neuron counts by its part of the layer's ‖w_in‖‖w_out‖
     at that moment. `rounded=False` uses the centroids themselves as gates. `boundary` decides
@@ -235,17 +244,27 @@ def discover(
     singles = single_runs(runs)
     weighted, rounded = switch("weighted", weighted), switch("rounded", rounded)
     seed = seed_number(seed)
+    for run in singles:
+        check_trained_on(run, data)
+    withheld = next((reason for run in singles if (reason := not_descent(run))), None)
+    if isinstance(pathways, str) and pathways == ELBOW and withheld is not None:
+        raise NeuralRaceError(
+            "the elbow needs a gated network that follows the run",
+            got=withheld,
+            wanted="gradient descent on all samples with one learning rate and the squared loss",
+            fix="give the number of pathways: pathways=4",
+        )
     samples = {
         node: Samples.of(singles, data, node, weighted, boundary)
         for node in network_of(singles[0]).arch.hidden
     }
-    for run in singles:
-        check_trained_on(run, data)
     leak = getattr(singles[0].net, "leak", 0.0)
 
     def found(counts: Mapping[str, int]) -> Discovery:
         layers = {n: clustered(samples[n], k, rounded, leak, seed) for n, k in counts.items()}
-        draft = Discovery(layers, (), {}, singles, data)
+        draft = Discovery(layers, (), {}, singles, data, withheld)
+        if withheld is not None:
+            return draft
         every = tuple(compare(run, draft.train(i)) for i, run in enumerate(singles))
         return Discovery(layers, every, {}, singles, data)
 

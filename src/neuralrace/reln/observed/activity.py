@@ -188,8 +188,10 @@ class Activity:
         text = (
             f"{node}: {carry} of {size} neurons count at t = {self.time[-1]:g}, with {kinds} "
             f"patterns, on for {float(last @ on[-1].sum(axis=0)):.1f} of {on.shape[1]} samples on "
-            f"average; since t = {self.time[0]:g} they switched {switches.mean(last):.1f} times"
+            "average"
         )
+        if len(self.time) > 1:
+            text += f"; since t = {self.time[0]:g} they switched {switches.mean(last):.1f} times"
         late = switches.last[last > 0]
         if np.isfinite(late).any():
             text += f", the last time at t = {np.nanmax(late):g}"

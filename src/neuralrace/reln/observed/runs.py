@@ -65,15 +65,15 @@ def first_weights(run: Trajectory) -> dict[str, np.ndarray]:
     return {e: np.asarray(w[0]) for e, w in weights_of(run).items()}
 
 
-def descent_of(run: Trajectory) -> tuple[float, np.ndarray]:
-    """The learning rate of a run by gradient descent, and the step of every recorded moment.
+def not_descent(run: Trajectory) -> str | None:
+    """What keeps another network from taking the steps of a run; None where nothing does.
 
-    Raises where another network could not take the same steps: other optimizers, schedules,
-    mini-batches, losses other than the squared one.
+    Other optimizers, schedules, mini-batches, losses other than the squared one, and runs that were
+    trained elsewhere in a way that is not known.
     """
     settings = run.settings
-    rate, steps = settings.get("learning_rate"), run.steps
-    reason = (
+    rate = settings.get("learning_rate")
+    return (
         f"a run by {settings.get('method', 'an unknown method')}"
         if settings.get("method") != "gradient descent"
         else f"a run with {settings['optimizer']}"
@@ -84,8 +84,18 @@ def descent_of(run: Trajectory) -> tuple[float, np.ndarray]:
         if settings.get("loss", "squared") != "squared"
         else f"learning rate {rate}"
         if not isinstance(rate, float)
+        else "a single recorded moment"
+        if len(run.time) < 2
         else None
     )
+
+
+def descent_of(run: Trajectory) -> tuple[float, np.ndarray]:
+    """The learning rate of a run by gradient descent, and the step of every recorded moment.
+
+    Raises where another network could not take the same steps; see `not_descent`.
+    """
+    rate, steps, reason = run.settings.get("learning_rate"), run.steps, not_descent(run)
     if reason is not None:
         raise NeuralRaceError(
             "a gated network cannot take the steps of this run",

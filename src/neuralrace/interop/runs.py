@@ -1,0 +1,155 @@
+"""Runs of networks that were trained elsewhere, made of their weights at one or more moments."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuralrace.checks import real_array, real_number
+from neuralrace.dataset import Dataset
+from neuralrace.errors import NeuralRaceError, check_kind, whole_number
+from neuralrace.gdln import Network
+from neuralrace.losses import SampleLoss, checked_loss, cross_entropy, loss_name, with_classes
+from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike
+
+PIECE = 8192
+"""Samples whose outputs are computed at once, which bounds the memory."""
+
+
+def imported_run(
+    net: Network,
+    moments: Sequence[Mapping[str, np.ndarray]],
+    data: Dataset,
+    times: ArrayLike | None,
+    *,
+    loss: str | SampleLoss,
+    learning_rate: float | None,
+    batch_size: int | None,
+    source: str,
+) -> Trajectory:
+    """The trajectory of weights at some moments, with outputs and losses computed from them.
+
+    Time counts steps unless a learning rate is given: the run is then taken as gradient descent
+    with that rate, on all samples or in batches, and time is rate · step.
+    """
+    check_kind("data", data, Dataset, "nr.Dataset({'x': inputs}, {'y': targets})")
+    measure = checked_loss(loss)
+    steps = checked_times(times, len(moments))
+    whole = bool((steps == np.rint(steps)).all())
+    settings: dict[str, object] = {
+        "method": f"an unknown optimizer ({source})",
+        "clock": "steps",
+        "loss": loss_name(measure),
+        "data": data.digest(),
+        "dtype": next(iter(moments[0].values())).dtype.name,
+    }
+    time = steps
+    if learning_rate is not None:
+        rate = real_number("the learning rate", learning_rate, above=0, fix="for example 0.1")
+        if not whole:
+            raise NeuralRaceError(
+                "with a learning rate, times count steps",
+                got=f"times such as {steps[steps != np.rint(steps)][0]:g}",
+                wanted="whole numbers",
+                fix="pass the number of the step of every checkpoint as times",
+            )
+        settings |= {"method": "gradient descent", "clock": "flow", "learning_rate": rate}
+        settings |= {"steps": int(steps[-1]), "source": source}
+        time = rate * steps
+    if batch_size is not None:
+        fix = "leave it out for steps on all samples"
+        settings["batch_size"] = whole_number("batch_size", batch_size, fix=fix)
+    outputs, losses = _seen(net, moments, data, measure)
+    return Trajectory(
+        time,
+        losses,
+        values={
+            "outputs": outputs,
+            "weights": {edge: np.stack([w[edge] for w in moments]) for edge in net.arch.edges},
+        },
+        final=dict(moments[-1]),
+        net=net,
+        steps=steps.astype(int) if whole else None,
+        sample_weight=data.sample_weight,
+        settings=settings,
+    )
+
+
+def checked_times(times: ArrayLike | None, moments: int) -> np.ndarray:
+    """The step of every checkpoint; 0, 1, 2, … where they are not given."""
+    if times is None:
+        return np.arange(moments, dtype=np.float64)
+    fix = "pass the step of every checkpoint, in the order of the checkpoints"
+    array = np.atleast_1d(real_array("times", times, wanted=f"{moments} numbers", fix=fix))
+    if array.shape != (moments,) or not np.isfinite(array).all():
+        raise NeuralRaceError(
+            "times and checkpoints do not fit",
+            got=f"times of shape {array.shape} for {moments} checkpoints",
+            wanted=f"{moments} finite numbers",
+            fix=fix,
+        )
+    back = np.flatnonzero(np.diff(array) <= 0)
+    if back.size:
+        k = int(back[0])
+        raise NeuralRaceError(
+            "the checkpoints are out of order",
+            got=f"time {array[k + 1]:g} after time {array[k]:g}",
+            wanted="increasing times",
+            fix="sort the checkpoints by step, and drop repeated ones",
+        )
+    return array
+
+
+def outputs_of(
+    net: Network, weights: Mapping[str, np.ndarray], data: Dataset
+) -> dict[str, np.ndarray]:
+    """The outputs on all samples, in the precision of the weights.
+
+    They are computed piece by piece. Double precision is kept even where JAX is set to single.
+    """
+    dtype = np.result_type(*weights.values())
+    found: dict[str, list[np.ndarray]] = {node: [] for node in net.arch.outputs}
+    with jax.enable_x64(dtype == np.float64):
+        arrays = {edge: jnp.asarray(w) for edge, w in weights.items()}
+        for low in range(0, data.n_samples, PIECE):
+            rows = slice(low, low + PIECE)
+            piece = Dataset(
+                {node: np.asarray(x[rows], dtype) for node, x in data.x.items()},
+                {node: np.asarray(y[rows], dtype) for node, y in data.y.items()},
+                {name: np.asarray(g[rows], dtype) for name, g in data.gates.items()},
+            )
+            for node, out in _outputs(net, arrays, piece).items():
+                found[node].append(np.asarray(out))
+    return {node: np.concatenate(parts) for node, parts in found.items()}
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _outputs(net: Network, weights: dict[str, jax.Array], data: Dataset) -> dict[str, jax.Array]:
+    return net(weights, data)
+
+
+def _seen(
+    net: Network,
+    moments: Sequence[Mapping[str, np.ndarray]],
+    data: Dataset,
+    measure: SampleLoss,
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Outputs and loss at every moment; the mean over samples is taken in float64."""
+    every = [outputs_of(net, weights, data) for weights in moments]
+    if measure is cross_entropy:
+        data = with_classes(net.arch, data)
+    losses = []
+    for outputs in every:
+        dtype = np.result_type(*outputs.values())
+        with jax.enable_x64(dtype == np.float64):
+            found = {node: jnp.asarray(out) for node, out in outputs.items()}
+            targets = {node: jnp.asarray(np.asarray(data.y[node], dtype)) for node in outputs}
+            each = np.asarray(measure(found, targets), np.float64)
+        losses.append(float(np.asarray(data.probability, np.float64) @ each))
+    over_time = {node: np.stack([o[node] for o in every]) for node in net.arch.outputs}
+    return over_time, np.array(losses)

@@ -1,0 +1,183 @@
+"""What a model of another library is made of: its layers by name, and what rectifies them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from neuralrace.checks import real_number
+from neuralrace.dataset import Dataset
+from neuralrace.errors import NeuralRaceError
+from neuralrace.gdln import Network
+from neuralrace.interop.runs import outputs_of
+
+TRIED = 16
+"""Samples on which a model is run to see that its import computes the same."""
+
+PROBES = np.array([-1e3, -7.0, -1.0, -1e-3, 0.0, 1e-3, 1.0, 7.0, 1e3], np.float32)
+"""Where an activation function is looked at to find its slope below zero."""
+
+ADVICE = {
+    "BatchNorm": "for a trained model in eval mode, fold it into the Linear layer before it",
+    "LayerNorm": "train without it: its scale depends on the sample, which no gate expresses",
+    "Conv": "use Linear layers on flattened inputs: shared weights cannot be represented",
+    "Pool": "use Linear layers on flattened inputs",
+    "Attention": "only feed-forward chains of Linear layers can be represented",
+    "Transformer": "only feed-forward chains of Linear layers can be represented",
+    "Embedding": "pass one-hot inputs to a Linear layer",
+    "RNN": "unroll it in time, and pass its matrices to nr.from_layers",
+    "LSTM": "its gates multiply: no piecewise linear network computes the same",
+    "GRU": "its gates multiply: no piecewise linear network computes the same",
+    "Softmax": "leave it out: import the logits, with loss='cross_entropy'",
+    "Dropout": "call model.eval() first: the import then has the weights without dropout",
+    "PReLU": "use LeakyReLU: a slope that is trained cannot be represented",
+}
+"""What would work in place of a layer that cannot be represented, by a part of its name."""
+
+OTHERWISE = "Linear, ReLU, LeakyReLU, Identity, Flatten and Dropout in eval mode can be represented"
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A fully connected layer, by its name in the model."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Slope:
+    """A rectifier: z for z > 0, and `below` · z elsewhere."""
+
+    name: str
+    below: float
+
+
+Piece = Linear | Slope
+
+
+def refused(name: str, kind: str, why: str = "cannot be represented") -> NeuralRaceError:
+    """The error for a layer of a kind that has no place here."""
+    found = next((text for part, text in ADVICE.items() if part.lower() in kind.lower()), None)
+    return NeuralRaceError(
+        f"layer {name!r} {why}",
+        got=kind,
+        wanted="fully connected layers, with the same ReLU or LeakyReLU between all of them",
+        fix=found or OTHERWISE,
+    )
+
+
+def hidden_slope(pieces: Sequence[Piece], leak: float | None, visible: bool) -> float:
+    """The one slope below zero of all hidden layers; 1 where nothing is rectified.
+
+    `visible` says that the pieces are applied in this order. Otherwise the model's own code says
+    where it rectifies: the slope is that of its activations, or `leak`, or that of ReLU.
+    """
+    if leak is not None:
+        leak = real_number("the leak", leak, fix="leak=0 is the plain ReLU")
+    places = [k for k, piece in enumerate(pieces) if isinstance(piece, Linear)]
+    if not places:
+        raise NeuralRaceError(
+            "the model has no fully connected layer",
+            got="no Linear layer",
+            wanted="at least one",
+            fix=OTHERWISE,
+        )
+    slopes = _slopes_between(pieces, places) if visible else _slopes_anywhere(pieces)
+    seen = set(slopes.values())
+    if len(seen) > 1 or (leak is not None and seen and leak not in seen):
+        raise NeuralRaceError(
+            "the hidden layers do not all have the same slope below zero",
+            got=", ".join(f"{name!r}: {slope:g}" for name, slope in slopes.items())
+            + ("" if leak is None else f"; leak={leak:g}"),
+            wanted="one slope for all (0 for ReLU, 1 for none)",
+            fix="use the same activation after every layer but the last"
+            if len(seen) > 1
+            else "leave out leak: the slope is read from the model",
+        )
+    if seen:
+        return seen.pop()
+    return 1.0 if len(places) == 1 else leak or 0.0
+
+
+def _slopes_between(pieces: Sequence[Piece], places: Sequence[int]) -> dict[str, float]:
+    """The slope after every fully connected layer but the last; 1 where there is no activation."""
+    for k, piece in enumerate(pieces):
+        if isinstance(piece, Slope) and not places[0] < k < places[-1]:
+            where = "before the first" if k < places[0] else "after the last"
+            raise refused(
+                piece.name, f"an activation {where} Linear layer", "has no place in the network"
+            )
+    slopes: dict[str, float] = {}
+    for low, high in pairwise(places):
+        between = [p for p in pieces[low + 1 : high] if isinstance(p, Slope)]
+        if len(between) > 1:
+            raise refused(
+                between[1].name, "a second activation in a row", "follows another activation"
+            )
+        slopes[pieces[low].name] = between[0].below if between else 1.0
+    return slopes
+
+
+def _slopes_anywhere(pieces: Sequence[Piece]) -> dict[str, float]:
+    return {piece.name: piece.below for piece in pieces if isinstance(piece, Slope)}
+
+
+def slope_of(name: str, function: Callable[[np.ndarray], object]) -> Slope:
+    """The slope of an activation function below zero, found by calling it."""
+    kind = str(getattr(function, "__name__", type(function).__name__))
+    try:
+        found = np.asarray(function(PROBES), np.float32)
+        below = float(found[2] / PROBES[2])
+        same = np.allclose(found, np.where(PROBES > 0, PROBES, below * PROBES), rtol=1e-6)
+    except Exception as error:
+        raise refused(name, kind, "cannot be called on numbers") from error
+    if not same:
+        raise refused(name, kind)
+    exact = getattr(function, "keywords", {}).get("negative_slope")
+    if isinstance(exact, float) and np.float32(exact) == np.float32(below):
+        return Slope(name, exact)
+    return Slope(name, _shortest(below))
+
+
+def _shortest(value: float) -> float:
+    """The shortest decimal that reads as this single-precision number: 0.01, not 0.0099999998."""
+    return float(str(np.float32(value))) + 0.0  # not −0
+
+
+def check_same(
+    net: Network,
+    weights: dict[str, np.ndarray],
+    data: Dataset,
+    run: Callable[[np.ndarray], object],
+) -> None:
+    """Run the model on a few samples: raise where the imported network computes something else.
+
+    The two may differ by √ε of the largest output, ε the rounding of the weights.
+    """
+    few = data.take(slice(0, TRIED))
+    dtype = np.result_type(*weights.values())
+    (mine,) = outputs_of(net, weights, few).values()
+    (x,) = (x for node, x in few.x.items() if node in net.arch.sizes)
+    try:
+        theirs = np.asarray(run(np.asarray(x, dtype)))
+    except Exception as error:
+        raise NeuralRaceError(
+            "the model cannot be run on the inputs of the data",
+            got=f"{type(error).__name__}: {error}"[:200],
+            wanted=f"outputs for inputs of shape {x.shape}",
+            fix="pass the inputs as they enter the first layer, flattened",
+        ) from error
+    size = max(float(np.abs(mine).max()), 1e-30)
+    apart = float(np.abs(mine - theirs).max()) if mine.shape == theirs.shape else np.inf
+    if not apart <= np.sqrt(np.finfo(dtype).eps) * size:
+        raise NeuralRaceError(
+            "the imported network does not compute what the model computes",
+            got=f"outputs of shape {mine.shape} and {theirs.shape}"
+            + (f" that differ by up to {apart:.3g}" if np.isfinite(apart) else ""),
+            wanted="the same outputs on the first samples of the data",
+            fix="the model's own code does more than its layers in order, with ReLU between them: "
+            "pass leak=… for another slope, or write it as a sequence of layers",
+        )

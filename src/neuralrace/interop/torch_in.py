@@ -1,0 +1,361 @@
+"""Networks and runs from PyTorch, read without importing it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from neuralrace.dataset import Dataset
+from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.gdln import Network
+from neuralrace.interop.layers import (
+    PRECISIONS,
+    checked_layer,
+    checked_numbers,
+    half_precision,
+    named_layers,
+    network_of_layers,
+)
+from neuralrace.interop.runs import imported_run
+from neuralrace.interop.structure import Linear, Piece, Slope, check_same, hidden_slope, refused
+from neuralrace.losses import SampleLoss
+from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike
+
+
+@runtime_checkable
+class TorchTensor(Protocol):
+    """As much of a tensor of PyTorch as is read."""
+
+    def detach(self) -> TorchTensor: ...
+    def cpu(self) -> TorchTensor: ...
+    def numpy(self) -> np.ndarray: ...
+    def data_ptr(self) -> int: ...
+
+
+StateDict: TypeAlias = Mapping[str, "TorchTensor | np.ndarray"]
+"""What `model.state_dict()` returns, or the same with NumPy arrays."""
+
+
+@runtime_checkable
+class TorchModule(Protocol):
+    """As much of a module of PyTorch as is read."""
+
+    training: bool
+    _modules: Mapping[str, TorchModule]
+    _parameters: Mapping[str, TorchTensor]
+
+    def state_dict(self) -> StateDict: ...
+    def __call__(self, x: object) -> TorchTensor: ...
+
+
+Checkpoint: TypeAlias = "TorchModule | StateDict"
+"""A model, or its state dict."""
+
+
+def from_torch(
+    checkpoints: Checkpoint | Sequence[Checkpoint],
+    data: Dataset,
+    times: ArrayLike | None = None,
+    *,
+    model: TorchModule | None = None,
+    leak: float | None = None,
+    loss: str | SampleLoss = "squared",
+    learning_rate: float | None = None,
+    batch_size: int | None = None,
+) -> tuple[Network, Trajectory]:
+    """A network trained in PyTorch, and its run: one model, or its state dicts over training.
+
+    **What can be read:** `Linear` layers with or without bias, with the same `ReLU` or `LeakyReLU`
+    between all of them; `Identity`, `Flatten` and `Dropout` in eval mode change nothing. In a
+    module with its own `forward`, layers are taken in the order in which they were assigned, and
+    ReLU is assumed between them. A model is then run on the first 16 samples: an import that
+    computes something else is refused. State dicts without a model are layers in their own order,
+    with `leak` as the slope below zero (0 if left out).
+
+    **Arguments:** `checkpoints`, a model, a state dict, or a list of them; `data`, with one input
+    node `x` and one output node `y`; `times`, the step of every checkpoint (0, 1, 2, … if left
+    out); `model`, which says how the layers of state dicts are joined; `leak`, the slope below
+    zero where it cannot be read; `loss`, the loss the network was trained on: `"squared"`,
+    `"cross_entropy"` or a function, as in `nr.train`. If the run was plain gradient descent
+    with a fixed rate, give it as `learning_rate`, and `batch_size` if it used mini-batches: time is
+    then rate · step. With the squared loss on all samples, theory and gated networks can follow.
+    PyTorch's `MSELoss` over K outputs is 2/K times the loss here: its rate η is 2η/K here.
+
+    **Returns:** the network and a `Trajectory` with `weights`, `outputs` and `loss`, in the
+    precision of the model.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> state = {"0.weight": np.ones((3, 2)), "0.bias": np.zeros(3), "2.weight": np.ones((1, 3))}
+    >>> data = nr.Dataset({"x": [[1.0, 1.0], [-1.0, 0.0]]}, {"y": [[6.0], [1.0]]})
+    >>> net, run = nr.from_torch(state, data)  # or a model of torch.nn
+    >>> run.outputs["y"].tolist(), run.loss.tolist()
+    ([[[6.0], [0.0]]], [0.25])
+
+    ```
+    """
+    check_kind("data", data, Dataset, "nr.Dataset({'x': inputs}, {'y': targets})")
+    given = _listed_checkpoints(checkpoints)
+    if model is None and isinstance(given[0], TorchModule):
+        model = given[0]
+    if model is not None:
+        list(_pieces(model, "", False))  # a layer that cannot be read is named before all else
+    states = [each.state_dict() if isinstance(each, TorchModule) else each for each in given]
+    _check_apart(states)
+    arrays = [arrays_of(state, f"checkpoint {k}") for k, state in enumerate(states, 1)]
+    net, first = network_of_torch(model, arrays[0], leak)
+    moments = [first]
+    for k, each in enumerate(arrays[1:], 2):
+        moments.append(next_moment(model, each, leak, net, f"checkpoint {k}"))
+    if isinstance(given[0], TorchModule):
+        check_against(given[0], net, first, data)
+    elif model is not None and set(model.state_dict()) == set(states[-1]):
+        own = arrays_of(model.state_dict(), "model")
+        check_against(model, net, network_of_torch(model, own, leak)[1], data)
+    run = imported_run(
+        net,
+        moments,
+        data,
+        times,
+        loss=loss,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        source="PyTorch",
+    )
+    return net, run
+
+
+def _listed_checkpoints(checkpoints: object) -> list[TorchModule | Mapping[str, object]]:
+    """One model or state dict, or several, as a list."""
+    given = list(checkpoints) if isinstance(checkpoints, list | tuple) else [checkpoints]
+    fine = [each for each in given if isinstance(each, Mapping | TorchModule)]
+    if len(fine) < len(given) or not given:
+        odd = [each for each in given if not isinstance(each, Mapping | TorchModule)]
+        what = odd[0] if odd else checkpoints
+        raise NeuralRaceError(
+            "this is no model of PyTorch and no state dict",
+            got=f"{type(what).__name__} {what!r:.60}",
+            wanted="an nn.Module, its state_dict(), or a list of them",
+            fix="files of torch.save: torch.load(path, weights_only=True); others: nr.from_file",
+        )
+    return fine
+
+
+def arrays_of(
+    state: Mapping[str, object], what: str, *, anywhere: bool = False
+) -> dict[str, np.ndarray]:
+    """The tensors of a state dict as NumPy arrays, copied; tied weights are refused.
+
+    `anywhere` also takes tensors of other devices, which are copied from there.
+    """
+    if not state or not all(isinstance(key, str) for key in state):
+        raise NeuralRaceError(
+            f"{what} is no state dict",
+            got=f"keys {listed(list(state)[:5])}",
+            wanted="tensors by name",
+            fix="pass model.state_dict()",
+        )
+    owner: dict[int, str] = {}
+    found: dict[str, np.ndarray] = {}
+    for key, tensor in state.items():
+        place = _place(tensor)
+        if place in owner:
+            raise NeuralRaceError(
+                f"{what} has tied weights: {owner[place]!r} and {key!r} are the same numbers",
+                got="one tensor under two names",
+                wanted="weights of their own for every layer",
+                fix="tied weights learn together, which no network here does; untie them",
+            )
+        if place:
+            owner[place] = key
+        found[key] = _array(f"{key!r} of {what}", tensor, anywhere)
+    return found
+
+
+def _place(tensor: object) -> int:
+    """Where the numbers of a tensor lie in memory; 0 where that is unknown."""
+    pointer = getattr(tensor, "data_ptr", None)
+    if pointer is not None:
+        try:
+            return int(pointer())
+        except (RuntimeError, NotImplementedError):
+            return 0
+    return id(tensor)
+
+
+def _array(what: str, tensor: object, anywhere: bool) -> np.ndarray:
+    """A tensor as a NumPy array of its own memory."""
+    if not isinstance(tensor, TorchTensor):
+        if not isinstance(tensor, np.ndarray):
+            raise NeuralRaceError(
+                f"{what} is no tensor",
+                got=type(tensor).__name__,
+                wanted="a tensor of PyTorch or a NumPy array",
+                fix="pass model.state_dict(); a whole training checkpoint often has it under "
+                "'model' or 'state_dict'",
+            )
+        return np.array(tensor)
+    device = str(getattr(getattr(tensor, "device", None), "type", "cpu"))
+    if device != "cpu" and not (anywhere and device != "meta"):
+        raise NeuralRaceError(
+            f"{what} is not in the memory of this computer's processor",
+            got=f"device {device!r}",
+            wanted="device 'cpu'",
+            fix="model.cpu(), or torch.load(path, map_location='cpu', weights_only=True)",
+        )
+    dtype = str(getattr(tensor, "dtype", "")).removeprefix("torch.")
+    if "float" in dtype and dtype not in PRECISIONS:
+        raise half_precision(what, dtype)
+    return np.array(tensor.detach().cpu().numpy())
+
+
+def _check_apart(states: Sequence[Mapping[str, object]]) -> None:
+    """Raise where two checkpoints are the same memory, and so all hold the last weights."""
+    seen: dict[int, int] = {}
+    for k, state in enumerate(states, 1):
+        for place in {_place(tensor) for tensor in state.values()} - {0}:
+            if place in seen and seen[place] != k:
+                raise NeuralRaceError(
+                    f"checkpoints {seen[place]} and {k} are the same memory",
+                    got="state dicts that were not copied: all hold the latest weights",
+                    wanted="a copy of the weights at every moment",
+                    fix="states.append({k: v.clone() for k, v in model.state_dict().items()}), "
+                    "or use nr.TorchRecorder",
+                )
+            seen[place] = k
+
+
+# ---- structure ----------------------------------------------------------------------------------
+
+
+def network_of_torch(
+    model: TorchModule | None,
+    arrays: Mapping[str, np.ndarray],
+    leak: float | None,
+    *,
+    training: bool = False,
+) -> tuple[Network, dict[str, np.ndarray]]:
+    """The network and the weights of a state dict, with the structure of a model if there is one.
+
+    `training` allows dropout that is switched on, which weights alone do not show.
+    """
+    if model is None:
+        return network_of_layers(named_layers(arrays, "state dict"), 0.0 if leak is None else leak)
+    ours = getattr(model, "network", None)
+    if isinstance(ours, Network):
+        return ours, _by_edge(ours, arrays)
+    pieces = list(_pieces(model, "", training))
+    slope = hidden_slope(pieces, leak, visible=_torch_kind(model) == "Sequential")
+    names = [piece.name for piece in pieces if isinstance(piece, Linear)]
+    wanted = {f"{name}.weight".removeprefix(".") for name in names}
+    biases = {f"{name}.bias".removeprefix(".") for name in names}
+    odd = sorted((set(arrays) - wanted - biases) | (wanted - set(arrays)))
+    if odd:
+        raise NeuralRaceError(
+            "the state dict is not that of the model",
+            got=f"keys {listed(arrays)}",
+            wanted=f"keys {listed(wanted)}, and biases",
+            fix=f"look at {odd[0]!r}: it is in one and not in the other",
+        )
+    layers = [
+        checked_layer(
+            f"layer {name!r}",
+            arrays[f"{name}.weight".removeprefix(".")],
+            arrays.get(f"{name}.bias".removeprefix(".")),
+        )
+        for name in names
+    ]
+    return network_of_layers(layers, slope)
+
+
+def _by_edge(net: Network, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The weights of a module that `to_torch` made of a graph."""
+    weights = {edge: arrays.get(f"weights.{edge}") for edge in net.arch.edges}
+    missing = [edge for edge, w in weights.items() if w is None]
+    if missing:
+        raise NeuralRaceError(
+            "the state dict is not that of the model",
+            got=f"keys {listed(arrays)}",
+            wanted=f"'weights.{missing[0]}' among them",
+            fix="pass the state dict of the module that nr.to_torch made",
+        )
+    return {
+        edge: checked_numbers(f"the weights of edge {edge!r}", w, 2, "(target, source)")
+        for edge, w in weights.items()
+        if w is not None
+    }
+
+
+def _pieces(module: TorchModule, name: str, training: bool) -> Iterator[Piece]:
+    """The layers and activations of a module in the order in which they were assigned."""
+    kind, own = _torch_kind(module), type(module).__name__
+    if isinstance(getattr(module, "network", None), Network):
+        return
+    if kind == "Linear":
+        yield Linear(name)
+    elif kind == "ReLU":
+        yield Slope(name, 0.0)
+    elif kind == "LeakyReLU":
+        yield Slope(name, float(getattr(module, "negative_slope", 0.01)))
+    elif kind == "Dropout":
+        if module.training and getattr(module, "p", 0.5) > 0 and not training:
+            raise refused(name, own, "is switched on")
+    elif kind in ("Identity", "Flatten"):
+        return
+    elif kind in ("Module", "Sequential", "ModuleList") and module._modules:
+        loose = [key for key, value in module._parameters.items() if value is not None]
+        if loose:
+            raise refused(f"{name}.{loose[0]}".removeprefix("."), f"a parameter of {own}")
+        for child, part in module._modules.items():
+            if part is not None:
+                yield from _pieces(part, f"{name}.{child}".removeprefix("."), training)
+    else:
+        raise refused(name or "model", own)
+
+
+def _torch_kind(module: object) -> str:
+    """The name of the class of torch.nn that a module is an instance of."""
+    for kind in type(module).__mro__:
+        if kind.__module__.startswith("torch.nn"):
+            return kind.__name__
+    return type(module).__name__
+
+
+def next_moment(
+    model: TorchModule | None,
+    arrays: Mapping[str, np.ndarray],
+    leak: float | None,
+    net: Network,
+    what: str,
+) -> dict[str, np.ndarray]:
+    """The weights of a later checkpoint, which must be of the same network as the first."""
+    other, weights = network_of_torch(model, arrays, leak)
+    if other != net:
+        raise NeuralRaceError(
+            f"{what} is of another network than checkpoint 1",
+            got=f"sizes {dict(other.arch.sizes)}",
+            wanted=f"sizes {dict(net.arch.sizes)}, and biases in the same places",
+            fix="pass the checkpoints of one run",
+        )
+    return weights
+
+
+def check_against(
+    model: TorchModule, net: Network, weights: dict[str, np.ndarray], data: Dataset
+) -> None:
+    """Run the model on a few samples, where PyTorch is loaded and the network is a chain."""
+    torch = sys.modules.get("torch")
+    if torch is None or isinstance(getattr(model, "network", None), Network):
+        return
+    parameter = next(iter(model.state_dict().values()))
+
+    def run(x: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            inputs = torch.as_tensor(x, device=parameter.device)  # pyright: ignore
+            return model(inputs).detach().cpu().numpy()
+
+    check_same(net, weights, data, run)

@@ -1,0 +1,125 @@
+"""What can be said of a run that was trained elsewhere, and what is withheld, with the reason."""
+
+import inspect
+
+import jax
+import numpy as np
+import optax
+import pytest
+
+import neuralrace as nr
+from tests.test_errors import says
+
+DATA = nr.tasks.extended_xor(1.2)
+CLASSES = nr.Dataset(DATA.x, {"y": np.eye(2)[(DATA.y["y"][:, 0] > 0).astype(int)]})
+
+
+def states_of(run):
+    """The weights of a run as another library would hold them."""
+    w = run.values["weights"]
+    return [{"0.weight": w["W1"][k], "2.weight": w["W2"][k]} for k in range(len(run.time))]
+
+
+@pytest.fixture(scope="module")
+def descent():
+    net = nr.ReLUNetwork((3, 32, 1))
+    return nr.train(
+        net,
+        net.init(jax.random.key(0), scale=1e-4),
+        DATA,
+        learning_rate=0.1,
+        steps=400,
+        record_every=40,
+        record={"weights": True, "outputs": True},
+    )
+
+
+@pytest.fixture(scope="module")
+def adam():
+    net = nr.ReLUNetwork((3, 32, 2))
+    return nr.train(
+        net,
+        net.init(jax.random.key(0), scale=1e-2),
+        CLASSES,
+        optimizer=optax.adam(0.01),
+        loss="cross_entropy",
+        batch_size=2,
+        key=0,
+        steps=300,
+        record_every=30,
+        record={"weights": True, "outputs": True},
+    )
+
+
+def test_plain_descent_from_elsewhere_is_explained_like_our_own(descent):
+    _, run = nr.from_torch(states_of(descent), DATA, times=descent.steps, learning_rate=0.1)
+    np.testing.assert_allclose(run.time, descent.time)
+    np.testing.assert_allclose(run.loss, descent.loss, 0, 1e-12)
+    ours, theirs = (nr.reln.discover(r, DATA, pathways=2) for r in (descent, run))
+    assert theirs.withheld is None
+    assert theirs.discrepancy == pytest.approx(ours.discrepancy, rel=1e-6)
+    np.testing.assert_array_equal(ours.patterns["h"], theirs.patterns["h"])
+
+
+def test_other_dynamics_are_withheld_with_the_reason(adam):
+    _, run = nr.from_torch(states_of(adam), CLASSES, times=adam.steps, loss="cross_entropy")
+    np.testing.assert_allclose(run.loss, adam.loss, 0, 1e-12)
+    np.testing.assert_allclose(run.outputs["y"], adam.values["outputs"]["y"], 0, 1e-12)
+    for each, reason in ((run, "unknown optimizer (PyTorch)"), (adam, "optimizer")):
+        found = nr.reln.discover(each, CLASSES, pathways=2)
+        assert reason in found.withheld
+        assert found.followed == () and np.isnan(found.discrepancy)
+        assert found.withheld in str(found) and "discrepancy" not in str(found)
+        assert found.share["h"].sum() == pytest.approx(1)
+        assert found.arch.hidden and found.data.gates
+        with says("cannot take the steps", got=found.withheld, wanted="gradient descent"):
+            found.train()
+    activity = nr.reln.activity(run, CLASSES)
+    assert "switched" in str(activity)
+
+
+def test_the_elbow_is_refused_before_anything_is_computed(adam, monkeypatch):
+    names = inspect.unwrap(nr.reln.discover).__globals__
+    monkeypatch.setattr(names["Samples"], "of", lambda *a: pytest.fail("computed already"))
+    with says("the elbow needs", got="optimizer", wanted="gradient descent", fix="pathways=4"):
+        nr.reln.discover(adam, CLASSES, pathways="elbow")
+
+
+def test_a_single_checkpoint_gives_what_it_can(adam):
+    _, run = nr.from_torch(states_of(adam)[-1], CLASSES, loss="cross_entropy")
+    activity = nr.reln.activity(run, CLASSES)
+    assert activity.on["h"].shape == (1, 4, 32)
+    assert "patterns" in str(activity) and "switched" not in str(activity)
+    shares = activity.shares(CLASSES.one_per_sample())
+    assert sum(s[0] for s in shares.rounded.values()) == pytest.approx(1)
+    found = nr.reln.discover(run, CLASSES, pathways=3)
+    assert len(found.layers["h"]) <= 3 and found.withheld
+    _, alone = nr.from_torch(states_of(adam)[-1], CLASSES, learning_rate=0.1)
+    assert nr.reln.discover(alone, CLASSES, pathways=2).withheld == "a single recorded moment"
+
+
+def test_certificates_of_other_losses_are_in_units_of_how_far_outputs_moved(adam):
+    _, run = nr.from_torch(states_of(adam), CLASSES, times=adam.steps, loss="cross_entropy")
+    other = nr.Trajectory(
+        run.time,
+        run.loss,
+        values={"outputs": {"y": run.outputs["y"] + np.array([3.0, 4.0])}},  # everywhere 5 away
+        settings=run.settings,
+    )
+    found = nr.reln.certify(run, other)
+    o = run.outputs["y"]
+    moved = np.sqrt(((o[-1] - o[0]) ** 2).sum(axis=1).mean())
+    np.testing.assert_allclose(found.outputs, 5 / moved)
+    assert "moved" in str(found) and "initial error" not in str(found)
+    still = nr.Trajectory(
+        run.time, run.loss, values={"outputs": {"y": 0 * o}}, settings=run.settings
+    )
+    with says("did not move", got="the same outputs", wanted="learned"):
+        nr.reln.certify(still, run)
+
+
+def test_consistency_of_gates_found_in_an_imported_run(descent):
+    _, run = nr.from_torch(states_of(descent), DATA, times=descent.steps)
+    found = nr.reln.discover(run, DATA, pathways=2)
+    kept = nr.reln.consistency(found.arch, found.data, scale=1e-3)
+    assert 0 <= kept.share <= 1

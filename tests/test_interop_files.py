@@ -1,0 +1,172 @@
+"""Files of weights: round trips bit by bit, and every kind of damage."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.interop.safetensors import read_safetensors, write_safetensors
+from tests.test_errors import says
+
+DATA = nr.Dataset({"x": np.random.default_rng(0).normal(size=(5, 3))}, {"y": np.zeros((5, 2))})
+
+
+def nets():
+    gated, data = nr.pathways(DATA, {"a": None, "b": [1, 0, 1, 0, 1]}, hidden=2)
+    return [
+        (nr.ReLUNetwork((3, 4, 2), leak=0.1, bias=True), DATA),
+        (nr.GDLN(gated), data),
+        (nr.GDLN(nr.Architecture.chain(3, 2)), DATA),
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["safetensors", "npz"])
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+@pytest.mark.parametrize("case", range(3))
+def test_round_trip_is_exact(tmp_path, suffix, dtype, case):
+    net, data = nets()[case]
+    weights = net.init(jax.random.key(0), dtype=dtype)
+    path = nr.save_weights(net, weights, tmp_path / f"net.{suffix}")
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]  # nothing temporary stays
+    again, run = nr.from_file(path, data)
+    assert again == net
+    for edge, w in weights.items():
+        assert run.final[edge].dtype == dtype
+        assert run.final[edge].tobytes() == np.asarray(w).tobytes()
+    narrow = jax.tree.map(lambda a: np.asarray(a, dtype), data)
+    wanted = np.asarray(net(weights, narrow)["y"])
+    np.testing.assert_allclose(run.outputs["y"][0], wanted, 0, 10 * np.finfo(wanted.dtype).eps)
+
+
+def test_layers_come_in_natural_order(tmp_path):
+    sizes = [3, *range(4, 15), 2]  # twelve layers: "10" must come after "2"
+    arrays = {}
+    for k in range(12):
+        arrays[f"net.{k}.weight"] = np.full((sizes[k + 1], sizes[k]), 0.1)
+    path = tmp_path / "net.npz"
+    np.savez(path, **{key: arrays[key] for key in sorted(arrays)})
+    net, _ = nr.from_file(path, DATA, leak=1)
+    assert net == nr.GDLN(nr.Architecture.chain(*sizes))
+
+
+def test_several_files_over_training(tmp_path):
+    net = nr.ReLUNetwork((3, 4, 2))
+    paths = [
+        nr.save_weights(net, net.init(jax.random.key(k)), tmp_path / f"{k}.safetensors")
+        for k in range(3)
+    ]
+    _, run = nr.from_file(paths, DATA, times=[0, 10, 30])
+    assert run.steps.tolist() == [0, 10, 30] and run.values["weights"]["W1"].shape == (3, 4, 3)
+    other = nr.ReLUNetwork((3, 5, 2))
+    last = nr.save_weights(other, other.init(0), tmp_path / "other.npz")
+    with says("'other.npz' is of another network", got="'h': 5", wanted="'h': 4"):
+        nr.from_file([*paths, last], DATA)
+
+
+# ---- damage -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def file(tmp_path):
+    net = nr.ReLUNetwork((3, 4, 2))
+    return nr.save_weights(net, net.init(jax.random.key(0)), tmp_path / "net.safetensors")
+
+
+def test_every_truncation_is_an_error(file):
+    content = file.read_bytes()
+    for length in range(0, len(content), 7):
+        file.write_bytes(content[:length])
+        with pytest.raises(nr.NeuralRaceError):
+            nr.from_file(file, DATA)
+    file.write_bytes(content + b"\0")
+    with says("damaged", got="1 bytes that belong to no array", wanted="every byte"):
+        nr.from_file(file, DATA)
+
+
+def header(path, **entries):
+    text = json.dumps(entries).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + b"\0" * 8)
+
+
+def test_headers_that_lie(file):
+    entry = {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}
+    header(file, **{"0.weight": entry})
+    arrays, _ = read_safetensors(file)
+    assert arrays["0.weight"].shape == (1, 2)
+    for change in (
+        {"shape": [2, 2]},
+        {"shape": [-1, -2]},
+        {"shape": [True, 2]},
+        {"data_offsets": [8, 16]},
+        {"data_offsets": [0]},
+        {"data_offsets": None},
+    ):
+        header(file, **{"0.weight": entry | change})
+        with says("damaged", got="0.weight", wanted="every byte"):
+            nr.from_file(file, DATA)
+    header(file, a=entry, b=entry)
+    with says("damaged", got="'b' at bytes 0 to 8", wanted="every byte"):
+        nr.from_file(file, DATA)
+    header(file, **{"0.weight": entry | {"dtype": "BF16"}})
+    with says("'0.weight'", got="BF16", wanted="F32", fix="float()"):
+        nr.from_file(file, DATA)
+    header(file, __metadata__={"a": 1})
+    with says("damaged", got="metadata", wanted="every byte"):
+        nr.from_file(file, DATA)
+    twice = b'{"a":1,"a":2}'
+    file.write_bytes(len(twice).to_bytes(8, "little") + twice)
+    with says("damaged", got="twice", wanted="every byte"):
+        nr.from_file(file, DATA)
+    file.write_bytes(b"\xff" * 64)
+    with says("damaged", got="header of", wanted="every byte"):
+        nr.from_file(file, DATA)
+
+
+def test_other_networks_and_keys_in_a_file(file, tmp_path):
+    arrays, metadata = read_safetensors(file)
+    write_safetensors(file, {"W1": arrays["W1"]}, metadata)
+    with says("weights of its network", got="'W1'", wanted="'W2'"):
+        nr.from_file(file, DATA)
+    write_safetensors(file, arrays, {"neuralrace_network": "{}"})
+    with says("cannot be read", got="edges", wanted="graph"):
+        nr.from_file(file, DATA)
+    write_safetensors(file, arrays, metadata)
+    with says("knows its network", got="leak=0.1", wanted="no leak"):
+        nr.from_file(file, DATA, leak=0.1)
+    write_safetensors(file, {"0.weight": np.ones((2, 3), np.float16)}, {})
+    with says("precision", got="float16", wanted="float32"):
+        nr.from_file(file, DATA)
+
+
+class Harmful:
+    def __reduce__(self):
+        return (open, ("harmed.txt", "w"))
+
+
+def test_nothing_in_a_file_is_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("net.npz", **{"0.weight": np.array([Harmful()], dtype=object)})
+    with says("no .npz file of numbers", got="pickle", wanted="np.savez", fix="pickle"):
+        nr.from_file("net.npz", DATA)
+    assert not (tmp_path / "harmed.txt").exists()
+    for name in ("net.pt", "net.ckpt"):
+        with says(f"'{name}'", got="ending", wanted=".safetensors", fix="weights_only=True"):
+            nr.from_file(name, DATA)
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "net.npz").read_bytes()[:100])
+    with says("damaged", got="BadZipFile", wanted="np.savez"):
+        nr.from_file("cut.npz", DATA)
+    with says("cannot read", got="No such file", wanted="a file"):
+        nr.from_file("nowhere.npz", DATA)
+    with says("no path", got="NoneType", wanted="text"):
+        nr.from_file([], DATA)
+
+
+def test_saving_where_it_cannot(tmp_path):
+    net = nr.GDLN(nr.Architecture.chain(3, 2))
+    with says("cannot write", got="No such file", wanted="writable"):
+        nr.save_weights(net, net.init(0), tmp_path / "nowhere" / "net.npz")
+    with says("'net.txt'", got="'.txt'", wanted=".npz"):
+        nr.save_weights(net, net.init(0), tmp_path / "net.txt")

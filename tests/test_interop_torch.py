@@ -1,0 +1,305 @@
+"""Networks from PyTorch: against numbers that PyTorch computed, and what cannot be read."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import jax
+import numpy as np
+import optax
+import pytest
+
+import neuralrace as nr
+from neuralrace import losses
+from tests import fake_torch as nn
+from tests.test_errors import says
+
+FIXTURES = Path(__file__).parent / "fixtures"
+EXACT = {"float32": 1e-6, "float64": 1e-12}
+
+
+@pytest.fixture(scope="module")
+def networks():
+    """What PyTorch computed for 20 random networks, by precision and number."""
+    with np.load(FIXTURES / "torch_networks.npz") as file:
+        found: dict = {}
+        for key in file.files:
+            kind, seed, name = key.split("/", 2)
+            found.setdefault((kind, int(seed)), {})[name] = file[key]
+    return found
+
+
+def part(case, prefix):
+    return {k.removeprefix(prefix): v for k, v in case.items() if k.startswith(prefix)}
+
+
+def by_edge(net, state):
+    """Gradients by the names of PyTorch as gradients by edge."""
+    layers = list(dict.fromkeys(key.split(".")[0] for key in state))
+    nodes = [*net.arch.hidden, *net.arch.outputs]
+    found = {}
+    for k, (layer, node) in enumerate(zip(layers, nodes, strict=True), 1):
+        found[f"W{k}"] = state[f"{layer}.weight"]
+        if f"{layer}.bias" in state:
+            found[f"bias_{node}"] = state[f"{layer}.bias"][:, None]
+    return found
+
+
+@pytest.mark.parametrize("kind", EXACT)
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_outputs_losses_and_gradients_are_those_of_torch(networks, kind, depth):
+    """One network of each depth; `verification/interop.py` has all twenty and both losses."""
+    tolerance, case = EXACT[kind], networks[kind, 4 + depth - 1]
+    loss = ("squared", "cross_entropy")[depth % 2]
+    data = nr.Dataset({"x": case["x"]}, {"y": case["y"]})
+    state = part(case, "state/")
+    net, run = nr.from_torch(state, data, leak=float(case["leak"]), loss=loss)
+    assert run.outputs["y"].dtype == kind
+    assert len(net.arch.hidden) == depth - 1
+    np.testing.assert_allclose(run.outputs["y"][0], case["outputs"], 0, tolerance)
+    np.testing.assert_allclose(run.loss[0], case[f"loss/{loss}"], 0, tolerance)
+    measure = getattr(losses, loss)
+    step = jax.jit(lambda w: net.loss_and_step(w, data, 1.0, measure)[1])(run.final)
+    wanted = by_edge(net, part(case, f"grad/{loss}/"))
+    assert set(wanted) == set(step)
+    for edge, gradient in wanted.items():
+        np.testing.assert_allclose(-np.asarray(step[edge]), gradient, 0, tolerance)
+
+
+def test_float64_is_kept_where_jax_computes_in_float32(networks):
+    case = networks["float64", 3]
+    data = nr.Dataset({"x": case["x"]}, {"y": case["y"]})
+    with jax.enable_x64(False):
+        _, run = nr.from_torch(part(case, "state/"), data, leak=float(case["leak"]))
+    np.testing.assert_allclose(run.outputs["y"][0], case["outputs"], 0, 1e-12)
+    assert run.final["W1"].dtype == np.float64
+
+
+def test_adam_in_torch_is_adam_here():
+    with np.load(FIXTURES / "torch_adam.npz") as file:
+        arrays = {key: file[key] for key in file.files}
+    data = nr.Dataset({"x": arrays.pop("x")}, {"y": arrays.pop("y")})
+    steps = sorted({int(key.split("/")[0]) for key in arrays})
+    states = [part(arrays, f"{step}/") for step in steps]
+    net, run = nr.from_torch(states, data, times=steps, loss="cross_entropy")
+    assert run.steps.tolist() == steps and run.clock == "steps"
+    start = {edge: w[0] for edge, w in run.values["weights"].items()}
+    again = nr.train(
+        net,
+        start,
+        data,
+        optimizer=optax.adam(0.01),
+        loss="cross_entropy",
+        steps=steps[-1],
+        record_every=20,
+        record={"weights": True},
+    )
+    assert run.loss[-1] < 0.8 * run.loss[0]
+    np.testing.assert_allclose(run.loss, again.loss, 0, 1e-8)
+    for edge, w in again.values["weights"].items():
+        np.testing.assert_allclose(run.values["weights"][edge], w, 0, 1e-8)
+
+
+def test_a_file_of_the_safetensors_library():
+    expected = json.loads((FIXTURES / "torch_mlp.json").read_text())
+    data = nr.Dataset({"x": expected["x"]}, {"y": np.zeros((4, 2))})
+    net, run = nr.from_file(FIXTURES / "torch_mlp.safetensors", data)
+    assert net == nr.ReLUNetwork((3, 4, 2), bias=True)
+    np.testing.assert_allclose(run.outputs["y"][0], expected["outputs"], 0, 1e-6)
+
+
+# ---- structure ----------------------------------------------------------------------------------
+
+DATA = nr.Dataset({"x": np.random.default_rng(0).normal(size=(5, 3))}, {"y": np.zeros((5, 2))})
+
+
+def test_layers_that_change_nothing_are_left_out():
+    model = nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(3, 4, seed=1),
+        nn.LeakyReLU(0.2),
+        nn.Dropout(),
+        nn.Sequential(nn.Linear(4, 6, bias=False, seed=2), nn.Identity()),
+        nn.LeakyReLU(0.2),
+        nn.Linear(6, 2, seed=3),
+    )
+    net, run = nr.from_torch(model, DATA)
+    assert net.leak == 0.2
+    assert set(net.arch.edges) == {"W1", "W2", "W3", "bias_h1", "bias_y"}
+    np.testing.assert_allclose(run.outputs["y"][0], model(DATA.x["x"]), 0, 1e-13)
+
+
+def test_nothing_rectified_is_a_linear_network():
+    model = nn.Sequential(nn.Linear(3, 4, bias=False), nn.Linear(4, 2, bias=False))
+    net, _ = nr.from_torch(model, DATA)
+    assert net == nr.GDLN(nr.Architecture.chain(3, 4, 2))
+
+
+class Own(nn.Module):
+    """A module with its own forward, and one ReLU for all layers, assigned last."""
+
+
+def test_a_module_with_its_own_forward():
+    layers = {"first": nn.Linear(3, 4, seed=1), "second": nn.Linear(4, 2, seed=2)}
+    assert nr.from_torch(Own(**layers), DATA)[0].leak == 0
+    assert nr.from_torch(Own(**layers, act=nn.LeakyReLU(0.1)), DATA)[0].leak == 0.1
+    assert nr.from_torch(Own(**layers), DATA, leak=0.3)[0].leak == 0.3
+
+
+def test_an_import_that_computes_something_else_is_refused():
+    from neuralrace.interop.structure import check_same
+
+    net, weights = nr.from_layers([(np.ones((2, 3)), None)])
+    check_same(net, weights, DATA, lambda x: x @ np.ones((3, 2)))
+    with says("does not compute", got="differ by up to", wanted="the same outputs", fix="leak"):
+        check_same(net, weights, DATA, lambda x: x @ np.ones((3, 2)) + 0.01)
+    with says("does not compute", got="(5, 1)", wanted="the same outputs"):
+        check_same(net, weights, DATA, lambda x: x[:, :1])
+    with says("cannot be run", got="ZeroDivisionError", wanted="(5, 3)", fix="flattened"):
+        check_same(net, weights, DATA, lambda x: 1 / 0)
+
+
+L1, L2, L3 = nn.Linear(3, 4), nn.Linear(4, 4, seed=1), nn.Linear(4, 2, seed=2)
+REFUSED = {
+    "batch norm": ((L1, nn.BatchNorm1d(), L3), "'1'", "BatchNorm1d", "fold"),
+    "attention": ((nn.MultiheadAttention(),), "'0'", "MultiheadAttention", "feed-forward"),
+    "convolution": ((nn.Conv2d(), L3), "'0'", "Conv2d", "flattened"),
+    "softmax": ((L1, nn.ReLU(), L3, nn.Softmax()), "'3'", "Softmax", "cross_entropy"),
+    "tanh": ((L1, nn.Tanh(), L3), "'1'", "Tanh", "ReLU"),
+    "rectified outputs": ((L1, nn.ReLU(), L3, nn.ReLU()), "'3'", "after the last", "Linear"),
+    "rectified inputs": ((nn.ReLU(), L1, nn.ReLU(), L3), "'0'", "before the first", "Linear"),
+    "two in a row": ((L1, nn.ReLU(), nn.ReLU(), L3), "'2'", "second activation", "Linear"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_layers_that_cannot_be_represented(name):
+    modules, layer, kind, fix = REFUSED[name]
+    with says(layer, got=kind, wanted="fully connected", fix=fix):
+        nr.from_torch(nn.Sequential(*modules), DATA)
+
+
+def test_dropout_that_is_on_and_mixed_slopes():
+    model = nn.Sequential(L1, nn.ReLU(), nn.Dropout(), L3)
+    nr.from_torch(model, DATA)
+    with says("switched on", got="Dropout", wanted="fully connected", fix="eval()"):
+        nr.from_torch(nn.Sequential(L1, nn.ReLU(), nn.Dropout(), L3).train(), DATA)
+    mixed = nn.Sequential(L1, nn.ReLU(), L2, nn.LeakyReLU(0.1), L3)
+    with says("same slope", got="'0': 0, '2': 0.1", wanted="one slope", fix="same activation"):
+        nr.from_torch(mixed, DATA)
+    with says("same slope", got="leak=0.1", wanted="one slope", fix="leave out leak"):
+        nr.from_torch(nn.Sequential(L1, nn.ReLU(), L3), DATA, leak=0.1)
+
+
+# ---- bad state dicts ----------------------------------------------------------------------------
+
+
+def state(*sizes, **changes):
+    arrays = {}
+    for k, (n_in, n_out) in enumerate(pairwise(sizes)):
+        arrays[f"{2 * k}.weight"] = np.full((n_out, n_in), 0.1)
+        arrays[f"{2 * k}.bias"] = np.zeros(n_out)
+    return arrays | {k.replace("_", "."): v for k, v in changes.items()}
+
+
+def test_shapes_that_do_not_chain_and_other_keys():
+    broken = {"0.weight": np.ones((4, 3)), "2.weight": np.ones((2, 5))}
+    with says("do not chain", got="4 outputs, then 5 inputs", wanted="as many inputs"):
+        nr.from_torch(broken, DATA)
+    with says("'1.running_mean'", got="(4,)", wanted="0.weight", fix="batch normalisation"):
+        nr.from_torch(state(3, 4, 2) | {"1.running_mean": np.zeros(4)}, DATA)
+    with says("no weights", got="5.bias", wanted="5.weight", fix="whole"):
+        nr.from_torch(state(3, 4, 2) | {"5.bias": np.zeros(4)}, DATA)
+    with says("does not fit its weights", got="3 biases", wanted="4 biases"):
+        nr.from_torch(state(3, 4, 2) | {"0.bias": np.zeros(3)}, DATA)
+    with says("wrong shape", got="(4, 3, 3)", wanted="(out, in)", fix="convolutions"):
+        nr.from_torch({"0.weight": np.ones((4, 3, 3))}, DATA)
+    with says("NaN", got="1 such", wanted="finite", fix="checkpoint"):
+        nr.from_torch({"0.weight": np.array([[1.0, np.nan, 0.0]])}, DATA)
+    with says("no tensor", got="dict", wanted="NumPy", fix="'model'"):
+        nr.from_torch({"model": {}, "epoch": 3}, DATA)
+    with says("no state dict", got="-", wanted="tensors by name"):
+        nr.from_torch({}, DATA)
+    with says("no model of PyTorch", got="str", wanted="nn.Module", fix="weights_only=True"):
+        nr.from_torch("model.pt", DATA)
+
+
+def test_the_state_dict_of_another_model():
+    model = nn.Sequential(L1, nn.ReLU(), L3)
+    with says("not that of the model", got="'0.bias'", wanted="'2.weight'", fix="'4.bias'"):
+        nr.from_torch(state(3, 4, 4, 2), DATA, model=model)
+    net, run = nr.from_torch([state(3, 4, 2), state(3, 4, 2)], DATA, times=[0, 5], model=model)
+    assert run.steps.tolist() == [0, 5] and net.leak == 0
+
+
+def test_checkpoints_of_different_networks_out_of_order_or_not_copied():
+    with says("checkpoint 2 is of another network", got="'h': 5", wanted="'h': 4"):
+        nr.from_torch([state(3, 4, 2), state(3, 5, 2)], DATA)
+    two = [state(3, 4, 2), state(3, 4, 2)]
+    with says("out of order", got="time 5 after time 9", wanted="increasing", fix="sort"):
+        nr.from_torch(two, DATA, times=[9, 5])
+    with says("do not fit", got="(3,) for 2", wanted="2 finite"):
+        nr.from_torch(two, DATA, times=[1, 2, 3])
+    same = state(3, 4, 2)
+    with says("same memory", got="not copied", wanted="a copy", fix="clone"):
+        nr.from_torch([same, dict(same)], DATA)
+
+
+def test_tied_half_and_distant_tensors():
+    tensor = nn.Tensor(np.ones((3, 3)))
+    tied = {"0.weight": tensor, "2.weight": nn.Tensor(tensor.array)}
+    with says("tied weights: '0.weight' and '2.weight'", got="two names", wanted="their own"):
+        nr.from_torch(tied, DATA)
+    half = {"0.weight": nn.Tensor(np.ones((2, 3), np.float16))}
+    with says("'0.weight' of checkpoint 1", got="float16", wanted="float32", fix="float()"):
+        nr.from_torch(half, DATA)
+    brain = {"0.weight": nn.Tensor(np.ones((2, 3)), dtype="bfloat16")}
+    with says("precision", got="bfloat16", wanted="float32", fix="float()"):
+        nr.from_torch(brain, DATA)
+    cuda = {"0.weight": nn.Tensor(np.ones((2, 3)), device="cuda")}
+    with says("'0.weight'", got="'cuda'", wanted="'cpu'", fix="map_location"):
+        nr.from_torch(cuda, DATA)
+    mixed = {"0.weight": np.ones((4, 3)), "2.weight": np.ones((2, 4), np.float32)}
+    with says("different precisions", got="float32, float64", wanted="one precision"):
+        nr.from_torch(mixed, DATA)
+
+
+def test_imported_weights_do_not_change_with_the_model():
+    model = nn.Sequential(nn.Linear(3, 2))
+    _, run = nr.from_torch(model, DATA)
+    before = run.final["W1"].copy()
+    model._modules["0"]._parameters["weight"].array[:] = 7
+    assert (run.final["W1"] == before).all()
+
+
+def test_a_learning_rate_makes_time_flow():
+    two = [state(3, 4, 2), state(3, 4, 2)]
+    _, run = nr.from_torch(two, DATA, times=[0, 10], learning_rate=0.1)
+    assert run.clock == "flow" and run.time.tolist() == [0, 1]
+    with says("times count steps", got="0.5", wanted="whole numbers"):
+        nr.from_torch(two, DATA, times=[0, 0.5], learning_rate=0.1)
+
+
+# ---- from_layers and back -----------------------------------------------------------------------
+
+
+def test_from_layers_is_the_network_with_biases():
+    net, weights = nr.from_layers([(np.ones((4, 3)), np.ones(4)), (np.ones((2, 4)), np.ones(2))])
+    assert net == nr.ReLUNetwork((3, 4, 2), bias=True)
+    assert weights["bias_h"].shape == (4, 1)
+    with says("no pair", got="ndarray", wanted="(W, b)"):
+        nr.from_layers([np.ones((4, 3))])  # type: ignore[list-item]
+    with says("no layers", got="no weights", wanted="at least one"):
+        nr.from_layers([])
+
+
+def test_to_torch_needs_torch_and_a_known_network():
+    class Tanh(nr.Network):
+        def hidden(self, weights, data):
+            return {}
+
+    net = Tanh(nr.Architecture.chain(2, 1))
+    with says("only gated linear and ReLU", got="Tanh", wanted="GDLN"):
+        nr.to_torch(net, {"W1": np.ones((1, 2))})
+    with says("lack edge 'W1'", got="-", wanted="'W1'"):
+        nr.to_torch(nr.GDLN(nr.Architecture.chain(2, 1)), {})

@@ -1,0 +1,121 @@
+"""Claims about networks and runs from PyTorch and from files."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+import neuralrace as nr
+from neuralrace import losses
+from verification.claim import Measurement, at_most, claim
+
+SECTION = "Networks from elsewhere"
+TOP = "interop"
+FIXTURES = Path(__file__).parent.parent / "tests" / "fixtures"
+NETWORKS = 20
+
+
+def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def _arrays(name: str) -> dict[str, np.ndarray]:
+    with np.load(FIXTURES / name) as file:
+        return {key: file[key] for key in file.files}
+
+
+def _worst(kind: str, numbers: range) -> float:
+    """The largest difference of outputs, losses and gradients from those of PyTorch."""
+    every, worst = _arrays("torch_networks.npz"), 0.0
+    for number in numbers:
+        case = _part(every, f"{kind}/{number}/")
+        data = nr.Dataset({"x": case["x"]}, {"y": case["y"]})
+        state = _part(case, "state/")
+        for name, measure in (("squared", losses.squared), ("cross_entropy", losses.cross_entropy)):
+            net, run = nr.from_torch(state, data, leak=float(case["leak"]), loss=name)
+            step = jax.jit(lambda w, n=net, d=data, m=measure: n.loss_and_step(w, d, 1.0, m)[1])
+            gradient = {edge: -np.asarray(g) for edge, g in step(run.final).items()}
+            other, wanted = nr.from_layers(_pairs(_part(case, f"grad/{name}/")))
+            assert other.arch == net.arch
+            gaps = [np.abs(gradient[edge] - g).max() for edge, g in wanted.items()]
+            gaps += [np.abs(run.outputs["y"][0] - case["outputs"]).max()]  # type: ignore[index]
+            worst = max(worst, *map(float, gaps), abs(float(run.loss[0] - case[f"loss/{name}"])))
+    return worst
+
+
+def _pairs(state: dict[str, np.ndarray]) -> list[tuple[np.ndarray, np.ndarray | None]]:
+    layers = dict.fromkeys(key.split(".")[0] for key in state)
+    return [(state[f"{name}.weight"], state.get(f"{name}.bias")) for name in layers]
+
+
+@claim(
+    SECTION,
+    "20 random networks of PyTorch (depth 1–4, leaky, with and without biases), imported in "
+    "float32 and float64: outputs, both losses and their gradients against PyTorch's own",
+    "≤ 1e-6 in float32, ≤ 1e-12 in float64",
+)
+def outputs_and_gradients(full: bool) -> Measurement:
+    numbers = range(NETWORKS) if full else range(2, 4)
+    single, double = _worst("float32", numbers), _worst("float64", numbers)
+    met = single <= 1e-6 and double <= 1e-12
+    return Measurement(f"{single:.2g} in float32, {double:.2g} in float64", met)
+
+
+@claim(
+    SECTION,
+    "200 steps of Adam on cross-entropy, recorded in PyTorch in float64, against "
+    "nr.train(optimizer=optax.adam(…)) from the same start: weights at every record",
+    "≤ 1e-8",
+)
+def adam(full: bool) -> Measurement:
+    arrays = _arrays("torch_adam.npz")
+    data = nr.Dataset({"x": arrays.pop("x")}, {"y": arrays.pop("y")})
+    steps = sorted({int(key.split("/")[0]) for key in arrays})
+    states = [_part(arrays, f"{step}/") for step in steps]
+    net, run = nr.from_torch(states, data, times=steps, loss="cross_entropy")
+    theirs = run.values["weights"]
+    again = nr.train(
+        net,
+        {edge: w[0] for edge, w in theirs.items()},
+        data,
+        optimizer=optax.adam(0.01),
+        loss="cross_entropy",
+        steps=steps[-1],
+        record_at=steps,
+        record={"weights": True},
+    )
+    ours = again.values["weights"]
+    return at_most(max(float(np.abs(ours[e] - theirs[e]).max()) for e in theirs), 1e-8)
+
+
+@claim(
+    SECTION,
+    "weights of random graphs written to .safetensors and .npz and read again, float32 and "
+    "float64: networks and bits that differ",
+    "none",
+)
+def round_trip(full: bool) -> Measurement:
+    data = nr.Dataset({"x": np.ones((4, 3))}, {"y": np.ones((4, 2))})
+    gated, with_gates = nr.pathways(data, {"a": None, "b": [1, 0, 1, 0]}, hidden=4)
+    cases = [
+        (nr.ReLUNetwork((3, 5, 2), leak=0.1, bias=True), data),
+        (nr.GDLN(gated), with_gates),
+    ]
+    wrong = tried = 0
+    for key in range(20 if full else 1):
+        for net, samples in cases:
+            for dtype in (jnp.float32, jnp.float64):
+                weights = net.init(key, dtype=dtype)
+                for suffix in ("safetensors", "npz"):
+                    path = Path(tempfile.mkdtemp()) / f"net.{suffix}"
+                    again, run = nr.from_file(nr.save_weights(net, weights, path), samples)
+                    bits = [
+                        run.final[e].tobytes() == np.asarray(weights[e]).tobytes() for e in weights
+                    ]
+                    tried, wrong = tried + 1, wrong + (again != net or not all(bits))
+    return Measurement(f"{wrong} of {tried}", wrong == 0)

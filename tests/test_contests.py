@@ -1,5 +1,7 @@
 """Contests: learning times, winners, phase diagrams, joint training, ranking of patterns."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -96,7 +98,9 @@ def test_the_crossover_of_the_xor_gatings_and_its_picture():
     assert phases.winner_at(0.81) == "xor" and phases.winner_at(0.82) == "linear"
     ax = phases.plot()
     assert ax.get_xlabel() == "delta" and ax.get_ylim()[1] < np.inf
-    with says("does not reach so far", got="3", wanted="between 0 and 2"):
+    assert phases.kept == (True,) * 4
+    assert "not kept" not in " ".join(text.get_text() for text in ax.get_legend().get_texts())
+    with says("does not reach that far", got="3", wanted="between 0 and 2"):
         phases.winner_at(3)
 
 
@@ -215,8 +219,9 @@ def test_many_patterns_are_sampled_and_it_is_said():
 
 def test_errors():
     both = gatings(0.5)
-    with says("needs one way to start", got="neither", wanted="start=", fix="scale="):
-        nr.contest(both)
+    assert nr.contest(both).times == nr.contest(both, scale=1e-3).times
+    with says("no candidate can be called 'aligned'", got="'aligned'", wanted="another name"):
+        nr.contest({"aligned": both["xor"]})
     with says("needs one way to start", got="both", wanted="scale="):
         nr.contest(both, start=0.01, scale=1e-3)
     with says("needs candidates", got="none", wanted="(arch, data)"):
@@ -359,7 +364,9 @@ def test_a_kept_winner_and_one_that_is_outrun():
     assert found.check.reference.time == pytest.approx(found.times["xor"], rel=0.1)
     page = str(found)
     assert "A ReLU network would keep the gates of xor." in page
-    assert "first half" not in page
+    assert found.check.expected("xor") == found.times["xor"]
+    for other in ("first half", "Expect", "No constant gating", "too large", "% of the loss"):
+        assert other not in page
     below = nr.contest(gatings(0.4), scale=1e-3, criterion=0.2, relative=True)
     assert "The check covers the first half of learning only" in str(below)
 
@@ -375,6 +382,45 @@ def test_a_winner_that_is_not_kept():
     rate = np.linalg.svd((data.x["x"][:, 0] > 0) * data.y["y"].T @ data.x["x"] / 4)[1][0]
     expected = found.times["side"] * rate / found.check.fastest
     assert found.verdicts["side"] == f"not kept; expect about t·s/s* = {expected:.4g}"
+    slow = replace(found.check, fastest=2.1 * rate)  # s < ½ s*
+    assert slow.verdict("side") == "not kept"
+    assert "never starts" not in str(found)
+    assert found.check.expected("side") == found.check.reference.time
+
+
+def test_nothing_is_expected_where_the_aligned_gates_are_not_reliable():
+    data = nr.tasks.gaussian(samples=6, inputs=3, outputs=2, key=2)
+    found = nr.contest(data)
+    assert found.kept["aligned"] < 0.85
+    assert "No constant gating is reliable here: gates change" in str(found)
+    assert found.check.expected("aligned") is None
+    reliable = replace(found.check, kept={"aligned": 0.85})
+    assert not any("No constant" in sentence for sentence in reliable.sentences("aligned"))
+
+
+def test_a_criterion_at_the_end_of_what_the_aligned_gates_can_learn():
+    """They leave 47 % of the loss; networks, which change their gates, are at half in t = 24."""
+    data = nr.tasks.gaussian(key=0)
+    at_half = nr.contest(data)
+    assert at_half.times["aligned"] == pytest.approx(38.3, rel=0.01)
+    assert "can learn only 53 % of the loss" in str(at_half)
+    assert at_half.check.expected("aligned") is None
+    before = nr.contest(data, criterion=0.6, relative=True)
+    assert "of the loss" not in " ".join(before.check.sentences("aligned"))
+    assert before.check.expected("aligned") == before.times["aligned"]
+
+
+def test_a_start_too_large_to_align():
+    data = nr.tasks.extended_xor(0.4)
+    large = nr.contest(data, scale=0.06)
+    assert large.check.ratio > 1
+    assert "too large for neurons to align" in str(large)
+    assert large.check.expected("aligned") is None
+    one_number = {"linear": gatings(0.4)["linear"]}  # its reference has met the criterion already
+    found = nr.contest(one_number, start=0.6, criterion=0.5, relative=True, width=200)
+    assert "There is no reference" in str(found)
+    scale = 0.6 * np.sqrt(2 / 200)  # b² = N σ²/2
+    assert found.check.ratio == nr.reln.aligned_patterns(data, key=0).ratio(200, scale)
 
 
 def test_a_task_alone_is_asked_for_the_aligned_gates():

@@ -1,4 +1,4 @@
-"""The pictures of docs/kept.md: kept shares against ReLU networks, and one check in detail."""
+"""The pictures of docs/kept.md: one task, kept shares against ReLU networks, and one check."""
 
 from __future__ import annotations
 
@@ -15,6 +15,38 @@ from neuralrace.plot import COLOURS
 
 NUMBERS = Path(__file__).with_name("kept.json")
 """The rows that `verification/kept.py` measures at full size."""
+
+CUES = Path(__file__).with_name("kept_cues.json")
+"""Half-times of five ReLU networks at some cues, by `relu_networks` of `verification/kept.py`."""
+
+
+def cue() -> Figure:
+    """Half-times over the size of the cue: natural gatings, aligned gates, ReLU networks."""
+    measured = json.loads(CUES.read_text())
+    cues = [row["cue"] for row in measured]
+
+    def gatings(cue: float) -> dict:
+        natural = nr.tasks.natural_gatings(nr.tasks.context_decision(cue=cue), width=200)
+        return {"answer": natural["answer"], "context": natural["context"]}
+
+    phases = nr.phase_diagram(gatings, "cue", cues, scale=1e-3, criterion=0.5, relative=True)
+    references = [phases.contest_at(float(value)).check.reference for value in cues]
+    aligned = [reference.time for reference in references if reference is not None]
+    figure, ax = plt.subplots(figsize=(5.6, 3.4))
+    phases.plot(ax=ax)
+    relu = [row["relu"] for row in measured]
+    ax.plot(cues, aligned, "--", color="black", label="aligned gates")
+    ax.plot(
+        cues,
+        relu,
+        "o-",
+        color=COLOURS["neutral"],
+        markersize=5,
+        label="ReLU networks, mean of 5 seeds",
+    )
+    ax.set(xlabel="size of the cue", ylabel="time to half the loss", ylim=(0, 30))
+    ax.legend(loc="upper right", fontsize=7, frameon=True, framealpha=1, edgecolor="white")
+    return figure
 
 
 def scatter() -> Figure:
@@ -46,7 +78,7 @@ def check() -> Figure:
     return nr.reln.consistency(*gating, scale=1e-3).plot()
 
 
-PICTURES = (scatter, check)
+PICTURES = (cue, scatter, check)
 
 
 def main(folder: Path = FOLDER) -> None:

@@ -243,12 +243,12 @@ def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]
     return [line(head), "|" + "---|" * len(head), *map(line, rows)]
 
 
-def same(value: Any, other: Any) -> bool:
+def same(value: object, other: object) -> bool:
     """Whether two settings are equal, a list and a tuple of the same numbers included."""
     return json.dumps(value) == json.dumps(other)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A setting as it is read on a page.
 
     ```python
@@ -267,7 +267,7 @@ def shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def typed(value: Any) -> str:
+def typed(value: object) -> str:
     """A setting as `--set` takes it, to the last digit.
 
     ```python

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from neuralrace.contests.joint import Joint, train_together
-from neuralrace.contests.times import Candidates, Entrant, Rule
+from neuralrace.contests.times import SCALE, Candidates, Entrant, Rule, StartsLike
 from neuralrace.contests.verdicts import ALIGNED, Check, check, task_of, width_of
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.plot import COLOURS, draw_curves, style
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import aligned_patterns
+from neuralrace.types import ArrayLike, Key
 
 if TYPE_CHECKING:
     import matplotlib.axes
+
+WIDTH = 200
+"""The neurons of the reference where there are no candidates to take their number from."""
 
 
 @final
@@ -48,13 +52,15 @@ class Contest:
     task: Dataset
     rule: Rule
     width: int
-    key: Any
+    key: Key
 
     @cached_property
     def check(self) -> Check:
-        """Whether a ReLU network would keep each candidate's gates, found when asked for.
+        """Whether a ReLU network would keep each candidate's gates.
 
         The reference is the gating that small neurons align to by themselves (`reln.aligned`).
+        The check solves the races once more. It takes seconds, shows its progress, and is made when
+        it is first asked for, also by `print`.
 
         ```python
         >>> import neuralrace as nr
@@ -84,7 +90,7 @@ class Contest:
 
     @property
     def winner(self) -> str | None:
-        """The candidate that is first, or None where no one reaches the criterion."""
+        """The candidate that is first, or None where no candidate reaches the criterion."""
         name = min(self.times, key=self.times.__getitem__, default=None)
         return name if name is not None and np.isfinite(self.times[name]) else None
 
@@ -109,16 +115,16 @@ class Contest:
         """The largest coupling that each candidate's reduction dropped (`Race.residual`)."""
         return {name: entrant.race.residual for name, entrant in self.entrants.items()}
 
-    def joint(self, *, key: Any = None, times: Any = None, seeds: int = 1) -> Joint:
+    def joint(self, *, key: Key = 0, times: ArrayLike | None = None, seeds: int = 1) -> Joint:
         """All candidates trained together in one gated network, to see who really wins.
 
-        Their pathways stand side by side between the same inputs and outputs and learn what is
-        left of the same error (gradient flow). Weights are random: with the contest's `scale`, or
-        such that every pathway starts, in the mean, where the contest let it start if that was one
-        number. `Joint.carried` tells how much of the targets each candidate supplies.
+        Their pathways stand side by side between the same inputs and outputs and share one error
+        (gradient flow). Weights are random: with the contest's `scale`, or such that every pathway
+        starts, on average, where the contest started it if that was one number. `Joint.carried`
+        says how much of the targets each candidate supplies.
 
-        **Arguments:** `key` of `jax.random.key` (by default that of 0); `times`, by default up to
-        twice the winner's learning time; `seeds`, how many starts to try.
+        **Arguments:** `key`, a JAX key or an integer; `times`, by default up to twice the winner's
+        learning time; `seeds`, how many starts to try.
 
         ```python
         >>> import neuralrace as nr
@@ -160,7 +166,9 @@ class Contest:
                     level = self.entrants[name].criterion
                     ax.plot(self.times[name], level, "o", color=line.get_color(), markersize=5)
             ax.set(ylim=(0, None), xlim=(0, times[-1]))
-            ax.set_title(f"first: {self.winner}" if self.winner else "no one reaches the criterion")
+            ax.set_title(
+                f"first: {self.winner}" if self.winner else "no candidate reaches the criterion"
+            )
         return ax
 
     def __str__(self) -> str:
@@ -178,11 +186,12 @@ class Contest:
             head,
         ]
         for name, entrant in shown.items():
-            margin = self.margins.get(name, np.nan)
+            first = np.nan if self.winner is None else self.times[self.winner]
+            margin = entrant.time / first - 1
             later = "–" if not np.isfinite(margin) else f"{margin:.1%}".replace("%", " %")
             how = "exact" if entrant.race.is_exact else f"residual {entrant.race.residual:.1e}"
             time = f"{entrant.time:.5g}" if np.isfinite(entrant.time) else "never"
-            can = {True: "yes", False: "no"}.get(self.check.implementable.get(name), "–")  # type: ignore[call-overload]
+            can = {True: "yes", False: "no", None: "–"}[self.check.implementable.get(name)]
             share = self.check.kept.get(name, np.nan)
             kept = "–" if np.isnan(share) else f"{share:.2f}"
             how += "; reference" if name not in self.entrants else ""
@@ -200,44 +209,49 @@ class Contest:
 
 
 def contest(
-    candidates: Any,
+    candidates: Candidates | Dataset,
     *,
-    start: Any = None,
-    scale: Any = None,
-    criterion: Any = 0.2,
+    start: StartsLike | None = None,
+    scale: float | None = None,
+    criterion: float | None = None,
     relative: bool = False,
-    longest: Any = 1e5,
+    longest: float = 1e5,
     tolerance: float | None = None,
-    width: Any = None,
-    key: Any = 0,
+    width: int | None = None,
+    key: Key = 0,
 ) -> Contest:
     """Who wins the race: predicted learning times of candidate gatings, nothing trained.
 
-    Every candidate is reduced (`reduce`) and started; the time at which its loss falls to the
+    Every candidate is reduced (`reduce`) and started. The time at which its loss falls to the
     criterion comes from its closed form where there is one, else from the solved race. MHS (§3,
-    Fig. 2d) has a ReLU network take the gating that learns first.
+    Fig. 2d) assumes that a ReLU network takes the gating that learns first.
 
-    **What a contest can tell and what not.** Times, winner and margins are those of gated networks,
-    which obey any gates. A ReLU network keeps only gates that its own weights produce: the first of
-    some candidates need not be one of those, and a faster gating that was not entered may outrun
-    it. So `print` also enters, as a reference, the gates that small neurons align to by themselves
-    (`reln.aligned`), and shows for every candidate whether single neurons can have its gates
-    (*implementable*, which predicts little) and the share of them that a ReLU network would keep
-    (`reln.consistency`). A candidate is *kept* if that share is at least .9 and it is no later than
-    1.15 times the reference. Measured on 18 tasks: see docs/kept.md. `contest(data, scale=σ)`
-    without candidates asks for the reference alone.
+    **What a contest can tell:** learning times, winner and margins of gated networks, with nothing
+    fitted; and, before anything is trained, whether a ReLU network would keep the winner's gates.
+
+    **What it cannot tell:** a gated network obeys any gates, but a ReLU network keeps only those
+    that its own weights produce. The winner need not be one of those, and a gating that was not
+    entered may be faster. So the gates that small neurons align to by themselves (`reln.aligned`)
+    are always entered as a reference, `aligned`. `print` shows for every candidate whether single
+    neurons can have its gates (*implementable*, which predicts little) and the share of them that
+    a ReLU network would keep (*kept*, `reln.consistency`). A candidate is kept if that share is at
+    least .9 and it is no later than 1.15 times the reference. The check covers the first half of
+    learning, from small weights. How often it was right on 18 tasks is measured in docs/kept.md.
 
     **Arguments:** `candidates`, `{name: (arch, data)}`, of one task: the same samples, inputs and
-    targets, with gates and graphs of their own. Exactly one of: `start`, a number for
-    aligned starts that are equal whatever the widths, or for each candidate what `Race.start`
-    takes (a number, or weights); `scale`, the standard deviation of random weights, from which a
-    two-edge pathway of N units starts in the mean at N σ²/2, so that at equal total width fewer
-    pathways start ahead. The two differ: the XoR gatings cross at Δ = √(2/3) by `scale`, and later
-    by `start`. `criterion`, a loss (0.2 in MHS Fig. 2d), or with `relative=True` a share of
-    ½⟨‖y‖²⟩, the loss of a network that answers zero; `longest`, the time after which a race
-    without closed form counts as never learning; `tolerance`, as in `reduce`. `width`, the neurons
-    of the reference, by default as many as the widest candidate has, or 200; `key` (a JAX key or an
-    integer) draws the neurons that find it.
+    targets, with different gates and graphs; or one `Dataset`, to ask for the reference alone. At
+    most one of `start` and `scale`. `start` is a number for aligned starts that are equal whatever
+    the widths, or for each candidate what `Race.start` takes (a number, or weights). `scale`, by
+    default 1e-3, is the standard deviation of random weights, from which a two-edge pathway of N
+    units starts on average at N σ²/2, so that at equal total width fewer pathways start ahead. The
+    two differ: the XoR gatings cross at Δ = √(2/3) by `scale`, and later by `start`. `criterion`,
+    a loss, by default 0.2 (MHS Fig. 2d), or with `relative=True` a share of ½⟨‖y‖²⟩, the loss of a
+    network that answers zero; for a dataset alone, by default half of that loss. `longest`, the
+    time after which a race without closed form counts as never learning. `tolerance`, as in
+    `reduce`. `width`, the neurons of the reference, by default those of the widest candidate, or
+    200. `key` (a JAX key or an integer) draws the neurons that find it.
+
+    To rank single pathways by their early growth instead, see `rank_patterns`.
 
     ```python
     >>> import neuralrace as nr
@@ -248,24 +262,36 @@ def contest(
     candidate       time  later by  strength  implementable   kept  reduction
     linear        8.6675     0.0 %       0.5            yes   1.00  exact; closed form
     xor            9.374     8.2 %     0.433            yes   1.00  exact; closed form
-    aligned       8.2147         –         1              –   1.00  exact; reference; solved race
+    aligned       8.2147    -5.2 %         1              –   1.00  exact; reference; solved race
     criterion: loss 0.2; start: equal aligned starts: every edge at 0.01, whatever its width
     A ReLU network would keep the gates of linear.
     The check covers the first half of learning only, and the criterion is below that.
     xor: kept.
+    >>> nr.contest(data).winner
+    'aligned'
 
     ```
     """
+    scale = SCALE if start is None and scale is None else scale
+    alone = isinstance(candidates, Dataset)
+    if criterion is None:
+        criterion, relative = (0.5, True) if alone else (0.2, relative)
     rule = Rule(start, scale, criterion, relative, longest, tolerance)
+    if width is not None:
+        width = whole_number("the width", width, fix="width=200")
     if isinstance(candidates, Dataset):
-        task = candidates.gated({})
-        width = 200 if width is None else whole_number("the width", width, fix="width=200")
+        task, width = candidates.gated({}), WIDTH if width is None else width
         found = aligned_patterns(task, key=key)
         candidates = {ALIGNED: gating_of(found, width)} if len(found) else {}
         entrants = rule.enter(candidates) if candidates else {}
     else:
         entrants = rule.enter(candidates)
-        task = task_of(candidates)
-        width = width_of(candidates) if width is None else width
-        width = whole_number("the width", width, fix="width=200")
+        if ALIGNED in candidates:
+            raise NeuralRaceError(
+                f"no candidate can be called {ALIGNED!r}",
+                got=f"candidates {listed(candidates)}",
+                wanted="another name: the aligned gates are always entered, under this one",
+                fix="rename it; contest(data) asks for the aligned gates alone",
+            )
+        task, width = task_of(candidates), width_of(candidates) if width is None else width
     return Contest(dict(candidates), entrants, rule.describe(), scale, task, rule, width, key)

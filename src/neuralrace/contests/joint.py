@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import jax
 import numpy as np
@@ -20,6 +20,7 @@ from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.plot import cycle_colour, draw_curves, shade, style
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import Array, ArrayLike, Key
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -32,7 +33,7 @@ class Joint:
 
     The network's output is the sum of what its candidates say, o = Σ_c o_c. `carried[c]`, of shape
     `(seeds, T)`, is ⟨o_c·y⟩/⟨‖y‖²⟩, the part of the targets that candidate c supplies: together
-    they come to 1 where all is learned. `runs` are the trajectories, one a seed.
+    they sum to 1 where all is learned. `runs` are the trajectories, one per seed.
 
     ```python
     >>> import neuralrace as nr
@@ -61,7 +62,7 @@ class Joint:
 
     @property
     def winner(self) -> str:
-        """The candidate that supplies most of the targets in the end, in the mean over seeds."""
+        """The candidate that supplies most of the targets in the end, on average over seeds."""
         return max(self.carried, key=lambda name: self.carried[name][:, -1].mean())
 
     def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
@@ -96,15 +97,15 @@ def train_together(
     candidates: Candidates,
     entrants: Mapping[str, Entrant],
     scale: float | None,
-    key: Any,
-    times: Any,
+    key: Key,
+    times: ArrayLike,
     seeds: int,
 ) -> Joint:
     """Gradient flow of all candidates side by side, from random weights, in float64."""
     seeds = whole_number("seeds", seeds, fix="for example seeds=5")
     arch, data = side_by_side(candidates)
     net = GDLN(arch)
-    key = random_key(0 if key is None else key, "Contest.joint")
+    key = random_key(key, "Contest.joint")
     by_edge = {
         _name(name, edge): size
         for name, (part, _) in candidates.items()
@@ -174,7 +175,7 @@ def side_by_side(candidates: Candidates) -> tuple[Architecture, Dataset]:
     sizes: dict[str, int] = {}
     edges: dict[str, tuple[str, str]] = {}
     gates: dict[str, np.ndarray] = {}
-    x: dict[str, Any] = {}
+    x: dict[str, Array] = {}
     for name, (arch, data) in candidates.items():
         ends = {*arch.inputs, *arch.outputs}
         place = {v: v if v in ends else _name(name, v) for v in arch.sizes}
@@ -187,7 +188,7 @@ def side_by_side(candidates: Candidates) -> tuple[Architecture, Dataset]:
                 raise NeuralRaceError(
                     f"candidate {name!r} gates single neurons of {v!r}",
                     got=f"gates of shape {np.shape(gate)}",
-                    wanted="one gate a sample for inputs and outputs",
+                    wanted="one gate per sample for inputs and outputs",
                     fix="gate hidden nodes instead",
                 )
         for edge, (s, t) in arch.edges.items():

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from jaxtyping import Float
 
 from neuralrace.checks import real_array, real_number
 from neuralrace.contests.contest import Contest, contest
-from neuralrace.contests.times import Candidates, Rule, positive
+from neuralrace.contests.times import SCALE, Candidates, Rule, StartsLike, positive
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.plot import COLOURS, cycle_colour, draw_curves, shade, style
+from neuralrace.progress import progress
 from neuralrace.reduction.blocks.exactness import Exactness
+from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -37,9 +39,9 @@ class Crossover:
 class PhaseDiagram:
     """Learning times over a task parameter and the crossovers between winners.
 
-    See `phase_diagram`. `times[name]` has the shape of `values`; `winners` has a name, or `None`
-    where no one reaches the criterion, for every value; `residual` is the largest coupling that
-    any of the reductions dropped.
+    See `phase_diagram`. `times[name]` has the shape of `values`; `winners` has one name per
+    value, or `None` where no candidate reaches the criterion; `residual` is the largest coupling
+    that any of the reductions dropped.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -64,14 +66,17 @@ class PhaseDiagram:
 
     @cached_property
     def kept(self) -> tuple[bool | None, ...]:
-        """Whether a ReLU network would keep the winner's gates, at every value; found when asked.
+        """Whether a ReLU network would keep the winner's gates, at every value.
 
-        None where no one reaches the criterion. `contest_at(value).check` has the whole answer.
+        None where no candidate reaches the criterion. `contest_at(value).check` has the whole
+        answer. It is computed when it is first asked for, and shows its progress.
         """
         found = []
-        for value, winner in zip(self.values, self.winners, strict=True):
-            check = None if winner is None else self.contest_at(float(value)).check
-            found.append(None if check is None else check.is_kept(str(winner)))
+        with progress(len(self.values), "checking gates", "values") as advance:
+            for value, winner in zip(self.values, self.winners, strict=True):
+                check = None if winner is None else self.contest_at(float(value)).check
+                found.append(None if check is None else check.is_kept(str(winner)))
+                advance(1)
         return tuple(found)
 
     @property
@@ -99,7 +104,7 @@ class PhaseDiagram:
         value = real_number("value", value, fix=f"a value of {self.parameter!r}")
         if not self.values[0] <= value <= self.values[-1]:
             raise NeuralRaceError(
-                f"the phase diagram does not reach so far in {self.parameter!r}",
+                f"the phase diagram does not reach that far in {self.parameter!r}",
                 got=value,
                 wanted=f"a value between {self.values[0]:g} and {self.values[-1]:g}",
                 fix="make the diagram over a wider range",
@@ -133,17 +138,13 @@ class PhaseDiagram:
                     fontsize=7,
                     color=COLOURS["neutral"],
                 )
-            middles = (self.values[1:] + self.values[:-1]) / 2
-            ends = np.concatenate([self.values[:1], middles, self.values[-1:]])
-            label = "winner not kept by ReLU networks"
-            for low, high, kept in zip(ends, ends[1:], self.kept, strict=False):
-                if kept is False:
-                    ax.axvspan(
-                        low, high, facecolor="none", edgecolor="0.6", hatch="///", linewidth=0,
-                        zorder=0.5, label=label,
-                    )  # fmt: skip
-                    label = None
-            if label is None:
+            for index, (low, high) in enumerate(self._not_kept()):
+                label = "winner not kept by ReLU networks" if index == 0 else None
+                ax.axvspan(
+                    low, high, facecolor="none", edgecolor="0.75", hatch="//", linewidth=0.5,
+                    zorder=0.5, label=label,
+                )  # fmt: skip
+            if any(kept is False for kept in self.kept):
                 ax.legend()
             fastest = np.min(list(self.times.values()), axis=0)
             top = fastest[np.isfinite(fastest)].max(initial=0.0)
@@ -151,11 +152,23 @@ class PhaseDiagram:
             ax.set_ylim(0, 2 * top or None)  # who is far behind runs out of the picture
         return ax
 
+    def _not_kept(self) -> list[tuple[float, float]]:
+        """The stretches around neighbouring values at which the winner is not kept."""
+        middles = (self.values[1:] + self.values[:-1]) / 2
+        ends = [float(v) for v in (self.values[0], *middles, self.values[-1])]
+        found: list[tuple[float, float]] = []
+        for low, high, kept in zip(ends, ends[1:], self.kept, strict=False):
+            if kept is False and found and found[-1][1] == low:
+                found[-1] = (found[-1][0], high)
+            elif kept is False:
+                found.append((low, high))
+        return found
+
     def __str__(self) -> str:
         edges = [self.values[0], *(c.value for c in self.crossovers), self.values[-1]]
         lines = [f"Who is first, by {self.parameter}:"]
         for low, high in pairwise(edges):
-            winner = self.winner_at((low + high) / 2) or "no one reaches the criterion"
+            winner = self.winner_at((low + high) / 2) or "no candidate reaches the criterion"
             inside = zip(self.values, self.kept, strict=True)
             checked = [kept for value, kept in inside if low <= value <= high and kept is not None]
             lost = len(checked) - sum(checked)
@@ -171,15 +184,15 @@ class PhaseDiagram:
 
 
 def phase_diagram(
-    candidates: Any,
+    candidates: Callable[[float], Candidates],
     parameter: str,
-    values: Any,
+    values: ArrayLike,
     *,
-    start: Any = None,
-    scale: Any = None,
-    criterion: Any = 0.2,
+    start: StartsLike | None = None,
+    scale: float | None = None,
+    criterion: float = 0.2,
     relative: bool = False,
-    longest: Any = 1e5,
+    longest: float = 1e5,
     tolerance: float | None = None,
     precision: float = 1e-9,
 ) -> PhaseDiagram:
@@ -187,10 +200,10 @@ def phase_diagram(
 
     Between two neighbouring values with different winners the crossover is found by root finding
     on the difference of their speeds (one over learning time), and likewise of any third
-    candidate that is first in between. A stretch in which no one reaches the criterion has a
+    candidate that is first in between. A stretch in which no candidate reaches the criterion has a
     crossover at each end. A winner that comes and goes between two neighbouring
     values is not seen: choose them densely enough. `print` and `plot` mark the values at which a
-    ReLU network would not keep the winner's gates (see `contest`), by about a second per value.
+    ReLU network would not keep the winner's gates (see `contest`), at seconds per value.
 
     **Arguments:** `candidates`, a function of the parameter's value that returns
     `{name: (arch, data)}`, always with the same names; `values`, increasing; `precision`, that of
@@ -233,10 +246,12 @@ def phase_diagram(
             wanted="a share of the range of values, such as 1e-9",
             fix="leave it out for the default",
         )
+    scale = SCALE if start is None and scale is None else scale
     rule = Rule(start, scale, criterion, relative, longest, tolerance)
-    scout = _Scout(cast(Callable[[float], Candidates], candidates), rule)
+    scout = _Scout(candidates, rule)
     found = [scout.times(value) for value in grid]
 
+    @cache
     def contest_at(value: float) -> Contest:
         return contest(
             candidates(value), start=start, scale=scale, criterion=criterion, relative=relative,
@@ -291,7 +306,7 @@ class _Scout:
         below, above = _first(self.times(low)), _first(self.times(high))
         if below == above:
             return []
-        if below is None or above is None:  # no one arrives on one side: no lead to find a root of
+        if below is None or above is None:  # no winner on one side: no lead to find a root of
             middle = (low + high) / 2
             if high - low <= precision:
                 return [Crossover(middle, below, above)]
@@ -302,11 +317,10 @@ class _Scout:
             times = self.times(value)
             return 1 / times[below] - 1 / times[above]
 
-        root: Any = brentq(lead, low, high, xtol=precision)
-        at = float(root)
+        at = float(brentq(lead, low, high, xtol=precision))  # type: ignore[arg-type]
         times = self.times(at)
         third = _first(times)
-        if third is None:  # no one arrives: the gap between the two has two ends
+        if third is None:  # no winner: the gap between the two has two ends
             return self.between(low, at, precision) + self.between(at, high, precision)
         inside = min(at - low, high - at) > 2 * precision
         rivals = min(times[below], times[above])

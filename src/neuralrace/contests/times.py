@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, sqrt
 from numbers import Real
-from typing import Any, final
+from typing import TypeAlias, cast, final
 
 import numpy as np
 
@@ -16,13 +16,27 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
 from neuralrace.reduction.race import plain_number
+from neuralrace.reln.explained.consistency import mean_start
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import WeightsLike
 
 POINTS = 128
-"""A bracket of a learning time is divided into so many parts, and the one that holds it again."""
+"""A bracket of a learning time is divided into this number of parts, twice."""
 
-Candidates = Mapping[str, tuple[Architecture, Dataset]]
-"""The candidates of a contest: a name, and the graph and gated data of its gating."""
+FIRST = 8.0
+"""The first bracket of a learning time, in units of one over the largest strength."""
+
+SCALE = 1e-3
+"""The standard deviation of random weights where neither `start` nor `scale` is given."""
+
+Candidates: TypeAlias = Mapping[str, tuple[Architecture, Dataset]]
+"""The gatings of a contest by name."""
+
+StartLike: TypeAlias = float | WeightsLike | Start
+"""What `Race.start` takes: one number, one per edge or actual weights, or a start."""
+
+StartsLike: TypeAlias = StartLike | Mapping[str, StartLike]
+"""One start for all candidates, or one for each of them by name."""
 
 
 @final
@@ -30,7 +44,7 @@ Candidates = Mapping[str, tuple[Architecture, Dataset]]
 class Entrant:
     """A candidate of a contest: its race, its start, and when it reaches the criterion.
 
-    `criterion` is a loss, `time` infinite where the loss never falls so far; `method` says how
+    `criterion` is a loss, `time` infinite where the loss never falls that far; `method` says how
     the time was found; `number` is what every singular value of every edge starts at, or None
     where they start differently; `strength` is that of its strongest block: the largest singular
     value of Σ^yx, summed over the block's paths.
@@ -56,7 +70,7 @@ class Rule:
     Exactly one of `start` and `scale` is given; `start` may name every candidate.
     """
 
-    start: Any
+    start: StartsLike | None
     scale: float | None
     criterion: float
     relative: bool
@@ -70,7 +84,7 @@ class Rule:
                 got="neither start nor scale" if self.start is None else "both start and scale",
                 wanted="start= for aligned starts, or scale= for random weights",
                 fix="start=0.01 starts every edge at that singular value, whatever its width; "
-                "scale=1e-3 at what random weights of that standard deviation have in the mean, "
+                "scale=1e-3 at what random weights of that standard deviation have on average, "
                 "so that wider pathways start ahead",
             )
         for name, value in (("scale", self.scale), ("longest", self.longest)):
@@ -95,14 +109,14 @@ class Rule:
         """The start in words."""
         if self.scale is not None:
             return (
-                f"random weights of standard deviation {self.scale:g}, in the mean: "
+                f"random weights of standard deviation {self.scale:g}, on average: "
                 f"a pathway of N units starts at N·{self.scale:g}²/2"
             )
         if isinstance(start := plain_number(self.start), Real):
             return f"equal aligned starts: every edge at {start:g}, whatever its width"
         return "as given for each candidate"
 
-    def enter(self, candidates: Any) -> dict[str, Entrant]:
+    def enter(self, candidates: Candidates) -> dict[str, Entrant]:
         """Every candidate by name, if they are candidates for one task."""
         check_kind("candidates", candidates, Mapping, "pass {name: (arch, data)}")
         if not candidates:
@@ -122,7 +136,7 @@ class Rule:
         race = reduce(arch, data, **options)
         source = self._source(name, race)
         start = race.start(source)
-        initial = _initial_loss(race)
+        initial = initial_loss(race)
         criterion = self.criterion * (initial if self.relative else 1.0)
         if criterion >= initial:
             raise NeuralRaceError(
@@ -141,7 +155,7 @@ class Rule:
             )
         return Entrant(race, start, criterion, time, method, _one_number(source))
 
-    def _source(self, name: str, race: Race) -> Any:
+    def _source(self, name: str, race: Race) -> StartLike:
         """What `Race.start` makes the start from."""
         if self.scale is not None:
             return expected_start(name, race, self.scale)
@@ -153,23 +167,49 @@ class Rule:
                     wanted="a start for every candidate",
                     fix="start={name: number or weights}, or one number for all",
                 )
-            return self.start[name]
+            return cast(StartLike, self.start[name])
+        assert self.start is not None  # checked when the rule was made
         return self.start
 
+    def of_first(self) -> Rule | None:
+        """The rule with a start that fits any gating: that of the first candidate, or None."""
+        start = self.start
+        if isinstance(start, Mapping):
+            start = next(iter(start.values()), None)
+        start = plain_number(start)
+        if self.scale is not None or isinstance(start, Real):
+            return replace(self, start=start)
+        if isinstance(start, Mapping) and all(np.ndim(w) == 2 for w in start.values()):
+            entries = np.concatenate([np.ravel(np.asarray(w)) for w in start.values()])
+            return replace(self, start=None, scale=float(np.sqrt(np.mean(entries**2))))
+        return None
 
-def _one_number(source: Any) -> float | None:
+    def random_scale(self, width: int) -> float | None:
+        """The standard deviation of random weights that start this width where the rule does.
+
+        One number b on every edge of a two-edge pathway of N units is the start b² = N σ²/2.
+        """
+        rule = self.of_first()
+        if rule is None or rule.scale is not None:
+            return None if rule is None else rule.scale
+        return abs(float(rule.start)) * sqrt(2 / width)  # type: ignore[arg-type]
+
+
+def _one_number(source: StartLike) -> float | None:
     """The number at which all edges start, if there is one."""
     values = list(source.values()) if isinstance(source, Mapping) else [source]
-    numbers = {float(v) for v in map(plain_number, values) if isinstance(v, Real)}
-    return numbers.pop() if len(numbers) == 1 and all(np.ndim(v) == 0 for v in values) else None
+    numbers = [plain_number(v) for v in values]
+    if not all(isinstance(v, Real) for v in numbers) or len({float(v) for v in numbers}) != 1:
+        return None
+    return float(numbers[0])
 
 
-def positive(value: Any) -> bool:
+def positive(value: object) -> bool:
     """Whether it is a finite number above zero."""
     return isinstance(value, Real) and isfinite(value) and float(value) > 0
 
 
-def checked_candidate(name: Any, candidate: Any) -> tuple[Architecture, Dataset]:
+def checked_candidate(name: object, candidate: object) -> tuple[Architecture, Dataset]:
     """A candidate as (arch, data), or an error that names it."""
     check_kind(f"the name {name!r} of a candidate", name, str, "pass {'name': (arch, data)}")
     if not (isinstance(candidate, tuple) and len(candidate) == 2):
@@ -226,7 +266,7 @@ def expected_start(name: str, race: Race, scale: float) -> dict[str, float]:
 
     Of a two-edge pathway with N hidden units, the growing half ½(W₁v + W₂ᵀu) of a mode has the
     expected squared length N σ²/2, with which the mode starts (the wide limit): both edges at
-    σ √(N/2). Pathways of other lengths have no such mean; they need actual weights.
+    σ √(N/2). Pathways of other lengths have no such average; they need actual weights.
 
     ```python
     >>> import neuralrace as nr
@@ -239,25 +279,20 @@ def expected_start(name: str, race: Race, scale: float) -> dict[str, float]:
     """
     check_kind("race", race, Race, "pass a race of nr.reduce(arch, data)")
     scale = real_number("scale", scale, above=0.0, fix="for example scale=1e-3")
-    arch = race.whole.arch
-    ends = {*arch.inputs, *arch.outputs}
-    found = {}
-    for edge, (source, target) in arch.edges.items():
-        if (source in ends) == (target in ends):
-            raise NeuralRaceError(
-                f"candidate {name!r} has pathways of other than two edges, such as through "
-                f"{edge!r}: its mean start from random weights is not known",
-                got=f"scale = {scale:g}",
-                wanted="pathways input → hidden → output",
-                fix="start={name: net.init(key, scale)} starts from actual weights, "
-                "start=0.01 from an aligned number",
-            )
-        hidden = target if source in ends else source
-        found[edge] = scale * sqrt(arch.sizes[hidden] / 2)
+    found = mean_start(race, scale)
+    if found is None:
+        raise NeuralRaceError(
+            f"candidate {name!r} has pathways of other than two edges: their average start from "
+            "random weights is not known",
+            got=f"scale = {scale:g}",
+            wanted="pathways input → hidden → output",
+            fix="start={name: net.init(key, scale)} starts from actual weights, "
+            "start=0.01 from an aligned number",
+        )
     return found
 
 
-def _initial_loss(race: Race) -> float:
+def initial_loss(race: Race) -> float:
     """½⟨‖y‖²⟩, the loss of a network that answers zero."""
     return race.constant + sum(block.initial_loss for block in race.blocks)
 
@@ -275,7 +310,7 @@ def learning_time(race: Race, start: Start, criterion: float, longest: float) ->
     form = race.closed_form(start)
     if form.is_complete:
         return float(form.time_to_loss(criterion)), "closed form"
-    now, span = 0.0, min(1 / max(block.strength for block in race.blocks), longest)
+    now, span = 0.0, min(FIRST / max(block.strength for block in race.blocks), longest)
     divided = 0
     while True:
         times = np.linspace(0.0, span, POINTS + 1)

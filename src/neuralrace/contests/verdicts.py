@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any, final
+from dataclasses import dataclass
+from typing import final
 
-import jax
 import numpy as np
 
-from neuralrace.contests.times import Candidates, Entrant, Rule
+from neuralrace.checks import random_key
+from neuralrace.contests.times import Candidates, Entrant, Rule, initial_loss
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
-from neuralrace.reduction.race import plain_number
+from neuralrace.progress import progress
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import AlignedPatterns, aligned_patterns
-from neuralrace.reln.explained.consistency import KEPT, OUTRUN, kept_share
+from neuralrace.reln.explained.consistency import END, KEPT, OUTRUN, kept_share
 from neuralrace.reln.possible.patterns import is_implementable
+from neuralrace.types import Key
 
 RELIABLE = 0.85
 """Below this kept share of the aligned gates themselves, no constant gating is reliable."""
@@ -32,13 +32,14 @@ ALIGNED = "aligned"
 @final
 @dataclass(frozen=True, eq=False)
 class Check:
-    """What a ReLU network would make of the gates of a contest; see `Contest.check`.
+    """What a ReLU network would do with the gates of a contest; see `Contest.check`.
 
     `kept[name]` is the kept share of a candidate (`reln.consistency`), that of the reference under
     `"aligned"`, and NaN where there is none. `implementable[name]` says whether single neurons can
     have the gates at all: for information, since it predicts little. `reference` is the race of
-    the aligned gates (`reln.aligned`), or None where there is none, and `fastest` is s*, the
-    largest growth rate of a small neuron.
+    the aligned gates (`reln.aligned`), or None where there is none. `fastest` is s*, the largest
+    growth rate of a small neuron. `ratio` is the time that neurons take to align over the time that
+    the network takes to learn (`AlignedPatterns.ratio`), or NaN where the start does not tell.
     """
 
     entrants: Mapping[str, Entrant]
@@ -46,6 +47,7 @@ class Check:
     implementable: Mapping[str, bool]
     reference: Entrant | None
     fastest: float
+    ratio: float
 
     def verdict(self, name: str) -> str:
         """What a ReLU network would do with a candidate's gates, in words."""
@@ -54,9 +56,8 @@ class Check:
         entrant, share = self.entrants[name], self.kept[name]
         if np.isnan(share):
             return "not checked: it learns nothing, or gates more than hidden neurons"
-        known = self.reference is not None and np.isfinite(self.reference.time)
         if share >= KEPT:
-            if self.reference is None or not known:
+            if self.reference is None or not np.isfinite(self.reference.time):
                 return "kept"
             behind = entrant.time / self.reference.time
             if behind <= OUTRUN:
@@ -73,6 +74,30 @@ class Check:
         """Whether a candidate is kept, and not outrun."""
         return self.verdict(name) == "kept"
 
+    def expected(self, winner: str | None) -> float | None:
+        """When to expect a ReLU network at the criterion, or None where nothing reliable is known.
+
+        The winner's time if it is kept, else that of the aligned gates. Infinite where a small
+        network never starts to learn. None where a constant gating is not reliable: neurons do not
+        align before the loss falls, the aligned gates keep too little of themselves, or the
+        criterion comes after the part of learning that the check covers.
+        """
+        if not self.fastest:
+            return np.inf
+        kept = winner is not None and winner in self.entrants and self.is_kept(winner)
+        trusted = self.entrants[str(winner)] if kept else self.reference
+        if trusted is None or not np.isfinite(trusted.time) or not covers(trusted):
+            return None
+        return None if self._is_unaligned or self._is_unreliable else trusted.time
+
+    @property
+    def _is_unaligned(self) -> bool:
+        return self.ratio > 1
+
+    @property
+    def _is_unreliable(self) -> bool:
+        return self.kept.get(ALIGNED, np.nan) < RELIABLE
+
     def sentences(self, winner: str | None) -> list[str]:
         """What to make of the contest as a whole."""
         if not self.fastest:
@@ -85,25 +110,58 @@ class Check:
                 said.append(f"A ReLU network would not keep the gates of {winner}.")
             else:
                 said.append(f"The gates of {winner}: {self.verdict(winner)}.")
-            if not self.is_kept(winner) and self.reference is not None:
-                time = self.reference.time
-                said.append(
-                    f"Expect it to learn at about t = {time:.4g}, by the gates that it aligns to."
-                    if np.isfinite(time)
-                    else "The gates that it aligns to do not reach the criterion either."
-                )
-        share = self.kept.get(ALIGNED, np.nan)
-        if share < RELIABLE:
+        kept = winner is not None and winner != ALIGNED and self.is_kept(winner)
+        if not kept and self.reference is not None:
+            said += self._what_the_aligned_gates_say(self.reference, alone=winner == ALIGNED)
+        if self.reference is None:
+            said.append("There is no reference: the aligned gates cannot start as the others do.")
+        if self._is_unaligned:
+            said.append(
+                "The start is too large for neurons to align before the loss falls: aligning takes "
+                f"{self.ratio:.3g} times as long as learning, so that the check says little."
+            )
+        if self._is_unreliable:
             said.append(
                 "No constant gating is reliable here: gates change while the network learns, and "
-                f"the kept share of the aligned gates themselves is {share:.2f}."
+                f"the kept share of the aligned gates themselves is {self.kept[ALIGNED]:.2f}."
             )
         every = [*self.entrants.values(), *([self.reference] if self.reference else [])]
-        if any(e.criterion < 0.5 * initial_loss(e) for e in every):
+        if any(e.criterion < 0.5 * initial_loss(e.race) for e in every):
             said.append(
                 "The check covers the first half of learning only, and the criterion is below that."
             )
         return said
+
+    def _what_the_aligned_gates_say(self, reference: Entrant, *, alone: bool) -> list[str]:
+        """What to expect where the winner is not kept, by the gates that neurons align to."""
+        time = f"t = {reference.time:.4g}"
+        if not np.isfinite(reference.time):
+            return [
+                "The gates that it aligns to do not reach the criterion"
+                + (" either." if not alone else ".")
+            ]
+        if not covers(reference):
+            part = 1 - reference.race.constant / initial_loss(reference.race)
+            return [
+                f"The gates that it aligns to reach the criterion at {time}, but they can learn "
+                f"only {100 * part:.0f} % of the loss, and the criterion is at the end of that. "
+                "The network will have changed its gates by then, so this time is not reliable."
+            ]
+        if self._is_unaligned or self._is_unreliable:
+            return [] if alone else [f"The gates that it aligns to would take {time}."]
+        if alone:
+            return []
+        return [f"Expect it to learn at about {time}, by the gates that it aligns to."]
+
+
+def covers(entrant: Entrant) -> bool:
+    """Whether the criterion is reached within the part of learning over which gates are checked.
+
+    The check ends when the loss is a tenth of its initial value, or nine tenths of what the gating
+    can learn are learned, whichever comes first (`reln.consistency`).
+    """
+    initial, least = initial_loss(entrant.race), entrant.race.constant
+    return entrant.criterion >= max(END * initial, least + END * (initial - least))
 
 
 def fastest_pathway(entrant: Entrant) -> float:
@@ -125,12 +183,6 @@ def fastest_pathway(entrant: Entrant) -> float:
     return found
 
 
-def initial_loss(entrant: Entrant) -> float:
-    """½⟨‖y‖²⟩ of the candidate's task."""
-    race = entrant.race
-    return race.constant + sum(block.initial_loss for block in race.blocks)
-
-
 def task_of(candidates: Candidates) -> Dataset:
     """The task that all candidates learn, with every input that any of them reads, ungated."""
     first = next(iter(candidates.values()))[1]
@@ -144,41 +196,40 @@ def width_of(candidates: Candidates) -> int:
 
 
 def check(
-    task: Dataset, entrants: Mapping[str, Entrant], rule: Rule, width: int, key: Any
+    task: Dataset, entrants: Mapping[str, Entrant], rule: Rule, width: int, key: Key
 ) -> Check:
     """Compare every candidate with the gates that a ReLU network aligns to."""
-    random = key if hasattr(key, "dtype") else jax.random.key(key)
-    patterns = aligned_patterns(task, key=key)
-    reference = entrants.get(ALIGNED) or _reference(patterns, rule, width)
-    every = dict(entrants) | ({ALIGNED: reference} if reference is not None else {})
-    kept = {name: _share(entrant, random) for name, entrant in every.items()}
+    random = random_key(key, "contest")
+    with progress(len(entrants) + 3, "checking gates", "gatings") as advance:
+        patterns = aligned_patterns(task, key=key)
+        advance(1)
+        reference = entrants.get(ALIGNED) or _reference(patterns, rule, width)
+        advance(1)
+        every = dict(entrants) | ({ALIGNED: reference} if reference is not None else {})
+        kept = {}
+        for name, entrant in every.items():
+            kept[name] = _share(entrant, random)
+            advance(1)
     can = {name: _implementable(entrant, task) for name, entrant in entrants.items()}
-    return Check(entrants, kept, can, reference, patterns.fastest)
+    scale = rule.random_scale(width)
+    ratio = np.nan if scale is None else patterns.ratio(width, scale)
+    return Check(entrants, kept, can, reference, patterns.fastest, ratio)
 
 
 def _reference(patterns: AlignedPatterns, rule: Rule, width: int) -> Entrant | None:
-    """The race of the aligned gates, or None where no neuron learns or the start is not its own."""
-    started = _started(rule)
-    if not len(patterns) or started is None:
+    """The race of the aligned gates, or None where no neuron learns or the start does not fit."""
+    if not len(patterns):
         return None
-    return started.enter({ALIGNED: gating_of(patterns, width)})[ALIGNED]
+    started = rule.of_first()
+    if started is None:
+        return None
+    try:
+        return started.enter({ALIGNED: gating_of(patterns, width)})[ALIGNED]
+    except NeuralRaceError:  # such as a start at which these gates meet the criterion already
+        return None
 
 
-def _started(rule: Rule) -> Rule | None:
-    """The rule with a start that fits the reference: that of the first candidate."""
-    start = rule.start
-    if isinstance(start, Mapping):
-        start = next(iter(start.values()), None)
-    start = plain_number(start)
-    if rule.scale is not None or isinstance(start, Real):
-        return replace(rule, start=start)
-    if isinstance(start, Mapping) and all(np.ndim(w) == 2 for w in start.values()):
-        entries = np.concatenate([np.ravel(np.asarray(w)) for w in start.values()])
-        return replace(rule, start=None, scale=float(np.sqrt(np.mean(entries**2))))
-    return None
-
-
-def _share(entrant: Entrant, key: Any) -> float:
+def _share(entrant: Entrant, key: Key) -> float:
     try:
         return kept_share(entrant.race, entrant.start, key=key).share
     except NeuralRaceError:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from jaxtyping import Shaped
 
@@ -25,12 +23,12 @@ def label(data: Dataset, name: str, task: str) -> Shaped[np.ndarray, " N"]:
     return np.asarray(data.labels[name])
 
 
-def finite_number(what: str, value: Any, *, fix: str) -> float:
+def finite_number(what: str, value: object, *, fix: str) -> float:
     """`value` as a finite float, or an error that says `what` it is."""
     return real_number(what, value, fix=fix)
 
 
-def positive_number(what: str, value: Any, *, fix: str) -> float:
+def positive_number(what: str, value: object, *, fix: str) -> float:
     """`value` as a finite float above zero, or an error that says `what` it is."""
     number = finite_number(what, value, fix=fix)
     if number <= 0:

@@ -26,7 +26,7 @@ def contextual_classification(
     target is `y = x_c`. The context is not shown; it is for the gates.
 
     By default the uniform distribution is replaced by the nodes and weights of the Gauss–Legendre
-    rule with `order` nodes an axis, in each context. Its moments are exact up to degree
+    rule with `order` nodes per axis, in each context. Its moments are exact up to degree
     2 · `order` − 1 in every component, and a gated linear network sees none above 2: with two
     nodes (±1/√3, equal weights) the statistics of NRR Eqs. 24–29 are exact. A ReLU network sees
     more of the distribution: raise `order`, or pass `samples`.
@@ -38,6 +38,8 @@ def contextual_classification(
     **Returns:** `x["x"]` of shape `(N, C)` and `y["y"]` of shape `(N, 1)`, with
     N = C · order^C or `samples`; sample weights for an `order` above 2; label `context`,
     counted from 1.
+
+    **Gatings:** `single_pathway` and `pathway_per_context`.
 
     ```python
     >>> from neuralrace import tasks

@@ -48,6 +48,9 @@ def contextual(
     `(N, items)` and `x["context"]` of shape `(N, C)`, or `x["x"]`; `y["y"]` of shape `(N, rows)`
     with 60 rows for C = 3; labels `item` and `context`, counted from 1.
 
+    **Gatings:** `common_and_all_but_one`, which MHS finds in ReLU networks, `common_and_single`,
+    `all_subsets` and `all_but_one`.
+
     ```python
     >>> from neuralrace import tasks
     >>> data = tasks.contextual(structures=("hierarchy", "ring", "crossed"))
@@ -95,7 +98,7 @@ def common_and_all_but_one(data: Dataset, hidden: int = 100) -> tuple[Architectu
 
 
 def all_but_one(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset]:
-    """The contextual pathways of `common_and_all_but_one` by themselves, on what is left to them.
+    """The contextual pathways of `common_and_all_but_one` alone, on the rest of the targets.
 
     Targets are replaced by what a learned common pathway leaves (`Dataset.residual`): the setting
     in which MHS App. F and G solve the contextual pathways.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -15,9 +14,10 @@ from neuralrace.checks import generator, one_of, real_array
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.tasks.checks import finite_number
+from neuralrace.types import ArrayLike, Key
 
 
-def context_decision(levels: Any = 4, cue: float = 1.0) -> Dataset:
+def context_decision(levels: int | ArrayLike = 4, cue: float = 1.0) -> Dataset:
     """Two streams and a cue: report the sign of the stream that the cue asks for.
 
     A sample shows the values of both streams and a one-hot context of size `cue`. The target is
@@ -29,6 +29,9 @@ def context_decision(levels: Any = 4, cue: float = 1.0) -> Dataset:
 
     **Returns:** `x["x"]` of shape `(2 L², 4)` and `y["y"]` of shape `(2 L², 1)`, context 1 first;
     labels `context` (1 or 2) and `answer` (whether the target is positive).
+
+    **Gatings:** by answer and by context (`natural_gatings`). A ReLU network keeps neither: see
+    docs/kept.md.
 
     ```python
     >>> from neuralrace import tasks
@@ -68,6 +71,8 @@ def parity(bits: int = 3) -> Dataset:
 
     **Returns:** `x["x"]` of shape `(2ⁿ, n)` and `y["y"]` of shape `(2ⁿ, 1)`; label `answer`.
 
+    **Gatings:** one pathway per sample, or per side of the first bit (`natural_gatings`).
+
     ```python
     >>> from neuralrace import tasks
     >>> tasks.parity(2).y["y"][:, 0]
@@ -92,6 +97,8 @@ def transitive_inference(items: int = 6, *, pairs: str = "adjacent") -> Dataset:
 
     **Returns:** `x["x"]` of shape `(N, 2 · items)` and `y["y"]` of shape `(N, 1)`; labels `first`
     and `second` (the items, counted from 1) and `answer`.
+
+    **Gatings:** one pathway per sample or per answer (`natural_gatings`).
 
     ```python
     >>> from neuralrace import tasks
@@ -132,6 +139,8 @@ def ring_classification(points: int = 24, classes: int = 3) -> Dataset:
     **Returns:** `x["x"]` of shape `(points, 2)`, one-hot `y["y"]` of shape `(points, classes)`;
     label `answer`, the sector counted from 1.
 
+    **Gatings:** one pathway per sector, `answer` of `natural_gatings`.
+
     ```python
     >>> from neuralrace import tasks
     >>> data = tasks.ring_classification(24)
@@ -156,12 +165,14 @@ def ring_classification(points: int = 24, classes: int = 3) -> Dataset:
 
 
 def teacher(
-    samples: int = 20, inputs: int = 5, outputs: int = 3, hidden: int = 3, *, key: Any = 0
+    samples: int = 20, inputs: int = 5, outputs: int = 3, hidden: int = 3, *, key: Key = 0
 ) -> Dataset:
     """A random ReLU network as teacher: Gaussian inputs, its outputs as targets.
 
     The teacher's weights are Gaussian, scaled by one over the root of what each neuron reads.
     `key` (a JAX key or an integer) draws inputs and weights. `hidden` is the teacher's width.
+
+    **Gatings:** `natural_gatings`; the teacher's own neurons are another, by where they are on.
 
     ```python
     >>> from neuralrace import tasks
@@ -180,10 +191,13 @@ def teacher(
     return Dataset({"x": x}, {"y": np.maximum(x @ first, 0) @ second})
 
 
-def gaussian(samples: int = 20, inputs: int = 5, outputs: int = 3, *, key: Any = 0) -> Dataset:
+def gaussian(samples: int = 20, inputs: int = 5, outputs: int = 3, *, key: Key = 0) -> Dataset:
     """Random inputs with random targets, all independent standard Gaussians.
 
     `key` (a JAX key or an integer) draws both.
+
+    **Gatings:** none suggests itself. `natural_gatings` gives candidates, and `reln.aligned` the
+    gates that small neurons align to.
 
     ```python
     >>> from neuralrace import tasks
@@ -199,7 +213,7 @@ def gaussian(samples: int = 20, inputs: int = 5, outputs: int = 3, *, key: Any =
     return Dataset({"x": x}, {"y": rng.normal(size=(samples, outputs))})
 
 
-def _sizes(**sizes: Any) -> list[int]:
+def _sizes(**sizes: object) -> list[int]:
     return [
         whole_number(f"the number of {name}", size, fix=f"for example {name}=5")
         for name, size in sizes.items()

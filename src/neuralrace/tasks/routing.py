@@ -74,6 +74,8 @@ def routing(
     `x["x1"]` … `x["xM"]` of shape `(N, inputs)`, `y["y1"]` … `y["yM"]` of shape `(N, outputs)`
     and labels `input`, `output`, `item`, counted from 1.
 
+    **Gatings:** `routing_pathways`, in which just the sample's route is on.
+
     ```python
     >>> from neuralrace import tasks
     >>> trained, untrained = tasks.routing(M=7, K=4)
@@ -158,7 +160,7 @@ def _checked_base(base: Base | None) -> Base:
     if base is None:
         return np.eye(4), hierarchy(depth=2, amplitudes=(6.0, 4.0, 3.0)).T
     sides = entries("base", base, "pass (inputs, targets)")
-    fix = "a row is an item: transpose data with an item a column"
+    fix = "one row per item: transpose data with one column per item"
     both = [real_array("the base data", side, fix=fix) for side in sides]
     x, y = both if len(both) == 2 else (np.empty(0), np.empty(0))
     if x.ndim != 2 or y.ndim != 2 or len(x) != len(y) or not x.size or not y.size:

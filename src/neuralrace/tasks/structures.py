@@ -1,11 +1,10 @@
-"""Structures among items, each a matrix with a row a property and a column an item."""
+"""Structures among items, each a matrix with one row per property and one column per item."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -112,12 +111,11 @@ def crossed_hierarchy(
 
 
 def ring(profile: Sequence[float] = RING_PROFILE, rows: int | None = None) -> Structure:
-    """Items around a circle: one profile, turned by one item a row (context 2 of MHS Fig. 3).
+    """Items around a circle: one profile, turned by one item per row (context 2 of MHS Fig. 3).
 
     **Arguments:** `profile`, a property's value on each item; `rows`, the number of properties,
     by default `2 · items − 1` as in a hierarchy. The first is one everywhere; the k-th after it
-    (k = 0, 1, …) is the profile rolled left by k, and the ring is gone round again where rows are
-    left.
+    (k = 0, 1, …) is the profile rolled left by k, and it starts again after a full turn.
 
     **Returns:** shape `(rows, len(profile))`; 15 × 8 by default.
 
@@ -232,7 +230,7 @@ _NAMED: Mapping[str, Callable[[int], Structure]] = MappingProxyType(
 )
 
 
-def branches_of(branching: Any, depth: Any) -> list[int]:
+def branches_of(branching: object, depth: object) -> list[int]:
     """The number of children at each level, from the root down."""
     if isinstance(branching, Sequence | np.ndarray):
         scalar = isinstance(branching, str | bytes) or getattr(branching, "shape", None) == ()

@@ -22,6 +22,8 @@ def xor(sign: float = 1.0) -> Dataset:
     **Returns:** `x["x"]` of shape (4, 2), `y["y"]` of shape (4, 1); labels `sample` (1 … 4) and
     `positive` (whether the target is).
 
+    **Gatings:** one pathway per sample (`xor_pathways`), or one per answer (`linear_pathways`).
+
     ```python
     >>> from neuralrace import tasks
     >>> tasks.xor().y["y"][:, 0]
@@ -40,6 +42,8 @@ def extended_xor(delta: float, sign: float = 1.0) -> Dataset:
     `sign` as in `xor`.
 
     **Returns:** as `xor`, with `x["x"]` of shape (4, 3).
+
+    **Gatings:** one pathway per sample (`xor_pathways`), or one per answer (`linear_pathways`).
 
     ```python
     >>> from neuralrace import tasks

@@ -11,7 +11,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import real_number, switch
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, check_targets
 from neuralrace.dynamics import StoppedError
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.reduction.blocks.block import Block
@@ -395,6 +395,7 @@ def reduce(arch: Any, data: Any, *, tolerance: float = EXACT) -> Race:
 
     with threadpool_limits(1, "blas"):  # matrices this small are quicker on one thread
         whole = split_neurons(arch, data)
+        check_targets(arch, data)
         found = find_blocks(whole, tolerance)
     return Race(
         arch, data, whole, found.blocks, found.constant, found.silent, tolerance, found.exactness

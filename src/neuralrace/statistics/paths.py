@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from neuralrace.architecture import Architecture, Path
 from neuralrace.checks import check_known
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, check_targets
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.gdln import checked_weights
 from neuralrace.statistics.factor import ClassFactor, class_factor
@@ -247,6 +247,7 @@ def path_statistics(arch: Architecture, data: Dataset, limit: int = 100_000) -> 
     """
     limit = whole_number("limit", limit, fix="for example limit=100_000")
     whole = split_neurons(arch, data)
+    check_targets(arch, data)
     return factored_statistics(whole, class_factor(whole.data), limit)
 
 

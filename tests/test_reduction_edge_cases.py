@@ -9,6 +9,7 @@ import pytest
 import neuralrace as nr
 from neuralrace.reduction.blocks.twins import identical
 from neuralrace.reduction.equations.system import block_system
+from tests.test_errors import says
 
 KEY = jax.random.key(0)
 
@@ -215,6 +216,25 @@ def test_equations_of_matrix_blocks_at_any_scale(x, y):
     )
     np.testing.assert_array_equal(found.powers, plain.powers)
     weight = np.sqrt(y / x) ** plain.powers.sum(axis=1)
-    np.testing.assert_allclose(found.loss * weight / y**2, plain.loss, atol=1e-9)
+    scaled = found.errors * weight / y  # rows are known up to a rotation
+    np.testing.assert_allclose(scaled.T @ scaled, plain.errors.T @ plain.errors, atol=1e-9)
     rate = np.sqrt(y / x) * x * y
     np.testing.assert_allclose(found.velocity * weight / rate, plain.velocity, atol=1e-9)
+
+
+def test_class_indices_are_refused_and_rows_are_asked_for():
+    data = nr.Dataset({"x": np.eye(3)}, {"y": [[0], [1], [2]]})
+    for given in (nr.reduce, nr.path_statistics):
+        with says("does not fit node 'y'", got="(3, 1)", wanted="(N, 3)", fix="np.eye(classes)"):
+            given(nr.Architecture.chain(3, 4, 3), data)
+
+
+def test_masks_that_are_never_on_are_named():
+    base = nr.Dataset({"x": np.eye(3)}, {"y": np.eye(3)})
+    arch, data = nr.pathways(base, {"a": None, "b": [0, 0, 0], "c": [1, 0, 0]}, hidden=3)
+    said = str(nr.reduce(arch, data))
+    assert "never on, so that it learns nothing: b" in said
+    arch, data = nr.pathways(base, {"b": [0, 0, 0], "c": [0, 0, 0]}, hidden=3)
+    assert "never on, so that they learn nothing: b, c" in str(nr.reduce(arch, data))
+    arch, data = nr.pathways(base, {"a": None, "c": [1, 0, 0]}, hidden=3)
+    assert "never on" not in str(nr.reduce(arch, data))

@@ -17,8 +17,9 @@ from neuralrace.architecture import Architecture
 from neuralrace.checks import switch
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import check_kind
-from neuralrace.gdln import GDLN, Weights, check_finite, checked_weights
+from neuralrace.gdln import GDLN, Network, Weights, check_finite, checked_weights
 from neuralrace.statistics import SplitNetwork, class_factor, split_neurons
+from neuralrace.types import Array, WeightsLike
 
 __all__ = [
     "Compressed",
@@ -38,10 +39,10 @@ class Piece(eqx.Module):
     """
 
     edge: str = eqx.field(static=True)
-    rows: Any
-    columns: Any
-    left: Any
-    right: Any
+    rows: Array | None
+    columns: Array | None
+    left: Array | None
+    right: Array | None
 
 
 @final
@@ -65,7 +66,10 @@ class Lift(eqx.Module):
                 part = weights[piece.edge]
                 part = part if piece.left is None else piece.left @ part
                 part = part if piece.right is None else part @ piece.right.T
-                place = slice(None) if piece.rows is None else jnp.ix_(piece.rows, piece.columns)
+                rows, columns = piece.rows, piece.columns
+                place = slice(None)
+                if rows is not None and columns is not None:
+                    place = jnp.ix_(rows, columns)
                 full[edge] = full[edge].at[place].add(part)
         return full
 
@@ -142,7 +146,7 @@ def split_work(arch: Architecture, data: Dataset) -> float:
 
 
 def compress(
-    net: Any, weights: Any, data: Any, *, samples: bool = True, width: bool = True
+    net: Network, weights: WeightsLike, data: Dataset, *, samples: bool = True, width: bool = True
 ) -> Compressed:
     """Smaller equivalents of a gated linear network, its weights and its data.
 
@@ -180,6 +184,7 @@ def compress(
     from threadpoolctl import threadpool_limits
 
     check_kind("net", net, GDLN, "a ReLU network's gates change as it learns: it stays as it is")
+    assert isinstance(net, GDLN)
     check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
     given = checked_weights(net.arch, weights)
     check_finite(given)
@@ -310,7 +315,9 @@ def _grown(basis: np.ndarray, vectors: np.ndarray, nothing: float) -> np.ndarray
     return None if basis.shape[1] >= len(basis) else basis
 
 
-def _lift(whole: SplitNetwork, given: dict[str, np.ndarray], bases: Bases, dtype: Any) -> Lift:
+def _lift(
+    whole: SplitNetwork, given: dict[str, np.ndarray], bases: Bases, dtype: jnp.dtype
+) -> Lift:
     """The way back, with the part of the starting weights that never moves."""
     cast = lambda a: None if a is None else jnp.asarray(a, dtype)  # noqa: E731
     pieces: dict[str, tuple[Piece, ...]] = dict.fromkeys(given, ())

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from neuralrace.checks import generator, real_array, real_number
+from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import chain_edges, chain_weights, linear_task
-from neuralrace.types import Key
+from neuralrace.types import ArrayLike, Key, WeightsLike
 
 
 @final
@@ -32,7 +33,7 @@ class Balance:
     deviation: float
 
 
-def balance(net: Any, weights: Any) -> Balance:
+def balance(net: GDLN, weights: WeightsLike) -> Balance:
     """The λ of given two-edge weights, and how far W₂ᵀW₂ − W₁W₁ᵀ is from λI.
 
     Gradient flow conserves W₂ᵀW₂ − W₁W₁ᵀ; `lam` is its mean eigenvalue and `deviation` the largest
@@ -60,7 +61,12 @@ def balance(net: Any, weights: Any) -> Balance:
 
 
 def balanced_weights(
-    net: Any, lam: Any, *, scale: Any = 0.01, key: Key = 0, aligned_to: Any = None
+    net: GDLN,
+    lam: float,
+    *,
+    scale: ArrayLike = 0.01,
+    key: Key = 0,
+    aligned_to: Dataset | None = None,
 ) -> dict[str, np.ndarray]:
     """Initial weights of a two-edge chain with W₂ᵀW₂ − W₁W₁ᵀ = λI (Dominé et al. 2025).
 
@@ -107,7 +113,9 @@ def balanced_weights(
     return {edges[0]: R @ first @ V.T, edges[1]: U @ second @ R.T}
 
 
-def aligned_weights(net: Any, data: Any, strength: Any, *, key: Key = 0) -> dict[str, np.ndarray]:
+def aligned_weights(
+    net: GDLN, data: Dataset, strength: ArrayLike, *, key: Key = 0
+) -> dict[str, np.ndarray]:
     """Balanced weights of a chain of any depth, aligned with the modes of its data.
 
     W_l = R_l B R_{l−1}ᵀ with R₀ = V and R_D = U the singular vectors of Σ^yx, random orthogonal R
@@ -143,7 +151,7 @@ def aligned_weights(net: Any, data: Any, strength: Any, *, key: Key = 0) -> dict
     return found
 
 
-def grown_weights(net: Any, weights: Any, data: Any) -> dict[str, np.ndarray]:
+def grown_weights(net: GDLN, weights: WeightsLike, data: Dataset) -> dict[str, np.ndarray]:
     """The balanced weights that small random ones grow into, for use where λ must be exact.
 
     Out of small weights W₁v + W₂ᵀu grows as e^{st} and W₁v − W₂ᵀu decays, for each pair of singular
@@ -177,7 +185,7 @@ def _rotation(rng: np.random.Generator, size: int) -> np.ndarray:
     return q * np.where(np.diagonal(r) < 0, -1.0, 1.0)
 
 
-def _checked_lambda(lam: Any, inputs: int, hidden: int, outputs: int) -> float:
+def _checked_lambda(lam: object, inputs: int, hidden: int, outputs: int) -> float:
     lam = real_number("λ", lam, wanted="a real number", fix="such as lam=0.5")
     for sign, end, size in ((">", "outputs", outputs), ("<", "inputs", inputs)):
         if hidden > size and (lam > 0 if sign == ">" else lam < 0):
@@ -190,7 +198,7 @@ def _checked_lambda(lam: Any, inputs: int, hidden: int, outputs: int) -> float:
     return lam
 
 
-def _checked_scale(scale: Any, modes: int) -> np.ndarray:
+def _checked_scale(scale: object, modes: int) -> np.ndarray:
     wanted = f"one number of at least 0, or {modes} of them"
     values = real_array("scale", scale, wanted=wanted, fix="for example scale=0.01")
     if values.shape not in ((), (modes,)) or not (np.isfinite(values) & (values >= 0)).all():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Float
@@ -11,7 +11,8 @@ from jaxtyping import Float
 from neuralrace.checks import check_known
 from neuralrace.dataset import Dataset, check_moments, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed
-from neuralrace.gdln import GDLN, check_finite, checked_weights
+from neuralrace.gdln import GDLN, Network, check_finite, checked_weights
+from neuralrace.types import ArrayLike, WeightsLike
 
 
 @final
@@ -40,13 +41,13 @@ class LinearTask:
             return np.inf
         return float(np.abs(np.linalg.eigvalsh(self.x) / self.variance - 1).max())
 
-    def loss(self, maps: Any) -> Any:
+    def loss(self, maps: ArrayLike) -> np.ndarray | np.floating:
         """The loss of one map (outputs, inputs) or of a stack of them."""
         gap = np.asarray(maps, np.float64) - self.best
         return self.floor + np.einsum("...ij,jk,...ik->...", gap, self.x, gap) / 2
 
 
-def linear_task(net: Any, data: Any, *, edges: int | None = None) -> LinearTask:
+def linear_task(net: GDLN, data: Dataset, *, edges: int | None = None) -> LinearTask:
     """The correlations of a dataset, for an ungated chain of any, or of so many, edges."""
     check_kind("net", net, GDLN, "for example nr.GDLN(nr.Architecture.chain(4, 8, 3))")
     check_kind("data", data, Dataset, "for example nr.Dataset({'x': x}, {'y': y})")
@@ -70,7 +71,7 @@ def linear_task(net: Any, data: Any, *, edges: int | None = None) -> LinearTask:
     return LinearTask(y.T @ weighted, x.T @ weighted, best, floor)
 
 
-def chain_edges(net: Any, edges: int | None = None) -> tuple[str, ...]:
+def chain_edges(net: Network, edges: int | None = None) -> tuple[str, ...]:
     """The edges of a chain from input to output, or an error where the graph is none."""
     arch = net.arch
     chain = len(arch.inputs) == len(arch.outputs) == 1 and arch.path_count() == 1
@@ -86,7 +87,7 @@ def chain_edges(net: Any, edges: int | None = None) -> tuple[str, ...]:
     return found
 
 
-def chain_weights(net: Any, weights: Any) -> list[np.ndarray]:
+def chain_weights(net: GDLN, weights: WeightsLike) -> list[np.ndarray]:
     """The matrices of a chain from input to output, checked, in float64."""
     given = checked_weights(net.arch, weights)
     check_known("the weights", given)

@@ -13,21 +13,23 @@ from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset, matched
 from neuralrace.dynamics.flow import checked_times
 from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.gdln import GDLN
 from neuralrace.linear.balanced import balance
 from neuralrace.linear.chain import LinearTask, chain_edges, chain_weights, linear_task
 from neuralrace.linear.kernel import kernel_distances
 from neuralrace.trajectory import Trajectory, join
+from neuralrace.types import ArrayLike, WeightsLike
 
 LONGEST = 120.0
 """Up to e^{±120} ≈ 1e±52, the sizes of rows and their squares are within the range of numbers."""
 
 
 def lambda_balanced(
-    net: Any,
-    weights: Any,
-    data: Any,
+    net: GDLN,
+    weights: WeightsLike,
+    data: Dataset,
     *,
-    times: Any,
+    times: ArrayLike,
     tolerance: float = 1e-6,
 ) -> Trajectory:
     """Gradient flow of a two-edge linear network, exactly (Talk eqs 13–15; Dominé et al. 2025).
@@ -105,7 +107,12 @@ def lambda_balanced(
 
 
 def task_sequence(
-    net: Any, weights: Any, tasks: Any, *, times: Any, tolerance: float = 1e-6
+    net: GDLN,
+    weights: WeightsLike,
+    tasks: Sequence[Dataset],
+    *,
+    times: ArrayLike,
+    tolerance: float = 1e-6,
 ) -> Trajectory:
     """Task after task, each solved exactly from where the one before it ended.
 
@@ -134,7 +141,7 @@ def task_sequence(
 
     ```
     """
-    tasks = _checked_tasks(net, tasks)
+    tasks = _checked_tasks(tasks)
     times = checked_times(times)
     given = times if times[0] == 0 else np.concatenate([[0.0], times])
     seen = [linear_task(net, data, edges=2) for data in tasks]
@@ -261,7 +268,7 @@ def _turned(states: np.ndarray, before: np.ndarray) -> np.ndarray:
     return np.stack(found)
 
 
-def _check_assumptions(lam: float, deviation: float, whiteness: float, tolerance: Any) -> None:
+def _check_assumptions(lam: float, deviation: float, whiteness: float, tolerance: object) -> None:
     wanted = "a relative deviation that counts as rounding, such as 1e-6"
     fix = "leave it out for the default"
     tolerance = real_number("the tolerance", tolerance, above=0, wanted=wanted, fix=fix)
@@ -283,7 +290,7 @@ def _check_assumptions(lam: float, deviation: float, whiteness: float, tolerance
         )
 
 
-def _checked_tasks(net: Any, tasks: Any) -> list[Dataset]:
+def _checked_tasks(tasks: Any) -> list[Dataset]:
     check_kind("tasks", tasks, Sequence, "a list of datasets, such as [first, second]")
     if not tasks:
         raise NeuralRaceError(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from jaxtyping import Float
 
@@ -23,7 +21,9 @@ def kernel_distances(
     moment = x.T @ gram @ x
     square = float((gram**2).sum())
 
-    def inner(a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]) -> Any:
+    def inner(
+        a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarray]
+    ) -> np.ndarray | np.floating:
         """⟨K_a, K_b⟩, term by term."""
         (A, B), (C, D) = a, b
         return (
@@ -38,5 +38,5 @@ def kernel_distances(
     return np.maximum(1 - cosine, 0.0)
 
 
-def _dot(a: np.ndarray, b: np.ndarray) -> Any:
+def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray | np.floating:
     return (a * b).sum(axis=(-2, -1))

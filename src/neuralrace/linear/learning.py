@@ -10,13 +10,16 @@ from jaxtyping import Float
 
 from neuralrace.analysis import projected
 from neuralrace.checks import real_array, real_number
+from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.linear.chain import linear_task
 from neuralrace.linear.visits import maps_of
+from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike
 
 
 def chain_time(
-    depth: Any, *, s: float, start: float, d: float = 1.0, fraction: float = 0.5
+    depth: int, *, s: float, start: float, d: float = 1.0, fraction: float = 0.5
 ) -> float:
     """The time at which a balanced chain of `depth` edges has learned a `fraction` of s/d.
 
@@ -70,7 +73,7 @@ def chain_time(
     return float(elapsed((fraction * final) ** (1 / depth)) - elapsed(start))
 
 
-def leading_time(depth: Any, *, s: float, start: float) -> float:
+def leading_time(depth: int, *, s: float, start: float) -> float:
     """b₀^{2−D} / ((D − 2) s): the time to learn of D ≥ 3 balanced edges from small b₀ = `start`.
 
     It is spent near the start, and does not depend on d or on how much is to be learned. Each
@@ -94,7 +97,9 @@ def leading_time(depth: Any, *, s: float, start: float) -> float:
     return float(start ** (2 - depth) / ((depth - 2) * s))
 
 
-def mode_strengths(run: Any, data: Any, *, vectors: Any = None) -> Float[np.ndarray, "T K"]:
+def mode_strengths(
+    run: Trajectory, data: Dataset, *, vectors: ArrayLike | None = None
+) -> Float[np.ndarray, "T K"]:
     """How much of every mode a run has learned: u_kᵀ M(t) v_k over its value in the best map.
 
     **Arguments:** `run` with the recorded `weights` or `map`; `data` that it learned; `vectors`
@@ -118,7 +123,8 @@ def mode_strengths(run: Any, data: Any, *, vectors: Any = None) -> Float[np.ndar
     ```
     """
     maps = maps_of(run)
-    task = linear_task(run.net, data)
+    net: Any = run.net  # linear_task says what it must be
+    task = linear_task(net, data)
     if vectors is None:
         _, values, right = np.linalg.svd(task.yx, full_matrices=False)
         directions = right[values > 1e-12 * values[0]].T
@@ -137,7 +143,9 @@ def mode_strengths(run: Any, data: Any, *, vectors: Any = None) -> Float[np.ndar
     return projected(maps, left, directions) / projected(task.best, left, directions)
 
 
-def crossing_times(time: Any, curves: Any, fraction: float = 0.5) -> Float[np.ndarray, " K"]:
+def crossing_times(
+    time: ArrayLike, curves: ArrayLike, fraction: float = 0.5
+) -> Float[np.ndarray, " K"]:
     """When each of the curves (T, K) first crosses `fraction`, between times by a straight line.
 
     Infinite where it never does. Of the modes of one level, average the columns first.

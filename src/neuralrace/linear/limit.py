@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from neuralrace.checks import real_array, real_number
 from neuralrace.errors import NeuralRaceError
+from neuralrace.types import ArrayLike
 
 
-def deep_limit(t: Any, *, s: float, d: float, start: float, depth: float) -> Any:
+def deep_limit(
+    t: ArrayLike, *, s: float, d: float, start: float, depth: float
+) -> np.ndarray | np.floating:
     """The strength of a balanced chain of many edges, D → ∞ with a₀ fixed, by Lambert's W.
 
     `a = (s/d) / (1 + W[(r₀ − 1) e^{r₀ − 1 − D (s²/d) t}])`, `r₀ = s/(d a₀)` (the talk's limit with
@@ -30,7 +31,7 @@ def deep_limit(t: Any, *, s: float, d: float, start: float, depth: float) -> Any
         real_number(name, value, fix="for example s=1.0, d=1.0, start=0.05, depth=100")
         for name, value in (("s", s), ("d", d), ("start", start), ("depth", depth))
     )
-    t = real_array("t", t, wanted="a time, or an array of them", fix="for example t=[0.0, 1.0]")
+    time = real_array("t", t, wanted="a time, or an array of them", fix="for example t=[0.0, 1.0]")
     if not (s > 0 and d > 0 and 0 < start < s / d and depth > 0):
         raise NeuralRaceError(
             "the limit of many edges needs a start between zero and the fixed point",
@@ -39,5 +40,5 @@ def deep_limit(t: Any, *, s: float, d: float, start: float, depth: float) -> Any
             fix="for other starts solve the chain of finite depth",
         )
     r0 = s / (d * start)
-    argument = np.log(r0 - 1) + r0 - 1 - depth * s**2 / d * t
+    argument = np.log(r0 - 1) + r0 - 1 - depth * s**2 / d * time
     return (s / d) / (1 + np.real(wrightomega(argument)))

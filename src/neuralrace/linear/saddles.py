@@ -7,16 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Float
 
 from neuralrace.checks import real_array, real_number
+from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import LinearTask, chain_edges, linear_task
 from neuralrace.linear.visits import Visit, maps_of
+from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike
 
 MOST = 10_000
 """The most stationary points that are listed."""
@@ -83,7 +86,7 @@ class Saddle:
         return not self.escapes
 
 
-def saddles(net: Any, data: Any, *, modes: Any = None) -> Saddles:
+def saddles(net: GDLN, data: Dataset, *, modes: int | None = None) -> Saddles:
     """The stationary points of an ungated chain: any set of modes, learned fully (Talk).
 
     With Σ^yx (Σ^x)^{−1/2} = Σ_k s_k u_k v_kᵀ, every stationary map of a chain of D ≥ 2 edges is
@@ -161,7 +164,7 @@ class Saddles:
     right: Float[np.ndarray, "inputs modes"]
     points: tuple[Saddle, ...]
 
-    def __getitem__(self, modes: Any) -> Saddle:
+    def __getitem__(self, modes: Sequence[int]) -> Saddle:
         several = isinstance(modes, Sequence) and all(
             isinstance(k, int | np.integer) for k in modes
         )
@@ -230,7 +233,7 @@ class Saddles:
         curvature, parts = np.linalg.eigh([[stiff[0], -pull], [-pull, stiff[1]]])
         return float(curvature[0]), parts[:, 0]
 
-    def weights(self, modes: Any) -> dict[str, np.ndarray]:
+    def weights(self, modes: Sequence[int]) -> dict[str, np.ndarray]:
         """Balanced weights at the point with these learned modes, each on a hidden neuron.
 
         ```python
@@ -264,7 +267,7 @@ class Saddles:
             found[edge] = (target * strengths[layer]) @ source
         return found
 
-    def direction(self, modes: Any, escape: Any) -> dict[str, np.ndarray]:
+    def direction(self, modes: Sequence[int], escape: Escape) -> dict[str, np.ndarray]:
         """A unit direction of weights that leaves `weights(modes)` by this escape.
 
         The loss at `weights + ε · direction` is less by ½ |curvature| ε² to leading order (for a
@@ -304,7 +307,7 @@ class Saddles:
 
     # ---- where a run is ------------------------------------------------------------------------
 
-    def distances(self, maps: Any) -> Float[np.ndarray, "T points"]:
+    def distances(self, maps: ArrayLike) -> Float[np.ndarray, "T points"]:
         """The distance of maps (T, outputs, inputs) from every point, in the order of `points`.
 
         √⟨‖(M − M_S) x‖²⟩, the root mean square difference of the outputs.
@@ -334,7 +337,7 @@ class Saddles:
         gaps = strength[:, None, :] - learned * self.values
         return np.sqrt((rest**2).sum(axis=(1, 2))[:, None] + (gaps**2).sum(axis=2))
 
-    def visits(self, run: Any, *, within: float = 0.1) -> tuple[Visit, ...]:
+    def visits(self, run: Trajectory, *, within: float = 0.1) -> tuple[Visit, ...]:
         """The points that a run comes near to, in the order of time, and how long it stays.
 
         **Arguments:** `run`, a single `Trajectory` with the recorded `weights` (or with the `map`,

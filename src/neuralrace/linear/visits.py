@@ -46,7 +46,7 @@ class Plateau:
     loss: float
 
 
-def plateaus(run: Any, *, least: float, slope: float = 1e-3) -> tuple[Plateau, ...]:
+def plateaus(run: Trajectory, *, least: float, slope: float = 1e-3) -> tuple[Plateau, ...]:
     """The stretches, `least` long or longer, in which the loss falls by less than `slope` · L(0) a
     unit of time.
 
@@ -78,7 +78,7 @@ def plateaus(run: Any, *, least: float, slope: float = 1e-3) -> tuple[Plateau, .
     return tuple(found)
 
 
-def maps_of(run: Any) -> Float[np.ndarray, "T outputs inputs"]:
+def maps_of(run: Trajectory) -> Float[np.ndarray, "T outputs inputs"]:
     """The map W_D ⋯ W₁ of a chain over time, from a run that recorded its weights or its map.
 
     ```python

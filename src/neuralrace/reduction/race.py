@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import real_number, switch
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, check_targets
 from neuralrace.dynamics import StoppedError
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.reduction.blocks.block import Block
@@ -29,12 +29,21 @@ from neuralrace.reduction.equations.symbols import (
     written_mode,
 )
 from neuralrace.reduction.solving.full_size import Source, full_weights
-from neuralrace.reduction.solving.initial import Start, start_from_number, start_from_weights
+from neuralrace.reduction.solving.initial import (
+    Start,
+    StartLike,
+    start_from_number,
+    start_from_weights,
+)
 from neuralrace.reduction.solving.solution import solve_blocks
 from neuralrace.reduction.summary import summary
 from neuralrace.statistics import SplitNetwork
 from neuralrace.statistics.split import split_neurons
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike, Key
+
+if TYPE_CHECKING:
+    import sympy
 
 
 @final
@@ -94,7 +103,7 @@ class Race:
         """Whether the problem falls into parts smaller than itself at all."""
         return len(self.blocks) > 1 or self.is_decoupled
 
-    def start(self, source: Any) -> Start:
+    def start(self, source: StartLike) -> Start:
         """Where the race starts: from actual weights, nothing fitted, or from one number.
 
         A mapping is taken as the network's initial weights. Of a two-edge pathway the growing half
@@ -117,14 +126,16 @@ class Race:
         """
         if isinstance(source, Start):
             return self._checked(source)
-        source = plain_number(source)
         if isinstance(source, Mapping):
-            source = {edge: plain_number(value) for edge, value in source.items()}
-        if isinstance(source, Mapping) and any(_has_axes(w) for w in source.values()):
-            return start_from_weights(self.blocks, self.whole, source)
-        return start_from_number(self.blocks, source)
+            plain = {edge: plain_number(value) for edge, value in source.items()}
+            if any(_has_axes(w) for w in plain.values()):
+                return start_from_weights(self.blocks, self.whole, plain)
+            return start_from_number(self.blocks, plain)
+        return start_from_number(self.blocks, plain_number(source))
 
-    def solve(self, *, times: Any, start: Any, learning_rate: float | None = None) -> Trajectory:
+    def solve(
+        self, *, times: ArrayLike, start: StartLike, learning_rate: float | None = None
+    ) -> Trajectory:
         """The solution of the race at `times`, as a `Trajectory` like any other.
 
         Gradient flow in every block, or with a `learning_rate` the descent itself: on blocks this
@@ -182,7 +193,7 @@ class Race:
             )
         return start
 
-    def weights(self, solution: Trajectory, t: float, key: Any) -> dict[str, np.ndarray]:
+    def weights(self, solution: Trajectory, t: float, key: Key) -> dict[str, np.ndarray]:
         """Full-size weights of the network at time `t` of a solution; at t = 0 a decoupled start.
 
         Hidden directions are random orthonormal ones drawn from `key`:
@@ -203,7 +214,7 @@ class Race:
 
     # ---- in symbols ----------------------------------------------------------------------------
 
-    def _written(self, start: Any) -> tuple[list[WrittenMode], list[str]]:
+    def _written(self, start: object) -> tuple[list[WrittenMode], list[str]]:
         """The merged modes, and the names of the blocks that are too large to be written out."""
         written, left_out = [], []
         start = None if start is None else self._checked(start)
@@ -216,7 +227,7 @@ class Race:
                 written.append(replace(mode, S=drive_when_on(block, self.whole.data)))
         return written, left_out
 
-    def variables(self, start: Any = None) -> tuple[Variable, ...]:
+    def variables(self, start: StartLike | None = None) -> tuple[Variable, ...]:
         """The variables of the race, those that must stay equal merged, with multiplicities.
 
         Without a `start` (a `Start`, a number or weights), all edges of a block are supposed to
@@ -232,7 +243,7 @@ class Race:
         """
         return tuple(v for mode in self._written(start)[0] for v in mode.variables)
 
-    def equations(self, start: Any = None) -> dict[str, list[Any]]:
+    def equations(self, start: StartLike | None = None) -> dict[str, list[sympy.Eq]]:
         """The merged equations of every mode in SymPy (NRR Eq. 10 and what follows from it).
 
         ```python
@@ -245,7 +256,7 @@ class Race:
         """
         return {mode.block.name: equations(mode) for mode in self._written(start)[0]}
 
-    def latex(self, start: Any = None, *, full: bool = False) -> str:
+    def latex(self, start: StartLike | None = None, *, full: bool = False) -> str:
         """The merged equations as LaTeX, modes of equal form written once, with their S and D.
 
         S and D are Σ^yx and Σ^x of a path along the mode, given that the path is on (NRR Eq. 40).
@@ -270,7 +281,7 @@ class Race:
         """
         return latex(*self._written(start), full=switch("full", full))
 
-    def conserved(self, start: Any = None) -> dict[str, list[Any]]:
+    def conserved(self, start: StartLike | None = None) -> dict[str, list[sympy.Expr]]:
         """Quadratic quantities of every mode that learning leaves as they are, in SymPy.
 
         ```python
@@ -283,7 +294,7 @@ class Race:
         """
         return {mode.block.name: conserved(mode) for mode in self._written(start)[0]}
 
-    def closed_form(self, start: Any) -> ClosedForm:
+    def closed_form(self, start: StartLike) -> ClosedForm:
         """The closed forms of the race from a start: of every mode that has one.
 
         Recognised from the merged equations: single pathways of any depth, balanced or not,
@@ -347,12 +358,12 @@ def plain_number(value: Any) -> Any:
     return value.item() if kind in ("f", "i", "u") and np.ndim(value) == 0 else value
 
 
-def _has_axes(value: Any) -> bool:
+def _has_axes(value: object) -> bool:
     """Whether this is an array or a nested list, and not one number."""
     return isinstance(value, list | tuple) or getattr(value, "shape", ()) != ()
 
 
-def reduce(arch: Any, data: Any, *, tolerance: float = EXACT) -> Race:
+def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Race:
     """The neural race reduction of any graph, gating and data (NRR Eqs. 7–10), found by itself.
 
     First the parts of the network that learn independently of each other are told apart, then
@@ -395,6 +406,7 @@ def reduce(arch: Any, data: Any, *, tolerance: float = EXACT) -> Race:
 
     with threadpool_limits(1, "blas"):  # matrices this small are quicker on one thread
         whole = split_neurons(arch, data)
+        check_targets(arch, data)
         found = find_blocks(whole, tolerance)
     return Race(
         arch, data, whole, found.blocks, found.constant, found.silent, tolerance, found.exactness

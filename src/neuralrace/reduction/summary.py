@@ -23,7 +23,7 @@ def summary(race: Race, full: bool = False) -> str:
         return f"Nothing is left: every coupling is below the tolerance of {race.tolerance:g}."
     if not race.blocks:
         none = "No signal: inputs and targets are uncorrelated on every path. Nothing is learned."
-        return "\n".join([none, *always_on(race.arch, race.data)])
+        return "\n".join([none, *_about_gates(race)])
     shown = len(race.blocks) if full else SHOWN
     count, scalar = len(race.blocks), sum(block.is_scalar for block in race.blocks)
     head = f"{count} independent block{'s' * (count != 1)}, {_how_many_scalar(scalar, count)}"
@@ -44,11 +44,20 @@ def summary(race: Race, full: bool = False) -> str:
         lines.append("silent directions: " + ", ".join(f"{v} {n}" for v, n in nodes) + rest)
     if race.constant > 1e-12:
         lines.append(f"loss that cannot be learned: {race.constant:.4g}")
-    lines += always_on(race.arch, race.data)
+    lines += _about_gates(race)
     if race.failures:
         lines.append("MHS Assumption 2.1.1 (statistics diagonal in shared bases) fails:")
         lines += [f"  {failure}" for failure in race.failures[:shown]]
     return "\n".join(lines)
+
+
+def _about_gates(race: Race) -> list[str]:
+    """What is odd about the gates, in words: none where some are expected, or some never on."""
+    gates = race.data.gates
+    off = [name for name, gate in gates.items() if not np.asarray(gate).any()]
+    they = "they learn" if len(off) > 1 else "it learns"
+    never = [f"never on, so that {they} nothing: {', '.join(off)}"] if off else []
+    return [*always_on(race.arch, race.data), *never]
 
 
 def _how_many_scalar(scalar: int, count: int) -> str:

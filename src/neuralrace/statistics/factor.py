@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, GateClasses
-from neuralrace.types import Matrix
+from neuralrace.types import Array, Matrix
 
 
 @final
@@ -213,7 +213,7 @@ def _is_rounding(
     return np.linalg.norm(seen, axis=0) <= rounding
 
 
-def _columns(table: np.ndarray, like: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _columns(table: np.ndarray, like: Mapping[str, Array]) -> dict[str, np.ndarray]:
     """Cut a table into the columns of each node."""
     cuts = np.cumsum([a.shape[1] for a in like.values()])[:-1]
     return dict(zip(like, np.split(table, cuts, axis=1), strict=True))

@@ -6,19 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import accumulate
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.architecture import Architecture, Path
 from neuralrace.checks import check_known
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, check_targets
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.gdln import checked_weights
 from neuralrace.statistics.factor import ClassFactor, class_factor
 from neuralrace.statistics.split import SplitNetwork, split_neurons
-from neuralrace.types import Matrix
+from neuralrace.types import Matrix, WeightsLike
 
 
 @final
@@ -109,7 +109,7 @@ class PathStatistics:
         rows = [np.arange(int(start[c]), int(start[c + 1])) for c in group.classes]
         return np.concatenate([np.zeros(0, int), *rows]), np.repeat(group.gates, counts)
 
-    def velocity(self, weights: Mapping[str, Any]) -> dict[str, Matrix]:
+    def velocity(self, weights: WeightsLike) -> dict[str, Matrix]:
         """−∂L/∂W_e of every edge from the statistics alone (NRR Eqs. 3–4).
 
         `Σ_{p∋e} W_{t̄(p,e)}ᵀ E(p) W_{s̄(p,e)}ᵀ` with
@@ -144,12 +144,12 @@ class PathStatistics:
                     velocity[edge] += left @ right
         return self.whole.join(velocity)
 
-    def loss(self, weights: Mapping[str, Any]) -> float:
+    def loss(self, weights: WeightsLike) -> float:
         """½⟨‖y − h‖²⟩ less the part of the targets that no input can reach: 0 if all is learned."""
         error, _ = self._row_errors(self._parts(weights))
         return sum(float((e**2).sum()) for e in error.values()) / 2
 
-    def _parts(self, weights: Any) -> dict[str, Matrix]:
+    def _parts(self, weights: WeightsLike) -> dict[str, Matrix]:
         """The weights of the parts, cut out of checked ones."""
         given = checked_weights(self.whole.whole, weights)
         check_known("the weights", given)
@@ -247,6 +247,7 @@ def path_statistics(arch: Architecture, data: Dataset, limit: int = 100_000) -> 
     """
     limit = whole_number("limit", limit, fix="for example limit=100_000")
     whole = split_neurons(arch, data)
+    check_targets(arch, data)
     return factored_statistics(whole, class_factor(whole.data), limit)
 
 

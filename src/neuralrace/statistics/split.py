@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, check_moments, matched
-from neuralrace.types import Matrix
+from neuralrace.types import Matrix, WeightsLike
 
 
 @final
@@ -29,12 +29,12 @@ class SplitNetwork:
     parts: Mapping[str, tuple[tuple[str, np.ndarray], ...]]
     pieces: Mapping[str, tuple[str, ...]]
 
-    def split(self, weights: Mapping[str, Any]) -> dict[str, Matrix]:
+    def split(self, weights: WeightsLike) -> dict[str, Matrix]:
         """The weights of the parts, cut out of those of the whole network."""
         arrays = {e: np.asarray(w, np.float64) for e, w in weights.items()}
         return {name: arrays[edge][block] for name, edge, block in self.blocks()}
 
-    def join(self, weights: Mapping[str, Any]) -> dict[str, Matrix]:
+    def join(self, weights: WeightsLike) -> dict[str, Matrix]:
         """The weights of the whole network, put together from those of its parts."""
         joined = {
             e: np.zeros((self.whole.sizes[t], self.whole.sizes[s]))

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from neuralrace.checks import real_number
 from neuralrace.errors import NeuralRaceError
-from neuralrace.reduction.equations.mode_form import SHOWN, ModeForm
+from neuralrace.reduction.equations.mode_form import SHOWN, ModeForm, Values
+from neuralrace.types import ArrayLike
 
 
 @final
@@ -73,17 +74,17 @@ class ClosedForm:
             lines.append(f"  loss that cannot be learned: {self.constant:.4g}")
         return "\n".join(lines)
 
-    def value(self, t: Any) -> dict[str, np.ndarray | np.floating]:
+    def value(self, t: ArrayLike) -> dict[str, Values]:
         """The pathway strength of every mode at the times t."""
         return {name: mode.value(t) for name, mode in self.modes.items()}
 
-    def loss(self, t: Any) -> np.ndarray | np.floating:
+    def loss(self, t: ArrayLike) -> Values:
         """The loss at the times t."""
         self._check_complete()
         losses = [mode.loss(t) for mode in self.modes.values()]
         return self.constant + np.sum(losses, axis=0)
 
-    def time_to(self, value: Any) -> dict[str, np.ndarray | np.floating]:
+    def time_to(self, value: ArrayLike) -> dict[str, Values]:
         """The time at which each mode's strength reaches a value."""
         return {name: mode.time_to(value) for name, mode in self.modes.items()}
 

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
 from neuralrace.reduction.blocks.mixtures import edge_depths
+from neuralrace.types import WeightsLike
 
 CALL = 1000.0
 """A call of NumPy takes as long as this many operations."""
@@ -50,7 +51,7 @@ class FlatFlow(ABC):
 class NetworkFlow(FlatFlow):
     """Gated networks of one shape side by side; weights, inputs and gates have a leading axis."""
 
-    def __init__(self, arch: Architecture, weights: Mapping[str, Any], data: Dataset) -> None:
+    def __init__(self, arch: Architecture, weights: WeightsLike, data: Dataset) -> None:
         self.arch = arch
         self.shapes = {e: np.shape(weights[e]) for e in arch.edges}
         self.start = np.concatenate([np.ravel(weights[e]) for e in arch.edges])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from jaxtyping import Float
@@ -12,6 +12,14 @@ from jaxtyping import Float
 from neuralrace.checks import real_array
 from neuralrace.reduction.equations.pathway import MonomialRace, recognised
 from neuralrace.reduction.equations.polynomial import PolynomialSystem
+from neuralrace.types import ArrayLike
+
+if TYPE_CHECKING:
+    import sympy
+
+
+Values = np.ndarray | np.floating
+"""Numbers in float64, one or many."""
 
 SHOWN = 8
 """How many modes, blocks or failures of an assumption are shown one by one."""
@@ -77,19 +85,19 @@ class ModeForm:
 
     # ---- values --------------------------------------------------------------------------------
 
-    def value(self, t: Any) -> np.ndarray | np.floating:
+    def value(self, t: ArrayLike) -> Values:
         """The pathway strength M(t)."""
-        t = real_array("t", t, wanted="a time, or an array of them", fix="for example t=1.0")
+        time = real_array("t", t, wanted="a time, or an array of them", fix="for example t=1.0")
         if self.kind == "exponential":
             rate, limit = self._exponential
-            return limit + (self.start[0] - limit) * np.exp(-rate * t)
+            return limit + (self.start[0] - limit) * np.exp(-rate * time)
         if self.kind == "logistic":
-            return self._logistic(t)
+            return self._logistic(time)
         if self.kind == "unbalanced":
-            return self._unbalanced(t)
-        return self._strength(self._inverted(t))
+            return self._unbalanced(time)
+        return self._strength(self._inverted(time))
 
-    def variables(self, t: Any) -> dict[str, np.ndarray | np.floating]:
+    def variables(self, t: ArrayLike) -> dict[str, Values]:
         """Every variable at the times t."""
         if self.race.depth == 1:
             return {self.names[0]: self.value(t)}
@@ -98,21 +106,21 @@ class ModeForm:
         roots = np.sqrt(np.maximum(squares, 0.0)) * np.where(np.array(self.start) < 0, -1.0, 1.0)
         return {name: roots[..., k] for k, name in enumerate(self.names)}
 
-    def loss(self, t: Any) -> np.ndarray | np.floating:
+    def loss(self, t: ArrayLike) -> Values:
         """The loss of the mode's block."""
         found = self.variables(t)
         return self.system.loss_at(np.stack([found[name] for name in self.names], axis=-1))
 
-    def time_to(self, value: Any) -> np.ndarray | np.floating:
+    def time_to(self, value: ArrayLike) -> Values:
         """The time at which M(t) reaches a value: the inverse of `value`.
 
         Infinite for values at or beyond the fixed point, NaN for those behind the start.
         """
-        value = real_array("value", value, fix="pass strengths between initial and final")
+        strength = real_array("value", value, fix="pass strengths between initial and final")
         begin, end = self.initial, self.final
-        way = (value - begin) / (end - begin) if np.isfinite(end) else value - begin
+        way = (strength - begin) / (end - begin) if np.isfinite(end) else strength - begin
         inside = (way >= 0) & ((way < 1) | np.isinf(end))
-        safe = np.where(inside, value, begin)
+        safe = np.where(inside, strength, begin)
         if self.kind == "exponential":
             rate, limit = self._exponential
             found = np.log((self.start[0] - limit) / (safe - limit)) / rate
@@ -137,12 +145,12 @@ class ModeForm:
         ]
         return float(np.sqrt(np.prod(rates)))
 
-    def _logistic(self, t: Any) -> Any:
+    def _logistic(self, t: Values) -> Values:
         """(S/D) / (1 − (1 − S/(D a₀)) e^{−2St}), in the pace of the pathway (NRR Eq. 21)."""
         decay = np.exp(-2 * self._pace * self.race.S * t)
         return self.final / (1 - (1 - self.final / self.initial) * decay)
 
-    def _unbalanced(self, t: Any) -> Any:
+    def _unbalanced(self, t: Values) -> Values:
         """By u, the smaller of b₁ and b₂ over the larger: du/dt = s (1 − u²) − d k u.
 
         k = |b₂² − b₁²| is conserved. With ω² = s² + d²k²/4 the roots are u₊ = s/(ω + dk/2) and
@@ -169,19 +177,19 @@ class ModeForm:
     # ---- by quadrature -------------------------------------------------------------------------
     # With q = log(M / |S/D − M|), dt/dq = 1 / (S Σ_k n_k γ_k M / b_k²) is smooth and positive.
 
-    def _log_strength(self, z: Any) -> Any:
+    def _log_strength(self, z: Values) -> Values:
         squares = np.array(self.start) ** 2 + np.multiply.outer(z, self.race.rates)
         return (np.log(np.maximum(squares, 1e-300)) * np.array(self.race.powers) / 2).sum(axis=-1)
 
-    def _strength(self, q: Any) -> Any:
+    def _strength(self, q: Values) -> Values:
         """M as a function of q."""
         above = self.initial > self.final
         return self.final / (1 - np.exp(-q)) if above else self.final / (1 + np.exp(-q))
 
-    def _logit(self, M: Any) -> Any:
+    def _logit(self, M: Values) -> Values:
         return np.log(M / np.abs(self.final - M))
 
-    def _growth(self, M: Any) -> Any:
+    def _growth(self, M: Values) -> Values:
         """z with M(z) = M, by Newton's method on log M, which is increasing and concave in z."""
         target = np.log(np.maximum(M, 1e-300))
         rates, powers = np.array(self.race.rates), np.array(self.race.powers)
@@ -199,7 +207,7 @@ class ModeForm:
                 break
         return z
 
-    def _slowness(self, q: Any) -> Any:
+    def _slowness(self, q: Values) -> Values:
         """dt/dq."""
         M = self._strength(q)
         squares = np.array(self.start) ** 2 + np.multiply.outer(self._growth(M), self.race.rates)
@@ -207,7 +215,7 @@ class ModeForm:
         sign = -1.0 if self.initial > self.final else 1.0
         return sign / (self.race.S * M * push) * np.where(sign < 0, -1.0, 1.0)
 
-    def _elapsed(self, q: Any) -> Any:
+    def _elapsed(self, q: Values) -> Values:
         """∫ dt/dq from the start to q, by Gauss and Legendre on short panels."""
         begin = float(self._logit(np.asarray(self.initial)))
         nodes, weights = np.polynomial.legendre.leggauss(24)
@@ -226,13 +234,13 @@ class ModeForm:
         return (passed[index] + rest).reshape(np.shape(q))
 
     @cached_property
-    def _inverse_table(self) -> tuple[np.ndarray, np.ndarray]:
+    def _inverse_table(self) -> tuple[Values, np.ndarray]:
         """Times, and q at these times, from the start to the end of learning."""
         begin = float(self._logit(np.asarray(self.initial)))
         table = np.linspace(begin, max(MAX_LOGIT, begin + PANEL), 400)
         return self._elapsed(table), table
 
-    def _inverted(self, t: Any) -> Any:
+    def _inverted(self, t: Values) -> Values:
         """q at the times t: Newton's method on the quadrature, from a table of it."""
         elapsed, table = self._inverse_table
         begin = table[0]
@@ -249,7 +257,7 @@ class ModeForm:
     # ---- in symbols ----------------------------------------------------------------------------
 
     @cached_property
-    def formula(self) -> Any:
+    def formula(self) -> sympy.Eq:
         """The solution as a SymPy equation in t (or, by quadrature, for t as an integral)."""
         from neuralrace.reduction.equations.symbols import mode_formula
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -15,6 +15,11 @@ from neuralrace.reduction.equations.pathway import natural_unit, recognised
 from neuralrace.reduction.equations.polynomial import PolynomialSystem
 from neuralrace.reduction.equations.subspace import NOISE, echelon
 from neuralrace.reduction.equations.system import block_system
+from neuralrace.types import Matrix
+
+if TYPE_CHECKING:
+    import sympy
+
 
 TAU = "tau"
 
@@ -98,7 +103,11 @@ class WrittenMode:
 
 
 def written_mode(
-    block: Block, start: Any = None, *, exact: bool = True, S: float | None = None
+    block: Block,
+    start: Mapping[str, Matrix] | None = None,
+    *,
+    exact: bool = True,
+    S: float | None = None,
 ) -> WrittenMode | None:
     """The merged system of a block, or None where it is too large to be written down.
 
@@ -111,7 +120,7 @@ def written_mode(
     return WrittenMode(block, _without_noise(system) if exact else system, begin, S)
 
 
-def block_form(block: Block, start: Any) -> ModeForm | None:
+def block_form(block: Block, start: Mapping[str, Matrix]) -> ModeForm | None:
     """The closed form of a block from its start, or None where none is known."""
     found = block_system(block, start)
     names = () if found is None else tuple(f"B{k + 1}" for k in range(len(found[1])))
@@ -140,7 +149,7 @@ NAMED = 3
 """So many edges of a variable are named, unless all are asked for."""
 
 
-def symbols(names: Sequence[str]) -> Any:
+def symbols(names: Sequence[str]) -> list[sympy.Symbol]:
     import sympy
 
     return [sympy.Symbol(_subscripted(name), real=True) for name in names]
@@ -150,7 +159,7 @@ def _subscripted(name: str) -> str:
     return f"{name[0]}_{name[1:]}"
 
 
-def equations(mode: WrittenMode) -> list[Any]:
+def equations(mode: WrittenMode) -> list[sympy.Eq]:
     """One SymPy equation a variable: τ dB/dt = ….
 
     Where the equations are those of a single pathway they are written as the papers do, with S and
@@ -172,7 +181,7 @@ def equations(mode: WrittenMode) -> list[Any]:
         else:
             terms = zip(mode.system.velocity[k], mode.system.powers.tolist(), strict=True)
             right = sympy.Add(*(number(c) * _monomial(B, p) for c, p in terms if c))
-        found.append(sympy.Eq(tau * sympy.Derivative(b, t), right))
+        found.append(_equation(tau * sympy.Derivative(b, t), right))
     return found
 
 
@@ -185,7 +194,7 @@ def statistics_in_symbols(mode: WrittenMode) -> dict[str, float] | None:
     return {"S": given, "D": given * race.D / race.S}
 
 
-def conserved(mode: WrittenMode) -> list[Any]:
+def conserved(mode: WrittenMode) -> list[sympy.Expr]:
     """Quadratic forms in the variables that the flow leaves as they are.
 
     Found as the forms q with Σ_kl q_kl (b_k db_l/dt + b_l db_k/dt) = 0 identically in b.
@@ -237,7 +246,7 @@ def _rational_rows(rows: np.ndarray) -> np.ndarray:
     return found / np.array([[np.abs(row[row != 0]).min()] for row in found])
 
 
-def number(value: float) -> Any:
+def number(value: float) -> sympy.Expr:
     """A float as the simple exact number it stands for, if there is one: 1/7, √2/4."""
     import sympy
 
@@ -254,13 +263,20 @@ def number(value: float) -> Any:
     return sympy.Float(value, 6)
 
 
-def _monomial(B: Sequence[Any], powers: Sequence[int]) -> Any:
+def _equation(left: sympy.Expr, right: sympy.Expr) -> sympy.Eq:
+    """left = right, unevaluated; SymPy's own annotation allows for results that do not occur."""
+    import sympy
+
+    return sympy.Eq(left, right)  # pyright: ignore[reportReturnType]
+
+
+def _monomial(B: Sequence[sympy.Expr], powers: Sequence[int]) -> sympy.Expr:
     import sympy
 
     return sympy.Mul(*(b**n for b, n in zip(B, powers, strict=True)))
 
 
-def mode_formula(form: ModeForm) -> Any:
+def mode_formula(form: ModeForm) -> sympy.Eq:
     """The closed form of a mode in SymPy: a(t) explicitly, or t as an integral over z.
 
     Its s and d are Σ^yx and Σ^x as they are (NRR Eq. 21), not given that the path is on.
@@ -272,16 +288,16 @@ def mode_formula(form: ModeForm) -> Any:
     a = sympy.Function("a")(t)
     g = number(form._pace) if form.race.depth == 2 else sympy.Integer(1)
     if form.kind == "exponential":
-        return sympy.Eq(a, S / D + (a0 - S / D) * sympy.exp(-D * t / tau))
+        return _equation(a, S / D + (a0 - S / D) * sympy.exp(-D * t / tau))
     if form.kind == "logistic":
-        return sympy.Eq(a, (S / D) / (1 - (1 - S / (D * a0)) * sympy.exp(-2 * g * S * t / tau)))
+        return _equation(a, (S / D) / (1 - (1 - S / (D * a0)) * sympy.exp(-2 * g * S * t / tau)))
     if form.kind == "unbalanced":
         k, y0 = sympy.Symbol("k", nonnegative=True), sympy.Symbol("y_0", positive=True)
         omega = sympy.sqrt((g * S) ** 2 + (g**2 * D) ** 2 * k**2 / 4)
         high, low = (2 / (g**2 * D) * (g * S + sign * omega) for sign in (1, -1))
         q = (y0 - high) / (y0 - low) * sympy.exp(-2 * omega * t / tau)
         y = (high - low * q) / (1 - q)
-        return sympy.Eq(a, g * (y - k**2 / y) / 4)
+        return _equation(a, g * (y - k**2 / y) / 4)
     z, end = sympy.symbols("z Z", nonnegative=True)
     starts = [sympy.Symbol(f"{_subscripted(name)}^0", positive=True) for name in form.names]
     strength = sympy.Mul(
@@ -290,7 +306,7 @@ def mode_formula(form: ModeForm) -> Any:
             for b, rate, n in zip(starts, form.race.rates, form.race.powers, strict=True)
         )
     )
-    return sympy.Eq(t / tau, sympy.Integral(1 / (2 * strength * (S - D * strength)), (z, 0, end)))
+    return _equation(t / tau, sympy.Integral(1 / (2 * strength * (S - D * strength)), (z, 0, end)))
 
 
 def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = (), full: bool = False) -> str:
@@ -353,7 +369,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= 4 else f"{names[0]}, …, {names[-1]}"
 
 
-def _aligned(equation: Any) -> str:
+def _aligned(equation: sympy.Eq) -> str:
     import sympy
 
     text = sympy.latex(equation, mul_symbol=None).replace("{\\left(t \\right)}", "")

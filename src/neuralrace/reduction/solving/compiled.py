@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, final
 
 import equinox as eqx
@@ -19,6 +19,10 @@ from neuralrace.dynamics.systems import System
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
 from neuralrace.reduction.equations.polynomial import PolynomialSystem
+from neuralrace.types import Array
+
+State = Mapping[str, Array]
+"""The state of blocks side by side, by edge or under one name."""
 
 RTOL = 1e-9
 """The relative tolerance of a step of the flow."""
@@ -31,17 +35,17 @@ class Blocks(System):
     """Several blocks side by side; their states have a leading axis."""
 
     @abc.abstractmethod
-    def losses(self, state: Any) -> Any:
+    def losses(self, state: State) -> jax.Array:
         """The loss of every block."""
 
     @abc.abstractmethod
-    def sizes(self, state: Mapping[str, np.ndarray]) -> dict[Any, np.ndarray]:
+    def sizes(self, state: Mapping[str, np.ndarray]) -> dict[Hashable, np.ndarray]:
         """The parts of a state whose sizes decide the absolute tolerance."""
 
-    def loss(self, state: Any) -> Any:
+    def loss(self, state: State) -> jax.Array:
         return jnp.sum(self.losses(state))
 
-    def observe(self, state: Any) -> dict[str, Any]:
+    def observe(self, state: State) -> dict[str, Any]:
         return {"state": state, "losses": self.losses(state)}
 
 
@@ -50,17 +54,19 @@ class NetworkStack(Blocks):
     """Several networks of one shape side by side: the data has a leading axis."""
 
     net: GDLN = eqx.field(static=True)
-    data: Any
+    data: Dataset
 
-    def losses(self, state: Any) -> Any:
+    def losses(self, state: State) -> jax.Array:
         return jax.vmap(self.net.loss)(state, self.data)
 
-    def loss_and_step(self, state: Any, rate: Any, batch: Any = None) -> Any:
+    def loss_and_step(
+        self, state: State, rate: Array, batch: Any = None
+    ) -> tuple[jax.Array, State]:
         one = jax.vmap(self.net.loss_and_step, in_axes=(0, 0, None))
         losses, step = one(state, self.data, rate)
         return jnp.sum(losses), step
 
-    def sizes(self, state: Mapping[str, np.ndarray]) -> dict[Any, np.ndarray]:
+    def sizes(self, state: Mapping[str, np.ndarray]) -> dict[Hashable, np.ndarray]:
         return {(edge, i): w for edge, stack in state.items() for i, w in enumerate(stack)}
 
 
@@ -73,26 +79,28 @@ class PolynomialStack(Blocks):
     """
 
     bits: int = eqx.field(static=True)
-    powers: Any
-    coefficients: Any
-    errors: Any
+    powers: Array
+    coefficients: Array
+    errors: Array
 
-    def _monomials(self, state: Any) -> Any:
+    def _monomials(self, state: State) -> jax.Array:
         square, found = state["b"][:, None, :], 1.0
         for bit in range(self.bits):
             found = jnp.where((self.powers >> bit) & 1, found * square, found)
             square = square * square
         return jnp.prod(found, axis=-1)
 
-    def losses(self, state: Any) -> Any:
+    def losses(self, state: State) -> jax.Array:
         errors = jnp.einsum("nrm,nm->nr", self.errors, self._monomials(state))
         return jnp.sum(errors**2, axis=-1) / 2
 
-    def loss_and_step(self, state: Any, rate: Any, batch: Any = None) -> Any:
+    def loss_and_step(
+        self, state: State, rate: Array, batch: Any = None
+    ) -> tuple[jax.Array, State]:
         velocity = jnp.einsum("nkm,nm->nk", self.coefficients, self._monomials(state))
         return self.loss(state), {"b": rate * velocity}
 
-    def sizes(self, state: Mapping[str, np.ndarray]) -> dict[Any, np.ndarray]:
+    def sizes(self, state: Mapping[str, np.ndarray]) -> dict[Hashable, np.ndarray]:
         return dict(enumerate(state["b"].reshape(-1, 1)))
 
 
@@ -144,7 +152,7 @@ def solve_compiled(
     times: np.ndarray,
     steps: np.ndarray | None,
     rate: float | None,
-) -> tuple[Any, np.ndarray, float | None]:
+) -> tuple[dict[str, np.ndarray], np.ndarray, float | None]:
     """States and losses at the times, or with a rate at the steps, in float64.
 
     Where the solution had to stop there are fewer of them; the third is then the step at which the
@@ -158,7 +166,7 @@ def solve_compiled(
 
 def _flowed(
     blocks: Blocks, start: dict[str, np.ndarray], times: np.ndarray
-) -> tuple[Any, np.ndarray, float | None]:
+) -> tuple[dict[str, np.ndarray], np.ndarray, float | None]:
     method = Flow(RTOL, RTOL * smallest_rms(blocks.sizes(start)), MAX_STEPS)
     done = solve_flow(blocks, start, method, times)
     if done.why == "end":
@@ -171,7 +179,7 @@ def _flowed(
 
 def _stepped(
     blocks: Blocks, start: dict[str, np.ndarray], steps: np.ndarray, rate: float
-) -> tuple[Any, np.ndarray, float | None]:
+) -> tuple[dict[str, np.ndarray], np.ndarray, float | None]:
     stops = np.unique(np.append(0, steps))
     past = [0]
     with progress(int(stops[-1]), "race") as advance:

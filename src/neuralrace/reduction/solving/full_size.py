@@ -15,6 +15,7 @@ from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.reduction.blocks.block import Block
 from neuralrace.statistics import SplitNetwork
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import Key
 
 
 @final
@@ -29,13 +30,13 @@ class Source:
         """The outputs on every sample at every time: `{node: (T, N, size)}`."""
         return full_outputs(self.blocks, self.whole, solution)
 
-    def weights(self, solution: Trajectory, t: float, key: Any) -> dict[str, np.ndarray]:
+    def weights(self, solution: Trajectory, t: float, key: Key) -> dict[str, np.ndarray]:
         """Full-size weights at one of the solution's times, as `Race.weights`."""
         return full_weights(self.blocks, self.whole, solution, t, key)
 
 
 def full_weights(
-    blocks: Sequence[Block], whole: SplitNetwork, solution: Trajectory, t: float, key: Any
+    blocks: Sequence[Block], whole: SplitNetwork, solution: Trajectory, t: float, key: Key
 ) -> dict[str, np.ndarray]:
     """W_e = Σ_blocks R_t(e) B_e R_s(e)ᵀ at the time of a solution that is nearest to t."""
     check_kind("solution", solution, Trajectory, "pass what race.solve returned")
@@ -113,7 +114,10 @@ def full_outputs(
 
 
 def _hidden_bases(
-    blocks: Sequence[Block], arch: Architecture, at: Mapping[str, Any], key: Any
+    blocks: Sequence[Block],
+    arch: Architecture,
+    at: Mapping[str, Mapping[str, np.ndarray]],
+    key: Key,
 ) -> dict[str, dict[str, np.ndarray]]:
     """Orthonormal directions of its own for every block at every hidden node."""
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from numbers import Real
 from textwrap import shorten
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from neuralrace.reduction.blocks.block import (
 )
 from neuralrace.reduction.solving.growing import is_two_edge, two_edge_start
 from neuralrace.statistics import SplitNetwork
-from neuralrace.types import Matrix
+from neuralrace.types import Matrix, WeightsLike
 
 
 @final
@@ -54,6 +54,10 @@ class Start:
         parts = [blocks, shorten(self.description, 120, placeholder=" …")]
         parts += [] if self.alignment is None else [f"alignment {self.alignment:.3g}"]
         return f"Start({'; '.join(parts)})"
+
+
+StartLike: TypeAlias = Start | float | WeightsLike
+"""Where a race may start: a `Start`, one number, one per edge, or the weights of the network."""
 
 
 def start_from_number(blocks: Sequence[Block], value: Any) -> Start:
@@ -104,9 +108,7 @@ def _depth(arch: Architecture) -> int:
     return max(depth.values(), default=1)
 
 
-def start_from_weights(
-    blocks: Sequence[Block], whole: SplitNetwork, weights: Mapping[str, Any]
-) -> Start:
+def start_from_weights(blocks: Sequence[Block], whole: SplitNetwork, weights: WeightsLike) -> Start:
     """What the race sees of actual initial weights."""
     given = checked_weights(whole.whole, weights)
     check_known("the initial weights", given)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from neuralrace.reduction.equations.system import block_system
 from neuralrace.reduction.solving import compiled, small
 from neuralrace.reduction.solving.initial import Start
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike
 
 RECORDED_PATHS = 1000
 """Up to so many paths in a block, the strength of each is recorded."""
@@ -52,7 +53,7 @@ MOST_STEPS = 1e12
 def solve_blocks(
     blocks: Sequence[Block],
     start: Start,
-    times: Any,
+    times: ArrayLike,
     learning_rate: float | None,
     constant: float,
     compiling: bool | None = None,
@@ -255,7 +256,7 @@ def _merged(
 
 def _by_shape(blocks: Sequence[Block], start: Start, indices: Sequence[int]) -> list[list[_Member]]:
     """Blocks sorted into groups that one compiled program can solve."""
-    groups: dict[Any, list[_Member]] = {}
+    groups: dict[Hashable, list[_Member]] = {}
     for index in indices:
         block, weights = blocks[index], start.weights[index]
         sizes = dict(block.arch.sizes)

@@ -78,7 +78,7 @@ def test_clusters_are_means_of_their_samples(easy):
     run, data = easy
     for weighted in (False, True):
         clusters = nr.reln.discover(run, data, pathways=3, weighted=weighted).layers["h"]
-        seen = nr.reln.activity(run, data, boundary=0.0)
+        seen = nr.reln.activity(run, data)
         votes = seen.counted("h", 0.0) if weighted else np.ones(seen.weight["h"].shape)
         total, mean = np.zeros(len(clusters)), np.zeros((len(clusters), 4))
         for t in range(len(run.time)):

@@ -250,7 +250,7 @@ def test_samples_are_named_in_their_own_order(monkeypatch):
     with pytest.raises(RuntimeError, match="drawn"):
         found.plot(label="k")
     assert list(drawn["columns"].items()) == [("k 2", 2), ("k 1", 1)]
-    with says("there is no label 'nothing'", got="nothing", wanted="'k'", fix="leave out label"):
+    with says("unknown label 'nothing'", got="nothing", wanted="'k'", fix="leave it out"):
         found.plot(label="nothing")
     other = nr.train(
         net, net.init(jax.random.key(1), 0.1), data, learning_rate=0.1, steps=6,

@@ -10,6 +10,7 @@ import jax
 jax.config.update("jax_enable_x64", True)
 
 from benchmarks import (  # noqa: E402
+    alignment,
     comparison,
     compression,
     dynamics,
@@ -53,6 +54,9 @@ BENCHMARKS = {
         "xor", 0.1
     )[0],
     "lambda_balanced up to t = 1e9 over t = 1": solving.end_time_ratio,
+    "aligned patterns: 64 samples over 16": alignment.samples_ratio,
+    "aligned patterns: 64 inputs over 4": alignment.inputs_ratio,
+    "kept share of aligned gates over aligned patterns": alignment.consistency_ratio,
 }
 
 RELU = "ReLU 11-700-60, 8001 epochs: Python loop over train"

@@ -105,7 +105,7 @@ def test_messages_of_activity_and_similarity(routed):
         analysis.hidden(net, broken, trained, "y1")
     with says("unknown kind of similarity 'dot'", got="'dot'", wanted="'cosine'", fix="'inner'"):
         analysis.similarity(np.eye(2), "dot")
-    with says("the hidden activity has the wrong shape", got="(2,)", wanted="(…, N, size)"):
+    with says("hidden has the wrong shape", got="(2,)", wanted="(…, N, size)"):
         analysis.similarity([1.0, 2.0])
     with says("must hold real numbers", got="dict", wanted="(…, N, size)", fix="hidden['h']"):
         analysis.similarity({"h": np.eye(2)})

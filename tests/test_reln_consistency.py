@@ -7,6 +7,7 @@ import pytest
 import neuralrace as nr
 from neuralrace import tasks
 from neuralrace.reln.explained.consistency import _kept
+from neuralrace.reln.explained.fall import over_the_fall
 from tests.test_errors import says
 
 
@@ -87,7 +88,7 @@ def test_two_hidden_layers():
 
 def test_a_hand_over_to_a_relu_network():
     data = tasks.extended_xor(1.2)
-    kept = nr.reln.consistency(*tasks.linear_pathways(data, 8), scale=1e-3, check="handover")
+    kept = nr.reln.consistency(*tasks.linear_pathways(data, 4), scale=0.02, check="handover")
     assert kept.handover == pytest.approx(1, abs=0.05)
     assert "takes over" in str(kept)
     with says("needs actual weights", got="not the weights", wanted="scale="):
@@ -105,9 +106,9 @@ def test_what_is_not_possible_is_said():
     arch, data = tasks.xor_pathways(tasks.xor())
     with says("one way to start", got="neither", wanted="scale="):
         nr.reln.consistency(arch, data)
-    with says("not known", got="'hand'", wanted="'handover'"):
+    with says("unknown check", got="'hand'", wanted="'handover'"):
         nr.reln.consistency(arch, data, scale=1e-3, check="hand")
-    with says("scale must be positive", got="-1", wanted="above 0"):
+    with says("scale", got="-1", wanted="above 0"):
         nr.reln.consistency(arch, data, scale=-1)
     edge = data.gated({"x_sample1": [1, 0, 0, 0]})
     with says("hidden neurons only", got="'x_sample1'", wanted="'sample1'"):
@@ -115,3 +116,59 @@ def test_what_is_not_possible_is_said():
     still = nr.pathways(tasks.parity(3), {"common": None}, hidden=4)
     with says("learns nothing", got="no pathway is driven", wanted="starts to learn"):
         nr.reln.consistency(*still, scale=1e-3)
+
+
+def test_too_large_a_scale_is_said_with_its_ratio():
+    arch, data = tasks.xor_pathways(tasks.extended_xor(0.4), 40)
+    with pytest.warns(UserWarning, match=r"too large for 40 neurons.* (inf|\d).* times as long"):
+        nr.reln.consistency(arch, data, scale=0.5)
+
+
+def test_identical_inputs_with_different_gates_are_not_kept():
+    data = nr.Dataset({"x": [[1.0, 0], [1, 0], [0, 1]]}, {"y": [[2.0], [1.0], [1.0]]})
+    first, other = [1, 0, 1], [0, 1, 0]
+    apart = nr.pathways(data, {"one": first, "two": other}, hidden=4)
+    assert not nr.reln.consistency(*apart, scale=1e-3).kept
+    together = nr.pathways(data, {"one": [1, 1, 0], "two": [0, 0, 1]}, hidden=4)
+    assert nr.reln.consistency(*together, scale=1e-3).share == pytest.approx(1)
+
+
+@pytest.mark.parametrize("zero", ["x", "y"])
+def test_nothing_to_learn_is_an_error(zero):
+    x, y = np.ones((3, 2)) * (zero != "x"), np.ones((3, 1)) * (zero != "y")
+    gating = nr.pathways(nr.Dataset({"x": x}, {"y": y}), {"all": None}, hidden=4)
+    what = "all inputs are zero" if zero == "x" else "all targets are zero"
+    with says(what, got="all 0", wanted="not 0"):
+        nr.reln.consistency(*gating, scale=1e-3)
+
+
+def test_gates_of_a_leaky_network():
+    data = tasks.extended_xor(1.2)
+    arch, gated = tasks.linear_pathways(data, 8)
+    leaky = gated.gated({v: np.where(np.asarray(g) > 0, 1.0, 0.1) for v, g in gated.gates.items()})
+    assert nr.reln.consistency(arch, leaky, scale=1e-3, leak=0.1).share == pytest.approx(1)
+    assert nr.reln.consistency(arch, leaky, scale=1e-3).share < 0.999
+    with says("leak", got="-1", wanted="at least 0"):
+        nr.reln.consistency(arch, gated, scale=1e-3, leak=-1)
+
+
+def test_biases_are_edges_like_any_other():
+    arch = nr.ReLUNetwork((2, 8, 1), bias=True).arch
+    x = np.array([[1.0, 0.2], [0.3, 1.0], [1.0, 1.0]])
+    data = nr.Dataset({"x": x}, {"y": x @ [[1.0], [1.0]]})
+    found = nr.reln.consistency(arch, data, scale=1e-3)
+    assert set(found.pathways) == {"h"}
+    assert found.share > 0.9
+
+
+def test_a_race_that_takes_long_is_solved_in_stretches():
+    """The losses of all stretches together are those of one solution at the same times."""
+    race = nr.reduce(*tasks.natural_gatings(tasks.gaussian(samples=8, key=1))["answer"])
+    start = race.start(1e-6)
+    found = over_the_fall(race, start)
+    assert len(found.time) > 30
+    assert (np.diff(found.time) > 0).all()
+    once = race.solve(times=np.concatenate([[0.0], found.time]), start=start)
+    assert found.loss == pytest.approx(once.loss[1:], rel=1e-6)
+    gaps = -np.diff(found.loss)
+    assert gaps.max() < 1.5 * np.median(gaps)

@@ -78,7 +78,7 @@ def test_clusters_are_means_of_their_samples(easy):
     run, data = easy
     for weighted in (False, True):
         clusters = nr.reln.discover(run, data, pathways=3, weighted=weighted).layers["h"]
-        seen = nr.reln.activity(run, data, boundary=0.0)
+        seen = nr.reln.activity(run, data)
         votes = seen.counted("h", 0.0) if weighted else np.ones(seen.weight["h"].shape)
         total, mean = np.zeros(len(clusters)), np.zeros((len(clusters), 4))
         for t in range(len(run.time)):
@@ -250,7 +250,7 @@ def test_samples_are_named_in_their_own_order(monkeypatch):
     with pytest.raises(RuntimeError, match="drawn"):
         found.plot(label="k")
     assert list(drawn["columns"].items()) == [("k 2", 2), ("k 1", 1)]
-    with says("there is no label 'nothing'", got="nothing", wanted="'k'", fix="leave out label"):
+    with says("unknown label 'nothing'", got="nothing", wanted="'k'", fix="leave it out"):
         found.plot(label="nothing")
     other = nr.train(
         net, net.init(jax.random.key(1), 0.1), data, learning_rate=0.1, steps=6,

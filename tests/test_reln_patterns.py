@@ -61,13 +61,13 @@ def test_items_and_contexts(n, c, count):
     st.booleans(),
     st.booleans(),
 )
-def test_degenerate_inputs_agree_with_brute_force(rows, bias, boundary):
+def test_degenerate_inputs_agree_with_brute_force(rows, bias, closed):
     """Small integers: repeated, opposite, vanishing and dependent inputs."""
     x = np.array(rows, float)
-    found = nr.reln.patterns(x, bias=bias, boundary=boundary)
+    found = nr.reln.patterns(x, bias=bias, closed=closed)
     full = np.hstack([x, np.ones((len(x), 1))]) if bias else x
     silent = ~full.any(axis=1)  # never on, and on no side of any boundary
-    wanted = brute_force(full[~silent], 0.0 if boundary else -1.0)
+    wanted = brute_force(full[~silent], 0.0 if closed else -1.0)
     assert {tuple(on) for on in found.on[:, ~silent]} == wanted
     assert len(found) == len(wanted)
     assert not found.on[:, silent].any()
@@ -75,7 +75,7 @@ def test_degenerate_inputs_agree_with_brute_force(rows, bias, boundary):
     size = np.linalg.norm(found.weights, axis=1)[:, None] * np.linalg.norm(full, axis=1)
     np.testing.assert_array_equal(z > 1e-9 * size, found.on)
     for on in found.on[:3]:
-        assert nr.reln.is_implementable(on, x, bias=bias, boundary=boundary)
+        assert nr.reln.is_implementable(on, x, bias=bias, closed=closed)
 
 
 def test_inputs_far_from_the_origin_and_of_very_different_scales():
@@ -104,24 +104,24 @@ exponents = st.integers(-6, 6)
     st.lists(exponents, min_size=6, max_size=6),
     st.booleans(),
 )
-def test_scales_and_origins_change_no_pattern(rows, columns, heights, boundary):
+def test_scales_and_origins_change_no_pattern(rows, columns, heights, closed):
     """Against brute force on the small integers from which the inputs are made."""
     x = np.array(rows, float)
     live = x.any(axis=1)
-    wanted = brute_force(x[live], 0.0 if boundary else -1.0)
+    wanted = brute_force(x[live], 0.0 if closed else -1.0)
     tall = 10.0 ** np.array(heights[: len(x)])[:, None]
     scaled = x * 10.0 ** np.array(columns) * tall
-    found = nr.reln.patterns(scaled, boundary=boundary)
+    found = nr.reln.patterns(scaled, closed=closed)
     assert {tuple(on) for on in found.on[:, live]} == wanted
     assert len(found) == len(wanted)
     for on in list(product((False, True), repeat=len(x)))[:: max(1, 2 ** len(x) // 8)]:
-        asked = nr.reln.is_implementable(on, scaled, boundary=boundary)
+        asked = nr.reln.is_implementable(on, scaled, closed=closed)
         assert asked == (not np.array(on)[~live].any() and tuple(np.array(on)[live]) in wanted)
     full = np.hstack([x, np.ones((len(x), 1))])
-    wanted = brute_force(full, 0.0 if boundary else -1.0)
+    wanted = brute_force(full, 0.0 if closed else -1.0)
     moved = x * 10.0 ** np.array(columns) + 1e5 * 10.0 ** np.array(columns)[::-1].max()
     if np.abs(moved).max() < 1e9 * min(10.0 ** np.array(columns)):  # the offset drowns no column
-        found = nr.reln.patterns(moved, bias=True, boundary=boundary)
+        found = nr.reln.patterns(moved, bias=True, closed=closed)
         assert {tuple(on) for on in found.on} == wanted
 
 
@@ -140,12 +140,12 @@ def test_repeats_that_differ_and_opposites_that_agree_are_not_implementable():
     assert not nr.reln.is_implementable([1, 1, 1, 0], x)
     assert not nr.reln.is_implementable([1, 1, 0, 1], x)
     assert not nr.reln.is_implementable([0, 0, 0, 0], x)
-    assert nr.reln.is_implementable([0, 0, 0, 0], x, boundary=True)
+    assert nr.reln.is_implementable([0, 0, 0, 0], x, closed=True)
 
 
 def test_a_sample_says_how_many_there_are():
     x = nr.tasks.contextual(5, 8, joined=True).x["x"]
-    some = nr.reln.sample_patterns(x, count=50, seed=1)
+    some = nr.reln.sample_patterns(x, count=50, key=1)
     assert (len(some), some.complete, some.is_exact) == (50, False, True)
     assert some.bound == 117_437_746
     assert len(np.unique(some.on, axis=0)) == 50

@@ -443,9 +443,9 @@ def _reln() -> Iterator[Call]:
         pathways=2,
         weighted=True,
         rounded=True,
-        boundary=0.0,
+        boundary=1e-3,
         most=2,
-        seed=0,
+        key=0,
     )
     yield _call("reln.Discovery.gates", t.found.gates, 0)
     yield _call("reln.Discovery.network", t.found.network, 0)
@@ -476,11 +476,11 @@ def _reln() -> Iterator[Call]:
     yield _call("reln.Horizons.stages", t.horizons.stages, 0.05)
     yield _call("reln.Horizons.plot", t.horizons.plot, 0.05)
     x = np.array([[1.0, 0.0], [0.0, 1.0]])
-    yield _call("reln.is_implementable", reln.is_implementable, [1, 0], x, True, boundary=False)
+    yield _call("reln.is_implementable", reln.is_implementable, [1, 0], x, True, closed=False)
     yield _call("reln.pattern_count", reln.pattern_count, x, True)
-    yield _call("reln.patterns", reln.patterns, x, True, boundary=False, limit=100)
+    yield _call("reln.patterns", reln.patterns, x, True, closed=False, limit=100)
     yield _call(
-        "reln.sample_patterns", reln.sample_patterns, x, count=2, seed=0, bias=False, draws=100
+        "reln.sample_patterns", reln.sample_patterns, x, count=2, key=0, bias=False, draws=100
     )
     yield _call("reln.refine", reln.refine, t.found, fit_to=(0,), iterations=1, rate=0.02)
     yield _call("reln.subsets", reln.subsets, t.data, "context")

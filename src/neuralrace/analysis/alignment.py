@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from neuralrace.analysis.checks import finite_array, ratio, weights_of_runs
+from neuralrace.architecture import Architecture
 from neuralrace.checks import plain_array
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
+from neuralrace.types import ArrayLike, WeightsLike
 
 ORTHONORMAL = 1e-6
 """How far the columns of a basis may be from orthonormal."""
 
 
 def alignment(
-    net: Any, weights: Any, bases: Any, groups: Any = None
+    net: Network,
+    weights: WeightsLike,
+    bases: Mapping[str, ArrayLike],
+    groups: ArrayLike | None = None,
 ) -> dict[str, Float[np.ndarray, "*runs"]]:
-    """How far each W_e is of the form R_t B_e R_sᵀ with B_e diagonal: 1 if it is, at most.
+    """How far each W_e is of the form R_t B_e R_sᵀ with B_e diagonal: 1 where it is.
 
     The race reduction assumes this form (NRR §3, "decoupled" weights), with R_v for input and
     output nodes given by the data and for hidden nodes any orthonormal columns. Those are read off
@@ -29,7 +33,7 @@ def alignment(
 
         Σ_k (R_tᵀ W_e R_s)_kk² / ‖W_e‖²,
 
-    the share of its squared norm on the diagonal; what lies outside of the bases counts against.
+    the share of its squared norm on the diagonal; what lies outside of the bases lowers it.
 
     **Arguments:** `weights[edge]` of shape `(…, |t|, |s|)`. `bases[v]` of shape `(size, K)` for
     every input and output node, orthonormal columns, column k of each the same mode, zero where a
@@ -37,7 +41,7 @@ def alignment(
     singular vectors of Σ^yx. `groups` `(K,)`, labels of columns that count as one block, since
     modes of equal strength may mix.
 
-    **Returns:** `{edge: (…)}`; NaN where an edge has no weights but zero.
+    **Returns:** `{edge: (…)}`; NaN where all weights of an edge are zero.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -51,7 +55,7 @@ def alignment(
     check_kind("net", net, Network, "pass the network first: alignment(net, weights, bases)")
     arch = net.arch
     lead, stacked = weights_of_runs(arch, weights)
-    known: dict[str, np.ndarray] = _checked_bases(arch, bases)
+    known: dict[str, np.ndarray] = checked_bases(arch, bases)
     K = next(iter(known.values())).shape[1]
     mask = _same_group(groups, K)
     for node in arch.order:
@@ -65,7 +69,10 @@ def alignment(
 
 
 def diagonal_share(
-    matrix: Any, left: Any = None, right: Any = None, groups: Any = None
+    matrix: ArrayLike,
+    left: ArrayLike | None = None,
+    right: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
 ) -> Float[np.ndarray, "*runs"]:
     """The share of the squared norm of one matrix W on the diagonal of LᵀWR; see `alignment`.
 
@@ -122,7 +129,7 @@ def _main_directions(sent: np.ndarray) -> np.ndarray:
     return np.moveaxis(u[..., 0] * s[..., :1], -2, -1)
 
 
-def _checked_bases(arch: Any, bases: Any) -> dict[str, np.ndarray]:
+def checked_bases(arch: Architecture, bases: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
     ends = (*arch.inputs, *arch.outputs)
     if not isinstance(bases, Mapping) or set(bases) != set(ends):
         raise NeuralRaceError(
@@ -148,14 +155,14 @@ def _unequal(columns: Mapping[str, int]) -> NeuralRaceError:
     )
 
 
-def _checked_basis(name: str, basis: Any, size: int) -> Float[np.ndarray, "size K"]:
+def _checked_basis(name: str, basis: ArrayLike, size: int) -> Float[np.ndarray, "size K"]:
     b = finite_array(f"the basis {name}", basis, "(size, K)")
     if b.ndim != 2 or len(b) != size:
         raise NeuralRaceError(
             f"the basis {name} has the wrong shape",
             got=f"shape {b.shape}",
             wanted=f"shape ({size}, K)",
-            fix="directions are columns: transpose a basis with a direction a row",
+            fix="directions are columns: transpose a basis with one direction per row",
         )
     gram = b.T @ b
     off = float(np.abs(gram - np.diag(np.round(np.diag(gram)).clip(0, 1))).max())
@@ -169,7 +176,7 @@ def _checked_basis(name: str, basis: Any, size: int) -> Float[np.ndarray, "size 
     return b
 
 
-def _same_group(groups: Any, K: int) -> Bool[np.ndarray, "K K"]:
+def _same_group(groups: ArrayLike | None, K: int) -> Bool[np.ndarray, "K K"]:
     fix = "modes with the same label count as one block"
     labels = np.arange(K) if groups is None else groups
     labels = plain_array("groups", labels, wanted=f"shape ({K},): one label per mode", fix=fix)
@@ -177,7 +184,7 @@ def _same_group(groups: Any, K: int) -> Bool[np.ndarray, "K K"]:
         raise NeuralRaceError(
             "groups does not fit the bases",
             got=f"shape {labels.shape}",
-            wanted=f"shape ({K},): one label a mode",
+            wanted=f"shape ({K},): one label per mode",
             fix=fix,
         )
     return labels[:, None] == labels

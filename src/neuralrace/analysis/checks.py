@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -13,9 +12,10 @@ from neuralrace.checks import real_array
 from neuralrace.dataset import LARGEST
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import checked_weights
+from neuralrace.types import ArrayLike, WeightsLike
 
 
-def finite_array(what: str, value: Any, shape: str) -> Float[np.ndarray, ...]:
+def finite_array(what: str, value: ArrayLike, shape: str) -> Float[np.ndarray, ...]:
     """`value` in float64, with at least the axes of `shape`, "(…, N, size)", and all finite."""
     wanted = f"an array of shape {shape}"
     fix = "of a dictionary pass one entry: hidden['h'], weights['W1']"
@@ -25,7 +25,7 @@ def finite_array(what: str, value: Any, shape: str) -> Float[np.ndarray, ...]:
         raise NeuralRaceError(
             f"{what} has the wrong shape",
             got=f"shape {array.shape}",
-            wanted=f"shape {shape}, nothing of it empty",
+            wanted=f"shape {shape}, no axis empty",
             fix="leading axes (an ensemble's, time) come first; keep the axis of a single one",
         )
     if np.abs(array).max() > LARGEST and np.isfinite(array).all():
@@ -46,7 +46,7 @@ def finite_array(what: str, value: Any, shape: str) -> Float[np.ndarray, ...]:
 
 
 def weights_of_runs(
-    arch: Architecture, weights: Any
+    arch: Architecture, weights: WeightsLike
 ) -> tuple[tuple[int, ...], dict[str, Float[np.ndarray, "runs _ _"]]]:
     """The leading axes of the weights, and the weights with these axes made one."""
     named = dict(weights) if isinstance(weights, Mapping) else {}
@@ -61,7 +61,7 @@ def weights_of_runs(
     for edge, other in leads.items():
         if other != lead:
             raise NeuralRaceError(
-                f"the weights of edge {edge!r} have other leading axes than the rest",
+                f"the weights of edge {edge!r} have other leading axes than the first edge",
                 got=f"{other} and {lead}",
                 wanted="the same leading axes for every edge",
                 fix="pass run.values['weights'] or run.final as it is",
@@ -70,7 +70,7 @@ def weights_of_runs(
     return lead, {edge: arrays[edge].reshape(-1, *arrays[edge].shape[-2:]) for edge in arch.edges}
 
 
-def ratio(part: Any, whole: Any) -> Float[np.ndarray, ...]:
+def ratio(part: ArrayLike, whole: ArrayLike) -> Float[np.ndarray, ...]:
     """`part / whole`, NaN where the whole is zero."""
     part, whole = np.broadcast_arrays(np.asarray(part, np.float64), np.asarray(whole, np.float64))
     return np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole != 0)

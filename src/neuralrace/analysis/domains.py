@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
@@ -13,6 +13,7 @@ from neuralrace.analysis.similarity import similarity
 from neuralrace.checks import plain_array
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.types import ArrayLike
 
 
 @final
@@ -45,7 +46,11 @@ class DomainSimilarity:
 
 
 def domain_similarity(
-    hidden: Any, domain: Any, item: Any, kind: Any = "inner", pairs: Any = None
+    hidden: ArrayLike,
+    domain: ArrayLike,
+    item: ArrayLike,
+    kind: str = "inner",
+    pairs: ArrayLike | None = None,
 ) -> DomainSimilarity:
     """How alike the same items are represented in different domains (NRR §4, Fig. 4g and 6c).
 
@@ -73,7 +78,7 @@ def domain_similarity(
 
     ```
     """
-    h = finite_array("the hidden activity", hidden, "(…, N, size)")
+    h = finite_array("hidden", hidden, "(…, N, size)")
     places = [_labels(name, v, h.shape[-2]) for name, v in (("domain", domain), ("item", item))]
     (domains, d), (items, i) = (np.unique(v, return_inverse=True) for v in places)
     D, I = len(domains), len(items)  # noqa: E741
@@ -110,7 +115,7 @@ def domain_similarity(
     )
 
 
-def domains_that_met(trained: Any) -> Bool[np.ndarray, "D D"]:
+def domains_that_met(trained: Dataset) -> Bool[np.ndarray, "D D"]:
     """Which two input domains were trained with a common output domain (NRR Fig. 4g).
 
     Of the circulant routes of NRR Fig. 4d, any two have if 2K > M, as for M = 7, K = 4: each has
@@ -139,7 +144,7 @@ def domains_that_met(trained: Any) -> Bool[np.ndarray, "D D"]:
     return routes @ routes.T > 0
 
 
-def _labels(name: str, values: Any, n: int) -> Shaped[np.ndarray, " N"]:
+def _labels(name: str, values: ArrayLike, n: int) -> Shaped[np.ndarray, " N"]:
     fix = "use the labels of the dataset that the activity was computed on"
     labels = plain_array(name, values, wanted=f"shape ({n},): one label per sample", fix=fix)
     if labels.shape != (n,) or labels.dtype.kind not in "fiubU":
@@ -152,7 +157,7 @@ def _labels(name: str, values: Any, n: int) -> Shaped[np.ndarray, " N"]:
     return labels
 
 
-def _pairs(pairs: Any, D: int) -> Bool[np.ndarray, "D D"]:
+def _pairs(pairs: ArrayLike | None, D: int) -> Bool[np.ndarray, "D D"]:
     """Which different domains are paired, both ways round."""
     fix = "analysis.domains_that_met(trained) has this form"
     wanted = f"a boolean matrix of shape ({D}, {D})"

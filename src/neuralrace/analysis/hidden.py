@@ -1,9 +1,9 @@
-"""What a network does on a dataset, for the weights of one network, of a run or of an ensemble."""
+"""Hidden values on a dataset, for the weights of one network, of a run or of an ensemble."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -15,13 +15,16 @@ from neuralrace.checks import one_of
 from neuralrace.dataset import Dataset, check_moments
 from neuralrace.errors import check_kind
 from neuralrace.gdln import Network
+from neuralrace.types import WeightsLike
 
 RUNS_AT_ONCE = 32
-"""So many sets of weights are worked on at a time, to bound the memory."""
+"""The number of sets of weights that are worked on at a time, to bound the memory."""
 
 
-def hidden(net: Any, weights: Any, data: Any, node: str) -> Float[np.ndarray, "*runs N size"]:
-    """The activity of one node on every sample, as `net.hidden`, for weights with leading axes.
+def hidden(
+    net: Network, weights: WeightsLike, data: Dataset, node: str
+) -> Float[np.ndarray, "*runs N size"]:
+    """The values of one node on every sample, as `net.hidden`, for weights with leading axes.
 
     **Arguments:** `weights[edge]` of shape `(…, |t|, |s|)`: one network's, a run's, an ensemble's.
     `data` may differ from what the network was trained on.
@@ -41,15 +44,15 @@ def hidden(net: Any, weights: Any, data: Any, node: str) -> Float[np.ndarray, "*
     """
     check_kind("net", net, Network, "pass the network first: hidden(net, weights, data, node)")
     one_of("node", node, net.arch.sizes, "net.arch.hidden lists the hidden nodes")
-    return over_runs(_Activity(node), net, weights, data)
+    return over_runs(_Hidden(node), net, weights, data)
 
 
 def over_runs(
-    measure: Callable[..., Any], net: Any, weights: Any, data: Any
+    measure: Callable[..., Any], net: Network, weights: WeightsLike, data: Dataset
 ) -> Float[np.ndarray, ...]:
     """`measure(net, weights, data)` of every set of weights, in float64, leading axes in front.
 
-    `measure` is recognised by equality: an equal one compiles nothing anew.
+    `measure` is recognised by equality: an equal one is not compiled again.
     """
     check_kind("net", net, Network, "pass the network first, then the weights and the data")
     check_kind("data", data, Dataset, "of tasks.routing, gate each of the two datasets it returns")
@@ -61,14 +64,16 @@ def over_runs(
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _over_runs(measure: Callable[..., Any], net: Any, weights: Any, data: Any) -> Any:
+def _over_runs(
+    measure: Callable[..., Any], net: Network, weights: Mapping[str, Any], data: Dataset
+) -> jax.Array:
     return jax.lax.map(lambda w: measure(net, w, data), weights, batch_size=RUNS_AT_ONCE)
 
 
-class _Activity(str):
-    """A node's name, as a function that measures its activity."""
+class _Hidden(str):
+    """A node's name, as a function that gives its values."""
 
     __slots__ = ()
 
-    def __call__(self, net: Network, weights: Any, data: Dataset) -> Any:
+    def __call__(self, net: Network, weights: Mapping[str, jax.Array], data: Dataset) -> jax.Array:
         return net.responses(weights, data)[str(self)]

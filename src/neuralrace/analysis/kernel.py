@@ -14,12 +14,15 @@ from neuralrace.analysis.hidden import over_runs
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import Network
+from neuralrace.types import ArrayLike, WeightsLike
 
 SAMPLES_AT_ONCE = 64
 """So many samples are differentiated at a time, to bound the memory."""
 
 
-def tangent_kernel(net: Any, weights: Any, data: Any) -> Float[np.ndarray, "*runs NO NO"]:
+def tangent_kernel(
+    net: Network, weights: WeightsLike, data: Dataset
+) -> Float[np.ndarray, "*runs NO NO"]:
     """K = J Jᵀ, J the derivative of every output on every sample by every weight.
 
     In the lazy regime K stays as it is at the start and the network learns as a kernel machine
@@ -39,7 +42,7 @@ def tangent_kernel(net: Any, weights: Any, data: Any) -> Float[np.ndarray, "*run
 
     ```
     """
-    lead, stacked = _runs(net, weights)
+    lead, stacked = runs_of(net, weights)
     found = []
     for run in range(len(next(iter(stacked.values())))):
         jacobian = _jacobian(net, {edge: w[run] for edge, w in stacked.items()}, data)
@@ -48,7 +51,7 @@ def tangent_kernel(net: Any, weights: Any, data: Any) -> Float[np.ndarray, "*run
     return kernels.reshape(*lead, *kernels.shape[1:])
 
 
-def kernel_distance(first: Any, second: Any) -> Float[np.ndarray, "*runs"]:
+def kernel_distance(first: ArrayLike, second: ArrayLike) -> Float[np.ndarray, "*runs"]:
     """1 − ⟨K, K′⟩ / ‖K‖‖K′‖: 0 for kernels equal but for their size (Fort et al. 2020).
 
     At most 1, since kernels are positive. **Arguments:** `(…, n, n)` each; leading axes are
@@ -78,7 +81,7 @@ def kernel_distance(first: Any, second: Any) -> Float[np.ndarray, "*runs"]:
     return np.asarray(np.maximum(1 - ratio((a * b).sum(axis=(-2, -1)), size), 0.0))  # rounding
 
 
-def kernel_travel(net: Any, weights: Any, data: Any) -> Float[np.ndarray, "*runs"]:
+def kernel_travel(net: Network, weights: WeightsLike, data: Dataset) -> Float[np.ndarray, "*runs"]:
     """The distance of the tangent kernel from that of the first time, over a run.
 
     Near 0 in the lazy regime, well above in the rich one. Two kernels at a time are held, and
@@ -101,7 +104,7 @@ def kernel_travel(net: Any, weights: Any, data: Any) -> Float[np.ndarray, "*runs
 
     ```
     """
-    lead, stacked = _runs(net, weights)
+    lead, stacked = runs_of(net, weights)
     if not lead:
         raise NeuralRaceError(
             "kernel_travel needs weights over time",
@@ -121,13 +124,15 @@ def kernel_travel(net: Any, weights: Any, data: Any) -> Float[np.ndarray, "*runs
     return travelled.reshape(lead)
 
 
-def _runs(net: Any, weights: Any) -> tuple[tuple[int, ...], dict[str, np.ndarray]]:
+def runs_of(net: Network, weights: WeightsLike) -> tuple[tuple[int, ...], dict[str, np.ndarray]]:
     check_kind("net", net, Network, "pass the network first: tangent_kernel(net, weights, data)")
     with jax.enable_x64(True):
         return weights_of_runs(net.arch, weights)
 
 
-def _jacobian(net: Network, weights: dict[str, np.ndarray], data: Any) -> Float[np.ndarray, "NO P"]:
+def _jacobian(
+    net: Network, weights: dict[str, np.ndarray], data: Dataset
+) -> Float[np.ndarray, "NO P"]:
     """∂(output o on sample n)/∂(every weight): a row for each n and o."""
     by_sample = over_runs(_sample_jacobians, net, weights, data)
     return by_sample.reshape(-1, by_sample.shape[-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final, overload
 
 import numpy as np
 from jaxtyping import Float
@@ -12,6 +12,7 @@ from jaxtyping import Float
 from neuralrace.analysis.checks import finite_array
 from neuralrace.checks import real_number
 from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.types import ArrayLike, WeightsLike
 
 TIE = 1e-6
 """Singular values closer than this share of the largest count as equal: above the rounding of
@@ -44,7 +45,17 @@ class Modes:
     overlap: Float[np.ndarray, "*runs k"]
 
 
-def singular_values(weights: Any, modes: Any = None, tie: float = TIE) -> Any:
+@overload
+def singular_values(
+    weights: WeightsLike, modes: int | None = None, tie: float = TIE
+) -> dict[str, np.ndarray]: ...
+@overload
+def singular_values(
+    weights: ArrayLike, modes: int | None = None, tie: float = TIE
+) -> np.ndarray: ...
+def singular_values(
+    weights: ArrayLike | WeightsLike, modes: int | None = None, tie: float = TIE
+) -> np.ndarray | dict[str, np.ndarray]:
     """The singular values of weight matrices over time, followed by mode (NRR Fig. 4f).
 
     Sorting at each time would swap two modes wherever their strengths cross. Here each value stays
@@ -71,7 +82,7 @@ def singular_values(weights: Any, modes: Any = None, tie: float = TIE) -> Any:
     return follow_modes(weights, modes, tie).values
 
 
-def follow_modes(weights: Any, modes: Any = None, tie: float = TIE) -> Modes:
+def follow_modes(weights: ArrayLike, modes: int | None = None, tie: float = TIE) -> Modes:
     """The singular triples (u, s, v) of a matrix over time, each followed continuously.
 
     Modes are named at the last time, where learning has told them apart (at the first, an
@@ -155,7 +166,9 @@ def _follow(
     return values, left, right, overlap
 
 
-def projected(weights: Any, left: Any = None, right: Any = None) -> Float[np.ndarray, "*runs k"]:
+def projected(
+    weights: ArrayLike, left: ArrayLike | None = None, right: ArrayLike | None = None
+) -> Float[np.ndarray, "*runs k"]:
     """The strength of given modes in weight matrices W: l_kᵀ W r_k.
 
     With one basis alone, what W makes of its directions: ‖W r_k‖, or ‖Wᵀ l_k‖.
@@ -190,7 +203,7 @@ def projected(weights: Any, left: Any = None, right: Any = None) -> Float[np.nda
                 f"the {name} basis does not fit the weights",
                 got=f"shape {basis.shape} for weights of shape {w.shape}",
                 wanted=f"shape ({size}, k), k the same for both bases",
-                fix="directions are columns: transpose a basis with a direction a row",
+                fix="directions are columns: transpose a basis with one direction per row",
             )
     if l is None:
         return np.linalg.norm(w @ r, axis=-2)

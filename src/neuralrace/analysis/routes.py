@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Float
@@ -12,6 +12,7 @@ from neuralrace.analysis.hidden import over_runs
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
+from neuralrace.types import WeightsLike
 
 
 @final
@@ -47,7 +48,9 @@ class RouteErrors:
         return np.asarray(self.untrained / self.silent_untrained)
 
 
-def route_errors(net: Any, weights: Any, trained: Any, untrained: Any) -> RouteErrors:
+def route_errors(
+    net: Network, weights: WeightsLike, trained: Dataset, untrained: Dataset | None
+) -> RouteErrors:
     """The error L = ½⟨‖y − h‖²⟩ (NRR Eq. 1) on trained and on untrained routes.
 
     Zero-shot generalisation, in numbers: a network that has learned the routes it was shown and

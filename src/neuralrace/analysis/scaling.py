@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Float
 
 from neuralrace.analysis.checks import finite_array, ratio
 from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.types import ArrayLike
 
 
 @final
@@ -36,7 +37,11 @@ class Scaling:
 
 
 def mds(
-    points: Any = None, *, distances: Any = None, dimensions: Any = 2, reference: Any = None
+    points: ArrayLike | None = None,
+    *,
+    distances: ArrayLike | None = None,
+    dimensions: int = 2,
+    reference: ArrayLike | None = None,
 ) -> Scaling:
     """Classical multidimensional scaling, each moment turned towards its neighbour in time.
 
@@ -47,7 +52,7 @@ def mds(
     it (orthogonal Procrustes), so that the picture moves as little as it can. It starts from the
     end since early frames, near zero, have no axes of their own.
 
-    **Arguments:** either `points` `(…, T, N, size)`, the activity of a layer, or `distances`
+    **Arguments:** either `points` `(…, T, N, size)`, the hidden values of a layer, or `distances`
     `(…, T, N, N)`; one frame without T is taken too. `reference` `(N, dimensions)`, other
     positions of the same samples towards which the last frame is turned, to compare two networks.
 
@@ -72,12 +77,12 @@ def mds(
             wanted="one of them",
             fix="mds(hidden), or mds(distances=analysis.similarity(hidden, 'distance'))",
         )
-    if distances is None:
+    if points is None:
+        value, vector = _from_distances(distances)  # type: ignore[arg-type]
+    else:
         h = finite_array("points", points, "(…, N, size)")
         u, s, _ = np.linalg.svd(h - h.mean(axis=-2, keepdims=True), full_matrices=False)
         value, vector = s**2, u
-    else:
-        value, vector = _from_distances(distances)
     kept = np.maximum(value[..., :dimensions], 0.0)
     positions = vector[..., :dimensions] * np.sqrt(kept)[..., None, :]
     room = dimensions - positions.shape[-1]
@@ -92,7 +97,7 @@ def mds(
     return Scaling(turned.reshape(positions.shape), share)
 
 
-def _from_distances(distances: Any) -> tuple[np.ndarray, np.ndarray]:
+def _from_distances(distances: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues, largest first, and eigenvectors of −½ J D² J."""
     d = finite_array("distances", distances, "(…, N, N)")
     if d.shape[-1] != d.shape[-2] or (d < 0).any() or not np.allclose(d, np.swapaxes(d, -1, -2)):
@@ -110,7 +115,7 @@ def _from_distances(distances: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _continuous(
-    frames: Float[np.ndarray, "T N dimensions"], reference: Any
+    frames: Float[np.ndarray, "T N dimensions"], reference: ArrayLike | None
 ) -> Float[np.ndarray, "T N dimensions"]:
     """The frames, each turned towards the one after it, the last towards the reference."""
     turned = frames.copy()

@@ -1,25 +1,25 @@
-"""Representational similarity: how alike the activity is on any two samples."""
+"""Representational similarity: how alike hidden values are on any two samples."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from neuralrace.analysis.checks import finite_array, ratio
 from neuralrace.checks import one_of
+from neuralrace.types import ArrayLike
 
 KINDS = ("inner", "cosine", "correlation", "distance")
+"""The kinds of similarity."""
 
 
-def similarity(hidden: Any, kind: Any = "inner") -> Float[np.ndarray, "*runs N N"]:
-    """How alike the activity h of a layer is on any two samples n and m (NRR §4, Fig. 4g).
+def similarity(hidden: ArrayLike, kind: str = "inner") -> Float[np.ndarray, "*runs N N"]:
+    """How alike the hidden values h of a layer are on any two samples n and m (NRR §4, Fig. 4g).
 
-    **Arguments:** `hidden` of shape `(…, N, size)`, a row a sample, with any leading axes (time);
-    `kind`: `"inner"` is h_n · h_m, that of NRR ("the dot product between the neural activity in
-    the first hidden layer"); `"cosine"` divides it by both norms; `"correlation"` also takes away
-    each sample's mean over neurons; `"distance"` is ‖h_n − h_m‖, for `mds`.
+    **Arguments:** `hidden` of shape `(…, N, size)`, one row per sample, with any leading axes
+    (time). `kind`: `"inner"` is h_n · h_m, that of NRR ("the dot product between the neural
+    activity in the first hidden layer"); `"cosine"` divides it by both norms; `"correlation"` also
+    takes away each sample's mean over neurons; `"distance"` is ‖h_n − h_m‖, for `mds`.
 
     **Returns:** shape `(…, N, N)`. The cosine with a silent sample is NaN, as is the correlation
     with a constant one.
@@ -32,7 +32,7 @@ def similarity(hidden: Any, kind: Any = "inner") -> Float[np.ndarray, "*runs N N
 
     ```
     """
-    h = finite_array("the hidden activity", hidden, "(…, N, size)")
+    h = finite_array("hidden", hidden, "(…, N, size)")
     one_of("kind of similarity", kind, KINDS, "kind='inner' is that of NRR Fig. 4g")
     if kind == "distance":
         return _distances(h)

@@ -56,7 +56,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     data, runs = trained(s)
     most = max(s["clusters"])
     found = [
-        nr.reln.discover(runs, data, k, weighted=s["weighted"], seed=s["cluster_seed"])
+        nr.reln.discover(runs, data, k, weighted=s["weighted"], boundary=0.0, key=s["cluster_seed"])
         for k in s["clusters"]
     ]
     layers = [each.layers["h"] for each in found]

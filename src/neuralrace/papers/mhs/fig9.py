@@ -36,7 +36,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     data, runs = trained(s)
     numbers = list(range(1, s["most"] + 1))
     found = [
-        nr.reln.discover(runs, data, k, weighted=s["weighted"], seed=s["cluster_seed"])
+        nr.reln.discover(runs, data, k, weighted=s["weighted"], boundary=0.0, key=s["cluster_seed"])
         for k in numbers
     ]
     patterns = [each.patterns["h"] for each in found]

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset, pathways
-from neuralrace.errors import NeuralRaceError, warn_user, whole_number
+from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.reln.explained.alignment import NEURONS, AlignedPatterns, aligned_patterns
+from neuralrace.types import Key
 
 
 def aligned(
-    data: Any,
+    data: Dataset,
     *,
     width: int,
-    key: Any = 0,
+    key: Key = 0,
     stages: int = 1,
     scale: float | None = None,
     neurons: int = NEURONS,
@@ -57,12 +57,8 @@ def aligned(
             fix="gates change while the loss falls, so that further stages add nothing",
         )
     found = aligned_patterns(data, key=key, neurons=neurons, leak=leak)
-    if scale is not None and (ratio := found.ratio(width, scale)) > 1:
-        warn_user(
-            f"scale={scale:g} is too large for {width} neurons to align before the loss falls: "
-            f"aligning takes {ratio:.3g} times as long as learning, so that the aligned gates say "
-            "little about this network; start from smaller weights"
-        )
+    if scale is not None:
+        found.warn_if_large(width, real_number("scale", scale, above=0, fix="scale=1e-3"))
     rest = None
     if stages == 2:
         rest = _patterns_or_none(found.rest(), samples_of=data, key=key, leak=leak)
@@ -87,7 +83,8 @@ def _widths(found: AlignedPatterns, width: int, name: str) -> dict[str, tuple[np
             "no neuron learns on this task, so that there are no aligned gates",
             got="s* = 0: in every direction the growth rate is 0",
             wanted="a task on which a small neuron grows",
-            fix="add a bias (a column of ones) to the inputs, or start from larger weights",
+            fix="add a bias (a column of ones) to the inputs, or start from larger weights; where "
+            "identical inputs have targets that cancel, nothing can be learned",
         )
     wide = [(g, width * share) for g, share in zip(found.gates, found.shares, strict=True)]
     kept = [(g, w) for g, w in wide if w >= 0.5] or wide[:1]
@@ -95,9 +92,9 @@ def _widths(found: AlignedPatterns, width: int, name: str) -> dict[str, tuple[np
 
 
 def _patterns_or_none(
-    rest: Dataset, *, samples_of: Dataset, key: Any, leak: float
+    rest: Dataset, *, samples_of: Dataset, key: Key, leak: float
 ) -> AlignedPatterns | None:
-    """The aligned patterns of what is left, or None where nothing is."""
+    """The aligned patterns of the remaining targets, or None where nothing remains."""
     left, whole = (
         sum(float((np.asarray(a) ** 2).sum()) for a in d.y.values()) for d in (rest, samples_of)
     )

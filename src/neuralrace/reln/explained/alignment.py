@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from neuralrace.checks import generator
 from neuralrace.dataset import Dataset
-from neuralrace.errors import check_kind, whole_number
+from neuralrace.errors import check_kind, warn_user, whole_number
 from neuralrace.reln.explained.fixed_points import (
     FixedPoint,
     Samples,
+    checked_leak,
     fixed_point,
     interior_fixed_points,
 )
 from neuralrace.reln.explained.settling import STILL, settle
-from neuralrace.tasks.checks import finite_number
+from neuralrace.types import Key
 
 NEURONS = 2000
 """How many random neurons are followed."""
@@ -103,6 +104,15 @@ class AlignedPatterns:
             return math.inf if self.fastest else 0.0
         return self.aligned_at * 2 * self.fastest / folds
 
+    def warn_if_large(self, width: int, scale: float) -> None:
+        """Warn where neurons of this start have not aligned before the loss falls."""
+        if (ratio := self.ratio(width, scale)) > 1:
+            warn_user(
+                f"scale={scale:g} is too large for {width} neurons to align before the loss "
+                f"falls: aligning takes {ratio:.3g} times as long as learning, so that the aligned "
+                "gates say little about this network; start from smaller weights"
+            )
+
     def rest(self) -> Dataset:
         """The task with what the aligned patterns leave of its targets once they are learned.
 
@@ -150,7 +160,7 @@ class AlignedPatterns:
 
 
 def aligned_patterns(
-    data: Any, *, key: Any = 0, neurons: int = NEURONS, leak: float = 0.0, limit: int = LIMIT
+    data: Dataset, *, key: Key = 0, neurons: int = NEURONS, leak: float = 0.0, limit: int = LIMIT
 ) -> AlignedPatterns:
     """The gates that small random ReLU neurons align to, before the loss has begun to fall.
 
@@ -160,11 +170,11 @@ def aligned_patterns(
         dw/dt = ⟨ g(w·x) (a·y) x ⟩ ,   da/dt = ⟨ g(w·x) (w·x) y ⟩ ,   g(z) = 1 for z > 0, else leak
 
     (Maennel, Bousquet & Gelly 2018). Only its direction matters for its gates. The directions of
-    many random neurons are followed until they come to rest. Three steps are used, each a tenth of
-    the one before, so that a neuron that is pushed back to a boundary from both sides stays there:
-    such a gate *slides*, and its effective value is a fraction g_n, for which
-    Σ_m p_m g_m (x_n·x_m)(a·y_m) = 0 on all sliding samples n. It starts from the average over time
-    and is then solved for.
+    many random neurons are followed until they come to rest, in the end with small steps, so that
+    a neuron that is pushed back to a boundary from both sides stays there. Such a gate *slides*,
+    and its effective value is a fraction g_n, for which Σ_m p_m g_m (x_n·x_m)(a·y_m) = 0 on all
+    sliding samples n. Which gates slide is first guessed from the flow and then solved for, so
+    that every pattern returned holds itself exactly.
 
     A pattern strictly inside its cell is an end point exactly where the leading singular vector v
     of ⟨g y xᵀ⟩ has this pattern itself, v·x_n > 0 just where g_n = 1. Where the inputs have at most
@@ -172,24 +182,25 @@ def aligned_patterns(
     reached is added, with a basin of 0. Patterns with sliding gates always come from the flow.
 
     **Arguments:** `data`, the task; its gates are ignored. Several input nodes are read side by
-    side. A bias is a column of ones. `key` (a JAX key or an integer) draws the neurons, all
-    weights from one Gaussian. `neurons`, how many; a basin share has a standard error of up to
-    ½/√neurons. `leak`, the slope of a neuron that is off.
+    side. A bias of hidden neurons is a column of ones. Samples with identical inputs have one gate,
+    and count as one sample with their mean target. `key` (a JAX key or an integer) draws the
+    neurons, all weights from one Gaussian. `neurons`, how many; a basin share has a standard error
+    of up to ½/√neurons. `leak`, the slope of a neuron that is off, from 0 to 1.
 
     **Assumes** one hidden layer and a small start: see `AlignedPatterns.ratio`.
 
     ```python
     >>> import neuralrace as nr
     >>> print(nr.reln.aligned_patterns(nr.tasks.contextual(items=4, joined=True), key=0))
-    1 aligned pattern, found from 2000 random neurons and all 1066 patterns; 10.7 % of neurons die.
+    1 aligned pattern, found from 2000 random neurons and all 1066 patterns; 8.5 % of neurons die.
       rate        basin  gates (▒ slides)
-      1.167      89.3 %  ████████████
+      1.167      91.5 %  ████████████
 
     ```
     """
     check_kind("data", data, Dataset, "pass a Dataset, for example tasks.context_decision()")
     count = whole_number("the number of neurons", neurons, fix="for example neurons=2000")
-    leak = finite_number("leak", leak, fix="leak=0.0 is the plain ReLU")
+    leak = checked_leak(leak)
     samples = Samples.of(data)
     settled = settle(samples, generator(key), count, leak)
     ends: dict[bytes, tuple[FixedPoint, float]] = {}

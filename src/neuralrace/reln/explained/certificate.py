@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, final
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -46,7 +48,7 @@ class Certificate:
     weights of the training: that of the targets where the network starts from nearly nothing.
     Where the run was trained on another loss than the squared one, the unit is how far its outputs
     moved instead, √⟨‖o_ReLU(T) − o_ReLU(0)‖²⟩; `unit` says which.
-    Means over samples are by `sample_weight`, that of the run, or count all alike where it is None.
+    Means over samples use the `sample_weight` of the run; where it is None, all count the same.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -106,7 +108,7 @@ class Certificate:
         limit = real_number("tolerance", tolerance, least=0, fix=fix)
         return self.loss.whole and self.outputs_max <= limit
 
-    def plot(self, *, log: bool = False, ax: Any = None) -> Axes:
+    def plot(self, *, log: bool = False, ax: Axes | None = None) -> Axes:
         """Draw the discrepancy of the outputs over time, next to that of another seed."""
         from neuralrace.plot import draw_curves
 
@@ -128,7 +130,7 @@ class Certificate:
             f"t = {time:.4g}), the loss by "
             f"{_percent(self.loss.mean)} and {_percent(self.loss.max)} of the initial loss"
         )
-        text += "" if self.loss.whole else f" (up to t = {self.loss.end:g} alone)"
+        text += "" if self.loss.whole else f" (only up to t = {self.loss.end:g})"
         if self.similarity:
             layers = ", ".join(f"{n} {_percent(m)}" for n, m in self.similarity_mean.items())
             text += f", the hidden similarity by {layers}"
@@ -155,7 +157,9 @@ class Certificate:
         return float(np.trapezoid(values, self.time) / (self.time[-1] - self.time[0]))
 
 
-def certify(run: Any, found_run: Any, *, floor: Any = None) -> Certificate:
+def certify(
+    run: Trajectory, found_run: Trajectory, *, floor: Trajectory | None = None
+) -> Certificate:
     """How nearly a gated network is the ReLN of a ReLU network (MHS Definition 3.1).
 
     A ReLN gives the outputs of the ReLU network on all samples at all times. How near a candidate
@@ -165,7 +169,7 @@ def certify(run: Any, found_run: Any, *, floor: Any = None) -> Certificate:
       units of the initial root mean square error of `run`, or, for other losses than the squared
       one, of how far its outputs moved;
     - loss: as `nr.compare` has it, `run` the reference;
-    - hidden similarity, by layer: ‖K/‖K‖ − K'/‖K'‖‖ / √2 with K = H Hᵀ, H the hidden activity on
+    - hidden similarity, by layer: ‖K/‖K‖ − K'/‖K'‖‖ / √2 with K = H Hᵀ, H the hidden values on
       all samples: 0 for equal structure, 1 for none in common. It does not depend on the width
       or on the scale.
 
@@ -196,7 +200,7 @@ def certify(run: Any, found_run: Any, *, floor: Any = None) -> Certificate:
     return replace(certificate, floor=_against(run, floor, "floor"))
 
 
-def evidence(net: Any, data: Any) -> dict[str, Any]:
+def evidence(net: Network, data: Dataset) -> dict[str, Any]:
     """What `certify` looks at, as a record for `nr.train`: outputs and hidden similarity.
 
     The similarity of layer d is K_nm = √(p_n p_m) Σ_v h_v(x_n)·h_v(x_m), over all hidden nodes v
@@ -230,7 +234,7 @@ class _Similarity:
     data: Dataset = field(compare=False)
     content: bytes
 
-    def __call__(self, weights: Any) -> dict[str, Any]:
+    def __call__(self, weights: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
         h = self.net.responses(weights, self.data)
         root = np.sqrt(np.asarray(self.data.probability))[:, None]
         found = {}
@@ -242,7 +246,7 @@ class _Similarity:
 
 
 def _content(data: Dataset) -> bytes:
-    """A digest of all that hidden activity depends on: inputs, gates and sample weights."""
+    """A digest of all that hidden values depend on: inputs, gates and sample weights."""
     digest = blake2b()
     named = {**data.x, **{f"gate {name}": g for name, g in data.gates.items()}}
     for name, values in (*sorted(named.items()), ("weights", data.probability)):
@@ -265,7 +269,7 @@ def hidden_layers(arch: Architecture) -> dict[str, tuple[str, ...]]:
     return {f"layer{d}": tuple(v for v in arch.hidden if depth[v] == d) for d in levels}
 
 
-def _against(run: Any, other: Any, name: str) -> Certificate:
+def _against(run: Trajectory, other: Trajectory, name: str) -> Certificate:
     """The discrepancies between two runs, without a floor."""
     loss = compare(run, other)  # checks that both are single runs with times in common
     mine, theirs = _outputs(run, "run"), _outputs(other, name)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.observed.activity import activity
 from neuralrace.reln.observed.runs import network_of
 from neuralrace.relu import ReLUNetwork
+from neuralrace.tasks.checks import generator
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import Key
+
+RESTARTS = 10
+"""The number of starts of K-means, of which the best is kept."""
 
 
 @final
@@ -40,20 +45,20 @@ class Clusters:
 
 @final
 @dataclass(frozen=True)
-class Samples:
+class ActivitySamples:
     """The different activity samples of one layer, how much each counts, and whose they are.
 
     `pattern` `(U, N)`, `weight` `(U,)`, and `which` `(R, T, size)`: the pattern of each neuron.
     """
 
-    pattern: np.ndarray
-    weight: np.ndarray
-    which: np.ndarray
+    pattern: Bool[np.ndarray, "U N"]
+    weight: Float[np.ndarray, " U"]
+    which: Int[np.ndarray, "R T size"]
 
     @staticmethod
     def of(
         runs: Sequence[Trajectory], data: Dataset, node: str, weighted: bool, boundary: float
-    ) -> Samples:
+    ) -> ActivitySamples:
         seen = [_seen(run, data, node, boundary) for run in runs]
         on = np.stack([each[0] for each in seen])  # (R, T, N, size)
         flat = np.moveaxis(on, 2, -1).reshape(-1, on.shape[2])
@@ -62,10 +67,12 @@ class Samples:
             np.packbits(flat, axis=1), axis=0, return_index=True, return_inverse=True
         )
         weight = np.bincount(which.ravel(), weights=votes.ravel())
-        return Samples(flat[first], weight, which.reshape(on[:, :, 0].shape))
+        return ActivitySamples(flat[first], weight, which.reshape(on[:, :, 0].shape))
 
 
-def _seen(run: Trajectory, data: Dataset, node: str, boundary: float) -> tuple[Any, Any]:
+def _seen(
+    run: Trajectory, data: Dataset, node: str, boundary: float
+) -> tuple[Bool[np.ndarray, "T N size"], Float[np.ndarray, "T size"]]:
     """Which neurons of a node are on, `(T, N, size)`, and how much each counts, `(T, size)`."""
     if isinstance(run.net, ReLUNetwork):
         found = activity(run, data, boundary=boundary)
@@ -83,7 +90,9 @@ def _seen(run: Trajectory, data: Dataset, node: str, boundary: float) -> tuple[A
     return np.broadcast_to(gate > 0, (moments, *gate.shape)), np.full((moments, size), 1 / size)
 
 
-def clustered(samples: Samples, count: int, rounded: bool, leak: float, seed: int) -> Clusters:
+def clustered(
+    samples: ActivitySamples, count: int, rounded: bool, leak: float, seed: int
+) -> Clusters:
     """K-means on the activity samples of a layer, and the pathway of every neuron."""
     centroid, label = _means(samples, count, seed)
     on = centroid > 0.5
@@ -109,13 +118,19 @@ def clustered(samples: Samples, count: int, rounded: bool, leak: float, seed: in
     )
 
 
-def _means(samples: Samples, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _means(samples: ActivitySamples, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The centroids, and the nearest of them for every different pattern."""
     points = samples.pattern.astype(np.float64)
     if len(points) <= count:
         return points, np.arange(len(points))
     from sklearn.cluster import KMeans
 
-    options: Any = {"n_init": 10, "random_state": seed}
-    means = KMeans(count, **options).fit(points, sample_weight=samples.weight)
+    means = KMeans(count, n_init=RESTARTS, random_state=seed)  # type: ignore[arg-type]
+    means = means.fit(points, sample_weight=samples.weight)
     return np.asarray(means.cluster_centers_), np.asarray(means.labels_)
+
+
+def seed_of(key: Key) -> int:
+    """The seed of K-means for a key: an integer itself, or one drawn from a key of JAX."""
+    rng = generator(key)  # checks the key
+    return int(key) if isinstance(key, int) else int(rng.integers(2**32))

@@ -5,26 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import one_of, random_key, real_number
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.batches import checked_key
-from neuralrace.dynamics.flow import flow
-from neuralrace.dynamics.train import train
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import GDLN
 from neuralrace.plot import draw_curves, draw_matrix, style
 from neuralrace.reduction import Race, Start, reduce
 from neuralrace.reduction.solving.full_size import full_weights
-from neuralrace.reln.explained.fall import BEGIN, over_the_fall
-from neuralrace.relu import ReLUNetwork
-from neuralrace.statistics import SplitNetwork, split_neurons
-from neuralrace.tasks.checks import finite_number, positive_number
+from neuralrace.reln.explained.alignment import aligned_patterns
+from neuralrace.reln.explained.fall import over_the_fall
+from neuralrace.reln.explained.fixed_points import checked_leak
+from neuralrace.reln.explained.handover import handover, seen_by_neurons
+from neuralrace.statistics import SplitNetwork
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import Key, WeightsLike
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 KEPT = 0.9
 """A gating is kept if its kept share is at least this."""
 
+PROBES = 200
+"""The number of random neurons that show whether a start is small enough to align first."""
+
 OUTRUN = 1.15
 """A gating is outrun if it learns later than this times the aligned gates."""
-
-STEP = 0.02
-"""The learning rate of a ReLU network that takes over, times the largest growth rate."""
 
 
 @final
@@ -111,12 +111,12 @@ class Consistency:
 
 
 def consistency(
-    arch: Any,
-    data: Any,
+    arch: Architecture,
+    data: Dataset,
     *,
-    scale: Any = None,
-    start: Any = None,
-    key: Any = 0,
+    scale: float | None = None,
+    start: float | Mapping[str, float] | WeightsLike | Start | None = None,
+    key: Key = 0,
     check: str | None = None,
     leak: float = 0.0,
 ) -> Consistency:
@@ -149,7 +149,11 @@ def consistency(
     `Race.start` takes. `check="handover"` also continues the gated network, from 1 % of the
     fall of its loss, as a ReLU network, each neuron with the sign that fits best, and compares
     half-times: it costs one training, and is right more often. `leak`, the slope of a neuron that
-    is off.
+    is off, from 0 to 1. Biases are edges like any other: pass the `arch` of
+    `ReLUNetwork(…, bias=True)`. Identical inputs may have different targets and even different
+    gates; no ReLU network keeps the latter.
+
+    With `scale`, a warning says where neurons will not have aligned before the loss falls.
 
     ```python
     >>> import neuralrace as nr
@@ -160,13 +164,8 @@ def consistency(
 
     ```
     """
-    if check is not None and (not isinstance(check, str) or check != "handover"):
-        raise NeuralRaceError(
-            "this check is not known",
-            got=f"check = {check!r}",
-            wanted="None or 'handover'",
-            fix="leave it out for the kept share alone",
-        )
+    if check is not None:
+        one_of("check", check, ("handover",), "leave it out for the kept share alone")
     if (scale is None) == (start is None):
         raise NeuralRaceError(
             "the race needs one way to start",
@@ -174,12 +173,17 @@ def consistency(
             wanted="scale=, the standard deviation of random weights, or start=",
             fix="scale=1e-3",
         )
-    leak = finite_number("leak", leak, fix="leak=0.0 is the plain ReLU")
+    leak = checked_leak(leak)
     race = reduce(arch, data)
-    random = checked_key(key, "consistency")
+    random = random_key(key, "consistency")
     if start is None:
-        scale = positive_number("scale", scale, fix="for example scale=1e-3")
-        start = mean_start(race, scale) or GDLN(arch).init(random, scale=scale)
+        scale = real_number("scale", scale, above=0, fix="for example scale=1e-3")
+        aligned_start = mean_start(race, scale)
+        if aligned_start is not None:
+            width = sum(arch.sizes[v] for v in arch.hidden)
+            small = aligned_patterns(data, key=key, neurons=PROBES, leak=leak, limit=1)
+            small.warn_if_large(width, scale)
+        start = aligned_start or GDLN(arch).init(random, scale=scale)
     found = kept_share(race, race.start(start), key=random, leak=leak)
     if check is None:
         return found
@@ -191,10 +195,10 @@ def consistency(
             wanted="scale=, or start={edge: matrix}",
             fix="scale=1e-3 draws random weights by key",
         )
-    return replace(found, handover=_handover(arch, data, weights, leak))
+    return replace(found, handover=handover(arch, data, weights, leak))
 
 
-def kept_share(race: Race, start: Start, *, key: Any, leak: float = 0.0) -> Consistency:
+def kept_share(race: Race, start: Start, *, key: Key, leak: float = 0.0) -> Consistency:
     """The kept share of a race from a start; see `consistency`."""
     _check_gates(race.whole)
     solution = over_the_fall(race, start)
@@ -205,7 +209,7 @@ def kept_share(race: Race, start: Start, *, key: Any, leak: float = 0.0) -> Cons
     lost = {v: np.zeros((len(solution.time), race.data.n_samples)) for v in nodes}
     for i, t in enumerate(solution.time):
         weights = full_weights(race.blocks, wide, solution, float(t), key)
-        for node, (z, drive, weight) in _seen_by_neurons(wide, weights).items():
+        for node, (z, drive, weight) in seen_by_neurons(wide, weights).items():
             gate = np.asarray(wide.data.gates.get(node, np.ones(len(z))))
             each, off = _kept(z, drive, gate, np.asarray(wide.data.probability), leak)
             total = weight.sum() or 1.0
@@ -221,9 +225,9 @@ def kept_share(race: Race, start: Start, *, key: Any, leak: float = 0.0) -> Cons
     return Consistency(share, shares, solution.time, solution.loss, kept, part)
 
 
-def _mean(values: np.ndarray, weight: np.ndarray) -> Any:
+def _mean(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """The mean over time, or zero where nothing weighs anything."""
-    return np.tensordot(weight, values, axes=1) / (weight.sum() or 1.0)
+    return np.asarray(np.tensordot(weight, values, axes=1) / (weight.sum() or 1.0))
 
 
 def _kept(
@@ -242,35 +246,6 @@ def _kept(
     better = np.argmin(missed, axis=0)
     off = np.where(better[None] == 0, ways[0], ways[1])
     return np.maximum(0.0, 1 - missed.min(axis=0)) * (whole > 0), off
-
-
-def _seen_by_neurons(
-    net: SplitNetwork, weights: Mapping[str, np.ndarray]
-) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Of every hidden node: inputs z and errors that reach it, (N, size), and neurons' weight."""
-    arch, data = net.arch, net.data
-    gate = {v: np.asarray(g)[:, None] for v, g in data.gates.items()}
-    z: dict[str, np.ndarray] = {}
-    h = {v: np.asarray(data.x[v], np.float64) for v in arch.inputs}
-    for node in arch.order:
-        if node not in arch.inputs:
-            into = arch.incoming[node]
-            z[node] = np.asarray(sum(h[arch.edges[e][0]] @ weights[e].T for e in into))
-            h[node] = gate.get(node, 1.0) * z[node]
-    error = {v: np.asarray(data.y[v], np.float64) - h[v] for v in arch.outputs}
-    found = {}
-    for node in reversed(arch.order):
-        if node not in arch.hidden:
-            continue
-        out, into = arch.outgoing[node], arch.incoming[node]
-        back = np.asarray(sum(error[arch.edges[e][1]] @ weights[e] for e in out))
-        size = [
-            np.sqrt(sum((weights[e] ** 2).sum(axis=axis) for e in edges))
-            for edges, axis in ((into, 1), (out, 0))
-        ]
-        found[node] = (z[node], back, size[0] * size[1])
-        error[node] = gate.get(node, 1.0) * back
-    return {v: found[v] for v in arch.hidden}
 
 
 def _widened(race: Race, solution: Trajectory) -> SplitNetwork:
@@ -309,38 +284,3 @@ def mean_start(race: Race, scale: float) -> dict[str, float] | None:
         return None
     size = {e: arch.sizes[t if s in ends else s] for e, (s, t) in arch.edges.items()}
     return {e: scale * math.sqrt(n / 2) for e, n in size.items()}
-
-
-def _handover(arch: Architecture, data: Dataset, weights: Any, leak: float) -> float:
-    """The half-time of a ReLU network that takes over at 1 % of the fall, over the gating's.
-
-    The gated network is trained from actual weights, in which every neuron has a direction of its
-    own: a solved race has the directions of its modes only.
-    """
-    race = reduce(arch, data)
-    initial = race.constant + sum(block.initial_loss for block in race.blocks)
-    begin, half = (initial - part * (initial - race.constant) for part in (BEGIN, 0.5))
-    strength = max(block.strength for block in race.blocks)
-    net, relu = GDLN(arch), ReLUNetwork(arch, leak=leak)
-    times = np.linspace(0, 1000 / strength, 3)
-    first = flow(net, weights, data, times=times, until_loss=begin)
-    gated = first.time[-1] + flow(net, first.final, data, times=times, until_loss=half).time[-1]
-    final = {e: np.array(w) for e, w in first.final.items()}
-    split = split_neurons(arch, data)
-    parts = split.split(final)
-    for node, (z, drive, _) in _seen_by_neurons(split, parts).items():
-        gate = np.asarray(split.data.gates.get(node, np.ones(len(z))))[:, None]
-        q = np.abs(z * drive)
-        missed = [(np.abs(gate - np.where(s * z > 0, 1.0, leak)) * q).sum(axis=0) for s in (1, -1)]
-        sign = np.where(missed[0] <= missed[1], 1.0, -1.0)
-        for e in split.arch.incoming[node]:
-            parts[e] = sign[:, None] * parts[e]
-        for e in split.arch.outgoing[node]:
-            parts[e] = parts[e] * sign
-    rate = STEP / strength
-    steps = math.ceil(4 * gated / rate)
-    run = train(
-        relu, split.join(parts), data.gated({}),
-        learning_rate=rate, steps=steps, record_every=max(1, steps // 2000), until=half,
-    )  # fmt: skip
-    return float((first.time[-1] + run.time[-1]) / gated) if run.loss[-1] <= half else math.inf

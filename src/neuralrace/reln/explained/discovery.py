@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import real_array, seed_number, switch
+from neuralrace.checks import one_of, real_array, switch
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.reln.explained.clusters import Clusters, Samples, clustered
+from neuralrace.reln.explained.clusters import ActivitySamples, Clusters, clustered, seed_of
+from neuralrace.reln.observed.activity import BOUNDARY
 from neuralrace.reln.observed.runs import (
     check_trained_on,
     first_weights,
@@ -25,11 +26,13 @@ from neuralrace.reln.observed.runs import (
 )
 from neuralrace.statistics import SplitNetwork, split_neurons
 from neuralrace.trajectory import Comparison, Trajectory, compare
+from neuralrace.types import ArrayLike, Key
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ELBOW = "elbow"
+"""The value of `pathways` that chooses their number."""
 
 
 @final
@@ -117,7 +120,7 @@ class Discovery:
         """
         return followed_by(self.runs[self._run(run)], self.base.gated(self.gates(run)), **options)
 
-    def _run(self, run: Any) -> int:
+    def _run(self, run: int) -> int:
         """The number of a run, counted from 0, or from −1 backwards."""
         fix = f"runs are counted from 0 to {len(self.runs) - 1}"
         number = whole_number("the number of a run", run, least=-len(self.runs), fix=fix)
@@ -130,19 +133,23 @@ class Discovery:
             )
         return number
 
-    def plot(self, node: str | None = None, *, label: str | None = None, ax: Any = None) -> Axes:
-        """Draw how often the members of each pathway are on, a column a sample (MHS Fig. 8).
+    def plot(
+        self, node: str | None = None, *, label: str | None = None, ax: Axes | None = None
+    ) -> Axes:
+        """Draw how often the members of each pathway are on, one column per sample (MHS Fig. 8).
 
         `label` groups neighbouring samples by a label of the dataset, such as `"context"`.
         """
         from neuralrace.plot import draw_matrix
 
         node = next(iter(self.layers)) if node is None else node
-        clusters = self.layers[_one_of("node", node, self.layers)]
+        clusters = self.layers[one_of("node", node, self.layers, "leave out node for the first")]
         rows = [f"{node}_{k + 1}, {100 * s:.0f} %" for k, s in enumerate(clusters.share)]
-        blocks: Any = None
+        blocks: dict[Literal["rows", "columns"], dict[str, int]] | None = None
         if label is not None:
-            values = np.asarray(self.base.labels[_one_of("label", label, self.base.labels)])
+            values = np.asarray(
+                self.base.labels[one_of("label", label, self.base.labels, "or leave it out")]
+            )
             named = [(v, len(list(same))) for v, same in itertools.groupby(values.tolist())]
             if len({v for v, _ in named}) < len(named):
                 raise NeuralRaceError(
@@ -183,27 +190,27 @@ class Discovery:
 
 
 def discover(
-    runs: Any,
-    data: Any,
-    pathways: Any = 4,
+    runs: Trajectory | Iterable[Trajectory],
+    data: Dataset,
+    pathways: int | str | Mapping[str, int] = 4,
     *,
     weighted: bool = True,
     rounded: bool = True,
-    boundary: float = 0.0,
+    boundary: float = BOUNDARY,
     most: int = 8,
-    seed: int = 0,
+    key: Key = 0,
 ) -> Discovery:
     """Find the pathways of a ReLU network in its activity (MHS Algorithm 1), and build its ReLN.
 
     **Gates.** Every neuron of every run is, at every recorded moment, one binary activity sample
-    of length N. These are clustered by K-means, each hidden node by itself; the centroids are the
-    gates, rounded at one half. Clusters that round to the same gates are joined.
+    of length N. These are clustered by K-means, separately for each hidden node; the centroids are
+    the gates, rounded at one half. Clusters that round to the same gates are joined.
 
     **Pathways.** Nothing is fitted. A neuron belongs to the pathway that most of its own samples
     over training are nearest to; a pathway is as wide as it has neurons, and starts from their
     own initial weights. So the gated network has the neurons and the initial weights of the ReLU
-    network, and gates that are fixed and few. It is trained with the ReLU network's step, and how
-    far its loss is away is reported for every run.
+    network, and gates that are fixed and few. It is trained with the ReLU network's step, and the
+    distance of its loss is reported for every run.
 
     **The elbow.** With `pathways="elbow"` all numbers K from 1 to `most` are tried, each judged by
     the discrepancy E(K) of the gated network (mean over runs of (1/T) ∫|ΔL|dt / L(0)), not by the
@@ -213,15 +220,16 @@ def discover(
 
     **Arguments:** `runs`, of a `ReLUNetwork` recorded with `record={"weights": True}`: one run,
     several, or an ensemble over seeds (MHS samples every 100 epochs, over several runs). A run of
-    a `GDLN` with a gate for every neuron is taken at its word. `data`, what they were trained on
-    (that they have the loss on it that they recorded is checked). Any optimizer, batch size and
+    a `GDLN` with a gate for every neuron is described by these gates. `data`, what they were
+    trained on: it is checked that the runs have the loss on it that they recorded.
+    Any optimizer, batch size and
     loss will do for the pathways; only a run of gradient descent on all samples with the squared
     loss can be followed by a gated network, and `withheld` gives the reason for any other.
     `pathways`, K for every hidden node, `{node: K}`, or `"elbow"`. `weighted=False` counts every
     neuron alike, as published; by default a neuron counts by its part of the layer's ‖w_in‖‖w_out‖
     at that moment. `rounded=False` uses the centroids themselves as gates. `boundary` decides
-    what is on, as in `activity`; 0, as published, is the ReLU's own rule. `seed` is that of
-    K-means.
+    what is on, as in `activity`; 0, as published, is the ReLU's own rule. `key`, a JAX key or an
+    integer, is that of K-means.
 
     ```python
     >>> import jax, neuralrace as nr
@@ -243,7 +251,7 @@ def discover(
     check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     singles = single_runs(runs)
     weighted, rounded = switch("weighted", weighted), switch("rounded", rounded)
-    seed = seed_number(seed)
+    seed = seed_of(key)
     for run in singles:
         check_trained_on(run, data)
     withheld = next((reason for run in singles if (reason := not_descent(run))), None)
@@ -255,7 +263,7 @@ def discover(
             fix="give the number of pathways: pathways=4",
         )
     samples = {
-        node: Samples.of(singles, data, node, weighted, boundary)
+        node: ActivitySamples.of(singles, data, node, weighted, boundary)
         for node in network_of(singles[0]).arch.hidden
     }
     leak = getattr(singles[0].net, "leak", 0.0)
@@ -285,7 +293,7 @@ def discover(
     return Discovery(best.layers, best.followed, curve, singles, data)
 
 
-def elbow(discrepancy: Sequence[float]) -> int:
+def elbow(discrepancy: ArrayLike) -> int:
     """The number of pathways at the elbow of E(1), E(2), …, as `discover` defines it.
 
     ```python
@@ -296,10 +304,12 @@ def elbow(discrepancy: Sequence[float]) -> int:
     ```
     """
     fix = "for example list(found.curve.values())"
-    values = real_array("discrepancy", discrepancy, wanted="one number per number", fix=fix)
+    values = real_array(
+        "discrepancy", discrepancy, wanted="one discrepancy for each number of pathways", fix=fix
+    )
     if values.ndim != 1 or not values.size:
         raise NeuralRaceError(
-            "an elbow is found in a row of numbers",
+            "an elbow is found in a list of numbers",
             got=f"shape {values.shape}",
             wanted="shape (K,), at least one number",
             fix=fix,
@@ -312,17 +322,5 @@ def elbow(discrepancy: Sequence[float]) -> int:
     return len(log) - int(above[::-1].argmax())
 
 
-def _one_of(what: str, name: Any, there: Any) -> Any:
-    """The name, if it is there."""
-    if not isinstance(name, str) or name not in there:
-        raise NeuralRaceError(
-            f"there is no {what} {name!r} here",
-            got=repr(name),
-            wanted=f"one of {listed(there)}",
-            fix=f"choose one of these, or leave out {what}",
-        )
-    return name
-
-
-def _count(value: Any) -> int:
+def _count(value: object) -> int:
     return whole_number("the number of pathways", value, fix="for example pathways=4, or 'elbow'")

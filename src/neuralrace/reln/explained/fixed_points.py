@@ -9,6 +9,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float
 
+from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.observed.sliding import lines_of, sliding_gates
@@ -83,6 +84,11 @@ class FixedPoint:
     w: Float[np.ndarray, " d"]
     a: Float[np.ndarray, " o"]
     rate: float
+
+
+def checked_leak(leak: float) -> float:
+    """The slope of a neuron that is off, from 0 (the plain ReLU) to 1 (a linear neuron)."""
+    return real_number("leak", leak, least=0, most=1, fix="leak=0.0 is the plain ReLU")
 
 
 def fixed_point(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, final
 
@@ -26,7 +27,11 @@ from neuralrace.trajectory import compare
 
 
 def refine(
-    found: Any, *, fit_to: Any = (0,), iterations: int = 100, rate: float = 0.02
+    found: Discovery,
+    *,
+    fit_to: int | Sequence[int] = (0,),
+    iterations: int = 100,
+    rate: float = 0.02,
 ) -> Discovery:
     """Train the gates of the pathways, as real numbers, until the gated network follows better.
 
@@ -39,11 +44,12 @@ def refine(
     by Adam. Pathways, their neurons and start values stay as they were found. Because this is a
     fit, judge it on runs that it has not seen: those not in `fit_to`.
 
-    **Arguments:** `found`, of `discover`, whose runs recorded their weights at equal distances;
+    **Arguments:** `found`, of `discover`, whose runs recorded their weights at equal intervals;
     `fit_to`, which of its runs to fit; `iterations` and `rate` of Adam. One iteration costs about
     four trainings.
 
-    **Returns:** a `Discovery` with the best gates met, `followed` measured anew for every run.
+    **Returns:** a `Discovery` with the best gates that were met; `followed` is measured again for
+    every run.
 
     ```python
     >>> import jax, neuralrace as nr
@@ -120,7 +126,7 @@ class _Objective(System):
         gaps = np.unique(np.concatenate([np.diff(descent_of(run)[1]) for run in runs]))
         if len(gaps) != 1:
             raise NeuralRaceError(
-                "the runs must be recorded at equal distances",
+                "the runs must be recorded at equal intervals",
                 got=f"{gaps[0]} to {gaps[-1]} steps from one record to the next",
                 wanted="record_every, a divisor of the number of steps",
                 fix="train again with record_every=…",

@@ -11,14 +11,15 @@ from jaxtyping import Bool, Float, Int
 
 from neuralrace.reln.explained.fixed_points import FixedPoint, Samples
 
-STEP = 0.2
-"""The first step of the flow, as the change of a neuron of unit length."""
+STAGES = ((0.05, 300), (0.2, 600), (0.02, 600), (0.002, 600))
+"""Steps of the flow, as the change of a neuron of unit length, and how many of each are taken.
 
-STEPS = 600
-"""How many steps are taken with the first step, with a tenth, and with a hundredth of it."""
+The first are small, since where a neuron ends is decided early; the second bring it there; the
+last two keep it at a boundary that it is pushed back to from both sides.
+"""
 
-KEPT_STEPS = STEPS // 2
-"""Gates and growth are averages over this number of steps, the last ones of each step size."""
+AVERAGED = 300
+"""Gates and growth are averages over this number of steps, the last ones of all."""
 
 CHECK = 25
 """After this number of steps it is checked which neurons have come to rest."""
@@ -38,8 +39,11 @@ STILL = 1e-3
 That product bounds the growth rate of any neuron.
 """
 
-LOOKS = frozenset(range(0, 60, 2)) | frozenset(range(60, STEPS, 20))
-"""At which of the first steps directions are kept, to see when neurons aligned."""
+LOOKS = (6, 60)
+"""In the first two stages directions are kept at every 6th and every 60th step.
+
+They show when neurons aligned.
+"""
 
 NEAR = 0.9
 """A neuron is aligned from when the cosine to its final direction stays above this."""
@@ -115,10 +119,10 @@ def settle(samples: Samples, rng: np.random.Generator, count: int, leak: float) 
     path: list[tuple[np.ndarray, np.ndarray]] = []
     still = STILL**2 * samples.bound
     moving = np.arange(count)
-    for stage, step in enumerate((STEP, STEP / 10, STEP / 100)):
+    for stage, (step, steps) in enumerate(STAGES):
         on_for[moving], growth[moving] = 0.0, 0.0
-        for k in range(STEPS):
-            if stage == 0 and k in LOOKS:
+        for k in range(steps):
+            if stage < len(LOOKS) and k % LOOKS[stage] == 0:
                 path.append((both.copy(), time.copy()))
             here = both[moving]
             velocity, on = flow.velocity(here)
@@ -127,10 +131,10 @@ def settle(samples: Samples, rng: np.random.Generator, count: int, leak: float) 
             if k % CHECK == CHECK - 1:
                 rests = speed**2 - along**2 <= (REST * speed) ** 2
                 settled = moving[rests]
-                on_for[settled], growth[settled] = KEPT_STEPS * on[rests], KEPT_STEPS * along[rests]
+                on_for[settled], growth[settled] = AVERAGED * on[rests], AVERAGED * along[rests]
                 moving, here, on = moving[~rests], here[~rests], on[~rests]
                 velocity, along, speed = velocity[~rests], along[~rests], speed[~rests]
-            if k >= STEPS - KEPT_STEPS:
+            if k >= steps - AVERAGED:
                 on_for[moving] += on
                 growth[moving] += along
             pace = np.where(speed > still, step / np.maximum(speed, still), 0.0)
@@ -141,7 +145,7 @@ def settle(samples: Samples, rng: np.random.Generator, count: int, leak: float) 
         since = np.where((place * both).sum(axis=1) < NEAR, when, since)
     r = x.shape[1]
     whole = np.concatenate([both[:, :r] @ reads, both[:, r:] @ writes], axis=1)
-    return Settled(whole, on_for / KEPT_STEPS, growth / KEPT_STEPS, samples.bound, since)
+    return Settled(whole, on_for / AVERAGED, growth / AVERAGED, samples.bound, since)
 
 
 @final

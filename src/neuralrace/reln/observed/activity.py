@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -11,14 +12,19 @@ from jaxtyping import Float, Int
 from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed
-from neuralrace.reln.observed.runs import recorded_weights
+from neuralrace.reln.observed.runs import recorded_weights, relu_of
 from neuralrace.reln.observed.shares import OTHER, Shares, added, checked_prototypes
+from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BOUNDARY = 1e-3
-"""A neuron counts as on where z > BOUNDARY ‖w‖‖x‖: nearer to zero its sign is no message."""
+"""The default of `boundary` in every function: a neuron counts as on where z > BOUNDARY ‖w‖‖x‖.
+
+Nearer to zero, the sign of z says little.
+"""
 
 LEAST = 0.01
 """Neurons below this part of the largest weight of their layer are not counted."""
@@ -82,7 +88,9 @@ class Activity:
         total = kept.sum(axis=1, keepdims=True)
         return np.divide(kept, total, out=np.zeros_like(kept), where=total > 0)
 
-    def shares(self, prototypes: Any, node: str | None = None, *, least: float = LEAST) -> Shares:
+    def shares(
+        self, prototypes: Mapping[str, ArrayLike], node: str | None = None, *, least: float = LEAST
+    ) -> Shares:
         """How much of the weight of a layer follows which of some prototypes.
 
         **Arguments:** `prototypes` maps names to patterns `(N,)` of booleans; `node`, which may
@@ -143,7 +151,7 @@ class Activity:
     def switches(self, node: str | None = None) -> Switches:
         """When and how often the neurons of a layer change their patterns.
 
-        Seen between recorded moments: what switches and switches back in between is not.
+        Only recorded moments are compared: a switch and its reversal in between are not seen.
 
         ```python
         >>> import numpy as np, neuralrace as nr
@@ -171,7 +179,9 @@ class Activity:
             node=node,
         )
 
-    def plot(self, prototypes: Any, node: str | None = None, **options: Any) -> Figure:
+    def plot(
+        self, prototypes: Mapping[str, ArrayLike], node: str | None = None, **options: Any
+    ) -> Figure:
         """Rasters of the patterns at a few moments and shares over time; see `draw_activity`."""
         from neuralrace.reln.observed.pictures import draw_activity
 
@@ -237,10 +247,10 @@ class Switches:
 
     @property
     def rate(self) -> Float[np.ndarray, " T_1"]:
-        """Switches a neuron and unit of time between recorded moments, weighted at the later."""
+        """Switches per neuron and unit of time between recorded moments, weighted at the later."""
         return np.einsum("ts,ts->t", self.weight[1:], self.flips) / np.diff(self.time)
 
-    def mean(self, weight: Any = None) -> float:
+    def mean(self, weight: ArrayLike | None = None) -> float:
         """How often a neuron switched on average, weighted as at the end or as given."""
         if weight is None:
             return float(self.weight[-1] @ self.count)
@@ -253,7 +263,7 @@ class Switches:
         return float(given @ self.count)
 
 
-def activity(run: Any, data: Any, *, boundary: float = BOUNDARY) -> Activity:
+def activity(run: Trajectory, data: Dataset, *, boundary: float = BOUNDARY) -> Activity:
     """The pattern of every hidden neuron over samples and training, and its weight.
 
     The weight of a neuron is ‖w_in‖‖w_out‖: w_in all its incoming weights, those of several edges
@@ -263,10 +273,10 @@ def activity(run: Any, data: Any, *, boundary: float = BOUNDARY) -> Activity:
         z > boundary · ‖w_in‖ ‖x‖ ,
 
     x what its sources send, side by side. With `boundary=0` that is the ReLU's own rule; without
-    a margin, pre-activations that are zero but for rounding gate at random. A neuron may also be
+    a margin, pre-activations that are zero up to rounding gate at random. A neuron may also be
     held at z = 0 from both sides (XoR at Δ = 0), where it hops about zero by a length in
-    proportion to the learning rate: a margin that is to ignore this must be larger. The network
-    itself runs by its own rule, leak included; the margin only decides what is counted.
+    proportion to the learning rate; a margin must be larger to ignore this. The network
+    itself uses its own rule, leak included; the margin only decides what is counted.
 
     **Arguments:** `run`, a single run of a `ReLUNetwork` recorded with `record={"weights": True}`;
     `data`, the dataset it was trained on (or any other with the same nodes).
@@ -293,7 +303,8 @@ def activity(run: Any, data: Any, *, boundary: float = BOUNDARY) -> Activity:
         wanted="a small number of at least 0",
         fix="boundary=1e-3; boundary=0 is the ReLU's own rule",
     )
-    arch, leak = run.net.arch, run.net.leak
+    net = relu_of(run)
+    arch, leak = net.arch, net.leak
     x = matched(arch, data.gated({})).x
     h = {node: np.asarray(value, np.float64)[None] for node, value in x.items()}
     on, weight, undecided = {}, {}, {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, final
 
 import equinox as eqx
@@ -17,18 +18,21 @@ from neuralrace.dynamics.systems import NetworkSystem, System
 from neuralrace.dynamics.train import diverged
 from neuralrace.errors import check_kind
 from neuralrace.gdln import GDLN
-from neuralrace.reln.observed.runs import check_trained_on, descent_of, recorded_weights
+from neuralrace.reln.observed.runs import check_trained_on, descent_of, recorded_weights, relu_of
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
 
 
-def copied_gates(run: Any, data: Any, *, record: Any = None) -> Trajectory:
+def copied_gates(
+    run: Trajectory, data: Dataset, *, record: Mapping[str, Any] | None = None
+) -> Trajectory:
     """A GDLN whose gates are copied from the ReLU network at every recorded moment.
 
-    It starts from the ReLU network's first weights and goes its own way, with gates that are
+    It starts from the ReLU network's first weights and then learns by itself, with gates that are
     renewed at each recorded moment of `run` and held in between. Recorded at every step this is
-    MHS's trivial ReLN (§3, after Definition 3.1): exact to rounding, and of no use but as a
-    check. Recorded less often, it shows what gates in stages without a new start are worth.
+    MHS's trivial ReLN (§3, after Definition 3.1): exact to rounding, and
+    useful only as a check. Recorded less often, it shows how good gates in stages are without a
+    new start.
 
     **Arguments:** `run`, of `nr.train` with a `ReLUNetwork` and `record={"weights": True}`;
     `record`, as that of `nr.train`, for the gated network; outputs are always recorded.
@@ -49,7 +53,8 @@ def copied_gates(run: Any, data: Any, *, record: Any = None) -> Trajectory:
     check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     check_trained_on(run, data)
     rate, steps = descent_of(run)
-    net, path = GDLN(run.net.arch), run.values["weights"]
+    relu = relu_of(run)
+    net, path = GDLN(relu.arch), run.values["weights"]
     first = {e: path[e][0] for e in net.arch.edges}
     gated = data.gated({n: np.ones((data.n_samples, net.arch.sizes[n])) for n in net.arch.hidden})
     if record is not None:
@@ -57,7 +62,7 @@ def copied_gates(run: Any, data: Any, *, record: Any = None) -> Trajectory:
     wanted = {"outputs": True} | ({} if record is None else dict(record))
     problem = pose(net, first, gated, record=wanted)
     path = {e: jnp.asarray(w, problem.dtype) for e, w in path.items()}
-    copying = _Copying(run.net, problem.system)
+    copying = _Copying(relu, problem.system)
     method = Descent(jnp.asarray(rate, problem.dtype))
     done = take_steps(copying, problem.weights, method, steps, moments=path)
     told = {

@@ -23,12 +23,14 @@ from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
 from neuralrace.reln.observed.activity import BOUNDARY, activity
-from neuralrace.reln.observed.runs import check_trained_on, descent_of, recorded_weights
+from neuralrace.reln.observed.runs import check_trained_on, descent_of, recorded_weights, relu_of
+from neuralrace.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MEASURES = ("outputs", "loss")
+"""What can be compared between the two networks."""
 
 
 @final
@@ -90,7 +92,7 @@ class Horizons:
             if reach[best] > arrived:
                 starts.append(best)
                 arrived = int(reach[best])
-            else:  # nobody gets further: one gap is crossed all the same
+            else:  # no stage gets further: one gap is crossed nevertheless
                 unresolved.append(arrived)
                 if arrived > starts[-1]:
                     starts.append(arrived)
@@ -106,7 +108,7 @@ class Horizons:
             measure=self.measure,
         )
 
-    def plot(self, tolerance: float | None = None, *, ax: Any = None) -> Axes:
+    def plot(self, tolerance: float | None = None, *, ax: Axes | None = None) -> Axes:
         """Draw how far each start reaches, and the stages that cover training."""
         from neuralrace.plot import draw_reach
 
@@ -137,7 +139,7 @@ class Stages:
     """Stages of frozen gates that cover a training run; see `Horizons.stages`.
 
     `start` and `end` `(S,)` are times; `fall` `(S,)` is by how much the ReLU network's loss falls
-    in each, as a part of the initial loss. `races` counts the stages in which it falls by more
+    in each, as a share of the initial loss. `races` counts the stages in which it falls by more
     than the tolerance: the others are waiting times, in which the gates change before much is
     learned. `unresolved` lists the recorded moments from which no stage reaches the next.
     """
@@ -178,8 +180,8 @@ class Stages:
 
 
 def horizons(
-    run: Any,
-    data: Any,
+    run: Trajectory,
+    data: Dataset,
     *,
     tolerance: float = 0.05,
     measure: str = "outputs",
@@ -198,7 +200,7 @@ def horizons(
     L(0) the run's initial loss. Discrepancies are seen at recorded moments only.
 
     **Arguments:** `run`, of `nr.train` with a `ReLUNetwork` and `record={"weights": True}`: its
-    recorded moments are both the starts and the moments of comparison, so that fifty to a
+    recorded moments are both the starts and the moments of comparison; fifty to a
     hundred of them are usual. `boundary` decides what is on, as in `activity`: gates frozen on
     where a neuron hops about z = 0 end a horizon at once. One compiled program serves all starts;
     the cost is the sum of the horizons.
@@ -226,16 +228,17 @@ def horizons(
     recorded_weights(run)
     check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     check_trained_on(run, data)
+    relu = relu_of(run)
     rate, steps = descent_of(run)
     on = activity(run, data, boundary=boundary).on
-    gates = {node: np.where(pattern, 1.0, run.net.leak) for node, pattern in on.items()}
-    net, arch = GDLN(run.net.arch), run.net.arch
+    gates = {node: np.where(pattern, 1.0, relu.leak) for node, pattern in on.items()}
+    net, arch = GDLN(relu.arch), relu.arch
     start = {e: run.values["weights"][e][0] for e in arch.edges}
     weights, frozen = prepared(net, start, data.gated({n: g[0] for n, g in gates.items()}))
     dtype = jnp.result_type(*weights.values())
     gates = {node: jnp.asarray(g, dtype) for node, g in gates.items()}
     path = {e: jnp.asarray(w, dtype) for e, w in run.values["weights"].items()}
-    targets = (_outputs(run.net, path, frozen), jnp.asarray(run.loss, dtype))
+    targets = (_outputs(relu, path, frozen), jnp.asarray(run.loss, dtype))
     initial, limit = (jnp.asarray(v, dtype) for v in (run.loss[0], tolerance))
     method = Descent(jnp.asarray(rate, dtype))
     gap = np.full((len(run.time), len(run.time)), np.inf)

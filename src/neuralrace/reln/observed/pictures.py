@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.plot import draw_raster, draw_shares, style
 from neuralrace.reln.observed.activity import LEAST, Activity
 from neuralrace.reln.observed.shares import OTHER
+from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,16 +20,16 @@ if TYPE_CHECKING:
 
 def draw_activity(
     found: Activity,
-    prototypes: Any,
+    prototypes: Mapping[str, ArrayLike],
     node: str | None = None,
     *,
     at: Sequence[float] | None = None,
     samples: Mapping[str, int] | None = None,
     least: float = LEAST,
 ) -> Figure:
-    """Draw the patterns of a layer at a few moments, and whose they are over time.
+    """Draw the patterns of a layer at a few moments, and the shares of the prototypes over time.
 
-    Above, rasters: a row is a neuron, as tall as its part of the weight, sorted by its nearest
+    Above, rasters: each row is a neuron, as tall as its share of the weight, sorted by its nearest
     prototype at that moment. Below, the shares of the prototypes over time as bands, and dashed
     the part whose patterns are exactly one of them.
 

@@ -1,7 +1,8 @@
-"""What is asked of runs before gates are found in them: weights, steps, network and data."""
+"""What runs must have before gates are found in them: weights, steps, network and data."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -26,7 +27,7 @@ def network_of(run: Trajectory) -> Network:
     """The network of a run, or an error where it is not known."""
     if run.net is None:
         raise NeuralRaceError(
-            "it is not known what network the run is of",
+            "the network of the run is not known",
             got="a trajectory without a network",
             wanted="what nr.train or nr.train_ensemble returned",
             fix="pass net= to the Trajectory, if you made it yourself",
@@ -46,10 +47,17 @@ def weights_of(run: Trajectory) -> dict[str, np.ndarray]:
     return run.values["weights"]
 
 
-def recorded_weights(run: Any) -> dict[str, Float[np.ndarray, "T target source"]]:
-    """The weights over time of a single run of a ReLU network, in float64, or an error."""
+def relu_of(run: Trajectory) -> ReLUNetwork:
+    """The ReLU network of a run, or an error where it is another network."""
     check_kind("run", run, Trajectory, "pass what nr.train returned")
     check_kind("the network of the run", run.net, ReLUNetwork, "train a nr.ReLUNetwork")
+    assert isinstance(run.net, ReLUNetwork)
+    return run.net
+
+
+def recorded_weights(run: Trajectory) -> dict[str, Float[np.ndarray, "T target source"]]:
+    """The weights over time of a single run of a ReLU network, in float64, or an error."""
+    relu_of(run)
     if run.axes:
         raise NeuralRaceError(
             "activity is that of a single run",
@@ -107,7 +115,7 @@ def descent_of(run: Trajectory) -> tuple[float, np.ndarray]:
     return rate, np.rint(run.time / rate).astype(int) if steps is None else np.asarray(steps)
 
 
-def single_runs(runs: Any) -> tuple[Trajectory, ...]:
+def single_runs(runs: Trajectory | Iterable[Trajectory]) -> tuple[Trajectory, ...]:
     """Runs of one network, one by one, each with its weights recorded."""
     given = [runs] if isinstance(runs, Trajectory) else entries("runs", runs, RUNS)
     singles: list[Trajectory] = []
@@ -150,9 +158,9 @@ def followed_by(run: Trajectory, gated: Dataset, **options: Any) -> Trajectory:
 def check_trained_on(run: Trajectory, data: Dataset) -> None:
     """Raise where a single run cannot have been trained on `data`.
 
-    A run knows the digest of its data. Where that is another, the samples may still be the same in
-    another order: what the run recorded of every sample must have as many of them, and its weights
-    at the first and at the last recorded moment must have the loss that it recorded there, to √ε
+    A run knows the digest of its data. Where the digest differs, the samples may still be the same
+    in another order. Then records of single samples must have the same number of them, and the
+    weights at the first and the last recorded moment must have the loss that was recorded, to √ε
     of the largest of these losses and of ½⟨‖y‖²⟩, ε the coarsest rounding of its numbers.
     """
     if run.settings.get("data") in (data.digest(), data.gated({}).digest()):

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from neuralrace.checks import by_name, list_of_names, one_of, plain_array
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.types import ArrayLike
 
 OTHER = "other"
 """The name of what no prototype matches exactly."""
@@ -48,7 +49,7 @@ class Shares:
     samples: int
     node: str
 
-    def together(self, groups: Mapping[str, Any]) -> Shares:
+    def together(self, groups: Mapping[str, Iterable[str]]) -> Shares:
         """The same with prototypes added up: `groups` maps a new name to names it stands for.
 
         ```python
@@ -126,7 +127,9 @@ def subsets(data: Dataset, label: str = "context") -> dict[str, Bool[np.ndarray,
     return found | {"all": np.ones(data.n_samples, bool)}
 
 
-def checked_prototypes(prototypes: Any, samples: int) -> dict[str, Bool[np.ndarray, " N"]]:
+def checked_prototypes(
+    prototypes: Mapping[str, ArrayLike], samples: int
+) -> dict[str, Bool[np.ndarray, " N"]]:
     """Prototypes as booleans, all different, or an error."""
     if not isinstance(prototypes, Mapping) or not prototypes or OTHER in prototypes:
         raise NeuralRaceError(

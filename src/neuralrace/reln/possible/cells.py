@@ -24,13 +24,20 @@ VANISHING = 1e-15
 """An input smaller than this in every feature, relative to the feature's largest value, is zero."""
 
 
+ROUNDS = 3
+"""How often inputs and features are scaled in turn; the orthonormal basis does the rest."""
+
+PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+"""The least tolerances of the linear program, below the `MARGIN` that it must tell from zero."""
+
+
 @final
 @dataclass(frozen=True)
 class Lines:
     """Different inputs, in coordinates of one scale, and which samples they stand for.
 
     Sample n lies on `x[line[n]]`, on the side `side[n]` of it: 1, −1, or 0 where it vanishes.
-    Opposite inputs share a line unless boundaries count, where both can be off. Weights w in
+    Opposite inputs share a line unless cells are closed, where both can be off. Weights w in
     these coordinates are `basis.T @ w` for the inputs as they were given.
     """
 
@@ -41,7 +48,7 @@ class Lines:
     off_margin: float
 
     @staticmethod
-    def of(given: Float[np.ndarray, "N d"], bias: bool, boundary: bool) -> Lines:
+    def of(given: Float[np.ndarray, "N d"], bias: bool, closed: bool) -> Lines:
         """The lines of the inputs `given`; with a `bias`, the last weight is that of the bias."""
         unit, basis, live = _on_one_scale(given, bias)
         line, side = np.zeros(len(given), int), np.zeros(len(given), int)
@@ -49,14 +56,14 @@ class Lines:
         for n in np.flatnonzero(live):
             cosine = unit[kept] @ unit[n]
             near = np.linalg.norm(unit[kept] - np.sign(cosine)[:, None] * unit[n], axis=1) <= MARGIN
-            near &= (cosine > 0) | (not boundary)
+            near &= (cosine > 0) | (not closed)
             if near.any():
                 line[n] = int(np.argmax(near))
                 side[n] = int(np.sign(cosine[line[n]]))
             else:
                 line[n], side[n] = len(kept), 1
                 kept.append(int(n))
-        return Lines(unit[kept], basis, line, side, 0.0 if boundary else 1.0)
+        return Lines(unit[kept], basis, line, side, 0.0 if closed else 1.0)
 
     def patterns(self, signs: Bool[np.ndarray, "P m"]) -> Bool[np.ndarray, "P N"]:
         """The pattern on all samples of a pattern on the lines."""
@@ -107,16 +114,12 @@ def _on_one_scale(
     return unit / np.where(norm > 0, norm, 1.0), back, live
 
 
-ROUNDS = 3
-"""So often inputs and features are scaled in turn; what is left is for the orthonormal basis."""
-
-
 def enumerated(
     lines: Lines, limit: int, bound: int, is_exact: bool
 ) -> tuple[Bool[np.ndarray, "P m"], Float[np.ndarray, "P r"]]:
     """All sign patterns on the lines, each with weights inside its cell.
 
-    Where boundaries do not count, −w has the opposite pattern of w: only the half with the first
+    Where cells are open, −w has the opposite pattern of w: only the half with the first
     line on is searched.
     """
     mirrored = lines.off_margin > 0 and len(lines.x) > 0
@@ -158,8 +161,8 @@ def _other_side(
 ) -> Float[np.ndarray, "P r"]:
     """Weights with each of these patterns, NaN where there are none.
 
-    Relaxation from the weights of the neighbouring cell on all that are open, then linear programs
-    on a few of them; what these prove closes many others; and so on.
+    All open patterns are relaxed from the weights of the neighbouring cell; then linear programs
+    settle a few of them, and their proofs close many others. This is repeated until none is open.
     """
     found = np.full(weights.shape, np.nan)
     open_ = np.arange(len(on))
@@ -189,7 +192,7 @@ def _relaxed(
 ) -> np.ndarray:
     """Agmon's relaxation: over and over, reflect at the most violated inequality.
 
-    Inequalities are ±w·x ≥ a small margin of ‖w‖; whoever meets all of them stands still.
+    Inequalities are ±w·x ≥ a small margin of ‖w‖; weights that meet all of them stand still.
     """
     w = w / np.maximum(np.linalg.norm(w, axis=1, keepdims=True), MARGIN)
     signs = np.where(on, 1.0, -1.0)
@@ -216,16 +219,12 @@ def _is_inside(x: np.ndarray, on: np.ndarray, w: np.ndarray, off_margin: float) 
     )
 
 
-PRECISE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-"""The least tolerances of the linear program, below the `MARGIN` that it must tell from zero."""
-
-
 def solved(
     x: Float[np.ndarray, "k r"], on: Bool[np.ndarray, " k"], off_margin: float
 ) -> tuple[Float[np.ndarray, " r"] | None, Int[np.ndarray, " s"]]:
-    """Weights with this pattern, or `None` and the samples that prove there are none.
+    """Weights with this pattern, or `None` and the samples that prove that there are none.
 
-    Maximise t with w·x ≥ t where on, −w·x ≥ t where off (≥ 0 where boundaries count), |w| ≤ 1 in
+    Maximise t with w·x ≥ t where on, −w·x ≥ t where off (≥ 0 where cells are closed), |w| ≤ 1 in
     every coordinate. The multipliers of a program with t = 0 are the proof: non-negative numbers λ,
     at most r + 1 of them above zero, with Σ ±λ x = 0.
     """

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Bool, Float
+from numpy.typing import DTypeLike
 
-from neuralrace.checks import plain_array, real_array, seed_number, switch
+from neuralrace.checks import plain_array, real_array, switch
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.reln.possible.cells import MARGIN, Lines, enumerated, solved, too_many
+from neuralrace.tasks.checks import generator
+from neuralrace.types import ArrayLike, Key
 
 LIMIT = 1_000_000
 """How many patterns are enumerated before the attempt is given up."""
@@ -54,7 +57,7 @@ class Patterns:
     def __iter__(self) -> Iterator[Bool[np.ndarray, " N"]]:
         return iter(self.on)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.on, dtype=dtype, copy=copy)
 
     def __str__(self) -> str:
@@ -65,7 +68,9 @@ class Patterns:
         return f"{many} patterns of one neuron on {n} inputs, a sample: {there} {self.bound:,}"
 
 
-def patterns(X: Any, bias: bool = False, boundary: bool = False, limit: int = LIMIT) -> Patterns:
+def patterns(
+    X: ArrayLike, bias: bool = False, closed: bool = False, limit: int = LIMIT
+) -> Patterns:
     """Every activity pattern that one ReLU neuron can have on the inputs `X`, exactly.
 
     A neuron with weights w is on for the samples with w·x > 0. The hyperplanes w·x_n = 0 cut the
@@ -81,10 +86,11 @@ def patterns(X: Any, bias: bool = False, boundary: bool = False, limit: int = LI
     positive combination of ± inputs that vanishes (Gordan's theorem). A proof names few samples,
     so that it rules out every other cell with the same signs there, with no program of its own.
 
-    **Arguments:** `X` of shape `(N, d)`, a sample a row; `bias=True` adds an input that is always
-    one. `boundary=True` also counts the patterns that only weights *on* a boundary have, where
-    some w·x_n is exactly zero (and the sample is off): the neuron with w = 0, for one. They take
-    up no volume, and by default are left out. `limit`, after how many patterns to give up.
+    **Arguments:** `X` of shape `(N, d)`, one row per sample; `bias=True` adds an input that is
+    always one. `closed=True` also counts the patterns that only weights on the border of a cell
+    have, where some w·x_n is exactly zero and the sample is off. The neuron with w = 0 is an
+    example. They take up no volume, and are left out by default. `limit`, after how
+    many patterns to give up.
 
     **Returns:** `Patterns`, sorted by pattern, complete.
 
@@ -101,10 +107,10 @@ def patterns(X: Any, bias: bool = False, boundary: bool = False, limit: int = LI
 
     ```
     """
-    bias, boundary = switch("bias", bias), switch("boundary", boundary)
+    bias, closed = switch("bias", bias), switch("closed", closed)
     limit = whole_number("limit", limit, fix="for example limit=1_000_000")
-    lines = Lines.of(_inputs(X), bias, boundary)
-    bound, is_exact = _bound(X, lines, bias, boundary)
+    lines = Lines.of(_inputs(X), bias, closed)
+    bound, is_exact = _bound(X, lines, bias, closed)
     if is_exact and bound > limit:
         raise too_many(f"{bound:,} patterns", bound, is_exact, limit)
     on, weights = enumerated(lines, limit, bound, is_exact)
@@ -114,12 +120,13 @@ def patterns(X: Any, bias: bool = False, boundary: bool = False, limit: int = LI
 
 
 def sample_patterns(
-    X: Any, count: int = 1000, seed: int = 0, bias: bool = False, draws: int = LIMIT
+    X: ArrayLike, count: int = 1000, key: Key = 0, bias: bool = False, draws: int = LIMIT
 ) -> Patterns:
     """Some of the patterns one ReLU neuron can have, where there are too many to list.
 
     Weights are drawn from a Gaussian, with all features on one scale, which finds wide cells
-    first. Drawing ends when `count` different patterns are found or `draws` are spent. The result
+    first; `key`, a JAX key or an integer, draws them. Drawing ends when `count` different patterns
+    are found or `draws` weights were drawn. The result
     says how many patterns there are, or at most are (`bound`), and whether these are all.
 
     ```python
@@ -133,7 +140,7 @@ def sample_patterns(
     lines = Lines.of(_inputs(X), switch("bias", bias), False)
     draws = whole_number("draws", draws, fix="for example draws=1_000_000")
     count = whole_number("the number of patterns", count, fix="for example count=1000")
-    rng = np.random.default_rng(seed_number(seed))
+    rng = generator(key)
     found: dict[bytes, np.ndarray] = {}
     for low in range(0, draws, 1000):
         weights = rng.normal(size=(min(1000, draws - low), lines.x.shape[1]))
@@ -148,7 +155,9 @@ def sample_patterns(
     return Patterns(on, lines.weights(kept), complete, bound, is_exact)
 
 
-def is_implementable(pattern: Any, X: Any, bias: bool = False, boundary: bool = False) -> bool:
+def is_implementable(
+    pattern: ArrayLike, X: ArrayLike, bias: bool = False, closed: bool = False
+) -> bool:
     """Whether one ReLU neuron can be on for exactly these samples: one linear program.
 
     `pattern` of shape `(N,)`; the rest as in `patterns`.
@@ -163,7 +172,7 @@ def is_implementable(pattern: Any, X: Any, bias: bool = False, boundary: bool = 
 
     ```
     """
-    bias, boundary = switch("bias", bias), switch("boundary", boundary)
+    bias, closed = switch("bias", bias), switch("closed", closed)
     form = "zeros and ones, one per sample"
     on = plain_array("pattern", pattern, wanted=form, fix="for example [1, 0, 1]")
     x = plain_array("the inputs of a neuron", X, wanted="shape (N, d)", fix=MATRIX)
@@ -183,14 +192,14 @@ def is_implementable(pattern: Any, X: Any, bias: bool = False, boundary: bool = 
             fix="round real-valued gates first: pattern > 0.5",
         )
     on = on.astype(bool)
-    lines = Lines.of(given, bias, boundary)
+    lines = Lines.of(given, bias, closed)
     signs = lines.signs(on)
     if not (lines.patterns(signs[None])[0] == on).all():
         return False  # equal inputs that differ, opposite ones that agree, a zero that is on
     return solved(lines.x, signs, lines.off_margin)[0] is not None
 
 
-def pattern_count(X: Any, bias: bool = False) -> tuple[int, bool]:
+def pattern_count(X: ArrayLike, bias: bool = False) -> tuple[int, bool]:
     """How many patterns there are at most, and whether that is their number.
 
     Items × contexts, one-hot: the number Σ_j (j!)² S(n+1, j+1) S(C+1, j+1), S the Stirling
@@ -211,25 +220,25 @@ def pattern_count(X: Any, bias: bool = False) -> tuple[int, bool]:
     return _bound(X, Lines.of(_inputs(X), bias, False), bias, False)
 
 
-def _inputs(X: Any) -> Float[np.ndarray, "N d"]:
+def _inputs(X: ArrayLike) -> Float[np.ndarray, "N d"]:
     given = real_array("the inputs of a neuron", X, wanted="shape (N, d)", fix=MATRIX)
     if given.ndim != 2 or not given.size or not np.isfinite(given).all():
         raise NeuralRaceError(
             "the inputs of a neuron must be a matrix of finite numbers",
             got=f"shape {given.shape}",
-            wanted="shape (N, d), a sample a row",
+            wanted="shape (N, d), one row per sample",
             fix=MATRIX,
         )
     return given
 
 
-def _bound(X: Any, lines: Lines, bias: bool, boundary: bool) -> tuple[int, bool]:
+def _bound(X: ArrayLike, lines: Lines, bias: bool, closed: bool) -> tuple[int, bool]:
     given = _inputs(X)
     grid = _grid(np.hstack([given, np.ones((len(given), 1))]) if bias else given)
     if grid is not None:
         return _lonesum(*grid), True
     count, rank = lines.x.shape
-    if not count or boundary:
+    if not count or closed:
         return 2**count, not count
     cover = 2 * sum(math.comb(count - 1, k) for k in range(rank))
     # Generic: any two lines differ (rank 2), or the one dependency has every input in it.

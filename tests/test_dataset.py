@@ -446,7 +446,7 @@ def test_sizes_that_do_not_match_the_arrays():
 def test_gates_that_the_graph_cannot_have():
     with says("unknown name 'k'", got="'k'", wanted="an edge ('W1', 'W2')"):
         matched(CHAIN, simple(4, gates={"k": np.ones(4)}))
-    with says("edge 'W1' has one gate a sample", got="(4, 3)", wanted="(N,)", fix="node instead"):
+    with says("edge 'W1' has one gate", got="(4, 3)", wanted="(N,)", fix="node instead"):
         matched(CHAIN, simple(4, gates={"W1": np.ones((4, 3))}))
 
 

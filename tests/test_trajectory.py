@@ -129,7 +129,7 @@ def test_inner_names_are_checked_and_axes_are_not_values():
     with says("the name 'a.b' cannot be saved", got="'a.b'", wanted="dots", fix="'a_b'"):
         nr.Trajectory([0, 1], [1.0, 0.5], values={"v": {"a.b": [0.0, 1.0]}})
     nr.Trajectory([0, 1], [1.0, 0.5], values={"v": {"loss": [0.0, 1.0]}})
-    with says("both called 'seed'", got="'seed'", wanted="names of their own"):
+    with says("both called 'seed'", got="'seed'", wanted="different"):
         nr.Trajectory([0, 1], [[1.0, 0.5]], values={"seed": [[0.0, 1.0]]}, axes={"seed": [0]})
 
 

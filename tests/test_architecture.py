@@ -444,7 +444,7 @@ def test_ambiguous_names_of_edges():
         lambda: nr.Architecture.layered(first, second),
         lambda: nr.Architecture.parallel(first, second, {"y": 1}),
     ):
-        with says("'a_b_c'", got="('a', 'b_c') and ('a_b', 'c')", wanted="of its own"):
+        with says("'a_b_c'", got="('a', 'b_c') and ('a_b', 'c')", wanted="a different name"):
             make()
 
 

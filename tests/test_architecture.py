@@ -329,7 +329,7 @@ def test_networkx_parallel_edges_and_plain_graphs():
     assert arch.edges == {"x_h": ("x", "h"), "h_y": ("h", "y")}
     unnamed = networkx.MultiDiGraph([("x", "y"), ("x", "y")])
     networkx.set_node_attributes(unnamed, 1, "size")
-    with says("called 'x_y'", got="('x', 'y')", wanted="a name of its own", fix="key="):
+    with says("called 'x_y'", got="('x', 'y')", wanted="a different name", fix="key="):
         nr.Architecture.from_networkx(unnamed)
     unnamed.add_node("h")
     with says("node 'h'", got="no attribute 'size'", wanted="positive integer", fix="'h'"):
@@ -444,7 +444,7 @@ def test_ambiguous_names_of_edges():
         lambda: nr.Architecture.layered(first, second),
         lambda: nr.Architecture.parallel(first, second, {"y": 1}),
     ):
-        with says("'a_b_c'", got="('a', 'b_c') and ('a_b', 'c')", wanted="of its own"):
+        with says("'a_b_c'", got="('a', 'b_c') and ('a_b', 'c')", wanted="a different name"):
             make()
 
 

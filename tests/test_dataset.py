@@ -404,8 +404,8 @@ def test_wrong_number_of_axes():
 
 
 def test_labels_and_values_that_are_no_numbers():
-    with says("labels['c'] must hold real", got="<U", wanted="floats", fix="return_inverse"):
-        simple(3, labels={"c": ["cat", "dog", "cat"]})
+    with says("labels['c'] must hold real", got="object", wanted="floats", fix="return_inverse"):
+        simple(3, labels={"c": ["cat", None, "cat"]})
     with says("x['x'] must hold real numbers", got="complex128", wanted="floats"):
         nr.Dataset({"x": np.ones((2, 1)) * 1j}, {"y": np.zeros((2, 1))})
     with says("gates['h'] must hold real numbers", got="object", wanted="floats"):
@@ -446,7 +446,7 @@ def test_sizes_that_do_not_match_the_arrays():
 def test_gates_that_the_graph_cannot_have():
     with says("unknown name 'k'", got="'k'", wanted="an edge ('W1', 'W2')"):
         matched(CHAIN, simple(4, gates={"k": np.ones(4)}))
-    with says("edge 'W1' has one gate a sample", got="(4, 3)", wanted="(N,)", fix="node instead"):
+    with says("edge 'W1' has one gate", got="(4, 3)", wanted="(N,)", fix="node instead"):
         matched(CHAIN, simple(4, gates={"W1": np.ones((4, 3))}))
 
 
@@ -561,12 +561,25 @@ def test_from_a_table():
     assert data.x["b"].tolist() == [[1], [0], [1]]
     assert data.y["y"].tolist() == [[7], [8], [9]]
     assert data.sample_weight.tolist() == [0.25, 0.25, 0.5]
-    assert data.labels["kind"].tolist() == [1, 0, 1]
-    assert data.labels["month"].tolist() == [1, 0, 0], "in the order of the categories"
+    assert data.labels["kind"].tolist() == FRAME["kind"].tolist()
+    assert data.mask(kind="pear").tolist() == [True, False, True]
+    assert data.take([1, 2]).gated({}).mask(kind="pear").tolist() == [False, True]
+    sorted_months = data.sorted_by("month").labels["month"].tolist()
+    assert sorted_months == ["jan", "jan", "feb"], "in the order of the categories"
     assert data.labels["height"].tolist() == [4, 5, 6]
-    for name in ("kind", "month"):  # the docstring's way back to names
-        names = FRAME[name].astype("category").cat.categories
-        assert [names[k] for k in data.labels[name]] == FRAME[name].tolist()
+
+
+def test_labels_may_be_text():
+    labels = {"place": ["work", "home", "home", "away"]}
+    data = with_weights(labels=labels)
+    assert data.mask(place="home").tolist() == [False, True, True, False]
+    assert data.mask(place=("home", "away")).tolist() == [False, True, True, True]
+    assert data.sorted_by("place").labels["place"].tolist() == ["away", "home", "home", "work"]
+    assert (data.labels["place"] == "home").tolist() == [False, True, True, False]
+    again = jax.jit(lambda d: d)(data)
+    assert again.mask(place="away").tolist() == [False, False, False, True]
+    with says("no sample has this label 'place'", got="'hom'", wanted="'home'"):
+        data.mask(place="hom")
 
 
 def test_what_a_table_cannot_give():

@@ -365,3 +365,33 @@ def test_shapes_that_vary_from_call_to_call():
     for _ in range(2):
         with says("functions 'grow' cannot", got="differ from call to call", wanted="fixed"):
             train(record={"grow": growing})
+
+
+@pytest.mark.parametrize(
+    ("function", "got"),
+    [
+        (lambda w: {"end": True}, "a dict"),
+        (lambda w: w["W1"], "shape"),
+        (lambda w: jnp.sum(w["W1"]), "float"),
+        (lambda w: w["W9"], "KeyError"),
+    ],
+)
+def test_until_must_return_a_truth_value(function, got):
+    net = nr.GDLN(nr.Architecture.chain(1, 2, 1))
+    data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    with says("until must return", got=got, wanted="True or False", fix="until=0.01"):
+        nr.train(net, net.init(0), data, learning_rate=0.1, steps=3, until=function)
+
+
+def test_arguments_in_another_order():
+    net = nr.GDLN(nr.Architecture.chain(1, 2, 1))
+    data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    weights = net.init(0)
+    for call in (
+        lambda: nr.train(net, data, weights, learning_rate=0.1, steps=1),
+        lambda: nr.flow(net, data, weights, times=[1.0]),
+        lambda: net.loss(data, weights),
+        lambda: nr.Trajectory.from_weights(net, data, weights, [0.0]),
+    ):
+        with pytest.raises(nr.NeuralRaceError, match="network, weights, data"):
+            call()

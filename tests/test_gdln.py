@@ -355,3 +355,17 @@ def test_the_network_checks_the_data_it_meets():
         CHAIN(weights, nr.Dataset({"x": np.ones((4, 5))}, {"y": np.ones((4, 1))}))
     with says("edge 'W1' has one gate a sample", got="(4, 3)", wanted="(N,)"):
         jax.jit(CHAIN.loss)(weights, chain_data(gates={"W1": np.ones((4, 3))}))
+
+
+class Forgetful(nr.Network):
+    """A network that does not say what its outputs are."""
+
+    def responses(self, weights, data):
+        return {"h": jnp.zeros((data.n_samples, 1))}
+
+
+def test_responses_without_an_output_node():
+    net = Forgetful(CHAIN.arch)
+    wanted = f"{CHAIN.arch.outputs[0]!r}"
+    with says("lack output node", got="'h'", wanted=wanted, fix="every node"):
+        net({}, chain_data())

@@ -129,7 +129,7 @@ def test_inner_names_are_checked_and_axes_are_not_values():
     with says("the name 'a.b' cannot be saved", got="'a.b'", wanted="dots", fix="'a_b'"):
         nr.Trajectory([0, 1], [1.0, 0.5], values={"v": {"a.b": [0.0, 1.0]}})
     nr.Trajectory([0, 1], [1.0, 0.5], values={"v": {"loss": [0.0, 1.0]}})
-    with says("both called 'seed'", got="'seed'", wanted="names of their own"):
+    with says("both called 'seed'", got="'seed'", wanted="different"):
         nr.Trajectory([0, 1], [[1.0, 0.5]], values={"seed": [[0.0, 1.0]]}, axes={"seed": [0]})
 
 
@@ -233,13 +233,20 @@ def test_arrays_are_drawn_entry_by_entry_or_as_norms():
         "variables": {"mode1": {"ih": rng.normal(size=(5, 1, 1)), "hy": np.ones((5, 1, 1))}},
     }
     run = nr.Trajectory(np.arange(5), np.ones(5), values=values)
-    assert names(run.plot("sv")) == ["sv[0]", "sv[1]"]
+    assert names(run.plot("sv")) == ["sv 1", "sv 2"]
     np.testing.assert_array_equal(run.plot("sv").lines[1].get_ydata(), values["sv"][:, 1])
     (norm,) = run.plot("W").lines
     np.testing.assert_allclose(norm.get_ydata(), np.linalg.norm(values["W"], axis=(1, 2)))
     assert run.plot("on").lines[0].get_ydata().tolist() == [1, 0, 1, 1, 0]
     assert names(run.plot("variables")) == ["mode1.ih", "mode1.hy"]
     assert names(run.plot("variables", label="race")) == ["race, mode1.ih", "race, mode1.hy"]
+
+
+def test_the_first_quantity_names_shared_axes():
+    run = nr.Trajectory([0, 1], [1.0, 0.5], values={"test": {"loss": np.array([1.0, 0.6])}})
+    ax = run.plot("test.loss", ax=run.plot(label="train"), label="test")
+    assert ax.get_ylabel() == "loss"
+    assert names(ax) == ["train", "test"]
 
 
 def test_many_curves_have_a_colour_bar():
@@ -514,8 +521,21 @@ class Scaled(nr.Network):
         return cls(nr.Architecture.chain(*description["sizes"]), description["factor"])
 
 
+@dataclass(frozen=True)
+class Slopes(nr.Network):
+    """A network with parameters that JSON can hold."""
+
+    slopes: tuple[float, ...]
+
+    def responses(self, weights, data):
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
 class Silent(nr.Network):
-    """A network that cannot describe itself."""
+    """A network with a parameter that JSON cannot hold."""
+
+    function: object
 
     def responses(self, weights, data):
         raise NotImplementedError
@@ -531,9 +551,21 @@ def test_a_network_of_ones_own_comes_back_or_is_said_not_to(tmp_path, monkeypatc
         assert nr.load(path).net is None
     assert "tests.test_trajectory" not in sys.modules, "no code that a file names is imported"
     monkeypatch.undo()
-    path = single(net=Silent(arch)).save(tmp_path / "silent.nc")
-    with pytest.warns(UserWarning, match=r"needs a method describe\(\)"):
+    plain = Slopes(arch, (0.5, 1.0))
+    assert nr.load(single(net=plain).save(tmp_path / "plain.nc")).net == plain
+    path = single(net=Silent(arch, len)).save(tmp_path / "silent.nc")
+    with pytest.warns(UserWarning, match=r"needs describe\(\)"):
         assert nr.load(path).net is None
+
+
+def test_half_precision_is_saved_too(tmp_path):
+    net, data = nr.GDLN(nr.Architecture.chain(1, 2, 1)), nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    start = net.init(0, scale=0.5, dtype=jnp.bfloat16)
+    run = nr.train(net, start, data, learning_rate=0.1, steps=2, record={"weights": True})
+    again = nr.load(run.save(tmp_path / "run.nc"))
+    assert again.final["W1"].dtype == run.final["W1"].dtype == jnp.bfloat16
+    assert (again.final["W1"] == run.final["W1"]).all()
+    assert again.values["weights"]["W2"].dtype == jnp.bfloat16
 
 
 def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch):

@@ -11,12 +11,15 @@ from typing import Any
 from beartype import BeartypeConf, beartype
 
 _strict = beartype(conf=BeartypeConf(is_pep484_tower=True))
+DOORS = ("__init__", "__call__", "__getitem__")
+"""Special methods that users call."""
+
 _SHAPED = re.compile(r"\b(Float|Int|Bool|Num|Shaped|Inexact)\[")
 
 
 def checked(function: Any) -> Any:
     name = getattr(function, "__name__", "_")
-    if not isinstance(function, type) and (not name.startswith("_") or name == "__init__"):
+    if not isinstance(function, type) and (not name.startswith("_") or name in DOORS):
         function.__annotations__ = {
             parameter: hint if parameter == "return" or _SHAPED.search(str(hint)) else Any
             for parameter, hint in function.__annotations__.items()

@@ -19,6 +19,8 @@ import numpy as np
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 
 if TYPE_CHECKING:
+    import jax
+
     from neuralrace.types import Key
 
 __all__ = [
@@ -47,18 +49,18 @@ SHOWN = 80
 """Characters of a value that a message shows."""
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value as it appears in a message: its kind, and the beginning of what it is."""
     return f"{type(value).__name__} {value!r:.{SHOWN}}"
 
 
-def is_traced(value: Any) -> bool:
+def is_traced(value: object) -> bool:
     """Whether JAX is tracing this value, as under `jit`, so that its entries cannot be read."""
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(value, jax.core.Tracer)
 
 
-def check_known(what: str, values: Mapping[str, Any]) -> None:
+def check_known(what: str, values: Mapping[str, object]) -> None:
     """Raise where JAX is tracing one of these arrays."""
     for name, value in values.items():
         if is_traced(value):
@@ -70,7 +72,7 @@ def check_known(what: str, values: Mapping[str, Any]) -> None:
             )
 
 
-def kind_of(array: Any) -> str:
+def kind_of(array: object) -> str:
     """The kind of an array's entries in NumPy's letters, or "" for random keys and others."""
     return getattr(getattr(array, "dtype", None), "kind", "")
 
@@ -80,7 +82,7 @@ def kind_of(array: Any) -> str:
 
 def real_number(
     what: str,
-    value: Any,
+    value: object,
     *,
     least: float = -math.inf,
     above: float = -math.inf,
@@ -130,7 +132,7 @@ def _as_float(value: Any) -> float:
         return math.nan
 
 
-def seed_number(seed: Any) -> int:
+def seed_number(seed: object) -> int:
     """A seed of NumPy's generators: a whole number of at least 0."""
     return whole_number("seed", seed, least=0, fix="for example seed=0")
 
@@ -138,7 +140,7 @@ def seed_number(seed: Any) -> int:
 # ---- arrays -------------------------------------------------------------------------------------
 
 
-def plain_array(what: str, value: Any, *, wanted: str, fix: str) -> np.ndarray:
+def plain_array(what: str, value: object, *, wanted: str, fix: str) -> np.ndarray:
     """`value` as a NumPy array whose entries can be read: not ragged, masked or traced."""
     if np.ma.is_masked(value):
         raise NeuralRaceError(
@@ -165,7 +167,9 @@ def plain_array(what: str, value: Any, *, wanted: str, fix: str) -> np.ndarray:
         ) from error
 
 
-def real_array(what: str, value: Any, *, wanted: str = "an array of numbers", fix: str) -> Any:
+def real_array(
+    what: str, value: object, *, wanted: str = "an array of numbers", fix: str
+) -> np.ndarray:
     """`value` as a NumPy array in float64: numeric and real, of any shape, NaN allowed."""
     array = plain_array(what, value, wanted=wanted, fix=fix)
     floats = array.dtype.kind in "fiub" or "float" in array.dtype.name
@@ -179,7 +183,7 @@ def real_array(what: str, value: Any, *, wanted: str = "an array of numbers", fi
     return array.astype(np.float64)
 
 
-def entries(what: str, value: Any, fix: str = "pass a list or a tuple") -> list[Any]:
+def entries(what: str, value: object, fix: str = "pass a list or a tuple") -> list[Any]:
     """`value`, a list, a tuple or whatever else can be gone through, as a list."""
     without_axes = getattr(value, "shape", None) == ()
     if not isinstance(value, Iterable) or isinstance(value, str | bytes) or without_axes:
@@ -192,7 +196,7 @@ def entries(what: str, value: Any, fix: str = "pass a list or a tuple") -> list[
 # ---- names, switches, mappings ------------------------------------------------------------------
 
 
-def one_of(what: str, value: Any, among: Iterable[Any], fix: str) -> Any:
+def one_of(what: str, value: object, among: Iterable[str], fix: str) -> str:
     """`value`, a name that is among those known, or an error that lists them."""
     known = tuple(among)
     if not isinstance(value, str) or value not in known:
@@ -205,7 +209,7 @@ def one_of(what: str, value: Any, among: Iterable[Any], fix: str) -> Any:
     return value
 
 
-def switch(what: str, value: Any) -> bool:
+def switch(what: str, value: object) -> bool:
     """`value` as True or False; 1 and 0 are taken too."""
     if not isinstance(value, bool | np.bool_ | int) or int(value) not in (0, 1):
         raise NeuralRaceError(
@@ -231,7 +235,7 @@ def by_name(what: str, value: Any, fix: str) -> Mapping[str, Any]:
     return value
 
 
-def list_of_names(what: str, value: Any) -> list[str]:
+def list_of_names(what: str, value: object) -> list[str]:
     """`value` as a list of names; a single name is refused, since its letters are not meant."""
     several = isinstance(value, Iterable) and not isinstance(value, str | bytes)
     names = entries(what, value) if several else []
@@ -245,7 +249,7 @@ def list_of_names(what: str, value: Any) -> list[str]:
     return names
 
 
-def file_path(path: Any, example: str) -> Path:
+def file_path(path: object, example: str) -> Path:
     """`path` as a path of a file."""
     if not isinstance(path, str | os.PathLike) or not str(path) or "\0" in str(path):
         raise NeuralRaceError(
@@ -257,7 +261,7 @@ def file_path(path: Any, example: str) -> Path:
     return Path(path)
 
 
-def check_function(what: str, value: Any, fix: str) -> None:
+def check_function(what: str, value: object, fix: str) -> None:
     """Raise where `value` is neither None nor something that can be called."""
     if value is not None and not callable(value):
         raise NeuralRaceError(
@@ -284,7 +288,7 @@ def writable_folder(folder: Path) -> Path:
 # ---- random keys and axes -----------------------------------------------------------------------
 
 
-def random_key(key: Any, what: str = "this") -> Any:
+def random_key(key: Key, what: str = "this") -> jax.Array:
     """A key of `jax.random`, or the one that an integer seed stands for."""
     import jax
     import jax.numpy as jnp
@@ -293,7 +297,7 @@ def random_key(key: Any, what: str = "this") -> Any:
         if key.shape == ():
             return key
     elif getattr(key, "dtype", None) == np.uint32 and getattr(key, "shape", None) == (2,):
-        return key  # a key of the older kind
+        return key  # type: ignore[return-value]  # a key of the older kind
     elif _is_seed(key):
         return jax.random.key(int(key))
     raise NeuralRaceError(
@@ -329,7 +333,7 @@ def generator(key: Key, what: str = "this") -> np.random.Generator:
     return np.random.default_rng(np.asarray(jax.random.key_data(random_key(key, what))).ravel())
 
 
-def check_axes(ax: Any) -> None:
+def check_axes(ax: object) -> None:
     """Raise where `ax` is neither None nor axes of matplotlib."""
     if ax is None:
         return

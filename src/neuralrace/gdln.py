@@ -10,17 +10,18 @@ import abc
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import DTypeLike
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import kind_of, one_of, plain_array, random_key, real_number
-from neuralrace.dataset import Dataset, check_targets, is_concrete, matched
+from neuralrace.dataset import Dataset, check_data, check_targets, is_concrete, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed, warn_user
 from neuralrace.losses import (
     SampleLoss,
@@ -30,6 +31,7 @@ from neuralrace.losses import (
     squared,
     with_classes,
 )
+from neuralrace.types import ArrayLike, Key, WeightsLike
 
 __all__ = [
     "GDLN",
@@ -83,16 +85,48 @@ class Network(abc.ABC):
         jax.tree_util.register_static(cls)
 
     @abc.abstractmethod
-    def responses(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
-        """The activity of every node on every sample: `{node: (N, size)}`."""
+    def responses(self, weights: WeightsLike, data: Dataset) -> dict[str, Array]:
+        """The response h_v of every node on every sample: `{node: (N, size)}`."""
 
-    def __call__(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
+    def describe(self) -> dict[str, Any]:
+        """All fields, in a form that JSON can hold if they are numbers, text or sequences of them.
+
+        `Trajectory.save` writes it, and `nr.load` calls `from_description`. Override both for
+        fields of other types.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> nr.GDLN(nr.Architecture.chain(2, 1)).describe()
+        {'arch': {'sizes': {'x': 2, 'y': 1}, 'edges': {'W1': ('x', 'y')}}}
+
+        ```
+        """
+        told = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "arch"}
+        return {"arch": {"sizes": dict(self.arch.sizes), "edges": dict(self.arch.edges)}} | told
+
+    @classmethod
+    def from_description(cls, description: Mapping[str, Any]) -> Network:
+        """The network that `describe` described, also after JSON, which turns tuples to lists."""
+        graph = description["arch"]
+        edges = {edge: (s, t) for edge, (s, t) in graph["edges"].items()}
+        told = {name: _frozen(value) for name, value in description.items()}
+        return cls(**told | {"arch": Architecture(graph["sizes"], edges)})
+
+    def __call__(self, weights: WeightsLike, data: Dataset) -> dict[str, Array]:
         """The outputs on every sample: `{output node: (N, size)}`."""
-        activity = self.responses(weights, data)
-        return {node: activity[node] for node in self.arch.outputs}
+        found = self.responses(weights, data)
+        missing = [node for node in self.arch.outputs if node not in found]
+        if missing:
+            raise NeuralRaceError(
+                f"responses of {type(self).__name__} lack output node {missing[0]!r}",
+                got=f"responses of {listed(found)}",
+                wanted=f"at least those of {listed(self.arch.outputs)}",
+                fix="fill in every node of self.arch.order",
+            )
+        return {node: found[node] for node in self.arch.outputs}
 
     def loss(
-        self, weights: Mapping[str, Any], data: Dataset, loss: str | SampleLoss = squared
+        self, weights: WeightsLike, data: Dataset, loss: str | SampleLoss = squared
     ) -> Float[Array, ""]:
         """L = ½ ⟨ Σ_v ‖y_v − h_v‖² ⟩ over output nodes v (NRR Eq. 1), ⟨·⟩ the weighted mean.
 
@@ -121,7 +155,7 @@ class Network(abc.ABC):
             check_sample_losses(measure, each, data.n_samples)
         return jnp.dot(jnp.asarray(data.probability, dtype), each)
 
-    def velocity(self, weights: Mapping[str, Any], data: Dataset) -> Weights:
+    def velocity(self, weights: WeightsLike, data: Dataset) -> Weights:
         """−∂L/∂W_e of every edge: the direction of gradient flow (NRR Eq. 2 with τ = 1).
 
         ```python
@@ -136,7 +170,7 @@ class Network(abc.ABC):
         return self.loss_and_step(weights, data, 1.0)[1]
 
     def loss_and_step(
-        self, weights: Mapping[str, Any], data: Dataset, rate: Any, loss: SampleLoss = squared
+        self, weights: WeightsLike, data: Dataset, rate: float | Array, loss: SampleLoss = squared
     ) -> tuple[Float[Array, ""], Weights]:
         """The loss and −rate · ∂L/∂W_e of every edge, in one pass.
 
@@ -155,10 +189,10 @@ class Network(abc.ABC):
 
     def init(
         self,
-        key: Any,
-        scale: Any = 1.0,
+        key: Key,
+        scale: ArrayLike | Mapping[str, ArrayLike] = 1.0,
         kind: str = "gaussian",
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> Weights:
         """Random initial weights.
 
@@ -206,10 +240,10 @@ class Network(abc.ABC):
         return {edge: weights[edge] for edge in self.arch.edges}
 
     def prepared(
-        self, weights: Mapping[str, Any], data: Dataset
+        self, weights: WeightsLike, data: Dataset
     ) -> tuple[Weights, dict[str, Array], dict[str, Array]]:
         """Weights, inputs and gates, checked against the graph, in the weights' precision."""
-        check_kind("data", data, Dataset, "wrap the arrays: nr.Dataset({'x': …}, {'y': …})")
+        check_data(data)
         weights = checked_weights(self.arch, weights)
         full = matched(self.arch, data, classes=True)
         dtype = jnp.result_type(*weights.values())
@@ -252,7 +286,7 @@ class GDLN(Network):
     ```
     """
 
-    def responses(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
+    def responses(self, weights: WeightsLike, data: Dataset) -> dict[str, Array]:
         weights, x, gates = self.prepared(weights, data)
         activity: dict[str, Array] = {}
         for node in self.arch.order:
@@ -261,8 +295,13 @@ class GDLN(Network):
         return activity
 
 
+def _frozen(value: Any) -> Any:
+    """Lists as tuples, so that they can be fields of a hashable value."""
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+
+
 def _gated(h: Float[Array, "N size"], gate: Array | None) -> Float[Array, "N size"]:
-    """`h` times its gate, one a sample or one a neuron; no gate is always on."""
+    """`h` times its gate, one per sample or one per neuron; no gate means always on."""
     if gate is None:
         return h
     return h * (gate[:, None] if gate.ndim == 1 else gate)
@@ -283,7 +322,7 @@ def _one_number(what: str, value: Any, fix: str) -> Any:
     return value
 
 
-def float_dtype(dtype: Any) -> Any:
+def float_dtype(dtype: DTypeLike | None) -> np.dtype:
     """A floating dtype of JAX, or an error."""
     try:
         found = None if dtype is None else jnp.dtype(dtype)
@@ -299,8 +338,15 @@ def float_dtype(dtype: Any) -> Any:
     return found
 
 
-def checked_weights(arch: Architecture, weights: Mapping[str, Any]) -> dict[str, Array]:
+def checked_weights(arch: Architecture, weights: WeightsLike) -> dict[str, Array]:
     """The weights as JAX arrays, or an error naming the edge that is missing or misshapen."""
+    if isinstance(weights, Dataset):
+        raise NeuralRaceError(
+            "a dataset stands where the weights should",
+            got="Dataset",
+            wanted=f"weights for {listed(arch.edges)}",
+            fix="the order is network, weights, data",
+        )
     if not isinstance(weights, Mapping) or set(weights) != set(arch.edges):
         names = weights if isinstance(weights, Mapping) else ()
         odd = sorted(set(arch.edges) ^ set(names), key=str)
@@ -348,7 +394,7 @@ def _real(edge: str, value: Any) -> Array:
     )
 
 
-def check_finite(weights: Mapping[str, Any]) -> None:
+def check_finite(weights: WeightsLike) -> None:
     """Raise where a concrete weight is NaN or infinite."""
     for edge, w in weights.items():
         if is_concrete(w) and not np.isfinite(np.asarray(w)).all():
@@ -403,4 +449,4 @@ def always_on(arch: Architecture, data: Dataset) -> list[str]:
 
 
 NAMED = 5
-"""Up to so many nodes are named."""
+"""The largest number of nodes that a warning names."""

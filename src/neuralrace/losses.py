@@ -93,7 +93,7 @@ def _check_pairs(outputs: Any, targets: Any) -> None:
 LOSSES: dict[str, SampleLoss] = {"squared": squared, "cross_entropy": cross_entropy}
 
 
-def checked_loss(loss: Any) -> SampleLoss:
+def checked_loss(loss: str | SampleLoss) -> SampleLoss:
     """The loss that a name or a function stands for, or an error that lists the names."""
     if isinstance(loss, str) and loss in LOSSES:
         return LOSSES[loss]
@@ -113,7 +113,7 @@ def loss_name(loss: SampleLoss) -> str:
     return named.get(loss) or f"function {getattr(loss, '__qualname__', type(loss).__name__)}"
 
 
-def check_sample_losses(loss: SampleLoss, found: Any, samples: int) -> None:
+def check_sample_losses(loss: SampleLoss, found: object, samples: int) -> None:
     """Raise where a user's loss does not give one number per sample."""
     if getattr(found, "shape", None) != (samples,):
         raise NeuralRaceError(

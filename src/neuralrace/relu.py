@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import real_number, switch
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, check_data
 from neuralrace.errors import check_kind
 from neuralrace.gdln import Network
+from neuralrace.types import WeightsLike
 
 __all__ = [
     "ReLUNetwork",
@@ -49,7 +50,9 @@ class ReLUNetwork(Network):
 
     leak: float
 
-    def __init__(self, arch: Any, leak: float = 0.0, bias: bool = False) -> None:
+    def __init__(
+        self, arch: Architecture | Sequence[int], leak: float = 0.0, bias: bool = False
+    ) -> None:
         if not isinstance(arch, Architecture):
             check_kind("arch", arch, (tuple, list), "for a chain pass its sizes: (2, 128, 1)")
             arch = Architecture.chain(*arch)
@@ -59,12 +62,10 @@ class ReLUNetwork(Network):
         object.__setattr__(self, "arch", arch.with_bias() if switch("bias", bias) else arch)
         object.__setattr__(self, "leak", leak)
 
-    def responses(self, weights: Mapping[str, Any], data: Dataset) -> dict[str, Array]:
+    def responses(self, weights: WeightsLike, data: Dataset) -> dict[str, Array]:
         return self._propagate(weights, data)[0]
 
-    def activity(
-        self, weights: Mapping[str, Any], data: Dataset
-    ) -> dict[str, Float[Array, "N size"]]:
+    def activity(self, weights: WeightsLike, data: Dataset) -> dict[str, Float[Array, "N size"]]:
         """The slope of every hidden neuron on every sample: `{hidden node: (N, size)}`.
 
         1 where its pre-activation is positive and `leak` elsewhere; usable as gates.
@@ -72,9 +73,9 @@ class ReLUNetwork(Network):
         return self._propagate(weights, data)[1]
 
     def _propagate(
-        self, weights: Mapping[str, Any], data: Dataset
+        self, weights: WeightsLike, data: Dataset
     ) -> tuple[dict[str, Array], dict[str, Array]]:
-        check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
+        check_data(data)
         ungated = data.gated({}) if data.gates else data
         weights, activity, gates = self.prepared(weights, ungated)
         slopes: dict[str, Array] = {}

@@ -74,12 +74,12 @@ def parallel(
 def routing(M: int, inputs: int, hidden: int, outputs: int, P: int | None) -> Graph:
     """See `Architecture.routing`."""
     M = whole_number("the number of domains M", M, fix="use M=1 or more")
-    P = M * M if P is None else whole_number("P", P, fix="P=1 is a pathway for every route")
+    P = M * M if P is None else whole_number("P", P, fix="P=1 gives every route its own pathway")
     side = round(P**0.5)
     if side * side != P or M % side:
         raise NeuralRaceError(
             "routes cannot be shared this way",
-            got=f"P = {P} routes a pathway for M = {M} domains",
+            got=f"P = {P} routes per pathway for M = {M} domains",
             wanted="P the square of a divisor of M",
             fix=f"use one of {', '.join(str(d * d) for d in range(1, M + 1) if M % d == 0)}",
         )
@@ -142,7 +142,7 @@ def from_networkx(graph: networkx.DiGraph) -> Graph:
             raise NeuralRaceError(
                 f"two edges of the networkx graph are called {name!r}",
                 got=f"{edges[name]} and {(source, target)}",
-                wanted="a name of its own for each edge",
+                wanted="a different name for each edge",
                 fix="pass key=… to add_edge for parallel edges",
             )
         edges[name] = (source, target)

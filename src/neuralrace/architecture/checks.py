@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, SupportsIndex
 
 from neuralrace.checks import by_name
 from neuralrace.errors import NeuralRaceError, listed, whole_number
@@ -12,7 +12,7 @@ from neuralrace.errors import NeuralRaceError, listed, whole_number
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 
 
-def checked_mapping(value: Any, name: str, form: str) -> Mapping[str, Any]:
+def checked_mapping(value: object, name: str, form: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise NeuralRaceError(
             f"{name} must be a mapping",
@@ -23,14 +23,16 @@ def checked_mapping(value: Any, name: str, form: str) -> Mapping[str, Any]:
     return value
 
 
-def checked_sizes(sizes: Mapping[str, Any]) -> dict[str, int]:
+def checked_sizes(sizes: Mapping[str, SupportsIndex]) -> dict[str, int]:
     for node in sizes:
         _check_name(node, "node")
     fix = "give it at least one neuron, or leave out the node"
     return {v: whole_number(f"the size of node {v!r}", n, fix=fix) for v, n in sizes.items()}
 
 
-def checked_edges(edges: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, tuple[str, str]]:
+def checked_edges(
+    edges: Mapping[str, Sequence[str]], sizes: Mapping[str, SupportsIndex]
+) -> dict[str, tuple[str, str]]:
     checked = {}
     for edge, ends in edges.items():
         _check_name(edge, "edge")
@@ -70,7 +72,12 @@ def _check_name(name: Any, kind: str) -> None:
         )
 
 
-def check_ends(choice: Mapping[str, Sequence[str]], pathways: Any, nodes: Any, kind: str) -> None:
+def check_ends(
+    choice: Mapping[str, Sequence[str]],
+    pathways: Collection[str],
+    nodes: Collection[str],
+    kind: str,
+) -> None:
     """Raise where `choice`, {pathway: its input or output nodes}, has a name that is not there."""
     for name, ends in by_name(
         f"the choice of {kind}s", choice, f"for example {{'pathway': ['{kind}']}}"
@@ -102,7 +109,7 @@ def joined(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, str]]:
             raise NeuralRaceError(
                 f"two edges would be called {name!r}",
                 got=f"{edges[name]} and {(source, target)}",
-                wanted="a name of its own for each edge",
+                wanted="a different name for each edge",
                 fix="rename a node, or name the edges yourself with Architecture(sizes, edges)",
             )
         edges[name] = (source, target)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, SupportsIndex, final
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, final
 
 from neuralrace.architecture import build
 from neuralrace.architecture.checks import checked_edges, checked_mapping, checked_sizes
@@ -21,6 +21,16 @@ from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 if TYPE_CHECKING:
     import networkx
     from matplotlib.axes import Axes
+
+
+class Gated(Protocol):
+    """What has gates by name, such as a `Dataset`."""
+
+    @property
+    def gates(self) -> Mapping[str, Any]:
+        """The gate of a node or an edge on every sample."""
+        ...
+
 
 BIAS = "bias"
 """The input node that is clamped to one wherever a dataset does not say otherwise."""
@@ -281,7 +291,7 @@ class Architecture:
 
         Every hidden pathway has two hidden nodes joined by one edge and carries `P` of the M²
         routes: √P input domains with √P output domains. `P = M²` (the default) is the shared
-        network, `P = 1` gives every route a pathway of its own. Nodes are `x1 … xM`, `y1 … yM` and
+        network, `P = 1` gives every route its own pathway. Nodes are `x1 … xM`, `y1 … yM` and
         `h`, `k` (one pathway) or `h1_2`, `k1_2` (input group 1, output group 2); sizes default to
         NRR Fig. 4 (4 items, 7 properties, N_h = 64).
 
@@ -338,12 +348,12 @@ class Architecture:
     def from_networkx(cls, graph: networkx.DiGraph) -> Architecture:
         """From a networkx digraph whose nodes carry a `size`; see `to_networkx`.
 
-        Edges without a name of their own are called `source_target`. They come in the order of
+        Edges without a name are called `source_target`. They come in the order of
         their attribute `place`, or else in the graph's.
         """
         return cls(*build.from_networkx(graph))
 
-    def draw(self, data: Any = None, *, ax: Axes | None = None) -> Axes:
+    def draw(self, data: Gated | None = None, *, ax: Axes | None = None) -> Axes:
         """Draw the graph; with a dataset, also where each node and edge is gated on.
 
         ```python

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -13,12 +13,14 @@ from jax.core import Tracer
 from jaxtyping import Array
 
 from neuralrace.checks import by_name, check_known, kind_of
+from neuralrace.dataset.text import TextLabel
 from neuralrace.errors import NeuralRaceError
+from neuralrace.types import ArrayLike
 
 AnyArray = Array | np.ndarray
 
 
-def is_concrete(value: Any) -> bool:
+def is_concrete(value: object) -> bool:
     """Whether an array's values can be looked at, which they cannot under `jit`."""
     return not isinstance(value, Tracer)
 
@@ -35,8 +37,8 @@ def pieces(array: AnyArray) -> Iterator[np.ndarray]:
 
 
 def arrays_by_name(
-    values: Any, field: str, ndims: tuple[int, ...], form: str, as_float: bool = True
-) -> dict[str, AnyArray]:
+    values: object, field: str, ndims: tuple[int, ...], form: str, as_float: bool = True
+) -> dict[str, Any]:
     if not isinstance(values, Mapping):
         raise NeuralRaceError(
             f"{field} must be a mapping from names to arrays",
@@ -44,10 +46,14 @@ def arrays_by_name(
             wanted=f"{{name: array of shape {form}}}",
             fix=f"for example {field}={{'{'h' if field == 'gates' else field}': …}}",
         )
-    arrays: dict[str, AnyArray] = {}
+    arrays: dict[str, Any] = {}
     by_name(field, values, f"for example {field}={{'{'h' if field == 'gates' else field}': …}}")
     for name, value in values.items():
-        array = arrays[name] = number_array(value, f"{field}[{name!r}]", as_float)
+        if field == "labels" and _is_text(value):
+            value = value if isinstance(value, TextLabel) else TextLabel.of(value)
+            array = arrays[name] = value
+        else:
+            array = arrays[name] = number_array(value, f"{field}[{name!r}]", as_float)
         if array.ndim not in ndims:
             raise NeuralRaceError(
                 f"{field}[{name!r}] has the wrong number of axes",
@@ -58,7 +64,15 @@ def arrays_by_name(
     return arrays
 
 
-def number_array(value: Any, what: str, as_float: bool = True) -> AnyArray:
+def _is_text(value: Any) -> bool:
+    """Whether this is one text per sample."""
+    if isinstance(value, TextLabel):
+        return True
+    texts = isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
+    return len(value) > 0 if texts else kind_of(value) == "U"
+
+
+def number_array(value: ArrayLike, what: str, as_float: bool = True) -> AnyArray:
     """`value` as a real array in the precision it came in, finite where that can be seen.
 
     A memory-mapped file stays one: it is looked at piece by piece, and not copied.
@@ -123,11 +137,20 @@ def _check_finite(array: AnyArray, what: str) -> None:
         )
 
 
+class Moments(Protocol):
+    """What second moments are computed of: a `Dataset`."""
+
+    x: dict[str, AnyArray]
+    y: dict[str, AnyArray]
+    gates: dict[str, AnyArray]
+    sample_weight: AnyArray | None
+
+
 LARGEST = 1e75
 """Up to this size of x and y, products of two second moments stay within the range of float64."""
 
 
-def check_moments(data: Any) -> None:
+def check_moments(data: Moments) -> None:
     """Raise where second moments of a dataset cannot be computed: traced data, or too large."""
     for field in ("x", "y", "gates"):
         arrays = getattr(data, field)
@@ -146,7 +169,7 @@ def check_moments(data: Any) -> None:
     check_known("the weights of the samples", {"sample_weight": data.sample_weight})
 
 
-def checked_weight(value: Any) -> AnyArray:
+def checked_weight(value: ArrayLike) -> AnyArray:
     """Sample weights, normalised to sum to one, or an error."""
     weight = number_array(value, "sample_weight")
     if weight.ndim != 1:
@@ -154,7 +177,7 @@ def checked_weight(value: Any) -> AnyArray:
             "sample_weight has the wrong number of axes",
             got=f"shape {weight.shape}",
             wanted="shape (N,)",
-            fix="give one weight a sample",
+            fix="give one weight per sample",
         )
     if is_concrete(weight):
         held = np.asarray(weight)

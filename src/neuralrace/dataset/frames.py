@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from neuralrace.checks import entries
+from neuralrace.dataset.text import TextLabel
 from neuralrace.errors import NeuralRaceError, listed
 
 
-def numbers(frame: Any, names: Sequence[str]) -> np.ndarray:
+@runtime_checkable
+class Table(Protocol):
+    """As much of a pandas DataFrame as is read here."""
+
+    @property
+    def columns(self) -> Iterable[str]:
+        """The names of the columns."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, name: str) -> Any: ...
+
+
+def numbers(frame: Table, names: Sequence[str]) -> np.ndarray:
     """Columns of numbers, shape (N, number of columns)."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise NeuralRaceError(
@@ -36,8 +51,8 @@ def numbers(frame: Any, names: Sequence[str]) -> np.ndarray:
     return np.stack(found, axis=1) if found else np.empty((len(frame), 0))
 
 
-def codes(frame: Any, name: str) -> np.ndarray:
-    """A column of labels: numbers as they are, text and categories as integers."""
+def label(frame: Table, name: str) -> np.ndarray | TextLabel:
+    """A column of labels: numbers as they are, everything else as text."""
     column = _column(frame, name)
     categories = getattr(getattr(column, "cat", None), "codes", None)
     values = np.asarray(column)
@@ -52,8 +67,8 @@ def codes(frame: Any, name: str) -> np.ndarray:
             fix="drop these rows, frame.dropna(), or name them, frame.fillna('unknown')",
         )
     if categories is not None:
-        return np.asarray(categories, int)
-    return np.unique(values.astype(str), return_inverse=True)[1]
+        return TextLabel(np.asarray(categories, int), tuple(map(str, column.cat.categories)))
+    return TextLabel.of(values)
 
 
 def _column(frame: Any, name: str) -> Any:

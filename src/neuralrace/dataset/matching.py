@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -12,6 +11,7 @@ from neuralrace.architecture import BIAS, Architecture, check_ends
 from neuralrace.checks import by_name
 from neuralrace.dataset.samples import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.types import ArrayLike
 
 
 def matched(arch: Architecture, data: Dataset, classes: bool = False) -> Dataset:
@@ -22,7 +22,7 @@ def matched(arch: Architecture, data: Dataset, classes: bool = False) -> Dataset
     column of class indices.
     """
     check_kind("arch", arch, Architecture, "make one with nr.Architecture.chain(2, 8, 1)")
-    check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
+    check_data(data)
     x = dict(data.x)
     if BIAS in arch.inputs and BIAS not in x:
         x[BIAS] = np.ones((data.n_samples, arch.sizes[BIAS]))
@@ -57,7 +57,7 @@ def matched(arch: Architecture, data: Dataset, classes: bool = False) -> Dataset
             )
         if gate.ndim == 2 and name in arch.edges:
             raise NeuralRaceError(
-                f"edge {name!r} has one gate a sample",
+                f"edge {name!r} has one gate per sample",
                 got=f"gates of shape {gate.shape}",
                 wanted="shape (N,)",
                 fix="gate the neurons of the edge's source or target node instead",
@@ -67,9 +67,21 @@ def matched(arch: Architecture, data: Dataset, classes: bool = False) -> Dataset
     return data if len(x) == len(data.x) else eqx.tree_at(lambda d: d.x, data, x)
 
 
+def check_data(data: object) -> None:
+    """Raise where something else was passed as a dataset, with what was probably meant."""
+    fix = (
+        "the order is network, weights, data"
+        if isinstance(data, Mapping)
+        else "gatings return (arch, data): pass the data alone"
+        if isinstance(data, tuple)
+        else "wrap the arrays: nr.Dataset({'x': …}, {'y': …})"
+    )
+    check_kind("data", data, Dataset, fix)
+
+
 def pathways(
     base: Dataset,
-    masks: Any,
+    masks: Mapping[str, ArrayLike | None],
     hidden: int | Mapping[str, int],
     inputs: Mapping[str, Sequence[str]] | None = None,
     outputs: Mapping[str, Sequence[str]] | None = None,
@@ -80,7 +92,7 @@ def pathways(
     shape `(N,)` of booleans or real gates. `hidden` is the width of all pathways or of each.
     `inputs` and `outputs` restrict a pathway to some nodes; a pathway they leave out has all.
 
-    **Returns:** the architecture (one hidden node a pathway, edges named `source_target`) and the
+    **Returns:** the architecture (one hidden node per pathway, edges named `source_target`) and the
     base dataset with these gates. Inputs that no pathway reads are left out.
 
     ```python

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Any, final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, final
 
 import equinox as eqx
 import numpy as np
@@ -19,8 +19,13 @@ from neuralrace.dataset.checks import (
     pieces,
 )
 from neuralrace.dataset.classes import GateClasses, sorted_by_gates
-from neuralrace.dataset.frames import codes, numbers
+from neuralrace.dataset.frames import Table, label, numbers
+from neuralrace.dataset.text import TextLabel
 from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.types import ArrayLike
+
+Label: TypeAlias = int | float | str
+"""What a label of a sample may be."""
 
 
 @final
@@ -35,8 +40,8 @@ class Dataset(eqx.Module):
 
     **Arguments:** `x[input node]` and `y[output node]` of shape `(N, size)`; `gates[name]` of
     shape `(N,)` for a node or an edge, `(N, size)` for the neurons of a node; `sample_weight` of
-    shape `(N,)`, non-negative, normalised here to sum to one; `labels[name]` of shape `(N,)`,
-    numbers or booleans that say what a sample is.
+    shape `(N,)`, non-negative, normalised here to sum to one; `labels[name]` of shape `(N,)`:
+    numbers, booleans or text that say what a sample is.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -52,15 +57,15 @@ class Dataset(eqx.Module):
     y: dict[str, AnyArray]
     gates: dict[str, AnyArray]
     sample_weight: AnyArray | None
-    labels: dict[str, AnyArray]
+    labels: dict[str, Any]  # arrays of numbers, and TextLabel
 
     def __init__(
         self,
-        x: Mapping[str, Any],
-        y: Mapping[str, Any],
-        gates: Mapping[str, Any] | None = None,
-        sample_weight: Any = None,
-        labels: Mapping[str, Any] | None = None,
+        x: Mapping[str, ArrayLike],
+        y: Mapping[str, ArrayLike],
+        gates: Mapping[str, ArrayLike] | None = None,
+        sample_weight: ArrayLike | None = None,
+        labels: Mapping[str, ArrayLike | TextLabel] | None = None,
     ) -> None:
         self.x = arrays_by_name(x, "x", (2,), "(N, size)")
         self.y = arrays_by_name(y, "y", (2,), "(N, size)")
@@ -83,10 +88,10 @@ class Dataset(eqx.Module):
                 "the dataset has no samples",
                 got=f"x[{first!r}] of shape {self.x[first].shape}",
                 wanted="at least one sample",
-                fix="samples are the first axis: transpose data with a sample a column",
+                fix="samples are the first axis: transpose data with one column per sample",
             )
         self.sample_weight = None if sample_weight is None else checked_weight(sample_weight)
-        everything: dict[str, AnyArray] = {
+        everything: dict[str, AnyArray | TextLabel] = {
             f"{field}[{name!r}]": value
             for field in ("x", "y", "gates", "labels")
             for name, value in getattr(self, field).items()
@@ -99,15 +104,15 @@ class Dataset(eqx.Module):
                     f"{name} has another number of samples than x[{first!r}]",
                     got=f"{name} of shape {value.shape}",
                     wanted=f"{n} samples along the first axis",
-                    fix="a gate, a label or a weight has one value a sample"
+                    fix="a gate, a label or a weight has one value per sample"
                     if value.ndim == 1
-                    else "give every sample a row; transpose data with a sample a column",
+                    else "give every sample a row; transpose data with one column per sample",
                 )
 
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: Table,
         x: Sequence[str] | Mapping[str, Sequence[str]],
         y: Sequence[str] | Mapping[str, Sequence[str]],
         labels: Sequence[str] = (),
@@ -117,16 +122,15 @@ class Dataset(eqx.Module):
 
         **Arguments:** `x` and `y` are columns of numbers: `["size", "weight"]` for one node, called
         `x` or `y`, or `{node: columns}`. `labels` are columns that say what a sample is, and
-        `sample_weight` is the column of weights. Labels that are text or categories become
-        integers, in alphabetical order or that of the categories; the text of code k is
-        `frame[column].astype("category").cat.categories[k]`.
+        `sample_weight` is the column of weights. Labels may be numbers, text or categories;
+        `sorted_by` sorts text alphabetically and categories in their own order.
 
         ```python
         >>> import neuralrace as nr, pandas
         >>> frame = pandas.DataFrame({"size": [1.0, 2.0], "cost": [3, 5], "kind": ["pear", "fig"]})
         >>> data = nr.Dataset.from_frame(frame, x=["size"], y={"cost": ["cost"]}, labels=["kind"])
-        >>> data.y["cost"][:, 0], data.labels["kind"]
-        (array([3., 5.]), array([1, 0]))
+        >>> data.y["cost"][:, 0], data.mask(kind="fig")
+        (array([3., 5.]), array([False,  True]))
 
         ```
         """
@@ -145,7 +149,7 @@ class Dataset(eqx.Module):
         )
         weight = None if sample_weight is None else numbers(frame, [sample_weight])[:, 0]
         names = list_of_names("labels", labels)
-        return cls(shown, wanted, None, weight, {n: codes(frame, n) for n in names})
+        return cls(shown, wanted, None, weight, {n: label(frame, n) for n in names})
 
     @property
     def n_samples(self) -> int:
@@ -193,7 +197,7 @@ class Dataset(eqx.Module):
             check_known(f"the {field} of the data", getattr(self, field))
         check_known("the data", {"sample_weight": self.sample_weight})
 
-    def gated(self, gates: Mapping[str, Any]) -> Dataset:
+    def gated(self, gates: Mapping[str, ArrayLike]) -> Dataset:
         """The same samples with all gates replaced; `gated({})` removes them.
 
         ```python
@@ -230,7 +234,7 @@ class Dataset(eqx.Module):
             y[node] = wanted - x @ np.linalg.lstsq(root * x, root * wanted)[0]
         return Dataset(self.x, y, self.gates, self.sample_weight, self.labels)
 
-    def mask(self, **where: Any) -> Bool[np.ndarray, " N"]:
+    def mask(self, **where: Label | Iterable[Label]) -> Bool[np.ndarray, " N"]:
         """The samples whose labels are among the given values: a mask of shape `(N,)`.
 
         Several labels must all match. A mask can be a gate, or a pathway's in `nr.pathways`.
@@ -250,7 +254,7 @@ class Dataset(eqx.Module):
             among = np.atleast_1d(
                 plain_array(
                     f"the values of label {name!r}",
-                    list(values) if several else values,
+                    list(values) if several else values,  # type: ignore[arg-type]
                     wanted="one value, or a list of them",
                     fix="for example data.mask(context=(1, 3))",
                 )
@@ -266,7 +270,7 @@ class Dataset(eqx.Module):
             mask &= where_it_is
         return mask
 
-    def take(self, samples: Any) -> Dataset:
+    def take(self, samples: ArrayLike | slice) -> Dataset:
         """Some of the samples, in the order given: indices, a slice, or a mask of shape `(N,)`.
 
         Gates and labels come along; sample weights are normalised anew.
@@ -309,10 +313,11 @@ class Dataset(eqx.Module):
         """
         if not labels:
             return self
-        keys = [np.asarray(self._label(name)) for name in reversed(labels)]
+        found = [self._label(name) for name in reversed(labels)]
+        keys = [np.asarray(v.codes if isinstance(v, TextLabel) else v) for v in found]
         return self.take(np.lexsort(keys))
 
-    def _label(self, name: str) -> AnyArray:
+    def _label(self, name: str) -> Any:
         if not isinstance(name, str) or name not in self.labels:
             raise NeuralRaceError(
                 f"unknown label {name!r}",

@@ -16,7 +16,7 @@ from neuralrace.errors import NeuralRaceError, whole_number
 
 @final
 class Batches(eqx.Module):
-    """Batches of `size` out of `samples`; the last of an epoch has what is left.
+    """Batches of `size` out of `samples`; the last of an epoch has the rest.
 
     Epoch e sees the samples in the order `jax.random.permutation(fold_in(key, e), samples)`: any
     step can be taken up again from its number alone.
@@ -45,7 +45,7 @@ class Batches(eqx.Module):
         return Batch(index, present.astype(dtype))
 
 
-def checked_batch_size(batch_size: Any, samples: int) -> int:
+def checked_batch_size(batch_size: int, samples: int) -> int:
     """A batch size that fits the data, or an error."""
     size = whole_number("batch_size", batch_size, fix="leave it out to use all samples each step")
     if size > samples:

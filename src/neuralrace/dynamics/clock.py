@@ -60,7 +60,7 @@ class Clock:
 
 
 def clock_of(transformation: Any, shapes: Mapping[str, tuple[int, ...]], steps: int) -> Clock:
-    """The clock of an optax transformation over a run of so many steps.
+    """The clock of an optax transformation over a run of `steps` steps.
 
     It is tried on weights of a few rows and columns: on a constant gradient, on one that varies in
     time, on the same 10¹² times as large, and at other weights; then for the first steps on
@@ -138,7 +138,7 @@ def _candidates(one: np.ndarray, some: np.ndarray, random: np.ndarray) -> list[t
         found.append((float((b - q) / (q - a)), False))
     roots = np.roots([a - q, b - q, b - q]) if q != a else np.zeros(0)
     found += [(float(root.real), True) for root in roots if abs(root.imag) < CLOSE]
-    digits = 10  # what is left of float64 after two differences
+    digits = 10  # that float64 keeps after two differences
     return [(round(m, digits), nesterov) for m, nesterov in found if 0 <= m < 1]
 
 

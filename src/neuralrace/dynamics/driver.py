@@ -24,7 +24,7 @@ from neuralrace.dynamics.systems import State, System
 from neuralrace.dynamics.until import Until
 
 SECONDS = 1.0
-"""About how long a call may take: so often is progress shown and an interrupt seen."""
+"""About how long a call may take: progress is shown, and interrupts are seen, that often."""
 
 TRIAL = 5e8
 """Multiplications in the first call of a long run, by which it is timed: about a tenth of a second.

@@ -6,11 +6,12 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import DTypeLike
 
 from neuralrace.checks import check_function
 from neuralrace.dataset import Dataset
@@ -34,18 +35,25 @@ from neuralrace.gdln import Network, Weights
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike, Key
+
+if TYPE_CHECKING:
+    from optax import GradientTransformation
+
+Scales: TypeAlias = float | Mapping[str, float] | Sequence[float]
+"""Scales of initial weights: one for all, one per edge, or one per place on the axis `scale`."""
 
 
 def train_ensemble(
     net: Network,
     data: Dataset | Sequence[Dataset],
     *,
-    key: Any,
+    key: Key,
     seeds: int = 1,
-    scale: Any = 1.0,
+    scale: Scales = 1.0,
     kind: str = "gaussian",
-    learning_rate: Any = None,
-    optimizer: Any = None,
+    learning_rate: float | Sequence[float] | None = None,
+    optimizer: GradientTransformation | None = None,
     steps: int,
     batch_size: int | None = None,
     loss: str | SampleLoss = "squared",
@@ -53,11 +61,11 @@ def train_ensemble(
     until: UntilLike | None = None,
     callback: Callback | None = None,
     record_every: int = 1,
-    record_at: Any = None,
+    record_at: ArrayLike | None = None,
     record: Record | None = None,
-    axis: Any = None,
+    axis: tuple[str, ArrayLike] | None = None,
     members_at_once: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int | None = None,
 ) -> Trajectory:
@@ -71,8 +79,8 @@ def train_ensemble(
     task over a parameter), whose axis in the result is `axis = (name, coordinates)`, `("data",
     0 … n−1)` by default; `scale` and `learning_rate`, a number each or a sequence;
     `members_at_once` bounds the memory by running that many at a time (by default as many as keep
-    the recorded values of a call small). On several devices the members are spread over them. All
-    else is as in `train`; with `until` an ensemble goes on until all its members may end.
+    the recorded values of a call small). On several devices the members are spread over them.
+    Everything else is as in `train`. With `until` an ensemble runs until all members may end.
 
     **Returns:** a `Trajectory` whose axes are those of `data`, `scale`, `learning_rate` that are
     sequences, in this order, then `seed`. Learning rates give different times to equal steps:
@@ -168,10 +176,10 @@ def flow_ensemble(
     net: Network,
     data: Dataset | Sequence[Dataset],
     *,
-    key: Any,
-    times: Any,
+    key: Key,
+    times: ArrayLike,
     seeds: int = 1,
-    scale: Any = 1.0,
+    scale: Scales = 1.0,
     kind: str = "gaussian",
     loss: str | SampleLoss = "squared",
     evaluate: Mapping[str, Dataset] | None = None,
@@ -179,9 +187,9 @@ def flow_ensemble(
     rtol: float | None = None,
     atol: float | None = None,
     max_steps: int = 100_000,
-    axis: Any = None,
+    axis: tuple[str, ArrayLike] | None = None,
     members_at_once: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Trajectory:
     """Gradient flow from many starts in one program: over seeds, datasets and scales.
 

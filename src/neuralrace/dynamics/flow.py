@@ -25,6 +25,7 @@ from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike, WeightsLike
 
 RTOL = {"float64": 1e-8, "float32": 1e-4}
 """Relative tolerance of a step by precision: errors far below what a plot or a table shows."""
@@ -35,10 +36,10 @@ USUAL_STEPS = 1000
 
 def flow(
     net: Network,
-    weights: Mapping[str, Any],
+    weights: WeightsLike,
     data: Dataset,
     *,
-    times: Any,
+    times: ArrayLike,
     loss: str | SampleLoss = "squared",
     evaluate: Mapping[str, Dataset] | None = None,
     rtol: float | None = None,
@@ -118,7 +119,9 @@ def flow(
     return run
 
 
-def make_flow(weights: Mapping[Any, Any], rtol: Any, atol: Any, max_steps: Any) -> Flow:
+def make_flow(
+    weights: Mapping[Any, ArrayLike], rtol: float | None, atol: float | None, max_steps: int
+) -> Flow:
     """The solver's settings, with tolerances that follow the weights."""
     dtype = str(jnp.result_type(*weights.values()))
     if dtype not in RTOL:
@@ -154,7 +157,7 @@ def flow_settings(method: Flow) -> dict[str, Any]:
     }
 
 
-def smallest_rms(weights: Mapping[Any, Any]) -> float:
+def smallest_rms(weights: Mapping[Any, ArrayLike]) -> float:
     """The smallest nonzero root mean square of an edge's weights, or 1 where all are zero."""
     sizes = [float(np.sqrt(np.mean(np.asarray(w, np.float64) ** 2))) for w in weights.values()]
     return min((size for size in sizes if size > 0), default=1.0)
@@ -317,7 +320,8 @@ LATEST = 1e100
 """The latest time that can be asked for: later ones overflow when multiplied by rates."""
 
 
-def checked_times(times: Any) -> np.ndarray:
+def checked_times(times: ArrayLike) -> np.ndarray:
+    """Times as an increasing array, or an error."""
     fix = "for example np.linspace(0, 100, 201) or np.geomspace(0.1, 1000, 50)"
     wanted = f"increasing finite numbers up to {LATEST:.0e}, none negative, the last positive"
     times = np.atleast_1d(real_array("times", times, wanted=wanted, fix=fix))

@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Int
 
 from neuralrace.checks import check_known, real_array, real_number
 from neuralrace.compression import (
@@ -22,8 +23,8 @@ from neuralrace.compression import (
     split_work,
     step_work,
 )
-from neuralrace.dataset import Dataset, matched
-from neuralrace.dynamics.record import Recorder, make_recorder
+from neuralrace.dataset import Dataset, check_data, matched
+from neuralrace.dynamics.record import Record, Recorder, make_recorder
 from neuralrace.dynamics.systems import NetworkSystem, View
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.gdln import (
@@ -47,6 +48,7 @@ from neuralrace.losses import (
 )
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike, WeightsLike
 
 
 class StoppedError(NeuralRaceError):
@@ -99,7 +101,8 @@ class Problem:
     streamed: bool = False
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> np.dtype:
+        """The precision of the weights."""
         return jnp.result_type(*self.weights.values())
 
     def provenance(self, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,13 +117,13 @@ class Problem:
 
 
 def pose(
-    net: Any,
-    weights: Any,
-    data: Any,
+    net: Network,
+    weights: WeightsLike,
+    data: Dataset,
     *,
-    loss: Any = "squared",
-    record: Any = None,
-    evaluate: Any = None,
+    loss: str | SampleLoss = "squared",
+    record: Record | None = None,
+    evaluate: Mapping[str, Dataset] | None = None,
     steps: float = 0,
     compressing: bool | None = False,
     width: bool = True,
@@ -132,7 +135,7 @@ def pose(
     None where that at least halves the work. `width` allows fewer neurons besides fewer samples.
     """
     measure = checked_loss(loss)
-    check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
+    check_data(data)
     streamed = on_host(data) and batched
     given = data.gated({}) if isinstance(net, ReLUNetwork) and data.gates else data
     arrays, data = prepared(net, weights, given, measure, keep_on_host=streamed)
@@ -141,8 +144,9 @@ def pose(
     seen = None if streamed else data
     recorder = make_recorder(net, record, arrays, seen, others, classes, measure)
     system = NetworkSystem(net, data, measure, recorder, View(UNCHANGED, seen), others)
-    told = {"loss": loss_name(measure), "data": given.digest()}
+    told: dict[str, Any] = {"loss": loss_name(measure), "data": given.digest()}
     if others:
+        assert evaluate is not None
         told["evaluate"] = {name: evaluate[name].digest() for name in others}
     weight = None if given.sample_weight is None else np.asarray(given.sample_weight)
     as_it_is = Problem(net, system, arrays, recorder, "none", told, weight, streamed)
@@ -153,11 +157,15 @@ def pose(
 
 
 def prepared(
-    net: Any, weights: Any, data: Any, measure: SampleLoss = squared, keep_on_host: bool = False
+    net: Network,
+    weights: WeightsLike,
+    data: Dataset,
+    measure: SampleLoss = squared,
+    keep_on_host: bool = False,
 ) -> tuple[Weights, Dataset]:
     """Weights and data, checked, as JAX arrays of the weights' precision."""
     check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
-    check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
+    check_data(data)
     arrays = checked_weights(net.arch, weights)
     check_finite(arrays)
     dtype = jnp.result_type(*arrays.values())
@@ -178,7 +186,7 @@ def prepared(
     return arrays, data if keep_on_host else as_arrays(data, dtype)
 
 
-def as_arrays(data: Dataset, dtype: Any) -> Dataset:
+def as_arrays(data: Dataset, dtype: np.dtype) -> Dataset:
     """The dataset as JAX arrays of one precision, with its sample weights spelled out."""
     data = eqx.tree_at(
         lambda d: d.sample_weight, data, data.probability, is_leaf=lambda v: v is None
@@ -292,7 +300,9 @@ def _shrunk(problem: Problem, steps: float, always: bool, width: bool) -> Proble
 # ---- steps and rates ----------------------------------------------------------------------------
 
 
-def recording_steps(steps: Any, record_every: Any, record_at: Any) -> np.ndarray:
+def recording_steps(
+    steps: int, record_every: int, record_at: ArrayLike | None
+) -> Int[np.ndarray, " T"]:
     """The steps at which to record, the first and the last included."""
     steps = whole_number("steps", steps, fix="for example steps=1000")
     every = whole_number("record_every", record_every, fix="record_every=1 records every step")
@@ -312,7 +322,7 @@ def recording_steps(steps: Any, record_every: Any, record_at: Any) -> np.ndarray
     return np.unique(np.concatenate([[0], stops.astype(int), [steps]]))
 
 
-def positive_rate(rate: Any) -> float:
+def positive_rate(rate: float) -> float:
     """A learning rate as a number, or an error."""
     fix = "for example learning_rate=0.1"
     wanted = "a finite number above 0"

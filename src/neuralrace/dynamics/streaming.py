@@ -127,7 +127,7 @@ def _rows(data: Dataset, index: Any, dtype: Any) -> Dataset:
     count = len(index) if not isinstance(index, slice) else index.stop - index.start
     if weight is None:
         weight = np.full(count, 1 / data.n_samples)
-    arrays = {
+    arrays: Any = {
         field: {name: np.asarray(a[index], dtype) for name, a in getattr(data, field).items()}
         for field in ("x", "y", "gates")
     }

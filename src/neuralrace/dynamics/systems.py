@@ -59,7 +59,7 @@ class System(eqx.Module):
         return self
 
     def work(self, members: int = 1) -> float:
-        """About how many multiplications a step of so many members takes."""
+        """About how many multiplications a step of `members` members takes."""
         return float(members * sum(np.size(leaf) for leaf in jax.tree.leaves(self)))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +33,10 @@ from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike, Key, WeightsLike
+
+if TYPE_CHECKING:
+    from optax import GradientTransformation
 
 Callback = Callable[[int, float], None]
 """Called about once a second with the step that was reached and the loss there."""
@@ -40,20 +44,20 @@ Callback = Callable[[int, float], None]
 
 def train(
     net: Network,
-    weights: Mapping[str, Any],
+    weights: WeightsLike,
     data: Dataset,
     *,
     learning_rate: float | None = None,
-    optimizer: Any = None,
+    optimizer: GradientTransformation | None = None,
     steps: int,
     batch_size: int | None = None,
-    key: Any = None,
+    key: Key | None = None,
     loss: str | SampleLoss = "squared",
     evaluate: Mapping[str, Dataset] | None = None,
     until: UntilLike | None = None,
     callback: Callback | None = None,
     record_every: int = 1,
-    record_at: Any = None,
+    record_at: ArrayLike | None = None,
     record: Record | None = None,
     compress: bool | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -69,7 +73,7 @@ def train(
     optax `GradientTransformation`: `optax.sgd(0.1, momentum=0.9)`, `optax.adamw(1e-3)`,
     schedules. With `batch_size` every step
     sees that many samples, drawn without replacement in each epoch by `key` (a JAX key or an
-    integer); the last batch of an epoch has those that are left. Within a batch, sample weights
+    integer); the last batch of an epoch has the remaining samples. Within a batch, sample weights
     are normalised. Memory-mapped data is read from disk batch by batch.
 
     **What is made small:** `loss` is `"squared"`, `"cross_entropy"` (softmax at each output node;
@@ -210,7 +214,10 @@ def diverged(run: Trajectory, step: int, rate: float | None) -> StoppedError:
 
 
 def chosen_method(
-    learning_rate: Any, optimizer: Any, net: Network, steps: int
+    learning_rate: float | None,
+    optimizer: GradientTransformation | None,
+    net: Network,
+    steps: int,
 ) -> tuple[Stepper, Clock]:
     """What takes the steps, and what they mean in time."""
     if (learning_rate is None) == (optimizer is None):
@@ -220,7 +227,7 @@ def chosen_method(
             wanted="one of the two",
             fix="learning_rate=0.1 for gradient descent, or optimizer=optax.adam(1e-3)",
         )
-    if optimizer is None:
+    if learning_rate is not None:
         rate = positive_rate(learning_rate)
         return Descent(rate), Clock("flow", np.full(1, rate))
     checked_optimizer(optimizer)
@@ -236,7 +243,9 @@ def _in_precision(method: Stepper, dtype: Any) -> Stepper:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), method)
 
 
-def method_settings(clock: Clock, steps: int, optimizer: Any) -> dict[str, Any]:
+def method_settings(
+    clock: Clock, steps: int, optimizer: GradientTransformation | None
+) -> dict[str, Any]:
     """What a trajectory says about the method that made it."""
     told: dict[str, Any] = {
         "method": "optimizer" if clock.name == "other" else "gradient descent",
@@ -261,14 +270,16 @@ def _batches(batch_size: Any, key: Any, data: Any) -> Batches | None:
     return Batches(checked_key(key, "drawing batches"), size, samples)
 
 
-def key_data(key: Any) -> Any:
+def key_data(key: Any) -> int | list[int]:
     """A key as numbers that can be written to a file."""
     if hasattr(key, "__index__"):
         return int(key)
     return np.asarray(jax.random.key_data(key)).tolist()
 
 
-def checkpoints_of(folder: Any, every: Any, **run: Any) -> Checkpoints | None:
+def checkpoints_of(
+    folder: str | os.PathLike[str] | None, every: int | None, **run: object
+) -> Checkpoints | None:
     """The checkpoints of a run, where it has a folder for them."""
     if folder is None:
         if every is not None:

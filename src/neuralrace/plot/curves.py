@@ -83,7 +83,7 @@ def draw_curves(
             gid = f"curve:{role}:{name}"
             ax.plot(t, seeds.mean(axis=0), color=colour, label=label, gid=gid, **line)
         ax.set_xlabel(xlabel)
-        ax.set_ylabel(ylabel)
+        ax.set_ylabel(ax.get_ylabel() or ylabel)  # the first quantity names shared axes
         if log:
             ax.set_yscale("log")
         if crowded and fresh:
@@ -262,7 +262,7 @@ def _draw_band(
     ax: matplotlib.axes.Axes, t: np.ndarray, seeds: np.ndarray, colour: Any, band: str | None
 ) -> None:
     if band == "seeds":
-        ax.plot(t, seeds.T, color=colour, alpha=0.35, linewidth=0.6, zorder=2.0)
+        ax.plot(t, seeds.T, color=colour, alpha=0.55, linewidth=0.8, zorder=2.0)
     elif band == "std":
         mean, std = seeds.mean(axis=0), seeds.std(axis=0)
         ax.fill_between(t, mean - std, mean + std, color=colour, alpha=0.25, linewidth=0)

@@ -11,6 +11,7 @@ from neuralrace.checks import entries, plain_array
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.trajectory.names import flat, nested
 from neuralrace.trajectory.run import Trajectory
+from neuralrace.types import ArrayLike
 
 
 def join(*runs: Trajectory) -> Trajectory:
@@ -73,12 +74,12 @@ def join(*runs: Trajectory) -> Trajectory:
     )
 
 
-def concat(parts: Sequence[Trajectory], axis: str | tuple[str, Any]) -> Trajectory:
+def concat(parts: Sequence[Trajectory], axis: str | tuple[str, ArrayLike]) -> Trajectory:
     """Trajectories side by side: one ensemble along a new axis, or along one that all have.
 
     **Arguments:** `parts` over the same times; `axis`, `(name, coordinates)`, or the name alone:
     an existing axis keeps its coordinates, a new one gets 0, 1, …. A new axis comes first. Runs
-    at different learning rates have times of their own: along the axis `learning_rate` they are
+    at different learning rates have different times: along the axis `learning_rate` they are
     counted in steps (`clock` is `"steps"`), which all must have in common.
 
     **Returns** an ensemble. What only some parts recorded, or in other shapes, is left out, so are
@@ -163,7 +164,7 @@ def _named_axis(axis: Any) -> tuple[str, np.ndarray | None]:
 
 
 def _shared_times(parts: Sequence[Trajectory], axis: str) -> tuple[str, np.ndarray]:
-    """The clock and times of all parts; steps where each has a learning rate of its own."""
+    """The clock and times of all parts; steps where the learning rates differ."""
     first = parts[0]
     steps = first.steps
     new_rates = axis == "learning_rate" and axis not in first.axes and steps is not None

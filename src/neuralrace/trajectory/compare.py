@@ -12,6 +12,7 @@ from neuralrace.dataset import checked_weight
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.trajectory.names import flat
 from neuralrace.trajectory.run import Trajectory
+from neuralrace.types import ArrayLike
 
 
 @final
@@ -75,7 +76,9 @@ class Comparison:
         return "; ".join([text.replace("%", " %"), *self.notes])
 
 
-def compare(reference: Any, other: Any, *, sample_weight: Any = None) -> Comparison:
+def compare(
+    reference: Trajectory, other: Trajectory, *, sample_weight: ArrayLike | None = None
+) -> Comparison:
     """How far `other` is from `reference`, over the time that both cover.
 
     `mean` is (1/T) ∫ |L_a − L_b| dt / L_a(0) by the trapezoid rule on the merged grid of times,

@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.architecture import Architecture
@@ -55,8 +56,18 @@ def to_table(run: Trajectory) -> xarray.Dataset:
         "format": FORMAT,
         "settings": json.dumps(run.settings),
         "net": json.dumps(_described(run.net)),
+        "narrow": json.dumps({name: t for name, (_, v) in variables.items() if (t := _narrow(v))}),
     }
-    return xarray.Dataset(variables, coordinates, attrs)
+    wide = {
+        n: (dims, np.asarray(v, np.float32) if _narrow(v) else v)
+        for n, (dims, v) in variables.items()
+    }
+    return xarray.Dataset(wide, coordinates, attrs)
+
+
+def _narrow(value: np.ndarray) -> str | None:
+    """The name of a float type that netCDF does not have, such as bfloat16."""
+    return value.dtype.name if value.dtype.kind == "V" else None
 
 
 def _dims(name: str, value: Any, lead: tuple[str, ...]) -> tuple[tuple[str, ...], np.ndarray]:
@@ -110,9 +121,9 @@ def save_table(table: xarray.Dataset, path: Path, signed: bool = False) -> Path:
 def load(path: str | os.PathLike[str]) -> Trajectory:
     """Read a trajectory that `Trajectory.save` wrote; a damaged file is an error.
 
-    Files of version 0.1.0 are read too. A network of a class of your own comes back if the class
-    is already imported and has `describe()` and `from_description(…)`; else `run.net` is None,
-    with a warning. No code that a file names is ever imported.
+    Files of version 0.1.0 are read too. A network of your own class comes back if the class is
+    already imported and JSON can hold its description (see `Network.describe`). Otherwise
+    `run.net` is None, with a warning. No code that a file names is ever imported.
 
     ```python
     >>> import tempfile, neuralrace as nr
@@ -157,6 +168,8 @@ def _from_table(table: xarray.Dataset) -> Trajectory:
     if "time" not in table.coords:
         raise NeuralRaceError("it has no time", got="-", wanted="a coordinate 'time'", fix="-")
     arrays = {str(name): v.to_numpy() for name, v in table.data_vars.items() if name not in OWN}
+    for name, narrow in json.loads(table.attrs.get("narrow", "{}")).items():
+        arrays[name] = arrays[name].astype(jnp.dtype(narrow))
     final = {k.removeprefix("final."): v for k, v in arrays.items() if k.startswith("final.")}
     settings = json.loads(table.attrs["settings"])
     if table.attrs["format"] != FORMAT:
@@ -175,7 +188,7 @@ def _from_table(table: xarray.Dataset) -> Trajectory:
 
 
 SIGNED = b"neuralrace checksum "
-"""What stands before the checksum in the last bytes of a file. HDF5 does not read so far."""
+"""What stands before the checksum in the last bytes of a file. HDF5 does not read that far."""
 
 
 def _signature(content: Any) -> bytes:
@@ -206,8 +219,10 @@ def _described(net: Network | None) -> dict[str, Any] | None:
     if type(net) is ReLUNetwork:
         return graph | {"leak": net.leak}
     described = {"class": f"{type(net).__module__}:{type(net).__qualname__}"}
-    describe = getattr(net, "describe", None)
-    return described if describe is None else described | {"description": describe()}
+    try:
+        return described | {"description": json.loads(json.dumps(net.describe()))}
+    except (TypeError, ValueError):  # a field that JSON cannot hold
+        return described
 
 
 def _rebuilt(described: dict[str, Any] | None) -> Network | None:
@@ -227,12 +242,13 @@ def _rebuilt_own(described: dict[str, Any]) -> Network | None:
     for name in qualname.split("."):
         found = getattr(found, name, None)
     known = isinstance(found, type) and issubclass(found, Network)
-    if known and "description" in described and hasattr(found, "from_description"):
-        return found.from_description(described["description"])  # pyright: ignore[reportAttributeAccessIssue]
+    if known and "description" in described:
+        return found.from_description(described["description"])
     warnings.warn(
         f"the trajectory's network, of class {described['class']!r}, is not restored: run.net is "
-        "None. Import the module of the class before nr.load; the class needs a method describe(), "
-        "which returns what JSON can hold, and a class method from_description(…).",
+        "None. Import the module of the class before nr.load. If its fields are more than numbers "
+        "and text, the class needs describe(), which returns what JSON can hold, and "
+        "from_description(…).",
         stacklevel=5,
     )
     return None

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.checks import by_name, real_array
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, check_data
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import Network, checked_weights
 from neuralrace.trajectory.run import Trajectory, numbers
@@ -20,7 +20,7 @@ from neuralrace.types import ArrayLike, WeightsLike
 def from_weights(net: Network, weights: WeightsLike, data: Dataset, times: ArrayLike) -> Trajectory:
     """See `Trajectory.from_weights`."""
     check_kind("net", net, Network, "from_weights(net, weights, data, times)")
-    check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
+    check_data(data)
     fix = "sort them and remove repeats; np.unique does both"
     time = real_array("times", times, wanted="increasing numbers of shape (T,)", fix=fix)
     if time.ndim != 1 or not time.size or not (np.diff(time) > 0).all():

@@ -13,7 +13,7 @@ RESERVED = ("final", "loss", "sample_weight", "steps", "time")
 """Names that every trajectory uses for itself."""
 
 
-def check_name(name: Any) -> None:
+def check_name(name: object) -> None:
     """Raise unless a recorded value, or an axis, of this name can be saved and read back.
 
     Dots join nested names in a file (`outputs.y`), slashes are folders of HDF5, and `RESERVED`
@@ -48,7 +48,7 @@ def check_name(name: Any) -> None:
         )
 
 
-def check_names(values: Mapping[str, Any], axes: Mapping[str, Any]) -> None:
+def check_names(values: Mapping[str, object], axes: Mapping[str, object]) -> None:
     """Check every recorded name, inner ones included, and that no axis has the same name."""
     for name in (*axes, *values):
         check_name(name)
@@ -57,14 +57,14 @@ def check_names(values: Mapping[str, Any], axes: Mapping[str, Any]) -> None:
         raise NeuralRaceError(
             f"an axis and a recorded value are both called {both[0]!r}",
             got=f"axes {listed(axes)}; values {listed(values)}",
-            wanted="names of their own",
+            wanted="different names",
             fix="rename the recorded value",
         )
     for value in values.values():
         _check_inner(value)
 
 
-def _check_inner(value: Any) -> None:
+def _check_inner(value: object) -> None:
     """Inner names may be any that can be saved: `losses.loss` is unambiguous."""
     if isinstance(value, Mapping):
         for name, inner in value.items():

@@ -18,10 +18,10 @@ THEORY = ("race", "closed form")
 """The methods whose trajectories are predictions."""
 
 ENTRIES = 64
-"""Arrays with at most so many entries at each time have a curve for each, others their norm."""
+"""The largest number of entries at each time that are drawn one by one; of more, the norm is."""
 
 
-def draw(run: Trajectory, what: str, *, label: str | None, ax: Any, **style: Any) -> Axes:
+def draw(run: Trajectory, what: str, *, label: str | None, ax: Axes | None, **style: Any) -> Axes:
     """See `Trajectory.plot`."""
     from neuralrace.plot import draw_curves
 
@@ -85,7 +85,8 @@ def _entries(name: str, value: np.ndarray, lead: int) -> dict[str, np.ndarray]:
         axes = tuple(range(lead, value.ndim))
         return {f"‖{name}‖": np.sqrt((np.asarray(value, float) ** 2).sum(axis=axes))}
     return {
-        f"{name}[{', '.join(map(str, place))}]": value[(..., *place)] for place in np.ndindex(own)
+        f"{name} {', '.join(str(i + 1) for i in place)}": value[(..., *place)]
+        for place in np.ndindex(own)
     }
 
 

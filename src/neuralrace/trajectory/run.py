@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 
 import equinox as eqx
 import numpy as np
@@ -24,9 +24,22 @@ from neuralrace.types import ArrayLike, WeightsLike
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
+    from matplotlib.typing import ColorType, LineStyleType
 
 CLOCKS = ("flow", "approximate flow", "steps")
 """What the time of a trajectory may be; see `Trajectory`."""
+
+
+class Source(Protocol):
+    """The theory behind a solution."""
+
+    def outputs(self, run: Trajectory, /) -> dict[str, np.ndarray]:
+        """The outputs at every time of the solution."""
+        ...
+
+
+ArrayTree: TypeAlias = ArrayLike | Mapping[str, "ArrayTree"]
+"""An array, or arrays by name, nested or not."""
 
 
 @final
@@ -73,17 +86,17 @@ class Trajectory(eqx.Module):
 
     def __init__(
         self,
-        time: Any,
-        loss: Any,
+        time: ArrayLike,
+        loss: ArrayLike,
         *,
-        values: Mapping[str, Any] | None = None,
-        final: Mapping[str, Any] | None = None,
+        values: Mapping[str, ArrayTree] | None = None,
+        final: Mapping[str, ArrayTree] | None = None,
         net: Network | None = None,
-        axes: Mapping[str, Any] | None = None,
-        steps: Any = None,
-        sample_weight: Any = None,
-        settings: Mapping[str, Any] | None = None,
-        source: Any = None,
+        axes: Mapping[str, ArrayLike] | None = None,
+        steps: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        settings: Mapping[str, object] | None = None,
+        source: Source | None = None,
     ) -> None:
         fix = "give one number per recorded moment, ensemble axes first"
         self.time = real_array("time", time, wanted="shape (T,)", fix=fix)
@@ -216,16 +229,16 @@ class Trajectory(eqx.Module):
         self,
         what: str = "loss",
         *,
-        color: Any = None,
-        linestyle: Any = None,
+        color: ColorType | None = None,
+        linestyle: LineStyleType | None = None,
         label: str | None = None,
         log: bool = False,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Axes:
         """Draw the loss over time, or recorded values: `what` is a name such as `"pathways.mode1"`.
 
         A name that holds others, such as `"variables"`, draws them all. Of a value that is an
-        array at each time, every entry is a curve (`sv[0]`, `sv[1]`); where it has more than 64,
+        array at each time, every entry is a curve (`sv 1`, `sv 2`); where it has more than 64,
         its norm is drawn. Of an ensemble, every seed is drawn faintly and their mean, with one
         curve for each place on the other axes. A second run on the same axes has the next colour.
 
@@ -246,7 +259,7 @@ class Trajectory(eqx.Module):
         log = switch("log", log)
         return draw(self, what, color=color, linestyle=linestyle, label=label, log=log, ax=ax)
 
-    def isel(self, **where: Any) -> Trajectory:
+    def isel(self, **where: int | slice | ArrayLike) -> Trajectory:
         """A part of the trajectory by index along its axes or `time`, as in xarray.
 
         An integer drops the axis; a slice or a list keeps it. Time is never dropped: an integer
@@ -266,7 +279,7 @@ class Trajectory(eqx.Module):
 
         return by_index(self, where)
 
-    def sel(self, *, method: str | None = None, **where: Any) -> Trajectory:
+    def sel(self, *, method: str | None = None, **where: str | slice | ArrayLike) -> Trajectory:
         """A part of the trajectory by coordinate along its axes or `time`, as in xarray.
 
         A single coordinate drops the axis; a list keeps it, and so does `slice(first, last)`, both
@@ -317,7 +330,7 @@ class Trajectory(eqx.Module):
         return save(self, file_path(path, "run.save('run.nc')"))
 
 
-def numbers(what: str, value: Any, fix: str) -> np.ndarray:
+def numbers(what: str, value: ArrayLike, fix: str) -> np.ndarray:
     """An array of real numbers in the precision it came in."""
     array = plain_array(what, value, wanted="an array of numbers", fix=fix)
     return array if array.dtype.kind in "fiub" else real_array(what, value, fix=fix)

@@ -133,7 +133,7 @@ def _one_place(axis: str, value: Any, coordinates: np.ndarray, method: str | Non
 
 
 SHOWN = 12
-"""So many coordinates are listed in a message."""
+"""The largest number of coordinates that a message lists."""
 
 
 def _picked(run: Trajectory, where: Mapping[str, Index]) -> Trajectory:

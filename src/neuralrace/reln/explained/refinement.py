@@ -10,7 +10,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from neuralrace.checks import plain_array, real_number
 from neuralrace.compression import step_work
@@ -88,6 +87,8 @@ def refine(
         def seen(step: int, loss: float) -> None:
             advance(float(step - past[-1]))
             past.append(step)
+
+        import optax
 
         adam = Optimized(optax.adam(rate, b1=0.9, b2=0.99))
         done = take_steps(objective, gates, adam, np.arange(iterations + 1), seen=seen)

@@ -138,11 +138,11 @@ def growth_rates(base: Dataset, patterns: ArrayLike) -> np.ndarray:
     """
     check_kind("data", base, Dataset, "pass the ungated dataset first")
     wanted = f"(P, {base.n_samples}), one row per pattern"
-    patterns = real_array("patterns", patterns, wanted=wanted, fix="pass nr.reln.patterns(X)")
-    if patterns.ndim != 2 or patterns.shape[1] != base.n_samples:
+    masks = real_array("patterns", patterns, wanted=wanted, fix="pass nr.reln.patterns(X)")
+    if masks.ndim != 2 or masks.shape[1] != base.n_samples:
         raise NeuralRaceError(
             "the patterns do not fit the data",
-            got=f"shape {patterns.shape}",
+            got=f"shape {masks.shape}",
             wanted=wanted,
             fix="pass nr.reln.patterns(X), or gates of your own for the same samples",
         )
@@ -152,10 +152,10 @@ def growth_rates(base: Dataset, patterns: ArrayLike) -> np.ndarray:
     a, b = (x, y) if x.shape[1] <= y.shape[1] else (y, x)
     weighted = np.asarray(base.probability, np.float64)[:, None] * a
     products = (weighted[:, :, None] * b[:, None, :]).reshape(len(a), -1)
-    found = np.empty(len(patterns))
+    found = np.empty(len(masks))
     chunk = max(1, AT_ONCE // products.shape[1])
-    for low in range(0, len(patterns), chunk):
-        part = patterns[low : low + chunk].astype(np.float64)
+    for low in range(0, len(masks), chunk):
+        part = masks[low : low + chunk]
         each = (part @ products).reshape(len(part), a.shape[1], b.shape[1])
         gram = each @ each.swapaxes(1, 2)
         found[low : low + chunk] = np.sqrt(np.maximum(np.linalg.eigvalsh(gram)[:, -1], 0.0))

@@ -263,7 +263,7 @@ def test_blocks_are_separated_and_named():
 @pytest.mark.parametrize(
     ("matrix", "options", "message"),
     [
-        (np.zeros(3), {}, "no matrix"),
+        (np.zeros(3), {}, "not a matrix"),
         (np.eye(3), {"rows": ["a", "b"]}, "rows do not add up"),
         (np.eye(3), {"blocks": {"columns": {"a": 2}}}, "columns do not add up"),
     ],

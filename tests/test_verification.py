@@ -18,6 +18,7 @@ SLOW = {
     "reduction.different_structures",
     "reduction.joint_contexts",
     "scales.any_scale",
+    "statistics.velocity",
 }
 """Claims of which even the small sample takes more than five seconds."""
 

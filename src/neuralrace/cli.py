@@ -1,4 +1,4 @@
-"""The command line: a thin door."""
+"""The command line."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def demo(out: Path, quick: bool) -> None:
 @click.argument("names", nargs=-1)
 @click.option("--settings", is_flag=True, help="Also every setting, its value and its source.")
 def show(names: tuple[str, ...], settings: bool) -> None:
-    """The figures that can be reproduced, one a line."""
+    """List the figures that can be reproduced, one per line."""
     from neuralrace import papers
     from neuralrace.report import shown
 
@@ -67,7 +67,7 @@ def show(names: tuple[str, ...], settings: bool) -> None:
     "changes",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Change a setting; `neuralrace list --settings` shows them. Lists have commas.",
+    help="Change a setting; `neuralrace list --settings` shows them. Lists: 1,2,3.",
 )
 @click.option(
     "--from",
@@ -115,7 +115,7 @@ def reproduce(
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Also write the page, such as docs/claims.md; what it says of other papers is kept.",
+    help="Also write the page, such as docs/claims.md; its sections on other papers are kept.",
 )
 def claims(names: tuple[str, ...], quick: bool, folder: Path | None, out: Path | None) -> None:
     """Measure the claims of the papers, all or those named, and print the verdicts."""
@@ -261,7 +261,7 @@ def _pairs(changes: tuple[str, ...]) -> dict[str, str]:
 
 
 def _use_float64() -> None:
-    """What the command line computes, it computes in float64, and draws without a display."""
+    """Compute in float64, and draw without a display."""
     import jax
     import matplotlib
 
@@ -270,7 +270,7 @@ def _use_float64() -> None:
 
 
 def main() -> None:
-    """Run a command; an error of the package's own is a message, not a traceback."""
+    """Run a command; the package's errors become messages, not tracebacks."""
     try:
         commands()
     except NeuralRaceError as error:

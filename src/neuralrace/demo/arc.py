@@ -19,6 +19,7 @@ from neuralrace.reduction import Race
 from neuralrace.reln import Activity, Certificate, Discovery, activity, certify, discover, evidence
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Comparison, Trajectory, compare
+from neuralrace.types import Key
 
 
 @final
@@ -129,7 +130,7 @@ def arc(
     scale: float,
     learning_rate: float,
     steps: int,
-    key: Any,
+    key: Key,
     seeds: int = 2,
     record_every: int = 1,
     criterion: float = 0.2,

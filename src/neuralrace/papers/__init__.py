@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib import import_module
 
-from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of, unknown
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of, unknown
 
-__all__ = ["Agreement", "Figure", "Setting", "chosen", "find", "names", "settings_of", "unknown"]
+__all__ = [
+    "Agreement",
+    "Figure",
+    "Setting",
+    "Settings",
+    "chosen",
+    "find",
+    "names",
+    "settings_of",
+    "unknown",
+]
 
 _FIGURES = {
     "nrr": ("fig3", "fig4", "fig5", "fig6", "appendix_a2"),

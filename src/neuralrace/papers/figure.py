@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from neuralrace.errors import NeuralRaceError
 from neuralrace.report import Record, Written, read_record, stamped, typed, write
@@ -16,6 +16,9 @@ from neuralrace.report import Record, Written, read_record, stamped, typed, writ
 if TYPE_CHECKING:
     import matplotlib.figure
     import xarray
+
+Settings: TypeAlias = Mapping[str, Any]
+"""The value of every setting by its name: numbers, words, switches, or lists of these."""
 
 
 @final
@@ -125,9 +128,7 @@ class Figure:
     draw: Callable[[xarray.Dataset], matplotlib.figure.Figure]
     agreement: Callable[[xarray.Dataset], tuple[Agreement, ...]]
 
-    def resolve(
-        self, *, quick: bool = False, changes: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
+    def resolve(self, *, quick: bool = False, changes: Settings | None = None) -> dict[str, Any]:
         """The value of every setting: the paper's, or the quick one, or the one that is given.
 
         **Arguments:** `changes` maps names of settings to values; a text is parsed to the kind of
@@ -147,7 +148,7 @@ class Figure:
                 values[name] = (setting.parse if parse else setting.checked)(name, given)
         return values
 
-    def run(self, values: Mapping[str, Any], *, quick: bool = False) -> xarray.Dataset:
+    def run(self, values: Settings, *, quick: bool = False) -> xarray.Dataset:
         """Compute in float64 with these settings (of `resolve`), and note in the data how.
 
         `settings_of` reads the settings back.

@@ -25,7 +25,7 @@ def draw_raster(
     title: str | None = None,
     ax: matplotlib.axes.Axes | None = None,
 ) -> matplotlib.axes.Axes:
-    """Draw which neurons are on for which samples: a row a neuron, as tall as its weight.
+    """Draw which neurons are on for which samples: one row per neuron, as tall as its weight.
 
     **Arguments:** `patterns` is (R, N) of 0 and 1, `weight` (R,). `groups` maps a name to how
     many neighbouring rows belong to it, from the top; each has a colour and its name beside it if

@@ -15,6 +15,7 @@ from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
 
 if TYPE_CHECKING:
     import matplotlib.axes
+    from matplotlib.typing import ColorType, LineStyleType
 
 _LINES: Mapping[str, dict[str, Any]] = MappingProxyType(
     {
@@ -34,8 +35,8 @@ def draw_curves(
     ylabel: str = "loss",
     log: bool = False,
     band: Literal["seeds", "std", "range"] | None = "seeds",
-    color: Any = None,
-    linestyle: Any = None,
+    color: ColorType | None = None,
+    linestyle: LineStyleType | None = None,
     xlabel: str = "time",
     ax: matplotlib.axes.Axes | None = None,
 ) -> matplotlib.axes.Axes:
@@ -76,7 +77,9 @@ def draw_curves(
         for name, (t, seeds) in series.items():
             role = kinds[name]
             colour = colours[name] if color is None else color
-            line = dict(_LINES[role]) | ({} if linestyle is None else {"linestyle": linestyle})
+            line: dict[str, Any] = dict(_LINES[role]) | (
+                {} if linestyle is None else {"linestyle": linestyle}
+            )
             if len(seeds) > 1:
                 _draw_band(ax, t, seeds, colour, band)
             label = f"_{name}" if crowded else name
@@ -89,15 +92,15 @@ def draw_curves(
         if crowded and fresh:
             _colour_bar(ax, colours)
         together: dict[str, list[Any]] = {}
-        for line, name in zip(*ax.get_legend_handles_labels(), strict=True):
-            together.setdefault(name, []).append(line)
+        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
+            together.setdefault(name, []).append(handle)
         if together:
             ax.legend([tuple(lines) for lines in together.values()], list(together))
     return ax
 
 
 NAMED = 8
-"""So many curves have a legend and the colours of the cycle; more have a colour bar."""
+"""Up to this number of curves have a legend and the colours of the cycle; more, a colour bar."""
 
 
 def _drawn(ax: matplotlib.axes.Axes) -> list[tuple[str, str]]:
@@ -162,7 +165,7 @@ def draw_matrix(
     blocks: Mapping[Literal["rows", "columns"], Mapping[str, int]] | None = None,
     ax: matplotlib.axes.Axes | None = None,
 ) -> matplotlib.axes.Axes:
-    """Draw a matrix as a heatmap, such as the inputs or the targets of a task, a column a sample.
+    """Draw a matrix as a heatmap, such as the inputs or targets of a task, one column per sample.
 
     Matrices with negative entries have a diverging map with white at zero, others a sequential map
     from white at zero; a scale stands beside them unless every entry is 0 or 1.
@@ -183,7 +186,7 @@ def draw_matrix(
     values = np.asarray(matrix, dtype=float)
     if values.ndim != 2 or not values.size:
         raise NeuralRaceError(
-            "this is no matrix",
+            "this is not a matrix",
             got=f"shape {values.shape}",
             wanted="shape (R, C)",
             fix="reshape it, or take one matrix of the stack",
@@ -213,7 +216,7 @@ def _check_look(color: Any, linestyle: Any) -> None:
 
     if color is not None and not is_color_like(color):
         raise NeuralRaceError(
-            "this is no colour of matplotlib",
+            "matplotlib knows no such colour",
             got=f"{color!r:.80}",
             wanted="a name such as 'C0' or 'black', or three numbers from 0 to 1",
             fix="leave color out for the colours of the style",
@@ -222,7 +225,7 @@ def _check_look(color: Any, linestyle: Any) -> None:
         Line2D([], [], linestyle=linestyle)
     except (AttributeError, TypeError, ValueError) as error:
         raise NeuralRaceError(
-            "this is no line style of matplotlib",
+            "matplotlib knows no such line style",
             got=f"{linestyle!r:.80}",
             wanted="such as 'solid', 'dashed', 'dotted'",
             fix="leave linestyle out for that of the style",

@@ -28,10 +28,35 @@ if TYPE_CHECKING:
     import matplotlib.axes
     import matplotlib.figure
 
-# Lengths in inches, text in points.
-WIDTH, HEIGHT_LIMIT, SLOT, GATED_SLOT, LINE = 3.4, 4.6, 0.56, 0.66, 0.13
-EDGE_TEXT, NOTE_TEXT = 6.0, 5.5
-FEW_EDGES, FEW_STRIPS, FEW_NEURONS = 6, 16, 12
+WIDTH = 3.4
+"""Width of a drawing in inches: one column."""
+
+HEIGHT_LIMIT = 4.6
+"""Greatest height of a drawing in inches."""
+
+SLOT = 0.56
+"""Height in inches for one node without gates."""
+
+GATED_SLOT = 0.66
+"""Height in inches for one node in a graph with gates."""
+
+LINE = 0.13
+"""Height in inches of a line of small text."""
+
+EDGE_TEXT = 6.0
+"""Size of the names of edges, in points."""
+
+NOTE_TEXT = 5.5
+"""Size of notes and counts, in points."""
+
+FEW_EDGES = 6
+"""Up to this number of edges, all are named."""
+
+FEW_STRIPS = 16
+"""Up to this number of gated edges, each carries a strip; more carry a diamond."""
+
+FEW_NEURONS = 12
+"""Up to this number of gated neurons, each has its own row in a strip; more are averaged."""
 
 
 def draw_graph(
@@ -44,17 +69,17 @@ def draw_graph(
 ) -> matplotlib.axes.Axes:
     """Draw a directed acyclic graph of layers, inputs on the left and outputs on the right.
 
-    A node is a box with its name and its number of neurons. Every hidden branch has a colour of its
-    own, and edges take the colour of the hidden node they touch; edges are named where they are few
-    or parallel. In crowded columns text shrinks and then gives way to a count below the column.
+    A node is a box with its name and its number of neurons. Every hidden branch has its own colour,
+    and edges take the colour of the hidden node they touch; edges are named where they are few or
+    parallel. In crowded columns text shrinks and then gives way to a count below the column.
 
-    A gated node carries a strip with one cell a sample: dark where its gate is on, white where it
+    A gated node carries a strip with one cell per sample: dark where its gate is on, white where it
     is off, grey between. A gated edge carries such a strip too, or a diamond where edges are many.
 
     **Arguments:** `sizes` maps each node to its number of neurons, `edges` each edge to its
     (source, target). `gates` maps nodes or edges to (N,) values over samples, or to (N, size) with
-    one column a neuron (many neurons are averaged). `labels` renames nodes and edges. Without `ax`
-    a figure one column wide is made; with it the drawing fills the axes.
+    one column per neuron (many neurons are averaged). `labels` renames nodes and edges. Without
+    `ax` a figure one column wide is made; with it the drawing fills the axes.
 
     **Returns** the axes. Artists carry the gid `node:h`, `edge:xh` or `gate:h`.
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Setting
+from neuralrace.papers.figure import Setting, Settings
 
 if TYPE_CHECKING:
     import xarray
 
     from neuralrace.papers.mhs.table import Setting as Case
+    from neuralrace.types import Key
 
 SCRIPTS = "the authors' scripts"
 
@@ -40,7 +41,7 @@ COMMON = {
 """Settings of every figure that trains on the contextual tasks."""
 
 
-def case(settings: Mapping[str, Any], task: Mapping[str, Any], *hidden: int) -> Case:
+def case(settings: Settings, task: Mapping[str, Any], *hidden: int) -> Case:
     """The task with a ReLU network of these hidden layers, and the descent of the settings."""
     from neuralrace.papers.mhs import table
 
@@ -55,7 +56,7 @@ def case(settings: Mapping[str, Any], task: Mapping[str, Any], *hidden: int) -> 
     )
 
 
-def relu_runs(case: Case, key: Any, every: int, record: Any = None) -> nr.Trajectory:
+def relu_runs(case: Case, key: Key, every: int, record: Any = None) -> nr.Trajectory:
     """ReLU networks in float32, one for every seed: an ensemble.
 
     They record what `certify` compares, unless another `record` is given.
@@ -81,7 +82,7 @@ def relu_runs(case: Case, key: Any, every: int, record: Any = None) -> nr.Trajec
 
 
 def gated_runs(
-    arch: nr.Architecture, data: nr.Dataset, case: Case, key: Any, every: int
+    arch: nr.Architecture, data: nr.Dataset, case: Case, key: Key, every: int
 ) -> list[nr.Trajectory]:
     """The gated network in float32 from as small weights, one run for every seed.
 

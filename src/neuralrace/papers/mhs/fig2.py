@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -47,7 +47,7 @@ def gatings(delta: float, hidden: int) -> dict[str, tuple[nr.Architecture, nr.Da
     }
 
 
-def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+def compute(settings: Settings) -> xarray.Dataset:
     """ReLU networks at every Δ, and both gatings from the mean start of as small weights."""
     import jax
     import xarray

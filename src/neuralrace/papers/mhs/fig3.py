@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
 from neuralrace.papers.mhs.contextual import COMMON, case
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+def compute(settings: Settings) -> xarray.Dataset:
     """The task, and the ReLN's pathways at the end of training, by its race."""
     import jax
     import xarray

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
 from neuralrace.papers.mhs.contextual import (
     COMMON,
     case,
@@ -44,7 +44,7 @@ SCRIPT_LOSS = {0: 105.6, 250: 105.4, 500: 70.7, 1000: 46.9, 2000: 22.9, 4000: 4.
 """The ReLU network's loss by epoch, summed over samples, in the authors' script."""
 
 
-def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+def compute(settings: Settings) -> xarray.Dataset:
     """ReLU networks, both gatings, and the race of the first from its actual weights."""
     import jax
     import xarray

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
 from neuralrace.papers.mhs.contextual import (
     COMMON,
     case,
@@ -26,6 +26,8 @@ from neuralrace.papers.mhs.contextual import (
 if TYPE_CHECKING:
     import matplotlib.figure
     import xarray
+
+    from neuralrace.types import Key
 
 ITEM_MODES = 7
 """Modes of the contextual pathways: those of 8 items, without the constant one."""
@@ -47,7 +49,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+def compute(settings: Settings) -> xarray.Dataset:
     """For each number of contexts ReLU networks, ReLNs, their races, and closed forms."""
     import xarray
 
@@ -141,7 +143,7 @@ def closed_forms(
     return loss, *found
 
 
-def contextual_alone(this: Any, width: int, key: Any, times: np.ndarray) -> np.ndarray:
+def contextual_alone(this: Any, width: int, key: Key, times: np.ndarray) -> np.ndarray:
     """Strengths (T, modes) of contextual pathways on what a learned common one leaves.
 
     The mean over the pathways, by their race from random weights: the setting of App. F and G.

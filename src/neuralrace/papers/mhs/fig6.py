@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
 from neuralrace.papers.mhs.contextual import SCRIPTS, final_activity, shares_by_number
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ LEVELS = (0.9, 0.5, 0.2, 0.05)
 """Parts of the initial loss at which the runs are timed."""
 
 
-def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+def compute(settings: Settings) -> xarray.Dataset:
     """Both ensembles in float32, each one program: it runs as it is on a GPU."""
     import jax
     import jax.numpy as jnp

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
 from neuralrace.papers.mhs.contextual import COMMON, case, relu_runs
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ SETTINGS = {
 }
 
 
-def trained(settings: Mapping[str, Any]) -> tuple[nr.Dataset, nr.Trajectory]:
+def trained(settings: Settings) -> tuple[nr.Dataset, nr.Trajectory]:
     """The task, and ReLU networks with their weights at every sample of the activity."""
     import jax
 
@@ -48,7 +47,7 @@ def trained(settings: Mapping[str, Any]) -> tuple[nr.Dataset, nr.Trajectory]:
     return data, relu_runs(this, jax.random.key(s["key"]), s["every"], record={"weights": True})
 
 
-def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+def compute(settings: Settings) -> xarray.Dataset:
     """Clusters for every K, each with the gated network built from them."""
     import xarray
 

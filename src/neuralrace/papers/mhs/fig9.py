@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
 from neuralrace.papers.mhs.fig8 import DISCOVERY, filled, trained
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ EXPECTED = 4
 """The elbow of MHS Fig. 9."""
 
 
-def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+def compute(settings: Settings) -> xarray.Dataset:
     """The discrepancy of the discovered gated network from every run, for each K, and its gates.
 
     `implementable`: whether each of its patterns is one that a ReLU neuron can have.

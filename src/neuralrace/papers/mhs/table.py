@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +31,9 @@ from neuralrace.gdln import GDLN
 from neuralrace.reduction import reduce
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory, compare
+
+if TYPE_CHECKING:
+    from neuralrace.types import Key
 
 
 @final
@@ -158,7 +161,7 @@ def column(
     seeds: int | None = None,
     steps: int | None = None,
     record_every: int = 20,
-    key: Any = None,
+    key: Key | None = None,
 ) -> dict[tuple[str, str], Row]:
     """One column of the table: every row (what, width rule) against the ReLU network.
 
@@ -232,7 +235,7 @@ def gated_network(setting: Setting, what: str, rule: str) -> tuple[Architecture,
 
 
 def predictions(
-    arch: Architecture, data: Dataset, setting: Setting, key: Any, seeds: int, times: np.ndarray
+    arch: Architecture, data: Dataset, setting: Setting, key: Key, seeds: int, times: np.ndarray
 ) -> list[Trajectory]:
     """The race from the initial weights that `train_ensemble` gives each seed, step by step."""
     race, net = reduce(arch, data), GDLN(arch)

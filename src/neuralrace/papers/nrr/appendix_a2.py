@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -24,7 +24,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+def compute(settings: Settings) -> xarray.Dataset:
     """Total weights of every pathway and losses over time, simulated and predicted."""
     import jax
     import xarray

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -29,7 +28,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+def compute(settings: Settings) -> xarray.Dataset:
     """ReLU networks, four-pathway GDLNs from as small weights, and the race from those weights."""
     import jax
     import xarray

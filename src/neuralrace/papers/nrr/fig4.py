@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -42,7 +42,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+def compute(settings: Settings) -> xarray.Dataset:
     """Networks from random and from decoupled weights, and the race of each."""
     import jax
     import xarray
@@ -127,7 +127,7 @@ def _first(
     race: nr.Race,
     run: nr.Trajectory,
     theory: nr.Trajectory,
-    settings: Mapping[str, Any],
+    settings: Settings,
 ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
     """What is drawn of the first seed: singular values over time, similarity, all outputs."""
     M = settings["M"]

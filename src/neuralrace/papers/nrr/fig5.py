@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
 from neuralrace.papers.nrr.routes import make_routes
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+def compute(settings: Settings) -> xarray.Dataset:
     """Panel b: the strength of the largest mode over time for each P. Panel c: errors for each K.
 
     `theory`, `decoupled` and `random` are strengths, 1 at the end: by the race (NRR Eqs. 16–17,
@@ -86,7 +85,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     )
 
 
-def _check(settings: Mapping[str, Any]) -> None:
+def _check(settings: Settings) -> None:
     M = settings["M"]
     squares = [side**2 for side in range(1, M + 1) if M % side == 0]
     for name, allowed, why in (
@@ -106,7 +105,7 @@ def _check(settings: Mapping[str, Any]) -> None:
 # ---- b: the speed of pathways that share --------------------------------------------------------
 
 
-def _speeds(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _speeds(settings: Settings) -> dict[str, Any]:
     """Strengths of the largest mode over time, for each P.
 
     Hidden pathways share neither weights nor samples. So one of them is simulated, with its P of
@@ -178,7 +177,7 @@ def time_to(time: np.ndarray, strength: np.ndarray, level: float = 0.5) -> float
 # ---- c: errors on trained and untrained routes --------------------------------------------------
 
 
-def _errors(settings: Mapping[str, Any], K: int) -> dict[str, Any]:
+def _errors(settings: Settings, K: int) -> dict[str, Any]:
     """Train every seed to convergence: the number of steps is doubled until all have converged.
 
     Converged is a network whose error on trained routes is below `tolerance`, and whose error on

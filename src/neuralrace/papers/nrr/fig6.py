@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
 from neuralrace.papers.nrr.routes import make_routes, map_of_all_routes
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ REFERENCE = 0.2
 """The scale at which `learning_rate` is given: that of NRR Fig. 4."""
 
 
-def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+def compute(settings: Settings) -> xarray.Dataset:
     """Losses over time, errors on trained and untrained routes, and what three networks learned.
 
     Errors are shares of a silent network's. `shared` is 1 where all input domains have one

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from jaxtyping import Float
 
 import neuralrace as nr
+
+if TYPE_CHECKING:
+    from neuralrace.gdln import Weights
 
 
 @final
@@ -26,11 +29,11 @@ class Routes:
     untrained: nr.Dataset | None
     target: Float[np.ndarray, "outputs items"]
 
-    def errors(self, weights: Any) -> nr.analysis.RouteErrors:
+    def errors(self, weights: Weights) -> nr.analysis.RouteErrors:
         """Errors on trained and untrained routes; leading axes of the weights stay in front."""
         return nr.analysis.route_errors(self.net, weights, self.trained, self.untrained)
 
-    def strength(self, weights: Any) -> Any:
+    def strength(self, weights: Weights) -> Any:
         """How far the strongest mode is learned, in the mean over all routes: 1 at the end.
 
         uᵀ W₃ W₂ W₁ v over the largest singular value of the target, u and v its vectors.
@@ -45,7 +48,7 @@ class Routes:
         u, v = (jnp.asarray(a, reads.dtype) for a in (left[:, 0], right[0]))
         return u @ writes @ weights["hidden"] @ reads @ v / size[0]
 
-    def shared(self, weights: Any, *, apart: bool = False) -> Float[np.ndarray, "*runs"]:
+    def shared(self, weights: Weights, *, apart: bool = False) -> Float[np.ndarray, "*runs"]:
         """How far input domains share one representation (`analysis.domain_similarity`).
 
         `apart` counts only domains never trained with a common output; NaN if there are none.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -36,7 +35,7 @@ SETTINGS = {
 SHAPES = ("funnel", "square", "inverted")
 
 
-def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+def compute(settings: Settings) -> xarray.Dataset:
     """Kernel distance at the end and sharpness of the transition, by shape, λ and scale."""
     import xarray
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -27,7 +26,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+def compute(settings: Settings) -> xarray.Dataset:
     """Losses and distances from every stationary point of runs from several seeds."""
     import jax
     import xarray
@@ -54,7 +53,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     )
 
 
-def task(settings: Mapping[str, Any]) -> tuple[nr.GDLN, nr.Dataset]:
+def task(settings: Settings) -> tuple[nr.GDLN, nr.Dataset]:
     """White inputs, and the identity stretched by the singular values."""
     values = np.array(settings["values"])
     x = np.sqrt(len(values)) * np.eye(len(values))

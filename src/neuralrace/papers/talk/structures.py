@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -24,7 +23,7 @@ SETTINGS = {
 }
 
 
-def worlds(settings: Mapping[str, Any]) -> dict[str, nr.tasks.World]:
+def worlds(settings: Settings) -> dict[str, nr.tasks.World]:
     """The five worlds of sixteen items."""
     variance = settings["variance"]
     return {
@@ -36,7 +35,7 @@ def worlds(settings: Mapping[str, Any]) -> dict[str, nr.tasks.World]:
     }
 
 
-def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+def compute(settings: Settings) -> xarray.Dataset:
     """Covariances and modes from symmetry; eigenvalues of sampled features against them."""
     import xarray
 

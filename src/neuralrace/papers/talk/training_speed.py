@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
 
 if TYPE_CHECKING:
     import matplotlib.figure
     import xarray
+
+    from neuralrace.types import WeightsLike
 
 KINDS = ("small random", "pretrained-like", "orthogonal")
 
@@ -26,7 +27,7 @@ SETTINGS = {
 }
 
 
-def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
+def compute(settings: Settings) -> xarray.Dataset:
     """The time at which the loss of the flow is halved, in units of τ/D, kind by kind."""
     import jax
     import xarray
@@ -52,7 +53,7 @@ def compute(settings: Mapping[str, Any]) -> xarray.Dataset:
     )
 
 
-def half_time(net: nr.GDLN, weights: Any, data: nr.Dataset, span: float = 4.0) -> float:
+def half_time(net: nr.GDLN, weights: WeightsLike, data: nr.Dataset, span: float = 4.0) -> float:
     """When the flow has halved its loss; the span is doubled until it has."""
     while True:
         run = nr.flow(net, weights, data, times=np.linspace(0, span, 401))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float
@@ -164,7 +164,7 @@ class Saddles:
     right: Float[np.ndarray, "inputs modes"]
     points: tuple[Saddle, ...]
 
-    def __getitem__(self, modes: Sequence[int]) -> Saddle:
+    def __getitem__(self, modes: Any) -> Saddle:
         several = isinstance(modes, Sequence) and all(
             isinstance(k, int | np.integer) for k in modes
         )

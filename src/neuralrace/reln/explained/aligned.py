@@ -43,7 +43,7 @@ def aligned(
     >>> import neuralrace as nr
     >>> arch, data = nr.reln.aligned(nr.tasks.extended_xor(1.2), width=200)
     >>> len(arch.hidden), sum(arch.sizes[v] for v in arch.hidden)
-    (6, 199)
+    (6, 201)
 
     ```
     """

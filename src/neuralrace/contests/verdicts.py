@@ -15,7 +15,8 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.progress import progress
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import AlignedPatterns, aligned_patterns
-from neuralrace.reln.explained.consistency import END, KEPT, OUTRUN, kept_share
+from neuralrace.reln.explained.consistency import KEPT, OUTRUN, kept_share
+from neuralrace.reln.explained.fall import END
 from neuralrace.reln.possible.patterns import is_implementable
 from neuralrace.types import Key
 

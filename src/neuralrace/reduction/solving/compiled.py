@@ -60,7 +60,7 @@ class NetworkStack(Blocks):
         return jax.vmap(self.net.loss)(state, self.data)
 
     def loss_and_step(
-        self, state: State, rate: Array, batch: Any = None
+        self, state: State, rate: jax.Array, batch: Any = None
     ) -> tuple[jax.Array, State]:
         one = jax.vmap(self.net.loss_and_step, in_axes=(0, 0, None))
         losses, step = one(state, self.data, rate)
@@ -95,7 +95,7 @@ class PolynomialStack(Blocks):
         return jnp.sum(errors**2, axis=-1) / 2
 
     def loss_and_step(
-        self, state: State, rate: Array, batch: Any = None
+        self, state: State, rate: jax.Array, batch: Any = None
     ) -> tuple[jax.Array, State]:
         velocity = jnp.einsum("nkm,nm->nk", self.coefficients, self._monomials(state))
         return self.loss(state), {"b": rate * velocity}

@@ -9,12 +9,12 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from neuralrace.checks import generator
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.observed.activity import activity
 from neuralrace.reln.observed.runs import network_of
 from neuralrace.relu import ReLUNetwork
-from neuralrace.tasks.checks import generator
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key
 

@@ -11,10 +11,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import DTypeLike
 
-from neuralrace.checks import plain_array, real_array, switch
+from neuralrace.checks import generator, plain_array, real_array, switch
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.reln.possible.cells import MARGIN, Lines, enumerated, solved, too_many
-from neuralrace.tasks.checks import generator
 from neuralrace.types import ArrayLike, Key
 
 LIMIT = 1_000_000

@@ -1,6 +1,7 @@
 """What can be said of a run that was trained elsewhere, and what is withheld, with the reason."""
 
 import inspect
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -123,3 +124,30 @@ def test_consistency_of_gates_found_in_an_imported_run(descent):
     found = nr.reln.discover(run, DATA, pathways=2)
     kept = nr.reln.consistency(found.arch, found.data, scale=1e-3)
     assert 0 <= kept.share <= 1
+
+
+# ---- the recording of the example, against NumPy alone ------------------------------------------
+
+
+def test_every_number_of_the_digits_example_is_right():
+    from sklearn.datasets import load_digits
+
+    pixels, digit = load_digits(n_class=3, return_X_y=True)
+    data = nr.Dataset({"x": pixels / 16}, {"y": np.eye(3)[digit]}, labels={"digit": digit})
+    data = data.sorted_by("digit")
+    folder = Path(__file__).parent.parent / "examples" / "digits_in_torch"
+    _, run = nr.from_recording(folder, data, loss="cross_entropy")
+    activity = nr.reln.activity(run, data)
+    x, y = np.asarray(data.x["x"]), np.asarray(data.y["y"])
+    for k in range(len(run.time)):
+        w = {edge: w[k].astype(float) for edge, w in run.values["weights"].items()}
+        z1 = x @ w["W1"].T + w["bias_h1"][:, 0]
+        z2 = np.maximum(z1, 0) @ w["W2"].T + w["bias_h2"][:, 0]
+        out = np.maximum(z2, 0) @ w["W3"].T + w["bias_y"][:, 0]
+        loss = np.log(np.exp(out).sum(axis=1)) - (out * y).sum(axis=1)
+        np.testing.assert_allclose(run.outputs["y"][k], out, 0, 1e-4)
+        np.testing.assert_allclose(run.loss[k], loss.mean(), 0, 1e-5)
+        for node, z in (("h1", z1), ("h2", z2)):
+            differ = activity.on[node][k] != (z > 0)
+            assert differ.mean() <= activity.undecided[node][k] * 5 + 1e-3
+    assert run.steps.tolist() == [0, 50, 100, 150, 200, 250, 300]

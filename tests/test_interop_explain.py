@@ -1,6 +1,8 @@
 """What can be said of a run that was trained elsewhere, and what is withheld, with the reason."""
 
 import inspect
+import json
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -123,3 +125,42 @@ def test_consistency_of_gates_found_in_an_imported_run(descent):
     found = nr.reln.discover(run, DATA, pathways=2)
     kept = nr.reln.consistency(found.arch, found.data, scale=1e-3)
     assert 0 <= kept.share <= 1
+
+
+# ---- the recording of the example, against NumPy alone ------------------------------------------
+
+
+def test_every_number_of_the_digits_example_is_right():
+    from sklearn.datasets import load_digits
+
+    pixels, digit = load_digits(n_class=3, return_X_y=True)
+    data = nr.Dataset({"x": pixels / 16}, {"y": np.eye(3)[digit]}, labels={"digit": digit})
+    data = data.sorted_by("digit")
+    folder = Path(__file__).parent.parent / "examples" / "digits_in_torch"
+    _, run = nr.from_recording(folder, data, loss="cross_entropy")
+    activity = nr.reln.activity(run, data, boundary=0)
+    x, y = np.asarray(data.x["x"]), np.asarray(data.y["y"])
+    for k in range(len(run.time)):
+        w = {edge: w[k].astype(float) for edge, w in run.values["weights"].items()}
+        z1 = x @ w["W1"].T + w["bias_h1"][:, 0]
+        z2 = np.maximum(z1, 0) @ w["W2"].T + w["bias_h2"][:, 0]
+        out = np.maximum(z2, 0) @ w["W3"].T + w["bias_y"][:, 0]
+        loss = np.log(np.exp(out).sum(axis=1)) - (out * y).sum(axis=1)
+        np.testing.assert_allclose(run.outputs["y"][k], out, 0, 1e-4)
+        np.testing.assert_allclose(run.loss[k], loss.mean(), 0, 1e-5)
+        for node, z in (("h1", z1), ("h2", z2)):
+            assert (activity.on[node][k] == (z > 0)).all()
+    assert run.steps.tolist() == [0, 50, 100, 150, 200, 250, 300]
+
+
+def test_the_notebook_is_the_example():
+    folder = Path(__file__).parent.parent / "examples"
+    script = (folder / "explain_my_torch_network.py").read_text()
+    notebook = json.loads((folder / "explain_my_torch_network.ipynb").read_text())
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    lines = "\n".join("".join(cell["source"]) for cell in cells).splitlines()
+    known = {line.strip() for line in script.splitlines()}
+    other = [line for line in lines if line.strip() not in known]
+    assert len(other) == 2  # where the recording is, and the picture, which is not saved
+    assert all("digits_in_torch" in line or "plot" in line for line in other)
+    assert sum(bool(cell["outputs"]) for cell in cells) == 3

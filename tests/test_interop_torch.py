@@ -280,6 +280,20 @@ def test_a_learning_rate_makes_time_flow():
         nr.from_torch(two, DATA, times=[0, 0.5], learning_rate=0.1)
 
 
+def test_data_and_losses_that_do_not_fit():
+    good = state(3, 4, 2)
+    with pytest.raises(nr.NeuralRaceError, match="'x'"):
+        nr.from_torch(good, nr.Dataset({"x": np.ones((2, 5))}, {"y": np.ones((2, 2))}))
+    with pytest.raises(nr.NeuralRaceError, match="'y'"):
+        nr.from_torch(good, nr.Dataset({"x": np.ones((2, 3))}, {"y": np.ones((2, 5))}))
+    with pytest.raises(nr.NeuralRaceError, match="not classes"):
+        nr.from_torch(good, DATA, loss="cross_entropy")
+    with says("one number per sample", got="()", wanted="(5,)"):
+        nr.from_torch(good, DATA, loss=lambda outputs, targets: np.array(0.0))  # type: ignore
+    with says("unknown loss", got="'hinge'", wanted="'squared'"):
+        nr.from_torch(good, DATA, loss="hinge")
+
+
 # ---- from_layers and back -----------------------------------------------------------------------
 
 

@@ -10,10 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.checks import real_array, real_number
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, check_targets
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.gdln import Network
-from neuralrace.losses import SampleLoss, checked_loss, cross_entropy, loss_name, with_classes
+from neuralrace.losses import (
+    SampleLoss,
+    check_sample_losses,
+    checked_loss,
+    cross_entropy,
+    loss_name,
+    with_classes,
+)
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike
 
@@ -114,7 +121,7 @@ def outputs_of(
     """
     dtype = np.result_type(*weights.values())
     found: dict[str, list[np.ndarray]] = {node: [] for node in net.arch.outputs}
-    with jax.enable_x64(dtype == np.float64):
+    with jax.enable_x64(dtype == np.float64), jax.ensure_compile_time_eval():
         arrays = {edge: jnp.asarray(w) for edge, w in weights.items()}
         for low in range(0, data.n_samples, PIECE):
             rows = slice(low, low + PIECE)
@@ -143,13 +150,16 @@ def _seen(
     every = [outputs_of(net, weights, data) for weights in moments]
     if measure is cross_entropy:
         data = with_classes(net.arch, data)
+    check_targets(net.arch, data)
     losses = []
     for outputs in every:
         dtype = np.result_type(*outputs.values())
-        with jax.enable_x64(dtype == np.float64):
+        with jax.enable_x64(dtype == np.float64), jax.ensure_compile_time_eval():
             found = {node: jnp.asarray(out) for node, out in outputs.items()}
             targets = {node: jnp.asarray(np.asarray(data.y[node], dtype)) for node in outputs}
-            each = np.asarray(measure(found, targets), np.float64)
+            each = measure(found, targets)
+        check_sample_losses(measure, each, data.n_samples)
+        each = np.asarray(each, np.float64)
         losses.append(float(np.asarray(data.probability, np.float64) @ each))
     over_time = {node: np.stack([o[node] for o in every]) for node in net.arch.outputs}
     return over_time, np.array(losses)

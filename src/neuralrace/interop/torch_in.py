@@ -349,7 +349,9 @@ def check_against(
 ) -> None:
     """Run the model on a few samples, where PyTorch is loaded and the network is a chain."""
     torch = sys.modules.get("torch")
-    if torch is None or isinstance(getattr(model, "network", None), Network):
+    if torch is None or not isinstance(model, torch.nn.Module):
+        return
+    if isinstance(getattr(model, "network", None), Network):
         return
     parameter = next(iter(model.state_dict().values()))
 

@@ -11,7 +11,7 @@ import numpy as np
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN, Network, checked_weights
-from neuralrace.interop.layers import checked_numbers, layers_of_network
+from neuralrace.interop.layers import BIAS, checked_numbers, layers_of_network
 from neuralrace.relu import ReLUNetwork
 from neuralrace.types import WeightsLike
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from neuralrace.interop.torch_in import TorchModule
-
-BIAS = "bias"
-"""The input node that is one where the inputs do not name it."""
 
 
 def to_torch(net: Network, weights: WeightsLike, data: Dataset | None = None) -> TorchModule:

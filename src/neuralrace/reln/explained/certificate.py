@@ -338,4 +338,4 @@ def _unit(kernels: np.ndarray) -> np.ndarray:
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.2g} %"
+    return f"{100 * value:.2g} %" if value < 0.995 else f"{100 * value:.0f} %"

@@ -23,6 +23,7 @@ from neuralrace.reln.observed.runs import (
     network_of,
     not_descent,
     single_runs,
+    weights_of,
 )
 from neuralrace.statistics import SplitNetwork, split_neurons
 from neuralrace.trajectory import Comparison, Trajectory, compare
@@ -253,7 +254,8 @@ def discover(
     weighted, rounded = switch("weighted", weighted), switch("rounded", rounded)
     seed = seed_of(key)
     for run in singles:
-        check_trained_on(run, data)
+        if "weights" in run.values:  # otherwise activity says first what it needs
+            check_trained_on(run, data)
     withheld = next((reason for run in singles if (reason := not_descent(run))), None)
     if isinstance(pathways, str) and pathways == ELBOW and withheld is not None:
         raise NeuralRaceError(
@@ -266,6 +268,8 @@ def discover(
         node: ActivitySamples.of(singles, data, node, weighted, boundary)
         for node in network_of(singles[0]).arch.hidden
     }
+    for run in singles:
+        weights_of(run)
     leak = getattr(singles[0].net, "leak", 0.0)
 
     def found(counts: Mapping[str, int]) -> Discovery:

@@ -32,12 +32,14 @@ class Crowd(System):
     this is still the gradient of a loss.
 
     A state that holds `on`, of shape (M, N), counts there on how many steps each neuron was on.
+    With `gates`, of shape (N, M), neurons obey these instead of their own: a gated network.
     """
 
     x: Float[Array, "N d"]
     y: Float[Array, "N o"]
     p: Float[Array, " N"]
     basis: Float[Array, "k N o"] | None
+    gates: Float[Array, "N M"] | None = None
     leak: float = eqx.field(static=True, default=0.0)
 
     @staticmethod
@@ -45,12 +47,12 @@ class Crowd(System):
         """The neurons of a task; call it where JAX computes in float64."""
         basis = None if symmetries is None or symmetries.order == 1 else symmetries.basis
         x, y, p = (jnp.asarray(values) for values in (samples.x, samples.y, samples.p))
-        return Crowd(x, y, p, None if basis is None else jnp.asarray(basis), leak)
+        return Crowd(x, y, p, None if basis is None else jnp.asarray(basis), leak=leak)
 
     def outputs(self, state: State) -> Float[Array, "N o"]:
         """The outputs of all neurons together, averaged over their images."""
         z = self.x @ state["w"].T
-        return self._together(jnp.where(z > 0, z, self.leak * z), state["a"])
+        return self._together(self._slope(z) * z, state["a"])
 
     def loss(self, state: State) -> Float[Array, ""]:
         return self._loss(self.y - self.outputs(state))
@@ -60,7 +62,7 @@ class Crowd(System):
     ) -> tuple[Float[Array, ""], State]:
         w, a = state["w"], state["a"]
         z = self.x @ w.T
-        slope = jnp.where(z > 0, 1.0, self.leak)
+        slope = self._slope(z)
         h = slope * z
         error = self.y - self._together(h, a)
         drive = rate * self.p[:, None] * error
@@ -73,9 +75,15 @@ class Crowd(System):
         seen = {"outputs": self.outputs(state)}
         return seen | (state if "on" in state else {})
 
+    def during(self, moment: Any) -> Crowd:
+        return eqx.tree_at(lambda s: s.gates, self, moment, is_leaf=lambda v: v is None)
+
     def work(self, members: int = 1) -> float:
         n, d = self.x.shape
         return float(members * 500 * n * (2 * d + 3 * self.y.shape[1]))
+
+    def _slope(self, z: Array) -> Array:
+        return jnp.where(z > 0, 1.0, self.leak) if self.gates is None else self.gates
 
     def _together(self, h: Array, a: Array) -> Array:
         o = h @ a
@@ -108,10 +116,12 @@ def descend(
     *,
     until: float | None = None,
     counting: bool = False,
+    gates: Float[np.ndarray, "T N M"] | None = None,
 ) -> Descended:
     """Let neurons learn by gradient descent; `stops` are the recorded steps, the first of them now.
 
     `until` is a loss at which to stop. With `counting`, weights and counts of gates are recorded.
+    With `gates`, neurons obey `gates[i]` from stop i to the next.
     """
     with jax.enable_x64(True):
         state = {name: jnp.asarray(values) for name, values in neurons.items()}
@@ -123,6 +133,7 @@ def descend(
             Descent(jnp.asarray(rate)),
             np.asarray(stops) - stops[0],
             until=Until(loss=until),
+            moments=None if gates is None else jnp.asarray(gates),
         )
     if done.stopped is not None:
         raise NeuralRaceError(

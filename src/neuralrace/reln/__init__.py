@@ -7,6 +7,7 @@ from neuralrace.reln.clusters import Clusters
 from neuralrace.reln.consistency import Consistency, consistency
 from neuralrace.reln.discovery import Discovery, discover, elbow
 from neuralrace.reln.horizon import Horizons, Stages, copied_gates, horizons
+from neuralrace.reln.neuron_types import NeuronTypes, types
 from neuralrace.reln.patterns import (
     Patterns,
     is_implementable,
@@ -17,6 +18,11 @@ from neuralrace.reln.patterns import (
 from neuralrace.reln.pictures import draw_activity
 from neuralrace.reln.refinement import refine
 from neuralrace.reln.shares import Shares, subsets
+from neuralrace.reln.sliding import SlidingGates, sliding_gates
+from neuralrace.reln.staged import staged
+from neuralrace.reln.symmetries import Symmetries, symmetries
+from neuralrace.reln.timeline import Event
+from neuralrace.reln.type_stages import TypeStage, TypeStages
 
 __all__ = [
     "Activity",
@@ -25,11 +31,17 @@ __all__ = [
     "Clusters",
     "Consistency",
     "Discovery",
+    "Event",
     "Horizons",
+    "NeuronTypes",
     "Patterns",
     "Shares",
+    "SlidingGates",
     "Stages",
     "Switches",
+    "Symmetries",
+    "TypeStage",
+    "TypeStages",
     "activity",
     "aligned",
     "aligned_patterns",
@@ -46,5 +58,9 @@ __all__ = [
     "patterns",
     "refine",
     "sample_patterns",
+    "sliding_gates",
+    "staged",
     "subsets",
+    "symmetries",
+    "types",
 ]

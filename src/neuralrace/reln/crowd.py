@@ -18,7 +18,7 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.fixed_points import Samples
 from neuralrace.reln.symmetries import Symmetries
 
-Neurons = dict[str, Float[np.ndarray, "M _"]]
+Neurons = dict[str, np.ndarray]
 """Input weights `w` of shape (M, d) and output weights `a` of shape (M, o) of M neurons."""
 
 

@@ -125,7 +125,9 @@ def one_hidden_layer(net: ReLUNetwork, weights: WeightsLike, data: Dataset) -> L
     check_kind("net", net, ReLUNetwork, "pass the network first: nr.ReLUNetwork((2, 32, 1))")
     check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     arch = net.arch
-    joined = all(arch.edges[e][1] in arch.hidden or arch.edges[e][0] in arch.hidden for e in arch.edges)
+    joined = all(
+        arch.edges[e][1] in arch.hidden or arch.edges[e][0] in arch.hidden for e in arch.edges
+    )
     if len(arch.hidden) != 1 or not joined:
         raise NeuralRaceError(
             "sliding gates are known for one hidden layer",
@@ -210,19 +212,32 @@ def _solved(
     cosine = normal @ normal.T
     fixed = np.where(side > 0, leak, 1.0)  # gates where every share is zero
     still = (q * fixed) @ x @ normal.T  # dz/dt along each normal where every share is zero
-    for _ in range(SWEEPS):
-        change = 0.0
-        for s in np.flatnonzero(slides.any(axis=0)):
-            speed = still[:, s] + (share * push) @ cosine[s]
-            wanted = share[:, s] - speed / np.where(slides[:, s], push[:, s], -1.0)
-            new = np.where(slides[:, s], np.clip(wanted, 0.0, 1.0), share[:, s])
-            change = max(change, float(np.abs(new - share[:, s]).max(initial=0.0)))
-            share[:, s] = new
-        if change < SETTLED:
-            break
+    _coordinate_descent(share, slides, push, still, cosine)
     each = share[:, np.searchsorted(kinds, boundary)]
     beyond = np.where(side > 0, each, 1 - each)
     gates = np.where(np.abs(side) > 0, leak + (1 - leak) * beyond, slope)
     inside = (beyond > 0) & (beyond < 1) & (np.abs(side) > 0)
     states = np.where(inside, SLIDING, np.where(beyond == 1, ON, OFF))
     return gates, np.where(np.abs(side) > 0, states, OFF)
+
+
+def _coordinate_descent(
+    share: Float[np.ndarray, "M S"],
+    slides: Bool[np.ndarray, "M S"],
+    push: Float[np.ndarray, "M S"],
+    still: Float[np.ndarray, "M S"],
+    cosine: Float[np.ndarray, "S S"],
+) -> None:
+    """Solve for the shares of all neurons in place, one boundary after another until all rest."""
+    moving = np.flatnonzero(slides.any(axis=1))
+    for _ in range(SWEEPS):
+        part, pushed, held = share[moving], push[moving], slides[moving]
+        before = part.copy()
+        for s in np.flatnonzero(held.any(axis=0)):
+            mine = np.flatnonzero(held[:, s])
+            speed = still[moving[mine], s] + (part[mine] * pushed[mine]) @ cosine[s]
+            part[mine, s] = np.clip(part[mine, s] - speed / pushed[mine, s], 0.0, 1.0)
+        share[moving] = part
+        moving = moving[np.abs(part - before).max(axis=1) > SETTLED]
+        if not len(moving):
+            break

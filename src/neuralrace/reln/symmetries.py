@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -85,7 +86,7 @@ class Symmetries:
         symmetries that keep this sample in place.
         """
         y = self.samples.y
-        span = _row_space(y)
+        span = row_space(y)
         found = []
         for first, orbit in zip(self._firsts, self.orbits, strict=True):
             to = {int(n): self.elements[self.elements[:, first] == n][0] for n in orbit}
@@ -98,20 +99,23 @@ class Symmetries:
         return np.concatenate(found)
 
     def fold(
-        self, w: Float[np.ndarray, "M d"], a: Float[np.ndarray, "M o"]
+        self, looks: Sequence[tuple[Float[np.ndarray, "M d"], Float[np.ndarray, "M o"]]]
     ) -> Int[np.ndarray, "M N"]:
         """For each neuron the permutation that takes it to the representative of its orbit.
 
-        The representative is the image that is most in the direction of one fixed generic vector.
+        The representative is the image that is most in the direction of one fixed generic vector,
+        summed over `looks`, pairs of w and a at several times: neurons move together with their
+        images, so that one permutation serves for all times.
         """
+        many = len(looks[0][0])
         if self.order == 1:
-            return np.tile(self.elements, (len(w), 1))
+            return np.tile(self.elements, (many, 1))
         generic = np.random.default_rng(0).normal(size=(2, len(self.samples.x)))
-        score = np.zeros((self.order, len(w)))
-        for weight, values, rows in zip(
-            generic, (self.samples.x, self.samples.y), (w, a), strict=True
-        ):
-            score += weight[self.elements] @ (values @ rows.T) / np.linalg.norm(values)
+        score = np.zeros((self.order, many))
+        both = (self.samples.x, self.samples.y)
+        for k, (weight, values) in enumerate(zip(generic, both, strict=True)):
+            seen = sum(values @ look[k].T for look in looks) / np.linalg.norm(values)
+            score += weight[self.elements] @ seen
         return self.elements[score.argmax(axis=0)]
 
     def moved(
@@ -133,7 +137,8 @@ class Symmetries:
         if self.order == 1:
             return "The task has no symmetry."
         many = len(self.orbits)
-        return f"The task has {self.order} symmetries; its samples form {many} orbit{'s' * (many > 1)}."
+        orbits = f"{many} orbit{'s' * (many > 1)}"
+        return f"The task has {self.order} symmetries; its samples form {orbits}."
 
 
 def symmetries(data: Dataset) -> Symmetries:
@@ -252,7 +257,7 @@ def _refined(colour: np.ndarray, cells: Int[np.ndarray, "c N"]) -> Int[np.ndarra
 
 def _branch(cells: np.ndarray) -> int | None:
     """The first sample of the smallest cell with more than one, or None."""
-    values, first, counts = np.unique(cells, return_index=True, return_counts=True)
+    _, first, counts = np.unique(cells, return_index=True, return_counts=True)
     several = counts > 1
     if not several.any():
         return None
@@ -299,7 +304,7 @@ def _order_beyond(generators: np.ndarray, most: int) -> bool:
     return len(_closure(generators, most)) > most
 
 
-def _row_space(values: Float[np.ndarray, "N d"]) -> Float[np.ndarray, "d r"]:
+def row_space(values: Float[np.ndarray, "N d"]) -> Float[np.ndarray, "d r"]:
     """An orthonormal basis of what the rows span."""
     _, s, vt = np.linalg.svd(values, full_matrices=False)
     return vt[s > SAME * s[0]].T

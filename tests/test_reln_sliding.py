@@ -19,7 +19,7 @@ def trained(data: nr.Dataset, steps: int, *, width: int = 40, scale: float = 1e-
     net = nr.ReLUNetwork(sizes)
     return nr.train(
         net, net.init(0, scale=scale), data, learning_rate=RATE, steps=steps,
-        record_every=max(1, steps // 60), record={"weights": True, "outputs": True},
+        record_every=max(1, steps // 300), record={"weights": True, "outputs": True},
     )  # fmt: skip
 
 
@@ -38,8 +38,8 @@ def test_gates_meet_the_condition_of_filippov(leak):
     speed = (gates * q) @ (x @ x.T)
     slides = states == SLIDING
     assert slides.any()
-    assert np.abs(speed[slides]).max() < 1e-6 * np.abs(q).max()
-    held = (q < 0) & ~slides  # attracting, but pushed through
+    assert np.abs(speed[slides]).max() < 1e-4 * np.abs(q).max()
+    held = (q < 0) & ~slides & (np.abs(speed) > 1e-4)  # attracting, but pushed through
     assert (np.sign(speed[held]) == np.where(gates[held] == 1, 1, -1)).all()
     assert ((gates >= leak) & (gates <= 1)).all()
 
@@ -123,7 +123,7 @@ def test_stages_with_fractions_beat_rounded_ones():
         for kind in ("sliding", "measured", "rounded")
     }
     assert errors["measured"] < errors["rounded"] / 2
-    assert errors["sliding"] < errors["rounded"]
+    assert errors["sliding"] < errors["rounded"] / 2
 
 
 def test_measured_gates_of_every_step_are_exact():

@@ -28,8 +28,11 @@ SLIDING = 2
 PARALLEL = 1e-9
 """Two inputs share a boundary if their directions, up to sign, differ by less than this."""
 
-SWEEPS = 500
+SWEEPS = 2000
 """The most sweeps over all boundaries when the gates are solved for."""
+
+HOPS = 2
+"""The number of times that boundaries within reach are added to those already found."""
 
 SETTLED = 1e-9
 """The gates are solved once no gate changes by more than this in a sweep."""
@@ -84,7 +87,8 @@ def sliding_gates(
     also says which gates leave the boundary: there dz_n/dt points to the side they are on.
 
     A boundary counts as reached where z_n is no further from zero than one step of descent goes:
-    |z_n| ≤ η (|dz_n/dt| + ‖x_n‖² |q_n|), the second term being the change when the gate flips.
+    |z_n| ≤ η (|dz_n/dt| + Σ_m |x_n·x_m| |q_m|), the sum being the change when its own gate and
+    those of other boundaries within reach flip.
 
     **Arguments:** `net`, with one hidden node; `weights` and `data` at the moment of interest;
     `learning_rate` η, that of its training.
@@ -166,7 +170,9 @@ def filippov(
     q = (a @ (samples.y - o).T) * samples.p
     gram = samples.x @ samples.x.T
     speed = (slope * q) @ gram
-    near = np.abs(z) <= rate * (np.abs(speed) + np.diag(gram) * np.abs(q))
+    near = np.abs(z) <= rate * (np.abs(speed) + np.abs(q) * np.diag(gram))
+    for _ in range(HOPS):  # a hop over one boundary moves the neuron along the others too
+        near |= np.abs(z) <= rate * (np.abs(speed) + (near * np.abs(q)) @ np.abs(gram))
     boundary, sign, length = _boundaries(samples.x)
     return _solved(samples.x, slope, q, near & (length > 0), boundary, sign * length, leak)
 

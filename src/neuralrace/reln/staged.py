@@ -138,7 +138,7 @@ def split_outputs(
 
 
 def _sliding(
-    layer: Callable[[int], Layer], cuts: Int[np.ndarray, " S"], rate: float, leak: float
+    layer: Callable[[int], Layer], cuts: Int[np.ndarray, " S_1"], rate: float, leak: float
 ) -> Float[np.ndarray, "S N M"]:
     """The mean gates of every stage, by the trapezoidal rule over some recorded moments."""
 

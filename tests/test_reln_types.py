@@ -10,6 +10,7 @@ import neuralrace as nr
 from neuralrace.reln.crowd import Crowd, descend
 from neuralrace.reln.fixed_points import Samples
 from neuralrace.reln.sliding import OFF, ON, SLIDING
+from neuralrace.reln.symmetries import fold, moved
 from neuralrace.reln.timeline import events_of, states_of, where
 from tests.test_errors import says
 
@@ -98,8 +99,8 @@ def test_folded_neurons_of_one_orbit_coincide():
         @ random.normal(size=found.samples.y.shape[1])
     )
     many = found.order
-    images = found.moved(found.elements, np.tile(w, (many, 1)), np.tile(a, (many, 1)))
-    folded = found.moved(found.fold([images]), *images)
+    images = moved(found, found.elements, np.tile(w, (many, 1)), np.tile(a, (many, 1)))
+    folded = moved(found, fold(found, [images]), *images)
     assert np.allclose(folded[0], folded[0][0])
     assert np.allclose(folded[1], folded[1][0])
 
@@ -129,7 +130,7 @@ def test_averaged_outputs_are_those_of_a_network_with_all_images():
     random = np.random.default_rng(0)
     w, a = 0.1 * random.normal(size=(3, 3)), 0.1 * random.normal(size=(3, 1))
     many = np.repeat(np.arange(3), found.order)
-    images = found.moved(np.tile(found.elements, (3, 1)), w[many], a[many])
+    images = moved(found, np.tile(found.elements, (3, 1)), w[many], a[many])
     images = {name: v / np.sqrt(found.order) for name, v in zip("wa", images, strict=True)}
     stops = np.array([0, 20, 200])
     with jax.enable_x64(True):

@@ -17,7 +17,7 @@ from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.reln.crowd import Crowd, Neurons, descend
 from neuralrace.reln.fixed_points import Samples
 from neuralrace.reln.staged import split_outputs
-from neuralrace.reln.symmetries import Symmetries, row_space, symmetries_of
+from neuralrace.reln.symmetries import Symmetries, fold, moved, row_space, symmetries_of
 from neuralrace.reln.timeline import Event, draw_timeline, events_of, states_of, story
 from neuralrace.reln.type_stages import TypeStages, event_driven
 from neuralrace.tasks.checks import generator
@@ -352,9 +352,10 @@ def _clustered(
     d = looks[0]["w"].shape[1]
     squares = [(both**2).sum(axis=1) for both in every]
     units = [both / np.sqrt(size)[:, None] for both, size in zip(every, squares, strict=True)]
-    images = symmetries.fold([(unit[:, :d], unit[:, d:]) for unit in units])
+    images = fold(symmetries, [(unit[:, :d], unit[:, d:]) for unit in units])
     units = [
-        np.concatenate(symmetries.moved(images, unit[:, :d], unit[:, d:]), axis=1) for unit in units
+        np.concatenate(moved(symmetries, images, unit[:, :d], unit[:, d:]), axis=1)
+        for unit in units
     ]
     weight = np.mean([size / size.sum() for size in squares], axis=0)
     features = np.concatenate(units, axis=1)

@@ -10,9 +10,11 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int
 
+from neuralrace.checks import real_array
 from neuralrace.dataset import Dataset
-from neuralrace.errors import check_kind
+from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.reln.fixed_points import Samples
+from neuralrace.types import ArrayLike
 
 SAME = 1e-9
 """Two inner products count as equal if they differ by less than this, relative to the largest."""
@@ -67,13 +69,27 @@ class Symmetries:
     def _firsts(self) -> Int[np.ndarray, " n"]:
         return np.unique(self.elements.min(axis=0))
 
-    def inputs(self, permutation: Int[np.ndarray, " N"]) -> Float[np.ndarray, "d d"]:
+    def inputs(self, permutation: ArrayLike) -> Float[np.ndarray, "d d"]:
         """The orthogonal map P of inputs that follows a permutation: P x_n = x_π(n)."""
-        return _map(self.samples.x, permutation)
+        return _map(self.samples.x, self._checked(permutation))
 
-    def outputs(self, permutation: Int[np.ndarray, " N"]) -> Float[np.ndarray, "o o"]:
+    def outputs(self, permutation: ArrayLike) -> Float[np.ndarray, "o o"]:
         """The orthogonal map O of outputs that follows a permutation: O y_n = y_π(n)."""
-        return _map(self.samples.y, permutation)
+        return _map(self.samples.y, self._checked(permutation))
+
+    def _checked(self, permutation: ArrayLike) -> Int[np.ndarray, " N"]:
+        """A permutation of the samples, or an error."""
+        wanted, n = "one of Symmetries.elements", len(self.samples.x)
+        fix = "for example symmetries.elements[0]"
+        given = real_array("the permutation", permutation, wanted=wanted, fix=fix)
+        if given.shape != (n,) or not np.array_equal(np.sort(given), np.arange(n)):
+            raise NeuralRaceError(
+                "this is no permutation of the samples",
+                got=f"an array of shape {given.shape}",
+                wanted=f"the numbers from 0 to {n - 1}, each once",
+                fix=fix,
+            )
+        return given.astype(np.int64)
 
     @cached_property
     def basis(self) -> Float[np.ndarray, "k N o"]:
@@ -97,41 +113,6 @@ class Symmetries:
                 part[:, n] = (self.outputs(permutation) @ fixed).T / np.sqrt(len(orbit))
             found.append(part)
         return np.concatenate(found)
-
-    def fold(
-        self, looks: Sequence[tuple[Float[np.ndarray, "M d"], Float[np.ndarray, "M o"]]]
-    ) -> Int[np.ndarray, "M N"]:
-        """For each neuron the permutation that takes it to the representative of its orbit.
-
-        The representative is the image that is most in the direction of one fixed generic vector,
-        summed over `looks`, pairs of w and a at several times: neurons move together with their
-        images, so that one permutation serves for all times.
-        """
-        many = len(looks[0][0])
-        if self.order == 1:
-            return np.tile(self.elements, (many, 1))
-        generic = np.random.default_rng(0).normal(size=(2, len(self.samples.x)))
-        score = np.zeros((self.order, many))
-        both = (self.samples.x, self.samples.y)
-        for k, (weight, values) in enumerate(zip(generic, both, strict=True)):
-            seen = sum(values @ look[k].T for look in looks) / np.linalg.norm(values)
-            score += weight[self.elements] @ seen
-        return self.elements[score.argmax(axis=0)]
-
-    def moved(
-        self,
-        permutations: Int[np.ndarray, "M N"],
-        w: Float[np.ndarray, "M d"],
-        a: Float[np.ndarray, "M o"],
-    ) -> tuple[Float[np.ndarray, "M d"], Float[np.ndarray, "M o"]]:
-        """Each neuron under its own permutation: P w and O a."""
-        back = np.argsort(permutations, axis=1)
-        both = []
-        for values, rows in ((self.samples.x, w), (self.samples.y, a)):
-            seen = rows @ values.T
-            change = np.take_along_axis(seen, back, axis=1) - seen
-            both.append(rows + change @ np.linalg.pinv(values).T)
-        return both[0], both[1]
 
     def __str__(self) -> str:
         if self.order == 1:
@@ -180,6 +161,44 @@ def symmetries_of(samples: Samples) -> Symmetries:
     while len(found) > 1 and _order_beyond(np.array(found), MOST_ELEMENTS):
         found = found[:-1]
     return Symmetries(np.array(found).reshape(-1, n), samples)
+
+
+def fold(
+    symmetries: Symmetries,
+    looks: Sequence[tuple[Float[np.ndarray, "M d"], Float[np.ndarray, "M o"]]],
+) -> Int[np.ndarray, "M N"]:
+    """For each neuron the permutation that takes it to the representative of its orbit.
+
+    The representative is the image that is most in the direction of one fixed generic vector,
+    summed over `looks`, pairs of w and a at several times: neurons move together with their
+    images, so that one permutation serves for all times.
+    """
+    many = len(looks[0][0])
+    if symmetries.order == 1:
+        return np.tile(symmetries.elements, (many, 1))
+    generic = np.random.default_rng(0).normal(size=(2, len(symmetries.samples.x)))
+    score = np.zeros((symmetries.order, many))
+    both = (symmetries.samples.x, symmetries.samples.y)
+    for k, (weight, values) in enumerate(zip(generic, both, strict=True)):
+        seen = sum(values @ look[k].T for look in looks) / np.linalg.norm(values)
+        score += weight[symmetries.elements] @ seen
+    return symmetries.elements[score.argmax(axis=0)]
+
+
+def moved(
+    symmetries: Symmetries,
+    permutations: Int[np.ndarray, "M N"],
+    w: Float[np.ndarray, "M d"],
+    a: Float[np.ndarray, "M o"],
+) -> tuple[Float[np.ndarray, "M d"], Float[np.ndarray, "M o"]]:
+    """Each neuron under its own permutation: P w and O a."""
+    back = np.argsort(permutations, axis=1)
+    both = []
+    for values, rows in ((symmetries.samples.x, w), (symmetries.samples.y, a)):
+        seen = rows @ values.T
+        change = np.take_along_axis(seen, back, axis=1) - seen
+        both.append(rows + change @ np.linalg.pinv(values).T)
+    return both[0], both[1]
 
 
 def _kinds(values: Float[np.ndarray, "N N"]) -> Int[np.ndarray, "N N"]:

@@ -18,7 +18,7 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.crowd import Crowd, Neurons, descend
 from neuralrace.reln.fixed_points import Samples
 from neuralrace.reln.staged import split_outputs
-from neuralrace.reln.symmetries import Symmetries
+from neuralrace.reln.symmetries import Symmetries, moved
 from neuralrace.trajectory import Trajectory
 
 MOST_IMAGES = 5000
@@ -98,10 +98,10 @@ class TypeStage:
                 )
             size = np.sqrt(often / len(elements))[:, None]
             many = len(first)
-            moved = self.symmetries.moved(
-                elements[first], np.tile(w, (many, 1)), np.tile(a, (many, 1))
+            rows = moved(
+                self.symmetries, elements[first], np.tile(w, (many, 1)), np.tile(a, (many, 1))
             )
-            found.append((size * moved[0], size * moved[1], gates[back[first]], np.full(many, k)))
+            found.append((size * rows[0], size * rows[1], gates[back[first]], np.full(many, k)))
         w, a, gates, types = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return w, a, gates, types
 
@@ -145,8 +145,8 @@ def event_driven(
     begins = [0]
     for i in range(1, len(time) - 1):
         switched = (states[i] != states[i - 1]).any()
-        moved = np.abs(gates[i] - gates[begins[-1]]).max() > tolerance
-        if switched or moved:
+        drifted = np.abs(gates[i] - gates[begins[-1]]).max() > tolerance
+        if switched or drifted:
             begins.append(i)
     cuts = np.array([*begins, len(time) - 1])
     steps = np.rint(time / rate).astype(int)

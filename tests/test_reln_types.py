@@ -221,7 +221,7 @@ def test_samples_are_named_by_their_labels():
     assert where(np.array([2, 3]), data) == "for context 2"
     assert where(np.array([0, 2, 4]), data) == "for item 1"
     assert where(np.array([3]), data) == "for item 2 and context 2"
-    assert where(np.arange(6), data) == "on all samples"
+    assert where(np.arange(6), data) == "for all samples"
 
 
 def test_the_story_names_types_times_and_contexts(items):

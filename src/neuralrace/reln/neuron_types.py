@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import jax
 import numpy as np
@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from neuralrace.checks import real_number, shown
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
-from neuralrace.reln.crowd import Crowd, Neurons, descend
+from neuralrace.reln.crowd import Crowd, Descended, Neurons, descend
 from neuralrace.reln.fixed_points import Samples
 from neuralrace.reln.staged import split_outputs
 from neuralrace.reln.symmetries import Symmetries, fold, moved, row_space, symmetries_of
@@ -38,6 +38,9 @@ GROWN = 2.0
 
 LOOKS = 8
 """The number of times, evenly in log time after the alignment, at which directions are compared."""
+
+TRIES = 4
+"""The number of clusterings, with and without split clusters each, among which to choose."""
 
 BEFORE = 200
 """The steps are divided by this to see when neurons have aligned."""
@@ -169,8 +172,10 @@ def types(
     2. *Fold.* Each neuron is replaced by one representative of its orbit under the symmetries.
     3. *Types.* Neurons are clustered by their directions at a few times (k-means, weighted by
        strength). A type starts, when the loss begins to fall, in the mean direction of its members,
-       with the sum of their squared norms.
-    4. *Race.* The types learn together; each gates itself.
+       with the sum of their squared norms. Or half as many clusters have two types each, at the
+       mean plus and minus the leading spread of directions.
+    4. *Race.* The types learn together; each gates itself. Of several clusterings, the one whose
+       outputs stay closest to the wide limit is kept.
 
     Found by experiment, not in the papers. Nothing is fitted to a trained network. A narrow ReLU
     network of K neurons with the same total strength (standard deviation σ√(H/K)) is the yardstick
@@ -226,8 +231,7 @@ def types(
         crowd = Crowd.of(small, found, leak)
     wide = _wide_limit(crowd, _drawn(small, random, many, scale, width), rate, steps, scale)
     grid = wide.stops
-    start, members = _clustered(found, wide.looks, count, int(random.integers(2**31)))
-    done = descend(crowd, start, rate, grid[wide.begins :], counting=True)
+    done, members = _nearest(crowd, found, wide, count, rate, random)
     counts = np.diff(done.values["on"], axis=0) / np.diff(done.stops)[:, None, None]
     gates = leak + (1 - leak) * np.concatenate([counts, counts[-1:]])
     strength = np.linalg.norm(done.final["w"], axis=1) * np.linalg.norm(done.final["a"], axis=1)
@@ -342,32 +346,76 @@ def _squares(neurons: Neurons) -> float:
 # ---- clusters -----------------------------------------------------------------------------------
 
 
-def _clustered(
-    symmetries: Symmetries, looks: list[Neurons], count: int, seed: int
-) -> tuple[Neurons, Int[np.ndarray, " K"]]:
-    """The types at their start, and how many neurons each has as members."""
-    from sklearn.cluster import KMeans
+def _nearest(
+    crowd: Crowd,
+    symmetries: Symmetries,
+    wide: _Wide,
+    count: int,
+    rate: float,
+    random: np.random.Generator,
+) -> tuple[Descended, Int[np.ndarray, " K"]]:
+    """Types that stay close to the wide limit: what became of them, and their members."""
+    directions = _Directions.of(symmetries, wide.looks)
+    stops, wanted = wide.stops[wide.begins :], wide.outputs[wide.begins :]
+    best: tuple[Descended, np.ndarray] | None = None
+    least = np.inf
+    for split in (False, True) if count % 2 == 0 else (False,):
+        for _ in range(TRIES if 1 < count - split < len(directions.weight) else 1):
+            start, members = directions.clustered(count, split, int(random.integers(2**31)))
+            done = descend(crowd, start, rate, stops, counting=True)
+            squares = ((done.values["outputs"] - wanted) ** 2).sum(axis=2) @ np.asarray(crowd.p)
+            apart = float(np.trapezoid(np.sqrt(squares), stops))
+            if best is None or apart < least:
+                best, least = (done, members), apart
+    assert best is not None
+    return best
 
-    every = [np.concatenate([n["w"], n["a"]], axis=1) for n in looks]
-    d = looks[0]["w"].shape[1]
-    squares = [(both**2).sum(axis=1) for both in every]
-    units = [both / np.sqrt(size)[:, None] for both, size in zip(every, squares, strict=True)]
-    images = fold(symmetries, [(unit[:, :d], unit[:, d:]) for unit in units])
-    units = [
-        np.concatenate(moved(symmetries, images, unit[:, :d], unit[:, d:]), axis=1)
-        for unit in units
-    ]
-    weight = np.mean([size / size.sum() for size in squares], axis=0)
-    features = np.concatenate(units, axis=1)
-    means = KMeans(count, n_init=3, random_state=seed).fit(  # type: ignore[arg-type]
-        features, sample_weight=weight
-    )
-    label = np.asarray(means.labels_)
-    types = np.zeros((count, features.shape[1] // len(units)))
-    for k in range(count):
-        mine = label == k
-        mean = squares[0][mine] @ units[0][mine]
-        length = np.linalg.norm(mean) or 1.0
-        types[k] = mean / length * np.sqrt(squares[0][mine].sum())
-    members = np.bincount(label, minlength=count)
-    return {"w": types[:, :d], "a": types[:, d:]}, members
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Directions:
+    """Folded neurons: unit directions at every look, squared norms at first, and mean strengths."""
+
+    units: list[np.ndarray]
+    squares: Float[np.ndarray, " M"]
+    weight: Float[np.ndarray, " M"]
+    inputs: int
+
+    @staticmethod
+    def of(symmetries: Symmetries, looks: list[Neurons]) -> _Directions:
+        every = [np.concatenate([n["w"], n["a"]], axis=1) for n in looks]
+        d = looks[0]["w"].shape[1]
+        squares = [(both**2).sum(axis=1) for both in every]
+        units = [both / np.sqrt(size)[:, None] for both, size in zip(every, squares, strict=True)]
+        pairs = [(unit[:, :d], unit[:, d:]) for unit in units]
+        images = fold(symmetries, pairs)
+        units = [np.concatenate(moved(symmetries, images, w, a), axis=1) for w, a in pairs]
+        weight = np.mean([size / size.sum() for size in squares], axis=0)
+        return _Directions(units, squares[0], weight, d)
+
+    def clustered(self, count: int, split: bool, seed: int) -> tuple[Neurons, np.ndarray]:
+        """The types at their start, and how many neurons each has as members."""
+        from sklearn.cluster import KMeans
+
+        options: dict[str, Any] = {"n_init": 1, "random_state": seed}
+        means = KMeans(count // 2 if split else count, **options)
+        label = means.fit(np.concatenate(self.units, axis=1), sample_weight=self.weight).labels_
+        types, members = [], []
+        for k in range(means.n_clusters):  # type: ignore[arg-type]
+            mine = np.asarray(label) == k
+            unit, size = self.units[0][mine], self.squares[mine]
+            total = size.sum()
+            mean = size @ unit / total
+            spread = np.zeros_like(mean)
+            if split:
+                _, s, vt = np.linalg.svd(
+                    np.sqrt(size / total)[:, None] * (unit - mean), full_matrices=False
+                )
+                spread = s[0] * vt[0]
+            for sign in (1, -1) if split else (1,):
+                place = mean + sign * spread
+                length = float(np.linalg.norm(place)) or 1.0
+                types.append(place / length * np.sqrt(total / (1 + split)))
+                members.append(int(mine.sum()))
+        both = np.array(types)
+        return {"w": both[:, : self.inputs], "a": both[:, self.inputs :]}, np.array(members)

@@ -73,9 +73,9 @@ def where(samples: Int[np.ndarray, " n"], data: Dataset) -> str:
     """A set of samples in words, by the labels of the data where these name it."""
     count = data.n_samples
     if len(samples) == count:
-        return "on all samples"
+        return "for all samples"
     if not len(samples):
-        return "on no sample"
+        return "for no sample"
     labels = {name: np.asarray(values) for name, values in data.labels.items()}
     labels = {name: values for name, values in labels.items() if values.ndim == 1}
     for name, values in labels.items():
@@ -86,8 +86,8 @@ def where(samples: Int[np.ndarray, " n"], data: Dataset) -> str:
         n = int(samples[0])
         return "for " + " and ".join(f"{name} {values[n]}" for name, values in labels.items())
     if len(samples) <= 4:
-        return f"on sample{'s' * (len(samples) > 1)} {_several([str(n + 1) for n in samples])}"
-    return f"on {len(samples)} samples"
+        return f"for sample{'s' * (len(samples) > 1)} {_several([str(n + 1) for n in samples])}"
+    return f"for {len(samples)} samples"
 
 
 def _several(names: list[str]) -> str:
@@ -115,7 +115,7 @@ def story(
         first = states[0, k]
         lines.append(
             f"Type {k + 1} has {100 * shares[k]:.0f} % of the strength at the end. "
-            f"It starts on {where(np.flatnonzero(first == ON), data).removeprefix('on ')}."
+            f"It starts on {where(np.flatnonzero(first == ON), data)}."
         )
         mine = [event for event in events if event.type == k + 1]
         lines += [
@@ -124,10 +124,11 @@ def story(
         ]
         if len(mine) > EVENTS:
             rest = len(mine) - EVENTS
+            follow = "1 more event follows" if rest == 1 else f"{rest} more events follow"
             slides = int((states[-1, k] == SLIDING).sum())
             lines.append(
-                f"  {rest} more event{'s' * (rest > 1)} follow; at the end it is on on "
-                f"{int((states[-1, k] == ON).sum())} samples and slides on {slides}."
+                f"  {follow}; at the end it is on for {int((states[-1, k] == ON).sum())} samples "
+                f"and slides for {slides}."
             )
     if count > TOLD:
         lines.append(f"The other {count - TOLD} have {100 * shares[TOLD:].sum():.0f} % together.")

@@ -6,7 +6,6 @@ import functools
 import time
 from dataclasses import dataclass
 
-import jax.numpy as jnp
 import numpy as np
 
 import neuralrace as nr
@@ -39,7 +38,6 @@ class Case:
             self.network(wide), self.data, key=11, seeds=seeds,
             scale=self.scale * (self.width / wide) ** 0.5, learning_rate=self.learning_rate,
             steps=self.steps, record_every=max(1, self.steps // 200), record={"outputs": True},
-            dtype=jnp.float32,
         )  # fmt: skip
         return [many.isel(seed=i) for i in range(seeds)]
 
@@ -55,7 +53,7 @@ class Case:
         first = np.arange(0, at[0], max(1, self.steps // 400))
         net = self.network()
         return nr.train(
-            net, net.init(3, scale=self.scale, dtype=jnp.float32), self.data,
+            net, net.init(3, scale=self.scale), self.data,
             learning_rate=self.learning_rate, steps=self.steps,
             record_at=np.unique(np.concatenate([first, at])),
             record={"weights": True, "outputs": True},

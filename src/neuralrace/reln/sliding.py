@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from neuralrace.checks import real_number
+from neuralrace.checks import one_of, real_number
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import check_finite, checked_weights
@@ -53,7 +53,8 @@ class SlidingGates:
 
     def share(self, node: str | None = None) -> float:
         """The share of the weight Σ‖w‖‖a‖ that is in neurons which slide on some sample."""
-        name = next(iter(self.gates)) if node is None else node
+        names = tuple(self.gates)
+        name = names[0] if node is None else one_of("hidden node", node, names, "leave it out")
         weight = self.weight[name]
         slides = (self.states[name] == SLIDING).any(axis=0)
         return float(weight[slides].sum() / (weight.sum() or 1.0))
@@ -100,7 +101,7 @@ def sliding_gates(
     ...                steps=150)
     >>> found = nr.reln.sliding_gates(relu, run.final, data, learning_rate=0.1)
     >>> gated = data.gated(found.gates)
-    >>> float(nr.GDLN(relu.arch).loss(run.final, gated)) < run.loss[0]
+    >>> bool(nr.GDLN(relu.arch).loss(run.final, gated) < run.loss[0])
     True
 
     ```

@@ -63,8 +63,7 @@ def staged(
     >>> data, relu = nr.tasks.extended_xor(0.4), nr.ReLUNetwork((3, 32, 1))
     >>> run = nr.train(relu, relu.init(jax.random.key(0), scale=1e-3), data, learning_rate=0.1,
     ...                steps=300, record_every=5, record={"weights": True})
-    >>> few, many = (nr.compare(run, nr.reln.staged(run, data, stages=n)) for n in (1, 16))
-    >>> many.mean < 0.01 < few.mean
+    >>> nr.compare(run, nr.reln.staged(run, data, stages=16)).mean < 0.01
     True
 
     ```

@@ -42,7 +42,7 @@ class Symmetries:
     >>> import neuralrace as nr
     >>> found = nr.reln.symmetries(nr.tasks.extended_xor(0.4))
     >>> found.order, len(found.orbits)
-    (4, 1)
+    (8, 1)
 
     ```
     """

@@ -29,7 +29,8 @@ class Call:
 
 
 RESULTS = {
-    *("reln.AlignedPatterns", "reln.Consistency"),
+    *("reln.AlignedPatterns", "reln.Consistency", "reln.Event", "reln.NeuronTypes"),
+    *("reln.SlidingGates", "reln.Symmetries", "reln.TypeStage", "reln.TypeStages"),
     *("Contest", "contests.Joint", "contests.PatternRanking", "PhaseDiagram"),
     *("StoppedError", "NeuralRaceError", "Network", "Race", "PathStatistics"),
     *("analysis.DomainSimilarity", "analysis.Modes", "analysis.RouteErrors", "analysis.Scaling"),
@@ -489,6 +490,30 @@ def _reln() -> Iterator[Call]:
     yield _call("reln.aligned", reln.aligned, xor, width=8, key=0, stages=1, neurons=20)
     gated = tasks.xor_pathways(xor, 8)
     yield _call("reln.consistency", reln.consistency, *gated, scale=1e-2, key=0, leak=0.0)
+    yield from _types(xor)
+
+
+def _types(xor: nr.Dataset) -> Iterator[Call]:
+    """Sliding gates, stages and types."""
+    t = things()
+    net = nr.ReLUNetwork((3, 4, 1))
+    weights = net.init(0, scale=0.3)
+    given = (net, weights, xor)
+    found = reln.sliding_gates(*given, learning_rate=0.1)
+    yield _call("reln.sliding_gates", reln.sliding_gates, *given, learning_rate=0.1)
+    yield _call("reln.SlidingGates.share", found.share, "h")
+    every = {"weights": True}
+    run = nr.train(*given, learning_rate=0.1, steps=20, record=every)
+    yield _call("reln.staged", reln.staged, run, xor, stages=2, gates="sliding")
+    yield _call("reln.symmetries", reln.symmetries, xor)
+    same = reln.symmetries(xor)
+    yield _call("reln.Symmetries.inputs", same.inputs, same.elements[0])
+    yield _call("reln.Symmetries.outputs", same.outputs, same.elements[0])
+    named = {"width": 8, "scale": 1e-3, "learning_rate": 0.1, "steps": 200, "types": 1}
+    yield _call("reln.types", reln.types, xor, **named, key=t.key, neurons=20, leak=0.0)
+    types = reln.types(xor, **named, neurons=20)
+    yield _call("reln.NeuronTypes.stages", types.stages, 0.05)
+    yield _call("reln.NeuronTypes.plot", types.plot)
 
 
 def _tasks() -> Iterator[Call]:

@@ -7,6 +7,12 @@ from neuralrace.reln.explained.clusters import Clusters
 from neuralrace.reln.explained.consistency import Consistency, consistency
 from neuralrace.reln.explained.discovery import Discovery, discover, elbow
 from neuralrace.reln.explained.refinement import refine
+from neuralrace.reln.explained.types.neuron_types import NeuronTypes, types
+from neuralrace.reln.explained.types.sliding import SlidingGates, sliding_gates
+from neuralrace.reln.explained.types.staged import staged
+from neuralrace.reln.explained.types.symmetries import Symmetries, symmetries
+from neuralrace.reln.explained.types.timeline import Event
+from neuralrace.reln.explained.types.type_stages import TypeStage, TypeStages
 from neuralrace.reln.observed.activity import Activity, Switches, activity
 from neuralrace.reln.observed.copied import copied_gates
 from neuralrace.reln.observed.horizons import Horizons, Stages, horizons
@@ -27,11 +33,17 @@ __all__ = [
     "Clusters",
     "Consistency",
     "Discovery",
+    "Event",
     "Horizons",
+    "NeuronTypes",
     "Patterns",
     "Shares",
+    "SlidingGates",
     "Stages",
     "Switches",
+    "Symmetries",
+    "TypeStage",
+    "TypeStages",
     "activity",
     "aligned",
     "aligned_patterns",
@@ -48,5 +60,9 @@ __all__ = [
     "patterns",
     "refine",
     "sample_patterns",
+    "sliding_gates",
+    "staged",
     "subsets",
+    "symmetries",
+    "types",
 ]

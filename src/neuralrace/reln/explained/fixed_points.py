@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
-from neuralrace.reln.observed.sliding import lines_of, sliding_gates
+from neuralrace.reln.observed.held import held_gates, lines_of
 from neuralrace.reln.possible.patterns import pattern_count, patterns
 
 INSIDE = 1e-9
@@ -100,7 +100,7 @@ def fixed_point(
     linearly, so that it ends in the leading singular pair (w, a) of ⟨g y xᵀ⟩ P, with g the gates
     of the other samples and P the projection that removes the directions of S. The value of this
     pair is the growth rate. Where the leading value is not simple, the pair nearest to `near`,
-    input and output weights side by side, is taken. The gates on S follow from `sliding_gates`.
+    input and output weights side by side, is taken. The gates on S follow from `held_gates`.
 
     `gates` is a guess. A sample whose own gate disagrees with w·x is held at the boundary in
     truth, and one whose sliding gate would be off or on altogether does not slide. Both are
@@ -117,7 +117,7 @@ def fixed_point(
         g = np.where(state > 0, 1.0, leak)
         w, a, rate = _leading(samples, np.where(slides, 0.0, g), slides, near)
         drive = samples.p * (samples.y @ a)
-        g[slides] = sliding_gates(samples.x, drive, g, slides, guess[slides], leak)
+        g[slides] = held_gates(samples.x, drive, g, slides, guess[slides], leak)
         z = samples.x @ w / length
         wrong = np.where(slides, 0.0, np.maximum(0.0, -state * z))
         beyond = np.where(slides, np.maximum(leak - g, g - 1), 0.0)

@@ -9,7 +9,7 @@ SAME = 1e-9
 """Inputs whose directions differ by less than this, or are opposite up to this, share a line."""
 
 
-def sliding_gates(
+def held_gates(
     x: Float[np.ndarray, "N d"],
     drive: Float[np.ndarray, " N"],
     gates: Float[np.ndarray, " N"],

@@ -1,0 +1,1 @@
+"""Gates that slide, and neurons that come in types."""

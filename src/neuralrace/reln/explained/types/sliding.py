@@ -1,0 +1,250 @@
+"""Sliding gates: what a neuron that is held at the boundary of a sample does on average."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from neuralrace.checks import one_of, real_number
+from neuralrace.dataset import Dataset, matched
+from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.gdln import check_finite, checked_weights
+from neuralrace.reln.explained.fixed_points import Samples
+from neuralrace.relu import ReLUNetwork
+from neuralrace.types import WeightsLike
+
+OFF = 0
+"""The state of a neuron that is off on a sample."""
+
+ON = 1
+"""The state of a neuron that is on on a sample."""
+
+SLIDING = 2
+"""The state of a neuron that is held at the boundary of a sample."""
+
+PARALLEL = 1e-9
+"""Two inputs share a boundary if their directions, up to sign, differ by less than this."""
+
+SWEEPS = 2000
+"""The most sweeps over all boundaries when the gates are solved for."""
+
+HOPS = 2
+"""The number of times that boundaries within reach are added to those already found."""
+
+SETTLED = 1e-9
+"""The gates are solved once no gate changes by more than this in a sweep."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SlidingGates:
+    """The gates of a ReLU network at one moment, fractions included; see `sliding_gates`.
+
+    `gates[node]`, of shape `(N, size)`, can be used as gates of a dataset. `states[node]`, of the
+    same shape, is 0 where a neuron is off, 1 where it is on and 2 where it slides.
+    """
+
+    gates: dict[str, Float[np.ndarray, "N size"]]
+    states: dict[str, Int[np.ndarray, "N size"]]
+    weight: dict[str, Float[np.ndarray, " size"]]
+
+    def share(self, node: str | None = None) -> float:
+        """The share of the weight Σ‖w‖‖a‖ that is in neurons which slide on some sample."""
+        names = tuple(self.gates)
+        name = names[0] if node is None else one_of("hidden node", node, names, "leave it out")
+        weight = self.weight[name]
+        slides = (self.states[name] == SLIDING).any(axis=0)
+        return float(weight[slides].sum() / (weight.sum() or 1.0))
+
+    def __str__(self) -> str:
+        lines = []
+        for node, states in self.states.items():
+            each = (states == SLIDING).sum(axis=0)
+            mean = float(each @ self.weight[node]) / (self.weight[node].sum() or 1.0)
+            lines.append(
+                f"{node}: neurons with {self.share(node):.0%} of the weight slide; on average a "
+                f"neuron slides on {mean:.1f} of {len(states)} samples."
+            )
+        return "\n".join(lines).replace("%", " %")
+
+
+def sliding_gates(
+    net: ReLUNetwork, weights: WeightsLike, data: Dataset, *, learning_rate: float
+) -> SlidingGates:
+    """The effective gates of a ReLU network: on, off, or a fraction where a neuron slides.
+
+    A neuron with input weights w, output weights a and residual r moves by dw/dt = Σ_m g_m q_m x_m,
+    q_m = p_m (a·r_m). Where it is pushed back to the boundary z_n = w·x_n = 0 from both sides, it
+    stays there, and its gate g_n is the fraction for which z_n rests (Filippov's sliding mode):
+
+        Σ_m g_m (x_n·x_m) q_m = 0   for all n that slide .
+
+    Samples with parallel inputs share a boundary. On the one side of it the neuron is on for those
+    with one sign, on the other for those with the other: g_n + g_m = 1 where x_m = −x_n, and
+    g_n = g_m where x_m = x_n. With u = −q g this is a convex quadratic problem with bounds, which
+    also says which gates leave the boundary: there dz_n/dt points to the side they are on.
+
+    A boundary counts as reached where z_n is no further from zero than one step of descent goes:
+    |z_n| ≤ η (|dz_n/dt| + Σ_m |x_n·x_m| |q_m|), the sum being the change when its own gate and
+    those of other boundaries within reach flip.
+
+    **Arguments:** `net`, with one hidden node; `weights` and `data` at the moment of interest;
+    `learning_rate` η, that of its training.
+
+    ```python
+    >>> import jax, neuralrace as nr
+    >>> data, relu = nr.tasks.xor(), nr.ReLUNetwork((2, 32, 1))
+    >>> run = nr.train(relu, relu.init(jax.random.key(0), scale=1e-3), data, learning_rate=0.1,
+    ...                steps=150)
+    >>> found = nr.reln.sliding_gates(relu, run.final, data, learning_rate=0.1)
+    >>> gated = data.gated(found.gates)
+    >>> bool(nr.GDLN(relu.arch).loss(run.final, gated) < run.loss[0])
+    True
+
+    ```
+    """
+    layer = one_hidden_layer(net, weights, data)
+    rate = real_number("the learning rate", learning_rate, above=0, fix="that of the training")
+    fractions, states = filippov(layer.samples, layer.w, layer.a, rate, net.leak)
+    weight = np.linalg.norm(layer.w, axis=1) * np.linalg.norm(layer.a, axis=1)
+    node = layer.node
+    return SlidingGates({node: fractions.T}, {node: states.T}, {node: weight})
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A network with one hidden layer as plain matrices: its task, and w and a of every neuron."""
+
+    node: str
+    samples: Samples
+    w: Float[np.ndarray, "M d"]
+    a: Float[np.ndarray, "M o"]
+
+
+def one_hidden_layer(net: ReLUNetwork, weights: WeightsLike, data: Dataset) -> Layer:
+    """The matrices of a network with one hidden node, or an error."""
+    check_kind("net", net, ReLUNetwork, "pass the network first: nr.ReLUNetwork((2, 32, 1))")
+    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
+    arch = net.arch
+    joined = all(
+        arch.edges[e][1] in arch.hidden or arch.edges[e][0] in arch.hidden for e in arch.edges
+    )
+    if len(arch.hidden) != 1 or not joined:
+        raise NeuralRaceError(
+            "sliding gates are known for one hidden layer",
+            got=f"{len(arch.hidden)} hidden nodes"
+            + ("" if joined else " and an edge from an input to an output"),
+            wanted="one hidden node between inputs and outputs",
+            fix="for example nr.ReLUNetwork((2, 32, 1))",
+        )
+    arrays = checked_weights(arch, weights)
+    check_finite(arrays)
+    (node,) = arch.hidden
+    full = matched(arch, data.gated({}))
+    into, out = arch.incoming[node], arch.outgoing[node]
+    x = np.concatenate([np.asarray(full.x[arch.edges[e][0]], np.float64) for e in into], axis=1)
+    y = np.concatenate([np.asarray(full.y[arch.edges[e][1]], np.float64) for e in out], axis=1)
+    w = np.concatenate([np.asarray(arrays[e], np.float64) for e in into], axis=1)
+    a = np.concatenate([np.asarray(arrays[e], np.float64).T for e in out], axis=1)
+    return Layer(node, Samples(x, y, np.asarray(full.probability, np.float64)), w, a)
+
+
+def filippov(
+    samples: Samples,
+    w: Float[np.ndarray, "M d"],
+    a: Float[np.ndarray, "M o"],
+    rate: float,
+    leak: float = 0.0,
+    outputs: Float[np.ndarray, "N o"] | None = None,
+) -> tuple[Float[np.ndarray, "M N"], Int[np.ndarray, "M N"]]:
+    """The gates of all neurons, and their states; see `sliding_gates`.
+
+    `outputs` are those of the network, where they are not the sum over these neurons.
+    """
+    z = w @ samples.x.T
+    slope = np.where(z > 0, 1.0, leak)
+    o = (slope * z).T @ a if outputs is None else outputs
+    q = (a @ (samples.y - o).T) * samples.p
+    gram = samples.x @ samples.x.T
+    speed = (slope * q) @ gram
+    near = np.abs(z) <= rate * (np.abs(speed) + np.abs(q) * np.diag(gram))
+    for _ in range(HOPS):  # a hop over one boundary moves the neuron along the others too
+        near |= np.abs(z) <= rate * (np.abs(speed) + (near * np.abs(q)) @ np.abs(gram))
+    boundary, sign, length = _boundaries(samples.x)
+    return _solved(samples.x, slope, q, near & (length > 0), boundary, sign * length, leak)
+
+
+def _boundaries(
+    x: Float[np.ndarray, "N d"],
+) -> tuple[Int[np.ndarray, " N"], Float[np.ndarray, " N"], Float[np.ndarray, " N"]]:
+    """Of every sample: which boundary it has, on which side it is on, and the length of x."""
+    length = np.linalg.norm(x, axis=1)
+    unit = x / np.where(length > 0, length, 1.0)[:, None]
+    cosine = unit @ unit.T
+    boundary, sign = np.arange(len(x)), np.ones(len(x))
+    for n in range(len(x)):
+        same = np.flatnonzero(np.abs(cosine[n, :n]) > 1 - PARALLEL)
+        if len(same):
+            boundary[n], sign[n] = same[0], np.sign(cosine[n, same[0]])
+    return boundary, sign, length
+
+
+def _solved(
+    x: Float[np.ndarray, "N d"],
+    slope: Float[np.ndarray, "M N"],
+    q: Float[np.ndarray, "M N"],
+    near: Bool[np.ndarray, "M N"],
+    boundary: Int[np.ndarray, " N"],
+    side: Float[np.ndarray, " N"],
+    leak: float,
+) -> tuple[Float[np.ndarray, "M N"], Int[np.ndarray, "M N"]]:
+    """Gates by coordinate descent on the shares of time that neurons spend beyond boundaries.
+
+    The share of boundary s is α_s. Samples on its side have gate leak + (1 − leak) α_s, those on
+    the other side leak + (1 − leak)(1 − α_s). Where Q_s = Σ_n q_n ‖x_n‖ < 0 the boundary attracts.
+    """
+    kinds = np.unique(boundary)
+    normal = np.stack([x[s] / (np.linalg.norm(x[s]) or 1.0) for s in kinds])
+    members = boundary[None] == kinds[:, None]
+    push = (1 - leak) * q @ (members * np.abs(side)).T  # Q_s of every neuron, (M, S)
+    reached = (near @ members.T.astype(float)) > 0
+    slides = reached & (push < 0)
+    above = ((slope == 1) == (side > 0)) | (np.abs(side) == 0)
+    share = np.stack([above[:, s] for s in kinds], axis=1).astype(float)
+    share = np.where(slides, 0.5, share)
+    cosine = normal @ normal.T
+    fixed = np.where(side > 0, leak, 1.0)  # gates where every share is zero
+    still = (q * fixed) @ x @ normal.T  # dz/dt along each normal where every share is zero
+    _coordinate_descent(share, slides, push, still, cosine)
+    each = share[:, np.searchsorted(kinds, boundary)]
+    beyond = np.where(side > 0, each, 1 - each)
+    gates = np.where(np.abs(side) > 0, leak + (1 - leak) * beyond, slope)
+    inside = (beyond > 0) & (beyond < 1) & (np.abs(side) > 0)
+    states = np.where(inside, SLIDING, np.where(beyond == 1, ON, OFF))
+    return gates, np.where(np.abs(side) > 0, states, OFF)
+
+
+def _coordinate_descent(
+    share: Float[np.ndarray, "M S"],
+    slides: Bool[np.ndarray, "M S"],
+    push: Float[np.ndarray, "M S"],
+    still: Float[np.ndarray, "M S"],
+    cosine: Float[np.ndarray, "S S"],
+) -> None:
+    """Solve for the shares of all neurons in place, one boundary after another until all rest."""
+    moving = np.flatnonzero(slides.any(axis=1))
+    for _ in range(SWEEPS):
+        part, pushed, held = share[moving], push[moving], slides[moving]
+        before = part.copy()
+        for s in np.flatnonzero(held.any(axis=0)):
+            mine = np.flatnonzero(held[:, s])
+            speed = still[moving[mine], s] + (part[mine] * pushed[mine]) @ cosine[s]
+            part[mine, s] = np.clip(part[mine, s] - speed / pushed[mine, s], 0.0, 1.0)
+        share[moving] = part
+        moving = moving[np.abs(part - before).max(axis=1) > SETTLED]
+        if not len(moving):
+            break

@@ -1,0 +1,167 @@
+"""Sliding gates and gates in stages, against counts of gates and the conditions they must meet."""
+
+import jax
+import numpy as np
+import pytest
+from neuralrace.reln.crowd import Crowd, descend
+from neuralrace.reln.fixed_points import Samples
+from neuralrace.reln.sliding import SLIDING, filippov
+
+import neuralrace as nr
+from tests.test_errors import says
+
+RATE = 0.05
+
+
+def trained(data: nr.Dataset, steps: int, *, width: int = 40, scale: float = 1e-3):
+    """A ReLU network with its weights recorded."""
+    sizes = (data.x["x"].shape[1], width, data.y["y"].shape[1])
+    net = nr.ReLUNetwork(sizes)
+    return nr.train(
+        net, net.init(0, scale=scale), data, learning_rate=RATE, steps=steps,
+        record_every=max(1, steps // 300), record={"weights": True, "outputs": True},
+    )  # fmt: skip
+
+
+# ---- the condition ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("leak", [0.0, 0.1])
+def test_gates_meet_the_condition_of_filippov(leak):
+    """Sliding samples rest; the others move to the side on which they are."""
+    random = np.random.default_rng(0)
+    x, y = random.normal(size=(8, 4)), random.normal(size=(8, 3))
+    samples = Samples(x, y, np.full(8, 1 / 8))
+    w, a = 1e-9 * random.normal(size=(200, 4)), random.normal(size=(200, 3))
+    gates, states = filippov(samples, w, a, rate=1.0, leak=leak)  # all boundaries are in reach
+    q = (a @ y.T) / 8
+    speed = (gates * q) @ (x @ x.T)
+    slides = states == SLIDING
+    assert slides.any()
+    assert np.abs(speed[slides]).max() < 1e-4 * np.abs(q).max()
+    held = (q < 0) & ~slides & (np.abs(speed) > 1e-4)  # attracting, but pushed through
+    assert (np.sign(speed[held]) == np.where(gates[held] == 1, 1, -1)).all()
+    assert ((gates >= leak) & (gates <= 1)).all()
+
+
+@pytest.mark.parametrize(("second", "sums"), [(-1.0, True), (-2.0, True), (1.0, False)])
+def test_parallel_inputs_share_a_boundary(second, sums):
+    """On for one of x and −x at a time, and for x and x together."""
+    x = np.array([[1.0, 0.0], [second, 0.0], [0.3, 1.0]])
+    y = np.array([[-1.0], [-2.0], [1.0]])
+    samples = Samples(x, y, np.full(3, 1 / 3))
+    gates, states = filippov(samples, np.array([[1e-9, 1.0]]), np.array([[1.0]]), rate=0.1)
+    assert states[0, 0] == states[0, 1]
+    if sums:
+        assert gates[0, 0] + gates[0, 1] == pytest.approx(1.0)
+    else:
+        assert gates[0, 0] == pytest.approx(gates[0, 1])
+
+
+def test_gates_away_from_every_boundary_are_the_networks_own():
+    data = nr.tasks.extended_xor(1.2)
+    net = nr.ReLUNetwork((3, 20, 1))
+    weights = net.init(0, scale=0.3)
+    found = nr.reln.sliding_gates(net, weights, data, learning_rate=1e-9)
+    assert np.array_equal(found.gates["h"], net.activity(weights, data)["h"])
+    assert found.share() == 0
+    assert (found.states["h"] != SLIDING).all()
+
+
+# ---- against counts -----------------------------------------------------------------------------
+
+
+def test_fractions_are_the_shares_of_steps_on_which_a_neuron_is_on():
+    data = nr.tasks.contextual(items=4, joined=True)
+    samples = Samples.of(data)
+    random = np.random.default_rng(0)
+    _, d, o = samples.shape
+    start = {"w": 1e-3 * random.normal(size=(60, d)), "a": 1e-3 * random.normal(size=(60, o))}
+    with jax.enable_x64(True):
+        crowd = Crowd.of(samples, None, 0.0)
+    begin = 2000
+    done = descend(
+        crowd, start, 0.02, np.array([0, begin, begin + 100, begin + 200]), counting=True
+    )
+    on = done.values["on"]
+    measured = (on[3] - on[1]) / 200
+    w, a = done.values["w"][2], done.values["a"][2]  # in the middle of the window
+    gates, states = filippov(samples, w, a, 0.02)
+    weight = np.linalg.norm(w, axis=1) * np.linalg.norm(a, axis=1)
+    either = ((measured > 0.02) & (measured < 0.98)) | (states == SLIDING)
+    either &= (weight > 0.01 * weight.max())[:, None]
+    assert either.sum() > 10
+    assert np.median(np.abs(gates - measured)[either]) < 0.03
+    rounded = np.abs(np.round(gates) - measured)[either]
+    assert np.median(rounded) > 0.1
+
+
+def test_sliding_gates_are_gates_of_a_dataset():
+    data = nr.tasks.contextual(items=4, joined=True)
+    run = trained(data, 3000)
+    found = nr.reln.sliding_gates(run.net, run.final, data, learning_rate=RATE)
+    assert "slide" in str(found)
+    gated = data.gated(found.gates)
+    assert np.isfinite(float(nr.GDLN(run.net.arch).loss(run.final, gated)))
+
+
+def test_one_hidden_layer_alone():
+    data = nr.tasks.extended_xor(1.2)
+    net = nr.ReLUNetwork((3, 4, 4, 1))
+    with says("one hidden layer", got="2 hidden nodes", wanted="one hidden node"):
+        nr.reln.sliding_gates(net, net.init(0), data, learning_rate=0.1)
+
+
+# ---- stages -------------------------------------------------------------------------------------
+
+
+def test_stages_with_fractions_beat_rounded_ones():
+    data = nr.tasks.contextual(items=4, joined=True)
+    run = trained(data, 3000)
+    errors = {
+        kind: nr.compare(run, nr.reln.staged(run, data, stages=40, gates=kind)).outputs
+        for kind in ("sliding", "measured", "rounded")
+    }
+    assert errors["measured"] < errors["rounded"] / 2
+    assert errors["sliding"] < errors["rounded"] / 2
+
+
+def test_measured_gates_of_every_step_are_exact():
+    data = nr.tasks.extended_xor(0.4)
+    net = nr.ReLUNetwork((3, 16, 1))
+    run = nr.train(
+        net, net.init(0, scale=0.1), data, learning_rate=0.1, steps=60,
+        record={"weights": True, "outputs": True},
+    )  # fmt: skip
+    every = nr.reln.staged(run, data, stages=10_000, gates="measured")
+    assert every.time[0] < 1
+    assert nr.compare(run, every).max < 1e-10
+
+
+def test_stages_are_cut_in_log_time():
+    from neuralrace.reln.staged import log_cuts
+
+    stops = np.arange(10, 1001, 10)
+    assert stops[log_cuts(stops, 4)].tolist() == [10, 40, 100, 320, 1000]
+
+
+def test_a_run_without_weights_cannot_be_staged():
+    data = nr.tasks.extended_xor(0.4)
+    net = nr.ReLUNetwork((3, 8, 1))
+    run = nr.train(net, net.init(0, scale=0.1), data, learning_rate=0.1, steps=5)
+    with says("did not record its weights", got="records", wanted="weights"):
+        nr.reln.staged(run, data)
+
+
+def test_a_run_that_has_not_begun_to_learn_cannot_be_staged():
+    with says("not begun to fall", got="at first", wanted="0.0001"):
+        nr.reln.staged(trained(nr.tasks.extended_xor(0.4), 20), nr.tasks.extended_xor(0.4))
+
+
+def test_unknown_gates_and_numbers_of_stages():
+    data = nr.tasks.extended_xor(0.4)
+    run = trained(data, 60, width=8)
+    with says("unknown kind of gates", got="averaged", wanted="sliding"):
+        nr.reln.staged(run, data, gates="averaged")
+    with says("the number of stages", got="0", wanted=""):
+        nr.reln.staged(run, data, stages=0)

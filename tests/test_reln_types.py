@@ -1,0 +1,279 @@
+"""Symmetries of tasks and types of neurons, against brute force and trained networks."""
+
+from itertools import permutations
+
+import jax
+import numpy as np
+import pytest
+from neuralrace.reln.crowd import Crowd, descend
+from neuralrace.reln.fixed_points import Samples
+from neuralrace.reln.sliding import OFF, ON, SLIDING
+from neuralrace.reln.symmetries import fold, moved
+from neuralrace.reln.timeline import events_of, states_of, where
+
+import neuralrace as nr
+from tests.test_errors import says
+
+SCALE = float(np.sqrt(4e-8 / 128))  # MHS Fig. 2
+
+
+@pytest.fixture(scope="module")
+def xor() -> nr.reln.NeuronTypes:
+    return nr.reln.types(
+        nr.tasks.extended_xor(0.4), width=128, scale=SCALE, learning_rate=0.1, steps=400,
+        types=1, neurons=500,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def items() -> nr.reln.NeuronTypes:
+    """A small contextual task, on which gates change and slide."""
+    return nr.reln.types(
+        nr.tasks.contextual(contexts=3, items=4, joined=True), width=200, scale=1e-5,
+        learning_rate=0.02, steps=3000, types=2, neurons=300,
+    )  # fmt: skip
+
+
+# ---- symmetries ---------------------------------------------------------------------------------
+
+
+def by_brute_force(samples: Samples) -> set[tuple[int, ...]]:
+    """All permutations that leave the inner products and the weights unchanged."""
+    grams = [samples.x @ samples.x.T, samples.y @ samples.y.T, np.diag(samples.p)]
+    return {
+        p
+        for p in permutations(range(len(samples.x)))
+        if all(np.allclose(g[np.ix_(p, p)], g, atol=1e-12) for g in grams)
+    }
+
+
+TASKS = {
+    "xor": nr.tasks.extended_xor(0.4),
+    "weighted": nr.Dataset(
+        nr.tasks.extended_xor(0.4).x, nr.tasks.extended_xor(0.4).y, sample_weight=[1, 2, 2, 1]
+    ),
+    "hexagon": nr.Dataset(
+        {"x": [[np.cos(t), np.sin(t)] for t in np.arange(6) * np.pi / 3]},
+        {"y": [[1.0], [-1.0]] * 3},
+    ),
+    "generic": nr.Dataset(
+        {"x": np.random.default_rng(0).normal(size=(6, 3))},
+        {"y": np.random.default_rng(1).normal(size=(6, 2))},
+    ),
+    "items": nr.tasks.contextual(contexts=3, items=2, joined=True),
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_all_symmetries_are_found(name):
+    found = nr.reln.symmetries(TASKS[name])
+    wanted = by_brute_force(Samples.of(TASKS[name]))
+    assert {tuple(map(int, p)) for p in found.elements} == wanted
+    assert str(len(wanted)) in str(found) or found.order == 1
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_maps_follow_the_permutations_and_outputs_are_averaged(name):
+    found = nr.reln.symmetries(TASKS[name])
+    x, y = found.samples.x, found.samples.y
+    any_outputs = np.random.default_rng(2).normal(size=y.shape) @ np.linalg.pinv(y) @ y
+    mean = np.zeros_like(y)
+    for permutation in found.elements:
+        inputs, outputs = found.inputs(permutation), found.outputs(permutation)
+        assert np.allclose(x @ inputs.T, x[permutation])
+        assert np.allclose(y @ outputs.T, y[permutation])
+        assert np.allclose(outputs @ outputs.T, np.eye(y.shape[1]))
+        mean[permutation] += any_outputs @ outputs.T / found.order
+    basis = found.basis.reshape(len(found.basis), -1)
+    assert np.allclose(basis @ basis.T, np.eye(len(basis)))
+    assert np.allclose((basis.T @ (basis @ any_outputs.ravel())).reshape(y.shape), mean)
+
+
+def test_folded_neurons_of_one_orbit_coincide():
+    found = nr.reln.symmetries(TASKS["items"])
+    random = np.random.default_rng(0)
+    w, a = random.normal(size=5), random.normal(size=9)
+    a = (
+        np.linalg.pinv(found.samples.y)
+        @ found.samples.y
+        @ random.normal(size=found.samples.y.shape[1])
+    )
+    many = found.order
+    images = moved(found, found.elements, np.tile(w, (many, 1)), np.tile(a, (many, 1)))
+    folded = moved(found, fold(found, [images]), *images)
+    assert np.allclose(folded[0], folded[0][0])
+    assert np.allclose(folded[1], folded[1][0])
+
+
+def test_contexts_have_the_known_number_of_symmetries():
+    assert nr.reln.symmetries(nr.tasks.contextual(contexts=3, joined=True)).order == 768
+
+
+# ---- the neurons --------------------------------------------------------------------------------
+
+
+def test_neurons_learn_as_a_trained_network():
+    data = nr.tasks.context_decision(cue=1.0)
+    net = nr.ReLUNetwork((data.x["x"].shape[1], 30, data.y["y"].shape[1]), leak=0.1)
+    weights = net.init(0, scale=0.1)
+    run = nr.train(net, weights, data, learning_rate=0.05, steps=200, record_every=50)
+    with jax.enable_x64(True):
+        crowd = Crowd.of(Samples.of(data), None, 0.1)
+    first, second = (np.asarray(w) for w in weights.values())
+    done = descend(crowd, {"w": first, "a": second.T}, 0.05, np.array([0, 50, 100, 150, 200]))
+    assert np.allclose(done.loss, run.loss, rtol=1e-10)
+
+
+def test_averaged_outputs_are_those_of_a_network_with_all_images():
+    data = nr.tasks.extended_xor(0.4)
+    found = nr.reln.symmetries(data)
+    random = np.random.default_rng(0)
+    w, a = 0.1 * random.normal(size=(3, 3)), 0.1 * random.normal(size=(3, 1))
+    many = np.repeat(np.arange(3), found.order)
+    images = moved(found, np.tile(found.elements, (3, 1)), w[many], a[many])
+    images = {name: v / np.sqrt(found.order) for name, v in zip("wa", images, strict=True)}
+    stops = np.array([0, 20, 200])
+    with jax.enable_x64(True):
+        folded = descend(Crowd.of(found.samples, found, 0.0), {"w": w, "a": a}, 0.1, stops)
+        whole = descend(Crowd.of(found.samples, None, 0.0), images, 0.1, stops)
+    assert np.allclose(folded.loss, whole.loss, rtol=1e-8)
+    assert np.allclose(folded.values["outputs"], whole.values["outputs"], atol=1e-10)
+    assert folded.loss[-1] < 0.1 * folded.loss[0]
+
+
+# ---- types --------------------------------------------------------------------------------------
+
+
+def test_one_type_predicts_a_network_on_xor(xor):
+    net = nr.ReLUNetwork((3, 128, 1))
+    many = nr.train_ensemble(
+        net, xor.data, key=1, seeds=3, scale=SCALE, learning_rate=0.1, steps=400, record_every=4,
+        record={"outputs": True},
+    )  # fmt: skip
+    runs = [many.isel(seed=i) for i in range(3)]
+    floor = np.mean([nr.compare(runs[i], runs[i - 1]).mean for i in range(3)])
+    for prediction in (xor.trajectory, xor.wide):
+        error = np.mean([nr.compare(run, prediction).mean for run in runs])
+        assert error < max(1.5 * floor, 0.002)
+    assert len(xor) == 1
+    assert np.allclose(xor.shares, 1)
+
+
+def test_the_event_driven_form_follows_the_types(xor, items):
+    for found in (xor, items):
+        apart = nr.compare(found.trajectory, found.stages().trajectory)
+        assert apart.mean <= 0.002
+        assert apart.outputs <= 0.01
+
+
+def test_gates_slide_and_rounding_them_breaks_the_event_driven_form(items):
+    assert (items.states == SLIDING).any()
+    assert items.events
+    from dataclasses import replace
+
+    rounded = replace(items, gates=np.round(items.gates))
+    exact = nr.compare(items.trajectory, items.stages().trajectory)
+    assert nr.compare(items.trajectory, rounded.stages().trajectory).mean > 3 * exact.mean
+
+
+def test_a_stage_is_a_gated_network_that_reduces(xor):
+    stages = xor.stages()
+    stage = stages[-1]
+    race = nr.reduce(stage.arch, stage.data)
+    assert race.is_decoupled
+    assert "B" in race.latex()
+    net = nr.GDLN(stage.arch)
+    at = int(np.argmin(np.abs(stages.trajectory.time - stage.start)))
+    loss = float(net.loss(stage.weights, stage.data))
+    assert loss == pytest.approx(stages.trajectory.loss[at], rel=1e-9)
+    steps = round((stage.end - stage.start) / 0.1)
+    run = nr.train(net, stage.weights, stage.data, learning_rate=0.1, steps=steps)
+    assert run.loss[-1] == pytest.approx(stages.trajectory.loss[-1], rel=1e-6, abs=1e-12)
+
+
+def test_types_are_reproduced_by_their_key(xor):
+    again, other = (
+        nr.reln.types(
+            xor.data, width=128, scale=SCALE, learning_rate=0.1, steps=400, types=1, neurons=500,
+            key=key,
+        )
+        for key in (0, jax.random.key(1))
+    )  # fmt: skip
+    assert np.array_equal(again.trajectory.loss, xor.trajectory.loss)
+    assert not np.array_equal(other.trajectory.loss, xor.trajectory.loss)
+
+
+# ---- words and pictures -------------------------------------------------------------------------
+
+
+def test_states_and_events():
+    shares = np.array([[[0.0, 1.0]], [[0.4, 1.0]], [[1.0, 0.5]], [[1.0, 0.6]], [[1.0, 0.0]]])
+    states = states_of(shares)
+    assert states[:, 0, 0].tolist() == [OFF, ON, ON, ON, ON]
+    assert states[:, 0, 1].tolist() == [ON, ON, SLIDING, SLIDING, OFF]
+    events = events_of(np.arange(5.0), states)
+    told = [(e.time, e.type, e.state, e.samples.tolist()) for e in events]
+    assert told == [(1, 1, ON, [0]), (2, 1, SLIDING, [1]), (4, 1, OFF, [1])]
+
+
+def test_samples_are_named_by_their_labels():
+    data = nr.tasks.contextual(contexts=3, items=2, joined=True)
+    assert where(np.array([2, 3]), data) == "for context 2"
+    assert where(np.array([0, 2, 4]), data) == "for item 1"
+    assert where(np.array([3]), data) == "for item 2 and context 2"
+    assert where(np.arange(6), data) == "for all samples"
+
+
+def test_the_story_names_types_times_and_contexts(items):
+    text = str(items)
+    assert "2 types of neurons in place of 200" in text
+    assert "From t = " in text
+    assert "context" in text
+    assert "symmetries" in text
+
+
+def test_the_timeline_has_a_strip_for_every_type(items):
+    import matplotlib.pyplot as plt
+
+    figure = items.plot()
+    labels = [axes.get_ylabel() for axes in figure.axes]
+    assert sum("type" in label for label in labels) == 2
+    assert "gate" in labels
+    titles = [axes.get_title(loc="left")[:1] for axes in figure.axes]
+    assert [title for title in titles if title] == ["a", "b", "c"]
+    plt.close(figure)
+
+
+# ---- wrong arguments ----------------------------------------------------------------------------
+
+OPTIONS = {
+    "width": 64,
+    "scale": 1e-4,
+    "learning_rate": 0.1,
+    "steps": 100,
+    "types": 2,
+    "neurons": 100,
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"width": 3, "types": 4}, "more types than neurons"),
+        ({"scale": 0.5}, "too large for neurons to align"),
+        ({"steps": 10}, "does not begin to fall"),
+        ({"width": (64, 64)}, "one hidden layer"),
+        ({"types": 0}, "the number of types"),
+        ({"scale": -1.0}, "scale"),
+        ({"learning_rate": 0.0}, "learning rate"),
+        ({"key": "zero"}, "key"),
+    ],
+)
+def test_wrong_arguments(changed, told):
+    with says(told, got="", wanted=""):
+        nr.reln.types(nr.tasks.extended_xor(0.4), **(OPTIONS | changed))
+
+
+def test_a_task_on_which_no_neuron_learns():
+    with says("does not begin to fall", got="", wanted="", fix="aligned_patterns"):
+        nr.reln.types(nr.tasks.parity(3), **(OPTIONS | {"steps": 300}))

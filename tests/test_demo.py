@@ -206,5 +206,5 @@ def test_the_settings_lie_on_either_side_of_the_crossover():
         low, high = settings.deltas
         assert low < np.sqrt(2 / 3) < high
         assert settings.total % 4 == 0
-        arch, _ = main.gated_network(settings.contextual, "gated", "sign")
+        arch, _ = main.table.gated_network(settings.contextual, "gated", "sign")
         assert sum(arch.sizes[v] for v in arch.hidden) <= settings.contextual.hidden[0]

@@ -353,7 +353,7 @@ def test_the_network_checks_the_data_it_meets():
         CHAIN.loss(weights, chain_data(gates={"hh": np.ones(4)}))
     with says("x['x'] does not fit node 'x'", got="(4, 5)", wanted="(N, 2)"):
         CHAIN(weights, nr.Dataset({"x": np.ones((4, 5))}, {"y": np.ones((4, 1))}))
-    with says("edge 'W1' has one gate a sample", got="(4, 3)", wanted="(N,)"):
+    with says("edge 'W1' has one gate per sample", got="(4, 3)", wanted="(N,)"):
         jax.jit(CHAIN.loss)(weights, chain_data(gates={"W1": np.ones((4, 3))}))
 
 

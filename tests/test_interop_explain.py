@@ -82,7 +82,7 @@ def test_other_dynamics_are_withheld_with_the_reason(adam):
 
 def test_the_elbow_is_refused_before_anything_is_computed(adam, monkeypatch):
     names = inspect.unwrap(nr.reln.discover).__globals__
-    monkeypatch.setattr(names["Samples"], "of", lambda *a: pytest.fail("computed already"))
+    monkeypatch.setattr(names["ActivitySamples"], "of", lambda *a: pytest.fail("computed already"))
     with says("the elbow needs", got="optimizer", wanted="gradient descent", fix="pathways=4"):
         nr.reln.discover(adam, CLASSES, pathways="elbow")
 

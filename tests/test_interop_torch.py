@@ -309,7 +309,7 @@ def test_from_layers_is_the_network_with_biases():
 
 def test_to_torch_needs_torch_and_a_known_network():
     class Tanh(nr.Network):
-        def hidden(self, weights, data):
+        def responses(self, weights, data):
             return {}
 
     net = Tanh(nr.Architecture.chain(2, 1))

@@ -3,11 +3,11 @@
 import jax
 import numpy as np
 import pytest
-from neuralrace.reln.crowd import Crowd, descend
-from neuralrace.reln.fixed_points import Samples
-from neuralrace.reln.sliding import SLIDING, filippov
 
 import neuralrace as nr
+from neuralrace.reln.explained.fixed_points import Samples
+from neuralrace.reln.explained.types.crowd import Crowd, descend
+from neuralrace.reln.explained.types.sliding import SLIDING, filippov
 from tests.test_errors import says
 
 RATE = 0.05
@@ -139,7 +139,7 @@ def test_measured_gates_of_every_step_are_exact():
 
 
 def test_stages_are_cut_in_log_time():
-    from neuralrace.reln.staged import log_cuts
+    from neuralrace.reln.explained.types.staged import log_cuts
 
     stops = np.arange(10, 1001, 10)
     assert stops[log_cuts(stops, 4)].tolist() == [10, 40, 100, 320, 1000]

@@ -5,13 +5,13 @@ from itertools import permutations
 import jax
 import numpy as np
 import pytest
-from neuralrace.reln.crowd import Crowd, descend
-from neuralrace.reln.fixed_points import Samples
-from neuralrace.reln.sliding import OFF, ON, SLIDING
-from neuralrace.reln.symmetries import fold, moved
-from neuralrace.reln.timeline import events_of, states_of, where
 
 import neuralrace as nr
+from neuralrace.reln.explained.fixed_points import Samples
+from neuralrace.reln.explained.types.crowd import Crowd, descend
+from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
+from neuralrace.reln.explained.types.symmetries import fold, moved
+from neuralrace.reln.explained.types.timeline import events_of, states_of, where
 from tests.test_errors import says
 
 SCALE = float(np.sqrt(4e-8 / 128))  # MHS Fig. 2

@@ -57,14 +57,22 @@ def untyped(source: Path) -> tuple[int, int]:
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of code that could repeat something: no blank lines, comments or imports."""
+    """The lines of code that could repeat something.
+
+    Blank lines, comments, imports and signatures do not count: sister functions that take the
+    same arguments are meant to.
+    """
     text = path.read_text()
-    imports = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Import | ast.ImportFrom)]
-    imported = {i for n in imports for i in range(n.lineno, (n.end_lineno or n.lineno) + 1)}
+    passed = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            passed |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        elif isinstance(node, ast.FunctionDef):
+            passed |= set(range(node.lineno, node.body[0].lineno))
     numbered = enumerate(text.splitlines(), start=1)
-    lines = (" ".join(line.split()) for i, line in numbered if i not in imported)
-    passed = re.compile(r"$|#|[\W_]*$|>>>|\.\.\. |```")
-    return [line for line in lines if not passed.match(line)]
+    lines = (" ".join(line.split()) for i, line in numbered if i not in passed)
+    thin = re.compile(r"$|#|[\W_]*$|>>>|\.\.\. |```")
+    return [line for line in lines if not thin.match(line)]
 
 
 def repeated_runs(source: Path) -> int:
@@ -99,9 +107,9 @@ def typed(full: bool) -> Measurement:
 @claim(
     SECTION,
     f"runs of {SAME} or more equal lines of code that stand twice ({RUNS_BEFORE} in version 0.1.0)",
-    "no more than in version 0.1.0",
+    "fewer than in version 0.1.0",
     slow=True,
 )
 def once(full: bool) -> Measurement:
     count = repeated_runs(SOURCE)
-    return Measurement(str(count), count <= RUNS_BEFORE)
+    return Measurement(str(count), count < RUNS_BEFORE)

@@ -55,7 +55,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     data, runs = trained(s)
     most = max(s["clusters"])
     found = [
-        nr.reln.discover(runs, data, k, weighted=s["weighted"], boundary=0.0, key=s["cluster_seed"])
+        nr.reln.discover(runs, data, k, weighted=s["weighted"], key=s["cluster_seed"])
         for k in s["clusters"]
     ]
     layers = [each.layers["h"] for each in found]

@@ -35,7 +35,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     data, runs = trained(s)
     numbers = list(range(1, s["most"] + 1))
     found = [
-        nr.reln.discover(runs, data, k, weighted=s["weighted"], boundary=0.0, key=s["cluster_seed"])
+        nr.reln.discover(runs, data, k, weighted=s["weighted"], key=s["cluster_seed"])
         for k in numbers
     ]
     patterns = [each.patterns["h"] for each in found]

@@ -15,7 +15,6 @@ from neuralrace.checks import one_of, real_array, switch
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.reln.explained.clusters import ActivitySamples, Clusters, clustered, seed_of
-from neuralrace.reln.observed.activity import BOUNDARY
 from neuralrace.reln.observed.runs import (
     check_trained_on,
     first_weights,
@@ -197,7 +196,7 @@ def discover(
     *,
     weighted: bool = True,
     rounded: bool = True,
-    boundary: float = BOUNDARY,
+    boundary: float = 0.0,
     most: int = 8,
     key: Key = 0,
 ) -> Discovery:
@@ -222,14 +221,16 @@ def discover(
     **Arguments:** `runs`, of a `ReLUNetwork` recorded with `record={"weights": True}`: one run,
     several, or an ensemble over seeds (MHS samples every 100 epochs, over several runs). A run of
     a `GDLN` with a gate for every neuron is described by these gates. `data`, what they were
-    trained on: it is checked that the runs have the loss on it that they recorded.
-    Any optimizer, batch size and
-    loss will do for the pathways; only a run of gradient descent on all samples with the squared
-    loss can be followed by a gated network, and `withheld` gives the reason for any other.
+    trained on: it is checked that the runs have the loss on it that they recorded. Any optimizer,
+    batch size and loss will do for the pathways; only a run of gradient descent on all samples
+    with the squared loss can be followed by a gated network, and `withheld` gives the reason for
+    any other.
     `pathways`, K for every hidden node, `{node: K}`, or `"elbow"`. `weighted=False` counts every
     neuron alike, as published; by default a neuron counts by its part of the layer's ‖w_in‖‖w_out‖
     at that moment. `rounded=False` uses the centroids themselves as gates. `boundary` decides
-    what is on, as in `activity`; 0, as published, is the ReLU's own rule. `key`, a JAX key or an
+    what is on, as in `activity`, but is 0 unless given: the ReLU's own rule, as published.
+    Averaged over time, a neuron that slides along z = 0 is on for a fraction of it, which any
+    other rule would round away. `key`, a JAX key or an
     integer, is that of K-means.
 
     ```python

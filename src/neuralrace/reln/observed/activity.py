@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BOUNDARY = 1e-3
-"""The default of `boundary` in every function: a neuron counts as on where z > BOUNDARY ‖w‖‖x‖.
+"""The default of `boundary`: a neuron counts as on where z > BOUNDARY ‖w‖‖x‖.
 
 Nearer to zero, the sign of z says little.
 """

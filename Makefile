@@ -28,7 +28,7 @@ format: $(READY)
 # The documentation as a site, in out/site/index.html; needs no network.
 docs: .venv/.docs
 	$(BIN)/python -m docs.api
-	$(BIN)/sphinx-build -W --keep-going -q -b html docs out/site
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs out/site
 
 .venv/.docs: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'

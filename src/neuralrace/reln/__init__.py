@@ -2,7 +2,7 @@
 
 from neuralrace.reln.explained.aligned import aligned
 from neuralrace.reln.explained.alignment import AlignedPatterns, aligned_patterns
-from neuralrace.reln.explained.certificate import Certificate, certify, evidence
+from neuralrace.reln.explained.certificate import Certificate, certify
 from neuralrace.reln.explained.clusters import Clusters
 from neuralrace.reln.explained.consistency import Consistency, consistency
 from neuralrace.reln.explained.discovery import Discovery, discover, elbow
@@ -18,6 +18,7 @@ from neuralrace.reln.observed.copied import copied_gates
 from neuralrace.reln.observed.horizons import Horizons, Stages, horizons
 from neuralrace.reln.observed.pictures import draw_activity
 from neuralrace.reln.observed.shares import Shares, subsets
+from neuralrace.reln.observed.similarity import evidence
 from neuralrace.reln.possible.patterns import (
     Patterns,
     is_implementable,

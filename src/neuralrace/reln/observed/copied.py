@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, final
 
 import equinox as eqx
@@ -13,19 +12,19 @@ from neuralrace.checks import by_name
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.driver import take_steps
 from neuralrace.dynamics.methods import Descent
+from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import pose
 from neuralrace.dynamics.systems import NetworkSystem, System
 from neuralrace.dynamics.train import diverged
 from neuralrace.errors import check_kind
 from neuralrace.gdln import GDLN
 from neuralrace.reln.observed.runs import check_trained_on, descent_of, recorded_weights, relu_of
+from neuralrace.reln.observed.similarity import Similarity
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
 
 
-def copied_gates(
-    run: Trajectory, data: Dataset, *, record: Mapping[str, Any] | None = None
-) -> Trajectory:
+def copied_gates(run: Trajectory, data: Dataset, *, record: Record | None = None) -> Trajectory:
     """A GDLN whose gates are copied from the ReLU network at every recorded moment.
 
     It starts from the ReLU network's first weights and then learns by itself, with gates that are
@@ -35,7 +34,8 @@ def copied_gates(
     new start.
 
     **Arguments:** `run`, of `nr.train` with a `ReLUNetwork` and `record={"weights": True}`;
-    `record`, as that of `nr.train`, for the gated network; outputs are always recorded.
+    `record`, as that of `nr.train`, for the gated network; outputs are always recorded. With
+    `nr.reln.evidence(nr.GDLN(relu.arch), data)` the similarity is that of the copied gates.
 
     **Returns:** a `Trajectory` with the times of `run`.
 
@@ -59,7 +59,8 @@ def copied_gates(
     gated = data.gated({n: np.ones((data.n_samples, net.arch.sizes[n])) for n in net.arch.hidden})
     if record is not None:
         by_name("record", record, "for example record={'weights': True}")
-    wanted = {"outputs": True} | ({} if record is None else dict(record))
+    of_copied = lambda f: f.on if isinstance(f, Similarity) else f  # noqa: E731
+    wanted = {"outputs": True} | {n: of_copied(f) for n, f in (record or {}).items()}
     problem = pose(net, first, gated, record=wanted)
     path = {e: jnp.asarray(w, problem.dtype) for e, w in path.items()}
     copying = _Copying(relu, problem.system)

@@ -73,6 +73,16 @@ def first_weights(run: Trajectory) -> dict[str, np.ndarray]:
     return {e: np.asarray(w[0]) for e, w in weights_of(run).items()}
 
 
+def leak_of(run: Trajectory) -> float:
+    """The slope of the neurons of a run that are off; 0 where it is not a ReLU network."""
+    return run.net.leak if isinstance(run.net, ReLUNetwork) else 0.0
+
+
+def largest_fall(run: Trajectory) -> float:
+    """The largest fall of the loss from one record to the next, as a part of the initial loss."""
+    return float(-np.diff(run.loss).min(initial=0.0) / run.loss[0]) if run.loss[0] > 0 else 0.0
+
+
 def not_descent(run: Trajectory) -> str | None:
     """What keeps another network from taking the steps of a run; None where nothing does.
 
@@ -149,9 +159,12 @@ def single_runs(runs: Trajectory | Iterable[Trajectory]) -> tuple[Trajectory, ..
 
 def followed_by(run: Trajectory, gated: Dataset, **options: Any) -> Trajectory:
     """A GDLN with these gates, trained from the initial weights of a run as the run was."""
-    rate, steps = descent_of(run)
+    rate, stops = descent_of(run)
     weights = {e: jnp.asarray(w) for e, w in first_weights(run).items()}
-    settings: dict[str, Any] = {"learning_rate": rate, "steps": int(steps[-1]), "record_at": steps}
+    settings: dict[str, Any] = {"learning_rate": rate, "steps": int(stops[-1])}
+    if "record_every" not in options:
+        last = options.get("steps", settings["steps"])
+        settings["record_at"] = np.append(stops[stops < last], last)
     return train(GDLN(network_of(run).arch), weights, gated, **(settings | options))
 
 
@@ -186,6 +199,14 @@ def check_trained_on(run: Trajectory, data: Dataset) -> None:
     recorded = [run.loss, *weights_of(run).values()]
     rounding = max(float(jnp.finfo(array.dtype).eps) for array in recorded) ** 0.5
     silent = zero_loss(data)
+    broken = np.flatnonzero(~np.isfinite(run.loss))
+    if len(broken):
+        raise NeuralRaceError(
+            "the run diverged",
+            got=f"a loss of {run.loss[broken[0]]:g} at t = {run.time[broken[0]]:g}",
+            wanted="a run whose loss is finite at every recorded moment",
+            fix="train with a smaller learning rate, or cut the run before it diverges",
+        )
     for k in (0, -1):
         with jax.enable_x64(True):
             weights = {e: jnp.asarray(w[k], jnp.float64) for e, w in weights_of(run).items()}

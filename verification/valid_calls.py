@@ -37,6 +37,7 @@ RESULTS = {
     *("linear.Balance", "linear.Escape", "linear.Saddle", "linear.Saddles", "linear.Plateau"),
     *("linear.Visit", "reln.Activity", "reln.Certificate", "reln.Clusters", "reln.Discovery"),
     *("reln.Horizons", "reln.Patterns", "reln.Shares", "reln.Stages", "reln.Switches"),
+    *("explanation.Explanation", "explanation.Row"),
     "tasks.World",
 }
 """Classes that functions return and users read; their methods are called, not their constructors.
@@ -107,6 +108,14 @@ def things() -> SimpleNamespace:
         activity=reln.activity(relu_run, data),
         found=reln.discover(relu_run, data, pathways=2),
         horizons=reln.horizons(relu_run, data),
+        explained=nr.explain(
+            relu_run,
+            {"mine": nr.pathways(data, {"a": None}, hidden=2)},
+            data=data,
+            seeds=1,
+            train=False,
+            rows=["gatings"],
+        ),
         contextual=tasks.contextual(2, 2),
         classes=tasks.contextual_classification(2),
     )
@@ -116,7 +125,7 @@ def things() -> SimpleNamespace:
 def valid_calls() -> tuple[Call, ...]:
     """Every call, by the name under which users know it."""
     every = (*_foundation(), *_runs(), *_theory(), *_contests(), *_analysis(), *_linear())
-    return (*every, *_reln(), *_tasks(), *_losses(), *_interop())
+    return (*every, *_reln(), *_explanation(), *_tasks(), *_losses(), *_interop())
 
 
 def _call(name: str, function: Callable[..., Any], *positional: Any, **named: Any) -> Call:
@@ -417,6 +426,31 @@ def _linear() -> Iterator[Call]:
     yield _call("linear.Saddles.visits", t.saddles.visits, t.exact, within=0.1)
     yield _call("linear.maps_of", linear.maps_of, t.exact)
     yield _call("linear.plateaus", linear.plateaus, t.exact, least=0.1, slope=1e-3)
+
+
+def _explanation() -> Iterator[Call]:
+    t = things()
+    yield _call(
+        "explain",
+        nr.explain,
+        t.relu_run,
+        {"mine": nr.pathways(t.data, {"a": None}, hidden=2)},
+        data=t.data,
+        width=None,
+        scale=None,
+        learning_rate=None,
+        steps=None,
+        seeds=1,
+        train=False,
+        rows=["gatings"],
+        types=2,
+        stages=2,
+        most=2,
+        neurons=10,
+        key=0,
+    )
+    yield _call("explanation.Explanation.times_floor", t.explained.times_floor, "mine")
+    yield _call("explanation.Explanation.plot", t.explained.plot, log=True)
 
 
 def _reln() -> Iterator[Call]:

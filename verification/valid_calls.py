@@ -469,7 +469,8 @@ def _reln() -> Iterator[Call]:
     yield _call("reln.certify", reln.certify, t.run, t.run, floor=t.run)
     yield _call("reln.Certificate.holds", reln.certify(t.run, t.run).holds, 1e-8)
     yield _call("reln.Certificate.plot", reln.certify(t.run, t.run).plot, log=True)
-    yield _call("reln.copied_gates", reln.copied_gates, t.relu_run, t.data, record=None)
+    yield _call("reln.copied_gates", reln.copied_gates, t.relu_run, t.data, gates=None, record=None)
+    yield _call("reln.sliding_over", reln.sliding_over, t.relu_run, t.data)
     yield _call(
         "reln.discover",
         reln.discover,
@@ -506,6 +507,7 @@ def _reln() -> Iterator[Call]:
         tolerance=0.05,
         measure="outputs",
         boundary=1e-3,
+        gates=None,
     )
     yield _call("reln.Horizons.reach", t.horizons.reach, 0.05)
     yield _call("reln.Horizons.stages", t.horizons.stages, 0.05)

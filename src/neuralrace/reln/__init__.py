@@ -8,7 +8,7 @@ from neuralrace.reln.explained.consistency import Consistency, consistency
 from neuralrace.reln.explained.discovery import Discovery, discover, elbow
 from neuralrace.reln.explained.refinement import refine
 from neuralrace.reln.explained.types.neuron_types import NeuronTypes, types
-from neuralrace.reln.explained.types.sliding import SlidingGates, sliding_gates
+from neuralrace.reln.explained.types.sliding import SlidingGates, sliding_gates, sliding_over
 from neuralrace.reln.explained.types.staged import staged
 from neuralrace.reln.explained.types.symmetries import Symmetries, symmetries
 from neuralrace.reln.explained.types.timeline import Event
@@ -62,6 +62,7 @@ __all__ = [
     "refine",
     "sample_patterns",
     "sliding_gates",
+    "sliding_over",
     "staged",
     "subsets",
     "symmetries",

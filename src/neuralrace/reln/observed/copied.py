@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, final
 
 import equinox as eqx
@@ -18,13 +19,26 @@ from neuralrace.dynamics.systems import NetworkSystem, System
 from neuralrace.dynamics.train import diverged
 from neuralrace.errors import check_kind
 from neuralrace.gdln import GDLN
-from neuralrace.reln.observed.runs import check_trained_on, descent_of, recorded_weights, relu_of
+from neuralrace.reln.observed.runs import (
+    check_trained_on,
+    descent_of,
+    gates_over_time,
+    recorded_weights,
+    relu_of,
+)
 from neuralrace.reln.observed.similarity import Similarity
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike
 
 
-def copied_gates(run: Trajectory, data: Dataset, *, record: Record | None = None) -> Trajectory:
+def copied_gates(
+    run: Trajectory,
+    data: Dataset,
+    *,
+    gates: Mapping[str, ArrayLike] | None = None,
+    record: Record | None = None,
+) -> Trajectory:
     """A GDLN whose gates are copied from the ReLU network at every recorded moment.
 
     It starts from the ReLU network's first weights and then learns by itself, with gates that are
@@ -34,6 +48,8 @@ def copied_gates(run: Trajectory, data: Dataset, *, record: Record | None = None
     new start.
 
     **Arguments:** `run`, of `nr.train` with a `ReLUNetwork` and `record={"weights": True}`;
+    `gates`, by default those of the ReLU network, on or off; other gates of every neuron,
+    `{node: (T, N, size)}`, may be fractions, such as those of `nr.reln.sliding_over`;
     `record`, as that of `nr.train`, for the gated network; outputs are always recorded. With
     `nr.reln.evidence(nr.GDLN(relu.arch), data)` the similarity is that of the copied gates.
 
@@ -62,13 +78,14 @@ def copied_gates(run: Trajectory, data: Dataset, *, record: Record | None = None
     of_copied = lambda f: f.on if isinstance(f, Similarity) else f  # noqa: E731
     wanted = {"outputs": True} | {n: of_copied(f) for n, f in (record or {}).items()}
     problem = pose(net, first, gated, record=wanted)
-    path = {e: jnp.asarray(w, problem.dtype) for e, w in path.items()}
-    copying = _Copying(relu, problem.system)
+    moments = path if gates is None else gates_over_time(run, data, gates)
+    moments = {name: jnp.asarray(each, problem.dtype) for name, each in moments.items()}
+    copying = _Copying(relu if gates is None else None, problem.system)
     method = Descent(jnp.asarray(rate, problem.dtype))
-    done = take_steps(copying, problem.weights, method, steps, moments=path)
+    done = take_steps(copying, problem.weights, method, steps, moments=moments)
     told = {
         "method": "gradient descent",
-        "gates": "copied from a ReLU network at recorded moments",
+        "gates": "copied from a ReLU network at recorded moments" if gates is None else "as given",
         "learning_rate": rate,
         "steps": int(steps[-1]),
         "data": run.settings.get("data"),
@@ -88,14 +105,17 @@ def copied_gates(run: Trajectory, data: Dataset, *, record: Record | None = None
 
 @final
 class _Copying(System):
-    """A gated network whose gates are those that a ReLU network has at each recorded moment."""
+    """A gated network whose gates change at each recorded moment.
 
-    relu: ReLUNetwork = eqx.field(static=True)
+    A moment is the weights of the ReLU network whose gates are copied, or the gates themselves.
+    """
+
+    relu: ReLUNetwork | None = eqx.field(static=True)
     system: NetworkSystem
 
     def during(self, moment: Any) -> NetworkSystem:
         data = self.system.data
-        gated = data.gated(self.relu.activity(moment, data))
+        gated = data.gated(moment if self.relu is None else self.relu.activity(moment, data))
         return eqx.tree_at(lambda s: (s.data, s.view.data), self.system, (gated, gated))
 
     def loss(self, state: Any) -> Any:

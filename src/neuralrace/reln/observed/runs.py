@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import entries
+from neuralrace.checks import by_name, entries, real_array
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.dynamics import train
 from neuralrace.errors import NeuralRaceError, check_kind, listed
@@ -18,6 +18,7 @@ from neuralrace.gdln import GDLN, Network
 from neuralrace.losses import LOSSES
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike
 
 RUNS = "pass what nr.train or nr.train_ensemble returned"
 """Where runs come from."""
@@ -155,6 +156,35 @@ def single_runs(runs: Trajectory | Iterable[Trajectory]) -> tuple[Trajectory, ..
             fix="train them with the same settings; nr.train_ensemble does",
         )
     return tuple(singles)
+
+
+def gates_over_time(
+    run: Trajectory, data: Dataset, gates: Mapping[str, ArrayLike]
+) -> dict[str, Float[np.ndarray, "T N size"]]:
+    """Gates of every neuron at every recorded moment, fractions or not, or an error."""
+    arch = network_of(run).arch
+    fix = "for example gates=nr.reln.sliding_over(run, data)"
+    by_name("gates", gates, fix)
+    if set(gates) != set(arch.hidden):
+        raise NeuralRaceError(
+            "gates must be given for every hidden node and for nothing else",
+            got=f"gates for {listed(gates)}",
+            wanted=f"gates for {listed(arch.hidden)}",
+            fix=fix,
+        )
+    checked = {}
+    for node, given in gates.items():
+        form = (len(run.time), data.n_samples, arch.sizes[node])
+        array = real_array(f"gates of {node!r}", given, wanted=f"shape {form}", fix=fix)
+        if array.shape != form:
+            raise NeuralRaceError(
+                f"the gates of {node!r} do not fit the run",
+                got=f"shape {array.shape}",
+                wanted=f"shape {form}: recorded moments, samples, neurons",
+                fix=fix,
+            )
+        checked[node] = array
+    return checked
 
 
 def followed_by(run: Trajectory, gated: Dataset, **options: Any) -> Trajectory:

@@ -41,8 +41,8 @@ class Row:
     one run of it. `loss` is mean |ΔL| / L(0), `outputs` the mean distance of the outputs over
     √(2 L(0)), both None where no network was trained to compare with. `kept` is the share of the
     gates that a ReLU network would keep (`reln.consistency`), None where there is none.
-    `variables` is how many numbers evolve. `found` is what the row was made from, where that is a
-    result of its own.
+    `variables` is how many numbers evolve. `found` is the `Discovery` or the
+    `NeuronTypes` behind the row, if there is one.
     """
 
     name: str

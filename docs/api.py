@@ -28,6 +28,7 @@ ROOMS = {
     "reduction": "The neural race reduction",
     "contests": "Which gating learns first",
     "reln": "ReLU networks as gated ones",
+    "explanation": "Which small model explains a network",
     "interop": "Networks from elsewhere",
     "linear": "Deep linear networks",
     "analysis": "What was learned",

@@ -1,5 +1,7 @@
 """Patterns, weights, shares and switches, against loops written out here."""
 
+import tracemalloc
+
 import jax
 import numpy as np
 import pytest
@@ -130,6 +132,8 @@ def test_shares_add_up_in_groups():
     assert str(grouped).startswith("h at t = 0: exactly one 50 %, two 25 %, all 25 %")
     with says("in one group", got="'all'", wanted="'2_3'", fix="once"):
         shares.together({"all": ("all",)})
+    with says("no group", got="'other'", wanted="prototype", fix="rename"):
+        shares.together({"other": list(shares.rounded)})
 
 
 def test_no_weight_at_all_has_no_shares():
@@ -230,3 +234,24 @@ def test_errors_say_what_is_missing(branching):
         seen.shares({"a": np.ones(7), "b": np.ones(7)}, "h")
     with says("unknown label", got="context", wanted="-"):
         nr.reln.subsets(data)
+
+
+def test_activity_is_kept_in_bits_and_computed_moment_by_moment():
+    """The peak is a few matrices of one moment, not several of all moments in float64."""
+    rng = np.random.default_rng(0)
+    moments, samples, neurons = 40, 200, 300
+    relu = nr.ReLUNetwork((3, neurons, 1))
+    path = {
+        "W1": rng.normal(size=(moments, neurons, 3)),
+        "W2": rng.normal(size=(moments, 1, neurons)),
+    }
+    run = nr.Trajectory(np.arange(moments), np.ones(moments), values={"weights": path}, net=relu)
+    data = nr.Dataset({"x": rng.normal(size=(samples, 3))}, {"y": np.zeros((samples, 1))})
+    tracemalloc.start()
+    seen = nr.reln.activity(run, data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    z = np.einsum("nd,tsd->tns", data.x["x"], path["W1"])
+    assert (seen.on["h"] == (z > 1e-3 * np.linalg.norm(path["W1"], axis=2)[:, None]
+                             * np.linalg.norm(data.x["x"], axis=1)[:, None])).all()  # fmt: skip
+    assert peak < 3 * moments * samples * neurons

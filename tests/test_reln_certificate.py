@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neuralrace as nr
-from neuralrace.reln.explained.certificate import hidden_layers
+from neuralrace.reln.observed.similarity import hidden_layers
 from tests.test_errors import says
 
 RATE = 0.1
@@ -102,7 +102,17 @@ def test_floor_stands_beside_the_candidate(deep):
     found = nr.reln.certify(run, far, floor=near)
     assert found.times_floor == pytest.approx(2.0)
     assert found.holds()  # same outputs
-    assert "at 2 times this floor" in str(found)
+    assert "200 % of the distance of two seeds in loss" in str(found)
+    assert found.times_floor_outputs is None  # these seeds have the same outputs
+    shifted = {"outputs": {"y": run.outputs["y"] + 0.1}}
+    twice = {"outputs": {"y": run.outputs["y"] + 0.2}}
+    apart = nr.reln.certify(
+        run,
+        nr.Trajectory(run.time, run.loss * 1.5, values=twice),
+        floor=nr.Trajectory(run.time, run.loss * 1.25, values=shifted),
+    )
+    assert apart.times_floor_outputs == pytest.approx(2.0)
+    assert "200 % of the distance of two seeds in outputs" in str(apart)
     assert len(found.plot(log=False).lines) == 2
     assert nr.reln.certify(run, far, floor=run).times_floor is None
 
@@ -116,6 +126,7 @@ def test_copied_gates_are_exact_at_every_step_and_only_then(deep):
     found = nr.reln.certify(run, again)
     assert found.holds(1e-10)
     assert found.loss.max < 1e-10
+    assert max(found.similarity_mean.values()) < 1e-8
     np.testing.assert_allclose(again.final["W2"], run.final["W2"], atol=1e-10)
     assert not nr.reln.certify(run, nr.reln.copied_gates(thinned(run, 50), data)).holds(1e-3)
 
@@ -144,6 +155,12 @@ def test_gaps_are_those_of_plain_runs(deep, measure):
         assert np.isinf(found.gap[i, i + seen :]).all()
         assert np.isinf(found.gap[i, :i]).all()
         assert found.reach()[i] == i + seen - 1 - bool(len(past))
+
+
+def test_a_network_that_diverged_follows_no_further():
+    gap = np.array([[0.0, np.nan, np.nan], [np.inf, 0.0, 0.1], [np.inf, np.inf, 0.0]])
+    found = nr.reln.Horizons(np.arange(3.0), np.ones(3), gap, 0.2, "outputs", 1e-3)
+    assert found.reach().tolist() == [0, 2, 2]
 
 
 def test_a_network_that_never_gates_needs_one_stage():

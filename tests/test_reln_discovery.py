@@ -1,5 +1,8 @@
 """Discovery of pathways: planted ones, the elbow, start values, layers, errors."""
 
+import re
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -258,3 +261,127 @@ def test_samples_are_named_in_their_own_order(monkeypatch):
     )  # fmt: skip
     with says("recorded at the same times", got="[5, 7]", wanted="record_every", fix="ensemble"):
         nr.reln.discover([run, other], data, pathways=1)
+
+
+# ---- names, sample weights, sentences ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", ["real-valued", "refined", "lonely"])
+def test_hidden_nodes_are_the_rows_of_the_patterns(easy, change):
+    run, data = easy
+    found = nr.reln.discover(run, data, pathways=3, rounded=change != "real-valued")
+    if change == "refined":
+        found = nr.reln.refine(found, iterations=3, rate=0.5)
+    if change == "lonely":  # the first pathway wins no neuron of the run
+        layer = found.layers["h"]
+        member = np.where(layer.member == 0, 1, layer.member)
+        found = replace(found, layers={"h": replace(layer, member=member)})
+        assert "1 without neurons" in str(found)
+    clusters = found.layers["h"]
+    for k, row in enumerate(clusters.pattern):
+        mine = (clusters.member[0] == k).sum()
+        assert found.arch.sizes.get(f"h_{k + 1}", 0) == mine
+        if mine:
+            np.testing.assert_array_equal(found.data.gates[f"h_{k + 1}"], row)
+    loss = nr.GDLN(found.arch).loss(found.weights, found.data)
+    assert float(loss) == pytest.approx(float(found.train().loss[0]))
+
+
+def test_samples_without_weight_do_not_change_the_gates():
+    data = nr.tasks.extended_xor(0.4)
+    rng = np.random.default_rng(0)
+    more = nr.Dataset(
+        {"x": np.concatenate([data.x["x"], rng.normal(size=(12, 3))])},
+        {"y": np.concatenate([data.y["y"], rng.normal(size=(12, 1))])},
+        sample_weight=np.repeat([0.25, 0.0], [4, 12]),
+    )
+    relu = nr.ReLUNetwork((3, 48, 1))
+    weights = relu.init(jax.random.key(2), scale=1e-3)
+    options = {"learning_rate": 0.1, "steps": 300, "record_every": 20, "record": {"weights": True}}
+    few, many = (nr.train(relu, weights, d, **options) for d in (data, more))
+    for rounded in (True, False):
+        plain = nr.reln.discover(few, data, pathways=3, rounded=rounded).patterns["h"]
+        found = nr.reln.discover(many, more, pathways=3, rounded=rounded).patterns["h"]
+        np.testing.assert_allclose(found[:, :4], plain, atol=1e-9)
+
+
+def test_a_weight_of_two_is_two_samples():
+    data = nr.tasks.extended_xor(0.8)
+    twice = [0, 0, 0, 1, 2, 3]
+    copied = nr.Dataset({"x": data.x["x"][twice]}, {"y": data.y["y"][twice]})
+    heavy = nr.Dataset(data.x, data.y, sample_weight=np.array([3, 1, 1, 1]) / 6)
+    relu = nr.ReLUNetwork((3, 24, 1))
+    weights = relu.init(jax.random.key(2), scale=0.05)
+    options = {"learning_rate": 0.1, "steps": 200, "record_every": 10, "record": {"weights": True}}
+    one, other = (nr.train(relu, weights, d, **options) for d in (copied, heavy))
+    found = nr.reln.discover(one, copied, pathways=2, rounded=False).patterns["h"]
+    again = nr.reln.discover(other, heavy, pathways=2, rounded=False).patterns["h"]
+    np.testing.assert_allclose(found[:, 2:], again, atol=1e-9)
+
+
+def test_a_discovery_can_be_recorded_at_other_steps(easy):
+    found = nr.reln.discover(*easy, pathways=2)
+    run = easy[0]
+    np.testing.assert_array_equal(found.train().time, run.time)
+    np.testing.assert_allclose(found.train(record_every=200).time, [0, 20, 40, 60])
+    assert found.train(steps=50).time[-1] == pytest.approx(5.0)
+
+
+def test_sentences_count_samples_that_are_on():
+    data, relu = nr.tasks.extended_xor(1.2), nr.ReLUNetwork((3, 24, 1), leak=0.45)
+    run = nr.train(relu, relu.init(jax.random.key(0), scale=1e-3), data, learning_rate=0.1,
+                   steps=100, record_every=10, record={"weights": True})  # fmt: skip
+    found = nr.reln.discover(run, data, pathways=2)
+    assert set(re.findall(r"on for (\S+?)[, ]", str(found))) <= set("01234")
+    layer = found.layers["h"]
+    low = replace(found, layers={"h": replace(layer, pattern=layer.pattern - 2.0)})
+    assert "on for -" not in str(low)
+    assert "on for −" not in str(low)
+
+
+def test_weights_that_are_all_zero_have_no_nan():
+    data, relu = nr.tasks.extended_xor(1.2), nr.ReLUNetwork((3, 4, 1))
+    zero = {"W1": np.zeros((4, 3)), "W2": np.zeros((1, 4))}
+    run = nr.train(relu, zero, data, learning_rate=0.1, steps=4, record={"weights": True})
+    found = nr.reln.discover(run, data, pathways=2)
+    assert "nan" not in str(found)
+    assert "nan" not in str(nr.reln.activity(run, data))
+
+
+def test_few_records_are_said_to_be_blind(easy):
+    run, data = easy
+    few = nr.Trajectory(
+        run.time[[0, -1]],
+        run.loss[[0, -1]],
+        values={"weights": {e: w[[0, -1]] for e, w in run.values["weights"].items()}},
+        net=run.net,
+        settings=run.settings,
+        steps=run.steps[[0, -1]],
+    )
+    assert "between two records" in str(nr.reln.discover(few, data, pathways=2))
+    fine = nr.train(run.net, {e: w[0] for e, w in run.values["weights"].items()}, data,
+                    learning_rate=0.1, steps=600, record_every=2,
+                    record={"weights": True})  # fmt: skip
+    assert "between two records" not in str(nr.reln.discover(fine, data, pathways=2))
+
+
+def test_a_run_that_diverged_is_not_called_other_data(easy):
+    run, data = easy
+    loss = np.array(run.loss)
+    loss[-1] = np.nan
+    bad = nr.Trajectory(run.time, loss, values=run.values, net=run.net, steps=run.steps,
+                        settings={**run.settings, "data": None})  # fmt: skip
+    with says("diverged", got="nan", wanted="finite", fix="learning rate"):
+        nr.reln.discover(bad, data)
+
+
+def test_a_curve_without_an_elbow_is_said_to_have_none():
+    run, data, _ = planted(1)
+    found = nr.reln.discover(run, data, pathways="elbow", most=3)
+    assert found.has_elbow is False
+    assert "no elbow" in str(found)
+    curve = {1: 0.8, 2: 0.1, 3: 0.09}
+    assert replace(found, curve=curve).has_elbow
+    assert "no elbow" not in str(replace(found, curve=curve))
+    assert replace(found, curve={1: 0.02, 2: 0.015, 3: 0.014}).has_elbow is False
+    assert replace(found, curve={}).has_elbow is None

@@ -165,3 +165,40 @@ def test_unknown_gates_and_numbers_of_stages():
         nr.reln.staged(run, data, gates="averaged")
     with says("the number of stages", got="0", wanted=""):
         nr.reln.staged(run, data, stages=0)
+
+
+# ---- fractions in place of gates that are on or off ---------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sliding_run():
+    """Plain XoR: neurons are held at z = 0 from both sides, so that rounded gates cannot follow."""
+    data, relu = nr.tasks.xor(), nr.ReLUNetwork((2, 32, 1))
+    run = nr.train(relu, relu.init(0, scale=1e-3), data, learning_rate=0.1, steps=300,
+                   record_every=10, record={"weights": True})  # fmt: skip
+    return run, data
+
+
+def test_fractions_follow_plain_xor_in_one_race(sliding_run):
+    run, data = sliding_run
+    gates = nr.reln.sliding_over(run, data)
+    assert ((gates["h"] > 0.01) & (gates["h"] < 0.99)).any()
+    own = nr.reln.sliding_gates(
+        run.net, {e: w[7] for e, w in run.values["weights"].items()}, data, learning_rate=0.1
+    )
+    np.testing.assert_array_equal(gates["h"][7], own.gates["h"])
+    assert nr.reln.horizons(run, data, gates=gates).stages().races == 1
+    assert nr.reln.horizons(run, data, boundary=0.0).stages().races > 1
+
+
+def test_copied_gates_take_those_that_are_given(sliding_run):
+    run, data = sliding_run
+    on = nr.reln.activity(run, data, boundary=0.0).on["h"].astype(float)
+    same = nr.reln.copied_gates(run, data, gates={"h": on})
+    np.testing.assert_allclose(same.loss, nr.reln.copied_gates(run, data).loss, atol=1e-12)
+    fractions = nr.reln.copied_gates(run, data, gates=nr.reln.sliding_over(run, data))
+    assert nr.compare(run, fractions).mean < nr.compare(run, same).mean
+    with says("do not fit the run", got="(30, 4, 32)", wanted="(31, 4, 32)", fix="sliding_over"):
+        nr.reln.copied_gates(run, data, gates={"h": on[1:]})
+    with says("every hidden node", got="'g'", wanted="'h'", fix="sliding_over"):
+        nr.reln.horizons(run, data, gates={"g": on})

@@ -37,6 +37,7 @@ RESULTS = {
     *("linear.Balance", "linear.Escape", "linear.Saddle", "linear.Saddles", "linear.Plateau"),
     *("linear.Visit", "reln.Activity", "reln.Certificate", "reln.Clusters", "reln.Discovery"),
     *("reln.Horizons", "reln.Patterns", "reln.Shares", "reln.Stages", "reln.Switches"),
+    *("explanation.Explanation", "explanation.Row"),
     "tasks.World",
 }
 """Classes that functions return and users read; their methods are called, not their constructors.
@@ -107,6 +108,14 @@ def things() -> SimpleNamespace:
         activity=reln.activity(relu_run, data),
         found=reln.discover(relu_run, data, pathways=2),
         horizons=reln.horizons(relu_run, data),
+        explained=nr.explain(
+            relu_run,
+            {"mine": nr.pathways(data, {"a": None}, hidden=2)},
+            data=data,
+            seeds=1,
+            train=False,
+            rows=["gatings"],
+        ),
         contextual=tasks.contextual(2, 2),
         classes=tasks.contextual_classification(2),
     )
@@ -116,7 +125,7 @@ def things() -> SimpleNamespace:
 def valid_calls() -> tuple[Call, ...]:
     """Every call, by the name under which users know it."""
     every = (*_foundation(), *_runs(), *_theory(), *_contests(), *_analysis(), *_linear())
-    return (*every, *_reln(), *_tasks(), *_losses(), *_interop())
+    return (*every, *_reln(), *_explanation(), *_tasks(), *_losses(), *_interop())
 
 
 def _call(name: str, function: Callable[..., Any], *positional: Any, **named: Any) -> Call:
@@ -419,6 +428,31 @@ def _linear() -> Iterator[Call]:
     yield _call("linear.plateaus", linear.plateaus, t.exact, least=0.1, slope=1e-3)
 
 
+def _explanation() -> Iterator[Call]:
+    t = things()
+    yield _call(
+        "explain",
+        nr.explain,
+        t.relu_run,
+        {"mine": nr.pathways(t.data, {"a": None}, hidden=2)},
+        data=t.data,
+        width=None,
+        scale=None,
+        learning_rate=None,
+        steps=None,
+        seeds=1,
+        train=False,
+        rows=["gatings"],
+        types=2,
+        stages=2,
+        most=2,
+        neurons=10,
+        key=0,
+    )
+    yield _call("explanation.Explanation.times_floor", t.explained.times_floor, "mine")
+    yield _call("explanation.Explanation.plot", t.explained.plot, log=True)
+
+
 def _reln() -> Iterator[Call]:
     t = things()
     yield _call("reln.activity", reln.activity, t.relu_run, t.data, boundary=1e-3)
@@ -435,7 +469,8 @@ def _reln() -> Iterator[Call]:
     yield _call("reln.certify", reln.certify, t.run, t.run, floor=t.run)
     yield _call("reln.Certificate.holds", reln.certify(t.run, t.run).holds, 1e-8)
     yield _call("reln.Certificate.plot", reln.certify(t.run, t.run).plot, log=True)
-    yield _call("reln.copied_gates", reln.copied_gates, t.relu_run, t.data, record=None)
+    yield _call("reln.copied_gates", reln.copied_gates, t.relu_run, t.data, gates=None, record=None)
+    yield _call("reln.sliding_over", reln.sliding_over, t.relu_run, t.data)
     yield _call(
         "reln.discover",
         reln.discover,
@@ -472,6 +507,7 @@ def _reln() -> Iterator[Call]:
         tolerance=0.05,
         measure="outputs",
         boundary=1e-3,
+        gates=None,
     )
     yield _call("reln.Horizons.reach", t.horizons.reach, 0.05)
     yield _call("reln.Horizons.stages", t.horizons.stages, 0.05)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from neuralrace import contests as contests
     from neuralrace import dataset as dataset
     from neuralrace import dynamics as dynamics
+    from neuralrace import explanation as explanation
     from neuralrace import linear as linear
     from neuralrace import losses as losses
     from neuralrace import papers as papers
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from neuralrace.dynamics import train as train
     from neuralrace.dynamics import train_ensemble as train_ensemble
     from neuralrace.errors import NeuralRaceError as NeuralRaceError
+    from neuralrace.explanation import explain as explain
     from neuralrace.gdln import GDLN as GDLN
     from neuralrace.gdln import Network as Network
     from neuralrace.interop import TorchRecorder as TorchRecorder
@@ -79,6 +81,7 @@ _HOME = {
     "train": "dynamics",
     "train_ensemble": "dynamics",
     "NeuralRaceError": "errors",
+    "explain": "explanation",
     "GDLN": "gdln",
     "Network": "gdln",
     "TorchRecorder": "interop",
@@ -108,6 +111,7 @@ _ROOMS = (
     "contests",
     "dataset",
     "dynamics",
+    "explanation",
     "linear",
     "losses",
     "papers",

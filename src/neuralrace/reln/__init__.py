@@ -2,13 +2,13 @@
 
 from neuralrace.reln.explained.aligned import aligned
 from neuralrace.reln.explained.alignment import AlignedPatterns, aligned_patterns
-from neuralrace.reln.explained.certificate import Certificate, certify, evidence
+from neuralrace.reln.explained.certificate import Certificate, certify
 from neuralrace.reln.explained.clusters import Clusters
 from neuralrace.reln.explained.consistency import Consistency, consistency
 from neuralrace.reln.explained.discovery import Discovery, discover, elbow
 from neuralrace.reln.explained.refinement import refine
 from neuralrace.reln.explained.types.neuron_types import NeuronTypes, types
-from neuralrace.reln.explained.types.sliding import SlidingGates, sliding_gates
+from neuralrace.reln.explained.types.sliding import SlidingGates, sliding_gates, sliding_over
 from neuralrace.reln.explained.types.staged import staged
 from neuralrace.reln.explained.types.symmetries import Symmetries, symmetries
 from neuralrace.reln.explained.types.timeline import Event
@@ -18,6 +18,7 @@ from neuralrace.reln.observed.copied import copied_gates
 from neuralrace.reln.observed.horizons import Horizons, Stages, horizons
 from neuralrace.reln.observed.pictures import draw_activity
 from neuralrace.reln.observed.shares import Shares, subsets
+from neuralrace.reln.observed.similarity import evidence
 from neuralrace.reln.possible.patterns import (
     Patterns,
     is_implementable,
@@ -61,6 +62,7 @@ __all__ = [
     "refine",
     "sample_patterns",
     "sliding_gates",
+    "sliding_over",
     "staged",
     "subsets",
     "symmetries",

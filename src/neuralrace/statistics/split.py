@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from jaxtyping import Int
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, check_moments, matched
@@ -52,11 +53,18 @@ class SplitNetwork:
                 yield name, edge, np.ix_(rows, columns)
 
 
-def split_neurons(arch: Architecture, data: Dataset) -> SplitNetwork:
-    """Split nodes whose neurons have gates of their own into groups of equally gated neurons.
+def split_neurons(
+    arch: Architecture,
+    data: Dataset,
+    groups: Mapping[str, Int[np.ndarray, " size"]] | None = None,
+    counts: Mapping[str, int] | None = None,
+) -> SplitNetwork:
+    """Split nodes with one gate per neuron into groups of equally gated neurons.
 
-    The result computes and learns exactly what the original does. Nodes without gates a neuron
-    keep their names; others become `h_1`, `h_2`, ….
+    The result computes and learns exactly what the original does. Nodes without gates per neuron
+    keep their names; others become `h_1`, `h_2`, …, in the order of their gates. Where the group
+    of every neuron is known, `groups[node]` gives its number, counted from 0, and `counts[node]`
+    the number of groups: group k is then `h_{k + 1}`, and a group without neurons has no node.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -81,11 +89,15 @@ def split_neurons(arch: Architecture, data: Dataset) -> SplitNetwork:
             parts[node] = ((node, np.arange(size)),)
             gates |= {node: gate} if node in data.gates else {}
             continue
-        columns, inverse = np.unique(gate, axis=1, return_inverse=True)
-        names = _part_names(node, columns.shape[1], taken)
-        members = [np.flatnonzero(inverse == k) for k in range(len(names))]
-        parts[node] = tuple(zip(names, members, strict=True))
-        gates |= dict(zip(names, columns.T, strict=True))
+        if groups is None or counts is None or node not in groups:
+            inverse = np.unique(gate, axis=1, return_inverse=True)[1].ravel()
+            count = int(inverse.max(initial=-1)) + 1
+        else:
+            inverse, count = groups[node], counts[node]
+        names = _part_names(node, count, taken)
+        members = [np.flatnonzero(inverse == k) for k in range(count)]
+        parts[node] = tuple((n, m) for n, m in zip(names, members, strict=True) if len(m))
+        gates |= {name: gate[:, m[0]] for name, m in parts[node]}
         for field in (x, y):
             if node in field:
                 whole = field.pop(node)

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, final
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.architecture import Architecture
 from neuralrace.checks import real_number, switch
-from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, listed
-from neuralrace.gdln import Network
+from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.reln.observed.similarity import SIMILARITY
 from neuralrace.trajectory import Comparison, Trajectory, compare
 from neuralrace.trajectory.compare import interpolated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-SIMILARITY = "similarity"
-"""The name under which `evidence` records the hidden similarity structure."""
 
 ERROR = "the initial error √(2 L(0))"
 """The unit of distances between outputs, for the squared loss."""
@@ -101,6 +92,13 @@ class Certificate:
             return None
         return self.loss.mean / self.floor.loss.mean
 
+    @property
+    def times_floor_outputs(self) -> float | None:
+        """How many times further than another seed the gated network is, by the mean outputs."""
+        if self.floor is None or self.floor.outputs_mean == 0:
+            return None
+        return self.outputs_mean / self.floor.outputs_mean
+
     def holds(self, tolerance: float = 1e-8) -> bool:
         """Whether Definition 3.1 holds to this tolerance: no output on any sample at any time is
         further away, as a part of the initial error √(2 L(0))."""
@@ -147,10 +145,13 @@ class Certificate:
         if floor.similarity:
             layers = ", ".join(f"{n} {_percent(m)}" for n, m in floor.similarity_mean.items())
             text += f", {layers} in similarity"
-        if self.times_floor is not None:
-            text += (
-                f": the gated network is at {self.times_floor:.3g} times this floor by mean loss"
-            )
+        ratios = {"loss": self.times_floor, "outputs": self.times_floor_outputs}
+        told = [
+            f"{_percent(v)} of the distance of two seeds in {n}" for n, v in ratios.items() if v
+        ]
+        if told:
+            both = " and ".join(told).replace(" and ", " and at ")
+            text += f": the gated network is at {both}"
         return text + "."
 
     def _mean(self, values: np.ndarray) -> float:
@@ -198,75 +199,6 @@ def certify(
     if floor is None:
         return certificate
     return replace(certificate, floor=_against(run, floor, "floor"))
-
-
-def evidence(net: Network, data: Dataset) -> dict[str, Any]:
-    """What `certify` looks at, as a record for `nr.train`: outputs and hidden similarity.
-
-    The similarity of layer d is K_nm = √(p_n p_m) Σ_v h_v(x_n)·h_v(x_m), over all hidden nodes v
-    at depth d (edges on the longest way from an input), p the weights of the samples: pathways
-    side by side are one layer. Shape `(N, N)` at each time.
-
-    ```python
-    >>> import jax, neuralrace as nr
-    >>> data, relu = nr.tasks.xor(), nr.ReLUNetwork((2, 16, 1))
-    >>> run = nr.train(relu, relu.init(jax.random.key(0)), data, learning_rate=0.1, steps=10,
-    ...                record=nr.reln.evidence(relu, data))
-    >>> run.values["similarity"]["layer1"].shape
-    (11, 4, 4)
-
-    ```
-    """
-    check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
-    check_kind("data", data, Dataset, "gatings return (arch, data): pass the data alone")
-    return {"outputs": True, SIMILARITY: _Similarity(net, data, _content(data))}
-
-
-@final
-@dataclass(frozen=True)
-class _Similarity:
-    """Hidden similarity as a function of the weights, equal to any other of the same content.
-
-    Being equal, two of them share one compiled program.
-    """
-
-    net: Network
-    data: Dataset = field(compare=False)
-    content: bytes
-
-    def __call__(self, weights: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-        h = self.net.responses(weights, self.data)
-        root = np.sqrt(np.asarray(self.data.probability))[:, None]
-        found = {}
-        for layer, nodes in hidden_layers(self.net.arch).items():
-            side_by_side = jnp.concatenate([h[v] for v in nodes], axis=1)
-            scaled = side_by_side * jnp.asarray(root, side_by_side.dtype)
-            found[layer] = scaled @ scaled.T
-        return found
-
-
-def _content(data: Dataset) -> bytes:
-    """A digest of all that hidden values depend on: inputs, gates and sample weights."""
-    digest = blake2b()
-    named = {**data.x, **{f"gate {name}": g for name, g in data.gates.items()}}
-    for name, values in (*sorted(named.items()), ("weights", data.probability)):
-        array = np.ascontiguousarray(values)
-        digest.update(f"{name} {array.shape} {array.dtype}".encode())
-        digest.update(array.data)
-    return digest.digest()
-
-
-def hidden_layers(arch: Architecture) -> dict[str, tuple[str, ...]]:
-    """The hidden nodes by depth: `layer1`, `layer2`, …
-
-    The depth of a node is the number of edges on the longest way to it.
-    """
-    depth: dict[str, int] = {}
-    for node in arch.order:
-        sources = (arch.edges[e][0] for e in arch.incoming.get(node, ()))
-        depth[node] = 1 + max((depth[s] for s in sources), default=-1)
-    levels = sorted({depth[v] for v in arch.hidden})
-    return {f"layer{d}": tuple(v for v in arch.hidden if depth[v] == d) for d in levels}
 
 
 def _against(run: Trajectory, other: Trajectory, name: str) -> Certificate:

@@ -14,11 +14,19 @@ from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, real_array, switch
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.reln.explained.clusters import ActivitySamples, Clusters, clustered, seed_of
+from neuralrace.reln.explained.clusters import (
+    ActivitySamples,
+    Clusters,
+    activity_of,
+    clustered,
+    seed_of,
+)
 from neuralrace.reln.observed.runs import (
     check_trained_on,
     first_weights,
     followed_by,
+    largest_fall,
+    leak_of,
     network_of,
     not_descent,
     single_runs,
@@ -33,6 +41,15 @@ if TYPE_CHECKING:
 
 ELBOW = "elbow"
 """The value of `pathways` that chooses their number."""
+
+ELBOW_GAIN = 0.5
+"""At an elbow the discrepancy falls to at most this part of that of a single pathway."""
+
+ROUNDING = 1e-8
+"""Discrepancies below this are rounding, and none of them is better than another."""
+
+COARSE = 0.25
+"""Records are coarse where the loss falls by more than this part of L(0) from one to the next."""
 
 
 @final
@@ -85,6 +102,17 @@ class Discovery:
         return float(np.mean([each.mean for each in self.followed])) if self.followed else np.nan
 
     @property
+    def has_elbow(self) -> bool | None:
+        """Whether more pathways follow better: the least discrepancy is at most half that of one.
+
+        None where the number of pathways was given.
+        """
+        if not self.curve:
+            return None
+        first, *others = self.curve.values()
+        return bool(max(min(others, default=first), ROUNDING) <= ELBOW_GAIN * first)
+
+    @property
     def arch(self) -> Architecture:
         """The gated network for the first run: a hidden node for every pathway."""
         return self.network().arch
@@ -107,10 +135,16 @@ class Discovery:
     def network(self, run: int = 0) -> SplitNetwork:
         """The gated network for a run: `.arch`, `.data`, and `.split(weights)` for start values.
 
-        The neurons of a pathway form a hidden node, in the order of the patterns.
+        The neurons of pathway k of node `h` form the hidden node `h_k`, counted from 1, the rows
+        of `patterns["h"]`; a single pathway is `h` itself. A pathway that wins no neuron of this
+        run has no node.
         """
+        run = self._run(run)
         return split_neurons(
-            network_of(self.runs[self._run(run)]).arch, self.base.gated(self.gates(run))
+            network_of(self.runs[run]).arch,
+            self.base.gated(self.gates(run)),
+            groups={node: each.member[run] for node, each in self.layers.items()},
+            counts={node: len(each) for node, each in self.layers.items()},
         )
 
     def train(self, run: int = 0, **options: Any) -> Trajectory:
@@ -167,14 +201,18 @@ class Discovery:
 
     def __str__(self) -> str:
         parts = []
+        leak = leak_of(self.runs[0])
         for node, each in self.layers.items():
+            on = (each.pattern > (1 + leak) / 2).sum(axis=1)
             shares = ", ".join(
-                f"{share:.0%} on for {row.sum():.3g}"
-                for share, row in zip(each.share, each.pattern, strict=True)
+                f"{share:.0%} on for {many}" for share, many in zip(each.share, on, strict=True)
             )
             off = float(each.share @ each.mismatch)
+            empty = len(each) - len(np.unique(each.member))
             parts.append(
-                f"{len(each)} pathways in {node} ({shares} of {each.pattern.shape[1]} samples; "
+                f"{len(each)} pathways in {node}"
+                + (f", {empty} without neurons" if empty else "")
+                + f" ({shares} of {each.pattern.shape[1]} samples; "
                 f"neurons differ from theirs on {off:.1f})"
             )
         if self.withheld is not None:
@@ -186,6 +224,14 @@ class Discovery:
         if self.curve:
             tried = ", ".join(f"{k}: {value:.2%}" for k, value in self.curve.items())
             text += f"; by number of pathways {tried}"
+        if self.has_elbow is False:
+            text += f"; no elbow: one pathway is about as good as {max(self.curve)}"
+        fall = max(largest_fall(run) for run in self.runs)
+        if fall > COARSE:
+            text += (
+                f". The loss falls by {fall:.0%} between two records, and differences there are "
+                "not seen: record more often"
+            )
         return text.replace("%", " %") + "."
 
 
@@ -265,13 +311,11 @@ def discover(
             wanted="gradient descent on all samples with one learning rate and the squared loss",
             fix="give the number of pathways: pathways=4",
         )
-    samples = {
-        node: ActivitySamples.of(singles, data, node, weighted, boundary)
-        for node in network_of(singles[0]).arch.hidden
-    }
+    layers = activity_of(singles, data, boundary)
+    samples = {node: ActivitySamples.of(layer, data, weighted) for node, layer in layers.items()}
     for run in singles:
         weights_of(run)
-    leak = getattr(singles[0].net, "leak", 0.0)
+    leak = leak_of(singles[0])
 
     def found(counts: Mapping[str, int]) -> Discovery:
         layers = {n: clustered(samples[n], k, rounded, leak, seed) for n, k in counts.items()}

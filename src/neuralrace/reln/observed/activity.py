@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -14,6 +14,7 @@ from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reln.observed.runs import recorded_weights, relu_of
 from neuralrace.reln.observed.shares import OTHER, Shares, added, checked_prototypes
+from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike
 
@@ -180,12 +181,18 @@ class Activity:
         )
 
     def plot(
-        self, prototypes: Mapping[str, ArrayLike], node: str | None = None, **options: Any
+        self,
+        prototypes: Mapping[str, ArrayLike],
+        node: str | None = None,
+        *,
+        at: Sequence[float] | None = None,
+        samples: Mapping[str, int] | None = None,
+        least: float = LEAST,
     ) -> Figure:
         """Rasters of the patterns at a few moments and shares over time; see `draw_activity`."""
         from neuralrace.reln.observed.pictures import draw_activity
 
-        return draw_activity(self, prototypes, node, **options)
+        return draw_activity(self, prototypes, node, at=at, samples=samples, least=least)
 
     def __str__(self) -> str:
         return " ".join(self._sentence(node) for node in self.on)
@@ -304,24 +311,41 @@ def activity(run: Trajectory, data: Dataset, *, boundary: float = BOUNDARY) -> A
         fix="boundary=1e-3; boundary=0 is the ReLU's own rule",
     )
     net = relu_of(run)
-    arch, leak = net.arch, net.leak
-    x = matched(arch, data.gated({})).x
-    h = {node: np.asarray(value, np.float64)[None] for node, value in x.items()}
-    on, weight, undecided = {}, {}, {}
+    inputs = matched(net.arch, data.gated({})).x
+    x = {node: np.asarray(value, np.float64) for node, value in inputs.items()}
+    moments, samples, hidden = len(run.time), data.n_samples, net.arch.hidden
+    size = net.arch.sizes
+    on = {node: np.empty((moments, samples, size[node]), bool) for node in hidden}
+    weight = {node: np.empty((moments, size[node])) for node in hidden}
+    undecided = {node: np.empty(moments) for node in hidden}
+    for k in range(
+        moments
+    ):  # one moment at a time: pre-activations of all would be many times `on`
+        now = {edge: w[k] for edge, w in weights.items()}
+        for node, seen in _moment(net, now, x, boundary):
+            on[node][k], weight[node][k], undecided[node][k] = seen
+    return Activity(run.time, on, weight, undecided, float(boundary), net.leak)
+
+
+def _moment(
+    net: ReLUNetwork,
+    weights: Mapping[str, np.ndarray],
+    x: Mapping[str, np.ndarray],
+    boundary: float,
+) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray, float]]]:
+    """For every hidden node at one moment: on `(N, size)`, weight `(size,)`, part undecided."""
+    arch, h = net.arch, dict(x)
     for node in arch.order:
-        if node in x:
-            continue
-        incoming = [(arch.edges[e][0], weights[e]) for e in arch.incoming[node]]
-        z = added(h[source] @ np.swapaxes(w, 1, 2) for source, w in incoming)
-        h[node] = np.where(z > 0, z, leak * z) if node in arch.hidden else z
         if node not in arch.hidden:
             continue
-        w_in = np.sqrt(added((w**2).sum(axis=2) for _, w in incoming))
-        w_out = np.sqrt(added((weights[e] ** 2).sum(axis=1) for e in arch.outgoing[node]))
-        sent = np.sqrt(added((h[source] ** 2).sum(axis=2) for source, _ in incoming))
-        margin = boundary * w_in[:, None, :] * sent[:, :, None]
-        on[node], weight[node] = z > margin, w_in * w_out
-        total = weight[node].sum(axis=1)
-        close = np.einsum("ts,tns->t", weight[node], np.abs(z) <= margin) / z.shape[1]
-        undecided[node] = np.divide(close, total, out=np.zeros_like(close), where=total > 0)
-    return Activity(run.time, on, weight, undecided, float(boundary), leak)
+        incoming = [(arch.edges[e][0], weights[e]) for e in arch.incoming[node]]
+        z = added(h[source] @ w.T for source, w in incoming)
+        w_in = np.sqrt(added((w**2).sum(axis=1) for _, w in incoming))
+        w_out = np.sqrt(added((weights[e] ** 2).sum(axis=0) for e in arch.outgoing[node]))
+        sent = np.sqrt(added((h[source] ** 2).sum(axis=1) for source, _ in incoming))
+        margin = boundary * w_in * sent[:, None]
+        weight = w_in * w_out
+        close = float((np.abs(z) <= margin).mean(axis=0) @ weight)
+        total = weight.sum()
+        yield node, (z > margin, weight, close / total if total > 0 else 0.0)
+        h[node] = np.where(z > 0, z, net.leak * z)

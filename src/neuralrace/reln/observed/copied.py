@@ -13,18 +13,31 @@ from neuralrace.checks import by_name
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.driver import take_steps
 from neuralrace.dynamics.methods import Descent
+from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import pose
 from neuralrace.dynamics.systems import NetworkSystem, System
 from neuralrace.dynamics.train import diverged
 from neuralrace.errors import check_kind
 from neuralrace.gdln import GDLN
-from neuralrace.reln.observed.runs import check_trained_on, descent_of, recorded_weights, relu_of
+from neuralrace.reln.observed.runs import (
+    check_trained_on,
+    descent_of,
+    gates_over_time,
+    recorded_weights,
+    relu_of,
+)
+from neuralrace.reln.observed.similarity import Similarity
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike
 
 
 def copied_gates(
-    run: Trajectory, data: Dataset, *, record: Mapping[str, Any] | None = None
+    run: Trajectory,
+    data: Dataset,
+    *,
+    gates: Mapping[str, ArrayLike] | None = None,
+    record: Record | None = None,
 ) -> Trajectory:
     """A GDLN whose gates are copied from the ReLU network at every recorded moment.
 
@@ -35,7 +48,10 @@ def copied_gates(
     new start.
 
     **Arguments:** `run`, of `nr.train` with a `ReLUNetwork` and `record={"weights": True}`;
-    `record`, as that of `nr.train`, for the gated network; outputs are always recorded.
+    `gates`, by default those of the ReLU network, on or off; other gates of every neuron,
+    `{node: (T, N, size)}`, may be fractions, such as those of `nr.reln.sliding_over`;
+    `record`, as that of `nr.train`, for the gated network; outputs are always recorded. With
+    `nr.reln.evidence(nr.GDLN(relu.arch), data)` the similarity is that of the copied gates.
 
     **Returns:** a `Trajectory` with the times of `run`.
 
@@ -59,15 +75,17 @@ def copied_gates(
     gated = data.gated({n: np.ones((data.n_samples, net.arch.sizes[n])) for n in net.arch.hidden})
     if record is not None:
         by_name("record", record, "for example record={'weights': True}")
-    wanted = {"outputs": True} | ({} if record is None else dict(record))
+    of_copied = lambda f: f.on if isinstance(f, Similarity) else f  # noqa: E731
+    wanted = {"outputs": True} | {n: of_copied(f) for n, f in (record or {}).items()}
     problem = pose(net, first, gated, record=wanted)
-    path = {e: jnp.asarray(w, problem.dtype) for e, w in path.items()}
-    copying = _Copying(relu, problem.system)
+    moments = path if gates is None else gates_over_time(run, data, gates)
+    moments = {name: jnp.asarray(each, problem.dtype) for name, each in moments.items()}
+    copying = _Copying(relu if gates is None else None, problem.system)
     method = Descent(jnp.asarray(rate, problem.dtype))
-    done = take_steps(copying, problem.weights, method, steps, moments=path)
+    done = take_steps(copying, problem.weights, method, steps, moments=moments)
     told = {
         "method": "gradient descent",
-        "gates": "copied from a ReLU network at recorded moments",
+        "gates": "copied from a ReLU network at recorded moments" if gates is None else "as given",
         "learning_rate": rate,
         "steps": int(steps[-1]),
         "data": run.settings.get("data"),
@@ -87,14 +105,17 @@ def copied_gates(
 
 @final
 class _Copying(System):
-    """A gated network whose gates are those that a ReLU network has at each recorded moment."""
+    """A gated network whose gates change at each recorded moment.
 
-    relu: ReLUNetwork = eqx.field(static=True)
+    A moment is the weights of the ReLU network whose gates are copied, or the gates themselves.
+    """
+
+    relu: ReLUNetwork | None = eqx.field(static=True)
     system: NetworkSystem
 
     def during(self, moment: Any) -> NetworkSystem:
         data = self.system.data
-        gated = data.gated(self.relu.activity(moment, data))
+        gated = data.gated(moment if self.relu is None else self.relu.activity(moment, data))
         return eqx.tree_at(lambda s: (s.data, s.view.data), self.system, (gated, gated))
 
     def loss(self, state: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -23,8 +24,15 @@ from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
 from neuralrace.reln.observed.activity import BOUNDARY, activity
-from neuralrace.reln.observed.runs import check_trained_on, descent_of, recorded_weights, relu_of
+from neuralrace.reln.observed.runs import (
+    check_trained_on,
+    descent_of,
+    gates_over_time,
+    recorded_weights,
+    relu_of,
+)
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -186,6 +194,7 @@ def horizons(
     tolerance: float = 0.05,
     measure: str = "outputs",
     boundary: float = BOUNDARY,
+    gates: Mapping[str, ArrayLike] | None = None,
 ) -> Horizons:
     """How long a gated network with frozen gates follows the ReLU network, from every moment.
 
@@ -202,7 +211,9 @@ def horizons(
     **Arguments:** `run`, of `nr.train` with a `ReLUNetwork` and `record={"weights": True}`: its
     recorded moments are both the starts and the moments of comparison; fifty to a
     hundred of them are usual. `boundary` decides what is on, as in `activity`: gates frozen on
-    where a neuron hops about z = 0 end a horizon at once. One compiled program serves all starts;
+    where a neuron hops about z = 0 end a horizon at once. `gates`, in place of these, are gates of
+    every neuron at every recorded moment, `{node: (T, N, size)}`; they may be fractions, such as
+    those of `nr.reln.sliding_over`. One compiled program serves all starts;
     the cost is the sum of the horizons.
 
     ```python
@@ -230,13 +241,16 @@ def horizons(
     check_trained_on(run, data)
     relu = relu_of(run)
     rate, steps = descent_of(run)
-    on = activity(run, data, boundary=boundary).on
-    gates = {node: np.where(pattern, 1.0, relu.leak) for node, pattern in on.items()}
+    if gates is None:
+        on = activity(run, data, boundary=boundary).on
+        held = {node: np.where(pattern, 1.0, relu.leak) for node, pattern in on.items()}
+    else:
+        held = gates_over_time(run, data, gates)
     net, arch = GDLN(relu.arch), relu.arch
     start = {e: run.values["weights"][e][0] for e in arch.edges}
-    weights, frozen = prepared(net, start, data.gated({n: g[0] for n, g in gates.items()}))
+    weights, frozen = prepared(net, start, data.gated({n: g[0] for n, g in held.items()}))
     dtype = jnp.result_type(*weights.values())
-    gates = {node: jnp.asarray(g, dtype) for node, g in gates.items()}
+    at_moments = {node: jnp.asarray(g, dtype) for node, g in held.items()}
     path = {e: jnp.asarray(w, dtype) for e, w in run.values["weights"].items()}
     targets = (_outputs(relu, path, frozen), jnp.asarray(run.loss, dtype))
     initial, limit = (jnp.asarray(v, dtype) for v in (run.loss[0], tolerance))
@@ -245,7 +259,7 @@ def horizons(
     with progress(len(run.time), "horizons", "starts") as advance:
         for i in range(len(run.time)):
             pick = lambda tree, i=i: jax.tree.map(lambda leaf: leaf[i], tree)  # noqa: E731
-            gated = frozen.gated(pick(gates))
+            gated = frozen.gated(pick(at_moments))
             follower = _Follower(net, measure == "loss", gated, pick(targets), initial, limit)
             done = take_steps(
                 follower, pick(path), method, steps, first=i, moments=targets, until=_LEFT

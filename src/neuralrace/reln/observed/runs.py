@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import entries
+from neuralrace.checks import by_name, entries, real_array
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.dynamics import train
 from neuralrace.errors import NeuralRaceError, check_kind, listed
@@ -18,6 +18,7 @@ from neuralrace.gdln import GDLN, Network
 from neuralrace.losses import LOSSES
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike
 
 RUNS = "pass what nr.train or nr.train_ensemble returned"
 """Where runs come from."""
@@ -71,6 +72,16 @@ def recorded_weights(run: Trajectory) -> dict[str, Float[np.ndarray, "T target s
 def first_weights(run: Trajectory) -> dict[str, np.ndarray]:
     """The weights of a run at its first recorded moment."""
     return {e: np.asarray(w[0]) for e, w in weights_of(run).items()}
+
+
+def leak_of(run: Trajectory) -> float:
+    """The slope of the neurons of a run that are off; 0 where it is not a ReLU network."""
+    return run.net.leak if isinstance(run.net, ReLUNetwork) else 0.0
+
+
+def largest_fall(run: Trajectory) -> float:
+    """The largest fall of the loss from one record to the next, as a part of the initial loss."""
+    return float(-np.diff(run.loss).min(initial=0.0) / run.loss[0]) if run.loss[0] > 0 else 0.0
 
 
 def not_descent(run: Trajectory) -> str | None:
@@ -147,11 +158,43 @@ def single_runs(runs: Trajectory | Iterable[Trajectory]) -> tuple[Trajectory, ..
     return tuple(singles)
 
 
+def gates_over_time(
+    run: Trajectory, data: Dataset, gates: Mapping[str, ArrayLike]
+) -> dict[str, Float[np.ndarray, "T N size"]]:
+    """Gates of every neuron at every recorded moment, fractions or not, or an error."""
+    arch = network_of(run).arch
+    fix = "for example gates=nr.reln.sliding_over(run, data)"
+    by_name("gates", gates, fix)
+    if set(gates) != set(arch.hidden):
+        raise NeuralRaceError(
+            "gates must be given for every hidden node and for nothing else",
+            got=f"gates for {listed(gates)}",
+            wanted=f"gates for {listed(arch.hidden)}",
+            fix=fix,
+        )
+    checked = {}
+    for node, given in gates.items():
+        form = (len(run.time), data.n_samples, arch.sizes[node])
+        array = real_array(f"gates of {node!r}", given, wanted=f"shape {form}", fix=fix)
+        if array.shape != form:
+            raise NeuralRaceError(
+                f"the gates of {node!r} do not fit the run",
+                got=f"shape {array.shape}",
+                wanted=f"shape {form}: recorded moments, samples, neurons",
+                fix=fix,
+            )
+        checked[node] = array
+    return checked
+
+
 def followed_by(run: Trajectory, gated: Dataset, **options: Any) -> Trajectory:
     """A GDLN with these gates, trained from the initial weights of a run as the run was."""
-    rate, steps = descent_of(run)
+    rate, stops = descent_of(run)
     weights = {e: jnp.asarray(w) for e, w in first_weights(run).items()}
-    settings: dict[str, Any] = {"learning_rate": rate, "steps": int(steps[-1]), "record_at": steps}
+    settings: dict[str, Any] = {"learning_rate": rate, "steps": int(stops[-1])}
+    if "record_every" not in options:
+        last = options.get("steps", settings["steps"])
+        settings["record_at"] = np.append(stops[stops < last], last)
     return train(GDLN(network_of(run).arch), weights, gated, **(settings | options))
 
 
@@ -186,6 +229,14 @@ def check_trained_on(run: Trajectory, data: Dataset) -> None:
     recorded = [run.loss, *weights_of(run).values()]
     rounding = max(float(jnp.finfo(array.dtype).eps) for array in recorded) ** 0.5
     silent = zero_loss(data)
+    broken = np.flatnonzero(~np.isfinite(run.loss))
+    if len(broken):
+        raise NeuralRaceError(
+            "the run diverged",
+            got=f"a loss of {run.loss[broken[0]]:g} at t = {run.time[broken[0]]:g}",
+            wanted="a run whose loss is finite at every recorded moment",
+            fix="train with a smaller learning rate, or cut the run before it diverges",
+        )
     for k in (0, -1):
         with jax.enable_x64(True):
             weights = {e: jnp.asarray(w[k], jnp.float64) for e, w in weights_of(run).items()}

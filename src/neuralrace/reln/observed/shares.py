@@ -72,6 +72,13 @@ class Shares:
                 wanted="at least one name in every group",
                 fix="leave out empty groups",
             )
+        if OTHER in groups:
+            raise NeuralRaceError(
+                f"no group can be called {OTHER!r}",
+                got=listed(groups),
+                wanted=f"other names: {OTHER!r} is the weight that follows no prototype exactly",
+                fix="rename the group",
+            )
         named = [name for names in groups.values() for name in names]
         if sorted(named) != sorted(old):
             raise NeuralRaceError(

@@ -13,7 +13,14 @@ from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import check_finite, checked_weights
 from neuralrace.reln.explained.fixed_points import Samples
+from neuralrace.reln.observed.runs import (
+    check_trained_on,
+    descent_of,
+    recorded_weights,
+    relu_of,
+)
 from neuralrace.relu import ReLUNetwork
+from neuralrace.trajectory import Trajectory
 from neuralrace.types import WeightsLike
 
 OFF = 0
@@ -112,6 +119,39 @@ def sliding_gates(
     weight = np.linalg.norm(layer.w, axis=1) * np.linalg.norm(layer.a, axis=1)
     node = layer.node
     return SlidingGates({node: fractions.T}, {node: states.T}, {node: weight})
+
+
+def sliding_over(run: Trajectory, data: Dataset) -> dict[str, Float[np.ndarray, "T N size"]]:
+    """The effective gates of a ReLU network at every recorded moment of a run, fractions included.
+
+    `horizons(run, data, gates=…)` and `copied_gates(run, data, gates=…)` take them in place of
+    gates that are on or off.
+
+    **Arguments:** `run`, of `nr.train` with a `ReLUNetwork` of one hidden layer and
+    `record={"weights": True}`; `data`, the dataset it was trained on.
+
+    **Returns:** gates `(T, N, size)` of the hidden node, as in `sliding_gates`.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> data, relu = nr.tasks.xor(), nr.ReLUNetwork((2, 16, 1))
+    >>> run = nr.train(relu, relu.init(0, scale=1e-3), data, learning_rate=0.1, steps=200,
+    ...                record_every=20, record={"weights": True})
+    >>> gates = nr.reln.sliding_over(run, data)
+    >>> gates["h"].shape, nr.reln.horizons(run, data, gates=gates).stages().races
+    ((11, 4, 16), 1)
+
+    ```
+    """
+    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
+    path, net = recorded_weights(run), relu_of(run)
+    check_trained_on(run, data)
+    rate = descent_of(run)[0]
+    found = [
+        sliding_gates(net, {e: w[k] for e, w in path.items()}, data, learning_rate=rate).gates
+        for k in range(len(run.time))
+    ]
+    return {node: np.stack([each[node] for each in found]) for node in found[0]}
 
 
 @final

@@ -1,0 +1,218 @@
+"""Explanations of one ReLU network in one table, best first, and the advice that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from neuralrace.checks import one_of, switch
+from neuralrace.plot import draw_curves
+from neuralrace.reln import Discovery, NeuronTypes
+from neuralrace.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+NEAR = 2.0
+"""A row is near the network if its outputs are at most this many times as far away as a seed's."""
+
+GATING = "gating"
+"""The kind of a row whose pathways have constant gates."""
+
+STAGED = "staged"
+"""The kind of a row whose gates are constant in stages."""
+
+TYPES = "types"
+"""The kind of a row of self-gated types of neurons."""
+
+NARROW = "narrow"
+"""The kind of a row that is a ReLU network with few neurons."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One explanation of a ReLU network; see `explain`.
+
+    `name` is shown, and `kind` is `"gating"`, `"staged"`, `"types"` or `"narrow"`. `trajectory` is
+    one run of it. `loss` is mean |ΔL| / L(0), `outputs` the mean distance of the outputs over
+    √(2 L(0)), both None where no network was trained to compare with. `kept` is the share of the
+    gates that a ReLU network would keep (`reln.consistency`), None where there is none.
+    `variables` is how many numbers evolve. `found` is the `Discovery` or the
+    `NeuronTypes` behind the row, if there is one.
+    """
+
+    name: str
+    kind: str
+    trajectory: Trajectory
+    variables: int
+    loss: float | None = None
+    outputs: float | None = None
+    kept: float | None = None
+    found: Discovery | NeuronTypes | None = None
+
+    @property
+    def half_time(self) -> float:
+        """The first recorded time at which half of the initial loss is gone; infinite if never."""
+        loss = self.trajectory.loss
+        below = np.flatnonzero(loss <= loss[0] / 2)
+        return float(self.trajectory.time[below[0]]) if len(below) else np.inf
+
+    @property
+    def error(self) -> float:
+        """What rows are sorted by: the distance of outputs, else that of the loss."""
+        return next((e for e in (self.outputs, self.loss) if e is not None), np.inf)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Explanations of a ReLU network side by side, best first; made by `explain`.
+
+    `rows` are sorted by the distance of their outputs, or by half-time where no network was
+    trained. `floor` is how far two seeds of the network are apart, in loss and in outputs, or None.
+    `left_out[name]` says why a row could not be made. `made` says what the table was made from,
+    `remarks` what else to know. `runs` are the networks that are explained.
+    """
+
+    rows: tuple[Row, ...]
+    floor: tuple[float, float] | None
+    runs: tuple[Trajectory, ...]
+    made: str
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> Row:
+        one_of("row", name, [row.name for row in self.rows], "print the table for its names")
+        return next(row for row in self.rows if row.name == name)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def times_floor(self, name: str) -> tuple[float, float] | None:
+        """How many times further away than another seed a row is, in loss and in outputs."""
+        row = self[name]
+        if self.floor is None or row.loss is None or not all(self.floor):
+            return None
+        return row.loss / self.floor[0], row.error / self.floor[1]
+
+    @property
+    def near(self) -> tuple[Row, ...]:
+        """The rows whose outputs are at most twice as far away as those of another seed."""
+        if self.floor is None:
+            return ()
+        return tuple(row for row in self.rows if row.error <= NEAR * self.floor[1])
+
+    @property
+    def best(self) -> Row | None:
+        """The row to use: of those that are near, the one with the fewest variables.
+
+        None where nothing is near, or where no network was trained to compare with.
+        """
+        return min(self.near, key=lambda row: row.variables, default=None)
+
+    @property
+    def advice(self) -> str:
+        """What to use, in one sentence."""
+        if not self.rows:
+            return "No explanation could be made."
+        if not self.runs:
+            return "These are predictions: train the network to see which of them holds."
+        if self.floor is None:
+            closest = self.rows[0]
+            return f"The closest is {closest.name}; how far two seeds are apart is not known."
+        best = self.best
+        if best is None:
+            closest = self.rows[0]
+            ratio = closest.error / self.floor[1] if self.floor[1] else np.inf
+            return (
+                f"Nothing here follows the network: the closest, {closest.name}, is {ratio:.1f} "
+                "times as far away as another seed."
+            )
+        if best.kind == STAGED:
+            return "Nothing small follows the network: only its own gates in stages do."
+        if best.kind == NARROW:
+            return f"Use the {best.name}: no gating is as good with fewer variables."
+        return f"Use {best.name}: the fewest variables of all that are about as near as a seed."
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The advice, and what to know besides."""
+        return (self.advice, *self._of_types, *self.remarks, *self._of_left_out)
+
+    @property
+    def _of_types(self) -> tuple[str, ...]:
+        """Where types do not beat the network of as many neurons, the network is the better."""
+        types = next((row for row in self.rows if row.kind == TYPES), None)
+        narrow = next((row for row in self.rows if row.kind == NARROW), None)
+        gatings = [row for row in self.rows if row.kind == GATING]
+        said = []
+        if types is not None and narrow is not None and self.runs and narrow.error <= types.error:
+            said.append(f"The {narrow.name} is as good as {types.name}, and costs less.")
+        if narrow is not None and gatings and narrow.error <= min(row.error for row in gatings):
+            said.append(f"The {narrow.name} is as good as any gating.")
+        return tuple(said)
+
+    @property
+    def _of_left_out(self) -> tuple[str, ...]:
+        return tuple(f"{name} is left out: {reason}." for name, reason in self.left_out.items())
+
+    def plot(self, *, log: bool = False, ax: Axes | None = None) -> Axes:
+        """Draw the loss of the network, solid, and that of every row, dashed."""
+        log = switch("log", log)
+        shown = {row.name: row.trajectory for row in self.rows}
+        kind = dict.fromkeys(shown, "theory")
+        if self.runs:
+            shown = {"network": self.runs[0], **shown}
+            kind["network"] = "relu"
+        times = {name: run.time for name, run in shown.items()}
+        losses = {name: run.loss for name, run in shown.items()}
+        return draw_curves(times, losses, kind=kind, log=log, ax=ax)
+
+    def __str__(self) -> str:
+        head, lines = self._table()
+        cells = [head, *lines]
+        wide = [max(len(row[i]) for row in cells) for i in range(len(head))]
+        align = [str.ljust, *[str.rjust] * (len(head) - 1)]
+        table = [
+            "  ".join(put(c, w) for put, c, w in zip(align, row, wide, strict=True))
+            for row in cells
+        ]
+        return "\n".join([self.made, *table, *self.sentences])
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """The cells of the table, first its head."""
+        if not self.runs:
+            head = ["prediction", "half-time", "loss at the end", "kept", "variables"]
+            return head, [
+                [
+                    row.name,
+                    f"{row.half_time:.4g}" if np.isfinite(row.half_time) else "never",
+                    _percent(float(row.trajectory.loss[-1] / row.trajectory.loss[0])),
+                    _share(row.kept),
+                    str(row.variables),
+                ]
+                for row in self.rows
+            ]
+        head = ["explanation", "loss", "× seeds", "outputs", "× seeds", "kept", "variables"]
+        lines = []
+        for row in self.rows:
+            ratio = self.times_floor(row.name)
+            by_loss, by_outputs = ("–", "–") if ratio is None else (f"{r:.3g}" for r in ratio)
+            errors = [_percent(row.loss), by_loss, _percent(row.outputs), by_outputs]
+            lines.append([row.name, *errors, _share(row.kept), str(row.variables)])
+        if self.floor is not None:
+            loss, outputs = map(_percent, self.floor)
+            lines.append(["(another seed)", loss, "1", outputs, "1", "–", "–"])
+        return head, lines
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.2f} %"
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"

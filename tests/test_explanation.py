@@ -1,0 +1,122 @@
+"""One table of all explanations: errors against plain comparisons, advice, bad input."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.explanation import Explanation, Row
+from tests.test_errors import says
+
+DATA = nr.tasks.extended_xor(0.4)
+SETTING = {"learning_rate": 0.1, "steps": 300}
+
+
+def curve(error):
+    """A network that is this far away in loss and outputs, everywhere."""
+    return nr.Trajectory([0, 1], [1.0, 0.5 + error])
+
+
+def row(name, kind, error, variables):
+    return Row(name, kind, curve(error), variables, error, error)
+
+
+def table(*rows, floor=(0.01, 0.01)):
+    runs = (curve(0.0),)
+    return Explanation(tuple(sorted(rows, key=lambda r: r.error)), floor, runs, "made by hand")
+
+
+@pytest.fixture(scope="module")
+def run():
+    net = nr.ReLUNetwork((3, 24, 1))
+    return nr.train(net, net.init(0, scale=1e-3), DATA, record_every=5, record={"weights": True},
+                    **SETTING)  # fmt: skip
+
+
+def test_a_run_is_compared_with_what_follows_it(run):
+    found = nr.explain(run, data=DATA, seeds=2, rows=["discovered", "staged"], most=4, stages=16)
+    named = {r.kind: r for r in found.rows}
+    whole = nr.Trajectory.from_weights(run.net, run.values["weights"], DATA, run.time)
+    by_hand = nr.compare(whole, nr.reln.staged(run, DATA, stages=16))
+    assert named["staged"].loss == pytest.approx(by_hand.mean, rel=1e-6)
+    assert named["staged"].outputs == pytest.approx(by_hand.outputs, rel=1e-6)
+    gates = named["gating"].found
+    assert named["gating"].loss == pytest.approx(gates.discrepancy, rel=1e-6)
+    assert named["gating"].variables <= 8
+    assert [r.error for r in found.rows] == sorted(r.error for r in found.rows)
+    assert "1 more seed" in found.made
+    assert found.floor is not None and min(found.floor) > 0
+    assert found.times_floor(found.rows[0].name)[1] == found.rows[0].outputs / found.floor[1]
+    assert len(found.plot().lines) == 3
+
+
+def test_the_distance_of_seeds_is_the_mean_over_pairs():
+    found = nr.explain(DATA, width=16, scale=1e-3, seeds=3, rows=["narrow"], types=2, **SETTING)
+    a, b, c = found.runs
+    pairs = [nr.compare(*pair) for pair in ((a, b), (a, c), (b, c))]
+    assert found.floor[0] == pytest.approx(np.mean([pair.mean for pair in pairs]))
+    assert found.floor[1] == pytest.approx(np.mean([pair.outputs for pair in pairs]))
+    assert "3 ReLU networks" in str(found)
+    assert found.rows[0].variables == 2 * (3 + 1)
+
+
+def test_predictions_only():
+    gatings = {"mine": nr.tasks.xor_pathways(DATA)}
+    rows = ["gatings", "discovered", "narrow"]
+    found = nr.explain(DATA, gatings, width=16, scale=1e-3, train=False, rows=rows, seeds=1,
+                       **SETTING)  # fmt: skip
+    assert (found.runs, found.floor, [r.name for r in found.rows]) == ((), None, ["mine"])
+    assert found["mine"].loss is None
+    assert found["mine"].kept > 0.9
+    assert "half-time" in str(found) and "prediction" in found.advice
+
+
+def test_what_cannot_be_made_is_left_out_with_the_reason():
+    net = nr.ReLUNetwork((3, 6, 5, 1))
+    deep = nr.train(net, net.init(0, scale=0.3), DATA, record_every=5, record={"weights": True},
+                    **SETTING)  # fmt: skip
+    found = nr.explain(deep, data=DATA, train=False, rows=["types", "discovered"], most=2)
+    assert "one hidden layer" in found.left_out["types"]
+    assert "types is left out" in str(found)
+    assert found.floor is None and "not known" in found.advice
+
+
+def test_the_advice():
+    gating, wide = row("mine", "gating", 0.015, 8), row("aligned", "gating", 0.012, 20)
+    narrow, types = row("narrow network", "narrow", 0.012, 6), row("4 types", "types", 0.013, 16)
+    staged = row("stages", "staged", 0.001, 500)
+    assert table(gating, wide, staged).best is gating
+    assert "Use mine" in table(gating, wide, staged).advice
+    both = table(gating, narrow, types)
+    assert both.best is narrow
+    assert "Use the narrow network" in both.advice
+    assert any("as good as 4 types" in s for s in both.sentences)
+    assert any("as good as any gating" in s for s in both.sentences)
+    far = table(row("mine", "gating", 0.05, 8))
+    assert far.best is None
+    assert "5.0 times" in far.advice
+    assert "Nothing small" in table(staged, row("mine", "gating", 0.05, 8)).advice
+    worse = table(gating, replace(narrow, outputs=0.5))
+    assert not any("as good as" in s for s in worse.sentences)
+    with says("unknown row", got="'other'", wanted="'mine'", fix="print"):
+        far["other"]
+
+
+def test_bad_input(run):
+    with says("needs to know the network", got="'scale'", wanted="width=", fix="scale="):
+        nr.explain(DATA, width=10)
+    with says("needs its data", got="no data", wanted="data=", fix="data=data"):
+        nr.explain(run)
+    with says("knows its own settings", got="'width'", wanted="data=", fix="data=data"):
+        nr.explain(run, data=DATA, width=3)
+    with says("unknown row", got="'tpyes'", wanted="'types'", fix="all of them"):
+        nr.explain(run, data=DATA, rows=["tpyes"])
+    with says("name of another row", got="'types'", wanted="other than", fix="rename"):
+        nr.explain(run, {"types": nr.tasks.xor_pathways(DATA)}, data=DATA)
+    other = nr.tasks.xor_pathways(nr.tasks.extended_xor(1.0))
+    with says("do not learn the same task", got="inputs", wanted="equal", fix="one dataset"):
+        nr.explain(run, {"mine": other}, data=DATA, train=False)
+    bare = nr.Trajectory(run.time, run.loss, net=run.net, settings=run.settings)
+    with says("did not record its weights", got="-", wanted="'weights'", fix="record="):
+        nr.explain(bare, data=DATA)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -148,11 +149,25 @@ def single_runs(runs: Trajectory | Iterable[Trajectory]) -> tuple[Trajectory, ..
 
 
 def followed_by(run: Trajectory, gated: Dataset, **options: Any) -> Trajectory:
-    """A GDLN with these gates, trained from the initial weights of a run as the run was."""
+    """A GDLN with these gates, trained from the first recorded weights of a run as the run was.
+
+    Its steps and times are those of the run, which need not begin at step 0. `options` go to
+    `train`, which counts steps from the first recorded moment.
+    """
     rate, steps = descent_of(run)
     weights = {e: jnp.asarray(w) for e, w in first_weights(run).items()}
-    settings: dict[str, Any] = {"learning_rate": rate, "steps": int(steps[-1]), "record_at": steps}
-    return train(GDLN(network_of(run).arch), weights, gated, **(settings | options))
+    begin = int(steps[0])
+    settings: dict[str, Any] = {
+        "learning_rate": rate,
+        "steps": int(steps[-1]) - begin,
+        "record_at": steps - begin,
+    }
+    found = train(GDLN(network_of(run).arch), weights, gated, **(settings | options))
+    if not begin:
+        return found
+    assert found.steps is not None  # training counts steps
+    moved = (found.time + rate * begin, found.steps + begin)
+    return eqx.tree_at(lambda each: (each.time, each.steps), found, moved)
 
 
 def check_trained_on(run: Trajectory, data: Dataset) -> None:

@@ -100,6 +100,8 @@ def test_s_star_is_not_known_where_no_neuron_has_come_to_rest():
     moving = replace(found, **none)
     assert np.isnan(moving.fastest)
     assert "100.0 % of neurons still grow: s* is not known" in str(moving)
+    with says("no end point", got="100.0 %", wanted="come to rest"):
+        aligned.gating_of(moving, 20)
 
 
 def test_units_do_not_matter():

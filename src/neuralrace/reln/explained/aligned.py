@@ -82,6 +82,13 @@ def gating_of(
 
 def _widths(found: AlignedPatterns, width: int, name: str) -> dict[str, tuple[np.ndarray, int]]:
     """Gates and width of every pathway, from the patterns and their basins."""
+    if np.isnan(found.fastest):
+        raise NeuralRaceError(
+            "no end point was found, so that the aligned gates are not known",
+            got=f"{100 * found.moving:.1f} % of neurons still grow",
+            wanted="neurons that come to rest",
+            fix="bring the features to similar scales",
+        )
     if not len(found):
         raise NeuralRaceError(
             "no neuron learns on this task, so that there are no aligned gates",

@@ -379,13 +379,67 @@ def test_a_winner_that_is_not_kept():
     assert not found.check.is_kept("side")
     assert "would not keep the gates of side" in str(found)
     assert f"about t = {found.check.reference.time:.4g}" in str(found)
-    rate = np.linalg.svd((data.x["x"][:, 0] > 0) * data.y["y"].T @ data.x["x"] / 4)[1][0]
-    expected = found.times["side"] * rate / found.check.fastest
-    assert found.verdicts["side"] == f"not kept; expect about t·s/s* = {expected:.4g}"
-    slow = replace(found.check, fastest=2.1 * rate)  # s < ½ s*
-    assert slow.verdict("side") == "not kept"
+    assert found.verdicts["side"] == "not kept"  # no second time beside the reference
+    assert "s/s*" not in str(found)
     assert "never starts" not in str(found)
     assert found.check.expected("side") == found.check.reference.time
+    below = nr.contest({"side": side}, scale=1e-3, criterion=0.4, relative=True)
+    assert below.check.expected("side") is None
+    assert "Expect" not in str(below)
+    assert f"would take t = {below.check.reference.time:.4g}" in str(below)
+
+
+def test_without_a_reference_the_time_is_estimated_from_growth_rates():
+    data = nr.tasks.extended_xor(0.4)
+    side = nr.tasks.natural_gatings(data, 128)["side"]
+    found = nr.contest({"side": side}, scale=1e-3, criterion=0.5, relative=True)
+    rate = np.linalg.svd((data.x["x"][:, 0] > 0) * data.y["y"].T @ data.x["x"] / 4)[1][0]
+    alone = replace(found.check, reference=None, kept={"side": found.kept["side"]}, reason="why")
+    expected = found.times["side"] * rate / found.check.fastest
+    assert alone.verdict("side") == f"not kept; expect about t·s/s* = {expected:.4g}"
+    assert alone.keeps("side") is False
+    assert "There is no reference: why." in alone.sentences("side")
+    slow = replace(alone, fastest=2.1 * rate)  # s < ½ s*
+    assert slow.verdict("side") == "not kept"
+    late = replace(found.entrants["side"], criterion=0.4 * found.check.reference.race.constant)
+    assert replace(alone, entrants={"side": late}).verdict("side") == "not kept"
+
+
+def test_starts_that_other_gates_cannot_have_are_not_compared():
+    candidates = gatings(1.2)
+    starts = {name: nr.reduce(*pair).start(0.01) for name, pair in candidates.items()}
+    found = nr.contest(candidates, start=starts, criterion=0.5, relative=True)
+    assert found.check.reference is None
+    assert found.verdicts["linear"] == "kept share 1.00, not compared with the aligned gates"
+    assert not found.check.is_kept("linear")
+    assert found.check.keeps("linear") is None
+    assert found.check.expected("linear") is None
+    assert "There is no reference: the candidates start in a way" in str(found)
+    assert "would keep" not in str(found)
+
+
+def test_deeper_candidates_are_checked_layer_by_layer_only():
+    x = np.array([[1.0, 0.2], [0.3, 1.0], [1.0, 1.0]])
+    data = nr.Dataset({"x": x}, {"y": x @ [[1.0], [1.0]]})
+    deep = (nr.Architecture.chain(2, 6, 6, 1), data)
+    found = nr.contest({"deep": deep}, start=0.1, criterion=0.5, relative=True)
+    assert found.check.reference is None
+    assert np.isnan(found.check.fastest)
+    assert found.check.implementable == {"deep": None}
+    assert "layer by layer only; how long a deeper network takes is not known" in str(found)
+    assert not found.check.is_kept("deep")
+    assert found.check.keeps("deep") is None
+    assert found.check.expected("deep") is None
+
+
+def test_why_a_candidate_is_not_checked():
+    data = nr.tasks.extended_xor(1.2)
+    arch, gated = nr.tasks.linear_pathways(data, 8)
+    node = arch.hidden[0]
+    edge = arch.incoming[node][0]
+    moved = gated.gated({**gated.gates, edge: gated.gates[node]})
+    found = nr.contest({"edge": (arch, moved)}, start=0.01, criterion=0.5, relative=True)
+    assert found.verdicts["edge"] == "not checked: a ReLU network gates its hidden neurons only"
 
 
 def test_nothing_is_expected_where_the_aligned_gates_are_not_reliable():
@@ -418,7 +472,9 @@ def test_a_start_too_large_to_align():
     assert large.check.expected("aligned") is None
     one_number = {"linear": gatings(0.4)["linear"]}  # its reference has met the criterion already
     found = nr.contest(one_number, start=0.6, criterion=0.5, relative=True, width=200)
-    assert "There is no reference" in str(found)
+    assert "There is no reference: candidate 'aligned' starts where the criterion is met" in str(
+        found
+    )
     scale = 0.6 * np.sqrt(2 / 200)  # b² = N σ²/2
     assert found.check.ratio == nr.reln.aligned_patterns(data, key=0).ratio(200, scale)
 

@@ -52,6 +52,43 @@ def test_layers_come_in_natural_order(tmp_path):
     assert net == nr.GDLN(nr.Architecture.chain(*sizes))
 
 
+def test_names_that_do_not_tell_the_order(tmp_path):
+    """An autoencoder: 3 → 2 → 3, or by the alphabet 2 → 3 → 2."""
+    path = tmp_path / "net.npz"
+    np.savez(path, **{"encoder.weight": np.ones((2, 3)), "decoder.weight": np.ones((3, 2))})
+    with says("do not tell their order", got="decoder", wanted="numbers", fix="from_layers"):
+        nr.from_file(path, nr.Dataset({"x": np.ones((2, 3))}, {"y": np.ones((2, 3))}))
+    np.savez(path, **{"hidden.weight": np.ones((4, 3)), "out.weight": np.ones((2, 4))})
+    net, _ = nr.from_file(path, DATA)  # in one order only do these chain
+    assert list(net.arch.sizes.values()) == [3, 4, 2]
+
+
+@pytest.mark.parametrize("suffix", ["safetensors", "npz"])
+def test_edges_may_be_called_as_they_like(tmp_path, suffix):
+    names = ("file", "args", "allow_pickle", "self")
+    edges = {name: ("x", "y") if i else ("x", "h") for i, name in enumerate(names)}
+    arch = nr.Architecture({"x": 3, "h": 2, "y": 2}, edges | {"out": ("h", "y")})
+    net = nr.GDLN(arch)
+    weights = net.init(0)
+    again, run = nr.from_file(nr.save_weights(net, weights, tmp_path / f"net.{suffix}"), DATA)
+    assert again == net
+    assert all(run.final[e].tobytes() == np.asarray(weights[e]).tobytes() for e in weights)
+
+
+def test_the_description_of_the_network_has_its_own_name(tmp_path):
+    net = nr.GDLN(nr.Architecture({"x": 3, "y": 2}, {"neuralrace_network": ("x", "y")}))
+    with says("no edge", got="'neuralrace_network'", wanted="another name"):
+        nr.save_weights(net, net.init(0), tmp_path / "net.npz")
+
+
+def test_a_batch_of_all_samples_is_no_batch(tmp_path):
+    net = nr.ReLUNetwork((3, 4, 2))
+    path = nr.save_weights(net, net.init(0), tmp_path / "net.npz")
+    for size, kept in ((DATA.n_samples, None), (1, 1)):
+        _, run = nr.from_file(path, DATA, learning_rate=0.1, batch_size=size)
+        assert run.settings.get("batch_size") == kept
+
+
 def test_several_files_over_training(tmp_path):
     net = nr.ReLUNetwork((3, 4, 2))
     paths = [
@@ -149,7 +186,7 @@ class Harmful:
 def test_nothing_in_a_file_is_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savez("net.npz", **{"0.weight": np.array([Harmful()], dtype=object)})
-    with says("no .npz file of numbers", got="pickle", wanted="np.savez", fix="pickle"):
+    with says("not an .npz file of numbers", got="pickle", wanted="np.savez", fix="pickle"):
         nr.from_file("net.npz", DATA)
     assert not (tmp_path / "harmed.txt").exists()
     for name in ("net.pt", "net.ckpt"):

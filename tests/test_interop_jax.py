@@ -84,7 +84,7 @@ def test_what_cannot_be_read():
         nr.from_equinox(eqx.nn.Sequential([shared, relu, shared, relu, linear(3, 2)]), DATA)
     with says("does not compute", got="differ", wanted="same outputs"):
         nr.from_equinox(Squashed(), DATA)
-    with says("no model", got="int", wanted="called"):
+    with says("not a model", got="int", wanted="called"):
         nr.from_equinox(3, DATA)  # type: ignore[arg-type]
 
 

@@ -216,11 +216,11 @@ def test_shapes_that_do_not_chain_and_other_keys():
         nr.from_torch({"0.weight": np.ones((4, 3, 3))}, DATA)
     with says("NaN", got="1 such", wanted="finite", fix="checkpoint"):
         nr.from_torch({"0.weight": np.array([[1.0, np.nan, 0.0]])}, DATA)
-    with says("no tensor", got="dict", wanted="NumPy", fix="'model'"):
+    with says("not a tensor", got="dict", wanted="NumPy", fix="'model'"):
         nr.from_torch({"model": {}, "epoch": 3}, DATA)
-    with says("no state dict", got="-", wanted="tensors by name"):
+    with says("not a state dict", got="-", wanted="tensors by name"):
         nr.from_torch({}, DATA)
-    with says("no model of PyTorch", got="str", wanted="nn.Module", fix="weights_only=True"):
+    with says("neither a model of PyTorch", got="str", wanted="nn.Module", fix="weights_only=True"):
         nr.from_torch("model.pt", DATA)
 
 
@@ -301,7 +301,7 @@ def test_from_layers_is_the_network_with_biases():
     net, weights = nr.from_layers([(np.ones((4, 3)), np.ones(4)), (np.ones((2, 4)), np.ones(2))])
     assert net == nr.ReLUNetwork((3, 4, 2), bias=True)
     assert weights["bias_h"].shape == (4, 1)
-    with says("no pair", got="ndarray", wanted="(W, b)"):
+    with says("not a pair", got="ndarray", wanted="(W, b)"):
         nr.from_layers([np.ones((4, 3))])  # type: ignore[list-item]
     with says("no layers", got="no weights", wanted="at least one"):
         nr.from_layers([])

@@ -1,10 +1,13 @@
 """Aligned patterns: end points of the alignment flow, against brute force and trained networks."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import neuralrace as nr
 from neuralrace import tasks
+from neuralrace.reln.explained import aligned
 from tests.test_errors import says
 
 
@@ -80,6 +83,27 @@ def test_nothing_aligns_to_odd_parity():
     assert nr.reln.aligned_patterns(nr.Dataset({"x": x}, biased.y), neurons=200).fastest > 0.01
 
 
+@pytest.mark.parametrize("large", [2e3, 2e6])
+def test_a_neuron_that_grows_slowly_beside_a_large_feature_learns(large):
+    """The sign of the second feature: ⟨g y x₂⟩ = ½, far below the bound √⟨‖x‖²⟩."""
+    x = np.array([[a, b] for a in (-large, large) for b in (-1.0, 1.0)])
+    found = nr.reln.aligned_patterns(nr.Dataset({"x": x}, {"y": x[:, 1:]}), neurons=200)
+    assert found.rates == pytest.approx([0.5, 0.5])
+    assert found.dead == 0
+    assert {tuple(g) for g in found.gates} == {(0, 1, 0, 1), (1, 0, 1, 0)}
+    assert nr.contest(nr.Dataset({"x": x}, {"y": x[:, 1:]})).check.fastest == pytest.approx(0.5)
+
+
+def test_s_star_is_not_known_where_no_neuron_has_come_to_rest():
+    found = nr.reln.aligned_patterns(tasks.extended_xor(0.4), neurons=50)
+    none = {name: getattr(found, name)[:0] for name in ("gates", "rates", "shares", "w", "a")}
+    moving = replace(found, **none)
+    assert np.isnan(moving.fastest)
+    assert "100.0 % of neurons still grow: s* is not known" in str(moving)
+    with says("no end point", got="100.0 %", wanted="come to rest"):
+        aligned.gating_of(moving, 20)
+
+
 def test_units_do_not_matter():
     data = tasks.gaussian(samples=8, inputs=3, key=2)
     same = nr.Dataset({"x": 1e-3 * data.x["x"]}, {"y": 1e6 * data.y["y"]})
@@ -111,6 +135,27 @@ def test_the_aligned_gating():
     assert any(name.startswith("later") for name in more.hidden)
     with says("more than two stages", got="3", wanted="1 or 2"):
         nr.reln.aligned(data, width=100, stages=3)
+
+
+def test_the_second_stage_follows_as_many_neurons(monkeypatch):
+    asked = []
+
+    def spy(data, **options):
+        asked.append(options["neurons"])
+        return nr.reln.aligned_patterns(data, **options)
+
+    monkeypatch.setattr(aligned, "aligned_patterns", spy)
+    nr.reln.aligned(tasks.gaussian(samples=8, inputs=3, key=1), width=50, stages=2, neurons=70)
+    assert asked == [70, 70]
+
+
+def test_samples_that_hardly_count_are_not_a_stage():
+    """What remains is on a sample whose weight is a billionth of the others'."""
+    x, y = np.eye(2), np.array([[1.0], [-1.0]])
+    x, y = np.vstack([x, [[1.0, 0.0]]]), np.vstack([y, [[-1.0]]])
+    data = nr.Dataset({"x": x}, {"y": y}, sample_weight=[1, 1, 1e-9])
+    arch, _ = nr.reln.aligned(data, width=20, stages=2, neurons=100)
+    assert all(name.startswith("aligned") for name in arch.hidden)
 
 
 def test_too_large_a_scale_is_said():
@@ -181,6 +226,10 @@ def test_how_large_a_scale_is_too_large():
     saved = found.aligned_at / small - found.aligned_at / large
     assert saved == pytest.approx(np.log(30) / found.fastest)
     assert found.ratio(200, 1.0) == np.inf
+    with says("the width", got="-2", wanted="integer"):
+        found.ratio(-2, 1e-3)
+    with says("scale", got="0", wanted="above 0"):
+        found.ratio(200, 0)
 
 
 @pytest.mark.parametrize("zero", ["x", "y"])

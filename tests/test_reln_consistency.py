@@ -1,13 +1,15 @@
 """Kept shares: whether the weights that a gating learns produce its gates."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
 
 import neuralrace as nr
 from neuralrace import tasks
-from neuralrace.reln.explained.consistency import _kept
 from neuralrace.reln.explained.fall import over_the_fall
+from neuralrace.reln.explained.handover import handover, kept_by_neurons
 from tests.test_errors import says
 
 
@@ -23,23 +25,39 @@ def test_the_share_of_a_neuron_is_its_definition():
     rng = np.random.default_rng(0)
     z, drive = rng.normal(size=(2, 6, 40))
     gate = np.array([1, 0, 0.5, 1, 0, 1.0])
-    found, lost = _kept(z, drive, gate, np.full(6, 1 / 6), 0.0)
+    found, lost, sign = kept_by_neurons(z, drive, gate, np.full(6, 1 / 6), 0.0)
     wanted = [by_hand(z[:, i], drive[:, i], gate) for i in range(40)]
     assert found == pytest.approx(wanted)
     assert 0 < found.min() + found.max() < 2
     some = found > 0
     assert lost.sum(axis=0)[some] == pytest.approx(1 - found[some])
+    assert set(sign) == {1, -1}
+    assert kept_by_neurons(-z, -drive, gate, np.full(6, 1 / 6), 0.0)[2] == pytest.approx(-sign)
+
+
+def test_samples_without_weight_do_not_decide_the_sign():
+    """Heavy samples agree with the plain sign, light ones with the opposite one."""
+    z, drive = np.array([[1.0], [-1.0], [-1.0]]), np.ones((3, 1))
+    gate = np.ones(3)
+    light, heavy = (np.array(p) for p in ((0.8, 0.1, 0.1), (0.2, 0.4, 0.4)))
+    assert kept_by_neurons(z, drive, gate, light, 0.0)[2] == [1]
+    assert kept_by_neurons(z, drive, gate, heavy, 0.0)[2] == [-1]
 
 
 @pytest.mark.parametrize("delta", [0.4, 1.2])
-def test_pathways_by_sample_and_by_answer_are_kept_on_xor(delta):
+def test_pathways_by_sample_and_by_answer_are_consistent_on_xor(delta):
+    """At Δ = .4 the gating by answer is consistent and outrun: `nr.contest` has the verdict."""
     data = tasks.extended_xor(delta)
     for gating in (tasks.xor_pathways(data), tasks.linear_pathways(data)):
         found = nr.reln.consistency(*gating, scale=1e-3)
         assert found.share == pytest.approx(1)
-        assert found.kept
+        assert found.is_consistent
+        assert "nr.contest says whether a faster gating outruns it" in str(found)
     side = tasks.natural_gatings(data)["side"]
-    assert not nr.reln.consistency(*side, scale=1e-3).kept
+    apart = nr.reln.consistency(*side, scale=1e-3)
+    assert not apart.is_consistent
+    assert "do not produce" in str(apart)
+    assert "nr.contest" not in str(apart)
 
 
 def test_a_gating_no_neuron_has_is_not_kept():
@@ -91,8 +109,24 @@ def test_a_hand_over_to_a_relu_network():
     kept = nr.reln.consistency(*tasks.linear_pathways(data, 4), scale=0.02, check="handover")
     assert kept.handover == pytest.approx(1, abs=0.05)
     assert "takes over" in str(kept)
+    assert kept.is_consistent
+    assert replace(kept, share=0.5).is_consistent  # the hand-over decides
+    for ratio in (0.84, 1.16, np.inf):
+        assert not replace(kept, handover=ratio).is_consistent
     with says("needs actual weights", got="not the weights", wanted="scale="):
         nr.reln.consistency(*tasks.linear_pathways(data), start=0.01, check="handover")
+
+
+def test_a_hand_over_waits_until_the_loss_has_fallen():
+    """At rates of 1 and a start of 1e-300 (squared) the loss begins to fall at t = 690."""
+    data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    arch = nr.Architecture.chain(1, 1, 1)
+    with jax.enable_x64(True):
+        tiny = {edge: np.full((1, 1), 1e-300) for edge in arch.edges}
+        assert handover(arch, data, tiny, 0.0) == pytest.approx(1, abs=0.05)
+    nothing = {edge: np.zeros((1, 1)) for edge in arch.edges}
+    with says("does not learn", got="a loss above 0.495", wanted="falls"):
+        handover(arch, data, nothing, 0.0)
 
 
 def test_the_picture_shows_every_pathway():
@@ -128,7 +162,7 @@ def test_identical_inputs_with_different_gates_are_not_kept():
     data = nr.Dataset({"x": [[1.0, 0], [1, 0], [0, 1]]}, {"y": [[2.0], [1.0], [1.0]]})
     first, other = [1, 0, 1], [0, 1, 0]
     apart = nr.pathways(data, {"one": first, "two": other}, hidden=4)
-    assert not nr.reln.consistency(*apart, scale=1e-3).kept
+    assert not nr.reln.consistency(*apart, scale=1e-3).is_consistent
     together = nr.pathways(data, {"one": [1, 1, 0], "two": [0, 0, 1]}, hidden=4)
     assert nr.reln.consistency(*together, scale=1e-3).share == pytest.approx(1)
 

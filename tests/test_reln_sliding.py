@@ -7,7 +7,7 @@ import pytest
 import neuralrace as nr
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.reln.explained.types.crowd import Crowd, descend
-from neuralrace.reln.explained.types.sliding import SLIDING, filippov
+from neuralrace.reln.explained.types.sliding import SLIDING, _boundaries, filippov
 from tests.test_errors import says
 
 RATE = 0.05
@@ -56,6 +56,15 @@ def test_parallel_inputs_share_a_boundary(second, sums):
         assert gates[0, 0] + gates[0, 1] == pytest.approx(1.0)
     else:
         assert gates[0, 0] == pytest.approx(gates[0, 1])
+
+
+def test_directions_that_nearly_agree_have_two_boundaries():
+    """An angle of 2e-5 is far above rounding, although its cosine is 1 − 2e-10."""
+    x = np.array([[1.0, 0.0], [1.0, 2e-5], [-1.0, 0.0], [0.0, 0.0]])
+    boundary, side, length = _boundaries(x)
+    assert boundary.tolist() == [0, 1, 0, 3]
+    assert side[:3].tolist() == [1, 1, -1]
+    assert length[3] == 0
 
 
 def test_gates_away_from_every_boundary_are_the_networks_own():

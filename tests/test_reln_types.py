@@ -1,5 +1,6 @@
 """Symmetries of tasks and types of neurons, against brute force and trained networks."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import jax
@@ -8,6 +9,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.reln.explained.fixed_points import Samples
+from neuralrace.reln.explained.types import symmetries
 from neuralrace.reln.explained.types.crowd import Crowd, descend
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
 from neuralrace.reln.explained.types.symmetries import fold, moved
@@ -103,6 +105,36 @@ def test_folded_neurons_of_one_orbit_coincide():
     folded = moved(found, fold(found, [images]), *images)
     assert np.allclose(folded[0], folded[0][0])
     assert np.allclose(folded[1], folded[1][0])
+
+
+def test_symmetries_of_numbers_in_single_precision():
+    """The hexagon's inner products differ by their rounding, which is not a difference."""
+    exact = TASKS["hexagon"]
+    single = nr.Dataset(
+        {"x": np.asarray(exact.x["x"], np.float32)}, {"y": np.asarray(exact.y["y"], np.float32)}
+    )
+    assert nr.reln.symmetries(single).order == nr.reln.symmetries(exact).order == 12
+
+
+def test_symmetries_that_may_be_missed_are_said(monkeypatch):
+    assert nr.reln.symmetries(TASKS["xor"]).complete
+    monkeypatch.setattr(symmetries, "MOST_ELEMENTS", 4)
+    some = nr.reln.symmetries(TASKS["xor"])
+    assert some.order <= 4
+    assert not some.complete
+    assert f"at least {some.order} symmetries" in str(some)
+    monkeypatch.setattr(symmetries, "MOST_SAMPLES", 3)
+    none = nr.reln.symmetries(TASKS["xor"])
+    assert (none.complete, none.searched) == (False, False)
+    assert "was not searched" in str(none)
+
+
+def test_a_search_that_gives_up_is_said(monkeypatch):
+    monkeypatch.setattr(symmetries, "EFFORT", 0)
+    found = nr.reln.symmetries(TASKS["xor"])
+    assert found.order == 1
+    assert not found.complete
+    assert "gave up" in str(found)
 
 
 def test_contexts_have_the_known_number_of_symmetries():
@@ -214,6 +246,19 @@ def test_states_and_events():
     events = events_of(np.arange(5.0), states)
     told = [(e.time, e.type, e.state, e.samples.tolist()) for e in events]
     assert told == [(1, 1, ON, [0]), (2, 1, SLIDING, [1]), (4, 1, OFF, [1])]
+
+
+def test_a_switch_in_the_last_interval_is_not_sliding(xor):
+    """Gates are known between moments, one interval fewer; the last state is repeated."""
+    gates = np.zeros_like(xor.gates)
+    gates[-2:] = 0.7  # the last interval, and its repetition
+    switched = replace(xor, gates=gates)
+    assert switched.states.shape == gates.shape
+    assert (switched.states[-2:] == ON).all()
+    assert {event.state for event in switched.events} == {ON}
+    assert "with 1 event." in str(switched)
+    gates[-3] = 0.7
+    assert (replace(xor, gates=gates).states[-3:] == SLIDING).all()
 
 
 def test_samples_are_named_by_their_labels():

@@ -95,6 +95,8 @@ def test_answers():
 
 
 def test_what_is_not_possible_is_said():
+    with says("too many bits", got="30", wanted="at most 20"):
+        tasks.parity(30)
     with says("a stream needs values", got="levels = 3", wanted="an even number", fix="levels=4"):
         tasks.context_decision(levels=3)
     with says("cue must be", got="nan", wanted="finite number"):

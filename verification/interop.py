@@ -100,22 +100,46 @@ def adam(full: bool) -> Measurement:
     "none",
 )
 def round_trip(full: bool) -> Measurement:
-    data = nr.Dataset({"x": np.ones((4, 3))}, {"y": np.ones((4, 2))})
-    gated, with_gates = nr.pathways(data, {"a": None, "b": [1, 0, 1, 0]}, hidden=4)
-    cases = [
-        (nr.ReLUNetwork((3, 5, 2), leak=0.1, bias=True), data),
-        (nr.GDLN(gated), with_gates),
-    ]
     wrong = tried = 0
-    for key in range(20 if full else 1):
-        for net, samples in cases:
+    for seed in range(20 if full else 1):
+        random = np.random.default_rng(seed)
+        arch = _random_graph(random)
+        data = nr.Dataset(
+            {v: random.normal(size=(4, arch.sizes[v])) for v in arch.inputs},
+            {v: random.normal(size=(4, arch.sizes[v])) for v in arch.outputs},
+        )
+        for net in (nr.ReLUNetwork(arch, leak=float(random.uniform(0, 0.5))), nr.GDLN(arch)):
             for dtype in (jnp.float32, jnp.float64):
-                weights = net.init(key, dtype=dtype)
+                weights = net.init(seed, dtype=dtype)
                 for suffix in ("safetensors", "npz"):
                     path = Path(tempfile.mkdtemp()) / f"net.{suffix}"
-                    again, run = nr.from_file(nr.save_weights(net, weights, path), samples)
+                    again, run = nr.from_file(nr.save_weights(net, weights, path), data)
                     bits = [
                         run.final[e].tobytes() == np.asarray(weights[e]).tobytes() for e in weights
                     ]
                     tried, wrong = tried + 1, wrong + (again != net or not all(bits))
     return Measurement(f"{wrong} of {tried}", wrong == 0)
+
+
+def _random_graph(random: np.random.Generator) -> nr.Architecture:
+    """Inputs, hidden layers and outputs with random sizes, names and edges that skip layers."""
+    depth = int(random.integers(1, 4))
+    layers = [
+        [_random_name(random) for _ in range(random.integers(1, 4))] for _ in range(depth + 2)
+    ]
+    pairs: set[tuple[str, str]] = set()
+    for k, layer in enumerate(layers[1:], 1):
+        pairs |= {(str(random.choice(layers[k - 1])), node) for node in layer}
+        pairs |= {(node, str(random.choice(layer))) for node in layers[k - 1]}
+        if k > 1:
+            pairs.add((str(random.choice(layers[k - 2])), str(random.choice(layer))))
+    names = ["file", *(_random_name(random) for _ in range(len(pairs) - 1))]
+    sizes = {node: int(random.integers(1, 6)) for layer in layers for node in layer}
+    return nr.Architecture(sizes, dict(zip(names, sorted(pairs), strict=True)))
+
+
+def _random_name(random: np.random.Generator) -> str:
+    """Eight random letters, digits and underscores, a letter first."""
+    letters = "abcxyzABCXYZ"
+    every = list(letters + "0123456789_")
+    return "".join([str(random.choice(list(letters))), *map(str, random.choice(every, 7))])

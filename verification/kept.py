@@ -70,7 +70,7 @@ def task_rows(name: str) -> list[dict[str, Any]]:
         run = relu_networks(data, scale, 200.0, 0.02)
         return [{"task": name, "gating": "aligned", "time": None, "share": 0.0, "strength": 0.0,
                  "relu": None if np.isinf(half_times(run)).all() else float(half_times(run).mean()),
-                 "loss": 0.0, "fastest": 0.0, "expected": np.inf}]  # fmt: skip
+                 "loss": 0.0, "fastest": 0.0, "expected": np.inf, "kept": False}]  # fmt: skip
     rate = 0.02 / patterns.fastest
     found = nr.contest(gatings(data), scale=scale, criterion=0.5, relative=True, width=WIDTH)
     assert found.check.reference is not None  # some neuron learns
@@ -93,6 +93,7 @@ def task_rows(name: str) -> list[dict[str, Any]]:
             "time": entrant.time if np.isfinite(entrant.time) else None, "relu": relu,
             "loss": float(apart / run.time[window][-1]), "fastest": patterns.fastest,
             "expected": found.check.expected(found.winner),
+            "kept": gating != "aligned" and found.check.is_kept(gating),
         })  # fmt: skip
     return rows
 
@@ -105,18 +106,12 @@ def rows(full: bool) -> tuple[dict[str, Any], ...]:
 
 
 def judged(full: bool) -> list[dict[str, Any]]:
-    """The rows but the aligned ones, with whether each is said to be kept, and how far off."""
-    aligned = {row["task"]: row["time"] for row in rows(full) if row["gating"] == "aligned"}
-    found = []
-    for row in rows(full):
-        if row["gating"] != "aligned":
-            said = row["time"] is not None and row["share"] >= 0.9
-            said &= row["time"] is not None and row["time"] <= 1.15 * (
-                aligned[row["task"]] or np.inf
-            )
-            off = abs(row["time"] / row["relu"] - 1) if row["time"] else np.inf
-            found.append(row | {"kept": said, "off": off})
-    return found
+    """The rows but the aligned ones, with how far each is off; `kept` is what the contest says."""
+    return [
+        row | {"off": abs(row["time"] / row["relu"] - 1) if row["time"] else np.inf}
+        for row in rows(full)
+        if row["gating"] != "aligned"
+    ]
 
 
 @claim(
@@ -129,7 +124,8 @@ def aligned_half_times(full: bool) -> Measurement:
     learn = [row for row in found if row["relu"] is not None]
     right = [row for row in learn if row["time"] and abs(row["time"] / row["relu"] - 1) <= 0.15]
     never = [row for row in found if row["relu"] is None]
-    fine = len(right) >= len(learn) - 2 and all(row["time"] is None for row in never)
+    misses = 2 if full else 0
+    fine = learn and len(right) >= len(learn) - misses and all(row["time"] is None for row in never)
     wrong = ", ".join(
         f"{row['task']} {(row['time'] or np.inf) / row['relu']:.2f}"
         for row in learn
@@ -164,7 +160,7 @@ def right_are_kept(full: bool) -> Measurement:
     names = "; ".join(f"{row['task']}, {row['gating']}" for row in missed)
     return Measurement(
         f"{len(close) - len(missed)} of {len(close)}",
-        bool(len(missed) * 5 <= len(close)),
+        bool(close and len(missed) * 5 <= len(close)),
         f"not said to be kept: {names}" if missed else "",
     )
 
@@ -181,7 +177,7 @@ def sentences_are_right(full: bool) -> Measurement:
     names = ", ".join(row["task"] for row in withheld)
     text = f"{len(found) - len(withheld) - len(wrong)} of {len(found)} right, {len(wrong)} wrong"
     text += f"; nothing reliable known: {names}" * bool(withheld)
-    return Measurement(text, not wrong and 5 * len(withheld) <= len(found))
+    return Measurement(text, bool(found and not wrong and 5 * len(withheld) <= len(found)))
 
 
 def _as_said(row: dict[str, Any]) -> bool:

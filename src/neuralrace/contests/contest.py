@@ -237,6 +237,8 @@ def contest(
     a ReLU network would keep (*kept*, `reln.consistency`). A candidate is kept if that share is at
     least .9 and it is no later than 1.15 times the reference. The check covers the first half of
     learning, from small weights. How often it was right on 18 tasks is measured in docs/kept.md.
+    Aligned gates are known for one hidden layer. Where a candidate has several, it is checked layer
+    by layer, and there is no reference: how long a deeper network takes is not known.
 
     **Arguments:** `candidates`, `{name: (arch, data)}`, of one task: the same samples, inputs and
     targets, with different gates and graphs; or one `Dataset`, to ask for the reference alone. At

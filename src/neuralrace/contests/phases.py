@@ -68,14 +68,15 @@ class PhaseDiagram:
     def kept(self) -> tuple[bool | None, ...]:
         """Whether a ReLU network would keep the winner's gates, at every value.
 
-        None where no candidate reaches the criterion. `contest_at(value).check` has the whole
-        answer. It is computed when it is first asked for, and shows its progress.
+        None where no candidate reaches the criterion, or where the check cannot tell
+        (`Check.keeps`). `contest_at(value).check` has the whole answer. It is computed when it is
+        first asked for, and shows its progress.
         """
         found = []
         with progress(len(self.values), "checking gates", "values") as advance:
             for value, winner in zip(self.values, self.winners, strict=True):
                 check = None if winner is None else self.contest_at(float(value)).check
-                found.append(None if check is None else check.is_kept(str(winner)))
+                found.append(None if check is None else check.keeps(str(winner)))
                 advance(1)
         return tuple(found)
 

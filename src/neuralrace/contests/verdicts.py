@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
@@ -21,13 +21,25 @@ from neuralrace.reln.possible.patterns import is_implementable
 from neuralrace.types import Key
 
 RELIABLE = 0.85
-"""Below this kept share of the aligned gates themselves, no constant gating is reliable."""
+"""No constant gating is reliable where the aligned gates keep less than this share of themselves.
+
+The number is part of the specification of what a contest says, fixed before anything was measured.
+"""
 
 COMPARABLE = 0.5
 """t·s/s* is an estimate where the growth rate s of a gating is at least this times s*."""
 
+HALF = 0.5
+"""The check covers learning down to this share of the initial loss."""
+
 ALIGNED = "aligned"
 """The name of the reference in a contest."""
+
+NEVER = "a small ReLU network never starts to learn this task (s* = 0)"
+"""What is said of every candidate where no small neuron grows."""
+
+LAYERS = "checked layer by layer only; how long a deeper network takes is not known"
+"""What is said of candidates with more than one hidden layer."""
 
 
 @final
@@ -36,44 +48,70 @@ class Check:
     """What a ReLU network would do with the gates of a contest; see `Contest.check`.
 
     `kept[name]` is the kept share of a candidate (`reln.consistency`), that of the reference under
-    `"aligned"`, and NaN where there is none. `implementable[name]` says whether single neurons can
-    have the gates at all: for information, since it predicts little. `reference` is the race of
-    the aligned gates (`reln.aligned`), or None where there is none. `fastest` is s*, the largest
-    growth rate of a small neuron. `ratio` is the time that neurons take to align over the time that
-    the network takes to learn (`AlignedPatterns.ratio`), or NaN where the start does not tell.
+    `"aligned"`, and NaN where it could not be measured; `unchecked[name]` says why.
+    `implementable[name]` says whether single neurons can have the gates at all: for information,
+    since it predicts little; None for deeper candidates. `reference` is the race of the aligned
+    gates (`reln.aligned`), or None where there is none; `reason` says why. `fastest` is s*, the
+    largest growth rate of a small neuron, or NaN where it is not known. `ratio` is the time that
+    neurons take to align over the time that the network takes to learn (`AlignedPatterns.ratio`),
+    or NaN where the start does not tell.
+
+    Aligned gates and s* are known for one hidden layer. Where any candidate is deeper, there is no
+    reference, and each of its layers is checked with the gates of the others obeyed.
     """
 
     entrants: Mapping[str, Entrant]
     kept: Mapping[str, float]
-    implementable: Mapping[str, bool]
+    implementable: Mapping[str, bool | None]
     reference: Entrant | None
     fastest: float
     ratio: float
+    reason: str = ""
+    unchecked: Mapping[str, str] = field(default_factory=dict)
 
     def verdict(self, name: str) -> str:
         """What a ReLU network would do with a candidate's gates, in words."""
-        if not self.fastest:
-            return "a small ReLU network never starts to learn this task (s* = 0)"
+        if self.fastest == 0:
+            return NEVER
         entrant, share = self.entrants[name], self.kept[name]
         if np.isnan(share):
-            return "not checked: it learns nothing, or gates more than hidden neurons"
-        if share >= KEPT:
-            if self.reference is None or not np.isfinite(self.reference.time):
-                return "kept"
-            behind = entrant.time / self.reference.time
-            if behind <= OUTRUN:
-                return "kept"
-            later = "never learns" if np.isinf(behind) else f"{behind:.2f} times their time"
-            return f"kept, but outrun by the aligned gates ({later})"
+            return f"not checked: {self.unchecked.get(name, 'its share is not known')}"
+        if is_deep(entrant):
+            return f"kept share {share:.2f}, {LAYERS}"
+        if share < KEPT:
+            estimate = self._estimate(entrant)
+            return "not kept" + (f"; expect about t·s/s* = {estimate:.4g}" if estimate else "")
+        if self.reference is None:
+            return f"kept share {share:.2f}, not compared with the aligned gates"
+        if np.isinf(self.reference.time):
+            return "kept"
+        behind = entrant.time / self.reference.time
+        if behind <= OUTRUN:
+            return "kept"
+        later = "never learns" if np.isinf(behind) else f"{behind:.2f} times their time"
+        return f"kept, but outrun by the aligned gates ({later})"
+
+    def _estimate(self, entrant: Entrant) -> float | None:
+        """t·s/s* of a gating that is not kept, where nothing better is known."""
+        if self.reference is not None or not np.isfinite(entrant.time) or is_late(entrant):
+            return None
         growth = fastest_pathway(entrant)
-        if np.isfinite(entrant.time) and growth >= COMPARABLE * self.fastest:
-            expected = entrant.time * growth / self.fastest
-            return f"not kept; expect about t·s/s* = {expected:.4g}"
-        return "not kept"
+        return entrant.time * growth / self.fastest if growth >= COMPARABLE * self.fastest else None
+
+    def keeps(self, name: str) -> bool | None:
+        """Whether a candidate is kept and not outrun; None where the check cannot tell."""
+        if self.fastest == 0:
+            return False
+        share = self.kept[name]
+        if np.isnan(share) or is_deep(self.entrants[name]):
+            return None
+        if share >= KEPT and self.reference is None:
+            return None
+        return self.verdict(name) == "kept"
 
     def is_kept(self, name: str) -> bool:
-        """Whether a candidate is kept, and not outrun."""
-        return self.verdict(name) == "kept"
+        """Whether a candidate is known to be kept, and not outrun."""
+        return bool(self.keeps(name))
 
     def expected(self, winner: str | None) -> float | None:
         """When to expect a ReLU network at the criterion, or None where nothing reliable is known.
@@ -83,7 +121,7 @@ class Check:
         align before the loss falls, the aligned gates keep too little of themselves, or the
         criterion comes after the part of learning that the check covers.
         """
-        if not self.fastest:
+        if self.fastest == 0:
             return np.inf
         kept = winner is not None and winner in self.entrants and self.is_kept(winner)
         trusted = self.entrants[str(winner)] if kept else self.reference
@@ -101,21 +139,22 @@ class Check:
 
     def sentences(self, winner: str | None) -> list[str]:
         """What to make of the contest as a whole."""
-        if not self.fastest:
-            return ["A small ReLU network never starts to learn this task (s* = 0)."]
+        if self.fastest == 0:
+            return [f"{NEVER[0].upper()}{NEVER[1:]}."]
         said = []
+        kept = winner is not None and winner != ALIGNED and self.is_kept(winner)
         if winner is not None and winner != ALIGNED:
-            if self.is_kept(winner):
+            verdict = self.verdict(winner)
+            if kept:
                 said.append(f"A ReLU network would keep the gates of {winner}.")
-            elif self.kept[winner] < KEPT:
+            elif verdict == "not kept":
                 said.append(f"A ReLU network would not keep the gates of {winner}.")
             else:
-                said.append(f"The gates of {winner}: {self.verdict(winner)}.")
-        kept = winner is not None and winner != ALIGNED and self.is_kept(winner)
+                said.append(f"The gates of {winner}: {verdict}.")
         if not kept and self.reference is not None:
             said += self._what_the_aligned_gates_say(self.reference, alone=winner == ALIGNED)
         if self.reference is None:
-            said.append("There is no reference: the aligned gates cannot start as the others do.")
+            said.append(f"There is no reference: {self.reason or 'it is not known'}.")
         if self._is_unaligned:
             said.append(
                 "The start is too large for neurons to align before the loss falls: aligning takes "
@@ -127,49 +166,64 @@ class Check:
                 f"the kept share of the aligned gates themselves is {self.kept[ALIGNED]:.2f}."
             )
         every = [*self.entrants.values(), *([self.reference] if self.reference else [])]
-        if any(e.criterion < 0.5 * initial_loss(e.race) for e in every):
+        if any(is_late(entrant) for entrant in every):
             said.append(
                 "The check covers the first half of learning only, and the criterion is below that."
             )
         return said
 
     def _what_the_aligned_gates_say(self, reference: Entrant, *, alone: bool) -> list[str]:
-        """What to expect where the winner is not kept, by the gates that neurons align to."""
+        """What to expect where the winner is not kept, according to the aligned gates."""
         time = f"t = {reference.time:.4g}"
         if not np.isfinite(reference.time):
             return [
                 "The gates that it aligns to do not reach the criterion"
                 + (" either." if not alone else ".")
             ]
-        if not covers(reference):
+        if is_at_its_end(reference):
             part = 1 - reference.race.constant / initial_loss(reference.race)
             return [
                 f"The gates that it aligns to reach the criterion at {time}, but they can learn "
                 f"only {100 * part:.0f} % of the loss, and the criterion is at the end of that. "
                 "The network will have changed its gates by then, so this time is not reliable."
             ]
-        if self._is_unaligned or self._is_unreliable:
-            return [] if alone else [f"The gates that it aligns to would take {time}."]
         if alone:
             return []
+        if self._is_unaligned or self._is_unreliable or is_late(reference):
+            return [f"The gates that it aligns to would take {time}."]
         return [f"Expect it to learn at about {time}, by the gates that it aligns to."]
 
 
 def covers(entrant: Entrant) -> bool:
-    """Whether the criterion is reached within the part of learning over which gates are checked.
+    """Whether the criterion is reached within the part of learning that the check covers.
 
-    The check ends when the loss is a tenth of its initial value, or nine tenths of what the gating
-    can learn are learned, whichever comes first (`reln.consistency`).
+    That is the first half of the loss, and at most nine tenths of what the gating can learn.
     """
+    return not is_late(entrant) and not is_at_its_end(entrant)
+
+
+def is_late(entrant: Entrant) -> bool:
+    """Whether the criterion is below half of the initial loss."""
+    return entrant.criterion < HALF * initial_loss(entrant.race)
+
+
+def is_at_its_end(entrant: Entrant) -> bool:
+    """Whether the criterion comes after nine tenths of what the gating can learn."""
     initial, least = initial_loss(entrant.race), entrant.race.constant
-    return entrant.criterion >= max(END * initial, least + END * (initial - least))
+    return entrant.criterion < least + END * (initial - least)
+
+
+def is_deep(entrant: Entrant) -> bool:
+    """Whether an edge leads from one hidden node to another."""
+    arch = entrant.race.whole.arch
+    return any(s in arch.hidden and t in arch.hidden for s, t in arch.edges.values())
 
 
 def fastest_pathway(entrant: Entrant) -> float:
     """The growth rate of the fastest pathway by itself: the largest singular value of ⟨g y xᵀ⟩.
 
-    The strength of a block where pathways overlap is that of their sum. Of networks with more than
-    one hidden layer, the strength of the strongest block.
+    The strength of a block where pathways overlap is that of their sum. It is also taken where an
+    edge leads from an input to an output.
     """
     arch, data = entrant.race.whole.arch, entrant.race.whole.data
     ends = {*arch.inputs, *arch.outputs}
@@ -201,44 +255,54 @@ def check(
 ) -> Check:
     """Compare every candidate with the gates that a ReLU network aligns to."""
     random = random_key(key, "contest")
+    fastest, ratio = np.nan, np.nan
+    kept: dict[str, float] = {}
+    unchecked: dict[str, str] = {}
     with progress(len(entrants) + 3, "checking gates", "gatings") as advance:
-        patterns = aligned_patterns(task, key=key)
-        advance(1)
-        reference = entrants.get(ALIGNED) or _reference(patterns, rule, width)
+        if any(is_deep(entrant) for entrant in entrants.values()):
+            reference, reason = None, f"some candidates have several hidden layers, {LAYERS}"
+        else:
+            patterns = aligned_patterns(task, key=key)
+            fastest, scale = patterns.fastest, rule.random_scale(width)
+            ratio = np.nan if scale is None else patterns.ratio(width, scale)
+            advance(1)
+            reference, reason = entrants.get(ALIGNED), ""
+            if reference is None:
+                reference, reason = _reference(patterns, rule, width)
         advance(1)
         every = dict(entrants) | ({ALIGNED: reference} if reference is not None else {})
-        kept = {}
         for name, entrant in every.items():
-            kept[name] = _share(entrant, random)
+            try:
+                kept[name] = kept_share(entrant.race, entrant.start, key=random).share
+            except NeuralRaceError as error:
+                kept[name], unchecked[name] = np.nan, error.what
             advance(1)
     can = {name: _implementable(entrant, task) for name, entrant in entrants.items()}
-    scale = rule.random_scale(width)
-    ratio = np.nan if scale is None else patterns.ratio(width, scale)
-    return Check(entrants, kept, can, reference, patterns.fastest, ratio)
+    return Check(entrants, kept, can, reference, fastest, ratio, reason, unchecked)
 
 
-def _reference(patterns: AlignedPatterns, rule: Rule, width: int) -> Entrant | None:
-    """The race of the aligned gates, or None where no neuron learns or the start does not fit."""
+def _reference(
+    patterns: AlignedPatterns, rule: Rule, width: int
+) -> tuple[Entrant, str] | tuple[None, str]:
+    """The race of the aligned gates, or None and the reason why there is none."""
     if not len(patterns):
-        return None
+        return None, "no gates that small neurons align to were found"
     started = rule.of_first()
     if started is None:
-        return None
+        return None, "the candidates start in a way that cannot be given to other gates"
     try:
-        return started.enter({ALIGNED: gating_of(patterns, width)})[ALIGNED]
-    except NeuralRaceError:  # such as a start at which these gates meet the criterion already
+        return started.enter({ALIGNED: gating_of(patterns, width)})[ALIGNED], ""
+    except NeuralRaceError as error:  # such as a start at which these gates meet the criterion
+        return None, error.what
+
+
+def _implementable(entrant: Entrant, task: Dataset) -> bool | None:
+    """Whether single neurons that read all inputs can have the gates of every pathway.
+
+    None for deeper networks, in which not every neuron reads the inputs.
+    """
+    if is_deep(entrant):
         return None
-
-
-def _share(entrant: Entrant, key: Key) -> float:
-    try:
-        return kept_share(entrant.race, entrant.start, key=key).share
-    except NeuralRaceError:
-        return np.nan
-
-
-def _implementable(entrant: Entrant, task: Dataset) -> bool:
-    """Whether single neurons that read all inputs can have the gates of every pathway."""
     x = np.concatenate([np.asarray(a, np.float64) for a in task.x.values()], axis=1)
     gates = [np.asarray(g) for g in entrant.race.whole.data.gates.values()]
     gates += [np.ones(len(x))] * any(

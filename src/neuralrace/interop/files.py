@@ -7,7 +7,7 @@ import json
 import os
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,6 +19,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import GDLN, Network
 from neuralrace.interop.layers import (
+    check_order,
     checked_numbers,
     named_layers,
     natural,
@@ -60,8 +61,10 @@ def from_file(
 
     **Naming rule.** Arrays are called `<layer>.weight`, of shape (out, in), and `<layer>.bias`, of
     shape (out,), as in a state dict of PyTorch. Layers are applied in the natural order of their
-    names (`2` before `10`), with ReLU between them. A file of `nr.save_weights` also knows its
-    graph and its leak, and comes back as the same network. Loading never runs code from a file.
+    names (`2` before `10`), with ReLU between them. Names that differ in more than their numbers do
+    not tell the order: where the layers also fit in another order, this is an error. A file of
+    `nr.save_weights` also knows its graph and its leak, and comes back as the same network. Loading
+    never runs code from a file.
 
     **Arguments:** `paths`, `.safetensors` or `.npz`; `leak`, the slope below zero, where the file
     does not know it; the others as in `nr.from_torch`.
@@ -127,15 +130,20 @@ def save_weights(net: Network, weights: WeightsLike, path: PathLike) -> Path:
             fix="np.savez(path, **weights) writes the arrays alone",
         )
     place = _known_suffix(file_path(path, "nr.save_weights(net, weights, 'net.safetensors')"))
+    if NETWORK in net.arch.edges:
+        raise NeuralRaceError(
+            f"no edge of a network that is written can be called {NETWORK!r}",
+            got=f"edges {listed(net.arch.edges)}",
+            wanted="another name: the file describes its network under this one",
+            fix="rename the edge",
+        )
     arrays = exact_weights(net, weights)
     graph = {"sizes": dict(net.arch.sizes), "edges": dict(net.arch.edges)}
     text = json.dumps(graph | ({"leak": net.leak} if isinstance(net, ReLUNetwork) else {}))
     try:
         if place.suffix == ".safetensors":
             return write_safetensors(place, arrays, {NETWORK: text})
-        file = io.BytesIO()
-        np.savez(file, **arrays, **{NETWORK: np.array(text)})  # pyright: ignore[reportArgumentType]
-        return write_whole(place, file.getvalue())
+        return write_whole(place, _npz(arrays | {NETWORK: np.array(text)}))
     except OSError as error:
         raise NeuralRaceError(
             f"cannot write {str(place)!r}",
@@ -155,6 +163,7 @@ def read_network(path: Path, leak: float | None) -> tuple[Network, dict[str, np.
     if described is None:
         by_name = {key: arrays[key] for key in sorted(arrays, key=natural)}
         layers = named_layers(by_name, path.name)
+        check_order(layers, path.name)
         return network_of_layers(layers, 0.0 if leak is None else leak)
     if leak is not None:
         raise NeuralRaceError(
@@ -203,13 +212,23 @@ def _read_npz(path: Path) -> tuple[dict[str, np.ndarray], str | None]:
             arrays = {name: file[name] for name in file.files}
     except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise NeuralRaceError(
-            f"{path.name!r} is no .npz file of numbers, or it is damaged",
+            f"{path.name!r} is not an .npz file of numbers, or it is damaged",
             got=f"{type(error).__name__}: {error}"[:160],
             wanted="what np.savez or nr.save_weights wrote",
             fix="save it again; objects that only pickle can read are refused",
         ) from error
     described = arrays.pop(NETWORK, None)
     return arrays, None if described is None else str(described)
+
+
+def _npz(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Arrays as an `.npz` file. `np.savez` cannot store an array called `file`."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, array, allow_pickle=False)
+    return content.getvalue()
 
 
 def _known_suffix(path: Path) -> Path:

@@ -110,7 +110,7 @@ def imported_models(
     given = list(models) if isinstance(models, list | tuple) else [models]
     if not given or not all(callable(model) for model in given):
         raise NeuralRaceError(
-            f"this is no model of {source}",
+            f"this is not a model of {source}",
             got=f"{type(models).__name__} {models!r:.60}",
             wanted="a model that can be called, or a list of them",
             fix="pass the model itself, with its parameters",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -61,7 +61,7 @@ def from_layers(
     for place, pair in enumerate(entries("layers", layers, fix), 1):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise NeuralRaceError(
-                f"layer {place} is no pair of weights and bias",
+                f"layer {place} is not a pair of weights and bias",
                 got=f"{type(pair).__name__}"
                 + (f" of {len(pair)}" if isinstance(pair, tuple | list) else ""),
                 wanted="(W, b), with None for a layer without bias",
@@ -221,6 +221,32 @@ def named_layers(arrays: Mapping[str, ArrayLike], what: str) -> list[Layer]:
         checked_layer(f"layer {name!r}", arrays[f"{p}weight"], arrays.get(f"{p}bias"))
         for name, p in prefixes.items()
     ]
+
+
+def check_order(layers: Sequence[Layer], what: str) -> None:
+    """Raise where only the alphabet tells the order of layers that also chain in another order."""
+    if len({re.sub(r"\d+", "#", layer.name) for layer in layers}) <= 1:
+        return
+    shapes = [layer.weight.shape for layer in layers]
+    given = tuple(range(len(layers)))
+    others = (order for order in _chains(shapes, ()) if order != given)
+    if (other := next(others, None)) is not None:
+        raise NeuralRaceError(
+            f"{what}: the names of the layers do not tell their order",
+            got=f"{', '.join(layer.name for layer in layers)}, which also fit as "
+            + ", ".join(layers[i].name for i in other),
+            wanted="names that differ in their numbers alone, such as 'layer1.weight'",
+            fix="rename them, or pass them in order: nr.from_layers([(W1, b1), (W2, b2)])",
+        )
+
+
+def _chains(shapes: Sequence[tuple[int, ...]], begun: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Every order of layers in which each reads as many numbers as the one before it writes."""
+    if len(begun) == len(shapes):
+        yield begun
+    for i, (_, reads) in enumerate(shapes):
+        if i not in begun and (not begun or shapes[begun[-1]][0] == reads):
+            yield from _chains(shapes, (*begun, i))
 
 
 def natural(key: str) -> list[tuple[int, str]]:

@@ -138,7 +138,7 @@ class TorchRecorder:
         _about(self.folder)
         if not there or min(there) > step:
             raise NeuralRaceError(
-                f"there is no recording up to step {step} to go on with",
+                f"there is no recording up to step {step} to continue",
                 got=f"records of steps {sorted(there)[:5]}",
                 wanted="records up to the step at which training goes on",
                 fix="leave out resume_at for a new recording",

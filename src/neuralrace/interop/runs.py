@@ -70,7 +70,9 @@ def imported_run(
         time = rate * steps
     if batch_size is not None:
         fix = "leave it out for steps on all samples"
-        settings["batch_size"] = whole_number("batch_size", batch_size, fix=fix)
+        size = whole_number("batch_size", batch_size, fix=fix)
+        if size != data.n_samples:  # a batch of all samples is no batch
+            settings["batch_size"] = size
     outputs, losses = _seen(net, moments, data, measure)
     return Trajectory(
         time,

@@ -45,12 +45,12 @@ def read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]
     try:
         header = json.loads(content[8 : 8 + length].decode(), object_pairs_hook=_unique)
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise _damaged(path, f"a header that is no JSON: {error}"[:120]) from error
+        raise _damaged(path, f"a header that is not JSON: {error}"[:120]) from error
     if not isinstance(header, dict):
         raise _damaged(path, "a header without names")
     metadata = header.pop(METADATA, {})
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
-        raise _damaged(path, "metadata that is no text")
+        raise _damaged(path, "metadata that is not text")
     body, arrays, end = memoryview(content)[8 + length :], {}, 0
     places = {name: _place(path, name, entry) for name, entry in header.items()}
     for name, (kind, shape, low, high) in sorted(places.items(), key=lambda item: item[1][2:]):
@@ -110,7 +110,7 @@ def read_bytes(path: Path) -> bytes:
 
 def _damaged(path: Path, got: str) -> NeuralRaceError:
     return NeuralRaceError(
-        f"{path.name!r} is no safetensors file, or it is damaged",
+        f"{path.name!r} is not a safetensors file, or it is damaged",
         got=got,
         wanted="a header that describes every byte of the file",
         fix="save it again; a file cut off while it was copied looks like this",

@@ -137,7 +137,7 @@ def _listed_checkpoints(checkpoints: object) -> list[TorchModule | Mapping[str, 
         odd = [each for each in given if not isinstance(each, Mapping | TorchModule)]
         what = odd[0] if odd else checkpoints
         raise NeuralRaceError(
-            "this is no model of PyTorch and no state dict",
+            "this is neither a model of PyTorch nor a state dict",
             got=f"{type(what).__name__} {what!r:.60}",
             wanted="an nn.Module, its state_dict(), or a list of them",
             fix="files of torch.save: torch.load(path, weights_only=True); others: nr.from_file",
@@ -154,7 +154,7 @@ def arrays_of(
     """
     if not state or not all(isinstance(key, str) for key in state):
         raise NeuralRaceError(
-            f"{what} is no state dict",
+            f"{what} is not a state dict",
             got=f"keys {listed(list(state)[:5])}",
             wanted="tensors by name",
             fix="pass model.state_dict()",
@@ -188,11 +188,11 @@ def _place(tensor: object) -> int:
 
 
 def _array(what: str, tensor: object, anywhere: bool) -> np.ndarray:
-    """A tensor as a NumPy array of its own memory."""
+    """A tensor as a NumPy array with separate memory."""
     if not isinstance(tensor, TorchTensor):
         if not isinstance(tensor, np.ndarray):
             raise NeuralRaceError(
-                f"{what} is no tensor",
+                f"{what} is not a tensor",
                 got=type(tensor).__name__,
                 wanted="a tensor of PyTorch or a NumPy array",
                 fix="pass model.state_dict(); a whole training checkpoint often has it under "

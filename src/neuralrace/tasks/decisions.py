@@ -1,6 +1,6 @@
 """Small decision tasks that are not in the papers: what is asked depends on context, or on order.
 
-Each is a task of one's own, on which to ask whether a ReLU network keeps a gating.
+They are for asking whether a ReLU network keeps a gating.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.tasks.checks import finite_number
 from neuralrace.types import ArrayLike, Key
+
+MOST_BITS = 20
+"""The most bits of `parity`: a million samples."""
 
 
 def context_decision(levels: int | ArrayLike = 4, cue: float = 1.0) -> Dataset:
@@ -65,9 +68,9 @@ def context_decision(levels: int | ArrayLike = 4, cue: float = 1.0) -> Dataset:
 def parity(bits: int = 3) -> Dataset:
     """The product of signs: 2^n samples at (±1, …, ±1), target x₁ x₂ ⋯ xₙ.
 
-    For an odd number of bits and no bias, a ReLU network that starts small never starts to learn:
-    relu(z) = z/2 + |z|/2, and the target is uncorrelated with every linear function and with every
-    even one.
+    For an odd number of three or more bits and no bias, a ReLU network that starts small never
+    starts to learn: relu(z) = z/2 + |z|/2, and the target is uncorrelated with every linear
+    function and with every even one.
 
     **Returns:** `x["x"]` of shape `(2ⁿ, n)` and `y["y"]` of shape `(2ⁿ, 1)`; label `answer`.
 
@@ -81,6 +84,13 @@ def parity(bits: int = 3) -> Dataset:
     ```
     """
     bits = whole_number("the number of bits", bits, fix="for example bits=3")
+    if bits > MOST_BITS:
+        raise NeuralRaceError(
+            "there are too many bits",
+            got=f"bits = {bits}",
+            wanted=f"at most {MOST_BITS}, which is 2^{MOST_BITS} samples",
+            fix="for example bits=3",
+        )
     x = np.array(list(product((-1.0, 1.0), repeat=bits)))
     y = x.prod(axis=1, keepdims=True)
     return Dataset({"x": x}, {"y": y}, labels={"answer": y[:, 0] > 0})

@@ -6,10 +6,13 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import real_number
-from neuralrace.dataset import Dataset, pathways
+from neuralrace.dataset import Dataset, pathways, zero_loss
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.reln.explained.alignment import NEURONS, AlignedPatterns, aligned_patterns
 from neuralrace.types import Key
+
+LEARNED = 1e-6
+"""Nothing remains to be learned below this share of the initial loss."""
 
 
 def aligned(
@@ -27,10 +30,11 @@ def aligned(
     One pathway for each of the `aligned_patterns`, named `aligned1`, `aligned2`, … in order of
     their basins. Its width is the share of `width` neurons that falls into its basin, at least
     one; a basin that holds less than half a neuron is left out, and dead neurons are in no pathway.
+    Widths are rounded, so that they sum to about `width`.
 
     With `stages=2` the question is asked again of what the first pathways leave
     (`AlignedPatterns.rest`), and its patterns are added as `later1`, `later2`, … . They too may
-    recruit any of the `width` neurons, so that both stages have widths that sum to `width` at most.
+    recruit any of the `width` neurons, so that the widths of each stage sum to about `width`.
 
     **Arguments:** as in `aligned_patterns`; `scale`, the standard deviation of initial weights:
     with it, a warning says where neurons will not have aligned before the loss falls.
@@ -61,7 +65,7 @@ def aligned(
         found.warn_if_large(width, real_number("scale", scale, above=0, fix="scale=1e-3"))
     rest = None
     if stages == 2:
-        rest = _patterns_or_none(found.rest(), samples_of=data, key=key, leak=leak)
+        rest = _patterns_or_none(found.rest(), data, key=key, neurons=neurons, leak=leak)
     return gating_of(found, width, rest)
 
 
@@ -78,6 +82,13 @@ def gating_of(
 
 def _widths(found: AlignedPatterns, width: int, name: str) -> dict[str, tuple[np.ndarray, int]]:
     """Gates and width of every pathway, from the patterns and their basins."""
+    if np.isnan(found.fastest):
+        raise NeuralRaceError(
+            "no end point was found, so that the aligned gates are not known",
+            got=f"{100 * found.moving:.1f} % of neurons still grow",
+            wanted="neurons that come to rest",
+            fix="bring the features to similar scales",
+        )
     if not len(found):
         raise NeuralRaceError(
             "no neuron learns on this task, so that there are no aligned gates",
@@ -92,13 +103,10 @@ def _widths(found: AlignedPatterns, width: int, name: str) -> dict[str, tuple[np
 
 
 def _patterns_or_none(
-    rest: Dataset, *, samples_of: Dataset, key: Key, leak: float
+    rest: Dataset, data: Dataset, *, key: Key, neurons: int, leak: float
 ) -> AlignedPatterns | None:
     """The aligned patterns of the remaining targets, or None where nothing remains."""
-    left, whole = (
-        sum(float((np.asarray(a) ** 2).sum()) for a in d.y.values()) for d in (rest, samples_of)
-    )
-    if left <= 1e-6 * whole:  # the loss would have fallen by all but a millionth
+    if zero_loss(rest) <= LEARNED * zero_loss(data):
         return None
-    found = aligned_patterns(rest, key=key, leak=leak)
+    found = aligned_patterns(rest, key=key, neurons=neurons, leak=leak)
     return found if len(found) else None

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float
 
-from neuralrace.checks import generator
+from neuralrace.checks import generator, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import check_kind, warn_user, whole_number
 from neuralrace.reln.explained.fixed_points import (
@@ -19,7 +19,7 @@ from neuralrace.reln.explained.fixed_points import (
     fixed_point,
     interior_fixed_points,
 )
-from neuralrace.reln.explained.settling import STILL, settle
+from neuralrace.reln.explained.settling import ZERO, settle
 from neuralrace.types import Key
 
 NEURONS = 2000
@@ -69,7 +69,12 @@ class AlignedPatterns:
 
     @property
     def fastest(self) -> float:
-        """s*, the largest growth rate; 0 where no neuron learns."""
+        """s*, the largest growth rate; 0 where no neuron learns.
+
+        NaN where no end point was found although some neurons still grow: s* is not known then.
+        """
+        if not len(self) and self.moving > ROUNDING:
+            return math.nan
         return float(self.rates.max(initial=0.0))
 
     @property
@@ -98,6 +103,8 @@ class AlignedPatterns:
 
         ```
         """
+        width = whole_number("the width", width, fix="for example width=200")
+        scale = real_number("scale", scale, above=0, fix="for example scale=1e-3")
         samples = Samples.of(self.data)
         folds = math.log(samples.size / (width * scale**2 / 2))
         if folds <= 0 or not self.fastest:
@@ -144,6 +151,9 @@ class AlignedPatterns:
         return Dataset(self.data.x, parts, None, self.data.sample_weight, self.data.labels)
 
     def __str__(self) -> str:
+        if not len(self) and self.moving > ROUNDING:
+            moving = f"{self.moving:.1%} of neurons still grow".replace("%", " %")
+            return f"No end point was found, and {moving}: s* is not known; {self.how}."
         if not len(self):
             return f"No neuron learns: every direction stands still (s* = 0); {self.how}."
         many = f"{len(self)} aligned pattern{'s' * (len(self) != 1)}, found from {self.how}"
@@ -204,9 +214,13 @@ def aligned_patterns(
     samples = Samples.of(data)
     settled = settle(samples, generator(key), count, leak)
     ends: dict[bytes, tuple[FixedPoint, float]] = {}
+    zero = ZERO * samples.bound
+    dead = 1 - float(settled.live.mean())
     for members in settled.groups:
         point = fixed_point(samples, settled.gates(members), settled.direction(members), leak)
-        if point is not None and settled.is_near(members, point):
+        if point is not None and point.rate <= zero:
+            dead += len(members) / count
+        elif point is not None and settled.is_near(members, point):
             same = _fingerprint(point)
             ends[same] = (point, ends.get(same, (point, 0.0))[1] + len(members) / count)
     how = f"{count} random neurons"
@@ -214,7 +228,7 @@ def aligned_patterns(
     if every is not None:
         how += f" and all {every[1]} patterns"
         for point in every[0]:
-            if point.rate > STILL * samples.bound:
+            if point.rate > zero:
                 ends.setdefault(_fingerprint(point), (point, 0.0))
     found, shares = [point for point, _ in ends.values()], [share for _, share in ends.values()]
     order = sorted(range(len(found)), key=lambda i: (-shares[i], -found[i].rate))
@@ -225,7 +239,7 @@ def aligned_patterns(
         np.array([shares[i] for i in order]),
         np.array([found[i].w for i in order]).reshape(-1, d),
         np.array([found[i].a for i in order]).reshape(-1, o),
-        settled.dead,
+        dead,
         settled.aligned_at,
         how,
         leak,

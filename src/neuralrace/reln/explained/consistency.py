@@ -21,7 +21,7 @@ from neuralrace.reduction.solving.full_size import full_weights
 from neuralrace.reln.explained.alignment import aligned_patterns
 from neuralrace.reln.explained.fall import over_the_fall
 from neuralrace.reln.explained.fixed_points import checked_leak
-from neuralrace.reln.explained.handover import handover, seen_by_neurons
+from neuralrace.reln.explained.handover import handover, kept_by_neurons, seen_by_neurons
 from neuralrace.statistics import SplitNetwork
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key, WeightsLike
@@ -30,13 +30,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KEPT = 0.9
-"""A gating is kept if its kept share is at least this."""
+"""The weights of a gating produce its gates if its kept share is at least this."""
 
 PROBES = 200
 """The number of random neurons that show whether a start is small enough to align first."""
 
 OUTRUN = 1.15
-"""A gating is outrun if it learns later than this times the aligned gates."""
+"""A gating is outrun if it learns later than this times the aligned gates.
+
+Times within the same factor count as equal after a hand-over.
+"""
 
 
 @final
@@ -54,7 +57,8 @@ class Consistency:
     >>> import neuralrace as nr
     >>> arch, data = nr.tasks.linear_pathways(nr.tasks.extended_xor(1.2))
     >>> print(nr.reln.consistency(arch, data, scale=1e-3))
-    kept share 1.000: a ReLU network would keep these gates.
+    kept share 1.000: its weights produce its gates;
+    nr.contest says whether a faster gating outruns it.
       positive  1.000
       negative  1.000
 
@@ -70,13 +74,28 @@ class Consistency:
     handover: float | None = None
 
     @property
-    def kept(self) -> bool:
-        """Whether the kept share is at least .9."""
+    def is_consistent(self) -> bool:
+        """Whether the gating's own weights produce its gates.
+
+        The kept share must be at least .9. Where a hand-over was made, it decides instead: the
+        half-time must change by at most 15 %. That a gating is *kept* also means that no faster
+        gating outruns it, which `nr.contest` checks.
+        """
+        if self.handover is not None:
+            return abs(self.handover - 1) <= OUTRUN - 1
         return self.share >= KEPT
 
     def __str__(self) -> str:
-        verdict = "would keep" if self.kept else "would not keep"
-        lines = [f"kept share {self.share:.3f}: a ReLU network {verdict} these gates."]
+        produce = "produce" if self.is_consistent else "do not produce"
+        lines = [f"kept share {self.share:.3f}: its weights {produce} its gates"]
+        if self.handover is not None:
+            lines[0] = (
+                f"kept share {self.share:.3f}; a ReLU network that takes over has "
+                f"{self.handover:.3f} times the half-time:\nits weights {produce} its gates"
+            )
+        if self.is_consistent:
+            lines[0] += ";\nnr.contest says whether a faster gating outruns it"
+        lines[0] += "."
         wide = max(map(len, self.pathways), default=0)
         for name, share in list(self.pathways.items())[:20]:
             worst = int(np.argmax(self.lost[name]))
@@ -84,10 +103,6 @@ class Consistency:
             lines.append(f"  {name:{wide}}  {share:.3f}{where}")
         if len(self.pathways) > 20:
             lines.append(f"  … and {len(self.pathways) - 20} more")
-        if self.handover is not None:
-            lines.append(
-                f"a ReLU network that takes over has {self.handover:.3f} times the half-time"
-            )
         return "\n".join(lines)
 
     def plot(self) -> Figure:
@@ -159,7 +174,7 @@ def consistency(
     >>> import neuralrace as nr
     >>> data = nr.tasks.context_decision(cue=1.0)
     >>> by_answer = nr.tasks.natural_gatings(data)["answer"]
-    >>> nr.reln.consistency(*by_answer, scale=1e-3).kept
+    >>> nr.reln.consistency(*by_answer, scale=1e-3).is_consistent
     False
 
     ```
@@ -211,7 +226,7 @@ def kept_share(race: Race, start: Start, *, key: Key, leak: float = 0.0) -> Cons
         weights = full_weights(race.blocks, wide, solution, float(t), key)
         for node, (z, drive, weight) in seen_by_neurons(wide, weights).items():
             gate = np.asarray(wide.data.gates.get(node, np.ones(len(z))))
-            each, off = _kept(z, drive, gate, np.asarray(wide.data.probability), leak)
+            each, off, _ = kept_by_neurons(z, drive, gate, np.asarray(wide.data.probability), leak)
             total = weight.sum() or 1.0
             kept[node][i] = each @ weight / total
             mass[node][i] = weight.sum()
@@ -228,24 +243,6 @@ def kept_share(race: Race, start: Start, *, key: Key, leak: float = 0.0) -> Cons
 def _mean(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """The mean over time, or zero where nothing weighs anything."""
     return np.asarray(np.tensordot(weight, values, axes=1) / (weight.sum() or 1.0))
-
-
-def _kept(
-    z: Float[np.ndarray, "N h"],
-    drive: Float[np.ndarray, "N h"],
-    gate: Float[np.ndarray, " N"],
-    p: Float[np.ndarray, " N"],
-    leak: float,
-) -> tuple[Float[np.ndarray, " h"], Float[np.ndarray, "N h"]]:
-    """The kept share of every neuron, and on which samples the rest is lost."""
-    q = p[:, None] * np.abs(z * drive)
-    whole = gate @ q
-    safe = np.where(whole > 0, whole, 1.0)
-    ways = [np.abs(gate[:, None] - np.where(s * z > 0, 1.0, leak)) * q / safe for s in (1, -1)]
-    missed = np.stack([way.sum(axis=0) for way in ways])
-    better = np.argmin(missed, axis=0)
-    off = np.where(better[None] == 0, ways[0], ways[1])
-    return np.maximum(0.0, 1 - missed.min(axis=0)) * (whole > 0), off
 
 
 def _widened(race: Race, solution: Trajectory) -> SplitNetwork:

@@ -6,14 +6,16 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
+from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.flow import flow
 from neuralrace.dynamics.train import train
+from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.reduction import reduce
-from neuralrace.reln.explained.fall import BEGIN
+from neuralrace.reln.explained.fall import BEGIN, FIRST, LONGEST
 from neuralrace.relu import ReLUNetwork
 from neuralrace.statistics import SplitNetwork, split_neurons
 from neuralrace.types import WeightsLike
@@ -25,25 +27,27 @@ STEP = 0.02
 def handover(arch: Architecture, data: Dataset, weights: WeightsLike, leak: float) -> float:
     """The half-time of a ReLU network that takes over at 1 % of the fall, over the gating's.
 
-    The gated network is trained from actual weights, in which every neuron has a direction of its
-    own: a solved race has the directions of its modes only.
+    The gated network is trained from actual weights, in which every neuron has its own direction:
+    a solved race has the directions of its modes only.
+
+    **Returns:** infinity where the ReLU network takes more than four times as long.
+
+    **Raises:** `NeuralRaceError` where the gated network does not learn half of what it can.
     """
     race = reduce(arch, data)
     initial = race.constant + sum(block.initial_loss for block in race.blocks)
     begin, half = (initial - part * (initial - race.constant) for part in (BEGIN, 0.5))
     strength = max(block.strength for block in race.blocks)
     net, relu = GDLN(arch), ReLUNetwork(arch, leak=leak)
-    times = np.linspace(0, 1000 / strength, 3)
-    first = flow(net, weights, data, times=times, until_loss=begin)
-    gated = first.time[-1] + flow(net, first.final, data, times=times, until_loss=half).time[-1]
-    final = {e: np.array(w) for e, w in first.final.items()}
+    before, middle = _fallen_to(begin, net, weights, data, strength)
+    gated = before + _fallen_to(half, net, middle, data, strength)[0]
+    final = {e: np.array(w) for e, w in middle.items()}
     split = split_neurons(arch, data)
     parts = split.split(final)
+    probability = np.asarray(data.probability)
     for node, (z, drive, _) in seen_by_neurons(split, parts).items():
-        gate = np.asarray(split.data.gates.get(node, np.ones(len(z))))[:, None]
-        q = np.abs(z * drive)
-        missed = [(np.abs(gate - np.where(s * z > 0, 1.0, leak)) * q).sum(axis=0) for s in (1, -1)]
-        sign = np.where(missed[0] <= missed[1], 1.0, -1.0)
+        gate = np.asarray(split.data.gates.get(node, np.ones(len(z))))
+        sign = kept_by_neurons(z, drive, gate, probability, leak)[2]
         for e in split.arch.incoming[node]:
             parts[e] = sign[:, None] * parts[e]
         for e in split.arch.outgoing[node]:
@@ -54,7 +58,52 @@ def handover(arch: Architecture, data: Dataset, weights: WeightsLike, leak: floa
         relu, split.join(parts), data.gated({}),
         learning_rate=rate, steps=steps, record_every=max(1, steps // 2000), until=half,
     )  # fmt: skip
-    return float((first.time[-1] + run.time[-1]) / gated) if run.loss[-1] <= half else math.inf
+    return float((before + run.time[-1]) / gated) if run.loss[-1] <= half else math.inf
+
+
+def _fallen_to(
+    level: float, net: GDLN, weights: WeightsLike, data: Dataset, strength: float
+) -> tuple[float, WeightsLike]:
+    """When the loss of a gated network has fallen to a level, and its weights then.
+
+    It is not known in advance how long that takes. So the flow is followed in stretches, each as
+    long as all before it.
+    """
+    time, lasts = 0.0, FIRST / strength
+    while time < LONGEST / strength:
+        run = flow(net, weights, data, times=np.linspace(0, lasts, 3), until_loss=level)
+        time, weights = time + float(run.time[-1]), run.final
+        if run.loss[-1] <= level:
+            return time, weights
+        lasts = max(time, lasts)
+    raise NeuralRaceError(
+        "the gated network does not learn, so that there is nothing to hand over",
+        got=f"a loss above {level:.6g} at t = {time:.4g}",
+        wanted="weights from which the loss of the gating falls",
+        fix="start from larger weights, or from other ones: pass another key",
+    )
+
+
+def kept_by_neurons(
+    z: Float[np.ndarray, "N h"],
+    drive: Float[np.ndarray, "N h"],
+    gate: Float[np.ndarray, " N"],
+    p: Float[np.ndarray, " N"],
+    leak: float,
+) -> tuple[Float[np.ndarray, " h"], Float[np.ndarray, "N h"], Float[np.ndarray, " h"]]:
+    """Of every neuron: its kept share, on which samples the rest is lost, and the better sign.
+
+    z are the inputs of the neurons, `drive` the errors that reach them, p the sample weights; see
+    `consistency`.
+    """
+    q = p[:, None] * np.abs(z * drive)
+    whole = gate @ q
+    safe = np.where(whole > 0, whole, 1.0)
+    ways = [np.abs(gate[:, None] - np.where(s * z > 0, 1.0, leak)) * q / safe for s in (1, -1)]
+    missed = np.stack([way.sum(axis=0) for way in ways])
+    first = missed[0] <= missed[1]
+    share = np.maximum(0.0, 1 - missed.min(axis=0)) * (whole > 0)
+    return share, np.where(first, ways[0], ways[1]), np.where(first, 1.0, -1.0)
 
 
 def seen_by_neurons(

@@ -33,10 +33,11 @@ SLIDES = 0.02
 Which gates slide is decided by `fixed_point`; this is its first guess.
 """
 
-STILL = 1e-3
-"""A neuron that grows by less than this, relative to √(⟨‖x‖²⟩⟨‖y‖²⟩), does not learn.
+ZERO = 1e-12
+"""A growth rate below this, relative to √(⟨‖x‖²⟩⟨‖y‖²⟩), is rounding.
 
-That product bounds the growth rate of any neuron.
+That product bounds the growth rate of any neuron. Rates may be far below it where features differ
+in scale, so that only rounding counts as zero.
 """
 
 LOOKS = (6, 60)
@@ -62,13 +63,8 @@ class Settled:
 
     @property
     def live(self) -> Bool[np.ndarray, " M"]:
-        """Which neurons learn."""
-        return self.growth > STILL * self.bound
-
-    @property
-    def dead(self) -> float:
-        """The share of neurons that stop learning."""
-        return 1 - float(self.live.mean())
+        """Which neurons still grow, by more than rounding."""
+        return self.growth > ZERO * self.bound
 
     @property
     def groups(self) -> list[Int[np.ndarray, " G"]]:
@@ -117,7 +113,7 @@ def settle(samples: Samples, rng: np.random.Generator, count: int, leak: float) 
     time, growth = np.zeros(count), np.zeros(count)
     on_for = np.zeros((count, len(x)))
     path: list[tuple[np.ndarray, np.ndarray]] = []
-    still = STILL**2 * samples.bound
+    still = ZERO * samples.bound
     moving = np.arange(count)
     for stage, (step, steps) in enumerate(STAGES):
         on_for[moving], growth[moving] = 0.0, 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -188,14 +189,24 @@ def gates_over_time(
 
 
 def followed_by(run: Trajectory, gated: Dataset, **options: Any) -> Trajectory:
-    """A GDLN with these gates, trained from the initial weights of a run as the run was."""
+    """A GDLN with these gates, trained from the first recorded weights of a run as the run was.
+
+    Its steps and times are those of the run, which need not begin at step 0. `options` go to
+    `train`, which counts steps from the first recorded moment.
+    """
     rate, stops = descent_of(run)
     weights = {e: jnp.asarray(w) for e, w in first_weights(run).items()}
-    settings: dict[str, Any] = {"learning_rate": rate, "steps": int(stops[-1])}
+    begin = int(stops[0])
+    settings: dict[str, Any] = {"learning_rate": rate, "steps": int(stops[-1]) - begin}
     if "record_every" not in options:
         last = options.get("steps", settings["steps"])
-        settings["record_at"] = np.append(stops[stops < last], last)
-    return train(GDLN(network_of(run).arch), weights, gated, **(settings | options))
+        settings["record_at"] = np.append(stops[stops - begin < last] - begin, last)
+    found = train(GDLN(network_of(run).arch), weights, gated, **(settings | options))
+    if not begin:
+        return found
+    assert found.steps is not None  # training counts steps
+    moved = (found.time + rate * begin, found.steps + begin)
+    return eqx.tree_at(lambda each: (each.time, each.steps), found, moved)
 
 
 def check_trained_on(run: Trajectory, data: Dataset) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, final
@@ -23,6 +23,7 @@ from neuralrace.reln.explained.types.symmetries import (
     moved,
     row_space,
     symmetries_of,
+    tolerance_of,
 )
 from neuralrace.reln.explained.types.timeline import (
     Event,
@@ -68,7 +69,8 @@ class NeuronTypes:
     `trajectory` is the prediction by types, `wide` that of the wide limit, both from t = 0 on. All
     else is known from the time `time[0]` at which neurons have aligned. Types are in decreasing
     order of their strength at the end. `gates[i, k, n]` is the gate of type k on sample n, averaged
-    over the steps from moment i to the next; it is a fraction where the type slides. `w` and `a`
+    over the steps from moment i to the next (the last one is repeated); it is a fraction where the
+    type slides. `w` and `a`
     are its input and output weights, and `symmetries` those of the task: a type stands for all of
     its images under them.
     """
@@ -103,7 +105,9 @@ class NeuronTypes:
     @cached_property
     def states(self) -> Int[np.ndarray, "T K N"]:
         """0 where a type is off, 1 where it is on, 2 where it slides, at every moment."""
-        return states_of((self.gates - self.leak) / (1 - self.leak))
+        shares = (self.gates[:-1] - self.leak) / (1 - self.leak)  # one per interval
+        states = states_of(shares)
+        return np.concatenate([states, states[-1:]])
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
@@ -235,9 +239,10 @@ def types(
         )
     random = generator(key)
     samples = Samples.of(data)
-    inputs, outputs = row_space(samples.x), row_space(samples.y)
+    tolerance = tolerance_of(data)
+    inputs, outputs = row_space(samples.x, tolerance), row_space(samples.y, tolerance)
     small = Samples(samples.x @ inputs, samples.y @ outputs, samples.p)
-    found = symmetries_of(small)
+    found = symmetries_of(small, tolerance)
     with jax.enable_x64(True):
         crowd = Crowd.of(small, found, leak)
     wide = _wide_limit(crowd, _drawn(small, random, many, scale, width), rate, steps, scale)
@@ -279,7 +284,7 @@ def types(
         w=done.values["w"][:, order] @ inputs.T,
         a=done.values["a"][:, order] @ outputs.T,
         members=members[order],
-        symmetries=Symmetries(found.generators, samples),
+        symmetries=replace(found, samples=samples),
         data=data.gated({}),
         learning_rate=rate,
         leak=leak,

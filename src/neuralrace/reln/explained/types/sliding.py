@@ -13,6 +13,7 @@ from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import check_finite, checked_weights
 from neuralrace.reln.explained.fixed_points import Samples
+from neuralrace.reln.observed.held import lines_of
 from neuralrace.reln.observed.runs import (
     check_trained_on,
     descent_of,
@@ -31,9 +32,6 @@ ON = 1
 
 SLIDING = 2
 """The state of a neuron that is held at the boundary of a sample."""
-
-PARALLEL = 1e-9
-"""Two inputs share a boundary if their directions, up to sign, differ by less than this."""
 
 SWEEPS = 2000
 """The most sweeps over all boundaries when the gates are solved for."""
@@ -222,15 +220,9 @@ def _boundaries(
     x: Float[np.ndarray, "N d"],
 ) -> tuple[Int[np.ndarray, " N"], Float[np.ndarray, " N"], Float[np.ndarray, " N"]]:
     """Of every sample: which boundary it has, on which side it is on, and the length of x."""
-    length = np.linalg.norm(x, axis=1)
-    unit = x / np.where(length > 0, length, 1.0)[:, None]
-    cosine = unit @ unit.T
-    boundary, sign = np.arange(len(x)), np.ones(len(x))
-    for n in range(len(x)):
-        same = np.flatnonzero(np.abs(cosine[n, :n]) > 1 - PARALLEL)
-        if len(same):
-            boundary[n], sign[n] = same[0], np.sign(cosine[n, same[0]])
-    return boundary, sign, length
+    line, side = lines_of(x)
+    first = np.unique(line, return_index=True)[1]
+    return first[line], side.astype(float), np.linalg.norm(x, axis=1)
 
 
 def _solved(

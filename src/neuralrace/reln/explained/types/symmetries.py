@@ -19,8 +19,11 @@ from neuralrace.types import ArrayLike
 SAME = 1e-9
 """Two inner products count as equal if they differ by less than this, relative to the largest."""
 
+ROUNDINGS = 16
+"""Numbers of low precision may differ by this many roundings, if that is more than `SAME`."""
+
 MOST_SAMPLES = 1000
-"""Tasks with more samples are not searched; they count as having no symmetry."""
+"""Tasks with more samples are not searched for symmetries."""
 
 MOST_ELEMENTS = 20_000
 """A group with more elements is replaced by a subgroup that has at most this number."""
@@ -36,7 +39,9 @@ class Symmetries:
 
     `generators`, of shape `(G, N)`, are permutations π: sample n goes to sample π(n). All others
     are products of these. `order` counts them all, the identity included. `elements`, of shape
-    `(order, N)`, lists them.
+    `(order, N)`, lists them. `complete` says whether these are all symmetries of the task, and
+    `searched` whether the task was searched at all. Inner products count as equal if they differ by
+    at most `tolerance`, relative to the largest.
 
     ```python
     >>> import neuralrace as nr
@@ -49,6 +54,9 @@ class Symmetries:
 
     generators: Int[np.ndarray, "G N"]
     samples: Samples
+    complete: bool = True
+    searched: bool = True
+    tolerance: float = SAME
 
     @cached_property
     def elements(self) -> Int[np.ndarray, "order N"]:
@@ -57,7 +65,7 @@ class Symmetries:
 
     @property
     def order(self) -> int:
-        """How many symmetries there are, the identity included."""
+        """How many symmetries were found, the identity included."""
         return len(self.elements)
 
     @cached_property
@@ -71,11 +79,11 @@ class Symmetries:
 
     def inputs(self, permutation: ArrayLike) -> Float[np.ndarray, "d d"]:
         """The orthogonal map P of inputs that follows a permutation: P x_n = x_π(n)."""
-        return _map(self.samples.x, self._checked(permutation))
+        return _map(self.samples.x, self._checked(permutation), self.tolerance)
 
     def outputs(self, permutation: ArrayLike) -> Float[np.ndarray, "o o"]:
         """The orthogonal map O of outputs that follows a permutation: O y_n = y_π(n)."""
-        return _map(self.samples.y, self._checked(permutation))
+        return _map(self.samples.y, self._checked(permutation), self.tolerance)
 
     def _checked(self, permutation: ArrayLike) -> Int[np.ndarray, " N"]:
         """A permutation of the samples, or an error."""
@@ -84,7 +92,7 @@ class Symmetries:
         given = real_array("the permutation", permutation, wanted=wanted, fix=fix)
         if given.shape != (n,) or not np.array_equal(np.sort(given), np.arange(n)):
             raise NeuralRaceError(
-                "this is no permutation of the samples",
+                "this is not a permutation of the samples",
                 got=f"an array of shape {given.shape}",
                 wanted=f"the numbers from 0 to {n - 1}, each once",
                 fix=fix,
@@ -102,12 +110,12 @@ class Symmetries:
         symmetries that keep this sample in place.
         """
         y = self.samples.y
-        span = row_space(y)
+        span = row_space(y, self.tolerance)
         found = []
         for first, orbit in zip(self._firsts, self.orbits, strict=True):
             to = {int(n): self.elements[self.elements[:, first] == n][0] for n in orbit}
             keeps = self.elements[self.elements[:, first] == first]
-            fixed = _fixed(span, y, keeps)
+            fixed = _fixed(span, y, keeps, self.tolerance)
             part = np.zeros((fixed.shape[1], *y.shape))
             for n, permutation in to.items():
                 part[:, n] = (self.outputs(permutation) @ fixed).T / np.sqrt(len(orbit))
@@ -115,11 +123,20 @@ class Symmetries:
         return np.concatenate(found)
 
     def __str__(self) -> str:
+        if not self.searched:
+            most = f"it has more than {MOST_SAMPLES} samples"
+            return f"The task was not searched for symmetries: {most}."
         if self.order == 1:
-            return "The task has no symmetry."
+            if self.complete:
+                return "The task has no symmetry."
+            return "No symmetry was found, but the search gave up before its end."
         many = len(self.orbits)
         orbits = f"{many} orbit{'s' * (many > 1)}"
-        return f"The task has {self.order} symmetries; its samples form {orbits}."
+        if self.complete:
+            return f"The task has {self.order} symmetries; its samples form {orbits}."
+        return (
+            f"The task has at least {self.order} symmetries; under these its samples form {orbits}."
+        )
 
 
 def symmetries(data: Dataset) -> Symmetries:
@@ -131,11 +148,12 @@ def symmetries(data: Dataset) -> Symmetries:
 
     They are the automorphisms of a graph on the samples whose edges are coloured by inner products.
     The search individualises one sample after another and refines colours in between; it keeps the
-    generators of the group. What it finds are symmetries; where it gives up (see `EFFORT`), it may
-    miss some.
+    generators of the group. It gives up where it takes too long (`EFFORT`), keeps a subgroup of
+    groups with more than 20 000 elements, and does not search tasks with more than 1000 samples:
+    `complete` is then False.
 
     **Arguments:** `data`, the task; its gates are ignored. Inputs and outputs of several nodes are
-    read side by side.
+    read side by side. Numbers in single precision are compared to within their rounding.
 
     ```python
     >>> import neuralrace as nr
@@ -145,22 +163,30 @@ def symmetries(data: Dataset) -> Symmetries:
     ```
     """
     check_kind("data", data, Dataset, "pass a Dataset, for example tasks.extended_xor(0.4)")
-    return symmetries_of(Samples.of(data))
+    return symmetries_of(Samples.of(data), tolerance_of(data))
 
 
-def symmetries_of(samples: Samples) -> Symmetries:
+def tolerance_of(data: Dataset) -> float:
+    """By how much inner products may differ, given the precision of inputs and targets."""
+    kinds = [np.asarray(a).dtype for a in (*data.x.values(), *data.y.values())]
+    rounding = max((float(np.finfo(kind).eps) for kind in kinds if kind.kind == "f"), default=0.0)
+    return max(SAME, ROUNDINGS * rounding)
+
+
+def symmetries_of(samples: Samples, tolerance: float = SAME) -> Symmetries:
     """The symmetries of a task that is given as plain matrices."""
     n = len(samples.x)
     if n > MOST_SAMPLES:
-        return Symmetries(np.arange(n)[None], samples)
+        return Symmetries(np.arange(n)[None], samples, False, False, tolerance)
     colour = np.zeros((n, n), np.int64)
     for gram in (samples.x @ samples.x.T, samples.y @ samples.y.T, np.diag(samples.p)):
-        kinds = _kinds(gram)
+        kinds = _kinds(gram, tolerance)
         colour = colour * (kinds.max() + 1) + kinds
-    found = _generators(colour)
+    found, complete = _generators(colour)
     while len(found) > 1 and _order_beyond(np.array(found), MOST_ELEMENTS):
-        found = found[:-1]
-    return Symmetries(np.array(found).reshape(-1, n), samples)
+        found, complete = found[:-1], False
+    generators = np.array(found).reshape(-1, n)
+    return Symmetries(generators, samples, complete, tolerance=tolerance)
 
 
 def fold(
@@ -201,10 +227,10 @@ def moved(
     return both[0], both[1]
 
 
-def _kinds(values: Float[np.ndarray, "N N"]) -> Int[np.ndarray, "N N"]:
+def _kinds(values: Float[np.ndarray, "N N"], tolerance: float) -> Int[np.ndarray, "N N"]:
     """The entries of a matrix as whole numbers, the same for those that count as equal."""
     flat = np.sort(values.ravel())
-    gap = SAME * max(abs(flat[0]), abs(flat[-1]))
+    gap = tolerance * max(abs(flat[0]), abs(flat[-1]))
     starts = flat[np.append(True, np.diff(flat) > gap)]
     return np.searchsorted(starts, values + gap / 2, side="right") - 1
 
@@ -212,8 +238,8 @@ def _kinds(values: Float[np.ndarray, "N N"]) -> Int[np.ndarray, "N N"]:
 # ---- the search ---------------------------------------------------------------------------------
 
 
-def _generators(colour: Int[np.ndarray, "N N"]) -> list[Int[np.ndarray, " N"]]:
-    """Generators of the permutations that leave a coloured graph unchanged."""
+def _generators(colour: Int[np.ndarray, "N N"]) -> tuple[list[Int[np.ndarray, " N"]], bool]:
+    """Generators of the permutations that leave a coloured graph unchanged, and if all of them."""
     n = len(colour)
     diagonal = np.unique(np.diag(colour), return_inverse=True)[1].ravel()
     cells = [_refined(colour, diagonal[None])[0]]
@@ -222,6 +248,7 @@ def _generators(colour: Int[np.ndarray, "N N"]) -> list[Int[np.ndarray, " N"]]:
         base.append(point)
         cells.append(_refined(colour, _marked(cells[-1], point)[None])[0])
     found: list[np.ndarray] = [np.arange(n)]
+    complete = True
     for level in reversed(range(len(base))):
         before = cells[level]
         orbit = _orbit(base[level], found)
@@ -231,10 +258,11 @@ def _generators(colour: Int[np.ndarray, "N N"]) -> list[Int[np.ndarray, " N"]]:
             start = np.stack([_marked(before, base[level]), _marked(before, int(target))])
             effort = [EFFORT]
             image = _extended(colour, start, base[level + 1 :], effort)
+            complete &= effort[0] >= 0
             if image is not None:
                 found.append(image)
                 orbit = _orbit(base[level], found)
-    return found
+    return found, complete
 
 
 def _extended(
@@ -323,20 +351,25 @@ def _order_beyond(generators: np.ndarray, most: int) -> bool:
     return len(_closure(generators, most)) > most
 
 
-def row_space(values: Float[np.ndarray, "N d"]) -> Float[np.ndarray, "d r"]:
+def row_space(values: Float[np.ndarray, "N d"], tolerance: float) -> Float[np.ndarray, "d r"]:
     """An orthonormal basis of what the rows span."""
     _, s, vt = np.linalg.svd(values, full_matrices=False)
-    return vt[s > SAME * s[0]].T
+    return vt[s > tolerance * s[0]].T
 
 
-def _map(values: Float[np.ndarray, "N d"], permutation: np.ndarray) -> Float[np.ndarray, "d d"]:
+def _map(
+    values: Float[np.ndarray, "N d"], permutation: np.ndarray, tolerance: float
+) -> Float[np.ndarray, "d d"]:
     """The orthogonal map that takes every row to that of its image, the identity elsewhere."""
-    inverse = np.linalg.pinv(values, rcond=SAME)
+    inverse = np.linalg.pinv(values, rcond=tolerance)
     return np.eye(values.shape[1]) + (inverse @ (values[permutation] - values)).T
 
 
 def _fixed(
-    span: Float[np.ndarray, "o r"], y: Float[np.ndarray, "N o"], keeps: Int[np.ndarray, "s N"]
+    span: Float[np.ndarray, "o r"],
+    y: Float[np.ndarray, "N o"],
+    keeps: Int[np.ndarray, "s N"],
+    tolerance: float,
 ) -> Float[np.ndarray, "o k"]:
     """The vectors of a span that no map of some permutations changes.
 
@@ -344,6 +377,6 @@ def _fixed(
     """
     n = len(y)
     often = np.stack([np.bincount(keeps[:, m], minlength=n) for m in range(n)]) / len(keeps)
-    mean = span.T @ (np.linalg.pinv(y, rcond=SAME) @ (often @ y)).T @ span
+    mean = span.T @ (np.linalg.pinv(y, rcond=tolerance) @ (often @ y)).T @ span
     values, vectors = np.linalg.eigh((mean + mean.T) / 2)
     return span @ vectors[:, values > 0.5]

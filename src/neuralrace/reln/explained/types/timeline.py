@@ -40,8 +40,8 @@ class Event:
     samples: Int[np.ndarray, " n"]
 
 
-def states_of(shares: Float[np.ndarray, "T K N"]) -> Int[np.ndarray, "T K N"]:
-    """On, off or sliding, from the share of steps between two moments on which a gate is on.
+def states_of(shares: Float[np.ndarray, "I K N"]) -> Int[np.ndarray, "I K N"]:
+    """On, off or sliding in every interval, from the share of its steps on which a gate is on.
 
     A gate slides if its share is a fraction in two intervals in a row. A single fraction is a
     switch in the middle of an interval; it counts as what follows it.
@@ -90,6 +90,10 @@ def where(samples: Int[np.ndarray, " n"], data: Dataset) -> str:
     return f"for {len(samples)} samples"
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
 def _several(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
@@ -109,7 +113,7 @@ def story(
     lines = [
         f"{count} type{'s' * (count > 1)} of neurons in place of {settings['width']}. {symmetric}",
         f"Neurons align until t = {time[0]:.4g}. The loss falls from {loss[0]:.4g} to "
-        f"{loss[-1]:.4g} at t = {time[-1]:.4g}, with {len(events)} events.",
+        f"{loss[-1]:.4g} at t = {time[-1]:.4g}, with {_counted(len(events), 'event')}.",
     ]
     for k in range(min(count, TOLD)):
         first = states[0, k]
@@ -124,7 +128,7 @@ def story(
         ]
         if len(mine) > EVENTS:
             rest = len(mine) - EVENTS
-            follow = "1 more event follows" if rest == 1 else f"{rest} more events follow"
+            follow = f"{_counted(rest, 'more event')} follow{'s' * (rest == 1)}"
             slides = int((states[-1, k] == SLIDING).sum())
             lines.append(
                 f"  {follow}; at the end it is on for {int((states[-1, k] == ON).sum())} samples "

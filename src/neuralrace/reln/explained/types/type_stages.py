@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import final
@@ -172,7 +172,7 @@ def event_driven(
         sample_weight=data.sample_weight,
         settings=trajectory.settings | {"method": f"{len(mean)} stages of types of neurons"},
     )
-    full = Symmetries(symmetries.generators, Samples.of(data))
+    full = replace(symmetries, samples=Samples.of(data))
     found = tuple(
         TypeStage(
             float(time[i]),

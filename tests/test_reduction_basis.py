@@ -268,7 +268,7 @@ def test_contextual_classification_with_one_pathway():
     np.testing.assert_allclose(np.abs(block.basis["x"][:, 0]), np.sqrt([0.5, 0.5]))
     assert race.silent == {"x": 1, "y": 0}
     assert race.constant == pytest.approx(1 / 12)
-    assert "loss that cannot be learned: 0.0833" in str(race)
+    assert "loss outside all blocks: 0.0833" in str(race)
 
 
 def test_parts_are_joined_by_correlated_inputs_alone():

@@ -90,12 +90,16 @@ class Race:
 
     @property
     def residual(self) -> float:
-        """The largest coupling between blocks that was dropped, relative to what it couples."""
+        """The largest thing that was dropped, relatively; 0 to rounding for an exact reduction.
+
+        It is a coupling between blocks, relative to the sizes of the two directions it couples, or
+        a direction, relative to its node.
+        """
         return self.exactness.residual
 
     @property
     def faint(self) -> tuple[str, ...]:
-        """The nodes with features so small beside others that float64 cannot resolve them."""
+        """The nodes with directions so small beside others that float64 cannot resolve them."""
         return self.exactness.faint
 
     @property
@@ -125,13 +129,31 @@ class Race:
         ```
         """
         if isinstance(source, Start):
-            return self._checked(source)
+            self._check_start(source)
+            return source
         if isinstance(source, Mapping):
             plain = {edge: plain_number(value) for edge, value in source.items()}
             if any(_has_axes(w) for w in plain.values()):
-                return start_from_weights(self.blocks, self.whole, plain)
-            return start_from_number(self.blocks, plain)
-        return start_from_number(self.blocks, plain_number(source))
+                found = start_from_weights(self.blocks, self.whole, plain)
+            else:
+                found = start_from_number(self.blocks, plain)
+        else:
+            found = start_from_number(self.blocks, plain_number(source))
+        return replace(found, data=self._digest)
+
+    def _check_start(self, start: Start) -> None:
+        """Raise where a start belongs to other data, or does not fit the blocks."""
+        fits = len(start.weights) == len(self.blocks) and all(
+            block.fits(w) for block, w in zip(self.blocks, start.weights, strict=True)
+        )
+        if not fits or start.data not in (None, self._digest):
+            raise NeuralRaceError(
+                "this is the start of another race",
+                got=f"{len(start.weights)} blocks: {start.description}"
+                + (", of other data" if fits else ""),
+                wanted=f"a start of the {len(self.blocks)} blocks of this race",
+                fix="make it with race.start(…) of the same race",
+            )
 
     def solve(
         self, *, times: ArrayLike, start: StartLike, learning_rate: float | None = None
@@ -154,7 +176,7 @@ class Race:
 
         ```
         """
-        start = self._checked(start)
+        start = self.start(start)
         try:
             solution = solve_blocks(self.blocks, start, times, learning_rate, self.constant)
         except StoppedError as error:
@@ -179,20 +201,6 @@ class Race:
     def _digest(self) -> str:
         return self.data.digest()
 
-    def _checked(self, start: Any) -> Start:
-        """A start of this race, made from a number or from weights if need be."""
-        if not isinstance(start, Start):
-            return self.start(start)
-        mine = [set(block.arch.edges) for block in self.blocks]
-        if [set(weights) for weights in start.weights] != mine:
-            raise NeuralRaceError(
-                "this is the start of another race",
-                got=f"{len(start.weights)} blocks: {start.description}",
-                wanted=f"a start of the {len(mine)} blocks of this race",
-                fix="make it with race.start(…) of the same race",
-            )
-        return start
-
     def weights(self, solution: Trajectory, t: float, key: Key) -> dict[str, np.ndarray]:
         """Full-size weights of the network at time `t` of a solution; at t = 0 a decoupled start.
 
@@ -210,14 +218,22 @@ class Race:
 
         ```
         """
+        check_kind("solution", solution, Trajectory, "pass what race.solve returned")
+        if solution.settings.get("data", self._digest) != self._digest:
+            raise NeuralRaceError(
+                "this is the solution of another race",
+                got="a trajectory on other data",
+                wanted="what race.solve of this race returned",
+                fix="pass the solution of this race",
+            )
         return full_weights(self.blocks, self.whole, solution, t, key)
 
     # ---- in symbols ----------------------------------------------------------------------------
 
-    def _written(self, start: object) -> tuple[list[WrittenMode], list[str]]:
+    def _written(self, start: StartLike | None) -> tuple[list[WrittenMode], list[str]]:
         """The merged modes, and the names of the blocks that are too large to be written out."""
         written, left_out = [], []
-        start = None if start is None else self._checked(start)
+        start = None if start is None else self.start(start)
         for i, block in enumerate(self.blocks):
             weights = None if start is None else start.weights[i]
             mode = written_mode(block, weights, exact=self.is_exact)
@@ -310,7 +326,7 @@ class Race:
 
         ```
         """
-        start = self._checked(start)
+        start = self.start(start)
         forms = {
             block.name: block_form(block, start.weights[i]) for i, block in enumerate(self.blocks)
         }

@@ -42,8 +42,8 @@ def summary(race: Race, full: bool = False) -> str:
         nodes = list(quiet.items()) if full else list(quiet.items())[:SHOWN]
         rest = f", … ({sum(quiet.values())} in all)" if len(quiet) > len(nodes) else ""
         lines.append("silent directions: " + ", ".join(f"{v} {n}" for v, n in nodes) + rest)
-    if race.constant > 1e-12:
-        lines.append(f"loss that cannot be learned: {race.constant:.4g}")
+    if race.constant:
+        lines.append(f"loss outside all blocks: {race.constant:.4g}")
     lines += _about_gates(race)
     if race.failures:
         lines.append("MHS Assumption 2.1.1 (statistics diagonal in shared bases) fails:")

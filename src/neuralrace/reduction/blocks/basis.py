@@ -54,10 +54,10 @@ class SharedBasis:
 
     Column i of `directions[v]` belongs to block `block[v][i]`; blocks count from 0 to `count − 1`.
     What `directions` leaves out of a node's space is silent: no statistic touches it. `residual`
-    is the largest coupling between different blocks over every mixture that was drawn, relative to
-    the sizes of the two directions it couples, or, if it is larger, the size relative to its node
-    of a direction that an approximate reduction left out. `settled` says whether fresh mixtures
-    confirmed the blocks.
+    is the largest thing that was dropped, over every mixture that was drawn: a coupling between
+    blocks, relative to the sizes of the two directions it couples, or a direction, relative to its
+    node. `dropped_directions` says whether an approximate reduction left out any direction, and
+    `settled` whether fresh mixtures confirmed the blocks.
     """
 
     directions: Mapping[str, Float[np.ndarray, "_ _"]]
@@ -65,6 +65,7 @@ class SharedBasis:
     count: int
     residual: float
     settled: bool = True
+    dropped_directions: bool = False
 
     def of(self, block: int) -> dict[str, Float[np.ndarray, "_ _"]]:
         """The directions of one block, by node; nodes that have none are left out."""
@@ -115,8 +116,7 @@ def _blocks(
             turned = aligned(mixer, spaces, draws, tolerance, rng)
             found += _judged(mixer, draws, turned, tolerance, LOOSE if approximate else ())
     best = min(found, key=lambda basis: (-basis.count, max(basis.residual, EXACT)))
-    left_out = max(dropped, 2 * EXACT) if dropped else 0.0  # however small: not exact
-    return replace(best, residual=max(best.residual, left_out))
+    return replace(best, residual=max(best.residual, dropped), dropped_directions=dropped > 0)
 
 
 def _judged(

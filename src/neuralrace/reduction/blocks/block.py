@@ -81,7 +81,22 @@ class Block:
         return sum(float((y**2).sum()) for y in self.factor.y.values()) / 2
 
     def named(self, name: str) -> Block:
+        """The same block under another name."""
         return replace(self, name=name)
+
+    def fits(self, weights: Mapping[str, Matrix]) -> bool:
+        """Whether these can be its weights: one matrix per edge, as wide as its directions."""
+        if set(weights) != set(self.arch.edges):
+            return False
+        widths = self.dims
+        for edge, (source, target) in self.arch.edges.items():
+            shape = np.shape(weights[edge])
+            if len(shape) != 2:
+                return False
+            for node, width in zip((target, source), shape, strict=True):
+                if widths.setdefault(node, width) != width:
+                    return False
+        return True
 
     @cached_property
     def failure(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import fsum
 from typing import final
 
 import numpy as np
@@ -29,7 +30,8 @@ from neuralrace.types import Matrix
 class FoundBlocks:
     """The blocks of a network, strongest first, with what lies outside all of them.
 
-    `constant` is the loss that no block can remove and `silent` counts the directions of every
+    `constant` is the loss outside all blocks, which no weights can remove; below rounding of the
+    loss at zero weights it is zero. `silent` counts the directions of every
     input and output node that belong to no block.
     """
 
@@ -54,7 +56,7 @@ def find_blocks(whole: SplitNetwork, tolerance: float) -> FoundBlocks:
     blocks.sort(key=lambda block: -block.strength)
     named = tuple(block.named(f"mode{i + 1}") for i, block in enumerate(blocks))
     total = zero_loss(whole.data)
-    constant = total - sum(block.initial_loss for block in named)
+    constant = fsum([total, *(-block.initial_loss for block in named)])
     ends = (*whole.arch.inputs, *whole.arch.outputs)
     silent = {
         v: whole.arch.sizes[v] - _rank([block.basis[v] for block in named if v in block.basis])
@@ -62,12 +64,11 @@ def find_blocks(whole: SplitNetwork, tolerance: float) -> FoundBlocks:
     }
     exactness = Exactness(
         max([dropped, *(basis.residual for basis in bases)]),
-        faint_nodes({**whole.data.x, **whole.data.y}, ends),
+        faint_nodes(factor, ends),
         all(basis.settled for basis in bases),
+        any(basis.dropped_directions for basis in bases),
     )
-    return FoundBlocks(
-        named, constant if abs(constant) > NEGLIGIBLE * total else 0.0, silent, exactness
-    )
+    return FoundBlocks(named, constant if constant > NEGLIGIBLE * total else 0.0, silent, exactness)
 
 
 def _rank(bases: list[Matrix]) -> int:

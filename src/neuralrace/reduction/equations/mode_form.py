@@ -41,7 +41,7 @@ class ModeForm:
     >>> mode.kind, mode.final, mode.time_to(1.0).round(4), mode.value(mode.time_to(1.0)).round(9)
     ('quadrature', 2.0, np.float64(4.6613), np.float64(1.0))
     >>> mode
-    ModeForm(quadrature, 3 edges, S = 2, D = 1, strength 0.001 → 2)
+    ModeForm(quadrature, 3 edges, s = 2, d = 1, strength 0.001 → 2)
 
     ```
     """
@@ -266,7 +266,7 @@ class ModeForm:
     def __str__(self) -> str:
         edges = f"{self.race.depth} edge{'s' * (self.race.depth != 1)}"
         return (
-            f"{self.kind}, {edges}, S = {self.race.S:.4g}, D = {self.race.D:.4g}, "
+            f"{self.kind}, {edges}, s = {self.race.S:.4g}, d = {self.race.D:.4g}, "
             f"strength {self.initial:.4g} → {self.final:.4g}"
         )
 

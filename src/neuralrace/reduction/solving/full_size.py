@@ -18,6 +18,10 @@ from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key
 
 
+SAME_TIME = 1e-6
+"""A time closer than this to one of a solution's, relative to their spacing, is the same."""
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Source:
@@ -42,9 +46,7 @@ def full_weights(
     check_kind("solution", solution, Trajectory, "pass what race.solve returned")
     t = real_number("t", t, fix="pass one of solution.time")
     key = random_key(key, "race.weights")
-    mine = {block.name: set(block.arch.edges) for block in blocks}
-    given = solution.values.get("variables", {})
-    if mine != {name: set(w) for name, w in given.items() if isinstance(w, Mapping)}:
+    if not _belongs(blocks, solution.values.get("variables", {})):
         raise NeuralRaceError(
             "these are not the variables of this race",
             got=f"a trajectory by {solution.settings.get('method')!r}",
@@ -52,7 +54,7 @@ def full_weights(
             fix="pass the solution of this race",
         )
     when = int(np.argmin(np.abs(solution.time - t)))
-    if not (np.isfinite(t) and abs(solution.time[when] - t) <= 1e-9 * max(1.0, abs(t))):
+    if not abs(solution.time[when] - t) <= SAME_TIME * _spacing(solution.time):
         raise NeuralRaceError(
             f"the solution has no time {t:g}",
             got=f"times from {solution.time[0]:g} to {solution.time[-1]:g}, the nearest "
@@ -76,6 +78,22 @@ def full_weights(
         for e, (source, target) in block.arch.edges.items():
             weights[e] += place[target] @ at[block.name][e] @ place[source].T
     return whole.join(weights)
+
+
+def _belongs(blocks: Sequence[Block], variables: Mapping[str, Any]) -> bool:
+    """Whether these are variables of the blocks over time: their names, edges and shapes."""
+    if set(variables) != {block.name for block in blocks}:
+        return False
+    return all(
+        isinstance(variables[block.name], Mapping)
+        and block.fits({e: w[0] for e, w in variables[block.name].items() if len(w)})
+        for block in blocks
+    )
+
+
+def _spacing(times: np.ndarray) -> float:
+    """The least distance between two times, or the only one."""
+    return float(np.diff(times).min()) if len(times) > 1 else abs(float(times[0]))
 
 
 def full_outputs(

@@ -32,7 +32,8 @@ class Start:
     squared norm of the network's weights, at its ends, that the start carries, less the part in
     which blocks share hidden directions: 1 where the weights are decoupled already (MHS Assumption
     2.1.2), little for wide random weights, of which only the growing half along the modes matters;
-    `None` for a start that was not made from weights.
+    `None` for a start that was not made from weights. `data` is the digest of the data whose race
+    it belongs to; a start without one is made by hand, and belongs to any race that it fits.
 
     ```python
     >>> import neuralrace as nr
@@ -48,6 +49,7 @@ class Start:
     weights: tuple[dict[str, Matrix], ...]
     alignment: float | None
     description: str
+    data: str | None = None
 
     def __repr__(self) -> str:
         blocks = f"{len(self.weights)} block{'s' * (len(self.weights) != 1)}"

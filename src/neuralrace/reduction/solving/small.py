@@ -58,6 +58,9 @@ def solve_small(
 def flowed(problem: FlatFlow, times: Float[np.ndarray, " T"]) -> Float[np.ndarray, "T n"] | None:
     """The state at all times of gradient flow, or None where the solver gave up.
 
+    Tolerances are relative to the largest variable, so that independent parts are solved one by
+    one: a large part would hide what happens in a small one.
+
     LSODA takes multistep methods of high order, and implicit ones where the flow is stiff: near
     its end, steps become as long as one likes. The flow is solved in stages, in each of which the
     state grows by a moderate factor: what is below the rounding of the largest variable is noise,
@@ -159,7 +162,7 @@ def stepped(
                 bad = step
                 break
     kept = sum(step < bad for step in wanted)
-    return np.stack(found)[:kept], bad
+    return np.array(found).reshape(-1, len(problem.start))[:kept], bad
 
 
 RECENT = 8

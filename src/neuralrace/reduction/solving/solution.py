@@ -80,7 +80,8 @@ def solve_blocks(
     systems = {i: found for i, b in enumerate(blocks) if (found := _merged(b, start.weights[i]))}
     others = [i for i in range(len(blocks)) if i not in systems]
     answers = _scalar_answers(systems, course)
-    answers += [_matrix_answer(members, course) for members in _by_shape(blocks, start, others)]
+    for members in _by_shape(blocks, start, others):
+        answers += _matrix_answers(members, course)
     kept = min((len(answer.losses) for answer in answers), default=len(times))
     losses = np.zeros((kept, len(blocks)))
     variables: dict[str, dict[str, np.ndarray]] = {}
@@ -192,7 +193,8 @@ def _scalar_answers(
             part = small.solve_small(problem, *course.asked)
             if part is None:
                 break
-            values = part.states.reshape(len(part.states), len(group), -1)
+            shape = (len(part.states), len(group), len(problem.start) // len(group))
+            values = part.states.reshape(shape)
             parts.append(_Answer(expanded(group, values), part.losses, part.solver, part.stopped))
         if len(parts) == len(groups):
             return [*answers, *parts]
@@ -201,24 +203,36 @@ def _scalar_answers(
     return [*answers, _Answer(expanded(rest, values["b"]), losses, "compiled", stopped)]
 
 
-def _matrix_answer(members: Sequence[_Member], course: _Course) -> _Answer:
-    """Networks of one shape, all together."""
+def _matrix_answers(members: Sequence[_Member], course: _Course) -> list[_Answer]:
+    """Networks of one shape: flows one by one, or all in one program; steps all together."""
     arch = members[0][3].arch
+    groups = [[m] for m in members] if course.steps is None else [list(members)]
+    stacks = [compiled.stacked([(w, data) for _, w, data, _ in group]) for group in groups]
+    networks = [NetworkFlow(arch, weights, data) for weights, data in stacks]
+    if course.is_small(*networks):
+        found: list[_Answer] = []
+        for group, network in zip(groups, networks, strict=True):
+            part = small.solve_small(network, *course.asked)
+            if part is None:
+                break
+            variables = _by_edge(group, network.shaped(part.states))
+            found.append(_Answer(variables, part.losses, part.solver, part.stopped))
+        if len(found) == len(groups):
+            return found
     weights, data = compiled.stacked([(w, data) for _, w, data, _ in members])
-    networks = NetworkFlow(arch, weights, data)
-    part = small.solve_small(networks, *course.asked) if course.is_small(networks) else None
-    if part is not None:
-        weights, losses = networks.shaped(part.states), part.losses
-        solver, stopped = part.solver, part.stopped
-    else:
-        stack = compiled.NetworkStack(GDLN(arch), data)
-        weights, losses, stopped = compiled.solve_compiled(stack, weights, *course.asked)
-        solver = "compiled"
-    variables = {
+    stack = compiled.NetworkStack(GDLN(arch), data)
+    weights, losses, stopped = compiled.solve_compiled(stack, weights, *course.asked)
+    return [_Answer(_by_edge(members, weights), losses, "compiled", stopped)]
+
+
+def _by_edge(
+    members: Sequence[_Member], weights: Mapping[str, np.ndarray]
+) -> dict[int, dict[str, np.ndarray]]:
+    """The weights `(T, members, |t|, |s|)` of every member under the names of its own edges."""
+    return {
         index: {edge: weights[name][:, k] for edge, name in shape.edges.items()}
         for k, (index, _, _, shape) in enumerate(members)
     }
-    return _Answer(variables, losses, solver, stopped)
 
 
 def _stopped(solution: Trajectory, answers: Sequence[_Answer], course: _Course) -> StoppedError:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.reduction.blocks.twins import identical
+from neuralrace.reduction.blocks.identical_blocks import identical
 from neuralrace.reduction.equations.system import block_system
 from tests.test_errors import says
 
@@ -32,7 +32,7 @@ def test_no_signal_but_rounding(seed):
 def test_modes_with_equal_s_and_other_d_are_no_copies():
     data = nr.Dataset({"x": np.diag([2.0, 1.0])}, {"y": np.diag([1.0, 2.0])})
     race = nr.reduce(nr.Architecture.chain(2, 8, 2), data)
-    assert [round(b.strength, 10) for b in race.blocks] == [1.0, 1.0]
+    assert [round(b.drive, 10) for b in race.blocks] == [1.0, 1.0]
     assert identical(race.blocks) == []
 
 
@@ -320,3 +320,16 @@ def test_masks_that_are_never_on_are_named():
     assert "never on, so that they learn nothing: b, c" in str(nr.reduce(arch, data))
     arch, data = nr.pathways(base, {"a": None, "c": [1, 0, 0]}, hidden=3)
     assert "never on" not in str(nr.reduce(arch, data))
+
+
+def test_paths_with_conflicting_signs_are_no_failure_of_the_assumption():
+    """y = a + b and z = a − b through one node: every statistic is one number."""
+    a, b = np.array([[1.0, 1.0, -1.0, -1.0], [1.0, -1.0, 1.0, -1.0]])[..., None]
+    arch = nr.Architecture(
+        {"a": 1, "b": 1, "h": 4, "y": 1, "z": 1},
+        {"ah": ("a", "h"), "bh": ("b", "h"), "hy": ("h", "y"), "hz": ("h", "z")},
+    )
+    race = nr.reduce(arch, nr.Dataset({"a": a, "b": b}, {"y": a + b, "z": a - b}))
+    assert [block.has_sign_conflict for block in race.blocks] == [True]
+    assert race.failures == ()
+    assert "conflicting signs" in str(race) and "Assumption" not in str(race)

@@ -210,7 +210,7 @@ def random_races(full: bool) -> Measurement:
             continue
         unequal = bool(rng.integers(2))
         start = race.start(
-            {e: float(rng.uniform(0.05, 0.4)) if unequal else 0.2 for e in race.whole.arch.edges}
+            {e: float(rng.uniform(0.05, 0.4)) if unequal else 0.2 for e in race.split.arch.edges}
         )
         form = race.closed_form(start)
         kind = form.modes["mode1"].kind if form.is_complete else "none known"

@@ -171,7 +171,7 @@ def fastest_pathway(entrant: Entrant) -> float:
     The strength of a block where pathways overlap is that of their sum. Of networks with more than
     one hidden layer, the strength of the strongest block.
     """
-    arch, data = entrant.race.whole.arch, entrant.race.whole.data
+    arch, data = entrant.race.split.arch, entrant.race.split.data
     ends = {*arch.inputs, *arch.outputs}
     if any((s in ends) == (t in ends) for s, t in arch.edges.values()):
         return entrant.strength
@@ -240,8 +240,8 @@ def _share(entrant: Entrant, key: Key) -> float:
 def _implementable(entrant: Entrant, task: Dataset) -> bool:
     """Whether single neurons that read all inputs can have the gates of every pathway."""
     x = np.concatenate([np.asarray(a, np.float64) for a in task.x.values()], axis=1)
-    gates = [np.asarray(g) for g in entrant.race.whole.data.gates.values()]
+    gates = [np.asarray(g) for g in entrant.race.split.data.gates.values()]
     gates += [np.ones(len(x))] * any(
-        v not in entrant.race.whole.data.gates for v in entrant.race.whole.arch.hidden
+        v not in entrant.race.split.data.gates for v in entrant.race.split.arch.hidden
     )
     return all(bool(np.isin(g, (0, 1)).all()) and is_implementable(g, x) for g in gates)

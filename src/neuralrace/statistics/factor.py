@@ -16,15 +16,15 @@ from neuralrace.types import Array, Matrix
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClassFactor:
     """The data, class by class of equal gates, with as few rows as tell all there is to know.
 
     Row r belongs to gate class `row_class[r]` and already carries the root of its weight, so that
     Σ_r y_r x_rᵀ over the rows of a class is the class's share of ⟨y xᵀ⟩. A class of n samples
     with d input features in all keeps min(n, d) rows: the triangular factor R of the QR
-    decomposition of its weighted inputs, with targets Qᵀy. What that leaves of the targets,
-    Σ‖y − QQᵀy‖², is `left`: no input reaches it.
+    decomposition of its weighted inputs, with targets Qᵀy. The rest of the targets, Σ‖y − QQᵀy‖²,
+    is `left`: no input reaches it.
     """
 
     row_class: Int[np.ndarray, " R"]
@@ -204,8 +204,10 @@ def _streamed(rows: _Rows, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 def _fewest_rows(
     x: np.ndarray, y: np.ndarray, shown: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """The rows of R, targets Qᵀy and what is left of them, if a class has more samples than it
-    shows features."""
+    """The rows of R, targets Qᵀy and the squared norm of the rest of the targets.
+
+    Unchanged where a class has no more samples than it shows features.
+    """
     if len(x) <= shown.sum():
         return x, y, 0.0
     q, r = np.linalg.qr(x[:, shown])

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.reduction.blocks.mixtures import edge_depths
+from neuralrace.reduction.blocks.mixtures import longest_path
 from neuralrace.types import WeightsLike
 
 CALL = 1000.0
@@ -63,7 +63,7 @@ class NetworkFlow(FlatFlow):
         samples = next(iter(self._y.values())).shape[-2]
         flops = 6 * samples * sum(float(np.prod(s)) for s in self.shapes.values())
         self.work = 8 * CALL * len(arch.edges) + flops
-        self.depth = max(edge_depths(arch).values()) + 1
+        self.depth = longest_path(arch)
         self._share = 1.0 / next(iter(self._y.values())).shape[-2]
 
     def shaped(self, states: np.ndarray) -> dict[str, np.ndarray]:

@@ -17,7 +17,6 @@ from neuralrace.statistics import SplitNetwork
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key
 
-
 SAME_TIME = 1e-6
 """A time closer than this to one of a solution's, relative to their spacing, is the same."""
 
@@ -28,15 +27,15 @@ class Source:
     """Where outputs and weights of a race's solution come from, when they are asked for."""
 
     blocks: tuple[Block, ...]
-    whole: SplitNetwork
+    split: SplitNetwork
 
     def outputs(self, solution: Trajectory) -> dict[str, np.ndarray]:
         """The outputs on every sample at every time: `{node: (T, N, size)}`."""
-        return full_outputs(self.blocks, self.whole, solution)
+        return full_outputs(self.blocks, self.split, solution)
 
     def weights(self, solution: Trajectory, t: float, key: Key) -> dict[str, np.ndarray]:
         """Full-size weights at one of the solution's times, as `Race.weights`."""
-        return full_weights(self.blocks, self.whole, solution, t, key)
+        return full_weights(self.blocks, self.split, solution, t, key)
 
 
 def full_weights(
@@ -137,7 +136,7 @@ def _hidden_bases(
     at: Mapping[str, Mapping[str, np.ndarray]],
     key: Key,
 ) -> dict[str, dict[str, np.ndarray]]:
-    """Orthonormal directions of its own for every block at every hidden node."""
+    """Separate orthonormal directions for every block at every hidden node."""
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
     bases: dict[str, dict[str, np.ndarray]] = {block.name: {} for block in blocks}
     for node in arch.hidden:

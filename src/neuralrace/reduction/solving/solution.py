@@ -26,10 +26,19 @@ from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike
 
 RECORDED_PATHS = 1000
-"""Up to so many paths in a block, the strength of each is recorded."""
+"""Up to this many paths in a block, the strength of each is recorded."""
 
 MAX_TABLE = 2**20
-"""Up to so many powers in its equations, a scalar block is solved by them."""
+"""Up to this many powers in its equations, a scalar block is solved by them."""
+
+MOST_STEPS = 1e12
+"""Steps of descent that a race can be asked for; more would take years."""
+
+USUAL_EVALUATIONS = 2000
+"""How often the velocity is evaluated in a usual flow."""
+
+COMPILING = 4e9
+"""Operations in the time that it takes to compile a program: about four seconds."""
 
 
 @final
@@ -44,10 +53,6 @@ class _Shape:
 
 _Member = tuple[int, dict[str, np.ndarray], Dataset, _Shape]
 """A block among those of its shape: its number, its weights and data under common names."""
-
-
-MOST_STEPS = 1e12
-"""Steps of descent that a race can be asked for; more would take years."""
 
 
 def solve_blocks(
@@ -116,7 +121,7 @@ def solve_blocks(
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Course:
     """What is asked of every block: times of flow, or steps of descent with a learning rate."""
 
@@ -138,15 +143,8 @@ class _Course:
         return evaluations * sum(problem.work for problem in problems) <= COMPILING
 
 
-USUAL_EVALUATIONS = 2000
-"""How often the velocity is evaluated in a usual flow."""
-
-COMPILING = 4e9
-"""Operations in the time that it takes to compile a program: about four seconds."""
-
-
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Answer:
     """The solution of some blocks: their weights `(T, |t|, |s|)`, their losses `(T, blocks)`.
 
@@ -163,7 +161,7 @@ class _Answer:
 def _scalar_answers(
     systems: Mapping[int, tuple[PolynomialSystem, np.ndarray]], course: _Course
 ) -> list[_Answer]:
-    """Merged scalar races: by their explicit solution, each by itself, or all in one program."""
+    """Merged scalar races: by their explicit solution, one by one, or all in one program."""
     answers, rest = [], dict(systems)
     if course.steps is None and course.compiling is None:
         for i, (system, begin) in systems.items():
@@ -184,7 +182,7 @@ def _scalar_answers(
             i: rest[i][0].expanded(values[:, k, : len(rest[i][1])]) for k, i in enumerate(members)
         }
 
-    alone = course.steps is None  # each flow takes steps of its own
+    alone = course.steps is None  # each flow takes its own steps
     groups = [[i] for i in rest] if alone else [list(rest)]
     problems = [small.PolynomialFlow([rest[i] for i in group]) for group in groups]
     if course.is_small(*problems):

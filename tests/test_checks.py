@@ -172,8 +172,8 @@ def test_a_checkpoint_in_place_of_a_folder(tmp_path):
 @pytest.mark.parametrize(
     ("module", "helper", "call"),
     [
-        ("reduction.race", "shared_basis", lambda: nr.reduce(ARCH, DATA)),
-        ("reduction.race", "class_factor", lambda: nr.reduce(ARCH, DATA)),
+        ("reduction.blocks.finding", "shared_basis", lambda: nr.reduce(ARCH, DATA)),
+        ("reduction.blocks.finding", "class_factor", lambda: nr.reduce(ARCH, DATA)),
         (
             "dynamics.train",
             "take_steps",
@@ -184,7 +184,7 @@ def test_a_checkpoint_in_place_of_a_folder(tmp_path):
         ("gdln", "_gated", lambda: NET(WEIGHTS, DATA)),
         ("linear.chain", "chain_edges", lambda: nr.linear.saddles(NET, DATA)),
         ("analysis.similarity", "ratio", lambda: nr.analysis.similarity(np.eye(2), "cosine")),
-        ("reln.patterns", "enumerated", lambda: nr.reln.patterns(np.eye(2))),
+        ("reln.possible.patterns", "enumerated", lambda: nr.reln.patterns(np.eye(2))),
         ("tasks.structures", "_levels", lambda: nr.tasks.hierarchy()),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -37,7 +37,7 @@ def breach(race: nr.Race) -> float:
     at s(p) must lie in its directions at s(j), and must be zero where path j is not in the block.
     And the blocks together must hold all of Σ^yx(p).
     """
-    stats = nr.path_statistics(race.whole.arch, race.whole.data)
+    stats = nr.path_statistics(race.split.arch, race.split.data)
     sizes = {"yx": [1e-300], "x": [1e-300]}
     found = {"yx": [0.0], "x": [0.0]}
 
@@ -168,12 +168,12 @@ def test_degenerate_singular_values_of_the_hierarchy():
     race = nr.reduce(arch, data)
     expected = np.linalg.svd(nr.tasks.hierarchy() / 8, compute_uv=False)
     assert len(set(expected.round(8))) < 8  # there are equal ones
-    np.testing.assert_allclose([b.strength for b in race.blocks], expected, atol=1e-12)
+    np.testing.assert_allclose([b.drive for b in race.blocks], expected, atol=1e-12)
     assert race.is_decoupled
     assert [b.name for b in race.blocks] == [f"mode{i}" for i in range(1, 9)]
     for block in race.blocks:
         u, v = block.basis["y"][:, 0], block.basis["x"][:, 0]
-        assert u @ (nr.tasks.hierarchy() / 8) @ v == pytest.approx(block.strength)
+        assert u @ (nr.tasks.hierarchy() / 8) @ v == pytest.approx(block.drive)
         assert block.dims == {"x": 1, "y": 1}
         assert dict(block.arch.sizes) == {"x": 1, "h": 1, "y": 1}
 
@@ -204,7 +204,7 @@ def test_matrix_blocks_say_what_fails():
     race = nr.reduce(*TASKS["all but one"]())
     assert race.reduces and not race.is_decoupled
     assert len(race.failures) == len(race.blocks)
-    assert race.failures[0].startswith("mode1: ")
+    assert race.failures[0].startswith("block1: ")
     assert str(race).startswith("8 independent blocks, none of them a scalar mode; exact")
     decoupled = nr.reduce(*TASKS["routing"]())
     assert decoupled.failures == () and "Assumption" not in str(decoupled)
@@ -241,7 +241,7 @@ def test_xor_pathways_are_four_scalar_parts():
         sample = int(block.arch.hidden[0].removeprefix("sample")) - 1
         shown = np.asarray(data.x["x"])[sample]
         assert abs(block.basis["x"][:, 0] @ shown) == pytest.approx(np.linalg.norm(shown))
-        assert block.strength == pytest.approx(np.sqrt(2) / 4)
+        assert block.drive == pytest.approx(np.sqrt(2) / 4)
 
 
 def test_contextual_classification_per_context():
@@ -254,7 +254,7 @@ def test_contextual_classification_per_context():
         np.testing.assert_allclose(
             np.abs(block.basis["x"][:, 0]), np.eye(2)[context - 1], atol=1e-12
         )
-        assert block.strength == pytest.approx(1 / 6)
+        assert block.drive == pytest.approx(1 / 6)
         assert np.mean(np.asarray(block.data.x["x"]) ** 2) == pytest.approx(1 / 6)
     assert race.silent == {"x": 0, "y": 0}
 
@@ -264,11 +264,11 @@ def test_contextual_classification_with_one_pathway():
     race = nr.reduce(*nr.tasks.single_pathway(nr.tasks.contextual_classification()))
     (block,) = race.blocks
     assert block.is_scalar and race.reduces
-    assert block.strength == pytest.approx(np.sqrt(2) / 6)
+    assert block.drive == pytest.approx(np.sqrt(2) / 6)
     np.testing.assert_allclose(np.abs(block.basis["x"][:, 0]), np.sqrt([0.5, 0.5]))
     assert race.silent == {"x": 1, "y": 0}
     assert race.constant == pytest.approx(1 / 12)
-    assert "loss that cannot be learned: 0.0833" in str(race)
+    assert "loss outside all blocks: 0.0833" in str(race)
 
 
 def test_parts_are_joined_by_correlated_inputs_alone():
@@ -325,7 +325,7 @@ def test_nearly_equal_singular_values_are_told_apart():
     race = nr.reduce(nr.Architecture.chain(n, n, n), nr.Dataset({"x": np.eye(n)}, {"y": y}))
     assert len(race.blocks) == n and race.is_decoupled and race.is_exact
     np.testing.assert_allclose(
-        [n * b.strength for b in race.blocks], np.sort(strengths)[::-1], rtol=1e-12
+        [n * b.drive for b in race.blocks], np.sort(strengths)[::-1], rtol=1e-12
     )
 
 
@@ -407,11 +407,9 @@ def test_gates_of_neurons_are_split_first():
         nr.Dataset({"x": x}, {"y": y}), {"left": left, "right": right}, hidden=3
     )
     paths = nr.reduce(arch, data)
-    assert sorted(n for v, n in whole.whole.arch.sizes.items() if v.startswith("h")) == [2, 3]
+    assert sorted(n for v, n in whole.split.arch.sizes.items() if v.startswith("h")) == [2, 3]
     assert dims(whole) == dims(paths)
-    np.testing.assert_allclose(
-        [b.strength for b in whole.blocks], [b.strength for b in paths.blocks]
-    )
+    np.testing.assert_allclose([b.drive for b in whole.blocks], [b.drive for b in paths.blocks])
     assert breach(whole) < 1e-8
 
 
@@ -427,7 +425,7 @@ def test_thousands_of_gate_classes_that_share_a_basis():
     expected = sorted(
         (np.array([3.0, 2.0, 1.0])[k] * gate[item == k].sum() / n for k in range(3)), reverse=True
     )
-    np.testing.assert_allclose([b.strength for b in race.blocks], expected)
+    np.testing.assert_allclose([b.drive for b in race.blocks], expected)
     assert breach(race) < 1e-8
 
 
@@ -502,7 +500,7 @@ def test_pathways_that_are_gated_against_each_other():
         {"x": [[1.0], [2.0]]}, {"y": [[1.0], [2.0]]}, {"a": [1.0, 1.0], "b": [-1.0, -1.0]}
     )
     race = nr.reduce(arch, data)
-    assert len(race.blocks) == 1 and race.blocks[0].strength == pytest.approx(2.5)
+    assert len(race.blocks) == 1 and race.blocks[0].drive == pytest.approx(2.5)
 
 
 def test_of_equally_fine_bases_the_one_that_drops_least_is_taken(monkeypatch):

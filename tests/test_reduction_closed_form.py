@@ -247,3 +247,15 @@ def test_unbalanced_two_edge_chains_from_any_start(size, ratio):
     below = [k for k in (1, 2, 3) if wanted[k] < 0.9 * form.final]
     reached = form.time_to(np.array([wanted[k] for k in below]))
     np.testing.assert_allclose(reached, [times[k] for k in below], rtol=1e-8)
+
+
+@pytest.mark.parametrize("unit", [1e-20, 1.0, 1e20])
+def test_the_time_to_a_loss_in_any_unit_of_time(unit):
+    """Inputs and targets divided by √unit: every time is multiplied by unit."""
+    size = 1 / np.sqrt(unit)
+    data = nr.Dataset({"x": size * np.eye(2)}, {"y": size * np.diag([2.0, 1.0])})
+    form = nr.reduce(nr.Architecture.chain(2, 4, 2), data).closed_form(0.01)
+    time = float(form.time_to_loss(0.5 * float(form.loss(0.0))))
+    plain = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([2.0, 1.0])})
+    same = nr.reduce(nr.Architecture.chain(2, 4, 2), plain).closed_form(0.01)
+    assert time / unit == pytest.approx(float(same.time_to_loss(0.5 * float(same.loss(0.0)))))

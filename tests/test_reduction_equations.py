@@ -61,7 +61,7 @@ def test_conserved_quantities_do_not_change(routing):
 
 
 def test_conserved_is_empty_where_nothing_is(contexts):
-    assert contexts.conserved()["mode1"] == []
+    assert contexts.conserved()["block1"] == []
 
 
 def test_latex_writes_equal_modes_once(routing):
@@ -86,7 +86,7 @@ def test_contexts_merge_to_one_variable_by_a_closed_subspace(contexts):
 
 
 def test_different_layers_need_two_variables(contexts):
-    numbers = {e: 0.1 if e.startswith("item") else 0.2 for e in contexts.whole.arch.edges}
+    numbers = {e: 0.1 if e.startswith("item") else 0.2 for e in contexts.split.arch.edges}
     found = block_system(contexts.blocks[0], contexts.start(numbers).weights[0])
     assert found is not None
     assert len(found[0].parts) == 2
@@ -103,7 +103,7 @@ def test_blocks_too_large_to_write_out_are_named():
     race = nr.reduce(*nr.tasks.common_and_all_but_one(base, hidden=5))
     assert "too many variables to be written out" in race.latex()
     form = race.closed_form(0.01)
-    assert not form.is_complete and "mode1" in form.without
+    assert not form.is_complete and "block1" in form.without
 
 
 @pytest.mark.parametrize(
@@ -174,8 +174,7 @@ def test_a_race_with_very_many_gates_is_printed():
         nr.Architecture.chain(1, 150, 1),
         nr.Dataset({"x": x[:12, :1]}, {"y": x[:12, :1]}, {"h": gates}),
     )
-    for race in (many, wide):
-        assert "mode1" in str(race)
+    assert "block1  x 2 → y 2" in str(many) and "mode1  x 1 → y 1" in str(wide)
 
 
 def test_a_race_is_forgotten_with_its_last_name():
@@ -186,3 +185,28 @@ def test_a_race_is_forgotten_with_its_last_name():
     del race
     gc.collect()
     assert seen() is None
+
+
+def test_overlapping_paths_have_merged_coefficients():
+    """Two pathways that are always on share the drive 1 and brake each other: D = 2."""
+    data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    race = nr.reduce(*nr.pathways(data, {"a": None, "b": None}, hidden=1))
+    text = race.latex()
+    assert "S = 1, D = 2" in text and "coefficients of the merged equations" in text
+    assert "given that the path is on" not in text
+    assert "s = 1, d = 2" in repr(race.closed_form(0.1))
+
+
+def test_polynomials_of_matrix_blocks_are_checked_at_fresh_points(contexts, monkeypatch):
+    """A velocity that is no polynomial of the known degree is not written as one."""
+    from neuralrace.reduction.equations.flows import NetworkFlow
+    from neuralrace.reduction.equations.subspace import closed_subspace, subspace_system
+
+    block = contexts.blocks[0]
+    parts = closed_subspace(block, block.aligned)
+    assert parts is not None and subspace_system(block, parts) is not None
+    plain = NetworkFlow.velocity
+    monkeypatch.setattr(
+        NetworkFlow, "velocity", lambda self, w: plain(self, w) * (1 + 1e-4 * np.sin(9 * w))
+    )
+    assert subspace_system(block, parts) is None

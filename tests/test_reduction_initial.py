@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.reduction.blocks.twins import identical, intertwiner
+from neuralrace.reduction.blocks.identical_blocks import identical, intertwiner
 from tests.test_errors import says
 from verification.cases import random_case
 from verification.reduction import planted
@@ -85,7 +85,7 @@ def test_modes_start_at_their_distance_from_faster_ones(hidden):
     arch = nr.Architecture.chain(5, hidden, 6)
     weights = gaussian(arch, 1, 1e-3)
     race = nr.reduce(arch, data)
-    np.testing.assert_allclose([b.strength for b in race.blocks], [4, 3, 2, 1])
+    np.testing.assert_allclose([b.drive for b in race.blocks], [4, 3, 2, 1])
     taken, expected = [], []
     for c in halves(weights, u, v).T:  # Gram–Schmidt, fastest first
         left = c.copy()
@@ -138,7 +138,7 @@ def test_race_from_small_random_weights_follows_the_simulation():
     arch = nr.Architecture.chain(8, 32, 15)
     net, race, rate = nr.GDLN(arch), nr.reduce(arch, data), 0.1
     weights = net.init(jax.random.key(3), scale=1e-5)
-    slowest = min(block.strength for block in race.blocks)
+    slowest = min(block.drive for block in race.blocks)
     steps = int(np.log(1e9) / slowest / rate)
     run = nr.train(net, weights, data, learning_rate=rate, steps=steps, record_every=steps // 200)
     start = race.start(weights)
@@ -292,7 +292,7 @@ def test_identical_matrix_blocks_are_turned_into_each_other():
 def test_blocks_on_other_edges_are_no_copies():
     """XoR: four pathways with equal numbers, but each with edges of its own."""
     race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
-    assert len({round(b.strength, 10) for b in race.blocks}) == 1
+    assert len({round(b.drive, 10) for b in race.blocks}) == 1
     assert identical(race.blocks) == []
 
 

@@ -198,7 +198,7 @@ def test_two_edge_modes_follow_the_logistic_curve():
     """THEORY: a(t) = (s/d) / (1 − (1 − s/(d a₀)) e^{−2st})."""
     race, solution = solved("hierarchy")
     for block in race.blocks:
-        s, d = block.strength, 1 / 4
+        s, d = block.drive, 1 / 4
         expected = (s / d) / (1 - (1 - s / (d * START**2)) * np.exp(-2 * s * TIMES))
         found = solution.values["pathways"][block.name]["W1-W2"]
         np.testing.assert_allclose(found, expected, rtol=1e-7)

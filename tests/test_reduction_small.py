@@ -28,14 +28,16 @@ def nothing_compiled(monkeypatch):
     monkeypatch.setattr(solution.compiled, "solve_compiled", refuse)
 
 
-@pytest.mark.parametrize("start", [0.3, 1e-6, 1e-12])
-@pytest.mark.parametrize("powers", [(2,), (1, 1), (3,), (2, 1)])
+@pytest.mark.parametrize(
+    ("powers", "start"),
+    [(p, b) for p in [(2,), (1, 1)] for b in (0.3, 1e-6, 1e-12)]
+    + [(p, b) for p in [(3,), (2, 1)] for b in (0.3, 0.01)],
+)
 def test_the_solver_follows_closed_forms_out_of_any_start(powers, start):
     """db_k/dt = γ_k (M/b_k)(S − D M): early growth, the fall of the loss, and the end."""
     from tests.test_reduction_closed_form import single_path
 
-    depth = sum(powers)
-    begin = np.full(len(powers), start if depth == 2 else max(start, 0.01))
+    begin = np.full(len(powers), start)
     system = single_path(powers, (1.0, 0.4)[: len(powers)], S=1.3, D=0.9)
     form = solution.mode_form(system, begin, tuple(f"B{k}" for k in range(len(powers))))
     assert form is not None
@@ -126,3 +128,34 @@ def test_large_problems_are_compiled_and_small_ones_are_not():
     assert not course.is_small(NetworkFlow(wide, weights, data))
     steps = solution._Course(np.array([1e9]), np.array([10**9]), 1.0, None)
     assert not steps.is_small(small.PolynomialFlow(found))
+
+
+def test_blocks_of_very_different_sizes_do_not_share_their_tolerances():
+    """Two equal matrix blocks side by side, one from a large start and one from a tiny one."""
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(4, 2)), rng.normal(size=(4, 2))
+    gate = np.repeat([[1.0, 0.0], [0.0, 1.0]], 4, axis=0)
+    shown, wanted = np.concatenate([x, x]), np.concatenate([y, 1.1 * y])
+    data = nr.Dataset({"x": shown}, {"y": wanted}, {"h": gate[:, 0], "k": gate[:, 1]})
+    arch = nr.Architecture(
+        {"x": 2, "h": 4, "k": 4, "y": 2},
+        {"xh": ("x", "h"), "xk": ("x", "k"), "hy": ("h", "y"), "ky": ("k", "y")},
+    )
+    race = nr.reduce(arch, data)
+    assert len(race.blocks) == 2 and not any(block.is_scalar for block in race.blocks)
+    sizes = (1.0, 1e-15)
+    start = nr.reduction.Start(
+        tuple(
+            {e: size * rng.normal(size=w.shape) for e, w in block.aligned.items()}
+            for size, block in zip(sizes, race.blocks, strict=True)
+        ),
+        None,
+        "of two sizes",
+    )
+    times = np.linspace(0, 200, 81)
+    found = solve_blocks(race.blocks, start, times, None, 0.0, compiling=False).values["losses"]
+    block = race.blocks[1]
+    alone = nr.reduction.Start((start.weights[1],), None, "alone")
+    wanted = solve_blocks((block,), alone, times, None, 0.0, compiling=False).values["losses"]
+    assert wanted[-1, 0] < 0.5 * wanted[0, 0]
+    np.testing.assert_allclose(found[:, 1], wanted[:, 0], atol=1e-8 * wanted[0, 0])

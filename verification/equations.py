@@ -21,7 +21,7 @@ def _routing(M: int, K: int, P: int | None = None) -> nr.Race:
 def _right_sides(race: nr.Race, start: nr.reduction.Start | None = None) -> list[sympy.Expr]:
     """Right-hand sides of the first mode, functions of time replaced by plain symbols."""
     found = []
-    for equation in race.equations(start)["mode1"]:
+    for equation in next(iter(race.equations(start).values())):
         plain = {f: sympy.Symbol(f.func.__name__) for f in equation.rhs.atoms(sympy.Function)}
         found.append(equation.rhs.subs(plain))
     return found
@@ -210,10 +210,10 @@ def random_races(full: bool) -> Measurement:
             continue
         unequal = bool(rng.integers(2))
         start = race.start(
-            {e: float(rng.uniform(0.05, 0.4)) if unequal else 0.2 for e in race.whole.arch.edges}
+            {e: float(rng.uniform(0.05, 0.4)) if unequal else 0.2 for e in race.split.arch.edges}
         )
         form = race.closed_form(start)
-        kind = form.modes["mode1"].kind if form.is_complete else "none known"
+        kind = next(iter(form.modes.values())).kind if form.is_complete else "none known"
         forms[kind] = forms.get(kind, 0) + 1
         if not form.is_complete:
             continue

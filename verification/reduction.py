@@ -255,7 +255,7 @@ def hierarchy(full: bool) -> Measurement:
     for width in (16, 64, 128) if full else (64,):
         arch = nr.Architecture.chain(8, width, 15)
         net, race = nr.GDLN(arch), nr.reduce(arch, data)
-        slowest = min(block.strength for block in race.blocks)
+        slowest = min(block.drive for block in race.blocks)
         for scale in (1e-7, 1e-5, 1e-3, 1e-2) if full else (1e-3,):
             steps = int(np.log(1 / (scale**2 * width)) / slowest / rate)
             every = max(1, steps // 400)
@@ -292,7 +292,7 @@ def _corrected(race: nr.Race, start: nr.reduction.Start, run: nr.Trajectory, rat
     """The error of the logistic modes with s replaced by log(1 + ηs)/η in the exponent."""
     loss = np.full(len(run.time), race.constant)
     for block, weights in zip(race.blocks, start.weights, strict=True):
-        s = block.strength
+        s = block.drive
         d = float(np.mean(np.asarray(block.data.x["x"]) ** 2))
         a0 = float(weights["W1"][0, 0] * weights["W2"][0, 0])
         growth = np.log1p(rate * s) / rate

@@ -213,7 +213,7 @@ def block_error(
 
     if block.is_scalar and solve:
         alone = nr.Race(
-            race.arch, race.data, race.whole, (block,), 0.0, race.residual, race.tolerance, {}
+            race.arch, race.data, race.split, (block,), 0.0, {}, race.tolerance, race.exactness
         )
         by_edge = {e: 0.37 * unit for e, unit in units.items()}
         values = alone.solve(times=times, start=by_edge).values["variables"][block.name]

@@ -36,6 +36,7 @@ __all__ = [
     "list_of_names",
     "one_of",
     "plain_array",
+    "plain_number",
     "random_key",
     "real_array",
     "real_number",
@@ -130,6 +131,12 @@ def _as_float(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         return math.nan
+
+
+def plain_number(value: object) -> Any:
+    """An array without axes as the number that it holds; anything else unchanged."""
+    array: Any = value
+    return array.item() if kind_of(value) in ("f", "i", "u") and np.ndim(array) == 0 else value
 
 
 def seed_number(seed: object) -> int:

@@ -103,7 +103,7 @@ class Contest:
 
     @property
     def strengths(self) -> dict[str, float]:
-        """The strength of each candidate's strongest block (`Block.strength`).
+        """The strength of each candidate's strongest block (`Block.drive`).
 
         Where that has one path, it is the rate at which weights first grow; where pathways overlap
         it is that of their sum, and each of them grows more slowly.

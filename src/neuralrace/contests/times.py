@@ -11,11 +11,10 @@ from typing import TypeAlias, cast, final
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import real_number, switch
+from neuralrace.checks import plain_number, real_number, switch
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
-from neuralrace.reduction.race import plain_number
 from neuralrace.reln.explained.consistency import mean_start
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import WeightsLike
@@ -59,7 +58,7 @@ class Entrant:
 
     @property
     def strength(self) -> float:
-        return max((block.strength for block in self.race.blocks), default=0.0)
+        return max((block.drive for block in self.race.blocks), default=0.0)
 
 
 @final
@@ -310,7 +309,7 @@ def learning_time(race: Race, start: Start, criterion: float, longest: float) ->
     form = race.closed_form(start)
     if form.is_complete:
         return float(form.time_to_loss(criterion)), "closed form"
-    now, span = 0.0, min(FIRST / max(block.strength for block in race.blocks), longest)
+    now, span = 0.0, min(FIRST / max(block.drive for block in race.blocks), longest)
     divided = 0
     while True:
         times = np.linspace(0.0, span, POINTS + 1)

@@ -215,7 +215,7 @@ def is_at_its_end(entrant: Entrant) -> bool:
 
 def is_deep(entrant: Entrant) -> bool:
     """Whether an edge leads from one hidden node to another."""
-    arch = entrant.race.whole.arch
+    arch = entrant.race.split.arch
     return any(s in arch.hidden and t in arch.hidden for s, t in arch.edges.values())
 
 
@@ -225,7 +225,7 @@ def fastest_pathway(entrant: Entrant) -> float:
     The strength of a block where pathways overlap is that of their sum. It is also taken where an
     edge leads from an input to an output.
     """
-    arch, data = entrant.race.whole.arch, entrant.race.whole.data
+    arch, data = entrant.race.split.arch, entrant.race.split.data
     ends = {*arch.inputs, *arch.outputs}
     if any((s in ends) == (t in ends) for s, t in arch.edges.values()):
         return entrant.strength
@@ -304,8 +304,8 @@ def _implementable(entrant: Entrant, task: Dataset) -> bool | None:
     if is_deep(entrant):
         return None
     x = np.concatenate([np.asarray(a, np.float64) for a in task.x.values()], axis=1)
-    gates = [np.asarray(g) for g in entrant.race.whole.data.gates.values()]
+    gates = [np.asarray(g) for g in entrant.race.split.data.gates.values()]
     gates += [np.ones(len(x))] * any(
-        v not in entrant.race.whole.data.gates for v in entrant.race.whole.arch.hidden
+        v not in entrant.race.split.data.gates for v in entrant.race.split.arch.hidden
     )
     return all(bool(np.isin(g, (0, 1)).all()) and is_implementable(g, x) for g in gates)

@@ -48,7 +48,7 @@ class LinearTask:
 
 
 def linear_task(net: GDLN, data: Dataset, *, edges: int | None = None) -> LinearTask:
-    """The correlations of a dataset, for an ungated chain of any, or of so many, edges."""
+    """The correlations of a dataset, for an ungated chain of any, or of this, number of edges."""
     check_kind("net", net, GDLN, "for example nr.GDLN(nr.Architecture.chain(4, 8, 3))")
     check_kind("data", data, Dataset, "for example nr.Dataset({'x': x}, {'y': y})")
     chain_edges(net, edges)

@@ -213,7 +213,7 @@ class BalancedFlow:
 
 
 def _orthonormal(rows: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
-    """An orthonormal basis of the columns of e^{log_scale} ∘ rows, each row accurate by itself.
+    """An orthonormal basis of the columns of e^{log_scale} ∘ rows, accurate in every row.
 
     Rows differ by many orders of magnitude. Where all are within the range of numbers, sorting
     them by size and pivoting the columns of a QR factorisation keeps each accurate (Cox & Higham

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import real_number, switch
+from neuralrace.checks import plain_number, real_number, switch
 from neuralrace.dataset import Dataset, check_targets
 from neuralrace.dynamics import StoppedError
 from neuralrace.errors import NeuralRaceError, check_kind
@@ -51,12 +51,14 @@ if TYPE_CHECKING:
 class Race:
     """A gated network reduced to blocks that learn independently; see `reduce`.
 
-    `blocks` are ordered by strength, the largest singular value of their Σ^yx. `constant` is the
-    loss outside all blocks, which no weights can remove. `silent` counts, for every input and
+    `split` is the network with every gate on a whole node, in whose nodes the blocks are written.
+    `blocks` are ordered by their drive, the largest singular value of Σ^yx. `constant` is the loss
+    outside all blocks, which no weights can remove. `silent` counts, for every input and
     output node, the directions without a signal: weights along them learn nothing (those along
     inputs that vary decay, which a start from large weights would show and the race does not).
     `exactness` says whether the reduction is exact, and if not, why; `residual` and `faint` are
-    two of its parts. Features smaller than others by 1e13 count as zero.
+    two of its parts. Directions smaller than 1e-6 of their node are judged as if they had that
+    size; features smaller than others by 1e13 count as zero.
 
     ```python
     >>> import neuralrace as nr
@@ -71,7 +73,7 @@ class Race:
 
     arch: Architecture
     data: Dataset
-    whole: SplitNetwork
+    split: SplitNetwork
     blocks: tuple[Block, ...]
     constant: float
     silent: Mapping[str, int]
@@ -80,7 +82,7 @@ class Race:
 
     @property
     def is_decoupled(self) -> bool:
-        """Whether every block has one direction a node: MHS Assumption 2.1.1 holds."""
+        """Whether every block has one direction per node: MHS Assumption 2.1.1 holds."""
         return bool(self.blocks) and all(block.is_scalar for block in self.blocks)
 
     @property
@@ -90,12 +92,16 @@ class Race:
 
     @property
     def residual(self) -> float:
-        """The largest coupling between blocks that was dropped, relative to what it couples."""
+        """The largest thing that was dropped, relatively; 0 to rounding for an exact reduction.
+
+        It is a coupling between blocks, relative to the sizes of the two directions it couples, or
+        a direction, relative to its node.
+        """
         return self.exactness.residual
 
     @property
     def faint(self) -> tuple[str, ...]:
-        """The nodes with features so small beside others that float64 cannot resolve them."""
+        """The nodes with directions so small beside others that float64 cannot resolve them."""
         return self.exactness.faint
 
     @property
@@ -108,10 +114,17 @@ class Race:
 
         A mapping is taken as the network's initial weights. Of a two-edge pathway the growing half
         `c = ½ (W₁v + W₂ᵀu)` of each mode counts, and of it what is orthogonal to the modes that
-        grow faster; pathways of other lengths are restricted to each block's directions. A number
-        b gives an aligned start in which every singular value of every edge is b; so does
-        `{edge: b}`, edge by edge. `alignment` of the result says which share of the weights'
-        squared norm it carries.
+        grow faster; pathways of other lengths are restricted to each block's directions. Where the
+        weights are decoupled already (`alignment` is 1), the solution from there is exact. From
+        other weights it is an approximation for small starts, which the papers do not contain: a
+        growing half is multiplied by e^{st} and the other by e^{−st}, so that only the first
+        matters, and a learned mode expels later ones from its hidden direction (docs/reduction.md,
+        "Random starts of deep networks", shows where this ends). A number b gives an aligned
+        start: b times weights of unit size along the singular vectors of Σ^yx, so that every edge
+        of a mode starts at b or −b; in a matrix block the parts of an edge that share a hidden
+        node together have singular values b. `{edge: b}` does so edge by edge. `alignment` of the
+        result says which share of the weights' squared norm it carries. A `Start` is checked
+        against the data and the blocks of this race, and returned.
 
         ```python
         >>> import jax, numpy as np, neuralrace as nr
@@ -125,13 +138,31 @@ class Race:
         ```
         """
         if isinstance(source, Start):
-            return self._checked(source)
+            self._check_start(source)
+            return source
         if isinstance(source, Mapping):
             plain = {edge: plain_number(value) for edge, value in source.items()}
             if any(_has_axes(w) for w in plain.values()):
-                return start_from_weights(self.blocks, self.whole, plain)
-            return start_from_number(self.blocks, plain)
-        return start_from_number(self.blocks, plain_number(source))
+                found = start_from_weights(self.blocks, self.split, plain)
+            else:
+                found = start_from_number(self.blocks, plain)
+        else:
+            found = start_from_number(self.blocks, plain_number(source))
+        return replace(found, data=self._digest)
+
+    def _check_start(self, start: Start) -> None:
+        """Raise where a start belongs to other data, or does not fit the blocks."""
+        fits = len(start.weights) == len(self.blocks) and all(
+            block.fits(w) for block, w in zip(self.blocks, start.weights, strict=True)
+        )
+        if not fits or start.data not in (None, self._digest):
+            raise NeuralRaceError(
+                "this is the start of another race",
+                got=f"{len(start.weights)} blocks: {start.description}"
+                + (", of other data" if fits else ""),
+                wanted=f"a start of the {len(self.blocks)} blocks of this race",
+                fix="make it with race.start(…) of the same race",
+            )
 
     def solve(
         self, *, times: ArrayLike, start: StartLike, learning_rate: float | None = None
@@ -139,11 +170,14 @@ class Race:
         """The solution of the race at `times`, as a `Trajectory` like any other.
 
         Gradient flow in every block, or with a `learning_rate` the descent itself: on blocks this
-        small its steps are taken one by one, so that nothing about the step is approximate (times
-        are then rounded to whole steps). `values` holds the loss of each block (`"losses"`), every
-        variable (`"variables"`, by block and edge) and, where there are at most 1000 paths in a
-        block, every pathway's strength (`"pathways"`, the product of its edges). Outputs on all
-        samples are computed when asked for: `solution.outputs`.
+        small its steps are taken one by one, so that nothing about the step is approximate. Times
+        are then rounded to whole steps, and times that fall on one step are returned once. From
+        weights that are not decoupled the solution is an approximation for small starts; see
+        `start`. `values` holds the loss of each block (`"losses"`), every variable (`"variables"`,
+        by block and edge) and, where there are at most 1000 paths in a block, the strength of
+        every path (`"pathways"`, by block and path, edges joined by "-"): the product of its
+        edges, in a matrix block its Frobenius norm. Outputs on all samples are computed when
+        asked for: `solution.outputs`.
 
         ```python
         >>> import numpy as np, neuralrace as nr
@@ -154,7 +188,7 @@ class Race:
 
         ```
         """
-        start = self._checked(start)
+        start = self.start(start)
         try:
             solution = solve_blocks(self.blocks, start, times, learning_rate, self.constant)
         except StoppedError as error:
@@ -172,30 +206,17 @@ class Race:
             settings=solution.settings | {"data": self._digest, "clock": "flow"},
             sample_weight=None if weight is None else np.asarray(weight),
             steps=solution.steps,
-            source=Source(self.blocks, self.whole),
+            source=Source(self.blocks, self.split),
         )
 
     @cached_property
     def _digest(self) -> str:
         return self.data.digest()
 
-    def _checked(self, start: Any) -> Start:
-        """A start of this race, made from a number or from weights if need be."""
-        if not isinstance(start, Start):
-            return self.start(start)
-        mine = [set(block.arch.edges) for block in self.blocks]
-        if [set(weights) for weights in start.weights] != mine:
-            raise NeuralRaceError(
-                "this is the start of another race",
-                got=f"{len(start.weights)} blocks: {start.description}",
-                wanted=f"a start of the {len(mine)} blocks of this race",
-                fix="make it with race.start(…) of the same race",
-            )
-        return start
-
     def weights(self, solution: Trajectory, t: float, key: Key) -> dict[str, np.ndarray]:
         """Full-size weights of the network at time `t` of a solution; at t = 0 a decoupled start.
 
+        `t` must be one of `solution.time`, and the solution one of this race.
         Hidden directions are random orthonormal ones drawn from `key`:
         `W_e = Σ_blocks R_t(e) B_e R_s(e)ᵀ` (NRR Eq. 9).
 
@@ -210,27 +231,35 @@ class Race:
 
         ```
         """
-        return full_weights(self.blocks, self.whole, solution, t, key)
+        check_kind("solution", solution, Trajectory, "pass what race.solve returned")
+        if solution.settings.get("data", self._digest) != self._digest:
+            raise NeuralRaceError(
+                "this is the solution of another race",
+                got="a trajectory on other data",
+                wanted="what race.solve of this race returned",
+                fix="pass the solution of this race",
+            )
+        return full_weights(self.blocks, self.split, solution, t, key)
 
     # ---- in symbols ----------------------------------------------------------------------------
 
-    def _written(self, start: object) -> tuple[list[WrittenMode], list[str]]:
+    def _written(self, start: StartLike | None) -> tuple[list[WrittenMode], list[str]]:
         """The merged modes, and the names of the blocks that are too large to be written out."""
         written, left_out = [], []
-        start = None if start is None else self._checked(start)
+        start = None if start is None else self.start(start)
         for i, block in enumerate(self.blocks):
             weights = None if start is None else start.weights[i]
             mode = written_mode(block, weights, exact=self.is_exact)
             if mode is None:
                 left_out.append(block.name)
             else:
-                written.append(replace(mode, S=drive_when_on(block, self.whole.data)))
+                written.append(replace(mode, S=drive_when_on(block, self.split.data)))
         return written, left_out
 
     def variables(self, start: StartLike | None = None) -> tuple[Variable, ...]:
         """The variables of the race, those that must stay equal merged, with multiplicities.
 
-        Without a `start` (a `Start`, a number or weights), all edges of a block are supposed to
+        Without a `start` (a `Start`, a number or weights), all edges of a block are assumed to
         start alike. Blocks with too many variables to be written out are left out.
 
         ```python
@@ -259,7 +288,8 @@ class Race:
     def latex(self, start: StartLike | None = None, *, full: bool = False) -> str:
         """The merged equations as LaTeX, modes of equal form written once, with their S and D.
 
-        S and D are Σ^yx and Σ^x of a path along the mode, given that the path is on (NRR Eq. 40).
+        S and D are Σ^yx and Σ^x of a path along the mode, given that the path is on (NRR Eq. 40);
+        where paths overlap or differ, coefficients of the merged equations. The text says which.
         The edges that each B stands for are named below: of many the first three, or `full`, all.
 
         ```python
@@ -310,7 +340,7 @@ class Race:
 
         ```
         """
-        start = self._checked(start)
+        start = self.start(start)
         forms = {
             block.name: block_form(block, start.weights[i]) for i, block in enumerate(self.blocks)
         }
@@ -352,24 +382,18 @@ class Race:
         return f"```text\n{self}\n```\n\n$$\n{self.latex()}\n$$"
 
 
-def plain_number(value: Any) -> Any:
-    """An array without axes as the number that it holds; anything else as it is."""
-    kind = getattr(getattr(value, "dtype", None), "kind", "")
-    return value.item() if kind in ("f", "i", "u") and np.ndim(value) == 0 else value
-
-
 def _has_axes(value: object) -> bool:
     """Whether this is an array or a nested list, and not one number."""
     return isinstance(value, list | tuple) or getattr(value, "shape", ()) != ()
 
 
 def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Race:
-    """The neural race reduction of any graph, gating and data (NRR Eqs. 7–10), found by itself.
+    """The neural race reduction of any graph, gating and data (NRR Eqs. 7–10), found automatically.
 
-    First the parts of the network that learn independently of each other are told apart, then
+    First the parts of the network that learn independently of each other are separated, then
     orthogonal bases at the input and output nodes are found that bring all their statistics to the
     finest common block-diagonal form. Scalar blocks are the papers' modes, each a network with one
-    neuron a node; where the statistics do not commute, small matrix blocks remain, and the
+    neuron per node; where the statistics do not commute, small matrix blocks remain, and the
     reduction still holds exactly. No path is listed: the cost follows edges and gate classes.
 
     **Arguments:** couplings between blocks smaller than `tolerance` are dropped, each relative to
@@ -382,7 +406,7 @@ def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Ra
     >>> import neuralrace as nr
     >>> print(nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0))))
     2 independent blocks, all of them scalar modes; exact (no coupling above 1e-08).
-    mode   directions  s    variables                             closed form
+    block  directions  s    variables                             closed form
     mode1  x 1 → y 1   0.5  B1: 2 edges (x_positive, positive_y)  logistic
     mode2  x 1 → y 1   0.5  B1: 2 edges (x_negative, negative_y)  logistic
     s: largest singular value of Σ^yx in the block; B: a variable that its edges share

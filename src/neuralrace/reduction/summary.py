@@ -17,10 +17,35 @@ if TYPE_CHECKING:
     from neuralrace.reduction.race import Race
 
 
+HEADINGS = ("block", "directions", "s", "variables", "conserved", "closed form")
+"""The columns of the table of modes; one in which nothing stands is left out."""
+
+LEGEND = "s: largest singular value of Σ^yx in the block; B: a variable that its edges share"
+"""What the letters of the table mean."""
+
+DIRECTIONS = "in a block that is no mode, B is a direction of its edges' weights: race.variables()"
+"""What a variable is where edges have matrices."""
+
+CONFLICT = "paths with conflicting signs: a hidden node needs more than one neuron"
+"""What is said of blocks that are no modes although all their statistics are diagonal."""
+
+FEW = 3
+"""Up to this many variables of a mode are shown, unless all are asked for."""
+
+SMALL = 1e-3
+"""A small equal start, from which a closed form is looked for when none is given."""
+
+SIMPLE = 1000
+"""A coefficient is written as a fraction with a denominator up to this."""
+
+SAME_NUMBER = 1e-9
+"""How close, relatively, that fraction must be."""
+
+
 def summary(race: Race, full: bool = False) -> str:
-    """What a person wants to know of a race: modes, variables, exactness, closed forms."""
+    """A race in words: its modes, variables, exactness and closed forms."""
     if not race.blocks and not race.is_exact:
-        return f"Nothing is left: every coupling is below the tolerance of {race.tolerance:g}."
+        return f"No block remains: every coupling is below the tolerance of {race.tolerance:g}."
     if not race.blocks:
         none = "No signal: inputs and targets are uncorrelated on every path. Nothing is learned."
         return "\n".join([none, *_about_gates(race)])
@@ -42,9 +67,13 @@ def summary(race: Race, full: bool = False) -> str:
         nodes = list(quiet.items()) if full else list(quiet.items())[:SHOWN]
         rest = f", … ({sum(quiet.values())} in all)" if len(quiet) > len(nodes) else ""
         lines.append("silent directions: " + ", ".join(f"{v} {n}" for v, n in nodes) + rest)
-    if race.constant > 1e-12:
-        lines.append(f"loss that cannot be learned: {race.constant:.4g}")
+    if race.constant:
+        lines.append(f"loss outside all blocks: {race.constant:.4g}")
     lines += _about_gates(race)
+    conflicts = [block.name for block in race.blocks if block.has_sign_conflict]
+    if conflicts:
+        more = f", … and {len(conflicts) - shown} more" if len(conflicts) > shown else ""
+        lines.append(f"{CONFLICT}: {', '.join(conflicts[:shown])}{more}")
     if race.failures:
         lines.append("MHS Assumption 2.1.1 (statistics diagonal in shared bases) fails:")
         lines += [f"  {failure}" for failure in race.failures[:shown]]
@@ -69,26 +98,10 @@ def _how_many_scalar(scalar: int, count: int) -> str:
     return f"{scalar} of them {'a scalar mode' if scalar == 1 else 'scalar modes'}"
 
 
-HEADINGS = ("mode", "directions", "s", "variables", "conserved", "closed form")
-"""The columns of the table of modes; one in which nothing stands is left out."""
-
-LEGEND = "s: largest singular value of Σ^yx in the block; B: a variable that its edges share"
-"""What the letters of the table mean."""
-
-DIRECTIONS = "in a block that is no mode, B is a direction of its edges' weights: race.variables()"
-"""What a variable is where edges have matrices."""
-
-FEW = 3
-"""Up to so many variables of a mode are shown, unless all are asked for."""
-
-SMALL = 1e-3
-"""A small equal start, from which a closed form is looked for when none is given."""
-
-
 def _rows(block: Block, exact: bool, full: bool) -> list[tuple[str, ...]]:
     """The rows of a block: what it is and its first variable, then one row per further variable."""
     mode = written_mode(block, exact=exact)
-    what = (block.name, _directions(block), f"{block.strength:.4g}")
+    what = (block.name, _directions(block), f"{block.drive:.4g}")
     if mode is None:
         count = sum(w.size for w in block.aligned.values())
         return [(*what, f"{count} variables, not merged", "", "none known")]
@@ -118,8 +131,8 @@ def _form_in_words(form: Mapping[tuple[int, int], float], names: Sequence[str]) 
     text = ""
     for (k, m), c in form.items():
         a, b = (f"{names[i][0]}_{names[i][1:]}" for i in (k, m))
-        size = Fraction(abs(c)).limit_denominator(1000)
-        near = abs(float(size) - abs(c)) <= 1e-9 * abs(c)
+        size = Fraction(abs(c)).limit_denominator(SIMPLE)
+        near = abs(float(size) - abs(c)) <= SAME_NUMBER * abs(c)
         factor = "" if near and size == 1 else f"{size if near else f'{abs(c):.6g}'}*"
         sign = ("-" if c < 0 else "") if not text else (" - " if c < 0 else " + ")
         text += f"{sign}{factor}{f'{a}**2' if k == m else f'{a}*{b}'}"

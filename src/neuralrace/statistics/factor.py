@@ -16,15 +16,15 @@ from neuralrace.types import Array, Matrix
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ClassFactor:
     """The data, class by class of equal gates, with as few rows as tell all there is to know.
 
     Row r belongs to gate class `row_class[r]` and already carries the root of its weight, so that
     Σ_r y_r x_rᵀ over the rows of a class is the class's share of ⟨y xᵀ⟩. A class of n samples
     with d input features in all keeps min(n, d) rows: the triangular factor R of the QR
-    decomposition of its weighted inputs, with targets Qᵀy. What that leaves of the targets,
-    Σ‖y − QQᵀy‖², is `left`: no input reaches it.
+    decomposition of its weighted inputs, with targets Qᵀy. The rest of the targets, Σ‖y − QQᵀy‖²,
+    is `left`: no input reaches it.
     """
 
     row_class: Int[np.ndarray, " R"]
@@ -105,7 +105,8 @@ def restricted(
         return {v: field[v][rows] @ turn[v] if v in turn else field[v][rows] for v in nodes}
 
     x, y = seen(factor.x, arch.inputs), seen(factor.y, arch.outputs)
-    return _condensed(index, x, y, {name: g[first] for name, g in gates.items()}, len(first))
+    known = {name: g[first] for name, g in gates.items()}
+    return _condensed(index, x, y, known, len(first), by_rank=basis is not None)
 
 
 def _condensed(
@@ -114,8 +115,13 @@ def _condensed(
     y: Mapping[str, Matrix],
     gates: Mapping[str, Float[np.ndarray, " C"]],
     count: int,
+    by_rank: bool = False,
 ) -> ClassFactor:
-    """Rows, already weighted, sorted into their classes, as few of each as tell all."""
+    """Rows, already weighted, sorted into their classes, as few of each as tell all.
+
+    Each class keeps at most as many rows as it shows features or, `by_rank`, as its inputs have
+    rank: then no target is kept that these inputs cannot reach.
+    """
     order = np.argsort(index, kind="stable")
     index = index[order]
     x, y = ({v: a[order] for v, a in field.items()} for field in (x, y))
@@ -127,14 +133,16 @@ def _condensed(
         shown[filled] = np.add.reduceat(x_all != 0, bounds[:-1][filled], axis=0) > 0
     kept = np.minimum(np.diff(bounds), shown.sum(axis=1))
     left = 0.0
-    if (kept < np.diff(bounds)).any():
+    fewest = _independent_rows if by_rank else _fewest_rows
+    if (kept < np.diff(bounds)).any() or (by_rank and (kept > 1).any()):
         parts = [
-            _fewest_rows(x_all[low:high], y_all[low:high], shown[c])
+            fewest(x_all[low:high], y_all[low:high], shown[c])
             for c, (low, high) in enumerate(pairwise(bounds))
         ]
         x_all, y_all = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         left = sum(part[2] for part in parts)
         x, y = _columns(x_all, x), _columns(y_all, y)
+        kept = np.array([len(part[0]) for part in parts])
     start = np.concatenate([[0], np.cumsum(kept)])
     return ClassFactor(np.repeat(np.arange(count), kept), start, x, y, gates, left)
 
@@ -158,6 +166,9 @@ class _Rows:
         y = [a[samples] * root for a in self.y]
         return tuple(f[0] if len(f) == 1 else np.concatenate(f, axis=1) for f in (x, y))  # pyright: ignore[reportReturnType]
 
+
+DEPENDENT = 1e-13
+"""A singular value of a class's inputs below this, relative to the largest, is rounding."""
 
 BLOCK = 2048
 """Samples whose inputs and targets are factorised at once: few enough for the processor's cache."""
@@ -193,8 +204,10 @@ def _streamed(rows: _Rows, samples: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 def _fewest_rows(
     x: np.ndarray, y: np.ndarray, shown: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """The rows of R, targets Qᵀy and what is left of them, if a class has more samples than it
-    shows features."""
+    """The rows of R, targets Qᵀy and the squared norm of the rest of the targets.
+
+    Unchanged where a class has no more samples than it shows features.
+    """
     if len(x) <= shown.sum():
         return x, y, 0.0
     q, r = np.linalg.qr(x[:, shown])
@@ -203,6 +216,22 @@ def _fewest_rows(
     seen = q.T @ y
     seen[:, _is_rounding(seen, len(y), np.linalg.norm(y, axis=0))] = 0.0
     return wide, seen, float(((y - q @ seen) ** 2).sum())
+
+
+def _independent_rows(
+    x: np.ndarray, y: np.ndarray, shown: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """What `_fewest_rows` gives, in as few rows as the inputs of the class have rank."""
+    x, y, left = _fewest_rows(x, y, shown)
+    if len(x) < 2:
+        return x, y, left
+    u, s, vt = np.linalg.svd(x, full_matrices=False)
+    rank = int((s > DEPENDENT * s[0]).sum())
+    if rank == len(x):
+        return x, y, left
+    u = u[:, :rank]
+    seen = u.T @ y
+    return s[:rank, None] * vt[:rank], seen, left + float(((y - u @ seen) ** 2).sum())
 
 
 def _is_rounding(

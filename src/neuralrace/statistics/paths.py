@@ -77,7 +77,7 @@ class PathStatistics:
 
     @property
     def arch(self) -> Architecture:
-        """The graph whose paths these are, nodes with gates a neuron split."""
+        """The graph whose paths these are, nodes with gates per neuron split."""
         return self.whole.arch
 
     @cached_property
@@ -200,7 +200,7 @@ class LazyMatrices:
                 got=", ".join(str(p) for p in key),
                 wanted=f"{self._arity} of statistics.paths",
                 fix="yx[p] takes one path and x[j, p] two; take them from statistics.paths, "
-                "where nodes with gates a neuron are split",
+                "where nodes with gates per neuron are split",
             )
         indices = tuple(statistics._group_of[p] for p in key)
         if indices not in self._built:

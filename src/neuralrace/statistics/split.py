@@ -1,4 +1,4 @@
-"""Gates that act on whole nodes: neurons with equal gates become nodes of their own."""
+"""Gates that act on whole nodes: neurons with equal gates become separate nodes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from neuralrace.types import Matrix, WeightsLike
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SplitNetwork:
     """A network in which every gate acts on whole nodes, with the way there and back.
 
-    Neurons of a node that share their gate on every sample form a node of their own; `parts[v]`
+    Neurons of a node that share their gate on every sample form a separate node; `parts[v]`
     lists, for each part of node v, its name and the neurons it holds; `pieces[e]` names the edges
     that edge e became, the parts of its source first.
     """

@@ -5,9 +5,9 @@ MHS Assumption 2.1.1). Here they are found, and where the matrices do not commut
 common *blocks* are. The statistics generate an algebra of matrices between the nodes. Everything
 that commutes with them is block diagonal in the eigenspaces of a random symmetric element of that
 algebra, so the eigenvectors of a few elements show the blocks (Murota, Kanno, Kojima & Kojima
-2010). An eigenspace that no element splits holds identical copies of a block; `copies` aligns
-them. Whatever was found is judged by itself: blocks are what couplings above the tolerance join,
-each coupling relative to the sizes of what it couples.
+2010). An eigenspace that no element splits holds identical copies of a block; `degenerate` aligns
+them. The directions are then judged on their own: blocks are what couplings above the tolerance
+join, each coupling relative to the sizes of what it couples.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.reduction.blocks.copies import aligned
+from neuralrace.reduction.blocks.degenerate import aligned
 from neuralrace.reduction.blocks.eigenspaces import audible, refined
 from neuralrace.reduction.blocks.exactness import EXACT, is_exact_tolerance
 from neuralrace.reduction.blocks.mixtures import Draw, Mixer, Pair
@@ -48,16 +48,16 @@ MANY_DRAWS = 8
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SharedBasis:
     """Orthonormal directions at every input and output node, sorted into blocks.
 
     Column i of `directions[v]` belongs to block `block[v][i]`; blocks count from 0 to `count − 1`.
     What `directions` leaves out of a node's space is silent: no statistic touches it. `residual`
-    is the largest coupling between different blocks over every mixture that was drawn, relative to
-    the sizes of the two directions it couples, or, if it is larger, the size relative to its node
-    of a direction that an approximate reduction left out. `settled` says whether fresh mixtures
-    confirmed the blocks.
+    is the largest thing that was dropped, over every mixture that was drawn: a coupling between
+    blocks, relative to the sizes of the two directions it couples, or a direction, relative to its
+    node. `dropped_directions` says whether an approximate reduction left out any direction, and
+    `settled` whether fresh mixtures confirmed the blocks.
     """
 
     directions: Mapping[str, Float[np.ndarray, "_ _"]]
@@ -65,6 +65,7 @@ class SharedBasis:
     count: int
     residual: float
     settled: bool = True
+    dropped_directions: bool = False
 
     def of(self, block: int) -> dict[str, Float[np.ndarray, "_ _"]]:
         """The directions of one block, by node; nodes that have none are left out."""
@@ -75,7 +76,7 @@ class SharedBasis:
 def shared_basis(mixer: Mixer, tolerance: float, seed: int = 0) -> SharedBasis:
     """The finest blocks whose couplings to each other stay below `tolerance`.
 
-    Assumes nodes of similar size (`mixtures.balanced`). Draws mixtures of the statistics until
+    Assumes nodes of similar size (`mixtures.in_unit_sizes`). Draws mixtures of the statistics until
     fresh ones agree with the blocks found from the others, or says that they never did
     (`settled`).
     """
@@ -103,7 +104,7 @@ def _blocks(
 ) -> SharedBasis:
     """The finest blocks over a few gaps between eigenvalues.
 
-    Of equally fine ones, those that drop the least: near symmetries differ in what they leave over.
+    Of equally fine ones, those that drop the least: near symmetries differ in what they drop.
     """
     approximate = not is_exact_tolerance(tolerance)
     spaces, dropped = audible(mixer, draws, tolerance if approximate else 0.0)
@@ -115,8 +116,7 @@ def _blocks(
             turned = aligned(mixer, spaces, draws, tolerance, rng)
             found += _judged(mixer, draws, turned, tolerance, LOOSE if approximate else ())
     best = min(found, key=lambda basis: (-basis.count, max(basis.residual, EXACT)))
-    left_out = max(dropped, 2 * EXACT) if dropped else 0.0  # however small: not exact
-    return replace(best, residual=max(best.residual, left_out))
+    return replace(best, residual=max(best.residual, dropped), dropped_directions=dropped > 0)
 
 
 def _judged(

@@ -5,25 +5,46 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.reduction.blocks.mixtures import Mixer, balanced
+from neuralrace.reduction.blocks.mixtures import Mixer, in_unit_sizes
 from neuralrace.statistics import ClassFactor
 from neuralrace.types import Matrix
+
+T = TypeVar("T")
+"""What is cached."""
+
+CACHED = 32
+"""The most results that a block keeps."""
+
+OFF_DIAGONAL = 1e-6
+"""A correlation below this does not keep statistics from being diagonal."""
+
+LOOKS = 4
+"""Random mixtures of the statistics in which `failure` looks for the largest correlation."""
+
+FEW_NODES = 4
+"""Up to this many inputs or outputs are named one by one."""
+
+NO_MODE = 1e-10
+"""A singular value of correlations below this, relative to the largest, is rounding."""
+
+TALL = 4096
+"""Rows that `few_rows` factorises at once."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Block:
-    """A part of the problem that learns by itself: a few directions at each end of the graph.
+    """A part of the problem that learns independently: a few directions at each end of the graph.
 
     `basis[v]` holds, in its columns, the directions of input or output node v that belong to it;
     `arch` and `data` are the same graph and task seen in these directions alone, so that
-    `nr.GDLN(block.arch)` on `block.data` is the block. `strength` is the largest singular value of
+    `nr.GDLN(block.arch)` on `block.data` is the block. `drive` is the largest singular value of
     Σ^yx, summed over the paths from one input to one output. `aligned` holds weights of unit size
     that agree with the singular vectors of Σ^yx, and hidden nodes have as many neurons as these
     need: one, if the block is scalar.
@@ -34,7 +55,7 @@ class Block:
     >>> block = nr.reduce(nr.Architecture.chain(2, 8, 2), data).blocks[0]
     >>> block
     Block(mode1: x 1 → y 1, s = 1)
-    >>> block.dims, round(block.strength, 6)
+    >>> block.dims, round(block.drive, 6)
     ({'x': 1, 'y': 1}, 1.0)
 
     ```
@@ -44,9 +65,9 @@ class Block:
     basis: Mapping[str, Matrix]
     arch: Architecture
     factor: ClassFactor
-    strength: float
+    drive: float
     aligned: Mapping[str, Matrix]
-    _kept: dict[Hashable, Any] = field(default_factory=dict)
+    _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def data(self) -> Dataset:
@@ -59,11 +80,13 @@ class Block:
             {name: g[factor.row_class] for name, g in factor.gates.items()},
         )
 
-    def kept(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What `make` returned when this was first asked for; it lives as long as the block."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        return self._kept[key]
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` returned when this was first asked for; the oldest of many is forgotten."""
+        if key not in self._cache:
+            while len(self._cache) >= CACHED:
+                self._cache.pop(next(iter(self._cache)))
+            self._cache[key] = make()
+        return self._cache[key]
 
     @property
     def dims(self) -> dict[str, int]:
@@ -81,35 +104,62 @@ class Block:
         return sum(float((y**2).sum()) for y in self.factor.y.values()) / 2
 
     def named(self, name: str) -> Block:
+        """The same block under another name."""
         return replace(self, name=name)
+
+    def fits(self, weights: Mapping[str, Matrix]) -> bool:
+        """Whether these can be its weights: one matrix per edge, as wide as its directions."""
+        if set(weights) != set(self.arch.edges):
+            return False
+        widths = self.dims
+        for edge, (source, target) in self.arch.edges.items():
+            shape = np.shape(weights[edge])
+            if len(shape) != 2:
+                return False
+            for node, width in zip((target, source), shape, strict=True):
+                if widths.setdefault(node, width) != width:
+                    return False
+        return True
 
     @cached_property
     def failure(self) -> str:
-        """In words, which statistics keep this block from being scalar, and by how much."""
-        if self.is_scalar:
+        """In words, which statistics keep this block from being scalar, and by how much.
+
+        Empty for a mode, and where all statistics are diagonal and only signs are in conflict
+        (`has_sign_conflict`).
+        """
+        if all(n == 1 for n in self.dims.values()):
             return ""
         sizes = {v: self.dims.get(v, 1) for v in self.arch.sizes}
-        mixer = Mixer(Architecture(sizes, self.arch.edges), balanced(self.factor))
+        mixer = Mixer(Architecture(sizes, self.arch.edges), in_unit_sizes(self.factor))
         rng = np.random.default_rng(0)
-        draws = [mixer.draw(rng) for _ in range(4)]
+        draws = [mixer.draw(rng) for _ in range(LOOKS)]
         basis = {v: np.eye(n) for v, n in self.dims.items()}
         seen: set[str] = set()
         for (t, s), matrix in mixer.yx(draws[0].yx).items():  # the best guess: singular vectors
             u, _, vt = np.linalg.svd(matrix)
             basis |= {v: b for v, b in ((t, u), (s, vt.T)) if v not in seen}
             seen |= {t, s}
-        worst = ("one neuron per node cannot carry all its paths", 0.0)
+        worst = ("", OFF_DIAGONAL)
         turned = mixer.seen_in(basis)
         for draw in draws:
             for (a, b), matrix, left, right in turned.couplings(draw):
                 off = np.abs(matrix) / left[:, None] / right
                 np.fill_diagonal(off, 0.0)
                 size = float(off.max(initial=0.0))
-                if size > max(worst[1], 1e-6):
+                if size > worst[1]:
                     kind = "Σ^yx" if a in self.arch.outputs else "Σ^x"
                     where = f"{kind} between {a!r} and {b!r} is not diagonal where another Σ^yx is"
                     worst = (f"{where} (off by {size:.2g} as a correlation)", size)
-        return f"{self.name}: {worst[0]}"
+        return worst[0] and f"{self.name}: {worst[0]}"
+
+    @property
+    def has_sign_conflict(self) -> bool:
+        """Whether only conflicting signs of paths keep this block from being a mode.
+
+        All its statistics are diagonal then, but a hidden node needs more than one neuron.
+        """
+        return not self.is_scalar and not self.failure
 
     def __repr__(self) -> str:
         return f"Block({self})"
@@ -119,11 +169,11 @@ class Block:
             ", ".join(f"{v} {n}" for v, n in self.dims.items() if v in ends)
             for ends in (self.arch.inputs, self.arch.outputs)
         )
-        if self.arch.inputs and len(self.arch.inputs) > 4:
+        if len(self.arch.inputs) > FEW_NODES:
             left = f"{len(self.arch.inputs)} inputs of {_spread(self.dims, self.arch.inputs)}"
-        if len(self.arch.outputs) > 4:
+        if len(self.arch.outputs) > FEW_NODES:
             right = f"{len(self.arch.outputs)} outputs of {_spread(self.dims, self.arch.outputs)}"
-        return f"{self.name}: {left} → {right}, s = {self.strength:.4g}"
+        return f"{self.name}: {left} → {right}, s = {self.drive:.4g}"
 
 
 def _spread(dims: Mapping[str, int], nodes: tuple[str, ...]) -> str:
@@ -137,6 +187,21 @@ def places(nodes: tuple[str, ...], sizes: Mapping[str, int]) -> dict[str, slice]
     return {v: slice(ends[i], ends[i + 1]) for i, v in enumerate(nodes)}
 
 
+def few_rows(table: Matrix) -> Matrix:
+    """The triangular factor of a table: ‖R z‖ = ‖table z‖ for every z, with as few rows as columns.
+
+    Computed one group of rows after another, so that a tall table costs little memory.
+    """
+    rows, columns = table.shape
+    if rows <= columns:
+        return table
+    found = table[:0]
+    step = max(columns, TALL)
+    for low in range(0, rows, step):
+        found = np.linalg.qr(np.concatenate([found, table[low : low + step]])).R
+    return found
+
+
 def own_sizes(data: Matrix) -> np.ndarray:
     """The size of every direction of a node."""
     size = np.linalg.norm(data, axis=0)
@@ -146,4 +211,4 @@ def own_sizes(data: Matrix) -> np.ndarray:
 def rank_of_correlations(matrix: Matrix, left: np.ndarray, right: np.ndarray) -> int:
     """The rank of Σ^yx in units of the sizes of what it joins, so that no unit hides a mode."""
     s = np.linalg.svd(matrix / left[:, None] / right, compute_uv=False)
-    return int((s > 1e-10 * s[0]).sum())
+    return int((s > NO_MODE * s[0]).sum())

@@ -15,14 +15,14 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.reduction.blocks.exactness import NEGLIGIBLE
-from neuralrace.reduction.blocks.mixtures import Mixer, Pair, balanced, rows_of
+from neuralrace.reduction.blocks.mixtures import Mixer, Pair, in_unit_sizes, rows_of
 from neuralrace.statistics import ClassFactor, restricted
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Component:
-    """A part of the graph that learns by itself, and the gate classes that it sees."""
+    """A part of the graph that learns independently, and the gate classes that it sees."""
 
     arch: Architecture
     factor: ClassFactor
@@ -38,7 +38,7 @@ def components(
     relative to the largest, do not count.
     """
     rng = np.random.default_rng(seed)
-    unit = balanced(factor)
+    unit = in_unit_sizes(factor)
     order = {v: i for i, v in enumerate(arch.sizes)}
     place = {e: i for i, e in enumerate(arch.edges)}
     parts = [_part_of(arch, edges, order) for edges in _edge_components(arch)]
@@ -54,7 +54,7 @@ def components(
         return i
 
     apart: dict[tuple[int, int], float] = {}
-    for i, k, shared in _that_meet(sums):
+    for i, k, shared in _meeting_parts(sums):
         if root(i) == root(k):
             continue
         for part in (i, k):
@@ -104,7 +104,7 @@ def _edge_components(arch: Architecture) -> list[list[str]]:
     return [sorted(part, key=place.__getitem__) for part in parts]
 
 
-def _that_meet(sums: list[dict[Pair, np.ndarray]]) -> Iterator[tuple[int, int, set[str]]]:
+def _meeting_parts(sums: list[dict[Pair, np.ndarray]]) -> Iterator[tuple[int, int, set[str]]]:
     """Pairs of parts that are on together in some gate class, and the outputs at which they are."""
     at: dict[str, dict[int, np.ndarray]] = {}
     for i, part in enumerate(sums):

@@ -11,17 +11,20 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.reduction.blocks.exactness import NEGLIGIBLE
-from neuralrace.reduction.blocks.mixtures import Draw, Mixer
+from neuralrace.reduction.blocks.mixtures import SPREAD, Draw, Mixer
 
 GRADED = 1e-3
 """Directions of one node that differ in size by more than this need a Jacobi method."""
 
-CALM, MOST = 2, 40
-"""Rounds without a split after which the spaces are final, and rounds at the most."""
+CALM = 2
+"""Rounds without a split after which the spaces are final."""
+
+MOST = 40
+"""The most rounds."""
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Spaces:
     """Orthonormal directions of every node, in the columns of `basis[v]`, sorted into spaces.
 
@@ -179,18 +182,18 @@ def _element(
     unit = mixer.seen_in({v: b / spaces.size[v] for v, b in spaces.basis.items()})
     found = {v: np.eye(b.shape[1]) for v, b in spaces.basis.items()}
     weight = {
-        v: rng.uniform(0.5, 1.5, int(label.max(initial=0)) + 1)[label]
+        v: rng.uniform(*SPREAD, int(label.max(initial=0)) + 1)[label]
         for v, label in spaces.label.items()
     }
     for (a, b), matrix in (*unit.yx(draw.yx).items(), *unit.xx(draw).items()):
         norm = float(np.linalg.norm(matrix))
         if norm:
             m = matrix * (np.sqrt(min(matrix.shape)) / norm)
-            found[a] += rng.uniform(0.5, 1.5) * (m * weight[b]) @ m.T
+            found[a] += rng.uniform(*SPREAD) * (m * weight[b]) @ m.T
             if a != b:
-                found[b] += rng.uniform(0.5, 1.5) * (m.T * weight[a]) @ m
+                found[b] += rng.uniform(*SPREAD) * (m.T * weight[a]) @ m
             else:
-                found[a] += rng.uniform(0.5, 1.5) * m
+                found[a] += rng.uniform(*SPREAD) * m
     return found
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from neuralrace.types import ArrayLike, Matrix
+from neuralrace.statistics import ClassFactor
+from neuralrace.types import Matrix
 
 EXACT = 1e-8
 """A reduction that dropped no coupling above this is exact: smaller couplings are rounding."""
@@ -17,7 +18,7 @@ NEGLIGIBLE = 1e-13
 """A size below this, relative to what it is measured against, is zero in double precision."""
 
 RANGE = 1e9
-"""The largest ratio of the sizes of two features of a node at which float64 can still be trusted.
+"""The largest ratio of two directions' sizes at one node at which float64 can still be trusted.
 
 Their squares then differ by less than the precision that a few hundred operations leave.
 """
@@ -28,29 +29,35 @@ Their squares then differ by less than the precision that a few hundred operatio
 class Exactness:
     """How far the blocks of a race can be trusted.
 
-    `residual` is the largest coupling between blocks that was dropped, relative to the sizes of
-    what it couples. `faint` names the nodes with features more than `RANGE` times smaller than
-    others: float64 cannot tell what these contribute from rounding. `settled` says whether fresh
-    mixtures of the statistics confirmed the blocks.
+    `residual` is the largest thing that was dropped: a coupling between blocks, relative to the
+    sizes of the two directions it couples, or a direction, relative to its node;
+    `dropped_directions` says whether any direction was. A direction smaller than 1e-6 of its node
+    (`mixtures.SIZE_FLOOR`) is judged as if it had that size. `faint` names the nodes with
+    directions more than `RANGE` times smaller than others: float64 cannot tell what these
+    contribute from rounding. `settled` says whether fresh mixtures of the statistics confirmed the
+    blocks.
     """
 
     residual: float
     faint: tuple[str, ...] = ()
     settled: bool = True
+    dropped_directions: bool = False
 
     def __bool__(self) -> bool:
         """Whether the reduction is exact: settled, nothing but rounding dropped, nothing faint."""
-        return self.settled and not self.faint and self.residual <= EXACT
+        dropped = self.dropped_directions or self.residual > EXACT
+        return self.settled and not self.faint and not dropped
 
     def __str__(self) -> str:
         if self.faint:
             names = ", ".join(self.faint)
-            return f"not checked: features of {names} differ too much in size for float64"
+            return f"not checked: directions of {names} differ too much in size for float64"
         if not self.settled:
             return f"not settled: fresh mixtures still couple the blocks by {self.residual:.1e}"
         if self:
             return f"exact (no coupling above {EXACT:.0e})"
-        return f"approximate: couplings up to {self.residual:.1e} dropped"
+        what = "couplings or directions" if self.dropped_directions else "couplings"
+        return f"approximate: {what} up to {self.residual:.1e} dropped"
 
 
 def is_exact_tolerance(tolerance: float) -> bool:
@@ -58,13 +65,21 @@ def is_exact_tolerance(tolerance: float) -> bool:
     return tolerance <= EXACT
 
 
-def faint_nodes(values: Mapping[str, ArrayLike], nodes: Iterable[str]) -> tuple[str, ...]:
-    """The nodes whose features differ in size by more than `RANGE`."""
-    return tuple(v for v in nodes if _span_of_sizes(np.asarray(values[v], np.float64)) > RANGE)
+def faint_nodes(factor: ClassFactor, nodes: Iterable[str]) -> tuple[str, ...]:
+    """The nodes with directions or features that differ in size by more than `RANGE`."""
+    values = {**factor.x, **factor.y}
+    return tuple(v for v in nodes if _span_of_sizes(values[v]) > RANGE)
 
 
 def _span_of_sizes(values: Matrix) -> float:
-    """The largest over the smallest size of the features (columns), without those that are zero."""
-    top = np.abs(values).max(axis=0, initial=0.0)
-    sizes = top[top > NEGLIGIBLE * top.max(initial=0.0)]
-    return float(sizes.max() / sizes.min()) if len(sizes) else 1.0
+    """The largest over the smallest size of features and of principal directions.
+
+    Sizes that are zero, or rounding beside the largest, do not count.
+    """
+    features = np.linalg.norm(values, axis=0)
+    directions = np.linalg.svd(values, compute_uv=False) if values.size else features
+    spans = [1.0]
+    for sizes in (features, directions):
+        counted = sizes[sizes > NEGLIGIBLE * sizes.max(initial=0.0)]
+        spans += [float(counted.max() / counted.min())] if len(counted) else []
+    return max(spans)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import fsum
 from typing import final
 
 import numpy as np
@@ -19,17 +20,21 @@ from neuralrace.reduction.blocks.exactness import (
     is_exact_tolerance,
 )
 from neuralrace.reduction.blocks.making import make_block
-from neuralrace.reduction.blocks.mixtures import Mixer, balanced
+from neuralrace.reduction.blocks.mixtures import Mixer, in_unit_sizes
 from neuralrace.statistics import SplitNetwork, class_factor
 from neuralrace.types import Matrix
 
+SAME_DIRECTION = 1e-8
+"""Unit vectors that span a direction by less than this do not span it."""
+
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FoundBlocks:
     """The blocks of a network, strongest first, with what lies outside all of them.
 
-    `constant` is the loss that no block can remove and `silent` counts the directions of every
+    `constant` is the loss outside all blocks, which no weights can remove; below rounding of the
+    loss at zero weights it is zero. `silent` counts the directions of every
     input and output node that belong to no block.
     """
 
@@ -44,17 +49,20 @@ def find_blocks(whole: SplitNetwork, tolerance: float) -> FoundBlocks:
     factor = class_factor(whole.data)
     cutoff = 0.0 if is_exact_tolerance(tolerance) else tolerance
     parts, dropped = components(whole.arch, factor, tolerance, cutoff)
-    bases = [shared_basis(Mixer(p.arch, balanced(p.factor)), tolerance) for p in parts]
+    bases = [shared_basis(Mixer(p.arch, in_unit_sizes(p.factor)), tolerance) for p in parts]
     blocks = [
         block
         for part, basis in zip(parts, bases, strict=True)
         for k in range(basis.count)
         if (block := make_block(part, basis.of(k))) is not None
     ]
-    blocks.sort(key=lambda block: -block.strength)
-    named = tuple(block.named(f"mode{i + 1}") for i, block in enumerate(blocks))
+    blocks.sort(key=lambda block: -block.drive)
+    named = tuple(
+        block.named(f"{'mode' if block.is_scalar else 'block'}{i + 1}")
+        for i, block in enumerate(blocks)
+    )
     total = zero_loss(whole.data)
-    constant = total - sum(block.initial_loss for block in named)
+    constant = fsum([total, *(-block.initial_loss for block in named)])
     ends = (*whole.arch.inputs, *whole.arch.outputs)
     silent = {
         v: whole.arch.sizes[v] - _rank([block.basis[v] for block in named if v in block.basis])
@@ -62,16 +70,15 @@ def find_blocks(whole: SplitNetwork, tolerance: float) -> FoundBlocks:
     }
     exactness = Exactness(
         max([dropped, *(basis.residual for basis in bases)]),
-        faint_nodes({**whole.data.x, **whole.data.y}, ends),
+        faint_nodes(factor, ends),
         all(basis.settled for basis in bases),
+        any(basis.dropped_directions for basis in bases),
     )
-    return FoundBlocks(
-        named, constant if abs(constant) > NEGLIGIBLE * total else 0.0, silent, exactness
-    )
+    return FoundBlocks(named, constant if constant > NEGLIGIBLE * total else 0.0, silent, exactness)
 
 
 def _rank(bases: list[Matrix]) -> int:
     """The dimension of the sum of some spaces."""
     if not bases:
         return 0
-    return int(np.linalg.matrix_rank(np.concatenate(bases, axis=1), tol=1e-8))
+    return int(np.linalg.matrix_rank(np.concatenate(bases, axis=1), tol=SAME_DIRECTION))

@@ -9,9 +9,21 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.reduction.blocks.block import Block, own_sizes, places, rank_of_correlations
 from neuralrace.reduction.blocks.components import Component
-from neuralrace.reduction.blocks.mixtures import Mixer, balanced
+from neuralrace.reduction.blocks.mixtures import Mixer, in_unit_sizes
 from neuralrace.statistics import ClassFactor, restricted
 from neuralrace.types import Matrix
+
+NO_SIGNAL = 1e-12
+"""A correlation of inputs and targets below this is rounding."""
+
+CANCELLED = 1e-3
+"""Paths cancel each other if their sum is below this share of their sum with random signs."""
+
+NO_SIGN = 1e-9
+"""A correlation below this has no sign that a neuron could carry."""
+
+SAME_PRODUCT = 1e-6
+"""How closely, relatively, Σ^yx must be a product for one neuron to carry all paths."""
 
 
 def make_block(part: Component, basis: Mapping[str, Matrix]) -> Block | None:
@@ -23,14 +35,14 @@ def make_block(part: Component, basis: Mapping[str, Matrix]) -> Block | None:
     arch = Architecture(sizes, arch.edges)
     ends = {v: basis[v] for v in (*arch.inputs, *arch.outputs)}
     factor = restricted(part.factor, arch, basis=ends)
-    if not _has_signal(Mixer(arch, balanced(factor))):
+    if not _has_signal(Mixer(arch, in_unit_sizes(factor))):
         return None
     basis, factor = _signed(arch, factor, ends)
     mixer = Mixer(arch, factor)
     aligned = _aligned(mixer)
     for edge, (s, t) in arch.edges.items():
         sizes[t], sizes[s] = aligned[edge].shape
-    return Block("", basis, Architecture(sizes, arch.edges), factor, _strength(mixer), aligned)
+    return Block("", basis, Architecture(sizes, arch.edges), factor, _drive(mixer), aligned)
 
 
 def _has_signal(mixer: Mixer) -> bool:
@@ -43,11 +55,7 @@ def _has_signal(mixer: Mixer) -> bool:
     )
 
 
-NO_SIGNAL = 1e-12
-"""A correlation of inputs and targets below this is rounding."""
-
-
-def _strength(mixer: Mixer) -> float:
+def _drive(mixer: Mixer) -> float:
     """The largest singular value of Σ^yx between an input and an output, summed over their paths.
 
     Where paths cancel each other in the sum, as contextual pathways may, summed over those through
@@ -61,7 +69,7 @@ def _strength(mixer: Mixer) -> float:
     edges = mixer.arch.edges
     total = largest(dict.fromkeys(edges, 1.0))
     signs = np.random.default_rng(0).choice([-1.0, 1.0], len(edges))
-    if total > 1e-3 * largest(dict(zip(edges, signs.tolist(), strict=True))):
+    if total > CANCELLED * largest(dict(zip(edges, signs.tolist(), strict=True))):
         return total
     through = [_edges_through(mixer.arch, node) for node in mixer.arch.hidden]
     through += [
@@ -122,7 +130,7 @@ def _pruned(arch: Architecture, ends: set[str]) -> Architecture | None:
 def _aligned(mixer: Mixer) -> dict[str, Matrix]:
     """Weights of unit size along the singular vectors of Σ^yx.
 
-    In a block with one direction a node, every edge is 1 or −1, where one neuron a node can carry
+    In a block with one direction per node, every edge is 1 or −1, if one neuron per node can carry
     all paths through it. Otherwise each hidden node reads and writes the singular vectors of Σ^yx
     summed over the paths through it, with all inputs and all outputs of the block side by side.
     """
@@ -163,7 +171,7 @@ def _signs(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix] | None:
     values = {pair: float(m[0, 0]) for pair, m in found.items()}
     (y, _), (x, _) = _ends(mixer)
     own = {v: float(own_sizes(a)[0]) for v, a in (*x.items(), *y.items())}
-    if any(abs(value) <= 1e-9 * own[t] * own[s] for (t, s), value in values.items()):
+    if any(abs(value) <= NO_SIGN * own[t] * own[s] for (t, s), value in values.items()):
         return None
     ends: dict[str, list[tuple[str, str]]] = {}
     for t, s in values:
@@ -181,7 +189,7 @@ def _signs(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix] | None:
                     found_at[other] = values[t, s] / found_at[node]
                     waiting.append(other)
     for (t, s), value in values.items():
-        if abs(found_at[t] * found_at[s] - value) > 1e-6 * abs(value):
+        if abs(found_at[t] * found_at[s] - value) > SAME_PRODUCT * abs(value):
             return None
     up = np.array([[np.sign(found_at.get(t, 1.0))] for t in arch.outputs])
     return up, np.array([[np.sign(found_at.get(s, 1.0)) for s in arch.inputs]])

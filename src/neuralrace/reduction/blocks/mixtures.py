@@ -22,16 +22,20 @@ from neuralrace.statistics import ClassFactor
 from neuralrace.types import Matrix
 
 Pair = tuple[str, str]
+"""Two nodes between which there is a statistic."""
 
-FAINT = 1e-6
-"""A direction fainter than this, relative to its node, is judged as if it were this strong.
+SPREAD = (0.5, 1.5)
+"""Random positive weights are drawn from this interval: none is much fainter than another."""
+
+SIZE_FLOOR = 1e-6
+"""A direction smaller than this, relative to its node, is judged as if it had this size.
 
 Rotating data leaves rounding of about 1e-15 of a node in every direction; over this it is 1e-9.
 """
 
 
 def edge_depths(arch: Architecture) -> dict[str, int]:
-    """How many edges lie before each edge on the longest way to it."""
+    """The number of edges before each edge on the longest path to it."""
     at = dict.fromkeys(arch.sizes, 0)
     for node in arch.order:
         for edge in arch.incoming[node]:
@@ -39,7 +43,12 @@ def edge_depths(arch: Architecture) -> dict[str, int]:
     return {edge: at[source] for edge, (source, _) in arch.edges.items()}
 
 
-def balanced(factor: ClassFactor) -> ClassFactor:
+def longest_path(arch: Architecture) -> int:
+    """The number of edges on the longest path."""
+    return max(edge_depths(arch).values(), default=0) + 1
+
+
+def in_unit_sizes(factor: ClassFactor) -> ClassFactor:
     """The same data with every node and every gate divided by its size.
 
     One number for each node leaves all shared bases as they are, and so does one number for each
@@ -61,15 +70,15 @@ Weighted = tuple[np.ndarray | slice, np.ndarray]
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Draw:
-    """One random mixture: T_ts(c) of every pair (t, s), and a positive share of every output.
+    """One random mixture: T_ts(c) of every pair (t, s), and a positive weight of every output.
 
     It belongs to all mixers with the classes of `factor`, in whatever basis they see the data.
     """
 
     sums: Mapping[Pair, Float[np.ndarray, " C"]]
-    share: Mapping[str, float]
+    output_weight: Mapping[str, float]
     factor: ClassFactor
 
     @cached_property
@@ -92,7 +101,7 @@ class Draw:
 
     @cached_property
     def products(self) -> dict[Pair, Float[np.ndarray, " C"]]:
-        """Σ_t share_t T_ts(c) T_tr(c) for every two inputs s ≤ r that meet at an output."""
+        """Σ_t weight_t T_ts(c) T_tr(c) for every two inputs s ≤ r that meet at an output."""
         found: dict[Pair, np.ndarray] = {}
         by_output: dict[str, list[str]] = {}
         for t, s in self.sums:
@@ -102,13 +111,13 @@ class Draw:
             on = np.array([self.sums[t, s] != 0 for s in ends], np.float32)
             for i, k in np.argwhere(np.triu(on @ on.T)):
                 s, r = ends[i], ends[k]
-                weight = self.share[t] * self.sums[t, s] * self.sums[t, r]
+                weight = self.output_weight[t] * self.sums[t, s] * self.sums[t, r]
                 found[s, r] = found[s, r] + weight if (s, r) in found else weight
         return found
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mixer:
     """Draws mixtures of the statistics of a gated dataset; gates must be per node or edge."""
 
@@ -117,8 +126,8 @@ class Mixer:
 
     def draw(self, rng: np.random.Generator) -> Draw:
         """A fresh mixture."""
-        share = {t: float(rng.uniform(0.5, 1.5)) for t in self.arch.outputs}
-        return Draw(self.path_sums(self.scalars(rng)), share, self.factor)
+        weight = {t: float(rng.uniform(*SPREAD)) for t in self.arch.outputs}
+        return Draw(self.path_sums(self.scalars(rng)), weight, self.factor)
 
     def seen_in(self, basis: Mapping[str, Matrix]) -> Mixer:
         """The same data in the directions in the columns of `basis[v]`."""
@@ -135,7 +144,7 @@ class Mixer:
         however long a path is: none is drawn too faintly.
         """
         edges = sorted(self.arch.edges)
-        spread = 1 / np.sqrt(1 + max(edge_depths(self.arch).values()))
+        spread = 1 / np.sqrt(longest_path(self.arch))
         values = np.exp(rng.uniform(-spread, spread, len(edges)))
         signs = rng.choice([-1.0, 1.0], len(edges))
         return dict(zip(edges, (values * signs).tolist(), strict=True))
@@ -201,8 +210,8 @@ class Mixer:
 
 
 def _sizes(squares: np.ndarray) -> np.ndarray:
-    """The size of every direction, given its mean square, and never less than `FAINT`."""
-    found = np.sqrt(squares + FAINT**2 * squares.sum())
+    """The size of every direction, given its mean square, and never less than `SIZE_FLOOR`."""
+    found = np.sqrt(squares + SIZE_FLOOR**2 * squares.sum())
     return np.where(found > 0, found, 1.0)
 
 

@@ -16,11 +16,27 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from jaxtyping import Float
 
 from neuralrace.checks import real_number
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reduction.equations.mode_form import SHOWN, ModeForm, Values
 from neuralrace.types import ArrayLike
+
+NEVER = 1e-14
+"""A criterion this close to the final loss, relative to the loss at the start, is never reached."""
+
+EARLY = -20
+"""The first time at which the loss is looked at: the shortest half-time times two to this power."""
+
+LATE = 10
+"""The last one: the longest half-time times two to this power, when every mode has converged."""
+
+DIVISIONS = 64
+"""The pieces into which the span of time around the criterion is divided again and again."""
+
+NARROW = 1e-9
+"""A span of time this short, relative to its end, is interpolated linearly."""
 
 
 @final
@@ -39,8 +55,8 @@ class ClosedForm:
     ('logistic', 11.77)
     >>> nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0))).closed_form(0.01)
     ClosedForm of 2 modes
-      mode1: logistic, 2 edges, S = 0.5, D = 0.5, strength 0.0001 → 1
-      mode2: logistic, 2 edges, S = 0.5, D = 0.5, strength 0.0001 → 1
+      mode1: logistic, 2 edges, s = 0.5, d = 0.5, strength 0.0001 → 1
+      mode2: logistic, 2 edges, s = 0.5, d = 0.5, strength 0.0001 → 1
 
     ```
     """
@@ -70,8 +86,8 @@ class ClosedForm:
         lines += [f"  {name}: {mode}" for name, mode in list(self.modes.items())[:SHOWN]]
         lines += [f"  … and {count - SHOWN} more"] if count > SHOWN else []
         lines += [f"  none known of {_some(self.without)}"] if self.without else []
-        if self.constant > 1e-12:
-            lines.append(f"  loss that cannot be learned: {self.constant:.4g}")
+        if self.constant:
+            lines.append(f"  loss outside all blocks: {self.constant:.4g}")
         return "\n".join(lines)
 
     def value(self, t: ArrayLike) -> dict[str, Values]:
@@ -98,9 +114,9 @@ class ClosedForm:
         start = float(self.loss(np.zeros(())))
         if criterion >= start:
             return np.asarray(0.0)
-        if criterion <= limit + 1e-14 * start:
+        if criterion <= limit + NEVER * start:
             return np.asarray(np.inf)
-        times = np.concatenate([[0.0], 2.0 ** np.arange(-20, 51)])
+        times = self._doubling_times()
         loss = np.asarray(self.loss(times))
         if loss[-1] > criterion:
             raise NeuralRaceError(
@@ -109,14 +125,25 @@ class ClosedForm:
                 wanted=f"{criterion:g}",
                 fix="choose a criterion further above the final loss",
             )
-        while True:  # every time between the two around the criterion is divided in 64
+        while True:  # the span between the two times around the criterion is divided
             k = max(1, int(np.argmax(loss <= criterion)))
             low, high = float(times[k - 1]), float(times[k])
-            if high - low <= 1e-9 * high:
+            if high - low <= NARROW * high:
                 share = (loss[k - 1] - criterion) / max(loss[k - 1] - loss[k], 1e-300)
                 return np.asarray(low + min(share, 1.0) * (high - low))
-            times = np.linspace(low, high, 65)
+            times = np.linspace(low, high, DIVISIONS + 1)
             loss = np.asarray(self.loss(times))
+
+    def _doubling_times(self) -> Float[np.ndarray, " T"]:
+        """Zero, then times that double: from long before the first mode to long after the last.
+
+        The unit of each mode is its own: the time in which it goes half its way.
+        """
+        half = [float(m.time_to((m.initial + m.final) / 2)) for m in self.modes.values()]
+        half = [time for time in half if 0 < time < np.inf] or [1.0]
+        first, last = min(half) * 2.0**EARLY, max(half) * 2.0**LATE
+        count = int(np.ceil(np.log2(last) - np.log2(first)))
+        return np.concatenate([[0.0], first * 2.0 ** np.arange(count + 1)])
 
 
 def _some(names: tuple[str, ...]) -> str:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.reduction.blocks.mixtures import edge_depths
+from neuralrace.reduction.blocks.mixtures import longest_path
 from neuralrace.types import WeightsLike
 
 CALL = 1000.0
@@ -55,8 +55,7 @@ class NetworkFlow(FlatFlow):
         self.arch = arch
         self.shapes = {e: np.shape(weights[e]) for e in arch.edges}
         self.start = np.concatenate([np.ravel(weights[e]) for e in arch.edges])
-        rms = [np.sqrt((np.asarray(w) ** 2).mean()) for w in (weights[e] for e in arch.edges)]
-        self.sizes = np.repeat(rms, [int(np.prod(s)) for s in self.shapes.values()])
+        self.sizes = np.concatenate([_sizes(np.asarray(weights[e])) for e in arch.edges])
         gates = {name: np.asarray(g)[..., None] for name, g in data.gates.items()}
         self._gate = gates
         self._x = {v: _times(np.asarray(x), gates.get(v)) for v, x in data.x.items()}
@@ -64,7 +63,7 @@ class NetworkFlow(FlatFlow):
         samples = next(iter(self._y.values())).shape[-2]
         flops = 6 * samples * sum(float(np.prod(s)) for s in self.shapes.values())
         self.work = 8 * CALL * len(arch.edges) + flops
-        self.depth = max(edge_depths(arch).values()) + 1
+        self.depth = longest_path(arch)
         self._share = 1.0 / next(iter(self._y.values())).shape[-2]
 
     def shaped(self, states: np.ndarray) -> dict[str, np.ndarray]:
@@ -119,6 +118,12 @@ class NetworkFlow(FlatFlow):
         h = self._activity(self.shaped(states))
         terms = [((y - h[v]) ** 2).sum(axis=(-1, -2)) for v, y in self._y.items()]
         return np.sum(terms, axis=0) * self._share / 2
+
+
+def _sizes(weights: Float[np.ndarray, "parts t s"]) -> Float[np.ndarray, " n"]:
+    """The root mean square of every part's weights, for each of its weights."""
+    squares = (weights**2).mean(axis=(1, 2), keepdims=True)
+    return np.broadcast_to(np.sqrt(squares), weights.shape).ravel()
 
 
 def _times(h: np.ndarray, gate: np.ndarray | None) -> np.ndarray:

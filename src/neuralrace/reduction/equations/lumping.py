@@ -1,4 +1,4 @@
-"""Merging: variables whose equations and start values coincide stay equal for ever.
+"""Merging: variables whose equations and start values coincide stay equal forever.
 
 Pathway counting (NRR §3.1) is a consequence: an edge of the routing network stands for all edges
 like it, with a coefficient that counts the paths through it.
@@ -9,14 +9,19 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.reduction.equations.polynomial import (
-    ScalarRace,
-)
+from neuralrace.reduction.equations.polynomial import ScalarRace
 
 SAME = 1e-9
 """Values closer than this, relatively, are equal."""
 
+ROUNDING = 1e-12
+"""What rounding may add to a velocity, relative to the sum of the sizes of its terms."""
+
 POINTS = 3
+"""Strengths of a path, from the least to the greatest, at which velocities are compared."""
+
+SPREAD = (0.5, 1.5)
+"""The interval from which the random value of each class is drawn, relative to the strength."""
 
 
 def merged(
@@ -36,9 +41,9 @@ def merged(
     while True:
         finer = label
         for strength in typical:
-            spread = rng.uniform(0.5, 1.5, label.max() + 1)[label]
+            spread = rng.uniform(*SPREAD, label.max() + 1)[label]
             b = (strength * spread) ** (1 / longest)
-            finer = _refined(finer, distinct(race.velocity(b), 1e-12 * race.size(b)))
+            finer = _refined(finer, distinct(race.velocity(b), ROUNDING * race.size(b)))
         if finer.max() == label.max():
             break
         label = finer
@@ -47,10 +52,10 @@ def merged(
 
 
 def _typical(race: ScalarRace) -> list[float]:
-    """Strengths of a path at which what drives it and what brakes it are of one size, S = B D.
+    """Strengths of a path at which its drive and its brake are equally large, S = B D.
 
-    The least, the middle and the greatest: far from them one of the two is rounding, and paths
-    that differ in it would look alike.
+    The least, the middle and the greatest. Far from them one of the two is rounding, and paths
+    that differ only in it would seem equal.
     """
     brake = race.D.diagonal()
     on = (race.S != 0) & (brake > 0)
@@ -63,7 +68,7 @@ def distinct(
 ) -> np.ndarray:
     """A label for each value; values that differ relatively by less than `SAME` share one.
 
-    `rounding` is what each value may be off by.
+    `rounding` is the error that each value may have.
     """
     order = np.argsort(values)
     size, off = np.abs(values[order]), np.broadcast_to(rounding, values.shape)[order]
@@ -77,6 +82,3 @@ def distinct(
 def _refined(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The partition in which two members are together only if they are in both."""
     return np.unique(np.stack([left, right]), axis=1, return_inverse=True)[1].reshape(-1)
-
-
-# ---- matrix blocks -----------------------------------------------------------------------------

@@ -24,6 +24,33 @@ Values = np.ndarray | np.floating
 SHOWN = 8
 """How many modes, blocks or failures of an assumption are shown one by one."""
 
+BALANCED = 1e-12
+"""A start is balanced if all b_k²/γ_k agree to this, relatively."""
+
+CONVERGED = 1e-8
+"""A step of Newton's method smaller than this leaves an error of its square, which is rounding."""
+
+NEWTON_STEPS = 200
+"""The most steps of Newton's method for z; from a tiny start it doubles z many times."""
+
+INVERSE_STEPS = 50
+"""The most steps of Newton's method for q, which starts from a table."""
+
+PANEL = 0.5
+"""The length in q of one panel of the quadrature."""
+
+ORDER = 24
+"""The points of the quadrature in each panel: enough for double precision."""
+
+TABLE = 400
+"""The entries of the table of times."""
+
+MAX_LOGIT = 36.0
+"""1/(1 + e^−36) is one in double precision."""
+
+LEAST = 1e-300
+"""Below this the logarithm of a number is taken as that of this one."""
+
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,7 +58,8 @@ class ModeForm:
     """The solution of one mode: its pathway strength M(t), its variables, and their inverse.
 
     Assumes gradient flow (τ = 1) from `start`, the values of the variables at t = 0. `kind` says
-    which solution it is; `formula` is it in SymPy.
+    which solution it is; `formula` is the same in SymPy. s and d are the coefficients of
+    db_k/dt = γ_k (M/b_k)(s − d M), the largest rate γ_k being 1 (`race.S`, `race.D`).
 
     ```python
     >>> import neuralrace as nr
@@ -41,7 +69,7 @@ class ModeForm:
     >>> mode.kind, mode.final, mode.time_to(1.0).round(4), mode.value(mode.time_to(1.0)).round(9)
     ('quadrature', 2.0, np.float64(4.6613), np.float64(1.0))
     >>> mode
-    ModeForm(quadrature, 3 edges, S = 2, D = 1, strength 0.001 → 2)
+    ModeForm(quadrature, 3 edges, s = 2, d = 1, strength 0.001 → 2)
 
     ```
     """
@@ -64,14 +92,14 @@ class ModeForm:
 
     @property
     def assumes(self) -> str:
-        """What the solution takes for granted."""
+        """What the solution assumes."""
         balance = "equal edges" if self._is_balanced else "any start of positive strength"
         return f"gradient flow, one pathway of {self.race.depth} edges, {balance}"
 
     @property
     def _is_balanced(self) -> bool:
         scaled = np.array(self.start) ** 2 / np.array(self.race.rates)
-        return bool(np.ptp(scaled) <= 1e-12 * scaled.max())
+        return bool(np.ptp(scaled) <= BALANCED * scaled.max())
 
     @property
     def initial(self) -> float:
@@ -179,7 +207,7 @@ class ModeForm:
 
     def _log_strength(self, z: Values) -> Values:
         squares = np.array(self.start) ** 2 + np.multiply.outer(z, self.race.rates)
-        return (np.log(np.maximum(squares, 1e-300)) * np.array(self.race.powers) / 2).sum(axis=-1)
+        return (np.log(np.maximum(squares, LEAST)) * np.array(self.race.powers) / 2).sum(axis=-1)
 
     def _strength(self, q: Values) -> Values:
         """M as a function of q."""
@@ -191,12 +219,12 @@ class ModeForm:
 
     def _growth(self, M: Values) -> Values:
         """z with M(z) = M, by Newton's method on log M, which is increasing and concave in z."""
-        target = np.log(np.maximum(M, 1e-300))
+        target = np.log(np.maximum(M, LEAST))
         rates, powers = np.array(self.race.rates), np.array(self.race.powers)
         start = np.array(self.start) ** 2
         floor = -float(np.min(start / rates))
         z = np.zeros_like(target)
-        for _ in range(200):
+        for _ in range(NEWTON_STEPS):
             squares = start + np.multiply.outer(z, rates)
             slope = (powers * rates / (2 * squares)).sum(axis=-1)
             step = (target - self._log_strength(z)) / slope
@@ -212,13 +240,12 @@ class ModeForm:
         M = self._strength(q)
         squares = np.array(self.start) ** 2 + np.multiply.outer(self._growth(M), self.race.rates)
         push = (np.array(self.race.powers) * np.array(self.race.rates) / squares).sum(axis=-1)
-        sign = -1.0 if self.initial > self.final else 1.0
-        return sign / (self.race.S * M * push) * np.where(sign < 0, -1.0, 1.0)
+        return 1 / (self.race.S * M * push)
 
     def _elapsed(self, q: Values) -> Values:
         """∫ dt/dq from the start to q, by Gauss and Legendre on short panels."""
         begin = float(self._logit(np.asarray(self.initial)))
-        nodes, weights = np.polynomial.legendre.leggauss(24)
+        nodes, weights = np.polynomial.legendre.leggauss(ORDER)
         flat = np.atleast_1d(q).ravel()
         panels = int(np.ceil(np.abs(flat - begin).max(initial=0.0) / PANEL)) + 1
         edges = begin + PANEL * np.arange(panels + 1) * np.sign((flat - begin).sum() or 1.0)
@@ -237,7 +264,7 @@ class ModeForm:
     def _inverse_table(self) -> tuple[Values, np.ndarray]:
         """Times, and q at these times, from the start to the end of learning."""
         begin = float(self._logit(np.asarray(self.initial)))
-        table = np.linspace(begin, max(MAX_LOGIT, begin + PANEL), 400)
+        table = np.linspace(begin, max(MAX_LOGIT, begin + PANEL), TABLE)
         return self._elapsed(table), table
 
     def _inverted(self, t: Values) -> Values:
@@ -245,7 +272,7 @@ class ModeForm:
         elapsed, table = self._inverse_table
         begin = table[0]
         q = np.interp(t, elapsed, table)
-        for _ in range(50):
+        for _ in range(INVERSE_STEPS):
             step = (t - self._elapsed(q)) / self._slowness(q)
             moved = np.clip(q + np.clip(step, -PANEL, PANEL), begin, MAX_LOGIT)
             near = np.abs(moved - q) <= CONVERGED
@@ -258,7 +285,13 @@ class ModeForm:
 
     @cached_property
     def formula(self) -> sympy.Eq:
-        """The solution as a SymPy equation in t (or, by quadrature, for t as an integral)."""
+        """The solution as a SymPy equation in t (or, by quadrature, for t as an integral).
+
+        a is the strength M and a_0 its start; s and d are those of `print(mode)`. In unbalanced
+        solutions k = |b₁² − b₂²| is conserved and y_0 is the start of (b₁ + b₂)², both in units of
+        the rates. By quadrature, z is the growth of every b_k²/γ_k, Z its value at time t, and
+        B_k^0 the start of variable k.
+        """
         from neuralrace.reduction.equations.symbols import mode_formula
 
         return mode_formula(self)
@@ -266,23 +299,12 @@ class ModeForm:
     def __str__(self) -> str:
         edges = f"{self.race.depth} edge{'s' * (self.race.depth != 1)}"
         return (
-            f"{self.kind}, {edges}, S = {self.race.S:.4g}, D = {self.race.D:.4g}, "
+            f"{self.kind}, {edges}, s = {self.race.S:.4g}, d = {self.race.D:.4g}, "
             f"strength {self.initial:.4g} → {self.final:.4g}"
         )
 
     def __repr__(self) -> str:
         return f"ModeForm({self})"
-
-
-CONVERGED = 1e-8
-"""A step of Newton's method smaller than this leaves an error of its square, which is rounding."""
-
-
-PANEL = 0.5
-
-
-MAX_LOGIT = 36.0
-"""1/(1 + e^−36) is one in double precision."""
 
 
 def mode_form(

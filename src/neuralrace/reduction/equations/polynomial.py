@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from neuralrace.dataset import Dataset
-from neuralrace.reduction.blocks.block import Block
+from neuralrace.reduction.blocks.block import Block, few_rows
 from neuralrace.reduction.blocks.exactness import NEGLIGIBLE
 from neuralrace.statistics import (
     PathGroup,
@@ -25,13 +25,18 @@ from neuralrace.statistics import (
     factored_statistics,
     split_neurons,
 )
-from neuralrace.types import Matrix
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 MAX_PATHS = 20_000
 """Blocks with more paths than this are solved as networks instead."""
+
+NOISE = 1e-8
+"""A coefficient below this, relative to the largest of its equation in natural units, is rounding.
+
+Natural units are those in which drive and brake balance where all variables are 1.
+"""
 
 Monomial = tuple[int, ...]
 """The power of each variable."""
@@ -91,7 +96,7 @@ def block_statistics(block: Block) -> PathStatistics:
             split_neurons(block.arch, block.data), block.factor, limit=MAX_PATHS
         )
 
-    return block.kept("statistics", made)
+    return block.cached("statistics", made)
 
 
 def scalar_race(block: Block) -> ScalarRace:
@@ -99,7 +104,7 @@ def scalar_race(block: Block) -> ScalarRace:
 
     A statistic that is rounding, relative to the sizes of what it joins, is zero.
     """
-    return block.kept("scalar race", lambda: _scalar_race(block))
+    return block.cached("scalar race", lambda: _scalar_race(block))
 
 
 def _scalar_race(block: Block) -> ScalarRace:
@@ -174,11 +179,6 @@ class PolynomialSystem:
     velocity: Float[np.ndarray, "K m"]
     errors: Float[np.ndarray, "r m"]
 
-    @property
-    def edges(self) -> tuple[tuple[str, ...], ...]:
-        """The edges that each variable has a part in."""
-        return tuple(tuple(part) for part in self.parts)
-
     def expanded(self, values: Float[np.ndarray, "*T K"]) -> dict[str, np.ndarray]:
         """The weights of every edge, `(*T, |t|, |s|)`, given the variables along the last axis."""
         found: dict[str, np.ndarray] = {}
@@ -198,7 +198,7 @@ class PolynomialSystem:
 
 
 def merged_system(race: ScalarRace, classes: Sequence[Sequence[int]]) -> PolynomialSystem:
-    """The equations of one representative a class, in terms of one variable a class."""
+    """The equations of one representative per class, in terms of one variable per class."""
     K = len(classes)
     of = np.zeros(len(race.edges) + 1, int)
     for k, members in enumerate(classes):
@@ -241,31 +241,43 @@ def _merged_errors(
     return [dict(zip(names, row, strict=True)) for row in found.tolist()]
 
 
-def few_rows(table: Matrix) -> Matrix:
-    """The triangular factor of a table: ‖R z‖ = ‖table z‖ for every z, with as few rows as columns.
-
-    Taken block after block, so that a tall table costs little memory.
-    """
-    rows, columns = table.shape
-    if rows <= columns:
-        return table
-    found = table[:0]
-    step = max(columns, TALL)
-    for low in range(0, rows, step):
-        found = np.linalg.qr(np.concatenate([found, table[low : low + step]])).R
-    return found
-
-
-TALL = 4096
-"""Rows that are factorised at once."""
-
-
 def _settled(terms: Terms) -> dict[Monomial, float]:
-    """The coefficients without those that cancelled: all that is left of them is rounding.
+    """The coefficients without those that cancelled and left only rounding.
 
     Each is compared with its own terms alone. Others have other units: they multiply other powers.
     """
     return {m: c for m, (c, size) in terms.items() if abs(c) > NEGLIGIBLE * size}
+
+
+def natural_unit(system: PolynomialSystem) -> float:
+    """The size of the variables at which drive and brake of the longest paths balance.
+
+    On paths of D edges drives have the degree D − 1 and brakes 2D − 1. In this unit of the
+    variables all coefficients have one unit, and their sizes can be compared.
+    """
+    degree = system.powers.sum(axis=1)
+    moving = (system.velocity != 0).any(axis=0)
+    depth = (int(degree[moving].max(initial=1)) + 1) // 2
+    largest = lambda n: float(np.abs(system.velocity[:, degree == n]).max(initial=0.0))  # noqa: E731
+    drive, brake = largest(depth - 1), largest(2 * depth - 1)
+    return (drive / brake) ** (1 / depth) if drive and brake else 1.0
+
+
+def is_noise(rows: Float[np.ndarray, "n m"]) -> Bool[np.ndarray, "n m"]:
+    """Which coefficients, in natural units, are rounding beside the largest of their row."""
+    sizes = np.abs(rows)
+    return sizes <= NOISE * sizes.max(axis=1, keepdims=True, initial=0.0)
+
+
+def without_noise(system: PolynomialSystem) -> PolynomialSystem:
+    """The equations without terms that are rounding, the loss unchanged."""
+    unit = natural_unit(system) ** system.powers.sum(axis=1).astype(float)
+    velocity, errors = (
+        np.where(is_noise(system.velocity * unit), 0.0, system.velocity),
+        system.errors,
+    )
+    keep = (velocity != 0).any(axis=0) | (errors != 0).any(axis=0)
+    return PolynomialSystem(system.parts, system.powers[keep], velocity[:, keep], errors[:, keep])
 
 
 def tabled(
@@ -315,9 +327,14 @@ def _add_product(into: Terms, left: Mapping[Monomial, float], right: Terms) -> N
 def drive_when_on(block: Block, data: Dataset) -> float | None:
     """Σ^yx(p) / Pr(g_p = 1), the drive of a path given that it is on (NRR Eq. 40).
 
-    None unless the block is scalar, all its paths agree in it, and gates are 0 and 1.
+    None unless the block is scalar, all its paths agree in it, gates are 0 and 1, and no two paths
+    overlap: each Σ^x(j,p) between two paths is zero.
     """
     if not block.is_scalar or block.arch.path_count() > MAX_PATHS:
+        return None
+    race = scalar_race(block)
+    overlap = race.D.nnz > np.count_nonzero(race.D.diagonal())
+    if overlap or len(race.paths) > len(race.S):
         return None
     classes = data.gate_classes()
     if any(((g != 0) & (g != 1)).any() for g in classes.gates.values()):
@@ -332,4 +349,4 @@ def drive_when_on(block: Block, data: Dataset) -> float | None:
             for name in (*nodes, *path.edges):
                 on &= classes.gates.get(name, np.ones(len(classes))) != 0
             found.append(float(stats.yx[path][0, 0]) / float(classes.weight[on].sum()))
-    return found[0] if np.ptp(found) <= 1e-9 * abs(found[0]) else None
+    return found[0] if np.ptp(found) <= NOISE * abs(found[0]) else None

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.reduction.blocks.block import Block
+from neuralrace.reduction.blocks.block import Block, few_rows
 from neuralrace.reduction.equations.flows import NetworkFlow
 from neuralrace.reduction.equations.lumping import POINTS
 from neuralrace.reduction.equations.polynomial import (
+    NOISE,
     PolynomialSystem,
-    few_rows,
+    is_noise,
 )
 from neuralrace.types import Matrix
 
@@ -24,9 +25,17 @@ MAX_TERMS = 500
 """Nor are polynomials that could have more terms than this."""
 
 
-NOISE = 1e-8
-"""Coefficients smaller than this, relative to the largest in natural units, are rounding."""
+SPARE = 10
+"""Random points beyond twice the number of coefficients from which these are found."""
 
+FRESH = 5
+"""Further random points at which the polynomials are checked."""
+
+PIVOT = 0.1
+"""A row's first entry above this, relative to the largest, becomes the 1 of its echelon form."""
+
+ROUNDING = 1e-12
+"""Entries of an echelon form below this are zero."""
 
 OUTSIDE = 1e-8
 """A velocity that leaves a subspace by less than this, relatively, stays in it."""
@@ -46,7 +55,7 @@ def closed_subspace(
     edges = tuple(block.arch.edges)
     shapes = {e: start[e].shape for e in edges}
     network = _network(block, shapes)
-    basis = _flat(start, edges)[None]
+    basis = flat(start, edges)[None]
     basis = basis / np.linalg.norm(basis)
     unit, calm = _unit(block, network.depth), 0
     while calm < POINTS:
@@ -68,27 +77,36 @@ def closed_subspace(
     return tuple(parts)
 
 
-def subspace_system(block: Block, parts: tuple[Mapping[str, Matrix], ...]) -> PolynomialSystem:
+def subspace_system(
+    block: Block, parts: tuple[Mapping[str, Matrix], ...]
+) -> PolynomialSystem | None:
     """The polynomial flow and loss in the coordinates of a closed subspace.
 
     Their degree is known, twice the longest path less one. The coefficients follow from the values
     at random points, more than there are coefficients, of the size at which drive and brake
-    balance: there all coefficients have one unit, and those below `NOISE` are rounding.
+    balance: there all coefficients have one unit, and those below `NOISE` are rounding. The
+    polynomials are checked at fresh points; None where they are off by more than `NOISE`.
     """
-    edges, shapes = tuple(block.arch.edges), _shapes(parts, block)
+    edges, shapes = tuple(block.arch.edges), weight_shapes(parts, block)
     network = _network(block, shapes)
-    basis = np.stack([_flat(_filled(part, shapes), edges) for part in parts])
+    basis = np.stack([flat(filled(part, shapes), edges) for part in parts])
     powers = _powers(len(parts), 2 * network.depth - 1)
     unit = _unit(block, network.depth)
-    points = np.random.default_rng(1).normal(size=(2 * len(powers) + 10, len(parts)))
+    fitted = 2 * len(powers) + SPARE
+    points = np.random.default_rng(1).normal(size=(fitted + FRESH, len(parts)))
     table = np.prod(points[:, None, :] ** powers, axis=-1)
     states = unit * points @ basis
     velocities = np.stack([network.velocity(w) for w in states]) @ np.linalg.pinv(basis) / unit
     errors = np.stack([network.errors(w) for w in states])
-    velocity = _without_noise(np.linalg.lstsq(table, velocities)[0].T)
+    velocity = np.linalg.lstsq(table[:fitted], velocities[:fitted])[0].T
     error = np.zeros((errors.shape[1], len(powers)))
     low = powers.sum(axis=1) <= network.depth
-    error[:, low] = _without_noise(np.linalg.lstsq(table[:, low], errors)[0].T)
+    error[:, low] = np.linalg.lstsq(table[:fitted, low], errors[:fitted])[0].T
+    velocity, error = (np.where(is_noise(rows), 0.0, rows) for rows in (velocity, error))
+    for rows, wanted in ((velocity, velocities), (error, errors)):
+        found = table[fitted:] @ rows.T
+        if np.linalg.norm(found - wanted[fitted:]) > NOISE * np.linalg.norm(wanted[fitted:]):
+            return None
     keep = (np.abs(velocity).max(axis=0) > 0) | (np.abs(error).max(axis=0, initial=0.0) > 0)
     powers = powers[keep]
     degree = powers.sum(axis=1)
@@ -100,17 +118,11 @@ def subspace_system(block: Block, parts: tuple[Mapping[str, Matrix], ...]) -> Po
     )
 
 
-def _without_noise(rows: np.ndarray) -> np.ndarray:
-    """Rows of coefficients without those that are rounding beside the largest of their row."""
-    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
-    return np.where(np.abs(rows) < NOISE * largest, 0.0, rows)
-
-
 def _unit(block: Block, depth: int) -> float:
     """The size of weights at which the drive s of a path of this depth and its brake balance."""
     rows = np.asarray(block.data.probability)
     brake = sum(float((rows @ np.asarray(x) ** 2).sum()) for x in block.data.x.values())
-    return (block.strength / brake) ** (1 / depth)
+    return (block.drive / brake) ** (1 / depth)
 
 
 def _network(block: Block, shapes: Mapping[str, tuple[int, ...]]) -> NetworkFlow:
@@ -122,7 +134,9 @@ def _network(block: Block, shapes: Mapping[str, tuple[int, ...]]) -> NetworkFlow
     )
 
 
-def _shapes(parts: tuple[Mapping[str, Matrix], ...], block: Block) -> dict[str, tuple[int, ...]]:
+def weight_shapes(
+    parts: tuple[Mapping[str, Matrix], ...], block: Block
+) -> dict[str, tuple[int, ...]]:
     """The shape of every edge's weights; the block's own where no variable has a part in it."""
     known = {e: w.shape for part in parts for e, w in part.items()}
     sizes = block.arch.sizes
@@ -137,11 +151,13 @@ def _as_wide_as(block: Block, shapes: Mapping[str, tuple[int, ...]]) -> Architec
     return Architecture(sizes, block.arch.edges)
 
 
-def _filled(part: Mapping[str, Matrix], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Matrix]:
+def filled(part: Mapping[str, Matrix], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Matrix]:
+    """The weights of every edge; zero where a variable has no part in it."""
     return {e: part.get(e, np.zeros(shape)) for e, shape in shapes.items()}
 
 
-def _flat(weights: Mapping[str, Matrix], edges: tuple[str, ...]) -> np.ndarray:
+def flat(weights: Mapping[str, Matrix], edges: tuple[str, ...]) -> np.ndarray:
+    """All weights in one row, edge after edge."""
     return np.concatenate([np.ravel(weights[e]) for e in edges])
 
 
@@ -156,7 +172,7 @@ def echelon(basis: np.ndarray) -> np.ndarray:
     pivots: list[int] = []
     for k in range(len(rows)):
         free = np.abs(rows[k:]).max(axis=0)
-        column = int(np.flatnonzero(free > 0.1 * free.max())[0])
+        column = int(np.flatnonzero(free > PIVOT * free.max())[0])
         swap = k + int(np.argmax(np.abs(rows[k:, column])))
         rows[[k, swap]] = rows[[swap, k]]
         rows[k] /= rows[k, column]
@@ -164,7 +180,7 @@ def echelon(basis: np.ndarray) -> np.ndarray:
             if other != k:
                 rows[other] -= rows[other, column] * rows[k]
         pivots.append(column)
-    rows[np.abs(rows) < 1e-12] = 0.0
+    rows[np.abs(rows) < ROUNDING] = 0.0
     return rows[np.argsort(pivots)]
 
 

@@ -11,9 +11,15 @@ import numpy as np
 from neuralrace.checks import switch
 from neuralrace.reduction.blocks.block import Block
 from neuralrace.reduction.equations.mode_form import SHOWN, ModeForm, mode_form
-from neuralrace.reduction.equations.pathway import natural_unit, recognised
-from neuralrace.reduction.equations.polynomial import PolynomialSystem
-from neuralrace.reduction.equations.subspace import NOISE, echelon
+from neuralrace.reduction.equations.pathway import recognised
+from neuralrace.reduction.equations.polynomial import (
+    NOISE,
+    PolynomialSystem,
+    is_noise,
+    natural_unit,
+    without_noise,
+)
+from neuralrace.reduction.equations.subspace import echelon
 from neuralrace.reduction.equations.system import block_system
 from neuralrace.types import Matrix
 
@@ -22,6 +28,29 @@ if TYPE_CHECKING:
 
 
 TAU = "tau"
+"""The name of the time constant."""
+
+NAMED = 3
+"""The number of a variable's edges that are named, unless all are asked for."""
+
+LISTED = 4
+"""Up to this many modes of equal equations are listed; of more, the first and the last."""
+
+SIMPLE = 10_000
+"""A float is written as a fraction, or the root of one, of numbers up to this size."""
+
+SAME_NUMBER = 1e-9
+"""How close, relatively, such a fraction must be to the float."""
+
+GIVEN_ON = (
+    r"$S$, $D$: $\Sigma^{yx}$ and $\Sigma^{x}$ of a path along the mode, given that the path is on"
+)
+"""What S and D are where paths do not overlap and agree in their drive."""
+
+MERGED = (
+    r"$S$, $D$: coefficients of the merged equations, scaled so that the largest path count is 1"
+)
+"""What S and D are elsewhere."""
 
 
 @final
@@ -80,7 +109,7 @@ class WrittenMode:
     """The merged system of one block, ready to be written down.
 
     `S` is the drive of a path given that it is on, Σ^yx(p) / Pr(on) (NRR Eq. 40), if all paths of
-    the block agree in it.
+    the block agree in it and none overlap.
     """
 
     block: Block
@@ -107,7 +136,6 @@ def written_mode(
     start: Mapping[str, Matrix] | None = None,
     *,
     exact: bool = True,
-    S: float | None = None,
 ) -> WrittenMode | None:
     """The merged system of a block, or None where it is too large to be written down.
 
@@ -117,7 +145,7 @@ def written_mode(
     if found is None:
         return None
     system, begin = found
-    return WrittenMode(block, _without_noise(system) if exact else system, begin, S)
+    return WrittenMode(block, without_noise(system) if exact else system, begin)
 
 
 def block_form(block: Block, start: Mapping[str, Matrix]) -> ModeForm | None:
@@ -127,26 +155,9 @@ def block_form(block: Block, start: Mapping[str, Matrix]) -> ModeForm | None:
     return None if found is None else mode_form(*found, names)
 
 
-def _without_noise(system: PolynomialSystem) -> PolynomialSystem:
-    """The terms above `NOISE`, relative to the largest of their equation in natural units."""
-    unit = natural_unit(system) ** system.powers.sum(axis=1).astype(float)
-
-    def cleaned(rows: np.ndarray) -> np.ndarray:
-        sizes = np.abs(rows) * unit
-        return np.where(sizes > NOISE * sizes.max(axis=-1, keepdims=True), rows, 0.0)
-
-    velocity, errors = cleaned(system.velocity), system.errors
-    keep = (velocity != 0).any(axis=0) | (errors != 0).any(axis=0)
-    return PolynomialSystem(system.parts, system.powers[keep], velocity[:, keep], errors[:, keep])
-
-
 def _first(names: Sequence[str], full: bool) -> list[str]:
     """All names, or of more than three the first three and a sign that there are more."""
     return list(names) if full or len(names) <= NAMED else [*names[:NAMED], "…"]
-
-
-NAMED = 3
-"""So many edges of a variable are named, unless all are asked for."""
 
 
 def symbols(names: Sequence[str]) -> list[sympy.Symbol]:
@@ -160,11 +171,13 @@ def _subscripted(name: str) -> str:
 
 
 def equations(mode: WrittenMode) -> list[sympy.Eq]:
-    """One SymPy equation a variable: τ dB/dt = ….
+    """One SymPy equation per variable: τ dB/dt = ….
 
-    Where the equations are those of a single pathway they are written as the papers do, with S and
-    D the statistics *given that the path is on*, so that the coefficients count paths:
-    (number of paths) × Pr(on) (NRR Eqs. 13–14, 16–17, 44–46).
+    Where the equations are those of a single pathway they are written as the papers do. If the
+    paths of the block do not overlap and agree in their drive, S and D are the statistics *given
+    that the path is on*, so that the coefficients count paths: (number of paths) × Pr(on) (NRR
+    Eqs. 13–14, 16–17, 44–46). Otherwise they are coefficients of the merged equations, scaled so
+    that the largest path count is 1.
     """
     import sympy
 
@@ -221,7 +234,7 @@ def conserved_forms(mode: WrittenMode) -> list[dict[tuple[int, int], float]]:
     if not len(table):
         return []
     _, s, vt = np.linalg.svd(table, full_matrices=True)
-    null = vt[int((s > 1e-9 * max(s[0], 1e-300)).sum()) :]
+    null = vt[int((s > NOISE * s[0]).sum()) :]
     return [
         {pair: float(c) for pair, c in zip(pairs, row, strict=True) if c}
         for row in (_rational_rows(null) if len(null) else [])
@@ -242,7 +255,7 @@ def _derivative(system: PolynomialSystem, k: int, m: int) -> dict[tuple[int, ...
 def _rational_rows(rows: np.ndarray) -> np.ndarray:
     """The same space in echelon form, every row with small whole numbers where that is possible."""
     found = echelon(rows)
-    found[np.abs(found) < NOISE * np.abs(found).max(axis=1, keepdims=True)] = 0.0
+    found[is_noise(found)] = 0.0
     return found / np.array([[np.abs(row[row != 0]).min()] for row in found])
 
 
@@ -255,10 +268,9 @@ def number(value: float) -> sympy.Expr:
         return sympy.Integer(0)
     for square in (False, True):
         target = value**2 if square else value
-        ratio = sympy.nsimplify(target, rational=True, tolerance=1e-10 * abs(target))
-        if max(abs(ratio.p), ratio.q) <= 10_000 and abs(float(ratio) - target) <= 1e-9 * abs(
-            target
-        ):
+        ratio = sympy.nsimplify(target, rational=True, tolerance=SAME_NUMBER / 10 * abs(target))
+        near = abs(float(ratio) - target) <= SAME_NUMBER * abs(target)
+        if near and max(abs(ratio.p), ratio.q) <= SIMPLE:
             return sympy.sign(value) * sympy.sqrt(ratio) if square else ratio
     return sympy.Float(value, 6)
 
@@ -279,7 +291,12 @@ def _monomial(B: Sequence[sympy.Expr], powers: Sequence[int]) -> sympy.Expr:
 def mode_formula(form: ModeForm) -> sympy.Eq:
     """The closed form of a mode in SymPy: a(t) explicitly, or t as an integral over z.
 
-    Its s and d are Σ^yx and Σ^x as they are (NRR Eq. 21), not given that the path is on.
+    s and d are the coefficients of the merged equations, db_k/dt = γ_k (M/b_k)(s − d M) with the
+    largest rate γ_k = 1: for one path Σ^yx and Σ^x (NRR Eq. 21), else these times the number of
+    paths through the fastest variable. They are not those given that the path is on. a is the
+    strength M of the pathway and a_0 its start; k = |b₁² − b₂²|, in units of the rates, is
+    conserved, and y_0 is the start of y = b₁² + b₂² + 2 b₁b₂ in the same units. By quadrature, z
+    is the growth of every b_k²/γ_k, Z its value at time t, and B_k^0 the start of variable k.
     """
     import sympy
 
@@ -320,7 +337,7 @@ def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = (), full: bool
     for mode in modes:
         lines = " \\\\\n".join(_aligned(eq) for eq in equations(mode))
         groups.setdefault(lines, []).append(mode)
-    parts, explained = [], False
+    parts = []
     for lines, members in groups.items():
         named: dict[str, list[str]] = {}
         for mode in members:
@@ -328,7 +345,6 @@ def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = (), full: bool
             if v is not None:
                 S, D = (sympy.latex(number(v[name])) for name in ("S", "D"))
                 named.setdefault(f"S = {S}, D = {D}", []).append(mode.block.name)
-        explained |= bool(named)
         where = r",\quad ".join(rf"\mathrm{{{_listed(n)}}}: {v}" for v, n in named.items())
         parts.append(
             "\\begin{aligned}\n"
@@ -336,8 +352,7 @@ def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = (), full: bool
             + "\n\\end{aligned}"
             + (f"\n\\qquad {where}" if where else "")
         )
-    if explained:
-        parts.append(MEANING)
+    parts += _meanings(modes)
     stands: dict[str, list[str]] = {}
     for mode in modes:
         stands.setdefault(_edges_in_latex(mode, full), []).append(mode.block.name)
@@ -348,11 +363,18 @@ def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = (), full: bool
     return "\n\n".join(parts)
 
 
-MEANING = (
-    r"\text{$S$, $D$: $\Sigma^{yx}$ and $\Sigma^{x}$ of a path along the mode, given that the path "
-    "is on}"
-)
-"""What S and D are."""
+def _meanings(modes: Sequence[WrittenMode]) -> list[str]:
+    """What S and D are, and where that differs between modes, in which of them."""
+    found: dict[str, list[str]] = {}
+    for mode in modes:
+        if recognised(mode.system) is not None:
+            meaning = MERGED if mode.S is None else GIVEN_ON
+            found.setdefault(meaning, []).append(mode.block.name)
+    if len(found) < 2:
+        return [rf"\text{{{meaning}}}" for meaning in found]
+    return [
+        rf"\mathrm{{{_listed(names)}}}:\quad \text{{{meaning}}}" for meaning, names in found.items()
+    ]
 
 
 def _edges_in_latex(mode: WrittenMode, full: bool) -> str:
@@ -366,7 +388,7 @@ def _edges_in_latex(mode: WrittenMode, full: bool) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     """All names if they are few, else the first and the last."""
-    return ", ".join(names) if len(names) <= 4 else f"{names[0]}, …, {names[-1]}"
+    return ", ".join(names) if len(names) <= LISTED else f"{names[0]}, …, {names[-1]}"
 
 
 def _aligned(equation: sympy.Eq) -> str:

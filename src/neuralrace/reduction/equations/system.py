@@ -10,24 +10,33 @@ from math import comb
 import numpy as np
 
 from neuralrace.reduction.blocks.block import Block
-from neuralrace.reduction.blocks.mixtures import edge_depths
+from neuralrace.reduction.blocks.mixtures import edge_depths, longest_path
 from neuralrace.reduction.equations.lumping import distinct, merged
 from neuralrace.reduction.equations.polynomial import (
     MAX_PATHS,
     PolynomialSystem,
+    block_statistics,
     merged_system,
     scalar_race,
 )
 from neuralrace.reduction.equations.subspace import (
     MAX_TERMS,
-    _filled,
-    _flat,
-    _shapes,
     closed_subspace,
+    filled,
+    flat,
     subspace_system,
+    weight_shapes,
 )
-from neuralrace.statistics import path_statistics
 from neuralrace.types import Matrix
+
+FEW_PATHS = 100
+"""Up to this many paths, a block is written out whatever its gates."""
+
+MAX_PAIRS = 30_000
+"""Blocks in which more pairs of paths overlap than this are solved as networks instead."""
+
+MAX_MERGED = 64
+"""Scalar blocks with more variables than this after merging are solved as networks, too."""
 
 
 def block_system(
@@ -35,7 +44,7 @@ def block_system(
 ) -> tuple[PolynomialSystem, np.ndarray] | None:
     """The merged equations of a block and its start values, or None where they are too many.
 
-    `start=None` supposes an aligned start in which all edges are alike. Equal variables are
+    `start=None` assumes an aligned start in which all edges are alike. Equal variables are
     merged; in matrix blocks, where signs and rotations hide which are equal, the smallest closed
     subspace is taken. Variables are ordered by their depth in the graph.
     """
@@ -50,27 +59,16 @@ def block_system(
     if not any(w.any() for w in weights.values()):
         return None
     parts = closed_subspace(block, weights)
-    degree = 2 * (max(edge_depths(block.arch).values()) + 1)
+    degree = 2 * longest_path(block.arch)
     if parts is None or comb(len(parts) + degree, degree) > MAX_TERMS:
         return None
-    edges, shapes = tuple(block.arch.edges), _shapes(parts, block)
-    basis = np.stack([_flat(_filled(part, shapes), edges) for part in parts])
-    values = _flat(weights, edges) @ np.linalg.pinv(basis)
+    edges, shapes = tuple(block.arch.edges), weight_shapes(parts, block)
+    basis = np.stack([flat(filled(part, shapes), edges) for part in parts])
+    values = flat(weights, edges) @ np.linalg.pinv(basis)
     signs = np.where(values < 0, -1.0, 1.0)
     parts = tuple({e: s * w for e, w in p.items()} for s, p in zip(signs, parts, strict=True))
-    return subspace_system(block, parts), signs * values
-
-
-FEW_PATHS = 100
-"""Up to this many paths, a block is written out whatever its gates."""
-
-
-MAX_PAIRS = 30_000
-"""Blocks in which more pairs of paths overlap than this are solved as networks instead."""
-
-
-MAX_MERGED = 64
-"""So are scalar blocks with more variables than this after merging."""
+    system = subspace_system(block, parts)
+    return None if system is None else (system, signs * values)
 
 
 def _is_manageable(block: Block) -> bool:
@@ -81,11 +79,11 @@ def _is_manageable(block: Block) -> bool:
 
     def pairs() -> int:
         together: Counter[tuple[str, int]] = Counter()
-        for group in path_statistics(block.arch, block.data, limit=MAX_PATHS).groups:
+        for group in block_statistics(block).groups:
             together.update((group.target, int(c)) for c in group.classes)
         return sum(n * n for n in together.values())
 
-    return block.kept("pairs", pairs) <= MAX_PAIRS
+    return block.cached("pairs", pairs) <= MAX_PAIRS
 
 
 def _scalar_system(
@@ -102,4 +100,4 @@ def _scalar_system(
         classes.sort(key=lambda members: min(depth[race.edges[i]] for i in members))
         return merged_system(race, classes), [members[0] for members in classes]
 
-    return block.kept(("system", label, signs), made)
+    return block.cached(("system", label, signs), made)

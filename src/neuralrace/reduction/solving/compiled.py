@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, final
+from typing import final
 
 import equinox as eqx
 import jax
@@ -15,7 +15,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.dynamics.driver import take_steps
 from neuralrace.dynamics.flow import smallest_rms, solve_flow
 from neuralrace.dynamics.methods import Descent, Flow
-from neuralrace.dynamics.systems import System
+from neuralrace.dynamics.systems import Batch, System
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
 from neuralrace.reduction.equations.polynomial import PolynomialSystem
@@ -45,7 +45,7 @@ class Blocks(System):
     def loss(self, state: State) -> jax.Array:
         return jnp.sum(self.losses(state))
 
-    def observe(self, state: State) -> dict[str, Any]:
+    def observe(self, state: State) -> dict[str, State | jax.Array]:
         return {"state": state, "losses": self.losses(state)}
 
 
@@ -60,7 +60,7 @@ class NetworkStack(Blocks):
         return jax.vmap(self.net.loss)(state, self.data)
 
     def loss_and_step(
-        self, state: State, rate: jax.Array, batch: Any = None
+        self, state: State, rate: jax.Array, batch: Batch | None = None
     ) -> tuple[jax.Array, State]:
         one = jax.vmap(self.net.loss_and_step, in_axes=(0, 0, None))
         losses, step = one(state, self.data, rate)
@@ -95,7 +95,7 @@ class PolynomialStack(Blocks):
         return jnp.sum(errors**2, axis=-1) / 2
 
     def loss_and_step(
-        self, state: State, rate: jax.Array, batch: Any = None
+        self, state: State, rate: jax.Array, batch: Batch | None = None
     ) -> tuple[jax.Array, State]:
         velocity = jnp.einsum("nkm,nm->nk", self.coefficients, self._monomials(state))
         return self.loss(state), {"b": rate * velocity}

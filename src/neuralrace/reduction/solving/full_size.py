@@ -17,6 +17,9 @@ from neuralrace.statistics import SplitNetwork
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key
 
+SAME_TIME = 1e-6
+"""A time closer than this to one of a solution's, relative to their spacing, is the same."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -24,15 +27,15 @@ class Source:
     """Where outputs and weights of a race's solution come from, when they are asked for."""
 
     blocks: tuple[Block, ...]
-    whole: SplitNetwork
+    split: SplitNetwork
 
     def outputs(self, solution: Trajectory) -> dict[str, np.ndarray]:
         """The outputs on every sample at every time: `{node: (T, N, size)}`."""
-        return full_outputs(self.blocks, self.whole, solution)
+        return full_outputs(self.blocks, self.split, solution)
 
     def weights(self, solution: Trajectory, t: float, key: Key) -> dict[str, np.ndarray]:
         """Full-size weights at one of the solution's times, as `Race.weights`."""
-        return full_weights(self.blocks, self.whole, solution, t, key)
+        return full_weights(self.blocks, self.split, solution, t, key)
 
 
 def full_weights(
@@ -42,9 +45,7 @@ def full_weights(
     check_kind("solution", solution, Trajectory, "pass what race.solve returned")
     t = real_number("t", t, fix="pass one of solution.time")
     key = random_key(key, "race.weights")
-    mine = {block.name: set(block.arch.edges) for block in blocks}
-    given = solution.values.get("variables", {})
-    if mine != {name: set(w) for name, w in given.items() if isinstance(w, Mapping)}:
+    if not _belongs(blocks, solution.values.get("variables", {})):
         raise NeuralRaceError(
             "these are not the variables of this race",
             got=f"a trajectory by {solution.settings.get('method')!r}",
@@ -52,7 +53,7 @@ def full_weights(
             fix="pass the solution of this race",
         )
     when = int(np.argmin(np.abs(solution.time - t)))
-    if not (np.isfinite(t) and abs(solution.time[when] - t) <= 1e-9 * max(1.0, abs(t))):
+    if not abs(solution.time[when] - t) <= SAME_TIME * _spacing(solution.time):
         raise NeuralRaceError(
             f"the solution has no time {t:g}",
             got=f"times from {solution.time[0]:g} to {solution.time[-1]:g}, the nearest "
@@ -76,6 +77,22 @@ def full_weights(
         for e, (source, target) in block.arch.edges.items():
             weights[e] += place[target] @ at[block.name][e] @ place[source].T
     return whole.join(weights)
+
+
+def _belongs(blocks: Sequence[Block], variables: Mapping[str, Any]) -> bool:
+    """Whether these are variables of the blocks over time: their names, edges and shapes."""
+    if set(variables) != {block.name for block in blocks}:
+        return False
+    return all(
+        isinstance(variables[block.name], Mapping)
+        and block.fits({e: w[0] for e, w in variables[block.name].items() if len(w)})
+        for block in blocks
+    )
+
+
+def _spacing(times: np.ndarray) -> float:
+    """The least distance between two times, or the only one."""
+    return float(np.diff(times).min()) if len(times) > 1 else abs(float(times[0]))
 
 
 def full_outputs(
@@ -119,7 +136,7 @@ def _hidden_bases(
     at: Mapping[str, Mapping[str, np.ndarray]],
     key: Key,
 ) -> dict[str, dict[str, np.ndarray]]:
-    """Orthonormal directions of its own for every block at every hidden node."""
+    """Separate orthonormal directions for every block at every hidden node."""
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
     bases: dict[str, dict[str, np.ndarray]] = {block.name: {} for block in blocks}
     for node in arch.hidden:

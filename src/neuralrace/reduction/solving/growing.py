@@ -8,13 +8,18 @@ from typing import Any, final
 
 import numpy as np
 
-from neuralrace.reduction.blocks.block import (
-    Block,
-    own_sizes,
-    rank_of_correlations,
-)
-from neuralrace.reduction.blocks.twins import CLOSE, Copy, identical
+from neuralrace.reduction.blocks.block import Block, own_sizes, rank_of_correlations
+from neuralrace.reduction.blocks.identical_blocks import CLOSE, Copy, identical
 from neuralrace.types import Matrix
+
+NO_GROWTH = 1e-12
+"""Weights of a mode below this, relative to the largest at their node, are rounding."""
+
+PARALLEL = 1e-9
+"""Two vectors are parallel if their cosine is closer to ±1 than this."""
+
+DEPENDENT = 1e-12
+"""Unit vectors add a direction to a span if more than this of them lies outside it."""
 
 
 def is_two_edge(block: Block) -> bool:
@@ -25,7 +30,7 @@ def is_two_edge(block: Block) -> bool:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _AtNode:
     """A block at a hidden node: what it reads (h × K_in) and writes (h × K_out), and its modes.
 
@@ -49,7 +54,7 @@ class _AtNode:
 def two_edge_start(
     blocks: Sequence[Block], restricted: Sequence[dict[str, Matrix]]
 ) -> list[dict[str, Matrix]]:
-    """Remove from every block, at each hidden node, what the faster blocks will expel.
+    """Remove from every block, at each hidden node, the directions that faster blocks will take.
 
     While modes are small, `W₁v + W₂ᵀu` grows and `W₁v − W₂ᵀu` decays; a learned mode then expels
     later modes from its hidden direction. So a scalar mode behaves as if it had started, aligned
@@ -59,7 +64,7 @@ def two_edge_start(
     """
     found: list[dict[str, Matrix]] = [dict(weights) for weights in restricted]
     for copies in identical(blocks):
-        _turn(blocks, found, copies)
+        _turn_copies(blocks, found, copies)
     for node in dict.fromkeys(v for block in blocks for v in block.arch.hidden):
         users = [i for i, block in enumerate(blocks) if node in block.arch.sizes]
         here = [_at_node(i, blocks[i], found[i], node) for i in users]
@@ -85,7 +90,7 @@ def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[float, float]:
     overlap = float((reads * writes).sum())
     if min(a, b) <= NO_GROWTH * max(a, b):
         return (a, 0.0) if a > b else (0.0, b)
-    if abs(overlap) >= (1 - 1e-9) * a * b:
+    if abs(overlap) >= (1 - PARALLEL) * a * b:
         return a, b * float(np.sign(overlap))
     half = float(np.linalg.norm(reads + writes)) / 2
     return half, half
@@ -107,11 +112,7 @@ def _expelled(part: _AtNode, others: Sequence[_AtNode]) -> tuple[Matrix, Matrix]
     return reads, writes
 
 
-NO_GROWTH = 1e-12
-"""Weights of a mode below this, relative to the largest at their node, are rounding."""
-
-
-def _turn(
+def _turn_copies(
     blocks: Sequence[Block], weights: list[dict[str, Matrix]], copies: Sequence[Copy]
 ) -> None:
     """Replace copies of one block by the combinations whose growing halves are orthogonal.
@@ -186,14 +187,14 @@ def _orthonormal(columns: Matrix) -> Matrix:
     if not columns.shape[1]:
         return columns
     found: Any = qr(columns, mode="economic", pivoting=True)
-    rank = int((np.abs(np.diagonal(found[1])) > 1e-12).sum())
+    rank = int((np.abs(np.diagonal(found[1])) > DEPENDENT).sum())
     return found[0][:, :rank]
 
 
 def _replace(
     weights: dict[str, Matrix], block: Block, node: str, reads: Matrix, writes: Matrix
 ) -> None:
-    """Put in the weights that are left, seen from an orthonormal basis of what they span."""
+    """Put in the remaining weights, seen from an orthonormal basis of what they span."""
     q = _orthonormal(np.concatenate([reads, writes], axis=1))
     if not q.shape[1]:
         q = np.eye(len(reads), 1)

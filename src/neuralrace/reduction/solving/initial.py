@@ -11,13 +11,11 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from neuralrace.architecture import Architecture
 from neuralrace.checks import check_known, is_traced
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import check_finite, checked_weights
-from neuralrace.reduction.blocks.block import (
-    Block,
-)
+from neuralrace.reduction.blocks.block import Block
+from neuralrace.reduction.blocks.mixtures import longest_path
 from neuralrace.reduction.solving.growing import is_two_edge, two_edge_start
 from neuralrace.statistics import SplitNetwork
 from neuralrace.types import Matrix, WeightsLike
@@ -32,7 +30,8 @@ class Start:
     squared norm of the network's weights, at its ends, that the start carries, less the part in
     which blocks share hidden directions: 1 where the weights are decoupled already (MHS Assumption
     2.1.2), little for wide random weights, of which only the growing half along the modes matters;
-    `None` for a start that was not made from weights.
+    `None` for a start that was not made from weights. `data` is the digest of the data whose race
+    it belongs to; a start without one is made by hand, and belongs to any race that it fits.
 
     ```python
     >>> import neuralrace as nr
@@ -48,6 +47,7 @@ class Start:
     weights: tuple[dict[str, Matrix], ...]
     alignment: float | None
     description: str
+    data: str | None = None
 
     def __repr__(self) -> str:
         blocks = f"{len(self.weights)} block{'s' * (len(self.weights) != 1)}"
@@ -89,7 +89,7 @@ def _check_size(blocks: Sequence[Block], largest: float) -> None:
     A path of D edges of strength b carries b^D, and the loss has its square, times a moment of the
     data.
     """
-    depth = max((_depth(block.arch) for block in blocks), default=1)
+    depth = max((longest_path(block.arch) for block in blocks), default=1)
     bound = np.finfo(np.float64).max ** (1 / (2 * depth + 2))
     if largest > bound:
         raise NeuralRaceError(
@@ -98,14 +98,6 @@ def _check_size(blocks: Sequence[Block], largest: float) -> None:
             wanted=f"at most {bound:.3g}, with paths of {depth} edges",
             fix="start small: race.start(0.01); the scale that is learned is about 1",
         )
-
-
-def _depth(arch: Architecture) -> int:
-    """The number of edges on the longest path."""
-    depth: dict[str, int] = {}
-    for node in arch.order:
-        depth[node] = max((depth[arch.edges[e][0]] + 1 for e in arch.incoming[node]), default=0)
-    return max(depth.values(), default=1)
 
 
 def start_from_weights(blocks: Sequence[Block], whole: SplitNetwork, weights: WeightsLike) -> Start:
@@ -138,7 +130,7 @@ def _overlap(
     """How far blocks share hidden directions: the part of all inner products that joins two.
 
     Of what inputs write into, and outputs read from, each hidden node; 0 where the blocks have
-    directions of their own, as the race supposes.
+    directions of their own, as the race assumes.
     """
     index = {id(block): i for i, block in enumerate(blocks)}
     within = between = 0.0

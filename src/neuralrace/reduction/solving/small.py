@@ -32,9 +32,27 @@ DENSE = 200
 MAX_STEPS = 20_000
 """The most steps between two times; a solution that needs more is left to compiled code."""
 
+NEAR = 1e-5
+"""How far to go from a state, relative to its size, to find the derivative of the velocity."""
+
+RECENT = 8
+"""The most steps before the weights overflow at which the loss already does.
+
+A descent that diverges squares its error at each step.
+"""
+
+PLAIN = 100
+"""Up to this many multiplications, plain Python is faster than calls of array functions."""
+
+STRETCH = 3
+"""A stage of the flow lasts at most this many times as long as all stages before it."""
+
+SLOWEST = 1e-300
+"""A speed below this counts as this, so that a state at rest has a finite time."""
+
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Part:
     """A solution: states and losses at the times, and the step at which it had to stop."""
 
@@ -58,8 +76,11 @@ def solve_small(
 def flowed(problem: FlatFlow, times: Float[np.ndarray, " T"]) -> Float[np.ndarray, "T n"] | None:
     """The state at all times of gradient flow, or None where the solver gave up.
 
+    Tolerances are relative to the largest variable, so that independent parts are solved one by
+    one: a large part would hide what happens in a small one.
+
     LSODA takes multistep methods of high order, and implicit ones where the flow is stiff: near
-    its end, steps become as long as one likes. The flow is solved in stages, in each of which the
+    its end, steps become very long. The flow is solved in stages, in each of which the
     state grows by a moderate factor: what is below the rounding of the largest variable is noise,
     and a tolerance below that would stop the solver. A stage lasts at most three times as long
     as all before it, and where the state has come to rest the solution ends.
@@ -75,9 +96,9 @@ def flowed(problem: FlatFlow, times: Float[np.ndarray, " T"]) -> Float[np.ndarra
         if speed * (times[-1] - now) <= RTOL * largest and _is_stable(problem, state, times[-1]):
             found.append(np.repeat(state[None], int((times > now).sum()), axis=0))
             break
-        span = problem.patience * largest / max(speed, 1e-300)
+        span = problem.patience * largest / max(speed, SLOWEST)
         first = first or span
-        end = min(times[-1], now + min(span, max(3 * now, first)))
+        end = min(times[-1], now + min(span, max(STRETCH * now, first)))
         inside = times[(times > now) & (times < end)]
         grid = np.concatenate([[now], inside, [end]])
         states = _lsoda(problem, state, grid, np.maximum(tiny, LAST_DIGIT * largest))
@@ -103,10 +124,6 @@ def _is_stable(problem: FlatFlow, state: np.ndarray, span: float) -> bool:
     slopes = [problem.velocity(state + d) - problem.velocity(state - d) for d in around]
     rates = np.linalg.eigvals(np.array(slopes) / (2 * step)).real
     return bool(rates.max() * span <= 1)
-
-
-NEAR = 1e-5
-"""How far to go from a state, relative to its size, to find the derivative of the velocity."""
 
 
 def _lsoda(
@@ -159,12 +176,7 @@ def stepped(
                 bad = step
                 break
     kept = sum(step < bad for step in wanted)
-    return np.stack(found)[:kept], bad
-
-
-RECENT = 8
-"""A descent that diverges squares its error at each step: the loss overflows at most this many
-steps before the weights do."""
+    return np.array(found).reshape(-1, len(problem.start))[:kept], bad
 
 
 # ---- merged scalar races ------------------------------------------------------------------------
@@ -216,10 +228,6 @@ class PolynomialFlow(FlatFlow):
         terms = self._monomials(states.reshape(-1, *self.shape))
         errors = np.einsum("tpm,prm->tpr", terms, self._errors)
         return (errors**2).sum(axis=-1) / 2
-
-
-PLAIN = 100
-"""Up to this many multiplications, plain Python is faster than calls of array functions."""
 
 
 def _plain_velocity(powers: np.ndarray, velocity: np.ndarray) -> Callable[..., tuple[float, ...]]:

@@ -26,10 +26,19 @@ from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike
 
 RECORDED_PATHS = 1000
-"""Up to so many paths in a block, the strength of each is recorded."""
+"""Up to this many paths in a block, the strength of each is recorded."""
 
 MAX_TABLE = 2**20
-"""Up to so many powers in its equations, a scalar block is solved by them."""
+"""Up to this many powers in its equations, a scalar block is solved by them."""
+
+MOST_STEPS = 1e12
+"""Steps of descent that a race can be asked for; more would take years."""
+
+USUAL_EVALUATIONS = 2000
+"""How often the velocity is evaluated in a usual flow."""
+
+COMPILING = 4e9
+"""Operations in the time that it takes to compile a program: about four seconds."""
 
 
 @final
@@ -44,10 +53,6 @@ class _Shape:
 
 _Member = tuple[int, dict[str, np.ndarray], Dataset, _Shape]
 """A block among those of its shape: its number, its weights and data under common names."""
-
-
-MOST_STEPS = 1e12
-"""Steps of descent that a race can be asked for; more would take years."""
 
 
 def solve_blocks(
@@ -80,7 +85,8 @@ def solve_blocks(
     systems = {i: found for i, b in enumerate(blocks) if (found := _merged(b, start.weights[i]))}
     others = [i for i in range(len(blocks)) if i not in systems]
     answers = _scalar_answers(systems, course)
-    answers += [_matrix_answer(members, course) for members in _by_shape(blocks, start, others)]
+    for members in _by_shape(blocks, start, others):
+        answers += _matrix_answers(members, course)
     kept = min((len(answer.losses) for answer in answers), default=len(times))
     losses = np.zeros((kept, len(blocks)))
     variables: dict[str, dict[str, np.ndarray]] = {}
@@ -115,7 +121,7 @@ def solve_blocks(
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Course:
     """What is asked of every block: times of flow, or steps of descent with a learning rate."""
 
@@ -137,15 +143,8 @@ class _Course:
         return evaluations * sum(problem.work for problem in problems) <= COMPILING
 
 
-USUAL_EVALUATIONS = 2000
-"""How often the velocity is evaluated in a usual flow."""
-
-COMPILING = 4e9
-"""Operations in the time that it takes to compile a program: about four seconds."""
-
-
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Answer:
     """The solution of some blocks: their weights `(T, |t|, |s|)`, their losses `(T, blocks)`.
 
@@ -162,7 +161,7 @@ class _Answer:
 def _scalar_answers(
     systems: Mapping[int, tuple[PolynomialSystem, np.ndarray]], course: _Course
 ) -> list[_Answer]:
-    """Merged scalar races: by their explicit solution, each by itself, or all in one program."""
+    """Merged scalar races: by their explicit solution, one by one, or all in one program."""
     answers, rest = [], dict(systems)
     if course.steps is None and course.compiling is None:
         for i, (system, begin) in systems.items():
@@ -183,7 +182,7 @@ def _scalar_answers(
             i: rest[i][0].expanded(values[:, k, : len(rest[i][1])]) for k, i in enumerate(members)
         }
 
-    alone = course.steps is None  # each flow takes steps of its own
+    alone = course.steps is None  # each flow takes its own steps
     groups = [[i] for i in rest] if alone else [list(rest)]
     problems = [small.PolynomialFlow([rest[i] for i in group]) for group in groups]
     if course.is_small(*problems):
@@ -192,7 +191,8 @@ def _scalar_answers(
             part = small.solve_small(problem, *course.asked)
             if part is None:
                 break
-            values = part.states.reshape(len(part.states), len(group), -1)
+            shape = (len(part.states), len(group), len(problem.start) // len(group))
+            values = part.states.reshape(shape)
             parts.append(_Answer(expanded(group, values), part.losses, part.solver, part.stopped))
         if len(parts) == len(groups):
             return [*answers, *parts]
@@ -201,24 +201,36 @@ def _scalar_answers(
     return [*answers, _Answer(expanded(rest, values["b"]), losses, "compiled", stopped)]
 
 
-def _matrix_answer(members: Sequence[_Member], course: _Course) -> _Answer:
-    """Networks of one shape, all together."""
+def _matrix_answers(members: Sequence[_Member], course: _Course) -> list[_Answer]:
+    """Networks of one shape: flows one by one, or all in one program; steps all together."""
     arch = members[0][3].arch
+    groups = [[m] for m in members] if course.steps is None else [list(members)]
+    stacks = [compiled.stacked([(w, data) for _, w, data, _ in group]) for group in groups]
+    networks = [NetworkFlow(arch, weights, data) for weights, data in stacks]
+    if course.is_small(*networks):
+        found: list[_Answer] = []
+        for group, network in zip(groups, networks, strict=True):
+            part = small.solve_small(network, *course.asked)
+            if part is None:
+                break
+            variables = _by_edge(group, network.shaped(part.states))
+            found.append(_Answer(variables, part.losses, part.solver, part.stopped))
+        if len(found) == len(groups):
+            return found
     weights, data = compiled.stacked([(w, data) for _, w, data, _ in members])
-    networks = NetworkFlow(arch, weights, data)
-    part = small.solve_small(networks, *course.asked) if course.is_small(networks) else None
-    if part is not None:
-        weights, losses = networks.shaped(part.states), part.losses
-        solver, stopped = part.solver, part.stopped
-    else:
-        stack = compiled.NetworkStack(GDLN(arch), data)
-        weights, losses, stopped = compiled.solve_compiled(stack, weights, *course.asked)
-        solver = "compiled"
-    variables = {
+    stack = compiled.NetworkStack(GDLN(arch), data)
+    weights, losses, stopped = compiled.solve_compiled(stack, weights, *course.asked)
+    return [_Answer(_by_edge(members, weights), losses, "compiled", stopped)]
+
+
+def _by_edge(
+    members: Sequence[_Member], weights: Mapping[str, np.ndarray]
+) -> dict[int, dict[str, np.ndarray]]:
+    """The weights `(T, members, |t|, |s|)` of every member under the names of its own edges."""
+    return {
         index: {edge: weights[name][:, k] for edge, name in shape.edges.items()}
         for k, (index, _, _, shape) in enumerate(members)
     }
-    return _Answer(variables, losses, solver, stopped)
 
 
 def _stopped(solution: Trajectory, answers: Sequence[_Answer], course: _Course) -> StoppedError:

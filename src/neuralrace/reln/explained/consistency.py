@@ -215,7 +215,7 @@ def consistency(
 
 def kept_share(race: Race, start: Start, *, key: Key, leak: float = 0.0) -> Consistency:
     """The kept share of a race from a start; see `consistency`."""
-    _check_gates(race.whole)
+    _check_gates(race.split)
     solution = over_the_fall(race, start)
     wide = _widened(race, solution)
     nodes = wide.arch.hidden
@@ -247,7 +247,7 @@ def _mean(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 def _widened(race: Race, solution: Trajectory) -> SplitNetwork:
     """The network of the race with enough neurons for every block to have its own directions."""
-    arch = race.whole.arch
+    arch = race.split.arch
     needed = dict.fromkeys(arch.hidden, 0)
     for block in race.blocks:
         at = solution.values["variables"][block.name]
@@ -256,7 +256,7 @@ def _widened(race: Race, solution: Trajectory) -> SplitNetwork:
     sizes = {v: max(size, needed.get(v, 0)) for v, size in arch.sizes.items()}
     wide = Architecture(sizes=sizes, edges=dict(arch.edges))
     parts = {v: ((v, np.arange(size)),) for v, size in sizes.items()}
-    return SplitNetwork(wide, race.whole.data, wide, parts, {e: (e,) for e in arch.edges})
+    return SplitNetwork(wide, race.split.data, wide, parts, {e: (e,) for e in arch.edges})
 
 
 def _check_gates(net: SplitNetwork) -> None:
@@ -275,7 +275,7 @@ def mean_start(race: Race, scale: float) -> dict[str, float] | None:
 
     N is the pathway's width. None where some pathway has another number of edges.
     """
-    arch = race.whole.arch
+    arch = race.split.arch
     ends = {*arch.inputs, *arch.outputs}
     if any((s in ends) == (t in ends) for s, t in arch.edges.values()):
         return None

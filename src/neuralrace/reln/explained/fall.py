@@ -49,7 +49,7 @@ def over_the_fall(race: Race, start: Start) -> Trajectory:
 
     **Raises:** `NeuralRaceError` where the gating learns nothing.
     """
-    strength = max((block.strength for block in race.blocks), default=0.0)
+    strength = max((block.drive for block in race.blocks), default=0.0)
     if strength <= STILL * Samples.of(race.data).bound:
         raise NeuralRaceError(
             "this gating learns nothing, so that there are no weights to keep its gates",

@@ -37,7 +37,7 @@ def handover(arch: Architecture, data: Dataset, weights: WeightsLike, leak: floa
     race = reduce(arch, data)
     initial = race.constant + sum(block.initial_loss for block in race.blocks)
     begin, half = (initial - part * (initial - race.constant) for part in (BEGIN, 0.5))
-    strength = max(block.strength for block in race.blocks)
+    strength = max(block.drive for block in race.blocks)
     net, relu = GDLN(arch), ReLUNetwork(arch, leak=leak)
     before, middle = _fallen_to(begin, net, weights, data, strength)
     gated = before + _fallen_to(half, net, middle, data, strength)[0]

@@ -23,6 +23,15 @@ Link = tuple[Space, Space, np.ndarray]
 MIXES = 3
 """Random combinations of the couplings in which copies must not mix."""
 
+ROUNDING = 1e-10
+"""Couplings that differ from a multiple of 1 by less than this do not mix copies."""
+
+LONG = 0.5
+"""A unit vector of which more than this is outside the blocks found starts the next block."""
+
+MARGIN = 100
+"""A direction joins a block if it is led to by more than this many times the rounding."""
+
 
 def aligned(
     mixer: Mixer,
@@ -36,12 +45,12 @@ def aligned(
     if spaces.all_simple:
         return basis
     links = list(_links(mixer, spaces, draws, tolerance))
-    turns = _along_a_tree(links)
-    for members in _together(turns):
+    turns = _spanning_turns(links)
+    for members in _linked_groups(turns):
         loops = [
             turns[a][1].T @ k @ turns[b][1] for a, b, k in links if a in members and b in members
         ]
-        turn = _apart(loops, tolerance, rng)
+        turn = _separating_turn(loops, tolerance, rng)
         for space in members:
             turns[space] = (turns[space][0], turns[space][1] @ turn)
     for (v, i), (_, turn) in turns.items():
@@ -68,10 +77,10 @@ def _links(mixer: Mixer, spaces: Spaces, draws: Sequence[Draw], tolerance: float
                             yield (a, i), (b, j), k
 
 
-def _along_a_tree(links: Sequence[Link]) -> dict[Space, tuple[Space, np.ndarray]]:
+def _spanning_turns(links: Sequence[Link]) -> dict[Space, tuple[Space, np.ndarray]]:
     """For every space, the first of those linked to it and the turn that agrees with it.
 
-    Goes along the strongest links (Kruskal's maximum spanning tree), joining turned groups.
+    Follows the strongest links (Kruskal's maximum spanning tree), joining turned groups.
     """
     found: dict[Space, tuple[Space, np.ndarray]] = {}
     for a, b, k in links:
@@ -88,14 +97,16 @@ def _along_a_tree(links: Sequence[Link]) -> dict[Space, tuple[Space, np.ndarray]
     return found
 
 
-def _together(turns: Mapping[Space, tuple[Space, np.ndarray]]) -> list[list[Space]]:
+def _linked_groups(turns: Mapping[Space, tuple[Space, np.ndarray]]) -> list[list[Space]]:
     groups: dict[Space, list[Space]] = {}
     for space, (first, _) in turns.items():
         groups.setdefault(first, []).append(space)
     return list(groups.values())
 
 
-def _apart(loops: Sequence[np.ndarray], tolerance: float, rng: np.random.Generator) -> np.ndarray:
+def _separating_turn(
+    loops: Sequence[np.ndarray], tolerance: float, rng: np.random.Generator
+) -> np.ndarray:
     """An orthonormal basis in which all loops have common blocks: what a direction is led to.
 
     Along the tree all couplings are multiples of 1. Where some other coupling is not, a direction
@@ -104,7 +115,7 @@ def _apart(loops: Sequence[np.ndarray], tolerance: float, rng: np.random.Generat
     """
     n = len(loops[0])
     off = [k - np.trace(k) / n * np.eye(n) for k in loops]
-    near = max(tolerance, 1e-10)
+    near = max(tolerance, ROUNDING)
     if max(float(np.linalg.norm(k)) for k in off) <= near:
         return np.eye(n)
     mixes = [np.tensordot(rng.normal(size=len(off)), off, axes=1) for _ in range(MIXES)]
@@ -116,7 +127,7 @@ def _apart(loops: Sequence[np.ndarray], tolerance: float, rng: np.random.Generat
     steps = [s for m in mixes for s in (m, m.T)]
     while done.shape[1] < n:
         rest = first - done @ (done.T @ first)
-        start = rest[:, int(np.argmax(np.linalg.norm(rest, axis=0) > 0.5))]
+        start = rest[:, int(np.argmax(np.linalg.norm(rest, axis=0) > LONG))]
         block = (start / np.linalg.norm(start))[:, None]
         at = 0
         while at < block.shape[1]:
@@ -124,7 +135,7 @@ def _apart(loops: Sequence[np.ndarray], tolerance: float, rng: np.random.Generat
                 v = step @ block[:, at]
                 for _ in range(2):
                     v = v - done @ (done.T @ v) - block @ (block.T @ v)
-                if np.linalg.norm(v) > 100 * near:
+                if np.linalg.norm(v) > MARGIN * near:
                     block = np.concatenate([block, (v / np.linalg.norm(v))[:, None]], axis=1)
             at += 1
         done = np.concatenate([done, block], axis=1)

@@ -8,19 +8,22 @@ from typing import final
 
 import numpy as np
 
-from neuralrace.reduction.blocks.block import (
-    Block,
-    places,
-)
+from neuralrace.reduction.blocks.block import Block, few_rows, places
 from neuralrace.reduction.blocks.mixtures import Mixer, Pair
 from neuralrace.types import Matrix
 
 CLOSE = 1e-6
 """Singular values closer than this, relatively, count as equal."""
 
+NOT_A_TURN = 1e-3
+"""Singular values of a turn differ by less than this, relatively; those of other maps do not."""
+
+MIXTURES = 3
+"""Mixtures of all statistics in which two blocks are compared."""
+
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Copy:
     """A block that is a copy of another: `turns[v]` brings its directions to those of the first."""
 
@@ -29,7 +32,7 @@ class Copy:
 
 
 def identical(blocks: Sequence[Block]) -> list[list[Copy]]:
-    """Groups of two or more blocks whose statistics are the same but for a turn."""
+    """Groups of two or more blocks with the same statistics up to a rotation."""
     groups: list[list[Copy]] = []
     for i, block in enumerate(blocks):
         for group in groups:
@@ -45,29 +48,29 @@ def identical(blocks: Sequence[Block]) -> list[list[Copy]]:
 
 def intertwiner(block: Block, other: Block) -> dict[str, Matrix] | None:
     """Orthogonal O_v with O_a M = M' O_b for all statistics M of `block`, M' of `other`, if any."""
-    if block.arch != other.arch or abs(block.strength - other.strength) > CLOSE * other.strength:
+    if block.arch != other.arch or abs(block.drive - other.drive) > CLOSE * other.drive:
         return None
     mine, theirs = (_mixtures(b) for b in (block, other))
     if set(mine) != set(theirs):
         return None
     dims = block.dims
     place = places(tuple(dims), {v: n * n for v, n in dims.items()})
-    rows = []
+    table = np.zeros((0, sum(n * n for n in dims.values())))
     for (a, b), stack in mine.items():
-        scale = max(float(np.abs(stack).max()), 1e-300)
+        scale = float(np.abs(stack).max()) or 1.0
         for m, w in zip(stack / scale, theirs[a, b] / scale, strict=True):
-            row = np.zeros((dims[a] * dims[b], sum(n * n for n in dims.values())))
+            row = np.zeros((dims[a] * dims[b], table.shape[1]))
             row[:, place[a]] += np.kron(np.eye(dims[a]), m.T)
             row[:, place[b]] -= np.kron(w, np.eye(dims[b]))
-            rows.append(row)
-    _, s, vt = np.linalg.svd(np.concatenate(rows), full_matrices=True)
+            table = few_rows(np.concatenate([table, row]))
+    _, s, vt = np.linalg.svd(table, full_matrices=True)
     if len(s) == vt.shape[0] and s[-1] > CLOSE * s[0]:
         return None
     found = {v: vt[-1][place[v]].reshape(n, n) for v, n in dims.items()}
     turns = {}
     for v, o in found.items():
         u, size, wt = np.linalg.svd(o)
-        if size[-1] < (1 - 1e-3) * size[0] or size[0] == 0:
+        if size[-1] < (1 - NOT_A_TURN) * size[0] or size[0] == 0:
             return None
         turns[v] = u @ wt
     return turns
@@ -77,7 +80,7 @@ def _mixtures(block: Block) -> dict[Pair, np.ndarray]:
     """Three mixtures of all statistics of a block, the same ones for blocks of one graph."""
     mixer, rng = Mixer(block.arch, block.factor), np.random.default_rng(0)
     found: dict[Pair, list[np.ndarray]] = {}
-    for draw in [mixer.draw(rng) for _ in range(3)]:
+    for draw in [mixer.draw(rng) for _ in range(MIXTURES)]:
         for pair, matrix in (*mixer.yx(draw.yx).items(), *mixer.xx(draw).items()):
             found.setdefault(pair, []).append(matrix)
     return {pair: np.stack(stack) for pair, stack in found.items()}

@@ -206,3 +206,15 @@ def test_a_race_that_takes_long_is_solved_in_stretches():
     assert found.loss == pytest.approx(once.loss[1:], rel=1e-6)
     gaps = -np.diff(found.loss)
     assert gaps.max() < 1.5 * np.median(gaps)
+
+
+def test_gates_that_no_neuron_can_have_are_not_kept_with_one_hot_targets():
+    """Wrong gates on samples of another class change no error of the gated network itself."""
+    bits = np.array([[-1, -1], [1, -1], [-1, 1], [1, 1]], float)
+    same = bits[:, 0] == bits[:, 1]
+    inputs = {"x": np.hstack([bits, np.ones((4, 1))])}
+    for targets in (np.eye(2)[same.astype(int)], 2.0 * same[:, None] - 1):
+        data = nr.Dataset(inputs, {"y": targets})
+        arch, gated = nr.pathways(data, {"same": same, "other": ~same}, hidden=20)
+        assert not nr.reln.is_implementable(same, inputs["x"])
+        assert nr.reln.consistency(arch, gated, scale=1e-4).share < 0.9

@@ -145,7 +145,10 @@ def consistency(
         k = max(0, 1 − min_± Σ_n p_n |g_n − 1[±z_n > 0]| |q_n| / Σ_n p_n g_n |q_n|) ,
 
     the part of its drive on which its own gates agree with those it was given; the sign of a
-    hidden neuron is free. Neurons are averaged by ‖w‖‖a‖, times by how much the loss falls, from
+    hidden neuron is free. With one hidden layer k is also computed with the residual that a ReLU
+    network with these weights would have, and the smaller one counts: with one-hot targets, a
+    neuron that is on for samples of another class has no error of the gated network there, but
+    spoils the outputs of the ReLU network. Neurons are averaged by ‖w‖‖a‖, times by how much the loss falls, from
     1 % of its fall until it is 10 % of the initial loss (or has made 90 % of its fall, if it cannot
     get so far). Samples at the boundary do not count, since q → 0 there. Found by experiment, not
     in the papers. The threshold .9 is a convention, set before it was tested.
@@ -224,9 +227,17 @@ def kept_share(race: Race, start: Start, *, key: Key, leak: float = 0.0) -> Cons
     lost = {v: np.zeros((len(solution.time), race.data.n_samples)) for v in nodes}
     for i, t in enumerate(solution.time):
         weights = full_weights(race.blocks, wide, solution, float(t), key)
-        for node, (z, drive, weight) in seen_by_neurons(wide, weights).items():
+        seen = seen_by_neurons(wide, weights)
+        own = _own_errors(wide, weights, seen, leak)
+        for node, (z, drive, weight) in seen.items():
             gate = np.asarray(wide.data.gates.get(node, np.ones(len(z))))
-            each, off, _ = kept_by_neurons(z, drive, gate, np.asarray(wide.data.probability), leak)
+            p = np.asarray(wide.data.probability)
+            gated = kept_by_neurons(z, drive, gate, p, leak)
+            each, off, _ = gated
+            if node in own:
+                relu = kept_by_neurons(z, own[node], gate, p, leak)
+                worse = relu[0] < gated[0]
+                each, off = np.where(worse, relu[0], each), np.where(worse, relu[1], off)
             total = weight.sum() or 1.0
             kept[node][i] = each @ weight / total
             mass[node][i] = weight.sum()
@@ -238,6 +249,26 @@ def kept_share(race: Race, start: Start, *, key: Key, leak: float = 0.0) -> Cons
     both = sum(kept[v] * mass[v] for v in nodes) / np.maximum(sum(mass.values()), 1e-300)
     share = float(_mean(np.asarray(both), fall))
     return Consistency(share, shares, solution.time, solution.loss, kept, part)
+
+
+def _own_errors(
+    net: SplitNetwork,
+    weights: Mapping[str, np.ndarray],
+    seen: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
+    leak: float,
+) -> dict[str, np.ndarray]:
+    """The errors that reach each neuron if all are ReLU neurons, each with its better sign.
+
+    Only for one hidden layer: there the inputs of a neuron do not depend on the gates of others.
+    """
+    if any(s in net.arch.hidden and t in net.arch.hidden for s, t in net.arch.edges.values()):
+        return {}
+    p, gates = np.asarray(net.data.probability), {}
+    for node, (z, drive, _) in seen.items():
+        gate = np.asarray(net.data.gates.get(node, np.ones(len(z))))
+        sign = kept_by_neurons(z, drive, gate, p, leak)[2]
+        gates[node] = np.where(sign * z > 0, 1.0, leak)
+    return {v: drive for v, (_, drive, _) in seen_by_neurons(net, weights, gates).items()}
 
 
 def _mean(values: np.ndarray, weight: np.ndarray) -> np.ndarray:

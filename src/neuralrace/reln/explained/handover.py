@@ -107,11 +107,16 @@ def kept_by_neurons(
 
 
 def seen_by_neurons(
-    net: SplitNetwork, weights: Mapping[str, np.ndarray]
+    net: SplitNetwork,
+    weights: Mapping[str, np.ndarray],
+    gates: Mapping[str, Float[np.ndarray, "N size"]] | None = None,
 ) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Of every hidden node: inputs z and errors that reach it, (N, size), and neurons' weight."""
+    """Of every hidden node: inputs z and errors that reach it, (N, size), and neurons' weight.
+
+    With the gates of the data, or with `gates`, one per neuron.
+    """
     arch, data = net.arch, net.data
-    gate = {v: np.asarray(g)[:, None] for v, g in data.gates.items()}
+    gate = {v: np.asarray(g)[:, None] for v, g in data.gates.items()} if gates is None else gates
     z: dict[str, np.ndarray] = {}
     h = {v: np.asarray(data.x[v], np.float64) for v in arch.inputs}
     for node in arch.order:

@@ -17,9 +17,10 @@ from neuralrace.architecture import Architecture
 from neuralrace.checks import switch
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import check_kind
-from neuralrace.gdln import GDLN, Network, Weights, check_finite, checked_weights
+from neuralrace.gdln import GDLN, Network
 from neuralrace.statistics import SplitNetwork, class_factor, split_neurons
-from neuralrace.types import Array, WeightsLike
+from neuralrace.types import Array, Weights, WeightsLike
+from neuralrace.weights import check_finite, checked_weights
 
 __all__ = [
     "Compressed",

@@ -31,11 +31,11 @@ from neuralrace.dynamics.train import (
 )
 from neuralrace.dynamics.until import UntilLike, checked_until
 from neuralrace.errors import whole_number
-from neuralrace.gdln import Network, Weights
+from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, Key
+from neuralrace.types import ArrayLike, Key, Weights
 
 if TYPE_CHECKING:
     from optax import GradientTransformation

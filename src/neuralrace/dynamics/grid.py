@@ -20,8 +20,10 @@ from neuralrace.dynamics.setup import Problem, pose
 from neuralrace.dynamics.systems import NetworkSystem, View
 from neuralrace.dynamics.train import key_data
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.gdln import Network, Weights, float_dtype
+from neuralrace.gdln import Network
 from neuralrace.trajectory import check_name
+from neuralrace.types import Weights
+from neuralrace.weights import float_dtype
 
 MEMORY = 2**28
 """Bytes that the recorded values and weights of one chunk of an ensemble may take by default."""

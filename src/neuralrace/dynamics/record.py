@@ -11,9 +11,10 @@ import jax
 
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
-from neuralrace.gdln import Network, Weights
+from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss, accuracy, squared
 from neuralrace.trajectory import check_name
+from neuralrace.types import Weights
 
 Record = Mapping[str, bool | Callable[..., Any]]
 """What to record: `{"outputs": True, "weights": True, "activity": True, name: f}`.

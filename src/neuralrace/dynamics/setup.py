@@ -27,15 +27,7 @@ from neuralrace.dataset import Dataset, check_data, matched
 from neuralrace.dynamics.record import Record, Recorder, make_recorder
 from neuralrace.dynamics.systems import NetworkSystem, View
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
-from neuralrace.gdln import (
-    GDLN,
-    Network,
-    Weights,
-    always_on,
-    check_finite,
-    checked_weights,
-    warn_if_narrowed,
-)
+from neuralrace.gdln import GDLN, Network, always_on
 from neuralrace.losses import (
     SampleLoss,
     check_sample_losses,
@@ -48,7 +40,8 @@ from neuralrace.losses import (
 )
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, WeightsLike
+from neuralrace.types import ArrayLike, Weights, WeightsLike
+from neuralrace.weights import check_finite, checked_weights, warn_if_narrowed
 
 
 class StoppedError(NeuralRaceError):

@@ -7,11 +7,12 @@ subspace that learning ever reaches. Everything is found once, on the host, in f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, final
+from typing import final
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import switch
@@ -55,9 +56,9 @@ class Lift(eqx.Module):
     """
 
     pieces: dict[str, tuple[Piece, ...]]
-    frozen: dict[str, Any]
+    frozen: dict[str, PyTree]
 
-    def __call__(self, weights: Any) -> Any:
+    def __call__(self, weights: PyTree) -> PyTree:
         if not self.pieces:
             return weights
         full: Weights = {}

@@ -21,7 +21,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from neuralrace.dynamics.fingerprint import fingerprint, is_key
+from neuralrace.dynamics.fingerprint import UNKNOWN, fingerprint, is_key
 from neuralrace.dynamics.setup import Problem
 from neuralrace.dynamics.systems import View
 from neuralrace.errors import NeuralRaceError, listed, warn_user
@@ -50,6 +50,13 @@ class Checkpoints:
         if not path.exists():
             if any(path.name.startswith(("start", "state-", "record-")) for path in files):
                 raise self._refused("checkpoints without the run.json that says whose they are")
+            unread = [name for name, value in run.items() if value == UNKNOWN]
+            if unread:
+                _warn(
+                    f"{listed(unread)} cannot be read completely (a lock, a file, a generator?). "
+                    "The run cannot be continued from this folder, because no later call can show "
+                    "that it is the same"
+                )
             _write(path, json.dumps(run, indent=1, ensure_ascii=False).encode())
             return
         try:
@@ -57,10 +64,13 @@ class Checkpoints:
         except (ValueError, TypeError) as error:
             raise self._refused("a run.json that cannot be read") from error
         ours = json.loads(json.dumps(run))
-        if theirs != ours:
-            names = {*ours, *theirs}
-            differ = sorted(name for name in names if ours.get(name) != theirs.get(name))
+        names = {*ours, *theirs}
+        differ = sorted(name for name in names if ours.get(name) != theirs.get(name))
+        if differ:
             raise self._refused(f"those of a run that differs in {listed(differ)}")
+        unread = sorted(name for name in names if ours.get(name) == UNKNOWN)
+        if unread:
+            raise self._refused(f"those of a run of which {listed(unread)} is unknown")
 
     def _refused(self, got: str) -> NeuralRaceError:
         return NeuralRaceError(

@@ -30,7 +30,7 @@ MEMORY = 2**28
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Chunk:
     """Members that run together: rows of the grid, of which the first `real` are new."""
 

@@ -10,8 +10,9 @@ from click.testing import CliRunner
 import neuralrace as nr
 from neuralrace import cli
 from neuralrace.demo import arc, main, pictures, sentences
-from neuralrace.demo.arc import members, times_to
+from neuralrace.demo.arc import members
 from neuralrace.demo.page import Part, Step, page
+from neuralrace.trajectory import crossing_time
 from tests.test_errors import says
 
 DELTA = 1.2
@@ -80,7 +81,7 @@ def test_the_floor_is_another_seed(found):
 def test_times_to_a_level():
     loss = np.array([[1.0, 0.5, 0.0], [1.0, 0.9, 0.8], [0.1, 0.1, 0.1]])
     run = nr.Trajectory([0, 2, 4], loss, axes={"seed": [0, 1, 2]})
-    np.testing.assert_allclose(times_to(run, 0.25), [3.0, np.nan, 0.0])
+    np.testing.assert_allclose(crossing_time(run.time, run.loss, 0.25), [3.0, np.nan, 0.0])
 
 
 def small(base=None, gatings=None, **changes):

@@ -2,6 +2,8 @@
 
 import functools
 import json
+import threading
+import types
 import warnings
 
 import jax
@@ -11,7 +13,7 @@ import optax
 import pytest
 
 import neuralrace as nr
-from neuralrace.dynamics import checkpoint, setup
+from neuralrace.dynamics import checkpoint, fingerprint, setup
 from tests.test_errors import says
 
 NET = nr.ReLUNetwork((2, 8, 1))
@@ -161,6 +163,96 @@ def test_a_function_is_known_by_what_it_closes_over_and_names(monkeypatch):
     assert known(inner) != before
     assert known(optax.adam(0.1)) == known(optax.adam(0.1))
     assert known(optax.adam(0.1)) != known(optax.adam(0.2))
+
+
+class Slotted:
+    __slots__ = ("scale",)
+
+    def __init__(self, scale):
+        self.scale = scale
+
+
+class Cubed:
+    def __call__(self, w):
+        return norm(w) ** 3
+
+
+class Squared:
+    def __call__(self, w):
+        return norm(w) ** 2
+
+
+def times(factor):
+    def decorate(function):
+        @functools.wraps(function)
+        def scaled(w):
+            return factor * function(w)
+
+        return scaled
+
+    return decorate
+
+
+def total(a, b):
+    return jnp.sum(a * b**2)
+
+
+PROBE = Probe(1.0)
+
+
+def by_global_object(w):
+    return PROBE.scale * norm(w)
+
+
+def by_other_module(w):
+    return fake_helpers.helper(w)
+
+
+fake_helpers = types.ModuleType("fake_helpers")
+fake_helpers.helper = norm
+
+
+def test_wrappers_are_known_by_what_they_were_given():
+    known = checkpoint.fingerprint
+    for one, other in (
+        (jax.vmap(total, in_axes=(0, None)), jax.vmap(total, in_axes=(None, 0))),
+        (jax.grad(total, 0), jax.grad(total, 1)),
+        (times(2.0)(norm), times(3.0)(norm)),
+        (jax.jit(jax.grad(total, 0)), jax.jit(jax.grad(total, 1))),
+        (Slotted(1.0), Slotted(2.0)),
+        (Cubed(), Squared()),
+    ):
+        assert known(one) != known(other)
+    assert known(jax.vmap(total, in_axes=0)) == known(jax.vmap(total, in_axes=0))
+    assert known(jax.jit(jax.grad(total, 1))) == known(jax.grad(total, 1))
+    assert known(times(2.0)(norm)) == known(times(2.0)(norm))
+    assert known(Slotted(1.0)) == known(Slotted(1.0)) != checkpoint.UNKNOWN
+
+
+def test_a_function_is_known_by_the_objects_and_modules_it_names(monkeypatch):
+    known = checkpoint.fingerprint
+    before, elsewhere = known(by_global_object), known(by_other_module)
+    monkeypatch.setattr(PROBE, "scale", 2.0)
+    assert known(by_global_object) != before
+    monkeypatch.setattr(fake_helpers, "helper", other_norm)
+    assert known(by_other_module) != elsewhere
+    assert checkpoint.UNKNOWN not in (before, elsewhere)
+
+
+def test_what_cannot_be_read_equals_itself_alone(tmp_path):
+    one, other = (closing_over(threading.Lock()) for _ in range(2))
+    assert fingerprint.Known(one) == fingerprint.Known(one) != fingerprint.Known(other)
+    assert checkpoint.fingerprint(one) == checkpoint.UNKNOWN
+
+    def make():
+        lock = threading.Lock()
+        return {"norm": lambda w: norm(w) * (1 if lock else 0)}
+
+    with pytest.warns(UserWarning, match="record"):
+        run(tmp_path, record=make())
+    with refused("record"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run(tmp_path, record=make())
 
 
 def test_a_network_is_known_by_its_fields():

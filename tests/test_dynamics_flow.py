@@ -1,5 +1,8 @@
 """Gradient flow against closed forms, where it stops, its tolerances, and bad input."""
 
+import importlib
+from contextlib import contextmanager
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,9 +10,11 @@ import pytest
 from scipy.integrate import quad
 
 import neuralrace as nr
+from neuralrace.reduction.solving import compiled
 from tests.test_dynamics_train import compilations
 from tests.test_errors import says
 
+room = importlib.import_module("neuralrace.dynamics.flow")
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(6, 1))
 Y = 1.5 * X + 0.3 * RNG.normal(size=(6, 1))
@@ -108,9 +113,9 @@ def test_the_default_follows_the_smallest_edge_that_is_not_zero():
     from neuralrace.dynamics.flow import smallest_rms
 
     weights = {"a": np.array([[3.0, 4.0]]), "b": np.array([[1e-3, 1e-3]]), "c": np.zeros((2, 2))}
-    assert smallest_rms(weights) == pytest.approx(1e-3)
-    assert smallest_rms({"a": np.array([[3.0, 4.0]])}) == pytest.approx(np.sqrt(12.5))
-    assert smallest_rms({"c": np.zeros((2, 2))}) == 1.0
+    assert smallest_rms(weights.values()) == pytest.approx(1e-3)
+    assert smallest_rms([np.array([[3.0, 4.0]])]) == pytest.approx(np.sqrt(12.5))
+    assert smallest_rms([np.zeros((2, 2))]) == 1.0
 
 
 def test_a_start_at_exactly_zero_stays_there():
@@ -225,3 +230,51 @@ def test_weights_and_records_are_checked():
         flow_two(record={"activity": True})
     with says("functions 'odd' cannot be compiled", got="Error", wanted="fixed shapes"):
         flow_two(record={"odd": lambda w: w["W1"][w["W1"] > 0]})
+
+
+# ---- independent blocks -------------------------------------------------------------------------
+
+
+def worst_of_the_active_block(idle: int) -> float:
+    """The largest relative error of one growing chain beside idle ones, against the logistic."""
+    times = np.linspace(0.5, 12, 24)
+    rest = {"W1": np.ones((1, 1)), "W2": np.ones((1, 1))}
+    active = ({e: 1e-3 * w for e, w in rest.items()}, nr.Dataset({"x": [[1.0]]}, {"y": [[3.0]]}))
+    members = [active, *[(rest, nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]}))] * idle]
+    start, data = compiled.stacked(members)
+    states, _, stopped = compiled.solve_compiled(
+        compiled.NetworkStack(TWO, data), start, times, None, None
+    )
+    assert stopped is None
+    found = (states["W2"] * states["W1"])[:, 0, 0, 0]
+    wanted = logistic(times, 1e-6, 3.0, 1.0)
+    return float(np.max(np.abs(found / wanted - 1)))
+
+
+def test_idle_blocks_do_not_loosen_the_tolerance_of_an_active_one():
+    alone = worst_of_the_active_block(0)
+    assert worst_of_the_active_block(64) == pytest.approx(alone, rel=1e-3)
+
+
+def test_each_run_tells_its_own_listener(monkeypatch):
+    told = {1: [], 2: []}
+    monkeypatch.setattr(room, "_LISTENERS", {run: told[run].append for run in told})
+    room._tell(jnp.asarray(2), jnp.asarray(0.5))
+    room._tell(jnp.asarray(7), jnp.asarray(0.5))  # has ended
+    assert told == {1: [], 2: [0.5]}
+
+
+def test_progress_of_a_flow_reaches_who_watches_it(monkeypatch):
+    told = []
+
+    @contextmanager
+    def watched(*_):
+        yield told.append
+
+    monkeypatch.setattr(room, "progress", watched)
+    monkeypatch.setattr(room.sys.stderr, "isatty", lambda: True, raising=False)
+    flow_two()
+    assert 0.9 < sum(told) <= 1.0 + 1e-6
+    first = len(told)
+    assert compilations(lambda: flow_two(0.2)) == 0
+    assert len(told) > first

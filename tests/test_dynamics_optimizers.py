@@ -1,5 +1,7 @@
 """Optimizers, mini-batches, losses, evaluation, early ends, and what time means for each."""
 
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ import optax
 import pytest
 
 import neuralrace as nr
-from neuralrace.dynamics import setup
+from neuralrace.dynamics import clock, setup
 from neuralrace.dynamics.clock import clock_of
 from tests.test_dynamics_train import compilations
 from tests.test_errors import says
@@ -435,3 +437,47 @@ def test_samples_compress_for_every_optimizer_neurons_for_momentum_alone(optimiz
 def test_until_is_a_loss_or_a_function(until):
     with says("until says when to end", got=repr(until), wanted="a loss, or a function"):
         train(until=until)
+
+
+# ---- clocks of long runs ------------------------------------------------------------------------
+
+SHAPES = {"W1": (8, 2), "W2": (1, 8)}
+
+
+@pytest.mark.parametrize("momentum", [None, 0.9])
+def test_a_schedule_is_read_in_chunks(monkeypatch, momentum):
+    schedule = optax.exponential_decay(0.1, 40, 0.5)
+    monkeypatch.setattr(clock, "CHUNK", 64)
+    found = clock.clock_of(optax.sgd(schedule, momentum=momentum), SHAPES, 300)
+    wanted = 0.1 * 0.5 ** (np.arange(300) / 40)
+    np.testing.assert_allclose(found.rates, wanted, rtol=1e-6)
+    assert found.momentum == (momentum or 0.0)
+
+
+def test_an_optimizer_that_changes_late_is_no_descent(monkeypatch):
+    def update(updates, count, params=None):
+        bent = jax.tree.map(lambda g: jnp.where(count < 100, -0.1 * g, -0.1 * jnp.sign(g)), updates)
+        return bent, count + 1
+
+    late = optax.GradientTransformation(lambda params: jnp.zeros((), int), update)
+    monkeypatch.setattr(clock, "CHUNK", 64)
+    assert clock.clock_of(late, SHAPES, 90).kind == "flow"
+    assert clock.clock_of(late, SHAPES, 300).kind == "steps"
+
+
+def test_a_long_run_without_a_schedule_is_recognised_from_its_first_steps():
+    before = time.monotonic()
+    for optimizer, momentum in ((optax.sgd(0.1), 0.0), (optax.sgd(0.1, momentum=0.9), 0.9)):
+        found = clock.clock_of(optimizer, SHAPES, 10**9)
+        assert found.rates.shape == (1,)
+        np.testing.assert_allclose(found.time(np.array([10**9])), 1e8 / (1 - momentum))
+    assert time.monotonic() - before < 5
+
+
+def test_an_error_inside_an_optimizer_is_not_hidden():
+    def update(updates, state, params=None):
+        raise RuntimeError("broken")
+
+    broken = optax.GradientTransformation(lambda params: (), update)
+    with pytest.raises(RuntimeError, match="broken"):
+        clock.clock_of(broken, SHAPES, 10)

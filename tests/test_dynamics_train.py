@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
+from neuralrace.dynamics import setup
 from tests.test_errors import says
 from verification.cases import random_case
 
@@ -208,6 +209,41 @@ def test_a_second_call_compiles_nothing(options):
     assert compilations(lambda: call(2, 0.03)) == 0, "other data, weights and rate"
     assert compilations(lambda: call(1, 0.1, nr.ReLUNetwork((2, 6, 1), leak=0.1))) == 0
     assert compilations(lambda: call(1, 0.1, nr.ReLUNetwork((2, 5, 1)))) > 0
+
+
+@pytest.mark.parametrize("method", ["train", "flow", "train_ensemble"])
+def test_functions_written_inline_compile_once(method):
+    def call(power: int):
+        options = {
+            "record": {"norm": lambda w: jnp.sum(w["W1"] ** power)},
+            "loss": lambda outputs, targets: (
+                jnp.sum((outputs["y"] - targets["y"]) ** 2, -1) / power
+            ),
+        }
+        weights = RELU.init(jax.random.key(0), 0.1)
+        if method == "flow":
+            return nr.flow(RELU, weights, XOR, times=[0.5, 1.0], **options)
+        options |= {"steps": 12, "learning_rate": 0.1, "record_every": 3}
+        options |= {"until": lambda w: jnp.sum(w["W1"] ** power) > 1e6}
+        if method == "train_ensemble":
+            return nr.train_ensemble(RELU, XOR, key=0, **options)
+        return nr.train(RELU, weights, XOR, **options)
+
+    first = call(2)
+    assert compilations(lambda: call(2)) == 0
+    np.testing.assert_array_equal(call(2).values["norm"], first.values["norm"])
+    assert compilations(lambda: call(4)) > 0
+    assert call(4).values["norm"][..., 0] != pytest.approx(first.values["norm"][..., 0], rel=1e-3)
+
+
+def test_more_steps_than_can_be_counted_are_refused():
+    with (
+        jax.enable_x64(False),
+        says("steps", got="2147483648", wanted="32 bits", fix="jax_enable_x64"),
+    ):
+        setup.recording_steps(2**31, 2**30, None)
+    with jax.enable_x64(True):
+        assert setup.recording_steps(2**31, 2**30, None)[-1] == 2**31
 
 
 # ---- runs that stop -----------------------------------------------------------------------------

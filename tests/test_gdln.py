@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import neuralrace as nr
 from neuralrace import gdln
+from neuralrace import weights as weights_room
 from tests.test_errors import says
 from verification.cases import Case, brute_force_outputs, random_case
 
@@ -171,9 +172,9 @@ def test_vmap_over_weights_and_jit():
 
 @pytest.fixture
 def fresh_warning():
-    gdln._warn_narrowed.cache_clear()
+    weights_room._warn_narrowed.cache_clear()
     yield
-    gdln._warn_narrowed.cache_clear()
+    weights_room._warn_narrowed.cache_clear()
 
 
 @pytest.mark.parametrize("given_in", [np.float32, np.float64])
@@ -228,7 +229,7 @@ def test_no_warning_where_nothing_given_is_narrowed(bias, fresh_warning):
     narrow = nr.Dataset({"x": np.ones((3, 2), np.float32)}, {"y": np.ones((3, 1), np.float32)})
     relu.loss(relu.init(jax.random.key(0), dtype=jnp.float32), narrow)
     relu.loss(relu.init(jax.random.key(0), dtype=jnp.float64), chain_data())
-    assert gdln._warn_narrowed.cache_info().currsize == 0
+    assert weights_room._warn_narrowed.cache_info().currsize == 0
 
 
 def test_integer_weights_do_not_round_the_data():
@@ -329,12 +330,12 @@ def test_weights_that_do_not_fit_the_graph():
 
 def test_weights_that_are_not_finite():
     weights = CHAIN.init(jax.random.key(0))
-    gdln.check_finite(weights)
+    weights_room.check_finite(weights)
     with says("edge 'W2'", got="1 such values", wanted="finite", fix="learning rate"):
-        gdln.check_finite({**weights, "W2": weights["W2"].at[0, 1].set(jnp.nan)})
+        weights_room.check_finite({**weights, "W2": weights["W2"].at[0, 1].set(jnp.nan)})
     with says("edge 'W1'", got="6 such values", wanted="finite"):
-        gdln.check_finite({**weights, "W1": np.full((3, 2), np.inf)})
-    jax.jit(gdln.check_finite)(weights)
+        weights_room.check_finite({**weights, "W1": np.full((3, 2), np.inf)})
+    jax.jit(weights_room.check_finite)(weights)
 
 
 def test_bad_kinds_and_scales():

@@ -1038,3 +1038,13 @@ def test_outputs_are_compared_where_a_schedule_starts_at_zero():
     run = nr.Trajectory([0, 0, 1], [1.0, 1.0, 0.5], values={"outputs": {"y": np.zeros((3, 2, 1))}})
     other = nr.Trajectory([0, 1], [1.0, 0.5], values={"outputs": {"y": np.ones((2, 2, 1))}})
     assert nr.compare(run, other).outputs == pytest.approx(1 / np.sqrt(2))
+
+
+def test_the_time_at_which_a_loss_falls_to_a_level():
+    from neuralrace.trajectory import crossing_time
+
+    time, rate = np.linspace(0, 8, 4001), np.array([0.5, 1.0, 2.0])
+    loss = np.exp(-rate[:, None] * time)
+    np.testing.assert_allclose(crossing_time(time, loss, 0.1), np.log(10) / rate, rtol=1e-5)
+    assert crossing_time(time, loss[0], 2.0) == 0
+    assert np.isnan(crossing_time(time, np.append(loss[0, :-1], np.nan), 1e-3))

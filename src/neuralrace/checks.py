@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -295,7 +295,7 @@ def writable_folder(folder: Path) -> Path:
 # ---- random keys and axes -----------------------------------------------------------------------
 
 
-def random_key(key: Key, what: str = "this") -> jax.Array:
+def random_key(key: Key | None, what: str = "this") -> jax.Array:
     """A key of `jax.random`, or the one that an integer seed stands for."""
     import jax
     import jax.numpy as jnp
@@ -315,7 +315,7 @@ def random_key(key: Key, what: str = "this") -> jax.Array:
     )
 
 
-def _is_seed(key: Any) -> bool:
+def _is_seed(key: Any) -> TypeGuard[int]:
     """Whether this is an integer that JAX makes a key of."""
     integral = isinstance(key, int | np.integer) and not isinstance(key, bool)
     kind = getattr(getattr(key, "dtype", None), "kind", "")

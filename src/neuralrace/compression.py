@@ -7,19 +7,21 @@ subspace that learning ever reaches. Everything is found once, on the host, in f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, final
+from typing import final
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import switch
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import check_kind
-from neuralrace.gdln import GDLN, Network, Weights, check_finite, checked_weights
+from neuralrace.gdln import GDLN, Network
 from neuralrace.statistics import SplitNetwork, class_factor, split_neurons
-from neuralrace.types import Array, WeightsLike
+from neuralrace.types import Array, Weights, WeightsLike
+from neuralrace.weights import check_finite, checked_weights
 
 __all__ = [
     "Compressed",
@@ -54,9 +56,9 @@ class Lift(eqx.Module):
     """
 
     pieces: dict[str, tuple[Piece, ...]]
-    frozen: dict[str, Any]
+    frozen: dict[str, PyTree]
 
-    def __call__(self, weights: Any) -> Any:
+    def __call__(self, weights: PyTree) -> PyTree:
         if not self.pieces:
             return weights
         full: Weights = {}

@@ -15,14 +15,13 @@ from typing import Any, final
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import DTypeLike
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import kind_of, one_of, plain_array, random_key, real_number
-from neuralrace.dataset import Dataset, check_data, check_targets, is_concrete, matched
-from neuralrace.errors import NeuralRaceError, check_kind, listed, warn_user
+from neuralrace.checks import one_of, random_key
+from neuralrace.dataset import Dataset, check_data, check_targets, matched
+from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.losses import (
     SampleLoss,
     check_sample_losses,
@@ -31,18 +30,19 @@ from neuralrace.losses import (
     squared,
     with_classes,
 )
-from neuralrace.types import ArrayLike, Key, WeightsLike
+from neuralrace.types import ArrayLike, Key, Weights, WeightsLike
+from neuralrace.weights import checked_weights, float_dtype, one_number, warn_if_narrowed
 
 __all__ = [
     "GDLN",
     "Network",
-    "Weights",
 ]
 
-Weights = dict[str, Array]
-"""The matrix of every edge: `weights[e]` has shape `(|t(e)|, |s(e)|)`."""
-
 INIT_KINDS = ("gaussian", "xavier", "orthogonal")
+"""The kinds of initial weights that `init` draws."""
+
+NAMED = 5
+"""The largest number of nodes that a warning names."""
 
 
 @jax.tree_util.register_static
@@ -178,7 +178,7 @@ class Network(abc.ABC):
         which are few, instead of the gradients.
         """
 
-        rate = _one_number("the rate", rate, "for example rate=0.1")
+        rate = one_number("the rate", rate, "for example rate=0.1")
 
         def paced(arrays: Weights) -> tuple[Array, Array]:
             value = self.loss(arrays, data, loss)
@@ -223,7 +223,7 @@ class Network(abc.ABC):
                 fix="pass one number for all edges, or {edge: scale} for each of them",
             )
         scales = {
-            edge: _one_number(f"the scale of edge {edge!r}", value, "for example scale=0.01")
+            edge: one_number(f"the scale of edge {edge!r}", value, "for example scale=0.01")
             for edge, value in scales.items()
         }
         dtype = jnp.zeros(()).dtype if dtype is None else float_dtype(dtype)
@@ -307,127 +307,12 @@ def _gated(h: Float[Array, "N size"], gate: Array | None) -> Float[Array, "N siz
     return h * (gate[:, None] if gate.ndim == 1 else gate)
 
 
-def _one_number(what: str, value: Any, fix: str) -> Any:
-    """A finite number; under `jit` or `vmap` it may be a traced one."""
-    if is_concrete(value):
-        return real_number(what, value, fix=fix)
-    numeric = jnp.issubdtype(value.dtype, jnp.floating) or kind_of(value) in ("i", "u")
-    if value.shape != () or not numeric:
-        raise NeuralRaceError(
-            f"{what} must be one finite number",
-            got=f"a traced array of shape {value.shape}, dtype {value.dtype}",
-            wanted="a number without axes",
-            fix="map over several with jax.vmap",
-        )
-    return value
-
-
-def float_dtype(dtype: DTypeLike | None) -> np.dtype:
-    """A floating dtype of JAX, or an error."""
-    try:
-        found = None if dtype is None else jnp.dtype(dtype)
-    except (TypeError, ValueError):
-        found = None
-    if found is None or not jnp.issubdtype(found, jnp.floating):
-        raise NeuralRaceError(
-            "dtype must be one of floating-point numbers",
-            got=f"{dtype!r:.80}",
-            wanted="such as jnp.float32 or jnp.float64",
-            fix="leave it out for JAX's own float",
-        )
-    return found
-
-
-def checked_weights(arch: Architecture, weights: WeightsLike) -> dict[str, Array]:
-    """The weights as JAX arrays, or an error naming the edge that is missing or misshapen."""
-    if isinstance(weights, Dataset):
-        raise NeuralRaceError(
-            "a dataset stands where the weights should",
-            got="Dataset",
-            wanted=f"weights for {listed(arch.edges)}",
-            fix="the order is network, weights, data",
-        )
-    if not isinstance(weights, Mapping) or set(weights) != set(arch.edges):
-        names = weights if isinstance(weights, Mapping) else ()
-        odd = sorted(set(arch.edges) ^ set(names), key=str)
-        missing = [edge for edge in odd if edge in arch.edges]
-        raise NeuralRaceError(
-            f"weights lack edge {missing[0]!r}"
-            if missing
-            else f"unknown edge {odd[0]!r} in weights",
-            got=f"weights for {listed(names)}",
-            wanted=f"weights for {listed(arch.edges)}",
-            fix="make them with net.init(key), and update every edge together",
-        )
-    arrays = {edge: _real(edge, weights[edge]) for edge in arch.edges}
-    arrays = {e: w if jnp.issubdtype(w.dtype, jnp.inexact) else w * 1.0 for e, w in arrays.items()}
-    for edge, (source, target) in arch.edges.items():
-        wanted = (arch.sizes[target], arch.sizes[source])
-        if arrays[edge].shape != wanted:
-            raise NeuralRaceError(
-                f"the weights of edge {edge!r} have the wrong shape",
-                got=f"shape {arrays[edge].shape}",
-                wanted=f"shape {wanted} = (size of {target!r}, size of {source!r})",
-                fix="transpose it: a matrix maps its source (columns) to its target (rows)"
-                if arrays[edge].shape == wanted[::-1]
-                else "use the weights of a network with these sizes, made by its init",
-            )
-    return arrays
-
-
-def _real(edge: str, value: Any) -> Array:
-    """The weights of an edge as a JAX array of real numbers."""
-    if not isinstance(value, jax.Array):  # which tracers are too
-        what = f"the array of weights of edge {edge!r}"
-        wanted = "a matrix of real numbers"
-        value = plain_array(what, value, wanted=wanted, fix="make weights with net.init(key)")
-    if jnp.issubdtype(value.dtype, jnp.floating) or kind_of(value) in ("i", "u", "b"):
-        return jnp.asarray(value)
-    raise NeuralRaceError(
-        f"the weights of edge {edge!r} are "
-        + ("complex" if kind_of(value) == "c" else "no numbers"),
-        got=f"dtype {value.dtype}",
-        wanted="real numbers",
-        fix="take the real part, or check what made them complex"
-        if kind_of(value) == "c"
-        else "make weights with net.init(key)",
-    )
-
-
-def check_finite(weights: WeightsLike) -> None:
-    """Raise where a concrete weight is NaN or infinite."""
-    for edge, w in weights.items():
-        if is_concrete(w) and not np.isfinite(np.asarray(w)).all():
-            raise NeuralRaceError(
-                f"the weights of edge {edge!r} hold NaN or infinity",
-                got=f"{int((~np.isfinite(np.asarray(w))).sum())} such values",
-                wanted="finite weights",
-                fix="start again from net.init; a diverged run needs a smaller learning rate",
-            )
-
-
 def _orthogonal(key: Any, rows: int, columns: int, dtype: Any) -> Array:
     """A random matrix with orthonormal rows or columns, whichever are fewer (Haar)."""
     tall, wide = max(rows, columns), min(rows, columns)
     q, r = jnp.linalg.qr(jax.random.normal(key, (tall, wide), dtype))
     q = q * jnp.where(jnp.diagonal(r) < 0, -1, 1).astype(dtype)
     return q if rows >= columns else q.T
-
-
-def warn_if_narrowed(weights: Mapping[str, Array], data: Dataset) -> None:
-    """Warn, once, where float64 data meets float32 weights."""
-    if jnp.result_type(*weights.values()) == jnp.float32 and any(
-        v.dtype == np.float64 for v in data.x.values()
-    ):
-        _warn_narrowed()
-
-
-@functools.cache
-def _warn_narrowed() -> None:
-    warn_user(
-        "float64 data is used in float32, the precision of the weights. For float64 throughout, "
-        "run jax.config.update('jax_enable_x64', True) before making the weights."
-    )
 
 
 def always_on(arch: Architecture, data: Dataset) -> list[str]:
@@ -446,7 +331,3 @@ def always_on(arch: Architecture, data: Dataset) -> list[str]:
         for nodes in groups.values()
         if len(nodes) > 1
     ]
-
-
-NAMED = 5
-"""The largest number of nodes that a warning names."""

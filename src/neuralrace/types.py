@@ -18,6 +18,7 @@ __all__ = [
     "Array",
     "ArrayLike",
     "Key",
+    "Weights",
     "WeightsLike",
 ]
 
@@ -26,6 +27,9 @@ Array: TypeAlias = np.ndarray | jax.Array
 
 Key: TypeAlias = int | jax.Array
 """What every function that draws takes as `key`: a key of `jax.random`, or an integer for one."""
+
+Weights: TypeAlias = dict[str, jax.Array]
+"""The matrix of every edge: `weights[e]` has shape `(|t(e)|, |s(e)|)`."""
 
 WeightsLike: TypeAlias = Mapping[str, ArrayLike]
 """The matrix of every edge, in any form that reads as an array."""

@@ -11,8 +11,8 @@ from neuralrace.architecture import Architecture
 from neuralrace.checks import real_array
 from neuralrace.dataset import LARGEST
 from neuralrace.errors import NeuralRaceError
-from neuralrace.gdln import checked_weights
 from neuralrace.types import ArrayLike, WeightsLike
+from neuralrace.weights import checked_weights
 
 
 def finite_array(what: str, value: ArrayLike, shape: str) -> Float[np.ndarray, ...]:

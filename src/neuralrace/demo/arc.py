@@ -18,7 +18,7 @@ from neuralrace.gdln import GDLN
 from neuralrace.reduction import Race
 from neuralrace.reln import Activity, Certificate, Discovery, activity, certify, discover, evidence
 from neuralrace.relu import ReLUNetwork
-from neuralrace.trajectory import Comparison, Trajectory, compare
+from neuralrace.trajectory import Comparison, Trajectory, compare, crossing_time
 from neuralrace.types import Key
 
 
@@ -73,7 +73,9 @@ class Arc:
     @property
     def relu_times(self) -> np.ndarray:
         """When each ReLU network's loss falls to the winner's criterion; NaN if it never does."""
-        return times_to(self.relu, self.contest.entrants[self.winner].criterion)
+        return crossing_time(
+            self.relu.time, self.relu.loss, self.contest.entrants[self.winner].criterion
+        )
 
     # ---- how far apart -------------------------------------------------------------------------
 
@@ -235,19 +237,6 @@ def _check(base: Any, candidates: Any) -> None:
 def members(runs: Trajectory) -> list[Trajectory]:
     """The single runs of an ensemble over seeds."""
     return [runs.isel(seed=i) for i in range(len(runs.axes["seed"]))]
-
-
-def times_to(runs: Trajectory, level: float) -> np.ndarray:
-    """When the losses `(…, T)` of an ensemble first are at most `level`; NaN where they never are.
-
-    Linear between recorded moments.
-    """
-    loss, time = np.asarray(runs.loss), runs.time
-    reached = loss <= level
-    k = np.maximum(reached.argmax(axis=-1), 1)
-    before, after = (np.take_along_axis(loss, i[..., None], -1)[..., 0] for i in (k - 1, k))
-    share = np.clip((before - level) / np.where(before > after, before - after, 1.0), 0, 1)
-    return np.where(reached.any(axis=-1), time[k - 1] + share * (time[k] - time[k - 1]), np.nan)
 
 
 def as_type(data: Dataset, dtype: Any) -> Dataset:

@@ -16,11 +16,12 @@ from neuralrace import tasks
 from neuralrace.checks import writable_folder
 from neuralrace.contests import Candidates, PhaseDiagram, phase_diagram
 from neuralrace.demo import pictures, sentences
-from neuralrace.demo.arc import Arc, arc, times_to
+from neuralrace.demo.arc import Arc, arc
 from neuralrace.demo.page import Part, Step, page, png
 from neuralrace.dynamics import train_ensemble
 from neuralrace.papers.mhs import table
 from neuralrace.relu import ReLUNetwork
+from neuralrace.trajectory import crossing_time
 
 
 @final
@@ -155,7 +156,7 @@ def xor_phases(settings: Settings) -> tuple[PhaseDiagram, np.ndarray, np.ndarray
         learning_rate=settings.learning_rate,
         steps=settings.steps,
     )
-    return found, deltas, times_to(many, 0.2)
+    return found, deltas, crossing_time(many.time, many.loss, 0.2)
 
 
 def xor_arc(settings: Settings, delta: float) -> Arc:

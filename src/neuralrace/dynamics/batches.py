@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Int
 
-from neuralrace.checks import random_key
 from neuralrace.dynamics.systems import Batch
 from neuralrace.errors import NeuralRaceError, whole_number
 
@@ -22,7 +22,7 @@ class Batches(eqx.Module):
     step can be taken up again from its number alone.
     """
 
-    key: Any
+    key: Array
     size: int = eqx.field(static=True)
     samples: int = eqx.field(static=True)
 
@@ -31,13 +31,13 @@ class Batches(eqx.Module):
         """How many steps an epoch has."""
         return -(-self.samples // self.size)
 
-    def order(self, step: Any) -> Int[Array, " padded"]:
+    def order(self, step: int | Array) -> Int[Array, " padded"]:
         """The samples of the epoch that a step belongs to, filled up to whole batches."""
         key = jax.random.fold_in(self.key, step // self.per_epoch)
         order = jax.random.permutation(key, self.samples)
         return jnp.pad(order, (0, self.per_epoch * self.size - self.samples))
 
-    def batch(self, order: Int[Array, " padded"], step: Any, dtype: Any) -> Batch:
+    def batch(self, order: Int[Array, " padded"], step: int | Array, dtype: np.dtype) -> Batch:
         """The batch of a step, given the order of its epoch."""
         first = (step % self.per_epoch) * self.size
         index = jax.lax.dynamic_slice(order, (first,), (self.size,))
@@ -56,8 +56,3 @@ def checked_batch_size(batch_size: int, samples: int) -> int:
             fix="leave it out to use all samples in every step",
         )
     return size
-
-
-def checked_key(key: Any, what: str) -> Any:
-    """A random key: one of JAX, or an integer seed."""
-    return random_key(key, what)

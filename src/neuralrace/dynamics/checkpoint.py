@@ -15,13 +15,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import equinox as eqx
 import jax
 import numpy as np
+from jaxtyping import PyTree
 
-from neuralrace.dynamics.fingerprint import fingerprint, is_key
+from neuralrace.dynamics.fingerprint import UNKNOWN, fingerprint, is_key
 from neuralrace.dynamics.setup import Problem
 from neuralrace.dynamics.systems import View
 from neuralrace.errors import NeuralRaceError, listed, warn_user
@@ -38,18 +39,25 @@ KEPT = 2
 class Checkpoints:
     """The checkpoints of one run in one folder; see the module's text for what is in it."""
 
-    def __init__(self, folder: Any, run: dict[str, Any], every: int) -> None:
+    def __init__(self, folder: str | os.PathLike[str], run: dict[str, object], every: int) -> None:
         self.folder, self.every = _made(folder), every
         self._check_run(run)
         self._mark = (self.folder / "run.json").read_bytes()  # part of every file's checksum
 
-    def _check_run(self, run: dict[str, Any]) -> None:
+    def _check_run(self, run: dict[str, object]) -> None:
         """Refuse the checkpoints of another run; mark a new folder as this run's."""
         path = self.folder / "run.json"
         files = list(self.folder.iterdir())
         if not path.exists():
             if any(path.name.startswith(("start", "state-", "record-")) for path in files):
                 raise self._refused("checkpoints without the run.json that says whose they are")
+            unread = [name for name, value in run.items() if value == UNKNOWN]
+            if unread:
+                _warn(
+                    f"{listed(unread)} cannot be read completely (a lock, a file, a generator?). "
+                    "The run cannot be continued from this folder, because no later call can show "
+                    "that it is the same"
+                )
             _write(path, json.dumps(run, indent=1, ensure_ascii=False).encode())
             return
         try:
@@ -57,10 +65,13 @@ class Checkpoints:
         except (ValueError, TypeError) as error:
             raise self._refused("a run.json that cannot be read") from error
         ours = json.loads(json.dumps(run))
-        if theirs != ours:
-            names = {*ours, *theirs}
-            differ = sorted(name for name in names if ours.get(name) != theirs.get(name))
+        names = {*ours, *theirs}
+        differ = sorted(name for name in names if ours.get(name) != theirs.get(name))
+        if differ:
             raise self._refused(f"those of a run that differs in {listed(differ)}")
+        unread = sorted(name for name in names if ours.get(name) == UNKNOWN)
+        if unread:
+            raise self._refused(f"those of a run of which {listed(unread)} is unknown")
 
     def _refused(self, got: str) -> NeuralRaceError:
         return NeuralRaceError(
@@ -87,9 +98,9 @@ class Checkpoints:
         whole = eqx.tree_at(lambda s: (s.data, s.view), system, (data, view))
         return replace(problem, system=whole, weights=weights)
 
-    def load(self, state: Any, shapes: Any) -> tuple[Any, list[Any]]:
+    def load(self, state: PyTree, shapes: tuple[PyTree, PyTree]) -> tuple[PyTree, list[PyTree]]:
         """The last good state, and what was recorded up to it; the start if there is none."""
-        recorded: list[Any] = []
+        recorded: list[PyTree] = []
         while (path := self.folder / f"record-{len(recorded):06d}").exists():
             try:
                 recorded.append(self._unpacked(path, shapes[1], rows=True))
@@ -114,20 +125,20 @@ class Checkpoints:
             _warn("no good one is left, beginning anew")
         return state, []
 
-    def save(self, part: int, state: Any, recorded: Any) -> None:
+    def save(self, part: int, state: PyTree, recorded: PyTree) -> None:
         """Write what this part recorded, then where it ended; older states go."""
         _write(self.folder / f"record-{part:06d}", self._packed(recorded))
         _write(self.folder / f"state-{part:06d}", self._packed(state))
         (self.folder / f"state-{part - KEPT:06d}").unlink(missing_ok=True)
 
-    def _packed(self, tree: Any) -> bytes:
+    def _packed(self, tree: PyTree) -> bytes:
         """The arrays of a pytree as bytes, the checksum first."""
         buffer = io.BytesIO()
         np.savez(buffer, *(np.asarray(_plain(leaf)) for leaf in jax.tree.leaves(tree)))
         content = buffer.getvalue()
         return _digest([self._mark, content]).encode() + content
 
-    def _unpacked(self, path: Path, like: Any, rows: bool = False) -> Any:
+    def _unpacked(self, path: Path, like: PyTree, rows: bool = False) -> PyTree:
         """The arrays of a file in the shape of `like`, bit for bit as they were written.
 
         With `rows` they may have another length than `like` has.
@@ -150,7 +161,7 @@ class Checkpoints:
         return jax.tree.unflatten(structure, typed)
 
 
-def _plain(leaf: Any) -> Any:
+def _plain(leaf: PyTree) -> PyTree:
     """An array that can be written: random keys as their numbers."""
     return jax.random.key_data(leaf) if is_key(leaf) else leaf
 
@@ -159,7 +170,7 @@ class _DamagedError(Exception):
     """A file that is not what was written."""
 
 
-def _made(folder: Any) -> Path:
+def _made(folder: PyTree) -> Path:
     try:
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
@@ -190,12 +201,12 @@ def _write(path: Path, content: bytes) -> None:
 # ---- whose checkpoints these are ---------------------------------------------------------------
 
 
-def describe(**run: Any) -> dict[str, Any]:
+def describe(**run: object) -> dict[str, object]:
     """All that decides the bits of a run, by name, so that a difference can be told.
 
     Numbers and words are kept as they are, everything else as a digest of its content.
     """
-    told = {
+    told: dict[str, object] = {
         name: value if isinstance(value, str | int | float | None) else fingerprint(value)
         for name, value in run.items()
     }

@@ -11,11 +11,11 @@ import functools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, final, runtime_checkable
+from typing import Protocol, final, runtime_checkable
 
 import jax
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Array, Int, PyTree
 
 from neuralrace.dynamics.batches import Batches
 from neuralrace.dynamics.methods import Stepper
@@ -39,13 +39,13 @@ class Checkpointer(Protocol):
 
     every: int
 
-    def load(self, state: Any, shapes: Any) -> tuple[Any, list[Any]]: ...
+    def load(self, state: PyTree, shapes: tuple[PyTree, PyTree]) -> tuple[PyTree, list[PyTree]]: ...
 
-    def save(self, part: int, state: Any, recorded: Any) -> None: ...
+    def save(self, part: int, state: PyTree, recorded: PyTree) -> None: ...
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Steps:
     """What `take_steps` returns; leading axes are the ensemble's, if there is one.
 
@@ -55,8 +55,8 @@ class Steps:
 
     stops: Int[np.ndarray, " T"]
     loss: np.ndarray
-    values: dict[str, Any]
-    final: Any
+    values: dict[str, PyTree]
+    final: PyTree
     why: str
     stopped: int | None
 
@@ -70,7 +70,7 @@ def take_steps(
     batches: Batches | None = None,
     until: Until | None = None,
     members: Members | None = None,
-    moments: Any = None,
+    moments: PyTree = None,
     first: int = 0,
     checkpoints: Checkpointer | None = None,
     seen: Callable[[int, float], None] = lambda step, loss: None,
@@ -87,7 +87,7 @@ def take_steps(
         stops = np.union1d(asked, np.arange(0, asked[-1], checkpoints.every))
     program = Program(system, method, stops, asked, batches, until, members, moments)
     carry = program.start(state, first)
-    parts: list[Any] = []
+    parts: list[PyTree] = []
     if checkpoints is not None:
         carry, saved = checkpoints.load(carry, program.shapes(carry))
         parts += saved
@@ -96,7 +96,7 @@ def take_steps(
     for end in ends:
         if carry.done or end <= carry.stop:
             continue
-        since: list[Any] = []
+        since: list[PyTree] = []
         while carry.stop < end and not carry.done:
             before = int(carry.stop)
             began = time.monotonic()
@@ -104,13 +104,13 @@ def take_steps(
             since.append(records)
             pace.took(before, int(carry.stop), time.monotonic() - began)
             seen(int(carry.step), float(np.mean(records[0][-1])))
-        parts.append(_joined(since))
+        parts.append(joined(since))
         if checkpoints is not None:
             checkpoints.save(len(parts) - 1, carry, parts[-1])
     lead = () if members is None else (members.count,)
     reached = stops[first : first + sum(len(part[0]) for part in parts)]
     keep = np.isin(reached, asked)
-    whole = jax.tree.map(lambda a: np.moveaxis(a[keep], 0, len(lead)), _joined(parts))
+    whole = jax.tree.map(lambda a: np.moveaxis(a[keep], 0, len(lead)), joined(parts))
     reached = reached[keep]
     why = "until" if bool(carry.ended) else "end"
     stopped = int(carry.first_bad) if members is None and carry.first_bad >= 0 else None
@@ -136,7 +136,8 @@ def _ends(stops: np.ndarray, every: int | None) -> Iterator[int]:
     yield len(stops)
 
 
-def _joined(parts: list[Any]) -> Any:
+def joined(parts: list[PyTree]) -> PyTree:
+    """Pytrees of arrays, one after the other along their first axes."""
     return jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts)
 
 
@@ -148,7 +149,7 @@ def _shown(members: Members | None, system: System, state: State) -> State:
 
 
 class _Pace:
-    """How many stops the next call may go: as many as take about `SECONDS`."""
+    """How many stops the next call may cover: as many as take about `SECONDS`."""
 
     def __init__(self, work: float, stops: np.ndarray) -> None:
         self.stops = stops
@@ -176,7 +177,7 @@ def march(system: System, state: State, method: Stepper, count: int) -> State:
     The number of steps is fixed, so that JAX can differentiate through them.
     """
 
-    def step(_: Any, inner: Any) -> Any:
+    def step(_: Array, inner: PyTree) -> PyTree:
         state, memory = inner
         return method.step(system, state, memory, None, None)[1:]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -31,7 +31,7 @@ from neuralrace.dynamics.train import (
 )
 from neuralrace.dynamics.until import UntilLike, checked_until
 from neuralrace.errors import whole_number
-from neuralrace.gdln import Network, Weights
+from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
@@ -219,7 +219,7 @@ def flow_ensemble(
     )
     chunks = list(grid.chunks(fitting))
     starts = [grid.weights(members) for members in chunks]
-    each = {(e, i): w for i, start in enumerate(starts) for e, w in _by_member(start)}
+    each = [w for start in starts for stack in start.values() for w in np.asarray(stack)]
     method = make_flow(each, rtol, atol, max_steps)
     done = []
     with progress(len(grid), "gradient flows", "members") as advance:
@@ -239,11 +239,6 @@ def flow_ensemble(
     if not grid.gathered(fine).all():
         _warn_of_stopped(run, "a larger max_steps or rtol")
     return run
-
-
-def _by_member(weights: Weights) -> Iterator[tuple[Any, Any]]:
-    for edge, stack in weights.items():
-        yield from (((edge, k), w) for k, w in enumerate(np.asarray(stack)))
 
 
 def _watched(

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, PyTree
 
 from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.methods import Flow
+from neuralrace.dynamics.methods import Flow, in_precision
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import StoppedError, pose
 from neuralrace.dynamics.systems import State, System
@@ -26,6 +28,10 @@ from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, WeightsLike
+
+if TYPE_CHECKING:
+    from diffrax import AbstractProgressMeter
+    from diffrax._custom_types import FloatScalarLike, RealScalarLike
 
 RTOL = {"float64": 1e-8, "float32": 1e-4}
 """Relative tolerance of a step by precision: errors far below what a plot or a table shows."""
@@ -86,7 +92,7 @@ def flow(
         steps=USUAL_STEPS,
         compressing=compress,
     )
-    method = make_flow(problem.weights, rtol, atol, max_steps)
+    method = make_flow(problem.weights.values(), rtol, atol, max_steps)
     for name, limit in (("until_loss", until_loss), ("until_stationary", until_stationary)):
         if limit is not None:
             real_number(name, limit, fix=f"for example {name}=1e-6")
@@ -120,10 +126,10 @@ def flow(
 
 
 def make_flow(
-    weights: Mapping[Any, ArrayLike], rtol: float | None, atol: float | None, max_steps: int
+    weights: Collection[ArrayLike], rtol: float | None, atol: float | None, max_steps: int
 ) -> Flow:
     """The solver's settings, with tolerances that follow the weights."""
-    dtype = str(jnp.result_type(*weights.values()))
+    dtype = str(jnp.result_type(*weights))
     if dtype not in RTOL:
         raise NeuralRaceError(
             "the flow needs weights of single or double precision",
@@ -136,7 +142,7 @@ def make_flow(
     return Flow(rtol, atol, whole_number("max_steps", max_steps, fix="leave it out for 100 000"))
 
 
-def _tolerance(name: str, value: Any) -> float:
+def _tolerance(name: str, value: float) -> float:
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not (number and 0 < float(value) < np.inf):
         raise NeuralRaceError(
@@ -148,7 +154,8 @@ def _tolerance(name: str, value: Any) -> float:
     return float(value)
 
 
-def flow_settings(method: Flow) -> dict[str, Any]:
+def flow_settings(method: Flow) -> dict[str, str | float]:
+    """What a trajectory says about the flow that made it."""
     return {
         "method": "gradient flow",
         "clock": "flow",
@@ -157,14 +164,14 @@ def flow_settings(method: Flow) -> dict[str, Any]:
     }
 
 
-def smallest_rms(weights: Mapping[Any, ArrayLike]) -> float:
-    """The smallest nonzero root mean square of an edge's weights, or 1 where all are zero."""
-    sizes = [float(np.sqrt(np.mean(np.asarray(w, np.float64) ** 2))) for w in weights.values()]
+def smallest_rms(weights: Collection[ArrayLike]) -> float:
+    """The smallest nonzero root mean square of one of the arrays, or 1 where all are zero."""
+    sizes = [float(np.sqrt(np.mean(np.asarray(w, np.float64) ** 2))) for w in weights]
     return min((size for size in sizes if size > 0), default=1.0)
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Flowed:
     """What `solve_flow` returns: the times that were reached, and why it ended there.
 
@@ -173,8 +180,8 @@ class Flowed:
 
     times: np.ndarray
     loss: np.ndarray
-    values: dict[str, Any]
-    final: Any
+    values: dict[str, PyTree]
+    final: PyTree
     why: str
     steps: int
 
@@ -193,11 +200,11 @@ def solve_flow(
 
     stops = (until_loss is not None, until_stationary is not None)
     dtype = jnp.result_type(*jax.tree.leaves(state))
-    t, method, limits = _in_precision(
+    t, method, limits = in_precision(
         dtype, (times, method, np.array([until_loss or 0.0, until_stationary or 0.0]))
     )
-    with _shown_progress() as shown:
-        solution, last, final = _compiled(stops, shown, system, state, method, t, limits)
+    with _watched() as run:
+        solution, last, final = _compiled(stops, run, system, state, method, t, limits)
     if solution.result == diffrax.RESULTS.successful:
         why = "end"
     elif solution.result == diffrax.RESULTS.event_occurred:
@@ -218,19 +225,15 @@ def solve_flow(
     return Flowed(shown_times, loss, values, final, why, int(solution.stats["num_steps"]))
 
 
-def _in_precision(dtype: Any, tree: Any) -> Any:
-    return jax.tree.map(lambda leaf: np.asarray(leaf, dtype), tree)
-
-
 def solve_flows(
-    system: System, states: State, method: Flow, times: np.ndarray, axes: Any
-) -> tuple[np.ndarray, dict[str, Any], Any, np.ndarray]:
+    system: System, states: State, method: Flow, times: np.ndarray, axes: PyTree
+) -> tuple[np.ndarray, dict[str, PyTree], PyTree, np.ndarray]:
     """The flows of many systems from many states at once; `axes` say what of them is batched.
 
     **Returns:** losses and values with the members first, the last states, and which members
     reached the end.
     """
-    t, method = _in_precision(jnp.result_type(*jax.tree.leaves(states)), (times, method))
+    t, method = in_precision(jnp.result_type(*jax.tree.leaves(states)), (times, method))
     loss, values, final, fine = jax.tree.map(
         np.asarray, _compiled_many(axes, system, states, method, t)
     )
@@ -238,11 +241,13 @@ def solve_flows(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _compiled_many(axes: Any, system: Any, states: Any, method: Any, times: Any) -> Any:
+def _compiled_many(
+    axes: PyTree, system: System, states: State, method: Flow, times: Array
+) -> PyTree:
     import diffrax
 
-    def one(system: Any, state: Any) -> Any:
-        solution, _, final = _solved((False, False), False, system, state, method, times, None)
+    def one(system: System, state: State) -> PyTree:
+        solution, _, final = _solved((False, False), None, system, state, method, times, None)
         fine = solution.result == diffrax.RESULTS.successful
         return *solution.ys[0], final, fine
 
@@ -252,37 +257,39 @@ def _compiled_many(axes: Any, system: Any, states: Any, method: Any, times: Any)
 @eqx.filter_jit
 def _compiled(
     stops: tuple[bool, bool],
-    shown: bool,
-    system: Any,
-    state: Any,
-    method: Any,
-    times: Any,
-    limits: Any,
-) -> Any:
-    return _solved(stops, shown, system, state, method, times, limits)
+    run: Array | None,
+    system: System,
+    state: State,
+    method: Flow,
+    times: Array,
+    limits: Array,
+) -> PyTree:
+    return _solved(stops, run, system, state, method, times, limits)
 
 
 def _solved(
     stops: tuple[bool, bool],
-    shown: bool,
+    run: Array | None,
     system: System,
     state: State,
     method: Flow,
-    times: Any,
-    limits: Any,
-) -> Any:
+    times: Array,
+    limits: Array | None,
+) -> PyTree:
     import diffrax
 
-    def velocity(t: Any, state: State, args: Any) -> State:
+    def velocity(t: RealScalarLike, state: State, args: None) -> State:
         return system.velocity(state)
 
-    def observed(t: Any, state: State, args: Any) -> Any:
+    def observed(t: Array | None, state: State, args: None) -> PyTree:
         return system.loss(state), system.observe(state)
 
-    def low_loss(t: Any, state: State, args: Any, **kwargs: Any) -> Any:
+    def low_loss(t: Array, state: State, args: None, **kwargs: object) -> Array:
+        assert limits is not None
         return system.loss(state) <= limits[0]
 
-    def stationary(t: Any, state: State, args: Any, **kwargs: Any) -> Any:
+    def stationary(t: Array, state: State, args: None, **kwargs: object) -> Array:
+        assert limits is not None
         speed, size = (_square(v) for v in (system.velocity(state), system.shown(state)))
         return jnp.sqrt(speed) <= limits[1] * jnp.sqrt(size)
 
@@ -300,20 +307,22 @@ def _solved(
                 diffrax.SubSaveAt(t1=True),
             ]
         ),
-        stepsize_controller=diffrax.PIDController(rtol=method.rtol, atol=method.atol),
+        stepsize_controller=diffrax.PIDController(
+            rtol=method.rtol, atol=method.atol, norm=lambda errors: system.norm(errors)
+        ),
         event=diffrax.Event(events) if events else None,
         max_steps=method.max_steps,
         throw=False,
-        progress_meter=_meter() if shown else diffrax.NoProgressMeter(),
+        progress_meter=diffrax.NoProgressMeter() if run is None else _meter()(run),
     )
     assert solution.ys is not None
     final = jax.tree.map(lambda leaf: leaf[0], solution.ys[1])
     return solution, observed(None, final, None), system.shown(final)
 
 
-def _square(tree: Any) -> Any:
+def _square(tree: PyTree) -> Array:
     """The sum of squares of all entries of a pytree."""
-    return sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree))
+    return sum((jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree)), jnp.zeros(()))
 
 
 LATEST = 1e100
@@ -338,44 +347,53 @@ def checked_times(times: ArrayLike) -> np.ndarray:
 
 # ---- progress ----------------------------------------------------------------------------------
 
-_LISTENERS: list[Callable[[float], None]] = []
+_LISTENERS: dict[int, Callable[[float], None]] = {}
+"""Who is told about the progress of each running flow, by the number of the run."""
+
+_RUNS = itertools.count()
+"""The numbers of the runs."""
 
 
 @contextmanager
-def _shown_progress() -> Iterator[bool]:
-    """Listen to the solver where someone watches; yields whether it should report at all."""
+def _watched() -> Iterator[Array | None]:
+    """Yield the number under which the solver reports its progress; None where nobody watches."""
     if not sys.stderr.isatty():
-        yield False
+        yield None
         return
+    run = next(_RUNS) % 2**31
     with progress(1.0, "gradient flow", "of the time") as advance:
-        _LISTENERS.append(advance)
+        _LISTENERS[run] = advance
         try:
-            yield True
+            yield jnp.asarray(run, jnp.int32)
         finally:
             jax.effects_barrier()
-            _LISTENERS.remove(advance)
+            del _LISTENERS[run]
 
 
-def _tell(amount: Any) -> None:
-    for listener in _LISTENERS:
+def _tell(run: Array, amount: Array) -> None:
+    listener = _LISTENERS.get(int(run))
+    if listener is not None:
         listener(float(amount))
 
 
 @functools.cache
-def _meter() -> Any:
-    """A progress meter that reports each further hundredth of the time to whoever listens."""
+def _meter() -> Callable[[Array], AbstractProgressMeter]:
+    """A progress meter that reports each further hundredth of the time to the listener of a run."""
     import diffrax
 
     class Meter(diffrax.AbstractProgressMeter):
-        def init(self) -> Any:
+        run: Array
+
+        def init(self) -> Array:
             return jnp.zeros(())
 
-        def step(self, state: Any, progress: Any) -> Any:
+        def step(self, state: Array, progress: FloatScalarLike) -> Array:
             more = progress - state >= 0.01
-            jax.lax.cond(more, lambda: jax.debug.callback(_tell, progress - state), lambda: None)
+            tell = lambda: jax.debug.callback(_tell, self.run, progress - state)  # noqa: E731
+            jax.lax.cond(more, tell, lambda: None)
             return jnp.where(more, progress, state)
 
-        def close(self, state: Any) -> None:
+        def close(self, state: Array) -> None:
             return None
 
-    return Meter()
+    return Meter

@@ -12,23 +12,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.checks import by_name, entries, real_number
+from neuralrace.checks import by_name, entries, random_key, real_number
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.batches import Batches, checked_key
+from neuralrace.dynamics.batches import Batches
 from neuralrace.dynamics.clock import Clock
 from neuralrace.dynamics.setup import Problem, pose
 from neuralrace.dynamics.systems import NetworkSystem, View
 from neuralrace.dynamics.train import key_data
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.gdln import Network, Weights, float_dtype
+from neuralrace.gdln import Network
 from neuralrace.trajectory import check_name
+from neuralrace.types import Weights
+from neuralrace.weights import float_dtype
 
 MEMORY = 2**28
 """Bytes that the recorded values and weights of one chunk of an ensemble may take by default."""
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Chunk:
     """Members that run together: rows of the grid, of which the first `real` are new."""
 
@@ -78,7 +80,7 @@ class Grid:
         seeds = whole_number("seeds", seeds, fix="for example seeds=10")
         taken = {**(record or {}), **(options.get("evaluate") or {})}
         axes = _ensemble_axes(data, given, scale, learning_rate, seeds, axis, taken)
-        key = checked_key(key, "an ensemble")
+        key = random_key(key, "an ensemble")
         sample = net.init(jax.random.split(key, seeds)[0], scales[0], kind, dtype)
         posed = [pose(net, sample, each, record=record, **options) for each in given]
         if posed[0].streamed:

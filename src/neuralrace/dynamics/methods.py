@@ -6,28 +6,32 @@ by an adaptive solver.
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, PyTree
 
 from neuralrace.dynamics.fingerprint import Known
 from neuralrace.dynamics.systems import Batch, State, System
 from neuralrace.errors import NeuralRaceError
 
+if TYPE_CHECKING:
+    from optax import GradientTransformation
+
 
 class Stepper(eqx.Module):
     """A method that takes steps. Its `memory` is what it carries from one step to the next."""
 
-    def begin(self, state: State) -> Any:
+    def begin(self, state: State) -> PyTree:
         """The memory before the first step."""
         raise NotImplementedError
 
     def step(
-        self, system: System, state: State, memory: Any, batch: Batch | None, going: Any
-    ) -> tuple[Float[Array, ""], State, Any]:
+        self, system: System, state: State, memory: PyTree, batch: Batch | None, going: Array | None
+    ) -> tuple[Float[Array, ""], State, PyTree]:
         """The loss before the step, then state and memory after it.
 
         `going` is 0 to stand still and only see the loss; 1 or None to move.
@@ -39,14 +43,14 @@ class Stepper(eqx.Module):
 class Descent(Stepper):
     """Gradient descent: `state ← state − rate · ∂L/∂state`."""
 
-    rate: Any
+    rate: float | Array
 
     def begin(self, state: State) -> tuple[()]:
         return ()
 
     def step(
-        self, system: System, state: State, memory: Any, batch: Batch | None, going: Any
-    ) -> tuple[Float[Array, ""], State, Any]:
+        self, system: System, state: State, memory: PyTree, batch: Batch | None, going: Array | None
+    ) -> tuple[Float[Array, ""], State, PyTree]:
         rate = self.rate if going is None else self.rate * going
         loss, change = system.loss_and_step(state, rate, batch)
         return loss, jax.tree.map(jnp.add, state, change), memory
@@ -56,17 +60,17 @@ class Descent(Stepper):
 class Optimized(Stepper):
     """Any optax `GradientTransformation`: momentum, Adam, weight decay, schedules.
 
-    Transformations that are made alike count as one, so that a second run compiles nothing.
+    Transformations with the same content count as one, so that a second run compiles nothing.
     """
 
-    transformation: Any = eqx.field(static=True, converter=Known)
+    transformation: Known[GradientTransformation] = eqx.field(static=True)
 
-    def begin(self, state: State) -> Any:
+    def begin(self, state: State) -> PyTree:
         return self.transformation.value.init(state)
 
     def step(
-        self, system: System, state: State, memory: Any, batch: Batch | None, going: Any
-    ) -> tuple[Float[Array, ""], State, Any]:
+        self, system: System, state: State, memory: PyTree, batch: Batch | None, going: Array | None
+    ) -> tuple[Float[Array, ""], State, PyTree]:
         import optax
 
         loss, gradient = system.loss_and_step(state, -1.0, batch)
@@ -83,17 +87,24 @@ class Optimized(Stepper):
 class Flow(eqx.Module):
     """Gradient flow dstate/dt = −∂L/∂state, by Dormand and Prince's pair of order 8.
 
-    A step is accepted where its error is at most `atol + rtol · |state|`.
+    A step is accepted where the norm (`System.norm`) of its errors, each divided by
+    `atol + rtol · |state|`, is at most 1.
     """
 
-    rtol: Any
-    atol: Any
+    rtol: float | Array
+    atol: float | Array
     max_steps: int = eqx.field(static=True, default=100_000)
 
 
-def checked_optimizer(optimizer: Any) -> Any:
+def in_precision(dtype: np.dtype, tree: PyTree) -> PyTree:
+    """The numbers of a pytree as arrays of one precision."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf, dtype), tree)
+
+
+def checked_optimizer(optimizer: GradientTransformation | None) -> GradientTransformation:
     """An optax transformation, or an error that says what one is."""
-    if not all(callable(getattr(optimizer, name, None)) for name in ("init", "update")):
+    named = (getattr(optimizer, name, None) for name in ("init", "update"))
+    if optimizer is None or not all(map(callable, named)):
         raise NeuralRaceError(
             "the optimizer is not one of optax",
             got=repr(optimizer)[:80],

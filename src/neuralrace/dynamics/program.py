@@ -9,6 +9,7 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, PyTree
 
 from neuralrace.dynamics.batches import Batches
 from neuralrace.dynamics.methods import Stepper
@@ -28,25 +29,25 @@ class Members:
     """
 
     count: int
-    system: Any = None
-    method: Any = None
+    system: PyTree = None
+    method: PyTree = None
 
 
 @jax.tree_util.register_dataclass
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Carry:
     """Where a run is: the next stop, the step it is at, and all that further steps depend on."""
 
-    state: Any
-    memory: Any
-    stop: Any
-    step: Any
-    first_bad: Any
-    ended: Any
+    state: State
+    memory: PyTree
+    stop: Array
+    step: Array
+    first_bad: Array
+    ended: Array
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to do: it has ended early, or a single run has diverged."""
+        """Whether the run is over: it has ended early, or a single run has diverged."""
         return bool(self.ended) or (np.ndim(self.first_bad) == 0 and int(self.first_bad) >= 0)
 
 
@@ -71,7 +72,7 @@ class Program:
         batches: Batches | None,
         until: Until,
         members: Members | None,
-        moments: Any,
+        moments: PyTree,
     ) -> None:
         self.system, self.method, self.batches, self.members = system, method, batches, members
         self.gaps = jnp.asarray(np.append(np.diff(stops), 0))
@@ -97,19 +98,19 @@ class Program:
         self.rows = self._rows(carry)
         return carry
 
-    def shapes(self, carry: Carry) -> tuple[Any, Any]:
+    def shapes(self, carry: Carry) -> tuple[PyTree, PyTree]:
         """The shapes of a carry and of the records of one stop."""
         _, buffer = jax.eval_shape(self._call, carry, self.rows)
         return carry, buffer
 
-    def run(self, carry: Carry, end: int) -> tuple[Carry, Any]:
+    def run(self, carry: Carry, end: int) -> tuple[Carry, PyTree]:
         """Go on from where the carry is until before stop `end`; the records on the way."""
         first = int(carry.stop)
         carry, buffer = self._call(carry, end)
         taken = int(carry.stop) - first
         return carry, jax.tree.map(lambda rows: np.asarray(rows[:taken]), buffer)
 
-    def _call(self, carry: Carry, end: Any) -> tuple[Carry, Any]:
+    def _call(self, carry: Carry, end: int | Array) -> tuple[Carry, PyTree]:
         plan = _Plan(
             self.rows,
             self.each_step,
@@ -125,24 +126,24 @@ class Program:
         return int(max(1, min(self.count, BUFFER // max(one, 1))))
 
 
-def _now(system: System, moments: Any, stop: Any) -> System:
+def _now(system: System, moments: PyTree, stop: int | Array) -> System:
     """What is integrated from a stop on."""
     if moments is None:
         return system
     return system.during(jax.tree.map(lambda leaf: leaf[stop], moments))
 
 
-def _observed(members: Members | None, system: System, state: State) -> Any:
+def _observed(members: Members | None, system: System, state: State) -> PyTree:
     """The loss and the observables of every run."""
 
-    def one(system: System, state: State) -> Any:
+    def one(system: System, state: State) -> PyTree:
         return system.loss(state), system.observe(state)
 
     return (one if members is None else jax.vmap(one, (members.system, 0)))(system, state)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _record(members: Members | None, system: System, moments: Any, state: State) -> Any:
+def _record(members: Members | None, system: System, moments: PyTree, state: State) -> PyTree:
     """What is recorded at the first stop."""
     return _observed(members, _now(system, moments, 0), state)
 
@@ -153,14 +154,14 @@ def _go(
     system: System,
     method: Stepper,
     batches: Batches | None,
-    gaps: Any,
-    watched: Any,
-    moments: Any,
+    gaps: Array,
+    watched: Array,
+    moments: PyTree,
     until: Until,
-    end: Any,
+    end: int | Array,
     carry: Carry,
-) -> tuple[Carry, Any]:
-    """From stop to stop: record, then take the steps to the next. Notes the first loss gone bad."""
+) -> tuple[Carry, PyTree]:
+    """From stop to stop: record, then take the steps to the next. Notes the first bad loss."""
     members = plan.members
     axes = None if members is None else members.system
     dtype = jnp.result_type(*jax.tree.leaves(carry.state))

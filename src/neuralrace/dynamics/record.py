@@ -5,17 +5,23 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TypeAlias, final
 
 import jax
+from jaxtyping import PyTree
 
 from neuralrace.dataset import Dataset
+from neuralrace.dynamics.fingerprint import Known
 from neuralrace.errors import NeuralRaceError, check_kind, listed
-from neuralrace.gdln import Network, Weights
+from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss, accuracy, squared
 from neuralrace.trajectory import check_name
+from neuralrace.types import Weights
 
-Record = Mapping[str, bool | Callable[..., Any]]
+RecordFunction: TypeAlias = Callable[..., PyTree]
+"""A function of the weights, or of the weights and the data, that returns arrays."""
+
+Record: TypeAlias = Mapping[str, bool | RecordFunction]
 """What to record: `{"outputs": True, "weights": True, "activity": True, name: f}`.
 
 A function takes the weights, or the weights and the data.
@@ -30,7 +36,7 @@ RESERVED = ("outputs", "weights", "activity", "loss", "time", "steps", "final")
 class Function:
     """A recording function, and whether it takes the data besides the weights."""
 
-    call: Callable[..., Any]
+    call: Known[RecordFunction]
     takes_data: bool
 
 
@@ -48,17 +54,19 @@ class Recorder:
     measure: SampleLoss = squared
 
     def __call__(
-        self, weights: Weights, data: Any, evaluations: Mapping[str, Dataset]
-    ) -> dict[str, Any]:
-        values: dict[str, Any] = {}
+        self, weights: Weights, data: Dataset | None, evaluations: Mapping[str, Dataset]
+    ) -> dict[str, PyTree]:
+        values: dict[str, PyTree] = {}
         for name, function in self.what:
             if function is not None:
                 given = (weights, data) if function.takes_data else (weights,)
                 values[name] = function.call(*given)
-            elif name == "outputs":
-                values[name] = self.net(weights, data)
             elif name == "weights":
                 values[name] = weights
+            elif data is None:
+                raise _without_samples([name])
+            elif name == "outputs":
+                values[name] = self.net(weights, data)
             else:
                 values[name] = self.net.activity(weights, data)  # type: ignore[attr-defined]
         for name, classes in self.evaluated:
@@ -80,9 +88,9 @@ class Recorder:
 
 def make_recorder(
     net: Network,
-    record: Any,
+    record: Record | None,
     weights: Weights,
-    data: Any,
+    data: Dataset | None,
     evaluations: Mapping[str, Dataset] | None = None,
     classes: Mapping[str, bool] | None = None,
     measure: SampleLoss = squared,
@@ -99,7 +107,7 @@ def make_recorder(
     for name, value in (record or {}).items():
         if callable(value):
             check_record_name(name, {}, "a recording function")
-            what.append((name, Function(value, _takes_data(value))))
+            what.append((name, Function(Known(value), _takes_data(value))))
         elif name not in built_in:
             raise NeuralRaceError(
                 f"cannot record {name!r}",
@@ -114,12 +122,7 @@ def make_recorder(
     tested = tuple((name, classes[name]) for name in evaluations)
     recorder = Recorder(net, tuple(what), tested, measure)
     if data is None and recorder.needs_samples:
-        raise NeuralRaceError(
-            f"{recorder.needs_samples[0]!r} cannot be recorded of data that is read from disk",
-            got=f"record of {listed(recorder.needs_samples)}",
-            wanted="functions of the weights alone",
-            fix="pass some of the samples as evaluate={'probe': data.take(range(1000))}",
-        )
+        raise _without_samples(recorder.needs_samples)
     names = [name for name, function in what if function is not None]
     if not names:
         return recorder
@@ -140,7 +143,7 @@ def make_recorder(
     return recorder
 
 
-def check_record_name(name: Any, taken: Mapping[str, Any], what: str) -> None:
+def check_record_name(name: str, taken: Mapping[str, object], what: str) -> None:
     """Raise where a value cannot have this name, in a trajectory or in a file."""
     if name in RESERVED or name in taken or (isinstance(name, str) and "." in name):
         raise NeuralRaceError(
@@ -152,7 +155,7 @@ def check_record_name(name: Any, taken: Mapping[str, Any], what: str) -> None:
     check_name(name)
 
 
-def _takes_data(function: Callable[..., Any]) -> bool:
+def _takes_data(function: RecordFunction) -> bool:
     """Whether a recording function wants the data: whether it needs two arguments."""
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -161,6 +164,15 @@ def _takes_data(function: Callable[..., Any]) -> bool:
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     needed = [p for p in parameters if p.kind in positional and p.default is p.empty]
     return len(needed) == 2
+
+
+def _without_samples(names: list[str]) -> NeuralRaceError:
+    return NeuralRaceError(
+        f"{names[0]!r} cannot be recorded of data that is read from disk",
+        got=f"record of {listed(names)}",
+        wanted="functions of the weights alone",
+        fix="pass some of the samples as evaluate={'probe': data.take(range(1000))}",
+    )
 
 
 def _unrecordable(names: list[str], got: str) -> NeuralRaceError:
@@ -173,7 +185,7 @@ def _unrecordable(names: list[str], got: str) -> NeuralRaceError:
     )
 
 
-def _is_named(value: Any) -> bool:
+def _is_named(value: PyTree) -> bool:
     """Whether this is an array, or nested dictionaries of arrays that a file can name."""
     if isinstance(value, Mapping):
         return all(isinstance(k, str) and "." not in k and _is_named(v) for k, v in value.items())

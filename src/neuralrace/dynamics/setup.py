@@ -24,18 +24,11 @@ from neuralrace.compression import (
     step_work,
 )
 from neuralrace.dataset import Dataset, check_data, matched
+from neuralrace.dynamics.fingerprint import Known
 from neuralrace.dynamics.record import Record, Recorder, make_recorder
 from neuralrace.dynamics.systems import NetworkSystem, View
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
-from neuralrace.gdln import (
-    GDLN,
-    Network,
-    Weights,
-    always_on,
-    check_finite,
-    checked_weights,
-    warn_if_narrowed,
-)
+from neuralrace.gdln import GDLN, Network, always_on
 from neuralrace.losses import (
     SampleLoss,
     check_sample_losses,
@@ -48,7 +41,8 @@ from neuralrace.losses import (
 )
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, WeightsLike
+from neuralrace.types import ArrayLike, Weights, WeightsLike
+from neuralrace.weights import check_finite, checked_weights, warn_if_narrowed
 
 
 class StoppedError(NeuralRaceError):
@@ -83,7 +77,7 @@ class StoppedError(NeuralRaceError):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """A network with checked weights and data: what to simulate, and how it was compressed.
 
@@ -142,8 +136,9 @@ def pose(
     check_known("the initial weights", arrays)
     others, classes = _evaluations(net, arrays, evaluate, measure)
     seen = None if streamed else data
-    recorder = make_recorder(net, record, arrays, seen, others, classes, measure)
-    system = NetworkSystem(net, data, measure, recorder, View(UNCHANGED, seen), others)
+    kept = measure if measure in (squared, cross_entropy) else Known(measure)
+    recorder = make_recorder(net, record, arrays, seen, others, classes, kept)
+    system = NetworkSystem(net, data, kept, recorder, View(UNCHANGED, seen), others)
     told: dict[str, Any] = {"loss": loss_name(measure), "data": given.digest()}
     if others:
         assert evaluate is not None
@@ -207,7 +202,7 @@ def on_host(data: Dataset) -> bool:
     return bool(mapped) or sum(a.nbytes for a in leaves) > ON_DEVICE
 
 
-def _file_of(array: Any) -> np.memmap | None:
+def _file_of(array: object) -> np.memmap | None:
     """The memory-mapped file that an array is a view of, if it is."""
     while isinstance(array, np.ndarray):
         if isinstance(array, np.memmap) and not isinstance(array.base, np.memmap):
@@ -256,7 +251,9 @@ def _evaluations(
 # ---- compression --------------------------------------------------------------------------------
 
 
-def _check_compressing(compressing: Any, net: Network, measure: SampleLoss, batched: bool) -> None:
+def _check_compressing(
+    compressing: bool | None, net: Network, measure: SampleLoss, batched: bool
+) -> None:
     if compressing is not True:
         return
     reason = (
@@ -300,11 +297,22 @@ def _shrunk(problem: Problem, steps: float, always: bool, width: bool) -> Proble
 # ---- steps and rates ----------------------------------------------------------------------------
 
 
+COUNTED = 2**31
+"""The first number that an integer of 32 bits cannot hold."""
+
+
 def recording_steps(
     steps: int, record_every: int, record_at: ArrayLike | None
 ) -> Int[np.ndarray, " T"]:
     """The steps at which to record, the first and the last included."""
     steps = whole_number("steps", steps, fix="for example steps=1000")
+    if steps >= COUNTED and not jax.config.read("jax_enable_x64"):
+        raise NeuralRaceError(
+            "too many steps for the step counter",
+            got=f"steps={steps}",
+            wanted=f"fewer than {COUNTED} = 2³¹ where JAX counts in 32 bits",
+            fix="jax.config.update('jax_enable_x64', True), or fewer and larger steps",
+        )
     every = whole_number("record_every", record_every, fix="record_every=1 records every step")
     if record_at is None:
         return np.unique(np.append(np.arange(0, steps + 1, every), steps))

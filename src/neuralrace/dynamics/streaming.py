@@ -20,7 +20,7 @@ import numpy as np
 
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.batches import Batches
-from neuralrace.dynamics.driver import SECONDS, Checkpointer, Steps
+from neuralrace.dynamics.driver import SECONDS, Checkpointer, Steps, joined
 from neuralrace.dynamics.methods import Stepper
 from neuralrace.dynamics.systems import NetworkSystem, State, reweighted
 from neuralrace.dynamics.until import Until
@@ -78,27 +78,23 @@ def stream_steps(
                 state, memory = _step(small, method, state, memory, next_batch())
             carry = (state, memory, jnp.asarray(stops[min(i + 1, len(stops) - 1)]), shown)
             if checkpoints is not None and _ends_part(stops, i, checkpoints.every):
-                parts.append(_joined(records))
+                parts.append(joined(records))
                 records = []
                 checkpoints.save(len(parts) - 1, carry, parts[-1])
             if time.monotonic() - told > SECONDS or i + 1 == len(stops):
                 seen(int(stops[i]), float(loss))
                 told = time.monotonic()
     if records:
-        parts.append(_joined(records))
+        parts.append(joined(records))
     if not parts:
         empty = jax.eval_shape(lambda s: (jnp.zeros((), dtype), small.observe(s)), start)
         parts = [jax.tree.map(lambda r: np.zeros((0, *r.shape), r.dtype), empty)]
-    loss, values = _joined(parts)
+    loss, values = joined(parts)
     reached = stops[: len(loss)]
     keep = np.isin(reached, asked)
     loss, values = jax.tree.map(lambda a: a[keep], (loss, values))
     final = jax.tree.map(np.asarray, carry[3])
     return Steps(reached[keep], loss, values, final, why, stopped)
-
-
-def _joined(parts: list[Any]) -> Any:
-    return jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts)
 
 
 def _ends_part(stops: np.ndarray, i: int, every: int) -> bool:
@@ -122,7 +118,7 @@ def _seen(system: Any, state: Any) -> Any:
 
 
 def _rows(data: Dataset, index: Any, dtype: Any) -> Dataset:
-    """Some samples as arrays of one precision, with their weights in the mean over all."""
+    """Some samples as arrays of one precision, with their weights in the average over all."""
     weight = data.probability[index] if data.sample_weight is not None else None
     count = len(index) if not isinstance(index, slice) else index.stop - index.start
     if weight is None:

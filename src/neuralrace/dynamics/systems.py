@@ -7,21 +7,22 @@ race and a stack of blocks are others (`reduction/`).
 from __future__ import annotations
 
 import abc
-from typing import Any, final
+from collections.abc import Mapping
+from typing import TypeAlias, final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
-from neuralrace.compression import step_work
+from neuralrace.compression import UNCHANGED, Lift, step_work
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.record import Recorder
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss, squared
 
-State = Any
+State: TypeAlias = PyTree
 """A pytree of arrays, usually a dictionary: weights by edge, or the variables of a race."""
 
 
@@ -38,7 +39,7 @@ class System(eqx.Module):
 
     @abc.abstractmethod
     def loss_and_step(
-        self, state: State, rate: Any, batch: Batch | None = None
+        self, state: State, rate: float | Array, batch: Batch | None = None
     ) -> tuple[Float[Array, ""], State]:
         """The loss and −rate · ∂L/∂state, over all the data or over a batch of it."""
 
@@ -46,7 +47,17 @@ class System(eqx.Module):
         """−∂L/∂state: the direction of gradient flow."""
         return self.loss_and_step(state, 1.0)[1]
 
-    def observe(self, state: State) -> dict[str, Any]:
+    def norm(self, errors: State) -> Float[Array, ""]:
+        """How large the errors of a step of the flow are: their root mean square.
+
+        Each is divided by its tolerance. Independent parts of a state need a norm that takes the
+        worst of them: a mean would let one part be as wrong as all parts together may be.
+        """
+        from optimistix import rms_norm
+
+        return rms_norm(errors)
+
+    def observe(self, state: State) -> dict[str, PyTree]:
         """What is recorded of a state besides its loss."""
         return {}
 
@@ -54,7 +65,7 @@ class System(eqx.Module):
         """The state as the user knows it; the same, unless it was compressed."""
         return state
 
-    def during(self, moment: Any) -> System:
+    def during(self, moment: PyTree) -> System:
         """What is integrated from a stop to the next, where that changes on the way."""
         return self
 
@@ -75,8 +86,8 @@ class Batch(eqx.Module):
 class View(eqx.Module):
     """How recording functions see a run: full-width weights (by a `Lift`), on all samples."""
 
-    lift: Any
-    data: Any
+    lift: Lift
+    data: Dataset | None
 
 
 @final
@@ -89,28 +100,28 @@ class NetworkSystem(System):
     """
 
     net: Network = eqx.field(static=True)
-    data: Any
+    data: Dataset
     measure: SampleLoss = eqx.field(static=True, default=squared)
     recorder: Recorder | None = eqx.field(static=True, default=None)
-    view: Any = None
-    evaluations: Any = None
+    view: View = View(UNCHANGED, None)
+    evaluations: Mapping[str, Dataset] | None = None
 
     def loss(self, state: State) -> Float[Array, ""]:
         return self.net.loss(state, self.data, self.measure)
 
     def loss_and_step(
-        self, state: State, rate: Any, batch: Batch | None = None
+        self, state: State, rate: float | Array, batch: Batch | None = None
     ) -> tuple[Float[Array, ""], State]:
         data = self.data if batch is None else chosen(self.data, batch)
         return self.net.loss_and_step(state, data, rate, self.measure)
 
-    def observe(self, state: State) -> dict[str, Any]:
+    def observe(self, state: State) -> dict[str, PyTree]:
         if self.recorder is None:
             return {}
-        return self.recorder(self.shown(state), self.view.data, self.evaluations)
+        return self.recorder(self.shown(state), self.view.data, self.evaluations or {})
 
     def shown(self, state: State) -> State:
-        return state if self.view is None else self.view.lift(state)
+        return self.view.lift(state)
 
     def work(self, members: int = 1) -> float:
         return step_work(self.net.arch, members * self.data.n_samples)

@@ -7,17 +7,16 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.checks import check_function
+from neuralrace.checks import check_function, random_key
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.batches import Batches, checked_batch_size, checked_key
+from neuralrace.dynamics.batches import Batches, checked_batch_size
 from neuralrace.dynamics.checkpoint import Checkpoints, describe
 from neuralrace.dynamics.clock import Clock, clock_of
 from neuralrace.dynamics.driver import Steps, take_steps
-from neuralrace.dynamics.fingerprint import described
-from neuralrace.dynamics.methods import Descent, Optimized, Stepper, checked_optimizer
+from neuralrace.dynamics.fingerprint import Known, described
+from neuralrace.dynamics.methods import Descent, Optimized, Stepper, checked_optimizer, in_precision
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import (
     Problem,
@@ -143,7 +142,7 @@ def train(
     )  # fmt: skip
     if saved is not None:
         problem = saved.begin(problem)
-    method = _in_precision(method, problem.dtype)
+    method = in_precision(problem.dtype, method)
     with progress(int(stops[-1]), _title(clock)) as advance:
         done = _integrated(problem, method, stops, batches, until, saved, advance, callback)
     run = Trajectory(
@@ -154,7 +153,7 @@ def train(
         steps=done.stops,
         **problem.provenance(
             method_settings(clock, int(stops[-1]), optimizer)
-            | ({} if batches is None else {"batch_size": batches.size, "key": key_data(key)})
+            | _batch_settings(batches, key)
             | ({"stopped": done.why} if until is not None else {})
         ),
     )
@@ -230,17 +229,12 @@ def chosen_method(
     if learning_rate is not None:
         rate = positive_rate(learning_rate)
         return Descent(rate), Clock("flow", np.full(1, rate))
-    checked_optimizer(optimizer)
+    known = checked_optimizer(optimizer)
     sizes = net.arch.sizes
     shapes = {
         edge: (sizes[target], sizes[source]) for edge, (source, target) in net.arch.edges.items()
     }
-    return Optimized(optimizer), clock_of(optimizer, shapes, steps)
-
-
-def _in_precision(method: Stepper, dtype: Any) -> Stepper:
-    """The method with its numbers in the precision of the weights."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), method)
+    return Optimized(Known(known)), clock_of(known, shapes, steps)
 
 
 def method_settings(
@@ -262,15 +256,21 @@ def _title(clock: Clock) -> str:
     return "training" if clock.name == "other" else "gradient descent"
 
 
-def _batches(batch_size: Any, key: Any, data: Any) -> Batches | None:
+def _batches(batch_size: Any, key: Any, data: object) -> Batches | None:
     if batch_size is None:
         return None
     samples = data.n_samples if isinstance(data, Dataset) else 1
     size = checked_batch_size(batch_size, samples)
-    return Batches(checked_key(key, "drawing batches"), size, samples)
+    return Batches(random_key(key, "drawing batches"), size, samples)
 
 
-def key_data(key: Any) -> int | list[int]:
+def _batch_settings(batches: Batches | None, key: Key | None) -> dict[str, int | list[int]]:
+    if batches is None or key is None:
+        return {}
+    return {"batch_size": batches.size, "key": key_data(key)}
+
+
+def key_data(key: Key) -> int | list[int]:
     """A key as numbers that can be written to a file."""
     if hasattr(key, "__index__"):
         return int(key)

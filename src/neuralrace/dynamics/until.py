@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
 from neuralrace.checks import kind_of
+from neuralrace.dynamics.fingerprint import Known
 from neuralrace.dynamics.systems import State, System
 from neuralrace.errors import NeuralRaceError
 
-UntilLike: TypeAlias = float | Callable[[dict[str, Array]], Any]
+UntilLike: TypeAlias = float | Callable[[dict[str, Array]], Array | bool]
 """What `until` may be: a loss, or a function of the weights that returns True at the end."""
 
-Stop: TypeAlias = Callable[[Any, Any], Any]
+Stop: TypeAlias = Callable[[System, State], Bool[Array, ""] | bool]
 """A function of system and state that is true where a run should end."""
 
 
@@ -40,7 +41,7 @@ class Until:
         return self.loss is None and self.function is None
 
     def reached(
-        self, system: System, state: State, loss: Float[Array, "*members"], axes: Any = None
+        self, system: System, state: State, loss: Float[Array, "*members"], axes: PyTree = None
     ) -> Bool[Array, ""]:
         """Whether the run may end. An ensemble ends when all of its members may.
 
@@ -61,9 +62,9 @@ class Until:
 class _OfWeights:
     """A user's function of the weights as one of system and state."""
 
-    function: Callable[[Any], Any]
+    function: Known[Callable[[dict[str, Array]], object]]
 
-    def __call__(self, system: System, state: State) -> Any:
+    def __call__(self, system: System, state: State) -> Bool[Array, ""] | bool:
         try:
             found = self.function(system.shown(state))
         except NeuralRaceError:
@@ -77,7 +78,7 @@ class _OfWeights:
         return found
 
 
-def _told(found: Any) -> str:
+def _told(found: PyTree) -> str:
     """What a function returned, in a few words."""
     if hasattr(found, "dtype"):
         return f"a function that returns shape {found.shape} of {found.dtype}"
@@ -98,7 +99,7 @@ def checked_until(until: UntilLike | None) -> Until:
     if until is None:
         return Until()
     if callable(until):
-        return Until(function=_OfWeights(until))
+        return Until(function=_OfWeights(Known(until)))
     value = float(until) if hasattr(until, "__float__") and np.ndim(until) == 0 else np.nan
     if not np.isfinite(value):
         raise NeuralRaceError(

@@ -10,10 +10,11 @@ import numpy as np
 
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind
-from neuralrace.gdln import GDLN, Network, checked_weights
+from neuralrace.gdln import GDLN, Network
 from neuralrace.interop.layers import BIAS, checked_numbers, layers_of_network
 from neuralrace.relu import ReLUNetwork
 from neuralrace.types import WeightsLike
+from neuralrace.weights import checked_weights
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -11,8 +11,9 @@ from jaxtyping import Float
 from neuralrace.checks import check_known
 from neuralrace.dataset import Dataset, check_moments, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed
-from neuralrace.gdln import GDLN, Network, check_finite, checked_weights
+from neuralrace.gdln import GDLN, Network
 from neuralrace.types import ArrayLike, WeightsLike
+from neuralrace.weights import check_finite, checked_weights
 
 
 @final

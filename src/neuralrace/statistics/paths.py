@@ -15,10 +15,10 @@ from neuralrace.architecture import Architecture, Path
 from neuralrace.checks import check_known
 from neuralrace.dataset import Dataset, check_targets
 from neuralrace.errors import NeuralRaceError, whole_number
-from neuralrace.gdln import checked_weights
 from neuralrace.statistics.factor import ClassFactor, class_factor
 from neuralrace.statistics.split import SplitNetwork, split_neurons
 from neuralrace.types import Matrix, WeightsLike
+from neuralrace.weights import checked_weights
 
 
 @final

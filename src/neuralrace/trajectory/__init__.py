@@ -4,6 +4,7 @@ from neuralrace.trajectory.combine import concat as concat
 from neuralrace.trajectory.combine import join as join
 from neuralrace.trajectory.compare import Comparison as Comparison
 from neuralrace.trajectory.compare import compare as compare
+from neuralrace.trajectory.crossing import crossing_time as crossing_time
 from neuralrace.trajectory.files import load as load
 from neuralrace.trajectory.files import save_table as save_table
 from neuralrace.trajectory.names import check_name as check_name
@@ -15,6 +16,7 @@ __all__ = [
     "Trajectory",
     "compare",
     "concat",
+    "crossing_time",
     "join",
     "load",
     "versions",

@@ -12,9 +12,10 @@ import numpy as np
 from neuralrace.checks import by_name, real_array
 from neuralrace.dataset import Dataset, check_data
 from neuralrace.errors import NeuralRaceError, check_kind
-from neuralrace.gdln import Network, checked_weights
+from neuralrace.gdln import Network
 from neuralrace.trajectory.run import Trajectory, numbers
 from neuralrace.types import ArrayLike, WeightsLike
+from neuralrace.weights import checked_weights
 
 
 def from_weights(net: Network, weights: WeightsLike, data: Dataset, times: ArrayLike) -> Trajectory:

@@ -9,6 +9,7 @@ import numpy as np
 
 import neuralrace as nr
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from neuralrace.trajectory import crossing_time
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -125,20 +126,6 @@ def _shares(net: nr.ReLUNetwork, run: nr.Trajectory, data: nr.Dataset) -> list[f
     return [linear, float(sum(exact[name][-1] for name in data.one_per_sample()))]
 
 
-def learning_times(time: np.ndarray, loss: np.ndarray, criterion: float) -> np.ndarray:
-    """When losses `(…, T)` first fall to the criterion, linearly between steps; NaN if never."""
-    below = loss <= criterion
-    k = below.argmax(axis=-1)
-    before, after = (
-        np.take_along_axis(loss, i[..., None], axis=-1)[..., 0] for i in (np.maximum(k - 1, 0), k)
-    )
-    part = np.divide(
-        before - criterion, before - after, out=np.ones_like(before), where=before > after
-    )
-    at = time[np.maximum(k - 1, 0)] + part * (time[k] - time[np.maximum(k - 1, 0)])
-    return np.where(below.any(axis=-1), at, np.nan)
-
-
 def boundary(deltas: np.ndarray, linear: np.ndarray, xor: np.ndarray) -> float:
     """The Δ at which the share of linear gates first overtakes that of XoR gates."""
     ahead = linear - xor
@@ -154,8 +141,8 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     s = settings_of(table)
     time, delta = table["time"].to_numpy(), table["delta"].to_numpy()
     relu, predicted = table["relu"].to_numpy(), table["predicted"].to_numpy()
-    when = np.nanmean(learning_times(time, relu, s["criterion"]), axis=1)
-    each = learning_times(time, predicted, s["criterion"])
+    when = np.nanmean(crossing_time(time, relu, s["criterion"]), axis=1)
+    each = crossing_time(time, predicted, s["criterion"])
     each = np.where(np.isfinite(each), each, np.inf)
     fast = each.min(axis=1)
     off = np.abs(when / fast - 1)
@@ -252,8 +239,8 @@ def _draw_times(table: xarray.Dataset, s: Mapping[str, Any], ax: Any) -> None:
 
     time, delta = table["time"].to_numpy(), table["delta"].to_numpy()
     steps = 1 / s["learning_rate"]
-    each = learning_times(time, table["predicted"].to_numpy(), s["criterion"])
-    when = learning_times(time, table["relu"].to_numpy(), s["criterion"])
+    each = crossing_time(time, table["predicted"].to_numpy(), s["criterion"])
+    when = crossing_time(time, table["relu"].to_numpy(), s["criterion"])
     ax.plot(
         delta,
         steps * np.nanmean(when, axis=1),

@@ -12,7 +12,7 @@ from jaxtyping import Float
 import neuralrace as nr
 
 if TYPE_CHECKING:
-    from neuralrace.gdln import Weights
+    from neuralrace.types import Weights
 
 
 @final

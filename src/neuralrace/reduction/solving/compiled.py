@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import final
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.driver import take_steps
@@ -39,13 +40,22 @@ class Blocks(System):
         """The loss of every block."""
 
     @abc.abstractmethod
-    def sizes(self, state: Mapping[str, np.ndarray]) -> dict[Hashable, np.ndarray]:
+    def sizes(self, state: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """The parts of a state whose sizes decide the absolute tolerance."""
+
+    def counts(self, errors: State) -> float | jax.Array:
+        """How many variables a block has."""
+        return sum(leaf[0].size for leaf in errors.values())
+
+    def norm(self, errors: State) -> jax.Array:
+        """The largest root mean square of a block: every block keeps the tolerance by itself."""
+        squares = [jnp.sum(leaf.reshape(len(leaf), -1) ** 2, axis=1) for leaf in errors.values()]
+        return jnp.sqrt(jnp.max(sum(squares) / self.counts(errors)))
 
     def loss(self, state: State) -> jax.Array:
         return jnp.sum(self.losses(state))
 
-    def observe(self, state: State) -> dict[str, State | jax.Array]:
+    def observe(self, state: State) -> dict[str, PyTree]:
         return {"state": state, "losses": self.losses(state)}
 
 
@@ -60,14 +70,14 @@ class NetworkStack(Blocks):
         return jax.vmap(self.net.loss)(state, self.data)
 
     def loss_and_step(
-        self, state: State, rate: jax.Array, batch: Batch | None = None
+        self, state: State, rate: float | jax.Array, batch: Batch | None = None
     ) -> tuple[jax.Array, State]:
         one = jax.vmap(self.net.loss_and_step, in_axes=(0, 0, None))
         losses, step = one(state, self.data, rate)
         return jnp.sum(losses), step
 
-    def sizes(self, state: Mapping[str, np.ndarray]) -> dict[Hashable, np.ndarray]:
-        return {(edge, i): w for edge, stack in state.items() for i, w in enumerate(stack)}
+    def sizes(self, state: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        return [w for stack in state.values() for w in stack]
 
 
 @final
@@ -95,13 +105,18 @@ class PolynomialStack(Blocks):
         return jnp.sum(errors**2, axis=-1) / 2
 
     def loss_and_step(
-        self, state: State, rate: jax.Array, batch: Batch | None = None
+        self, state: State, rate: float | jax.Array, batch: Batch | None = None
     ) -> tuple[jax.Array, State]:
         velocity = jnp.einsum("nkm,nm->nk", self.coefficients, self._monomials(state))
         return self.loss(state), {"b": rate * velocity}
 
-    def sizes(self, state: Mapping[str, np.ndarray]) -> dict[Hashable, np.ndarray]:
-        return dict(enumerate(state["b"].reshape(-1, 1)))
+    def counts(self, errors: State) -> jax.Array:
+        """How many variables of a block move; the others are padding."""
+        moving = jnp.any(jnp.asarray(self.coefficients) != 0, axis=-1)
+        return jnp.maximum(1, jnp.sum(moving, axis=-1))
+
+    def sizes(self, state: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        return list(state["b"].reshape(-1, 1))
 
 
 def padded(

@@ -13,12 +13,12 @@ import numpy as np
 
 from neuralrace.checks import check_known, is_traced
 from neuralrace.errors import NeuralRaceError, listed
-from neuralrace.gdln import check_finite, checked_weights
 from neuralrace.reduction.blocks.block import Block
 from neuralrace.reduction.blocks.mixtures import longest_path
 from neuralrace.reduction.solving.growing import is_two_edge, two_edge_start
 from neuralrace.statistics import SplitNetwork
 from neuralrace.types import Matrix, WeightsLike
+from neuralrace.weights import check_finite, checked_weights
 
 
 @final

@@ -148,9 +148,9 @@ def consistency(
     hidden neuron is free. With one hidden layer k is also computed with the residual that a ReLU
     network with these weights would have, and the smaller one counts: with one-hot targets, a
     neuron that is on for samples of another class has no error of the gated network there, but
-    spoils the outputs of the ReLU network. Neurons are averaged by ‖w‖‖a‖, times by how much the loss falls, from
-    1 % of its fall until it is 10 % of the initial loss (or has made 90 % of its fall, if it cannot
-    get so far). Samples at the boundary do not count, since q → 0 there. Found by experiment, not
+    spoils the outputs of the ReLU network. Neurons are averaged by ‖w‖‖a‖, times by how much the
+    loss falls, from 1 % of its fall until it is 10 % of the initial loss (or has made 90 % of its
+    fall, if it cannot get so far). Samples at the boundary do not count, since q → 0 there. Found by experiment, not
     in the papers. The threshold .9 is a convention, set before it was tested.
 
     The neurons of a pathway are random combinations of its modes, as they are after a small random

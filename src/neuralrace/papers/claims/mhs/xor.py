@@ -25,11 +25,11 @@ def _trivial(what: str) -> Read:
 
 def _times(table: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
     """By Δ the mean learning time of the ReLU networks, and those of both gatings."""
-    from neuralrace.papers.mhs.fig2 import learning_times
+    from neuralrace.trajectory import crossing_time
 
     level = settings_of(table)["criterion"]
     time = table["time"].to_numpy()
-    relu, gated = (learning_times(time, table[n].to_numpy(), level) for n in ("relu", "predicted"))
+    relu, gated = (crossing_time(time, table[n].to_numpy(), level) for n in ("relu", "predicted"))
     return np.nanmean(relu, axis=1), np.where(np.isfinite(gated), gated, np.inf)
 
 

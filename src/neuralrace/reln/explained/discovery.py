@@ -48,7 +48,7 @@ ELBOW_GAIN = 0.5
 ROUNDING = 1e-8
 """Discrepancies below this are rounding, and none of them is better than another."""
 
-COARSE = 0.25
+COARSE = 0.5
 """Records are coarse where the loss falls by more than this part of L(0) from one to the next."""
 
 

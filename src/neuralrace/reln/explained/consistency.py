@@ -150,8 +150,8 @@ def consistency(
     neuron that is on for samples of another class has no error of the gated network there, but
     spoils the outputs of the ReLU network. Neurons are averaged by ‖w‖‖a‖, times by how much the
     loss falls, from 1 % of its fall until it is 10 % of the initial loss (or has made 90 % of its
-    fall, if it cannot get so far). Samples at the boundary do not count, since q → 0 there. Found by experiment, not
-    in the papers. The threshold .9 is a convention, set before it was tested.
+    fall, if it cannot get so far). Samples at the boundary do not count, since q → 0 there. Found
+    by experiment, not in the papers. The threshold .9 is a convention, set before it was tested.
 
     The neurons of a pathway are random combinations of its modes, as they are after a small random
     start, drawn by `key`. In deeper networks z is the input of a hidden neuron and a·r the error

@@ -11,7 +11,6 @@ from jaxtyping import Bool, Float, Int
 from neuralrace.checks import one_of, real_number
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind
-from neuralrace.gdln import check_finite, checked_weights
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.reln.observed.held import lines_of
 from neuralrace.reln.observed.runs import (
@@ -23,6 +22,7 @@ from neuralrace.reln.observed.runs import (
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import WeightsLike
+from neuralrace.weights import check_finite, checked_weights
 
 OFF = 0
 """The state of a neuron that is off on a sample."""

@@ -461,7 +461,7 @@ def test_a_criterion_at_the_end_of_what_the_aligned_gates_can_learn():
     assert at_half.check.expected("aligned") is None
     before = nr.contest(data, criterion=0.6, relative=True)
     assert "of the loss" not in " ".join(before.check.sentences("aligned"))
-    assert before.check.expected("aligned") == before.times["aligned"]
+    assert before.check.expected("aligned") is None  # their share is .848, below what is reliable
 
 
 def test_a_start_too_large_to_align():

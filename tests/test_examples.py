@@ -35,7 +35,7 @@ def test_there_is_a_word_to_look_for_in_each():
     assert {script.stem for script in SCRIPTS} == set(SAYS)
 
 
-SLOW = {"every_verb"}
+SLOW = {"every_verb", "phase_diagram"}
 EACH = [
     pytest.param(script, id=script.stem, marks=[pytest.mark.slow] if script.stem in SLOW else [])
     for script in SCRIPTS

@@ -147,13 +147,6 @@ def test_figure_8_looks_for_the_gates_of_section_4(tmp_path):
 # ---- measures -----------------------------------------------------------------------------------
 
 
-def test_learning_times_lie_between_the_steps():
-    time = np.arange(5.0)
-    loss = np.array([[1.0, 0.5, 0.1, 0.0, 0.0], [1.0, 0.9, 0.8, 0.7, 0.6]])
-    np.testing.assert_allclose(fig2.learning_times(time, loss, 0.2), [1.75, np.nan])
-    np.testing.assert_allclose(fig2.learning_times(time, loss, 1.0), [0, 0])
-
-
 def test_the_boundary_is_where_linear_gates_overtake():
     deltas = np.array([0.0, 0.5, 1.0])
     linear, xor = np.array([0.0, 0.1, 0.9]), np.array([1.0, 0.7, 0.1])

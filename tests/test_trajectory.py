@@ -1047,4 +1047,6 @@ def test_the_time_at_which_a_loss_falls_to_a_level():
     loss = np.exp(-rate[:, None] * time)
     np.testing.assert_allclose(crossing_time(time, loss, 0.1), np.log(10) / rate, rtol=1e-5)
     assert crossing_time(time, loss[0], 2.0) == 0
+    steps = np.array([[1.0, 0.5, 0.1, 0.0, 0.0], [1.0, 0.9, 0.8, 0.7, 0.6]])
+    np.testing.assert_allclose(crossing_time(np.arange(5.0), steps, 0.2), [1.75, np.nan])
     assert np.isnan(crossing_time(time, np.append(loss[0, :-1], np.nan), 1e-3))

@@ -15,6 +15,8 @@ SLOW = {
     "endurance.wide_layers",
     "foundation.relu_is_gated",
     "kept.aligned_half_times",
+    "kept.kept_are_right",
+    "kept.sentences_are_right",
     "learning.optimizers",
     "reduction.different_structures",
     "reduction.joint_contexts",

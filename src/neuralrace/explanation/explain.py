@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
@@ -461,8 +462,13 @@ def _variables(arch: Architecture, data: Dataset) -> int:
 
 
 def _kept(arch: Architecture, data: Dataset, scale: float, leak: float, key: Key) -> float | None:
-    """The kept share, or None where it cannot be asked for, such as with gates on inputs."""
+    """The kept share, or None where it cannot be asked for, such as with gates on inputs.
+
+    It is measured here whatever the scale; warnings that scales are large are for predictions.
+    """
     try:
-        return consistency(arch, data, scale=scale, leak=leak, key=key).share
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return consistency(arch, data, scale=scale, leak=leak, key=key).share
     except NeuralRaceError:
         return None

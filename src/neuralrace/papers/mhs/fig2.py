@@ -9,7 +9,6 @@ import numpy as np
 
 import neuralrace as nr
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
-from neuralrace.trajectory import crossing_time
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -141,8 +140,8 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     s = settings_of(table)
     time, delta = table["time"].to_numpy(), table["delta"].to_numpy()
     relu, predicted = table["relu"].to_numpy(), table["predicted"].to_numpy()
-    when = np.nanmean(crossing_time(time, relu, s["criterion"]), axis=1)
-    each = crossing_time(time, predicted, s["criterion"])
+    when = np.nanmean(nr.trajectory.crossing_time(time, relu, s["criterion"]), axis=1)
+    each = nr.trajectory.crossing_time(time, predicted, s["criterion"])
     each = np.where(np.isfinite(each), each, np.inf)
     fast = each.min(axis=1)
     off = np.abs(when / fast - 1)
@@ -239,8 +238,8 @@ def _draw_times(table: xarray.Dataset, s: Mapping[str, Any], ax: Any) -> None:
 
     time, delta = table["time"].to_numpy(), table["delta"].to_numpy()
     steps = 1 / s["learning_rate"]
-    each = crossing_time(time, table["predicted"].to_numpy(), s["criterion"])
-    when = crossing_time(time, table["relu"].to_numpy(), s["criterion"])
+    each = nr.trajectory.crossing_time(time, table["predicted"].to_numpy(), s["criterion"])
+    when = nr.trajectory.crossing_time(time, table["relu"].to_numpy(), s["criterion"])
     ax.plot(
         delta,
         steps * np.nanmean(when, axis=1),

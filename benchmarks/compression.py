@@ -93,7 +93,7 @@ def factor_ratio(count: int = 10**6, hidden: int = 100) -> float:
 
 
 def _sorted_factor(data: nr.Dataset) -> list[tuple[np.ndarray, np.ndarray, float]]:
-    """Of each gate class R, Qᵀy and what is left of the targets, as 0.1.0 computed them."""
+    """Of each gate class R, Qᵀy and the rest of the targets, as 0.1.0 computed them."""
     index = data.gate_classes().index
     order = np.argsort(index, kind="stable")
     root = np.sqrt(data.probability)[order, None]

@@ -384,7 +384,7 @@ def test_projected_is_the_strength_of_given_modes():
 
 
 def test_messages_of_modes():
-    with says("not so many modes", got="3 of matrices of shape (2, 4)", wanted="at most 2"):
+    with says("fewer modes", got="3 of matrices of shape (2, 4)", wanted="at most 2"):
         analysis.singular_values(np.ones((3, 2, 4)), modes=3)
     with says("the weights has", got="(2,)", wanted="(m, n)"):
         analysis.singular_values([1.0, 2.0])

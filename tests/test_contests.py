@@ -26,7 +26,7 @@ def gatings(delta: float, total: int = 16) -> dict:
 
 
 def by_hand(gating: str, delta: float, a0: float, criterion: float) -> float:
-    """The learning time from MHS App. C with its slip mended: equal logistic pathways."""
+    """The learning time from MHS App. C with its slip corrected: equal logistic pathways."""
     s, d = {
         "linear": (delta / 2, delta**2 / 2),
         "xor": (np.sqrt(1 / 8 + delta**2 / 16), (2 + delta**2) / 4),

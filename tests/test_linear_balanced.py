@@ -59,7 +59,7 @@ def integrated(weights, data, times, atol=1e-13):
 
 
 def slide(weights, data, lam, time):
-    """QQᵀ by eqs 13–15 of the talk, the last term of eq. 15 mended; inputs of unit variance."""
+    """QQᵀ by eqs 13–15 of the talk, the last term of eq. 15 corrected; inputs of unit variance."""
     yx, _ = correlations(data)
     outputs, inputs = yx.shape
     modes = min(inputs, outputs)

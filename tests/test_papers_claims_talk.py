@@ -71,10 +71,10 @@ def test_equation_15_as_printed_fails_for_unequal_sizes_only(sizes, matters):
         return xarray.Dataset({"simulated": (("lam", "time"), losses)}, {"time": times})
 
     table = run("talk/lambda_trajectories", solved, sizes=sizes, lambdas=(-5.0, 0.0))
-    assert balance.slide_loss(table, mended=True) < 1e-9
-    assert (balance.slide_loss(table, mended=False) > 0.01) is matters
+    assert balance.slide_loss(table, corrected=True) < 1e-9
+    assert (balance.slide_loss(table, corrected=False) > 0.01) is matters
     balanced = run("talk/lambda_trajectories", solved, sizes=sizes, lambdas=(0.0,))
-    assert balance.slide_loss(balanced, mended=False) < 1e-9
+    assert balance.slide_loss(balanced, corrected=False) < 1e-9
 
 
 @pytest.mark.parametrize(("variance", "right"), [(1.0, True), (2.0, False)])

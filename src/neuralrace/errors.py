@@ -1,4 +1,4 @@
-"""The package's own errors: what was got, what was wanted, what usually mends it."""
+"""The package's own errors: what was got, what was wanted, what usually fixes it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = [
 
 
 class NeuralRaceError(ValueError):
-    """An input that cannot mean what was asked, with the way to mend it.
+    """An input that cannot mean what was asked, with the way to fix it.
 
-    The message replays the call (names, shapes, values), so that it can be mended without a
+    The message replays the call (names, shapes, values), so that it can be fixed without a
     debugger. Being a `ValueError`, it is caught wherever those are.
 
     **Arguments:** `what` is wrong, `got` what was passed, `wanted` what would have been right,
-    `fix` what usually mends it.
+    `fix` what usually fixes it.
 
     ```python
     >>> from neuralrace.errors import NeuralRaceError

@@ -114,7 +114,7 @@ def follow_modes(weights: ArrayLike, modes: int | None = None, tie: float = TIE)
     kept = most if modes is None else whole_number("modes", modes, fix="leave it out for all")
     if kept > most:
         raise NeuralRaceError(
-            "there are not so many modes",
+            "there are fewer modes",
             got=f"modes = {kept} of matrices of shape {w.shape[-2:]}",
             wanted=f"at most {most}",
             fix="leave it out for all",

@@ -60,7 +60,7 @@ class Arc:
 
     @cached_property
     def behind(self) -> Trajectory:
-        """The predicted loss of the second, from where random weights start it in the mean."""
+        """The predicted loss of the second, from where random weights start it on average."""
         entrant = self.contest.entrants[self.second]
         rate = float(self.relu.settings["learning_rate"])
         return entrant.race.solve(times=self.relu.time, start=entrant.start, learning_rate=rate)

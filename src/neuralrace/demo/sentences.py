@@ -77,7 +77,7 @@ def on_prediction(found: Arc) -> str:
         f"The {found.winner} gating {what}, {how}. From the initial weights, with nothing fitted, "
         f"this predicts the loss of the gated network within {percent(mean(found.theory))} of the "
         f"initial loss on average "
-        f"({percent(largest(found.theory))} at most): what is left is that random weights are not "
+        f"({percent(largest(found.theory))} at most): the rest is that random weights are not "
         f"quite aligned with the modes. {networks} "
         f"{percent(mean(found.follows))} from the prediction "
         f"({percent(mean(found.follows, lambda c: c.mean_after_shift))} once shifted in time)"

@@ -167,7 +167,7 @@ def _strips(
                 f"the gate of {name!r} has the wrong shape",
                 got=gate.shape,
                 wanted=f"({samples},)" + (f" or ({samples}, {neurons})" if neurons else ""),
-                fix="give every gate one value a sample, or one a sample and neuron",
+                fix="give every gate one value per sample, or one per sample and neuron",
             )
         rows = np.atleast_2d(gate.T)
         found[name] = rows if len(rows) <= FEW_NEURONS else rows.mean(axis=0, keepdims=True)

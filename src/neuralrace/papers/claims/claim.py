@@ -159,7 +159,7 @@ class Tables:
                 f"there is no folder {str(self.folder)!r} to read figures from",
                 got="a file" if self.folder.exists() else "nothing of that name",
                 wanted="a folder that `neuralrace reproduce` wrote to, such as out/figures",
-                fix="mend the name, or leave it out to compute every figure",
+                fix="correct the name, or leave it out to compute every figure",
             )
 
     def look_for(self, names: Collection[str]) -> None:

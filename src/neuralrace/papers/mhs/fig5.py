@@ -121,7 +121,7 @@ def closed_forms(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """MHS App. F and G: a linear network, and contextual pathways on what it leaves.
 
-    Each starts where random weights start it in the mean, at N σ²/2 for N units. Returns the loss
+    Each starts where random weights start it on average, at N σ²/2 for N units. Returns the loss
     (T,), and the strengths (T, modes) of the common and of one contextual pathway, falling.
     """
     from neuralrace.contests import expected_start
@@ -204,7 +204,7 @@ def _rows(one: xarray.Dataset, C: int) -> list[Agreement]:
             mean(fits) <= 0.01,
         ),
         Agreement(
-            f"C = {C}: ReLU networks against the closed forms of App. F and G, mended, from the "
+            f"C = {C}: ReLU networks against the closed forms of App. F and G, corrected, from the "
             "mean start",
             "reported: the common pathway by itself, the others on what it leaves",
             mean_and_max(closed),
@@ -226,7 +226,7 @@ def _rows(one: xarray.Dataset, C: int) -> list[Agreement]:
         Agreement(
             f"C = {C}: closed form against contextual pathways alone, on what a learned common one "
             "leaves, from random weights",
-            "the equation of App. F and G, mended: ≤ 2 %",
+            "the equation of App. F and G, corrected: ≤ 2 %",
             f"{apart('alone', 'closed'):.2%}",
             apart("alone", "closed") <= 0.02,
         ),

@@ -80,7 +80,7 @@ def filled(values: np.ndarray, length: int) -> np.ndarray:
 
 
 def by_context(rounded: np.ndarray, context: np.ndarray) -> list[tuple[int, ...]]:
-    """For each pattern the contexts it is on in, if it goes by context alone; else `()`.
+    """For each pattern the contexts it is on in, if it depends on the context alone; else `()`.
 
     A pattern that is off everywhere also gives `()`.
     """
@@ -147,7 +147,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
-    """How often the members of each cluster are on, a row a cluster, a column a sample."""
+    """How often the members of each cluster are on, one row per cluster, one column per sample."""
     import matplotlib.pyplot as plt
 
     from neuralrace.plot import draw_matrix

@@ -188,7 +188,7 @@ FIGURE = Figure(
     title="XoR: a four-pathway GDLN and the ReLU networks it stands for",
     states=(
         "Trained on XoR from small weights, the neurons of a ReLU network fall into four "
-        "functional types, one for each sample; a GDLN with one pathway a sample has the "
+        "functional types, one for each sample; a GDLN with one pathway per sample has the "
         "same loss over time, and its analytical solution is closely tracked by the ReLU "
         "networks (Fig. 3, App. A.1)."
     ),

@@ -34,7 +34,7 @@ class Routes:
         return nr.analysis.route_errors(self.net, weights, self.trained, self.untrained)
 
     def strength(self, weights: Weights) -> Any:
-        """How far the strongest mode is learned, in the mean over all routes: 1 at the end.
+        """How far the strongest mode is learned, on average over all routes: 1 at the end.
 
         uᵀ W₃ W₂ W₁ v over the largest singular value of the target, u and v its vectors.
         """

@@ -98,7 +98,7 @@ FIGURE = Figure(
     states=(
         "A shallow chain learns exponentially, a deep one along a sigmoid, a very deep one waits "
         "long and then learns at once; each trajectory is known in closed form (with the rates "
-        "mended: e^{−λt/τ} for D = 1, and (s²/λ)t/τ in the limit of many edges)."
+        "corrected: e^{−λt/τ} for D = 1, and (s²/λ)t/τ in the limit of many edges)."
     ),
     settings=SETTINGS,
     compute=compute,

@@ -247,7 +247,7 @@ CLAIMS = (
         "mhs/closed-forms",
         "§5, Fig. 5, App. F, G",
         "The closed forms of the pathways' singular values match simulations exactly.",
-        "The equations with their slips mended, from the mean start that the width gives; mean "
+        "The equations with their slips corrected, from the mean start that the width gives; mean "
         "distance of singular values over the largest, worst C: of the race, and of the closed "
         "forms, against contextual pathways that wait for a learned common one, as the appendix "
         "has it, and against all trained together.",

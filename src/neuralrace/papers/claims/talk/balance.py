@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import xarray
 
 
-def slide_loss(table: xarray.Dataset, *, mended: bool, until: float = 2.0) -> float:
+def slide_loss(table: xarray.Dataset, *, corrected: bool, until: float = 2.0) -> float:
     """Eqs 13–15 of the talk against flows, largest difference of loss over L(0), all λ.
 
     With F = [[−λ/2 I, Σᵀ], [Σ, λ/2 I]] they are QQᵀ = Z A⁻¹ Zᵀ, Z = e^{Ft}Q₀ and A = I + Q₀ᵀΦQ₀;
@@ -43,7 +43,7 @@ def slide_loss(table: xarray.Dataset, *, mended: bool, until: float = 2.0) -> fl
         for t, loss in zip(table["time"].to_numpy(), simulated, strict=True):
             if t > until:
                 break
-            rate = np.where(outside & (not mended), f, 2 * f)
+            rate = np.where(outside & (not corrected), f, 2 * f)
             still = np.abs(rate) < 1e-9
             phi = np.where(still, t, np.expm1(rate * t) / np.where(still, 1.0, rate))
             Z = np.exp(f * t)[:, None] * (E.T @ Q)
@@ -125,7 +125,7 @@ CLAIMS = (
         "“Partitioned solution”, eqs 13–15",
         "Learning from λ-balanced weights is solved exactly, for any sizes.",
         "The solution against flows: loss at four λ of a 5–4–4 network, loss and tangent kernel of "
-        "a 4–4–8 network; and eqs 13–15 written out, as printed and mended, up to t = 2.",
+        "a 4–4–8 network; and eqs 13–15 written out, as printed and corrected, up to t = 2.",
         (
             Measure(
                 "5–4–4, largest difference of loss over L(0)",
@@ -143,13 +143,13 @@ CLAIMS = (
                 most=1e-6,
             ),
             Measure(
-                "eqs 13–15, last term of eq. 15 mended: difference of loss over L(0)",
-                read("lambda_trajectories", lambda t: slide_loss(t, mended=True)),
+                "eqs 13–15, last term of eq. 15 corrected: difference of loss over L(0)",
+                read("lambda_trajectories", lambda t: slide_loss(t, corrected=True)),
                 most=1e-8,
             ),
             Measure(
                 "eqs 13–15 as printed: difference of loss over L(0)",
-                read("lambda_trajectories", lambda t: slide_loss(t, mended=False)),
+                read("lambda_trajectories", lambda t: slide_loss(t, corrected=False)),
                 most=1e-8,
                 otherwise="As printed, the last term of eq. 15 is wrong for unequal sizes and "
                 "λ ≠ 0, by up to {:.1%} of the initial loss here. Right is "

@@ -165,7 +165,7 @@ def test_a_folder_without_what_is_needed_is_an_error(tmp_path, caplog):
     with says("is stored in", got="nrr/fig3 (quick)", wanted="at full size, one", fix="reproduce"):
         claims(str(tmp_path))
     assert "b.nc" in caplog.text and "OSError" in caplog.text
-    with says("there is no folder", got="a file", wanted="a folder", fix="mend the name"):
+    with says("there is no folder", got="a file", wanted="a folder", fix="correct the name"):
         claims(str(tmp_path / "b.nc"))
 
 

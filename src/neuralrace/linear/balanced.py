@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from neuralrace.checks import generator, real_array, real_number
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import LARGEST, Dataset
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
 from neuralrace.linear.chain import chain_edges, chain_weights, linear_task
@@ -187,6 +187,13 @@ def _rotation(rng: np.random.Generator, size: int) -> np.ndarray:
 
 def _checked_lambda(lam: object, inputs: int, hidden: int, outputs: int) -> float:
     lam = real_number("λ", lam, wanted="a real number", fix="such as lam=0.5")
+    if abs(lam) > LARGEST:
+        raise NeuralRaceError(
+            "λ is too large to compute with its square",
+            got=f"{lam:g}",
+            wanted=f"at most {LARGEST:g}",
+            fix="such as lam=0.5",
+        )
     for sign, end, size in ((">", "outputs", outputs), ("<", "inputs", inputs)):
         if hidden > size and (lam > 0 if sign == ">" else lam < 0):
             raise NeuralRaceError(

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from neuralrace.checks import by_name, entries, real_array
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.dynamics import train
-from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.gdln import GDLN, Network
 from neuralrace.losses import LOSSES
 from neuralrace.relu import ReLUNetwork
@@ -199,7 +199,9 @@ def followed_by(run: Trajectory, gated: Dataset, **options: Any) -> Trajectory:
     begin = int(stops[0])
     settings: dict[str, Any] = {"learning_rate": rate, "steps": int(stops[-1]) - begin}
     if "record_every" not in options:
-        last = options.get("steps", settings["steps"])
+        last = whole_number(
+            "steps", options.get("steps", settings["steps"]), least=1, fix="for example steps=100"
+        )
         settings["record_at"] = np.append(stops[stops - begin < last] - begin, last)
     found = train(GDLN(network_of(run).arch), weights, gated, **(settings | options))
     if not begin:

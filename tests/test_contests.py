@@ -78,11 +78,16 @@ def test_who_cannot_learn_never_wins():
 
 
 def test_what_is_drawn():
-    found = nr.contest(gatings(1.0), start=0.01)
+    found = nr.contest(gatings(0.4), start=0.01)
     ax = found.plot()
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["linear", "xor"]
+    kept = {name: "" if found.check.keeps(name) else " (not kept)" for name in ("linear", "xor")}
+    assert set(kept.values()) == {"", " (not kept)"}
+    names = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert names == [*(name + mark for name, mark in kept.items()), "aligned"]
     points = [line.get_xdata()[0] for line in ax.get_lines() if line.get_marker() == "o"]
-    assert sorted(points) == pytest.approx(sorted(found.times.values()))
+    assert found.check.reference is not None
+    wanted = [*found.times.values(), found.check.reference.time]
+    assert sorted(points) == pytest.approx(sorted(wanted))
 
 
 # ---- over a parameter ---------------------------------------------------------------------------

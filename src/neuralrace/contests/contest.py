@@ -149,25 +149,35 @@ class Contest:
         return train_together(self.candidates, self.entrants, self.scale, key, times, seeds)
 
     def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
-        """The predicted loss of every candidate, the criterion, and when each reaches it."""
-        reached = [time for time in self.times.values() if np.isfinite(time)]
+        """The predicted loss of every candidate, the criterion, and when each reaches it.
+
+        The aligned gates are drawn too, as a reference; gates that a ReLU network would not keep
+        are marked.
+        """
+        shown = dict(self.entrants)
+        if self.check.reference is not None:
+            shown.setdefault(ALIGNED, self.check.reference)
+        marks = {n: " (not kept)" if self.check.keeps(n) is False else "" for n in self.entrants}
+        reached = [entrant.time for entrant in shown.values() if np.isfinite(entrant.time)]
         times = np.linspace(0, 1.6 * max(reached, default=1.0), 301)
         curves = {
-            name: entrant.race.solve(times=times, start=entrant.start).loss
-            for name, entrant in self.entrants.items()
+            name + marks.get(name, ""): entrant.race.solve(times=times, start=entrant.start).loss
+            for name, entrant in shown.items()
         }
         ax = draw_curves(times, curves, kind="theory", ax=ax)
         with style():
             levels = {entrant.criterion for entrant in self.entrants.values()}
             for level in levels:
                 ax.axhline(level, color=COLOURS["neutral"], linewidth=0.8, linestyle=":")
-            for name, line in zip(curves, ax.get_lines(), strict=False):
-                if np.isfinite(self.times[name]):
-                    level = self.entrants[name].criterion
-                    ax.plot(self.times[name], level, "o", color=line.get_color(), markersize=5)
+            for entrant, line in zip(shown.values(), ax.get_lines(), strict=False):
+                if np.isfinite(entrant.time):
+                    colour = line.get_color()
+                    ax.plot(entrant.time, entrant.criterion, "o", color=colour, markersize=5)
             ax.set(ylim=(0, None), xlim=(0, times[-1]))
             ax.set_title(
-                f"first: {self.winner}" if self.winner else "no candidate reaches the criterion"
+                f"first: {self.winner}{marks[self.winner]}"
+                if self.winner
+                else "no candidate reaches the criterion"
             )
         return ax
 

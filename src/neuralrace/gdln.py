@@ -231,7 +231,7 @@ class Network(abc.ABC):
         for edge_key, edge in zip(jax.random.split(key, len(edges)), edges, strict=True):
             source, target = (self.arch.sizes[v] for v in self.arch.edges[edge])
             if kind == "orthogonal":
-                draw = _orthogonal(edge_key, target, source, dtype)
+                draw = jax.nn.initializers.orthogonal()(edge_key, (target, source), dtype)
             else:
                 draw = jax.random.normal(edge_key, (target, source), dtype)
             if kind == "xavier":
@@ -305,14 +305,6 @@ def _gated(h: Float[Array, "N size"], gate: Array | None) -> Float[Array, "N siz
     if gate is None:
         return h
     return h * (gate[:, None] if gate.ndim == 1 else gate)
-
-
-def _orthogonal(key: Any, rows: int, columns: int, dtype: Any) -> Array:
-    """A random matrix with orthonormal rows or columns, whichever are fewer (Haar)."""
-    tall, wide = max(rows, columns), min(rows, columns)
-    q, r = jnp.linalg.qr(jax.random.normal(key, (tall, wide), dtype))
-    q = q * jnp.where(jnp.diagonal(r) < 0, -1, 1).astype(dtype)
-    return q if rows >= columns else q.T
 
 
 def always_on(arch: Architecture, data: Dataset) -> list[str]:

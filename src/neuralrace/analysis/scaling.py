@@ -140,5 +140,6 @@ def _continuous(
 
 def _turned(points: np.ndarray, target: np.ndarray) -> np.ndarray:
     """`points` after the rotation or reflection that brings them nearest to `target`."""
-    u, _, vt = np.linalg.svd(points.T @ target)
-    return points @ (u @ vt)
+    from scipy.linalg import orthogonal_procrustes
+
+    return points @ orthogonal_procrustes(points, target)[0]

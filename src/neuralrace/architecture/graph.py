@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, final
 
@@ -106,36 +109,32 @@ class Architecture:
     @cached_property
     def order(self) -> tuple[str, ...]:
         """All nodes, every one after those that feed it. Depends on the names alone."""
-        waiting = {node: len(self.incoming[node]) for node in self.sizes}
-        ready = sorted((v for v, n in waiting.items() if n == 0), reverse=True)
-        order: list[str] = []
-        while ready:
-            node = ready.pop()
-            order.append(node)
-            for edge in self.outgoing[node]:
-                target = self.edges[edge][1]
-                waiting[target] -= 1
-                if waiting[target] == 0:
-                    ready.append(target)
-            ready.sort(reverse=True)
-        if len(order) < len(self.sizes):
+        feeding = {v: [self.edges[e][0] for e in self.incoming[v]] for v in self.sizes}
+        sorter = TopologicalSorter(feeding)
+        try:
+            sorter.prepare()
+        except CycleError as error:
             raise NeuralRaceError(
                 "the graph has a cycle",
-                got=f"edges {self._some_cycle(set(self.sizes) - set(order))}",
+                got=f"edges {self._along(error.args[1])}",
                 wanted="a directed acyclic graph",
                 fix="remove or turn round one of these edges; unroll a recurrent network in time",
-            )
+            ) from None
+        order: list[str] = []
+        ready: list[str] = []
+        while sorter.is_active():
+            for node in sorter.get_ready():
+                heappush(ready, node)
+            order.append(heappop(ready))  # the first by name
+            sorter.done(order[-1])
         return tuple(order)
 
-    def _some_cycle(self, left: set[str]) -> str:
-        """The edges of one cycle among `left`, every node of which is fed from `left`."""
-        node, trail, seen = min(left), [], {}
-        while node not in seen:
-            seen[node] = len(trail)
-            edge = next(e for e in self.incoming[node] if self.edges[e][0] in left)
-            trail.append(edge)
-            node = self.edges[edge][0]
-        return " -> ".join(repr(edge) for edge in reversed(trail[seen[node] :]))
+    def _along(self, nodes: Sequence[str]) -> str:
+        """The edges from each of these nodes to the next."""
+        edges = (
+            next(e for e, ends in self.edges.items() if ends == pair) for pair in pairwise(nodes)
+        )
+        return " -> ".join(map(repr, edges))
 
     def _check_every_node_on_a_path(self) -> None:
         stray = [v for v in self.sizes if not self.incoming[v] and not self.outgoing[v]]

@@ -260,10 +260,11 @@ def _log_relative_growth(z: np.ndarray) -> np.ndarray:
 
 def _turned(states: np.ndarray, before: np.ndarray) -> np.ndarray:
     """Each state turned towards the one before it (Procrustes): Q R nearest to it, R orthogonal."""
+    from scipy.linalg import orthogonal_procrustes
+
     found = []
     for Q in states:
-        left, _, right = np.linalg.svd(Q.T @ before)
-        before = Q @ left @ right
+        before = Q @ orthogonal_procrustes(Q, before)[0]
         found.append(before)
     return np.stack(found)
 

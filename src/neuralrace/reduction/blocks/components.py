@@ -85,23 +85,19 @@ def components(
 
 def _edge_components(arch: Architecture) -> list[list[str]]:
     """Edges joined through hidden nodes; inputs and outputs join nothing."""
-    ends = {*arch.inputs, *arch.outputs}
-    parts: list[list[str]] = []
-    seen: set[str] = set()
-    for first in arch.edges:
-        if first in seen:
-            continue
-        seen.add(first)
-        part = [first]
-        for edge in part:  # grows as it is read
-            for node in arch.edges[edge]:
-                if node not in ends:
-                    near = (*arch.incoming[node], *arch.outgoing[node])
-                    part += [e for e in dict.fromkeys(near) if e not in seen]
-                    seen |= set(near)
-        parts.append(part)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     place = {e: i for i, e in enumerate(arch.edges)}
-    return [sorted(part, key=place.__getitem__) for part in parts]
+    near = [[place[e] for e in (*arch.incoming[v], *arch.outgoing[v])] for v in arch.hidden]
+    joined = [(edges[0], e) for edges in near for e in edges]
+    first, other = np.array(joined, int).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(joined)), (first, other)), shape=(len(place), len(place)))
+    label = connected_components(graph, directed=False)[1]
+    parts: dict[int, list[str]] = {}
+    for edge, i in place.items():
+        parts.setdefault(int(label[i]), []).append(edge)
+    return list(parts.values())
 
 
 def _meeting_parts(sums: list[dict[Pair, np.ndarray]]) -> Iterator[tuple[int, int, set[str]]]:

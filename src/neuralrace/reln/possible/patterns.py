@@ -266,13 +266,8 @@ def _lonesum(n: int, c: int) -> int:
 
     Sorted by size, the a_i and the −b_c form alternating groups; S counts the groups.
     """
-    return sum(
-        math.factorial(j) ** 2 * _stirling(n + 1, j + 1) * _stirling(c + 1, j + 1)
-        for j in range(min(n, c) + 1)
-    )
+    from scipy.special import stirling2
 
-
-def _stirling(n: int, k: int) -> int:
-    """Ways to part n things into k groups (Stirling numbers of the second kind)."""
-    signed = sum((-1) ** (k - i) * math.comb(k, i) * i**n for i in range(k + 1))
-    return signed // math.factorial(k)
+    count = range(min(n, c) + 1)
+    S = {k: [int(stirling2(k + 1, j + 1, exact=True)) for j in count] for k in {n, c}}
+    return sum(math.factorial(j) ** 2 * S[n][j] * S[c][j] for j in count)

@@ -333,3 +333,14 @@ def test_paths_with_conflicting_signs_are_no_failure_of_the_assumption():
     assert [block.has_sign_conflict for block in race.blocks] == [True]
     assert race.failures == ()
     assert "conflicting signs" in str(race) and "Assumption" not in str(race)
+
+
+@pytest.mark.parametrize(("case", "place"), [(44, 0), (79, 0), (319, 3)])
+def test_blocks_whose_nodes_differ_in_size_by_many_orders(case, place):
+    """Edges of one race that differ by 1e10, and inputs of one block that differ by 1e9."""
+    from verification.scales import block_error, problem
+
+    rng = np.random.default_rng([8, case])
+    race = nr.reduce(*problem(rng))
+    assert race.is_exact
+    assert block_error(race, race.blocks[place], rng) < 1e-8

@@ -168,7 +168,8 @@ class _Rows:
 
 
 DEPENDENT = 1e-13
-"""A singular value of a class's inputs below this, relative to the largest, is rounding."""
+"""A singular value of a class's inputs, each feature in its own unit, below this, relative to the
+largest, is rounding."""
 
 BLOCK = 2048
 """Samples whose inputs and targets are factorised at once: few enough for the processor's cache."""
@@ -225,13 +226,14 @@ def _independent_rows(
     x, y, left = _fewest_rows(x, y, shown)
     if len(x) < 2:
         return x, y, left
-    u, s, vt = np.linalg.svd(x, full_matrices=False)
+    size = np.linalg.norm(x, axis=0)  # features differ in units, which do not change the rank
+    u, s, _ = np.linalg.svd(x / np.where(size > 0, size, 1.0), full_matrices=False)
     rank = int((s > DEPENDENT * s[0]).sum())
     if rank == len(x):
         return x, y, left
     u = u[:, :rank]
     seen = u.T @ y
-    return s[:rank, None] * vt[:rank], seen, left + float(((y - u @ seen) ** 2).sum())
+    return u.T @ x, seen, left + float(((y - u @ seen) ** 2).sum())
 
 
 def _is_rounding(

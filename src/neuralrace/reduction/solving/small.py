@@ -76,8 +76,9 @@ def solve_small(
 def flowed(problem: FlatFlow, times: Float[np.ndarray, " T"]) -> Float[np.ndarray, "T n"] | None:
     """The state at all times of gradient flow, or None where the solver gave up.
 
-    Tolerances are relative to the largest variable, so that independent parts are solved one by
-    one: a large part would hide what happens in a small one.
+    Variables are measured in units of their start: edges of one race can differ by any factor.
+    Tolerances are relative to the largest one, so that independent parts are solved one by one: a
+    large part would hide what happens in a small one.
 
     LSODA takes multistep methods of high order, and implicit ones where the flow is stiff: near
     its end, steps become very long. The flow is solved in stages, in each of which the
@@ -88,11 +89,13 @@ def flowed(problem: FlatFlow, times: Float[np.ndarray, " T"]) -> Float[np.ndarra
     if not problem.sizes.any():  # a start at zero is a stationary point
         return np.repeat(problem.start[None], len(times), axis=0)
     smallest = problem.sizes[problem.sizes > 0].min()
-    tiny = ATOL * np.where(problem.sizes > 0, problem.sizes, smallest)
+    units = np.where(problem.sizes > 0, problem.sizes, smallest)
     now, state, first = 0.0, problem.start, 0.0
     found = [np.repeat(state[None], int(times[0] == 0), axis=0)]
     while now < times[-1]:
-        largest, speed = np.abs(state).max(), np.abs(problem.velocity(state)).max()
+        largest, speed = (
+            float((np.abs(a) / units).max()) for a in (state, problem.velocity(state))
+        )
         if speed * (times[-1] - now) <= RTOL * largest and _is_stable(problem, state, times[-1]):
             found.append(np.repeat(state[None], int((times > now).sum()), axis=0))
             break
@@ -101,7 +104,7 @@ def flowed(problem: FlatFlow, times: Float[np.ndarray, " T"]) -> Float[np.ndarra
         end = min(times[-1], now + min(span, max(STRETCH * now, first)))
         inside = times[(times > now) & (times < end)]
         grid = np.concatenate([[now], inside, [end]])
-        states = _lsoda(problem, state, grid, np.maximum(tiny, LAST_DIGIT * largest))
+        states = _lsoda(problem, state, grid, units * max(ATOL, LAST_DIGIT * largest))
         if states is None:
             return None
         found.append(states[1:] if end == times[-1] else states[1:-1])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+import shutil
 import warnings
 from collections import Counter
 from collections.abc import Mapping
@@ -261,7 +262,7 @@ def wrong_calls(full: bool) -> Measurement:
 )
 def valid(full: bool) -> Measurement:
     for checkpoint in things().folder.glob("*.ckpt"):  # of wrong calls that were right after all
-        checkpoint.unlink()
+        shutil.rmtree(checkpoint) if checkpoint.is_dir() else checkpoint.unlink()
     failed = [call.name for call in valid_calls() if not succeeds(call)] if full else []
     found = sorted(uncalled()) + failed
     return Measurement(", ".join(found) or "none", not found)

@@ -152,7 +152,8 @@ def main() -> None:
             verdict = "not kept, its sources changed:"
         print(f"{verdict} {claim.id}: {found.text} (target {claim.target}; {seconds:.0f} s)")
         sys.stdout.flush()
-    missing = [claim.id for claim in all_claims() if claim.id not in standing()]
+    known = standing()
+    missing = [claim.id for claim in all_claims() if claim.id not in known]
     if missing:
         print(f"{len(missing)} claims were not measured with these sources", *missing, sep="\n  ")
     results = [(claim, last(claim)) for claim in all_claims()]

@@ -27,7 +27,7 @@ start = race.start(weights)
 times = np.linspace(0.0, 40.0, 201)
 solution = race.solve(times=times, start=start)
 print(f"time to a loss of 0.1: {float(race.closed_form(start).time_to_loss(0.1)):.2f}")
-limit = nr.deep_limit(1.0, s=1, d=1, start=0.1, depth=9)
+limit = nr.linear.deep_limit(1.0, s=1, d=1, start=0.1, depth=9)
 print(f"a chain of 9 edges has learned {float(limit):.2f} at t = 1")
 
 # Simulation: the flow, descent, and many seeds at once.

@@ -18,7 +18,7 @@ from neuralrace.losses import SampleLoss, accuracy, squared
 from neuralrace.trajectory import check_name
 from neuralrace.types import Weights
 
-RecordFunction: TypeAlias = Callable[..., PyTree]
+RecordFunction: TypeAlias = Callable[..., object]
 """A function of the weights, or of the weights and the data, that returns arrays."""
 
 Record: TypeAlias = Mapping[str, bool | RecordFunction]

@@ -159,3 +159,30 @@ def test_blocks_of_very_different_sizes_do_not_share_their_tolerances():
     wanted = solve_blocks((block,), alone, times, None, 0.0, compiling=False).values["losses"]
     assert wanted[-1, 0] < 0.5 * wanted[0, 0]
     np.testing.assert_allclose(found[:, 1], wanted[:, 0], atol=1e-8 * wanted[0, 0])
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1e6, 1e-6])
+def test_what_is_at_rest_does_not_depend_on_the_units_of_the_variables(ratio):
+    """db_k/dt = (M/b_k)(1 − M), M = b₁²b₂²: stable where M = 1, unstable where M is small."""
+    from tests.test_reduction_closed_form import single_path
+
+    system = single_path((2, 2), (1.0, 1.0), S=1.0, D=1.0)
+    sizes = np.array([ratio, 1 / ratio])
+    for level, stable in ((1.0, True), (0.5, False)):
+        state = level * sizes
+        problem = small.PolynomialFlow([(system, state)])
+        span = 100 / np.abs(problem.velocity(0.5 * sizes) / sizes).max()  # many growth times
+        assert small._is_stable(problem, state, np.abs(state), span) == stable
+
+
+def test_a_slow_variable_beside_a_large_one_is_not_at_rest():
+    """One variable has grown by 1e6 and rests; the other grows as db/dt = S b² all the time."""
+    from tests.test_reduction_closed_form import single_path
+
+    fast, slow = single_path((1, 1), (1.0, 1.0), 1.0, 1.0), single_path((3,), (1.0,), 1e-4, 1e-4)
+    times = np.array([0.0, 40.0, 80.0])
+    problem = small.PolynomialFlow([(fast, np.full(2, 1e-6)), (slow, np.array([1e-3]))])
+    states = small.flowed(problem, times)
+    assert states is not None
+    np.testing.assert_allclose(states[-1, :2], 1.0, rtol=1e-9)
+    np.testing.assert_allclose(states[:, 2], 1 / (1e3 - 1e-4 * times), rtol=1e-8)

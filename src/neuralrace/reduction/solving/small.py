@@ -93,10 +93,10 @@ def flowed(problem: FlatFlow, times: Float[np.ndarray, " T"]) -> Float[np.ndarra
     now, state, first = 0.0, problem.start, 0.0
     found = [np.repeat(state[None], int(times[0] == 0), axis=0)]
     while now < times[-1]:
-        largest, speed = (
-            float((np.abs(a) / units).max()) for a in (state, problem.velocity(state))
-        )
-        if speed * (times[-1] - now) <= RTOL * largest and _is_stable(problem, state, times[-1]):
+        sizes, speeds = (np.abs(a) / units for a in (state, problem.velocity(state)))
+        largest, speed = float(sizes.max()), float(speeds.max())
+        rests = speeds * (times[-1] - now) <= RTOL * np.maximum(sizes, LAST_DIGIT * largest)
+        if rests.all() and _is_stable(problem, state, units, times[-1]):
             found.append(np.repeat(state[None], int((times > now).sum()), axis=0))
             break
         span = problem.patience * largest / max(speed, SLOWEST)
@@ -114,18 +114,19 @@ def flowed(problem: FlatFlow, times: Float[np.ndarray, " T"]) -> Float[np.ndarra
     return np.concatenate(found)
 
 
-def _is_stable(problem: FlatFlow, state: np.ndarray, span: float) -> bool:
+def _is_stable(problem: FlatFlow, state: np.ndarray, units: np.ndarray, span: float) -> bool:
     """Whether no small deviation from this state would grow by more than e within a time span.
 
     By the eigenvalues of the velocity's derivative, which is symmetric for gradient flow of the
-    weights; of merged variables it is similar to a symmetric matrix.
+    weights; of merged variables it is similar to a symmetric matrix. Deviations are small beside
+    the size of each variable, at least its unit; units leave the eigenvalues as they are.
     """
     if len(state) > DENSE:
         return False
-    step = NEAR * np.abs(state).max()
-    around = step * np.eye(len(state))
+    sizes = np.maximum(np.abs(state), units)
+    around = NEAR * np.diag(sizes)
     slopes = [problem.velocity(state + d) - problem.velocity(state - d) for d in around]
-    rates = np.linalg.eigvals(np.array(slopes) / (2 * step)).real
+    rates = np.linalg.eigvals(np.array(slopes) / sizes / (2 * NEAR)).real
     return bool(rates.max() * span <= 1)
 
 
@@ -236,8 +237,9 @@ class PolynomialFlow(FlatFlow):
 def _plain_velocity(powers: np.ndarray, velocity: np.ndarray) -> Callable[..., tuple[float, ...]]:
     """The velocity written out as a Python function of the variables, one after another.
 
-    For one race with drive s, brake d and B₁B₂² along its path, the source reads
-    `def velocity(b0, b1): m0 = b0*b1; ...; return (s*m0 + ..., ...)`.
+    For one race of two edges with drive s and brake d, dB₁/dt = B₂(s − d B₁B₂) and likewise for
+    B₂, the source reads `def velocity(b0, b1): m0_0 = b1; m0_1 = b0*b1*b1; …; return (s*m0_0 +
+    -d*m0_1, …,)`. Numbers are written so that they read back as they are.
     """
     count, _, K = powers.shape
     names = [[f"b{i * K + k}" for k in range(K)] for i in range(count)]

@@ -37,10 +37,8 @@ def _ratio(*problems: tuple[nr.GDLN, dict, nr.Dataset]) -> Ratio:
         begun = time.perf_counter()
         small = nr.compress(net, weights, data)
         seconds.append(time.perf_counter() - begun)
-        run = lambda s=small: nr.flow(  # noqa: E731
-            s.net, s.weights, s.data, times=times, compress=False
-        )
-        whole = lambda n=net, w=weights, d=data: nr.flow(n, w, d, times=times)  # noqa: E731
+        run = lambda s=small: nr.flow(s.net, s.weights, s.data, times=times, compress=False)
+        whole = lambda n=net, w=weights, d=data: nr.flow(n, w, d, times=times)
         run(), whole()
         flows.append(run)
         wholes.append(whole)

@@ -51,7 +51,7 @@ def matrix_product_peak(size: int = 1024, repeats: int = 10) -> float:
     """The most multiplications and additions a second seen in a float32 matrix product."""
     matrix = jax.random.normal(jax.random.key(0), (size, size), jnp.float32)
     product = jax.jit(jnp.matmul)
-    run = lambda: jax.block_until_ready(product(matrix, matrix))  # noqa: E731
+    run = lambda: jax.block_until_ready(product(matrix, matrix))
     run()
     return 2 * size**3 / min(medians(run, repeats=1)[0] for _ in range(repeats))
 

@@ -25,7 +25,7 @@ def ladder_ratio(repeats: int = 200, size: int = 64, samples: int = 256) -> floa
         net = nr.GDLN(ladder(layers, size))
         weights = net.init(jax.random.key(0), scale=0.3 / size**0.5)
         compiled = jax.jit(jax.grad(net.loss))
-        run = lambda: jax.block_until_ready(compiled(weights, data))  # noqa: E731
+        run = lambda: jax.block_until_ready(compiled(weights, data))
         run()
         return run
 

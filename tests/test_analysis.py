@@ -127,7 +127,7 @@ def test_domain_similarity_is_the_mean_over_pairs():
         np.testing.assert_array_equal(found.domains, [8, 9, 10])
         for t in range(2):
             turned = h[t, ::-1]  # domains were numbered backwards
-            like = lambda a, b, kind=kind: analysis.similarity([a, b], kind)[0, 1]  # noqa: E731
+            like = lambda a, b, kind=kind: analysis.similarity([a, b], kind)[0, 1]
             for i, j in np.ndindex(I, I):
                 within = [like(turned[a, i], turned[a, j]) for a in range(D)]
                 across = [
@@ -523,7 +523,7 @@ def test_tangent_kernel_drives_the_outputs():
     weights = net.init(jax.random.key(3))
     _, moved = jax.jvp(lambda w: net(w, data), (weights,), (net.velocity(weights, data),))
     out = net(weights, data)
-    flat = lambda by_node: np.concatenate([by_node[v] for v in net.arch.outputs], axis=1)  # noqa: E731
+    flat = lambda by_node: np.concatenate([by_node[v] for v in net.arch.outputs], axis=1)
     lacking = flat({v: data.y[v] - out[v] for v in out}) * data.probability[:, None]
     kernel = analysis.tangent_kernel(net, weights, data)
     np.testing.assert_allclose(kernel @ lacking.ravel(), flat(moved).ravel(), atol=1e-12)

@@ -262,7 +262,7 @@ def test_errors():
     with says("the precision of a crossover", got="0", wanted="a share", fix="default"):
         nr.phase_diagram(gatings, "delta", [0, 1], start=0.01, precision=0)
     with says("the same names at every value", got="'xor' at 2", wanted="'linear', 'xor', as at 1"):
-        some = lambda v: gatings(v) if v < 2 else {"xor": both["xor"]}  # noqa: E731
+        some = lambda v: gatings(v) if v < 2 else {"xor": both["xor"]}
         nr.phase_diagram(some, "delta", [1, 2], start=0.01)
     with says("the patterns do not fit", got="(2, 3)", wanted="(P, 4)"):
         nr.rank_patterns(nr.tasks.xor(), np.ones((2, 3)))

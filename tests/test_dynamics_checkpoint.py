@@ -282,7 +282,7 @@ def test_a_compressed_run_goes_on_from_the_bits_it_began_with(tmp_path, monkeypa
         with pytest.raises(KilledError):
             run(tmp_path / "killed", **task)
     real = setup.compress
-    turned = lambda *given, **more: jax.tree.map(  # noqa: E731
+    turned = lambda *given, **more: jax.tree.map(
         lambda leaf: leaf * (1 + 1e-15), real(*given, **more)
     )
     monkeypatch.setattr(setup, "compress", turned)  # another machine's last bit

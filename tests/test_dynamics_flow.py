@@ -161,7 +161,7 @@ def test_until_stationary():
     assert run.settings["stopped"] == "stationary"
     assert len(run.time) < len(times)
     velocity = jax.grad(TWO.loss)(run.final, DATA)
-    size = lambda tree: np.sqrt(sum(float(jnp.sum(leaf**2)) for leaf in jax.tree.leaves(tree)))  # noqa: E731
+    size = lambda tree: np.sqrt(sum(float(jnp.sum(leaf**2)) for leaf in jax.tree.leaves(tree)))
     assert size(velocity) <= 1e-4 * size(run.final)
     a = float(product(run.final))
     assert a == pytest.approx(S / D, rel=1e-3)

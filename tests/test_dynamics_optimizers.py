@@ -103,7 +103,7 @@ def test_a_run_says_what_its_time_means():
 
 def test_momentum_follows_the_flow_at_its_time():
     net = nr.GDLN(nr.Architecture.chain(2, 6, 2))
-    half = lambda rate: optax.sgd(rate, momentum=0.5)  # noqa: E731
+    half = lambda rate: optax.sgd(rate, momentum=0.5)
     runs = [
         train(DATA, net, WEIGHTS, optimizer=half(rate), steps=round(4 / rate))
         for rate in (0.04, 0.02)

@@ -72,11 +72,12 @@ def test_modes_of_an_aligned_run_cross_where_their_chains_do():
     net, data = nr.GDLN(nr.Architecture.chain(3, 5, 3)), nr.Dataset({"x": x}, {"y": x * s})
     weights = nr.linear.aligned_weights(net, data, 0.01)
     run = nr.linear.lambda_balanced(net, weights, data, times=np.linspace(0, 20, 4001))
-    found = nr.linear.crossing_times(run.time, nr.linear.mode_strengths(run, data))
+    half = lambda curves: nr.trajectory.crossing_time(run.time, curves.T, 0.5, rising=True)
+    found = half(nr.linear.mode_strengths(run, data))
     wanted = [nr.linear.chain_time(2, s=value, start=0.01) for value in s]
     np.testing.assert_allclose(found, wanted, rtol=1e-4)
     turned = nr.linear.mode_strengths(run, data, vectors=np.eye(3)[:, ::-1])
-    np.testing.assert_allclose(nr.linear.crossing_times(run.time, turned), found[::-1])
+    np.testing.assert_allclose(half(turned), found[::-1])
 
 
 def test_bad_input():
@@ -87,8 +88,6 @@ def test_bad_input():
     for odd in ({"s": -1.0}, {"start": 0.9}, {"fraction": 1.0}, {"d": 0.0}):
         with says("does not grow to this fraction", got="s = ", wanted="positive", fix="smaller"):
             nr.linear.chain_time(2, **({"s": 1.0, "start": 0.1} | odd))
-    with says("do not fit the times", got="(2,)", wanted="(T, K)"):
-        nr.linear.crossing_times([0, 1], np.zeros((3, 1)))
 
 
 def test_the_leading_time_is_for_positive_starts():

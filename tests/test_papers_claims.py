@@ -172,7 +172,7 @@ def test_a_folder_without_what_is_needed_is_an_error(tmp_path, caplog):
 def test_a_measurement_is_made_once():
     made = []
     tables = Tables(tell=made.append)
-    two_of = lambda sizes: made.append(sizes) or 2 * sizes  # noqa: E731
+    two_of = lambda sizes: made.append(sizes) or 2 * sizes
     assert [tables.once(two_of, sizes=n) for n in (1, 3, 1)] == [2, 6, 2]
     assert made[1::2] == [1, 3]
 

@@ -253,7 +253,7 @@ def test_growth_on_what_a_linear_map_leaves():
     data = nr.tasks.contextual(3, 4, joined=True)
     x, y, context = data.x["x"], data.y["y"], data.labels["context"]
     left = y - x @ np.linalg.lstsq(x, y, rcond=None)[0]
-    rate = lambda on: np.linalg.norm((on[:, None] * left).T @ x / 12, 2)  # noqa: E731
+    rate = lambda on: np.linalg.norm((on[:, None] * left).T @ x / 12, 2)
     halves = ~((context == 1) & (data.labels["item"] > 2))
     found = measurements.growth_on_residual(items=4)
     assert found["ahead"] == pytest.approx(rate(halves) / rate(context != 1))
@@ -297,7 +297,7 @@ def test_a_pathway_that_is_never_on_makes_no_other_gating():
 
 def test_where_no_other_gating_is_implementable_there_is_nothing_nearer():
     none = figure_9().assign(implementable=("clusters", [False] * 8))
-    stored = lambda nine: {("mhs/fig4", ()): figure_4(), ("mhs/fig9", ()): nine}  # noqa: E731
+    stored = lambda nine: {("mhs/fig4", ()): figure_4(), ("mhs/fig9", ()): nine}
     found = nearest_other(Tables(_kept=stored(none)))
     assert found == {"ratio": 1.0, "apart": 0.0, "samples": 0}
     assert nearest_other(Tables(_kept=stored(figure_9())))["samples"] == 24

@@ -158,9 +158,6 @@ def test_the_stereotype_is_the_run_next_to_the_mean():
     loss = np.array([[1.0, 0.0], [1.0, 0.4], [1.0, 1.0]])
     assert fig6.stereotype(loss) == 1
     assert fig6.moments(loss[1]) == [1, 1, -1, -1]
-    np.testing.assert_array_equal(
-        fig6.crossing_times(np.array([0, 10]), loss, 0.5), [10, 10, np.nan]
-    )
 
 
 def test_patterns_are_told_by_context():

@@ -505,7 +505,7 @@ def test_pathways_that_are_gated_against_each_other():
 
 def test_of_equally_fine_bases_the_one_that_drops_least_is_taken(monkeypatch):
     data = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([2.0, 1.0])})
-    turn = lambda a: np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])  # noqa: E731
+    turn = lambda a: np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
     tried = [{"x": turn(a), "y": turn(a)} for a in (0.1, 1e-3, 0.05, 0.1, 0.1)]
     left = iter(tried)  # couplings of a third of the angle
     monkeypatch.setattr(basis, "aligned", lambda *_: next(left))

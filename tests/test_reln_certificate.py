@@ -66,7 +66,7 @@ def test_similarity_is_blind_to_scale_and_rotation_and_sees_structure():
     rng = np.random.default_rng(1)
     time, outputs, h = [0.0, 1.0], np.zeros((2, 4, 1)), rng.normal(size=(2, 4, 6))
     turned = 3.0 * h @ np.linalg.qr(rng.normal(size=(6, 6)))[0]
-    kernel = lambda h: h @ np.swapaxes(h, 1, 2)  # noqa: E731
+    kernel = lambda h: h @ np.swapaxes(h, 1, 2)
     run = solution(time, outputs, kernel(h))
     assert nr.reln.certify(run, solution(time, outputs, kernel(turned))).similarity[
         "layer1"

@@ -127,8 +127,8 @@ def test_levels_are_learned_in_order_at_the_predicted_times():
         net, nr.linear.grown_weights(net, weights, data), data, times=np.linspace(0, 800, 1601)
     )
     strengths = nr.linear.mode_strengths(run, data, vectors=world.vectors)
-    by_level = np.stack([strengths[:, world.levels == k].mean(axis=1) for k in range(4)], axis=1)
-    found = nr.linear.crossing_times(run.time, by_level)
+    by_level = np.stack([strengths[:, world.levels == k].mean(axis=1) for k in range(4)])
+    found = nr.trajectory.crossing_time(run.time, by_level, 0.5, rising=True)
     assert (np.diff(found) > 0).all()
     first = [int(np.flatnonzero(world.levels == k)[0]) for k in range(4)]
     start = np.sqrt(16 * 1e-4**2 / 2)  # the expected squared length of c, N_h σ² / 2

@@ -663,7 +663,7 @@ def test_compare_by_hand_on_different_grids():
 
 @pytest.mark.parametrize("delay", [1.3, -2.7])
 def test_compare_finds_a_delay(delay):
-    sigmoid = lambda t: 1 / (1 + np.exp(t - 15))  # noqa: E731
+    sigmoid = lambda t: 1 / (1 + np.exp(t - 15))
     t, other_t = np.linspace(0, 30, 601), np.linspace(0, 30, 431)
     found = nr.compare(
         nr.Trajectory(t, sigmoid(t)), nr.Trajectory(other_t, sigmoid(other_t - delay))
@@ -1050,3 +1050,7 @@ def test_the_time_at_which_a_loss_falls_to_a_level():
     steps = np.array([[1.0, 0.5, 0.1, 0.0, 0.0], [1.0, 0.9, 0.8, 0.7, 0.6]])
     np.testing.assert_allclose(crossing_time(np.arange(5.0), steps, 0.2), [1.75, np.nan])
     assert np.isnan(crossing_time(time, np.append(loss[0, :-1], np.nan), 1e-3))
+    rise = crossing_time(time, 1 - loss, 0.9, rising=True)
+    np.testing.assert_allclose(rise, np.log(10) / rate, rtol=1e-5)
+    with says("do not fit the times", got="(2,)", wanted="(…, T)", fix="curves.T"):
+        crossing_time([0, 1], np.zeros((2, 3)), 0.5)

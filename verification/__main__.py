@@ -60,9 +60,8 @@ def table(results: list[tuple[Claim, Measurement]]) -> str:
 
 def commit() -> str:
     """The commit that is measured, marked if a source was changed since."""
-    git = lambda *words: subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)  # noqa: E731
-    changed = git("status", "--porcelain", "--", "src", "verification", "benchmarks").stdout
-    name = git("rev-parse", "--short", "HEAD").stdout.strip()
+    changed = _git("status", "--porcelain", "--", "src", "verification", "benchmarks")
+    name = _git("rev-parse", "--short", "HEAD").strip()
     return (name or "unknown") + ("-dirty" if changed else "")
 
 
@@ -74,9 +73,8 @@ def sources(claim: Claim) -> str:
     enforce, keeps all others out. Pictures and progress bars are left out. A claim that uses
     "everything" depends on all of them.
     """
-    git = lambda *words: subprocess.run(["git", *words], cwd=ROOT, capture_output=True).stdout  # noqa: E731
     if claim.top == "everything":
-        return git("rev-parse", "HEAD:src").decode().strip()
+        return _git("rev-parse", "HEAD:src").strip()
     config = configparser.ConfigParser()
     config.read(ROOT / ".importlinter")
     layers = config["importlinter:contract:house"]["layers"].split("\n")
@@ -87,9 +85,14 @@ def sources(claim: Claim) -> str:
     paths += [module, "constraints.txt", *sorted(f"benchmarks/{p.name}" for p in BENCHMARKS)]
     paths += [f"verification/{name}.py" for name in ("cases", "claim", "foundation")]
     paths = [path for path in paths if (ROOT / path).exists()]
-    content = git("ls-tree", "-r", "HEAD", *paths) + git("diff", "HEAD", "--", *paths)
-    content += git("ls-files", "--others", "--exclude-standard", "--", *paths)
-    return hashlib.sha256(content + claim.target.encode()).hexdigest()[:16]
+    content = _git("ls-tree", "-r", "HEAD", *paths) + _git("diff", "HEAD", "--", *paths)
+    content += _git("ls-files", "--others", "--exclude-standard", "--", *paths)
+    return hashlib.sha256((content + claim.target).encode()).hexdigest()[:16]
+
+
+def _git(*words: str) -> str:
+    """What git says, empty where there is no repository."""
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout
 
 
 def store(claim: Claim, found: Measurement) -> None:

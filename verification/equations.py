@@ -338,7 +338,7 @@ def hypergeometric(full: bool) -> Measurement:
     worst = 0.0
     for D in range(3, 7):
         form, start = _chain(D, 0.05), 0.05 ** (1 / D)
-        F = lambda b, D=D: b ** (2 - D) / (2 - D) * hyp2f1(1, (2 - D) / D, 2 / D, b**D)  # noqa: E731
+        F = lambda b, D=D: b ** (2 - D) / (2 - D) * hyp2f1(1, (2 - D) / D, 2 / D, b**D)
         for value in (0.1, 0.5, 0.9):
             wanted = F(value ** (1 / D)) - F(start)
             worst = max(worst, abs(float(form.time_to(value)) / wanted - 1))

@@ -215,7 +215,7 @@ def depth_costs(full: bool) -> Measurement:
 
 @claim(
     SECTION,
-    "full networks of 8 neurons a layer on a task of equal singular values s = 1, time t_D to half "
+    "full networks of 8 neurons per layer on a task of equal singular values s = 1, time t_D to half "
     "of the loss in units τ/D, five seeds (mean ± standard deviation): how it grows with depth",
     "small random: exponential; pretrained-like: at most linear; orthogonal: constant (Talk)",
     slow=True,
@@ -308,7 +308,7 @@ def levels_of_a_tree(full: bool) -> Measurement:
     def level_times(run: nr.Trajectory) -> np.ndarray:
         strengths = linear.mode_strengths(run, data, vectors=world.vectors)
         levels = [strengths[:, world.levels == level].mean(axis=1) for level in range(4)]
-        return linear.crossing_times(run.time, np.stack(levels, axis=1))
+        return nr.trajectory.crossing_time(run.time, np.stack(levels), 0.5, rising=True)
 
     worst, wide, ordered = 0.0, 0.0, True
     for seed in range(5 if full else 1):

@@ -413,8 +413,6 @@ def _linear() -> Iterator[Call]:
         "linear.task_sequence", linear.task_sequence, t.net, t.weights, [t.data, t.data], **exact
     )
     yield _call("linear.chain_time", linear.chain_time, 3, s=1.0, start=0.1, d=1.0, fraction=0.5)
-    curves = np.array([[0.0, 0.2], [0.4, 0.2], [0.8, 0.3]])
-    yield _call("linear.crossing_times", linear.crossing_times, [0, 1, 2], curves, 0.5)
     yield _call("linear.leading_time", linear.leading_time, 4, s=1.0, start=0.1)
     vectors = np.eye(2)
     yield _call("linear.mode_strengths", linear.mode_strengths, t.exact, t.data, vectors=vectors)

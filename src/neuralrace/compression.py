@@ -231,7 +231,7 @@ def _fewer_samples(data: Dataset) -> tuple[Dataset, Bases]:
     rounding = data.n_samples * np.finfo(float).eps ** 2 * norm
     extra = int(factor.left > rounding or len(factor.row_class) == 0)
     rows = len(factor.row_class) + extra
-    scaled = lambda a: np.sqrt(rows) * np.concatenate([a, np.zeros((extra, a.shape[1]))])  # noqa: E731
+    scaled = lambda a: np.sqrt(rows) * np.concatenate([a, np.zeros((extra, a.shape[1]))])
     x = {v: scaled(a) for v, a in factor.x.items()}
     y = {v: scaled(a) for v, a in factor.y.items()}
     if extra:
@@ -321,7 +321,7 @@ def _lift(
     whole: SplitNetwork, given: dict[str, np.ndarray], bases: Bases, dtype: jnp.dtype
 ) -> Lift:
     """The way back, with the part of the starting weights that never moves."""
-    cast = lambda a: None if a is None else jnp.asarray(a, dtype)  # noqa: E731
+    cast = lambda a: None if a is None else jnp.asarray(a, dtype)
     pieces: dict[str, tuple[Piece, ...]] = dict.fromkeys(given, ())
     frozen = {edge: w.copy() for edge, w in given.items()}
     for name, edge, (rows, columns) in whole.blocks():

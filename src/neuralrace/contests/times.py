@@ -16,7 +16,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
 from neuralrace.reln.explained.consistency import mean_start
-from neuralrace.trajectory import Trajectory
+from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike
 
 POINTS = 128
@@ -326,8 +326,7 @@ def learning_time(race: Race, start: Start, criterion: float, longest: float) ->
         k = int(np.argmax(loss <= criterion))
         divided += 1
         if divided == 2:
-            share = (loss[k - 1] - criterion) / (loss[k - 1] - loss[k])
-            return now + float(times[k - 1] + share * (times[k] - times[k - 1])), "solved race"
+            return now + float(crossing_time(times, loss, criterion)), "solved race"
         start = _state(race, solution, k - 1)
         now, span = now + float(times[k - 1]), float(times[k] - times[k - 1])
 

@@ -295,7 +295,7 @@ class Dataset(eqx.Module):
                     wanted=f"indices from 0 to {n - 1}, or a mask of shape ({n},)",
                     fix="data.mask(label=value) makes a mask",
                 )
-        rows = lambda arrays: {name: array[index] for name, array in arrays.items()}  # noqa: E731
+        rows = lambda arrays: {name: array[index] for name, array in arrays.items()}
         weight = None if self.sample_weight is None else self.sample_weight[index]
         return Dataset(rows(self.x), rows(self.y), rows(self.gates), weight, rows(self.labels))
 

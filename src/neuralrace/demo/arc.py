@@ -243,5 +243,5 @@ def as_type(data: Dataset, dtype: Any) -> Dataset:
     """The data in the type of the weights, so that nothing is narrowed on the way."""
     if dtype is None:
         return data
-    cut = lambda values: {name: np.asarray(v, dtype) for name, v in values.items()}  # noqa: E731
+    cut = lambda values: {name: np.asarray(v, dtype) for name, v in values.items()}
     return Dataset(cut(data.x), cut(data.y), cut(data.gates), data.sample_weight, data.labels)

@@ -178,7 +178,7 @@ def xor_arc(settings: Settings, delta: float) -> Arc:
 
 def xor_part(found: PhaseDiagram, deltas: np.ndarray, times: np.ndarray, arcs: list[Arc]) -> Part:
     """The extended XoR on the page."""
-    by = lambda sentence: {each.task: sentence(each) for each in arcs}  # noqa: E731
+    by = lambda sentence: {each.task: sentence(each) for each in arcs}
     phases = {"Over Δ": sentences.on_phases(found, deltas, times)}
     return Part(
         "Extended XoR",
@@ -248,7 +248,7 @@ def contextual_part(found: Arc) -> Part:
 
 def _steps(arcs: list[Arc]) -> tuple[Step, ...]:
     """What follows on the contest."""
-    by = lambda sentence: {each.task: sentence(each) for each in arcs}  # noqa: E731
+    by = lambda sentence: {each.task: sentence(each) for each in arcs}
     equations = {f"{each.task}: the race, and its equations in LaTeX": _race(each) for each in arcs}
     return (
         Step(

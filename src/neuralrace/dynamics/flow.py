@@ -389,7 +389,7 @@ def _meter() -> Callable[[Array], AbstractProgressMeter]:
 
         def step(self, state: Array, progress: FloatScalarLike) -> Array:
             more = progress - state >= 0.01
-            tell = lambda: jax.debug.callback(_tell, self.run, progress - state)  # noqa: E731
+            tell = lambda: jax.debug.callback(_tell, self.run, progress - state)
             jax.lax.cond(more, tell, lambda: None)
             return jnp.where(more, progress, state)
 

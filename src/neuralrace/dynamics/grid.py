@@ -112,7 +112,7 @@ class Grid:
 
     def that_fit(self, stops: np.ndarray) -> int:
         """How many members keep within `MEMORY`, several copies of the weights included."""
-        size = lambda tree: sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))  # noqa: E731
+        size = lambda tree: sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
         problem = self.problem
         records = problem.recorder.what or problem.recorder.evaluated
         recorded = size(jax.eval_shape(problem.system.observe, problem.weights)) if records else 0

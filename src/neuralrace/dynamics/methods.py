@@ -6,6 +6,7 @@ by an adaptive solver.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, final
 
 import equinox as eqx
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
 class Stepper(eqx.Module):
     """A method that takes steps. Its `memory` is what it carries from one step to the next."""
 
+    @abstractmethod
     def begin(self, state: State) -> PyTree:
         """The memory before the first step."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(
         self, system: System, state: State, memory: PyTree, batch: Batch | None, going: Array | None
     ) -> tuple[Float[Array, ""], State, PyTree]:
@@ -36,7 +38,6 @@ class Stepper(eqx.Module):
 
         `going` is 0 to stand still and only see the loss; 1 or None to move.
         """
-        raise NotImplementedError
 
 
 @final
@@ -78,7 +79,7 @@ class Optimized(Stepper):
         change, after = update(gradient, memory, state, value=loss)
         moved = optax.apply_updates(state, change)
         if going is not None:
-            keep = lambda new, old: jnp.where(going > 0, new, old)  # noqa: E731
+            keep = lambda new, old: jnp.where(going > 0, new, old)
             moved, after = jax.tree.map(keep, (moved, after), (state, memory))
         return loss, moved, after
 

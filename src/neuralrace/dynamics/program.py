@@ -221,7 +221,7 @@ def _go(
             carry, record = stop_by_step(carry)
         else:
             carry, order, record = stop_by_gap(carry, order)
-        put = lambda rows, new: jax.lax.dynamic_update_index_in_dim(rows, new, row, 0)  # noqa: E731
+        put = lambda rows, new: jax.lax.dynamic_update_index_in_dim(rows, new, row, 0)
         return carry, order, jax.tree.map(put, buffer, record)
 
     def going(inner: Any) -> Any:
@@ -245,13 +245,13 @@ def _drawing(batches: Batches | None, members: Members | None, dtype: Any) -> tu
     def order_of(step: Any) -> Any:
         if members is None:
             return batches.order(step)
-        each = lambda key: Batches(key, batches.size, batches.samples).order(step)  # noqa: E731
+        each = lambda key: Batches(key, batches.size, batches.samples).order(step)
         return jax.vmap(each)(batches.key)
 
     def batch_of(order: Any, step: Any) -> Any:
         fresh = step % batches.per_epoch == 0
         order = jax.lax.cond(fresh, lambda: order_of(step), lambda: order)
-        take = lambda order: batches.batch(order, step, dtype)  # noqa: E731
+        take = lambda order: batches.batch(order, step, dtype)
         return (take(order) if members is None else jax.vmap(take)(order)), order
 
     return order_of, batch_of

@@ -368,7 +368,7 @@ def _table(question: _Question, asked: _Asked, gatings: Candidates) -> Explanati
                 made.append(one)
                 remarks += said
             advance(1)
-    best = lambda row: (row.error, row.half_time)  # noqa: E731
+    best = lambda row: (row.error, row.half_time)
     return Explanation(
         rows=tuple(sorted(made, key=best)),
         floor=question.floor if question.runs else None,

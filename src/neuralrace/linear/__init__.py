@@ -8,7 +8,6 @@ from neuralrace.linear.balanced import grown_weights as grown_weights
 from neuralrace.linear.exact import lambda_balanced as lambda_balanced
 from neuralrace.linear.exact import task_sequence as task_sequence
 from neuralrace.linear.learning import chain_time as chain_time
-from neuralrace.linear.learning import crossing_times as crossing_times
 from neuralrace.linear.learning import leading_time as leading_time
 from neuralrace.linear.learning import mode_strengths as mode_strengths
 from neuralrace.linear.limit import deep_limit as deep_limit
@@ -32,7 +31,6 @@ __all__ = [
     "balance",
     "balanced_weights",
     "chain_time",
-    "crossing_times",
     "grown_weights",
     "lambda_balanced",
     "leading_time",

@@ -141,38 +141,3 @@ def mode_strengths(
     reached = task.yx @ directions
     left = reached / np.linalg.norm(reached, axis=0)
     return projected(maps, left, directions) / projected(task.best, left, directions)
-
-
-def crossing_times(
-    time: ArrayLike, curves: ArrayLike, fraction: float = 0.5
-) -> Float[np.ndarray, " K"]:
-    """When each of the curves (T, K) first crosses `fraction`, between times by a straight line.
-
-    Infinite where it never does. Of the modes of one level, average the columns first.
-
-    ```python
-    >>> import numpy as np, neuralrace as nr
-    >>> nr.linear.crossing_times([0, 1, 2], np.array([[0.0, 0.2], [0.4, 0.2], [0.8, 0.3]]))
-    array([1.25,  inf])
-
-    ```
-    """
-    fix = "curves[:, None] makes one curve a matrix"
-    t = real_array("time", time, fix="pass run.time")
-    values = real_array("curves", curves, fix=fix)
-    fraction = real_number("fraction", fraction, fix="for example fraction=0.5")
-    if values.ndim != 2 or t.shape != values.shape[:1] or not t.size:
-        raise NeuralRaceError(
-            "the curves do not fit the times",
-            got=f"times {t.shape}, curves {values.shape}",
-            wanted="times (T,), curves (T, K)",
-            fix=fix,
-        )
-    side = values >= fraction
-    changed = side != side[0]
-    found = np.full(values.shape[1], np.inf)
-    for k in np.flatnonzero(changed.any(axis=0)):
-        i = int(changed[:, k].argmax())
-        before, after = values[i - 1, k], values[i, k]
-        found[k] = t[i - 1] + (fraction - before) / (after - before) * (t[i] - t[i - 1])
-    return found

@@ -1,4 +1,4 @@
-"""When a recorded loss first falls to a level."""
+"""When a recorded curve first reaches a level."""
 
 from __future__ import annotations
 
@@ -10,28 +10,34 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.types import ArrayLike
 
 
-def crossing_time(time: ArrayLike, loss: ArrayLike, level: float) -> Float[np.ndarray, "*runs"]:
-    """When losses `(…, T)` are first at most `level`: linear between recorded times, NaN if never.
+def crossing_time(
+    time: ArrayLike, curves: ArrayLike, level: float, *, rising: bool = False
+) -> Float[np.ndarray, "*runs"]:
+    """When curves `(…, T)` first fall to `level`, or rise to it: NaN where they never do.
 
-    A loss that is at most `level` from the beginning has the first time.
+    Linear between recorded times. A curve that is there from the beginning has the first time.
 
     ```python
     >>> from neuralrace.trajectory import crossing_time
     >>> crossing_time([0.0, 1.0, 2.0], [[3.0, 1.0, 0.0], [3.0, 3.0, 3.0]], 2.0)
     array([0.5, nan])
+    >>> crossing_time([0.0, 1.0, 2.0], [0.0, 0.4, 0.8], 0.5, rising=True)
+    array(1.25)
 
     ```
     """
     t = real_array("time", time, fix="pass run.time")
-    values = np.asarray(loss, np.float64)  # a run that diverged is not finite at its end
+    values = np.asarray(curves, np.float64)  # a run that diverged is not finite at its end
     level = real_number("level", level, fix="for example level=0.1")
     if t.ndim != 1 or values.ndim < 1 or values.shape[-1] != len(t) or not len(t):
         raise NeuralRaceError(
-            "the losses do not fit the times",
-            got=f"times {t.shape}, losses {values.shape}",
-            wanted="times (T,), losses (…, T)",
-            fix="pass run.time and run.loss",
+            "the curves do not fit the times",
+            got=f"times {t.shape}, curves {values.shape}",
+            wanted="times (T,), curves (…, T): the last axis is time",
+            fix="pass run.time and run.loss; curves.T if time comes first",
         )
+    if rising:
+        values, level = -values, -level
     reached = values <= level
     after = reached.argmax(axis=-1)
     before = np.maximum(after - 1, 0)

@@ -140,8 +140,8 @@ def _picked(run: Trajectory, where: Mapping[str, Index]) -> Trajectory:
     """The part of a trajectory at these indices, its time and settings with it."""
     places = [where.get(name, slice(None)) for name in run.axes]
     moments = _moments(where.get("time", slice(None)), run.time)
-    of_axes = lambda array: _taken(np.asarray(array), places)  # noqa: E731
-    over_time = lambda array: _taken(np.asarray(array), [*places, moments])  # noqa: E731
+    of_axes = lambda array: _taken(np.asarray(array), places)
+    over_time = lambda array: _taken(np.asarray(array), [*places, moments])
     whole = _coordinates(run)
     dropped = {name: whole[name][i].item() for name, i in where.items() if isinstance(i, int)}
     axes = {

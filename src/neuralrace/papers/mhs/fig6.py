@@ -136,12 +136,6 @@ def moments(loss: np.ndarray) -> list[int]:
     return [int(those.argmax()) if those.any() else -1 for those in below]
 
 
-def crossing_times(step: np.ndarray, loss: np.ndarray, level: float) -> np.ndarray:
-    """The first recorded step at which each run `(runs, T)` is below a part of its initial loss."""
-    below = loss <= level * loss[:, :1]
-    return np.where(below.any(axis=1), step[below.argmax(axis=1)].astype(float), np.nan)
-
-
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     """Stereotypes, spread, timing, outputs, and what each layer gates."""
     time, step = table["time"].to_numpy(), table["step"].to_numpy()
@@ -153,7 +147,10 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     seeds = [nr.compare(typical, nr.Trajectory(time, run)) for run in others]
     spread = [run.std(axis=0).mean() / run[:, 0].mean() for run in (relu, gated)]
     profile = np.corrcoef(relu.std(axis=0), gated.std(axis=0))[0, 1] if len(relu) > 1 else np.nan
-    when = {level: [crossing_times(step, run, level) for run in (relu, gated)] for level in LEVELS}
+    when = {
+        level: [nr.trajectory.crossing_time(step, run / run[:, :1], level) for run in (relu, gated)]
+        for level in LEVELS
+    }
     outputs = table["outputs"].to_numpy()
     size = np.sqrt(2 * relu[0, 0] * outputs.shape[2])  # ‖Y‖, since L = ‖Y − O‖² / 2N
     places = [moments(run) for run in (relu[first], gated[second])]

@@ -249,7 +249,7 @@ def predictions(
 
 def narrowed(data: Dataset) -> Dataset:
     """The data in float32, as the weights are."""
-    cut = lambda values: {name: np.asarray(v, np.float32) for name, v in values.items()}  # noqa: E731
+    cut = lambda values: {name: np.asarray(v, np.float32) for name, v in values.items()}
     return Dataset(cut(data.x), cut(data.y), cut(data.gates), labels=data.labels)
 
 

@@ -116,11 +116,7 @@ def crossing(table: xarray.Dataset, level: float) -> float:
     """
     scale = table["scale"].to_numpy()
     height = np.log(np.median(table["untrained"].to_numpy(), axis=1)) - np.log(level)
-    for k in range(len(scale) - 1):
-        if height[k] <= 0 < height[k + 1]:
-            part = -height[k] / (height[k + 1] - height[k])
-            return float(scale[k] + part * (scale[k + 1] - scale[k]))
-    return float("nan")
+    return float(nr.trajectory.crossing_time(scale, height, 0.0, rising=True))
 
 
 def resting(loss: np.ndarray) -> float:

@@ -57,8 +57,8 @@ def half_times(table: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
     time, loss, kernel = (table[k].to_numpy() for k in ("time", "loss", "kernel"))
     fallen = (loss[:, :1] - loss) / (loss[:, :1] - loss[:, -1:])
     return (
-        nr.linear.crossing_times(time, fallen.T),
-        nr.linear.crossing_times(time, (kernel / kernel[:, -1:]).T),
+        nr.trajectory.crossing_time(time, fallen, 0.5, rising=True),
+        nr.trajectory.crossing_time(time, kernel / kernel[:, -1:], 0.5, rising=True),
     )
 
 

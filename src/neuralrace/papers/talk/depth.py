@@ -59,8 +59,8 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     final = s["s"] / s["d"]
     gap = float(np.abs(table["exact"] - table["simulated"]).max()) / final
     time = table["time"].to_numpy()
-    curves = np.stack([*table["exact"].to_numpy(), table["limit"].to_numpy()], axis=1) / final
-    half = nr.linear.crossing_times(time, curves)
+    curves = np.stack([*table["exact"].to_numpy(), table["limit"].to_numpy()]) / final
+    half = nr.trajectory.crossing_time(time, curves, 0.5, rising=True)
     return (
         Agreement(
             "closed forms against simulated chains, largest difference over s/λ",

@@ -84,7 +84,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     """Levels in order, at the predicted times."""
     time = table["time"].to_numpy()
     found, predicted, limit = (
-        nr.linear.crossing_times(time, table[name].to_numpy().T)
+        nr.trajectory.crossing_time(time, table[name].to_numpy(), 0.5, rising=True)
         for name in ("simulated", "predicted", "limit")
     )
     off = np.abs(found / predicted - 1).max()

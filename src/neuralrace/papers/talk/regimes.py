@@ -51,8 +51,8 @@ def compute(settings: Settings) -> xarray.Dataset:
                     weights = nr.linear.balanced_weights(net, lam, scale=scale, key=seed)
                     run = nr.linear.lambda_balanced(net, weights, data, times=times)
                     distance[i, j, k, seed] = run.values["kernel_distance"][-1]
-                    left = run.loss[:, None] / run.loss[0]
-                    early, late = (nr.linear.crossing_times(times, left, f)[0] for f in (0.9, 0.5))
+                    left = run.loss / run.loss[0]
+                    early, late = (nr.trajectory.crossing_time(times, left, f) for f in (0.9, 0.5))
                     sharpness[i, j, k, seed] = early / late
     dims = ("shape", "lam", "scale", "seed")
     return xarray.Dataset(
@@ -62,7 +62,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def task(sizes: Any, seed: int) -> tuple[nr.GDLN, nr.Dataset]:
-    """White inputs and random targets of unit variance a pair of neurons."""
+    """White inputs and random targets, of unit variance for every pair of neurons."""
     rng = np.random.default_rng(seed)
     x = np.sqrt(sizes[0]) * np.eye(sizes[0])
     data = nr.Dataset({"x": x}, {"y": rng.normal(size=(sizes[0], sizes[2]))})
@@ -78,7 +78,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     lazy = {"square": max(low[1], high[1]), "funnel, λ > 0": high[0], "inverted, λ < 0": low[2]}
     late = {"funnel, λ < 0": low[0], "inverted, λ > 0": high[2]}
     large = mean.isel(scale=-1).sel(lam=0.0, method="nearest").to_numpy() / rich
-    shown = lambda values: ", ".join(f"{k}: {v:.3f}" for k, v in values.items())  # noqa: E731
+    shown = lambda values: ", ".join(f"{k}: {v:.3f}" for k, v in values.items())
     return (
         Agreement(
             "kernel distance at λ = 0 and the smallest scale: funnel, square, inverted",

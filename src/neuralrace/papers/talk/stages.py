@@ -66,8 +66,10 @@ def sharpness(table: xarray.Dataset) -> np.ndarray:
     """(depth, mode): the time to half over the time from 10 to 90 %: large for stages."""
     found = []
     for depth in range(table.sizes["depth"]):
-        t, curves = table["at"].to_numpy()[depth], table["simulated"].to_numpy()[depth]
-        low, half, high = (nr.linear.crossing_times(t, curves, f) for f in (0.1, 0.5, 0.9))
+        t, curves = table["at"].to_numpy()[depth], table["simulated"].to_numpy()[depth].T
+        low, half, high = (
+            nr.trajectory.crossing_time(t, curves, f, rising=True) for f in (0.1, 0.5, 0.9)
+        )
         found.append(half / (high - low))
     return np.array(found)
 

@@ -58,7 +58,7 @@ def half_time(net: nr.GDLN, weights: WeightsLike, data: nr.Dataset, span: float 
     while True:
         run = nr.flow(net, weights, data, times=np.linspace(0, span, 401))
         if run.loss[-1] <= run.loss[0] / 2:
-            return float(nr.linear.crossing_times(run.time, run.loss[:, None] / run.loss[0])[0])
+            return float(nr.trajectory.crossing_time(run.time, run.loss, run.loss[0] / 2))
         span *= 4
 
 

@@ -258,7 +258,7 @@ def natural_unit(system: PolynomialSystem) -> float:
     degree = system.powers.sum(axis=1)
     moving = (system.velocity != 0).any(axis=0)
     depth = (int(degree[moving].max(initial=1)) + 1) // 2
-    largest = lambda n: float(np.abs(system.velocity[:, degree == n]).max(initial=0.0))  # noqa: E731
+    largest = lambda n: float(np.abs(system.velocity[:, degree == n]).max(initial=0.0))
     drive, brake = largest(depth - 1), largest(2 * depth - 1)
     return (drive / brake) ** (1 / depth) if drive and brake else 1.0
 

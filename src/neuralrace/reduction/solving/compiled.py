@@ -123,7 +123,7 @@ def padded(
     systems: Sequence[tuple[PolynomialSystem, np.ndarray]],
 ) -> tuple[PolynomialStack, dict[str, np.ndarray]]:
     """All systems in arrays of one shape, rounded up so that other races compile nothing anew."""
-    rounded = lambda n: 1 << (int(n) - 1).bit_length()  # noqa: E731
+    rounded = lambda n: 1 << (int(n) - 1).bit_length()
     count, K, m = (
         len(systems),
         rounded(max(len(start) for _, start in systems)),
@@ -150,7 +150,7 @@ def stacked(
 
     def filled(data: Dataset) -> Dataset:
         grow = np.sqrt(count / data.n_samples)  # rows of zeros change nothing but the mean
-        pad = lambda a: np.pad(a, [(0, count - len(a)), *[(0, 0)] * (a.ndim - 1)])  # noqa: E731
+        pad = lambda a: np.pad(a, [(0, count - len(a)), *[(0, 0)] * (a.ndim - 1)])
         return Dataset(
             {v: pad(grow * x) for v, x in data.x.items()},
             {v: pad(grow * y) for v, y in data.y.items()},

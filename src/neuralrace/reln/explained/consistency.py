@@ -225,18 +225,19 @@ def kept_share(race: Race, start: Start, *, key: Key, leak: float = 0.0) -> Cons
     kept = {v: np.zeros(len(solution.time)) for v in nodes}
     mass = {v: np.zeros(len(solution.time)) for v in nodes}
     lost = {v: np.zeros((len(solution.time), race.data.n_samples)) for v in nodes}
+    p = np.asarray(wide.data.probability)
+    gate = {v: np.asarray(wide.data.gates.get(v, np.ones(len(p)))) for v in nodes}
     for i, t in enumerate(solution.time):
         weights = full_weights(race.blocks, wide, solution, float(t), key)
         seen = seen_by_neurons(wide, weights)
-        own = _own_errors(wide, weights, seen, leak)
-        for node, (z, drive, weight) in seen.items():
-            gate = np.asarray(wide.data.gates.get(node, np.ones(len(z))))
-            p = np.asarray(wide.data.probability)
-            gated = kept_by_neurons(z, drive, gate, p, leak)
-            each, off, _ = gated
+        gated = {v: kept_by_neurons(z, e, gate[v], p, leak) for v, (z, e, _) in seen.items()}
+        relu_gates = {v: np.where(gated[v][2] * seen[v][0] > 0, 1.0, leak) for v in nodes}
+        own = _own_errors(wide, weights, relu_gates)
+        for node, (z, _, weight) in seen.items():
+            each, off, _ = gated[node]
             if node in own:
-                relu = kept_by_neurons(z, own[node], gate, p, leak)
-                worse = relu[0] < gated[0]
+                relu = kept_by_neurons(z, own[node], gate[node], p, leak)
+                worse = relu[0] < each
                 each, off = np.where(worse, relu[0], each), np.where(worse, relu[1], off)
             total = weight.sum() or 1.0
             kept[node][i] = each @ weight / total
@@ -254,20 +255,14 @@ def kept_share(race: Race, start: Start, *, key: Key, leak: float = 0.0) -> Cons
 def _own_errors(
     net: SplitNetwork,
     weights: Mapping[str, np.ndarray],
-    seen: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
-    leak: float,
+    gates: Mapping[str, Float[np.ndarray, "N size"]],
 ) -> dict[str, np.ndarray]:
-    """The errors that reach each neuron if all are ReLU neurons, each with its better sign.
+    """The errors that reach each neuron if each has gates of its own, those of a ReLU network.
 
     Only for one hidden layer: there the inputs of a neuron do not depend on the gates of others.
     """
     if any(s in net.arch.hidden and t in net.arch.hidden for s, t in net.arch.edges.values()):
         return {}
-    p, gates = np.asarray(net.data.probability), {}
-    for node, (z, drive, _) in seen.items():
-        gate = np.asarray(net.data.gates.get(node, np.ones(len(z))))
-        sign = kept_by_neurons(z, drive, gate, p, leak)[2]
-        gates[node] = np.where(sign * z > 0, 1.0, leak)
     return {v: drive for v, (_, drive, _) in seen_by_neurons(net, weights, gates).items()}
 
 

@@ -134,7 +134,7 @@ class _Objective(System):
                 fix="train again with record_every=…",
             )
         relu = network_of(runs[0])
-        stacked = lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves])  # noqa: E731
+        stacked = lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves])
         start = jax.tree.map(stacked, *(first_weights(run) for run in runs))
         dtype = jnp.result_type(*start.values())
         seen = [jax.tree.map(jnp.asarray, weights_of(run)) for run in runs]

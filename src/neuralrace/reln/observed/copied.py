@@ -75,7 +75,7 @@ def copied_gates(
     gated = data.gated({n: np.ones((data.n_samples, net.arch.sizes[n])) for n in net.arch.hidden})
     if record is not None:
         by_name("record", record, "for example record={'weights': True}")
-    of_copied = lambda f: f.on if isinstance(f, Similarity) else f  # noqa: E731
+    of_copied = lambda f: f.on if isinstance(f, Similarity) else f
     wanted = {"outputs": True} | {n: of_copied(f) for n, f in (record or {}).items()}
     problem = pose(net, first, gated, record=wanted)
     moments = path if gates is None else gates_over_time(run, data, gates)

@@ -258,7 +258,7 @@ def horizons(
     gap = np.full((len(run.time), len(run.time)), np.inf)
     with progress(len(run.time), "horizons", "starts") as advance:
         for i in range(len(run.time)):
-            pick = lambda tree, i=i: jax.tree.map(lambda leaf: leaf[i], tree)  # noqa: E731
+            pick = lambda tree, i=i: jax.tree.map(lambda leaf: leaf[i], tree)
             gated = frozen.gated(pick(at_moments))
             follower = _Follower(net, measure == "loss", gated, pick(targets), initial, limit)
             done = take_steps(

@@ -88,7 +88,7 @@ class Shares:
                 fix="name each once",
             )
         place = {name: g for g, names in enumerate(groups.values()) for name in names}
-        add = lambda old: {new: added(old[n] for n in names) for new, names in groups.items()}  # noqa: E731
+        add = lambda old: {new: added(old[n] for n in names) for new, names in groups.items()}
         return Shares(
             self.time,
             add(self.exact) | {OTHER: self.exact[OTHER]},

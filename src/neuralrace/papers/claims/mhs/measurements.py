@@ -200,7 +200,7 @@ def interlacing(trials: int) -> dict[str, float]:
         below.append((low - part[: len(low)]).max() / sigma[0] if len(low) else 0.0)
         x, y = rng.normal(size=(12, rows)), rng.normal(size=(12, columns))
         gate = rng.random(12) < 0.7
-        first = lambda x, y: np.linalg.norm(y.T @ x, 2)  # noqa: E731
+        first = lambda x, y: np.linalg.norm(y.T @ x, 2)
         ax, ay = np.abs(x), np.abs(y)
         positive.append(first(ax[gate], ay[gate]) / first(ax, ay) - 1)
         signed.append(first(x[gate], y[gate]) > first(x, y))
@@ -272,7 +272,7 @@ def other_gating(seeds: int, steps: int) -> dict[str, float]:
     relu = relu_runs(this, of_relu, 20, record={})
     other = gated_runs(arch, data, this, of_gated, 20)
     reln = gated_runs(*gated_network(this, "gated", COMMON["rule"].value), this, of_gated, 20)
-    below = lambda run: float((run.loss <= 0.05 * run.loss[0]).argmax())  # noqa: E731
+    below = lambda run: float((run.loss <= 0.05 * run.loss[0]).argmax())
     rows = [
         (
             nr.compare(relu.isel(seed=i), other[i]).mean,

@@ -32,9 +32,13 @@ def sharper_chains(table: xarray.Dataset) -> float:
     return float((sharp[1:] / sharp[:-1]).min())
 
 
+def _reached(time: np.ndarray, curves: np.ndarray, part: float) -> np.ndarray:
+    return nr.trajectory.crossing_time(time, curves, part, rising=True)
+
+
 def deep_over_limit(table: xarray.Dataset) -> float:
     """The time to half of the deepest chain over that of the limit, both in units τ/D."""
-    times = nr.linear.crossing_times(table["time"].to_numpy(), depth_curves(table).T)
+    times = _reached(table["time"].to_numpy(), depth_curves(table), 0.5)
     return float(times[-2] / times[-1])
 
 
@@ -62,7 +66,7 @@ def slowing(table: xarray.Dataset) -> float:
 
 def wait_over_rise(time: np.ndarray, curves: np.ndarray) -> np.ndarray:
     """(K,): the time to half of curves (K, T) that go to 1, over that from 10 to 90 %."""
-    low, half, high = (nr.linear.crossing_times(time, curves.T, f) for f in (0.1, 0.5, 0.9))
+    low, half, high = (_reached(time, curves, f) for f in (0.1, 0.5, 0.9))
     return half / (high - low)
 
 
@@ -72,7 +76,7 @@ def apart(depth: int) -> Callable[[xarray.Dataset], float]:
     def measured(table: xarray.Dataset) -> float:
         curves = table["simulated"].to_numpy()[depth]
         gone = (curves - curves[0]) / (1 - curves[0])
-        times = nr.linear.crossing_times(table["at"].to_numpy()[depth], gone)
+        times = _reached(table["at"].to_numpy()[depth], gone.T, 0.5)
         return float(times[-1] / times[0])
 
     return measured

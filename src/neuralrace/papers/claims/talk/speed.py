@@ -70,7 +70,7 @@ CLAIMS = (
         "talk/speed-small-random",
         "“Training speed”, “Effect of initialization”",
         "From small random weights the time to learn grows exponentially with depth, as 1/b₀^D.",
-        "Time to half of the loss (units τ/D) of networks with 8 neurons a layer, D = 2 … 6, "
+        "Time to half of the loss (units τ/D) of networks with 8 neurons per layer, D = 2 … 6, "
         "b₀ = 0.5, mean of the seeds; and chains of 6 edges by their closed form.",
         (
             Measure(
@@ -131,7 +131,7 @@ CLAIMS = (
         "talk/speed-orthogonal",
         "“Effect of initialization”",
         "From orthogonal weights the time to learn does not depend on depth.",
-        "Networks with 8 neurons a layer, D = 2 … 6, mean of the seeds, units τ/D.",
+        "Networks with 8 neurons per layer, D = 2 … 6, mean of the seeds, units τ/D.",
         (
             Measure(
                 "largest time over smallest",

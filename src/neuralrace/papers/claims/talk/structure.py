@@ -70,7 +70,9 @@ def sample_rate(table: xarray.Dataset) -> float:
 
 def level_times(table: xarray.Dataset, name: str) -> np.ndarray:
     """(level,): when half of each level of the tree is learned."""
-    return nr.linear.crossing_times(table["time"].to_numpy(), table[name].to_numpy().T)
+    return nr.trajectory.crossing_time(
+        table["time"].to_numpy(), table[name].to_numpy(), 0.5, rising=True
+    )
 
 
 def level_gap(name: str) -> Callable[[xarray.Dataset], float]:

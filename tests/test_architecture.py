@@ -459,3 +459,17 @@ def test_other_bad_constructors():
         nr.Architecture.routing(0)
     with says("P must be a whole number", got="-4", wanted="at least 1"):
         nr.Architecture.routing(6, P=-4)
+
+
+def test_path_lengths_are_those_of_all_paths():
+    arch = nr.Architecture(
+        sizes={"x": 1, "a": 1, "b": 1, "y": 1, "z": 1},
+        edges={
+            "xa": ("x", "a"),
+            "ab": ("a", "b"),
+            "by": ("b", "y"),
+            "ay": ("a", "y"),
+            "xz": ("x", "z"),
+        },
+    )
+    assert arch.path_lengths == {len(path.edges) for path in arch.paths()} == {1, 2, 3}

@@ -170,5 +170,5 @@ def test_bad_input():
     run = nr.Trajectory([0, 1], [1.0, 0.5])
     with says("has not recorded its weights", got="-", wanted="'weights'", fix="record="):
         found.visits(run)
-    with says("takes a single run", got="'seed'", wanted="without axes", fix="run.isel"):
+    with says("must be a single run", got="'seed'", wanted="without axes", fix="run.isel"):
         nr.linear.plateaus(nr.Trajectory([0, 1], [[1.0, 0.5]], axes={"seed": [0]}), least=1.0)

@@ -788,11 +788,9 @@ def test_outputs_are_compared_in_pieces(monkeypatch):
 
 def test_compare_needs_single_overlapping_runs_with_a_loss():
     a = nr.Trajectory([0, 1], [1.0, 0.5])
-    with says(
-        "compare takes single runs", got="'delta', 'seed'", wanted="", fix="run.isel(seed=0)"
-    ):
+    with says("must be a single run", got="'delta', 'seed'", wanted="", fix="run.isel(seed=0)"):
         nr.compare(a, ensemble())
-    with says("compare takes single runs", got="an ensemble", wanted="without axes"):
+    with says("must be a single run", got="an ensemble", wanted="without axes"):
         nr.compare(ensemble(), a)
     with says("no time in common", got="[0, 1] and [1, 2]", wanted="overlap"):
         nr.compare(a, nr.Trajectory([1, 2], [1.0, 0.5]))

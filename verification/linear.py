@@ -215,8 +215,9 @@ def depth_costs(full: bool) -> Measurement:
 
 @claim(
     SECTION,
-    "full networks of 8 neurons per layer on a task of equal singular values s = 1, time t_D to half "
-    "of the loss in units τ/D, five seeds (mean ± standard deviation): how it grows with depth",
+    "full networks of 8 neurons per layer on a task of equal singular values s = 1, time t_D to "
+    "half of the loss in units τ/D, five seeds (mean ± standard deviation): how it grows with "
+    "depth",
     "small random: exponential; pretrained-like: at most linear; orthogonal: constant (Talk)",
     slow=True,
     uses="papers",

@@ -129,6 +129,24 @@ class Architecture:
             sorter.done(order[-1])
         return tuple(order)
 
+    @cached_property
+    def path_lengths(self) -> frozenset[int]:
+        """The numbers of edges that paths from an input to an output have.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> sorted(nr.Architecture.chain(2, 8, 1).path_lengths)
+        [2]
+
+        ```
+        """
+        found = {v: frozenset([0]) for v in self.inputs}
+        for node in self.order:
+            if node not in found:
+                before = (found[self.edges[e][0]] for e in self.incoming[node])
+                found[node] = frozenset(n + 1 for lengths in before for n in lengths)
+        return frozenset[int]().union(*(found[v] for v in self.outputs))
+
     def _along(self, nodes: Sequence[str]) -> str:
         """The edges from each of these nodes to the next."""
         edges = (

@@ -138,9 +138,7 @@ def _sizes(arch: Architecture, entrant: Entrant, scale: float | None) -> dict[st
     """The standard deviation of every edge; one start value b of all edges gives b √(2/N)."""
     if scale is not None:
         return dict.fromkeys(arch.edges, scale)
-    ends = {*arch.inputs, *arch.outputs}
-    two = all((s in ends) != (t in ends) for s, t in arch.edges.values())
-    if entrant.number is None or not two:
+    if entrant.number is None or arch.path_lengths != {2}:
         raise NeuralRaceError(
             "it is not known which random weights correspond to this start",
             got=entrant.start.description,
@@ -148,7 +146,7 @@ def _sizes(arch: Architecture, entrant: Entrant, scale: float | None) -> dict[st
             fix="make the contest with scale=1e-3 and train its candidates together",
         )
     return {
-        edge: abs(entrant.number) * float(np.sqrt(2 / arch.sizes[t if s in ends else s]))
+        edge: abs(entrant.number) * float(np.sqrt(2 / arch.sizes[t if s in arch.inputs else s]))
         for edge, (s, t) in arch.edges.items()
     }
 

@@ -215,8 +215,7 @@ def is_at_its_end(entrant: Entrant) -> bool:
 
 def is_deep(entrant: Entrant) -> bool:
     """Whether an edge leads from one hidden node to another."""
-    arch = entrant.race.split.arch
-    return any(s in arch.hidden and t in arch.hidden for s, t in arch.edges.values())
+    return max(entrant.race.split.arch.path_lengths) > 2
 
 
 def fastest_pathway(entrant: Entrant) -> float:
@@ -226,8 +225,7 @@ def fastest_pathway(entrant: Entrant) -> float:
     edge leads from an input to an output.
     """
     arch, data = entrant.race.split.arch, entrant.race.split.data
-    ends = {*arch.inputs, *arch.outputs}
-    if any((s in ends) == (t in ends) for s, t in arch.edges.values()):
+    if arch.path_lengths != {2}:
         return entrant.strength
     found = 0.0
     for node in arch.hidden:

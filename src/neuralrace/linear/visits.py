@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from jaxtyping import Float
@@ -11,7 +11,7 @@ from jaxtyping import Float
 from neuralrace.checks import real_number
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.linear.chain import chain_edges
-from neuralrace.trajectory import Trajectory
+from neuralrace.trajectory import Trajectory, check_single
 
 
 @final
@@ -61,7 +61,7 @@ def plateaus(run: Trajectory, *, least: float, slope: float = 1e-3) -> tuple[Pla
 
     ```
     """
-    _check_single(run)
+    _check_run(run)
     least = real_number("least", least, least=0, fix="the shortest time that counts as a plateau")
     slope = real_number("slope", slope, least=0, fix="slope=1e-3 of the initial loss per time")
     slopes = np.abs(np.diff(run.loss) / np.diff(run.time)) / run.loss[0]
@@ -89,7 +89,7 @@ def maps_of(run: Trajectory) -> Float[np.ndarray, "T outputs inputs"]:
 
     ```
     """
-    _check_single(run)
+    _check_run(run)
     if "map" in run.values:
         return np.asarray(run.values["map"], np.float64)
     if "weights" not in run.values or run.net is None:
@@ -106,14 +106,7 @@ def maps_of(run: Trajectory) -> Float[np.ndarray, "T outputs inputs"]:
     return product
 
 
-def _check_single(run: Any) -> None:
-    check_kind(
-        "run", run, Trajectory, "what nr.train, nr.flow or nr.linear.lambda_balanced returned"
-    )
-    if run.axes:
-        raise NeuralRaceError(
-            "this takes a single run",
-            got=f"an ensemble over {listed(run.axes)}",
-            wanted="a trajectory without axes",
-            fix="pick a member with run.isel(seed=0)",
-        )
+def _check_run(run: Trajectory) -> None:
+    made_by = "what nr.train, nr.flow or nr.linear.lambda_balanced returned"
+    check_kind("run", run, Trajectory, made_by)
+    check_single("run", run)

@@ -10,6 +10,7 @@ from neuralrace.trajectory.files import save_table as save_table
 from neuralrace.trajectory.names import check_name as check_name
 from neuralrace.trajectory.provenance import versions as versions
 from neuralrace.trajectory.run import Trajectory as Trajectory
+from neuralrace.trajectory.run import check_single as check_single
 
 __all__ = [
     "Comparison",

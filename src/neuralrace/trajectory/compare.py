@@ -9,9 +9,9 @@ from typing import Any, final
 import numpy as np
 
 from neuralrace.dataset import checked_weight
-from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.trajectory.names import flat
-from neuralrace.trajectory.run import Trajectory
+from neuralrace.trajectory.run import Trajectory, check_single
 from neuralrace.types import ArrayLike
 
 
@@ -102,13 +102,7 @@ def compare(
     """
     for name, run in (("reference", reference), ("other", other)):
         check_kind(name, run, Trajectory, "compare what train, flow or race.solve returned")
-        if run.axes:
-            raise NeuralRaceError(
-                "compare takes single runs",
-                got=f"an ensemble over {listed(run.axes)}",
-                wanted="two trajectories without axes",
-                fix="pick a member with run.isel(seed=0)",
-            )
+        check_single(name, run)
     notes = _checked_making(reference, other)
     weight = _checked_samples(reference, other, sample_weight)
     start = max(reference.time[0], other.time[0])

@@ -350,3 +350,14 @@ def _tree(what: str, values: Any) -> dict[str, Any]:
         else plain_array(f"{what}[{name!r}]", value, wanted="an array", fix=fix)
         for name, value in named.items()
     }
+
+
+def check_single(name: str, run: Trajectory) -> None:
+    """Raise where a trajectory is an ensemble."""
+    if run.axes:
+        raise NeuralRaceError(
+            f"{name} must be a single run",
+            got=f"an ensemble over {listed(run.axes)}",
+            wanted="a trajectory without axes",
+            fix="pick a member with run.isel(seed=0)",
+        )

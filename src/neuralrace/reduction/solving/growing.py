@@ -22,13 +22,6 @@ DEPENDENT = 1e-12
 """Unit vectors add a direction to a span if more than this of them lies outside it."""
 
 
-def is_two_edge(block: Block) -> bool:
-    """Whether every path of the block has two edges."""
-    arch = block.arch
-    ends = {*arch.inputs, *arch.outputs}
-    return all((s in ends) != (t in ends) for s, t in arch.edges.values())
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class _AtNode:

@@ -15,7 +15,7 @@ from neuralrace.checks import check_known, is_traced
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.reduction.blocks.block import Block
 from neuralrace.reduction.blocks.mixtures import longest_path
-from neuralrace.reduction.solving.growing import is_two_edge, two_edge_start
+from neuralrace.reduction.solving.growing import two_edge_start
 from neuralrace.statistics import SplitNetwork
 from neuralrace.types import Matrix, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
@@ -108,7 +108,7 @@ def start_from_weights(blocks: Sequence[Block], whole: SplitNetwork, weights: We
     parts = whole.split(weights)
     _check_size(blocks, max(float(np.abs(w).max(initial=0.0)) for w in parts.values()))
     found = [_restricted(block, parts) for block in blocks]
-    two = [i for i, block in enumerate(blocks) if is_two_edge(block)]
+    two = [i for i, block in enumerate(blocks) if block.arch.path_lengths == {2}]
     shared = _overlap([b for i, b in enumerate(blocks) if i not in two], found, blocks)
     for i, weights_i in zip(
         two, two_edge_start([blocks[i] for i in two], [found[i] for i in two]), strict=True

@@ -261,7 +261,7 @@ def _own_errors(
 
     Only for one hidden layer: there the inputs of a neuron do not depend on the gates of others.
     """
-    if any(s in net.arch.hidden and t in net.arch.hidden for s, t in net.arch.edges.values()):
+    if max(net.arch.path_lengths) > 2:
         return {}
     return {v: drive for v, (_, drive, _) in seen_by_neurons(net, weights, gates).items()}
 
@@ -302,8 +302,7 @@ def mean_start(race: Race, scale: float) -> dict[str, float] | None:
     N is the pathway's width. None where some pathway has another number of edges.
     """
     arch = race.split.arch
-    ends = {*arch.inputs, *arch.outputs}
-    if any((s in ends) == (t in ends) for s, t in arch.edges.values()):
+    if arch.path_lengths != {2}:
         return None
-    size = {e: arch.sizes[t if s in ends else s] for e, (s, t) in arch.edges.items()}
+    size = {e: arch.sizes[t if s in arch.inputs else s] for e, (s, t) in arch.edges.items()}
     return {e: scale * math.sqrt(n / 2) for e, n in size.items()}

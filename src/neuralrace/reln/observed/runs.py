@@ -18,7 +18,7 @@ from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.gdln import GDLN, Network
 from neuralrace.losses import LOSSES
 from neuralrace.relu import ReLUNetwork
-from neuralrace.trajectory import Trajectory
+from neuralrace.trajectory import Trajectory, check_single
 from neuralrace.types import ArrayLike
 
 RUNS = "pass what nr.train or nr.train_ensemble returned"
@@ -60,13 +60,7 @@ def relu_of(run: Trajectory) -> ReLUNetwork:
 def recorded_weights(run: Trajectory) -> dict[str, Float[np.ndarray, "T target source"]]:
     """The weights over time of a single run of a ReLU network, in float64, or an error."""
     relu_of(run)
-    if run.axes:
-        raise NeuralRaceError(
-            "activity is that of a single run",
-            got=f"an ensemble over {listed(run.axes)}",
-            wanted="a trajectory without axes",
-            fix="pick a member with run.isel(seed=0)",
-        )
+    check_single("run", run)
     return {e: np.asarray(w, np.float64) for e, w in weights_of(run).items()}
 
 

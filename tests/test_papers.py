@@ -11,7 +11,7 @@ import verification.papers
 from neuralrace import papers
 from neuralrace.papers import Agreement, Figure, Setting, settings_of
 from neuralrace.papers.nrr import fig3, fig4
-from neuralrace.report import Record, command, gallery, load_figure, markdown, read_record
+from neuralrace.papers.record import Record, command, gallery, load_figure, markdown, read_record
 from neuralrace.trajectory import save_table
 from tests.test_errors import says
 

@@ -62,7 +62,7 @@ class Record:
         """How many of the lines that can hold do.
 
         ```python
-        >>> from neuralrace.report import Record
+        >>> from neuralrace.papers.record import Record
         >>> row = {"what": "a", "target": "1", "measured": "1.01", "holds": True}
         >>> Record("nrr/fig0", "", "", {}, False, {}, 0.0, [row]).verdict
         '1 of 1 agree'
@@ -98,14 +98,37 @@ def stamped(table: xarray.Dataset, record: Record) -> xarray.Dataset:
 
 
 def read_record(table: xarray.Dataset) -> Record:
-    """The record of a figure's data."""
+    """The record of a figure's data: its settings, how it was made, how well it agrees.
+
+    ```python
+    >>> from neuralrace import papers
+    >>> figure = papers.find("talk/depth")
+    >>> papers.read_record(figure.run(figure.resolve(quick=True), quick=True)).name
+    'talk/depth'
+
+    ```
+    """
     if table.attrs.get("format") != FORMAT:
         raise _not_a_figure("the data", f"format {table.attrs.get('format')!r}")
     return Record(**json.loads(table.attrs["record"]))
 
 
 def load_figure(path: str | os.PathLike[str]) -> xarray.Dataset:
-    """The data of a figure, as `write` saved them."""
+    """The data of a figure, as `neuralrace reproduce` saved them.
+
+    ```python
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from neuralrace import papers
+    >>> figure = papers.find("talk/depth")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     data = figure.run(figure.resolve(quick=True), quick=True)
+    ...     written = figure.publish(data, Path(folder))
+    ...     papers.load_figure(written.data).equals(data)
+    True
+
+    ```
+    """
     import xarray
 
     try:
@@ -252,7 +275,7 @@ def shown(value: object) -> str:
     """A setting as it is read on a page.
 
     ```python
-    >>> from neuralrace.report import shown
+    >>> from neuralrace.papers import shown
     >>> shown([0.2, 1.0]), shown(0.0002), shown(None)
     ('0.2, 1', '0.0002', '–')
 
@@ -271,7 +294,7 @@ def typed(value: object) -> str:
     """A setting as `--set` takes it, to the last digit.
 
     ```python
-    >>> from neuralrace.report import typed
+    >>> from neuralrace.papers.record import typed
     >>> typed([0.1234567891, 1.0]), typed(True), typed(None)
     ('0.1234567891,1.0', 'true', 'none')
 
@@ -299,6 +322,16 @@ def gallery(folder: Path, order: Sequence[str] = ()) -> Path:
     """Write `index.html` into the folder: every figure whose data lie there, with its agreement.
 
     `order` names figures in the order in which they are shown; others come after them.
+
+    ```python
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from neuralrace import papers
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     papers.gallery(Path(folder)).name
+    'index.html'
+
+    ```
     """
     places = {name: i for i, name in enumerate(order)}
     records = sorted(

@@ -1,0 +1,33 @@
+"""Reports: plain values in, one HTML page with its data files beside it out."""
+
+from neuralrace.report.page import (
+    Code,
+    Curve,
+    Curves,
+    Equation,
+    File,
+    Page,
+    Part,
+    Picture,
+    Provenance,
+    Section,
+    Setting,
+    Table,
+    Text,
+)
+
+__all__ = [
+    "Code",
+    "Curve",
+    "Curves",
+    "Equation",
+    "File",
+    "Page",
+    "Part",
+    "Picture",
+    "Provenance",
+    "Section",
+    "Setting",
+    "Table",
+    "Text",
+]

@@ -222,7 +222,7 @@ def ticks(low: float, high: float, log: bool = False) -> list[float]:
         decades = [float(f"1e{n}") for n in range(first, last + 1, step)]
         if len(decades) > 1:
             return decades
-    rough = (high - low) / 5
+    rough = (high - low) / 7
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(m * unit for m in (1, 2, 5, 10) if m * unit >= rough * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)

@@ -42,7 +42,10 @@ SMALLEST = 0.62
 """How far a picture may shrink on a phone before it scrolls instead: seven points stay legible."""
 
 PIXELS_PER_POINT = 1.75
-"""The pixels that show one point of a picture in SVG: text of eight points is 14 pixels high."""
+"""The pixels that show one point of a picture in SVG."""
+
+PIXELS_PER_DOT = PIXELS_PER_POINT * 72 / 200
+"""The pixels that show one dot of a picture in PNG, of which an inch has 200."""
 
 
 def html(page: Page) -> str:
@@ -338,10 +341,10 @@ def _file_list(those: Sequence[File]) -> str:
 def picture_width(picture: bytes) -> float:
     """The width at which a picture is shown, in pixels, told by its first bytes; 0: not known.
 
-    A PNG has two dots per pixel; an SVG of matplotlib is enlarged so that eight points read well.
+    Both are shown so large that text of eight points is 14 pixels high.
     """
     if picture.startswith(b"\x89PNG"):
-        return struct.unpack(">I", picture[16:20])[0] / 2
+        return struct.unpack(">I", picture[16:20])[0] * PIXELS_PER_DOT
     found = re.search(rb'<svg[^>]*?\swidth="([0-9.]+)pt"', picture)
     return float(found[1]) * PIXELS_PER_POINT if found else 0.0
 

@@ -94,8 +94,9 @@ function live(figure) {
       const stroke = style(line, "stroke");
       const kind = given.curves[i].kind;
       lines.push({
-        show: !hidden.has(i), points: { show: false }, stroke: first ? stroke : "transparent",
+        show: !hidden.has(i), stroke: first ? stroke : "transparent",
         width: parseFloat(style(line, "stroke-width")), dash: kind === "theory" ? [7, 4] : undefined,
+        points: { show: first && given.curves[i].x.length <= 12, size: 7, fill: stroke },
         label: String(i),
       });
       if (first && given.curves[i].low)

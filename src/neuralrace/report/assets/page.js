@@ -114,7 +114,7 @@ function live(figure) {
         points: { show: (u, k) => (k > 0 && firsts.includes(k) ? undefined : false), size: 7 },
         dataIdx: (u, k, at) => nearest(u.data[k], at),
       },
-      hooks: { setCursor: [read], setScale: [zoomed] },
+      hooks: { setCursor: [read], setScale: [zoomed], setSelect: [selected] },
     };
     place.replaceChildren();
     if (plot) plot.destroy();
@@ -144,7 +144,10 @@ function live(figure) {
     const x = u.data[0];
     const { min, max } = u.scales.x;
     if (key === "x") whole.disabled = min <= x[0] && max >= x[x.length - 1];
-    else if (u.cursor.event) whole.disabled = false;
+  }
+
+  function selected(u) {
+    if (u.select.width > 0 && u.select.height > 0) whole.disabled = false;
   }
 
   // Two fingers zoom along x; one finger reads values, and scrolls the page up and down.

@@ -428,6 +428,14 @@ def test_bad_curves_and_tables_are_refused():
         Curves([Curve("a", [0], [1]), Curve("a", [0], [2])])
     with says("row 2 of a table", got="1 cells", wanted="2 cells: a, b", fix="None"):
         Table(("a", "b"), [(1, 2), (3,)])
+    with says("parts of section 'S'", got="str 'text'", wanted="a list", fix="list"):
+        Section("S", "text")
+    with says("a part of section 'S'", got="str", wanted="Text or Code", fix="Text("):
+        Section("S", ["text"])
+    with says("answer must be a list", got="str 'yes'", wanted="a list", fix="answer=["):
+        Page("T", answer="yes")
+    with says("an entry of sections", got="Text", wanted="Section", fix="Sections in sections"):
+        Page("T", sections=[Text("a")])
     with says("no picture", got="b'GIF8", wanted="SVG or a PNG", fix="Picture.of"):
         Picture(b"GIF89a", alt="")
     with says("expression of SymPy", got="str", wanted="SymPy", fix="race.equations"):

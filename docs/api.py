@@ -33,6 +33,7 @@ ROOMS = {
     "linear": "Deep linear networks",
     "analysis": "What was learned",
     "plot": "Pictures",
+    "report": "Reports",
     "papers": "The papers' figures",
     "demo": "The main job",
     "errors": "The package's error",

@@ -9,8 +9,7 @@ import xarray
 from click.testing import CliRunner
 
 from neuralrace import cli, papers
-from neuralrace.papers import Agreement, Figure, Setting
-from neuralrace.report import load_figure, read_record
+from neuralrace.papers import Agreement, Figure, Setting, load_figure, read_record
 from tests.test_errors import says
 from tests.test_house import HEAVY, in_a_fresh_process
 

@@ -9,9 +9,9 @@ import xarray
 
 import neuralrace as nr
 from neuralrace import papers
+from neuralrace.papers import load_figure, read_record
 from neuralrace.papers.mhs import contextual, fig2, fig5, fig6, fig8, fig9
 from neuralrace.papers.mhs.contextual import case
-from neuralrace.report import load_figure, read_record
 from neuralrace.trajectory import save_table
 
 SAME = ("hierarchy",) * 3  # falls into small blocks

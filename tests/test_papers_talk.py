@@ -3,8 +3,8 @@
 import pytest
 
 from neuralrace import papers
+from neuralrace.papers import load_figure, read_record
 from neuralrace.papers.talk import continual, differentiation, regimes, saddles
-from neuralrace.report import load_figure, read_record
 from neuralrace.trajectory import save_table
 
 TALK = papers.chosen(["talk"])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from neuralrace import plot as plot
     from neuralrace import reduction as reduction
     from neuralrace import reln as reln
+    from neuralrace import report as report
     from neuralrace import statistics as statistics
     from neuralrace import tasks as tasks
     from neuralrace import trajectory as trajectory
@@ -118,6 +119,7 @@ _ROOMS = (
     "plot",
     "reduction",
     "reln",
+    "report",
     "statistics",
     "tasks",
     "trajectory",

@@ -15,7 +15,7 @@ from neuralrace.checks import writable_folder
 from neuralrace.errors import NeuralRaceError
 
 if TYPE_CHECKING:
-    from neuralrace.report import Written
+    from neuralrace.papers import Written
 
 FOLDER = Path("out/figures")
 
@@ -47,7 +47,7 @@ def demo(out: Path, quick: bool) -> None:
 def show(names: tuple[str, ...], settings: bool) -> None:
     """List the figures that can be reproduced, one per line."""
     from neuralrace import papers
-    from neuralrace.report import shown
+    from neuralrace.papers import shown
 
     found = papers.chosen(names or ("all",))
     width = max(map(len, found))
@@ -216,7 +216,7 @@ def _no_seeds(those: str, known: Iterable[str]) -> NeuralRaceError:
 
 def _redraw(files: Iterable[Path], out: Path) -> None:
     from neuralrace import papers
-    from neuralrace.report import load_figure, read_record
+    from neuralrace.papers import load_figure, read_record
 
     tables = [load_figure(file) for file in files]
     writable_folder(out)
@@ -227,7 +227,7 @@ def _redraw(files: Iterable[Path], out: Path) -> None:
 
 def _gallery(out: Path) -> Path:
     from neuralrace import papers
-    from neuralrace.report import gallery
+    from neuralrace.papers import gallery
 
     return gallery(out, papers.names())
 

@@ -6,16 +6,24 @@ from collections.abc import Iterable
 from importlib import import_module
 
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of, unknown
+from neuralrace.papers.gallery import gallery
+from neuralrace.papers.record import Record, Written, load_figure, read_record, shown
 
 __all__ = [
     "Agreement",
     "Figure",
+    "Record",
     "Setting",
     "Settings",
+    "Written",
     "chosen",
     "find",
+    "gallery",
+    "load_figure",
     "names",
+    "read_record",
     "settings_of",
+    "shown",
     "unknown",
 ]
 

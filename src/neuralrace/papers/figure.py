@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.report import Record, Written, read_record, stamped, typed, write
+from neuralrace.papers.record import Record, Written, read_record, stamped, typed, write
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -20,5 +20,6 @@ __all__ = [
     "crossing_time",
     "join",
     "load",
+    "save_table",
     "versions",
 ]

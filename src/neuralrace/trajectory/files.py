@@ -86,6 +86,17 @@ def save_table(table: xarray.Dataset, path: Path, signed: bool = False) -> Path:
 
     The file is made in memory: HDF5 cannot close a file that does not fit on the disk, and takes
     the interpreter with it. `signed` adds the checksum that `load` verifies.
+
+    ```python
+    >>> import tempfile, xarray
+    >>> from pathlib import Path
+    >>> from neuralrace.trajectory import save_table
+    >>> table = xarray.Dataset({"x": ("n", [1.0, 2.0])})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_table(table, Path(folder) / "x.nc").name
+    'x.nc'
+
+    ```
     """
     if not path.name or path.is_dir():
         raise NeuralRaceError(

@@ -7,7 +7,7 @@ from importlib import import_module
 
 from neuralrace.papers.claims.claim import Claim, Entry, Measure, Tables, Verdict
 from neuralrace.papers.figure import unknown
-from neuralrace.report import table_lines
+from neuralrace.papers.record import table_lines
 
 __all__ = [
     "QUICK",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.report import Record, load_figure, stored
+from neuralrace.papers.record import Record, load_figure, stored
 
 if TYPE_CHECKING:
     import xarray

@@ -1,0 +1,42 @@
+"""Reports: plain values in, one HTML page with its data files beside it out."""
+
+from neuralrace.report.making import provenance
+from neuralrace.report.markup import html
+from neuralrace.report.page import (
+    Code,
+    Curve,
+    Curves,
+    Equation,
+    File,
+    Page,
+    Part,
+    Picture,
+    Provenance,
+    Section,
+    Setting,
+    Table,
+    Text,
+)
+from neuralrace.report.parts import curves_of, equations_of
+from neuralrace.report.writing import write
+
+__all__ = [
+    "Code",
+    "Curve",
+    "Curves",
+    "Equation",
+    "File",
+    "Page",
+    "Part",
+    "Picture",
+    "Provenance",
+    "Section",
+    "Setting",
+    "Table",
+    "Text",
+    "curves_of",
+    "equations_of",
+    "html",
+    "provenance",
+    "write",
+]

@@ -245,6 +245,14 @@ def test_accuracy_of_one_output_is_that_of_the_nearer_target():
         record_every=300, evaluate={"same": xor},
     )  # fmt: skip
     assert run.values["same"]["accuracy"].tolist()[-1] == 1.0
+    one = {"high": xor.take(np.flatnonzero(xor.y["y"][:, 0] > 0)), "all": xor}
+    early = nr.train(
+        net, net.init(jax.random.key(1), 0.3), xor, learning_rate=0.05, steps=4, evaluate=one
+    )
+    outputs = np.asarray(net(early.final, one["high"])["y"])[:, 0]
+    right = np.mean(outputs > xor.y["y"].mean())  # the midpoint of both classes, of one in the set
+    assert early.values["high"]["accuracy"][-1] == pytest.approx(right) and right < 1
+    assert "accuracy" in early.values["all"]
     numbers = nr.Dataset(xor.x, {"y": [[1.0], [2.0], [3.0], [4.0]]})
     plain = nr.train(net, run.final, numbers, learning_rate=0.1, steps=1, evaluate={"all": numbers})
     assert set(plain.values["all"]) == {"loss"}

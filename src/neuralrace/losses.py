@@ -169,20 +169,35 @@ def one_hot_rows(target: np.ndarray) -> bool:
     return bool(((target == 0) | (target == 1)).all() and (target.sum(axis=1) == 1).all())
 
 
-def has_classes(data: Dataset) -> bool:
-    """Whether the targets are classes: one-hot rows, or a single output with two values."""
-    for target in data.y.values():
-        rows = np.asarray(target)
-        if not one_hot_rows(rows) and not (rows.shape[1] == 1 and len(np.unique(rows)) == 2):
-            return False
-    return True
+def class_middles(*datasets: Dataset) -> dict[str, float | None] | None:
+    """What tells the classes of some datasets of one task apart; None where targets are no classes.
+
+    By output node: None for one-hot rows, where the largest output decides, or the midpoint of two
+    values of a single output. A test set may have samples of one class alone: both values are then
+    known from the training targets. Values are compared in the precision of the last dataset.
+    """
+    found: dict[str, float | None] = {}
+    for node in datasets[0].y:
+        targets = [np.asarray(data.y[node]) for data in datasets]
+        if all(map(one_hot_rows, targets)):
+            found[node] = None
+            continue
+        kind = targets[-1].dtype  # 0.1 in two precisions is one value
+        values = np.unique(np.concatenate([np.unique(rows).astype(kind) for rows in targets]))
+        if any(rows.shape[1] != 1 for rows in targets) or len(values) != 2:
+            return None
+        found[node] = float(values.mean())
+    return found
 
 
-def accuracy(outputs: Outputs, data: Dataset) -> Float[Array, ""]:
+def accuracy(
+    outputs: Outputs, data: Dataset, middle: Mapping[str, float | None] | None = None
+) -> Float[Array, ""]:
     """The weighted share of samples whose class is right at every output node.
 
     With one-hot targets the largest output decides; with a single output that has two target
-    values, the value that is nearer.
+    values, the value that is nearer. `middle` gives the midpoint of these values by node, where
+    `data` may not have both of them.
 
     ```python
     >>> import jax.numpy as jnp, neuralrace as nr
@@ -198,7 +213,8 @@ def accuracy(outputs: Outputs, data: Dataset) -> Float[Array, ""]:
         if h.shape[1] > 1:
             right &= jnp.argmax(h, axis=1) == jnp.argmax(target, axis=1)
         else:
-            middle = (jnp.min(target) + jnp.max(target)) / 2
-            right &= (h[:, 0] > middle) == (target[:, 0] > middle)
+            given = None if middle is None else middle.get(node)
+            between = (jnp.min(target) + jnp.max(target)) / 2 if given is None else given
+            right &= (h[:, 0] > between) == (target[:, 0] > between)
     share = jnp.dot(jnp.asarray(data.probability), jnp.asarray(right, jnp.result_type(float)))
     return jnp.minimum(share, 1.0)  # rounding

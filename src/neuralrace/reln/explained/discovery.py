@@ -205,7 +205,7 @@ class Discovery:
         for node, each in self.layers.items():
             on = (each.pattern > (1 + leak) / 2).sum(axis=1)
             shares = ", ".join(
-                f"{share:.0%} on for {many}" for share, many in zip(each.share, on, strict=True)
+                f"{100 * s:.0f} % on for {many}" for s, many in zip(each.share, on, strict=True)
             )
             off = float(each.share @ each.mismatch)
             empty = len(each) - len(np.unique(each.member))
@@ -213,26 +213,28 @@ class Discovery:
                 f"{len(each)} pathways in {node}"
                 + (f", {empty} without neurons" if empty else "")
                 + f" ({shares} of {each.pattern.shape[1]} samples; "
-                f"neurons differ from theirs on {off:.1f})"
+                f"neurons differ from theirs on {off:.1f}"
+                + (f"; {each.sampling}" if each.sampling else "")
+                + ")"
             )
+        found = f"{'; '.join(parts)}."
         if self.withheld is not None:
-            text = f"{'; '.join(parts)}. No gated network was trained to follow:"
-            return f"{text} {self.withheld}".replace("%", " %") + "."
-        text = f"{'; '.join(parts)}. The gated network follows {len(self.runs)} run"
+            return f"{found} No gated network was trained to follow: {self.withheld}."
+        text = f"{found} The gated network follows {len(self.runs)} run"
         text += "s" if len(self.runs) > 1 else ""
-        text += f" with a mean discrepancy of {self.discrepancy:.2%} of the initial loss"
+        text += f" with a mean discrepancy of {100 * self.discrepancy:.2f} % of the initial loss"
         if self.curve:
-            tried = ", ".join(f"{k}: {value:.2%}" for k, value in self.curve.items())
+            tried = ", ".join(f"{k}: {100 * value:.2f} %" for k, value in self.curve.items())
             text += f"; by number of pathways {tried}"
         if self.has_elbow is False:
             text += f"; no elbow: one pathway is about as good as {max(self.curve)}"
         fall = max(largest_fall(run) for run in self.runs)
         if fall > COARSE:
             text += (
-                f". The loss falls by {fall:.0%} between two records, and differences there are "
-                "not seen: record more often"
+                f". The loss falls by {100 * fall:.0f} % between two records, and differences "
+                "there are not seen: record more often"
             )
-        return text.replace("%", " %") + "."
+        return text + "."
 
 
 def discover(

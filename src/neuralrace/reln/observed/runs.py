@@ -59,6 +59,11 @@ def relu_of(run: Trajectory) -> ReLUNetwork:
 
 def recorded_weights(run: Trajectory) -> dict[str, Float[np.ndarray, "T target source"]]:
     """The weights over time of a single run of a ReLU network, in float64, or an error."""
+    return {e: np.asarray(w, np.float64) for e, w in single_weights(run).items()}
+
+
+def single_weights(run: Trajectory) -> dict[str, np.ndarray]:
+    """The weights over time of a single run of a ReLU network as recorded, or an error."""
     relu_of(run)
     if run.axes:
         raise NeuralRaceError(
@@ -67,7 +72,7 @@ def recorded_weights(run: Trajectory) -> dict[str, Float[np.ndarray, "T target s
             wanted="a trajectory without axes",
             fix="pick a member with run.isel(seed=0)",
         )
-    return {e: np.asarray(w, np.float64) for e, w in weights_of(run).items()}
+    return weights_of(run)
 
 
 def first_weights(run: Trajectory) -> dict[str, np.ndarray]:

@@ -30,7 +30,7 @@ def on_for(bits: UInt8[np.ndarray, "... B"]) -> np.ndarray:
 def different(
     bits: UInt8[np.ndarray, "... B"],
 ) -> tuple[Int[np.ndarray, " U"], Int[np.ndarray, " M"]]:
-    """Where each different pattern first occurs, in the order of bits, and which of them each is."""
+    """Where each different pattern first occurs, in the order of bits, and which one each is."""
     rows = np.ascontiguousarray(bits.reshape(-1, bits.shape[-1]))
     whole = rows.view(np.dtype((np.void, rows.shape[1])))[:, 0]  # compared byte by byte
     _, first, which = np.unique(whole, return_index=True, return_inverse=True)

@@ -392,9 +392,18 @@ def test_cross_entropy_needs_classes():
 def test_optimizers_are_those_of_optax():
     with says("the optimizer is not one of optax", got="'adam'", wanted="init and update"):
         train(optimizer="adam")
-    for options in ({"learning_rate": 0.1, "optimizer": optax.adam(0.1)}, {"learning_rate": None}):
-        with says("either a learning rate or an optimizer", got="learning_rate=", wanted="one of"):
+    for options, got in (
+        ({"learning_rate": 0.1, "optimizer": optax.adam(0.1)}, "both"),
+        ({"learning_rate": None}, "neither"),
+    ):
+        with says("either a learning rate or an optimizer", got=got, wanted="one of"):
             train(**options)
+    with says("this is an optimizer", got="an optimizer of optax", wanted="number", fix="optax"):
+        train(learning_rate=optax.adam(0.1))
+    with says("this is an optimizer", got="an optimizer of optax", wanted="number", fix="optax"):
+        nr.train_ensemble(
+            NET, DATA, key=0, seeds=2, scale=0.1, learning_rate=optax.adam(0.1), steps=1
+        )
 
 
 def test_unknown_losses():

@@ -188,6 +188,25 @@ def test_colour_line_and_label_are_passed_on():
     assert rates().plot().get_xlabel() == "step" and ax.get_xlabel() == "time"
 
 
+def test_one_pair_of_axes_has_one_clock():
+    def run(time, **more):
+        return nr.Trajectory(time, [1.0, 0.5, 0.2], **more)
+
+    adam = run([0, 10, 20], steps=[0, 10, 20], settings={"clock": "steps"})
+    descent = run([0.0, 1.0, 2.0], steps=[0, 10, 20])
+    ax = adam.plot(label="Adam")
+    descent.plot(label="descent", ax=ax)
+    assert ax.get_xlabel() == "step"
+    np.testing.assert_array_equal(ax.lines[1].get_xdata(), [0, 10, 20])
+    over_time = descent.plot()
+    assert over_time.get_xlabel() == "time"
+    with says("another clock", got="over time", wanted="one clock", fix="first"):
+        adam.plot(ax=over_time)
+    with says("another clock", got="over step", wanted="one clock"):
+        run([0.0, 1.0, 2.0]).plot(ax=adam.plot())
+    assert len(over_time.lines) == 1
+
+
 def test_a_second_run_on_the_same_axes_has_the_next_colour():
     ax = single().plot()
     for _ in range(2):

@@ -21,7 +21,7 @@ from neuralrace.dataset.checks import (
 from neuralrace.dataset.classes import GateClasses, sorted_by_gates
 from neuralrace.dataset.frames import Table, label, numbers
 from neuralrace.dataset.text import TextLabel
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, listed, spelled
 from neuralrace.types import ArrayLike
 
 Label: TypeAlias = int | float | str
@@ -319,7 +319,9 @@ class Dataset(eqx.Module):
                 f"unknown label {name!r}",
                 got=repr(name),
                 wanted=f"one of {listed(self.labels)}",
-                fix="pass labels={…} to the Dataset, or check the spelling",
+                fix=spelled(
+                    name, self.labels, "pass labels={…} to the Dataset, or check the spelling"
+                ),
             )
         return self.labels[name]
 

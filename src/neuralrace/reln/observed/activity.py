@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset, matched
-from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.errors import NeuralRaceError, check_kind, listed, spelled
 from neuralrace.progress import progress
 from neuralrace.reln.observed.bits import PackedPatterns, blocks, different, on_for, packed
 from neuralrace.reln.observed.runs import relu_of, single_weights
@@ -238,7 +238,7 @@ class Activity:
                 "say which layer is meant" if node is None else f"no hidden node {node!r}",
                 got=repr(node),
                 wanted=f"one of {listed(self.on)}",
-                fix="each hidden node is a layer: ask for one at a time",
+                fix=spelled(node, self.on, "each hidden node is a layer: ask for one at a time"),
             )
         return node
 

@@ -168,7 +168,7 @@ class ActivitySamples:
         found = np.zeros((count, len(self.importance)))
         for rows in blocks(len(each), len(self.importance)):
             parts = np.eye(count)[:, each[rows]] * self.votes[rows]
-            found += parts @ unpacked(self.bits[rows], len(self.importance))
+            found += parts @ self._on(self.bits[rows])
         return found / np.where(total > 0, total, 1.0)[:, None]
 
     def nearest(self, centroid: Float[np.ndarray, "K N"]) -> Int[np.ndarray, " U"]:
@@ -177,9 +177,12 @@ class ActivitySamples:
         far = (scaled * centroid).sum(axis=1)  # ‖c‖² − 2 c·x; ‖x‖² is the same for all centroids
         found = np.empty(len(self.first), int)
         for rows in blocks(len(found), len(self.importance)):
-            on = unpacked(self.bits[self.first[rows]], len(self.importance))
+            on = self._on(self.bits[self.first[rows]])
             found[rows] = (far - 2 * (on @ scaled.T)).argmin(axis=1)
         return found
+
+    def _on(self, bits: UInt8[np.ndarray, "V B"]) -> Float[np.ndarray, "V N"]:
+        return unpacked(bits, len(self.importance)).astype(np.float64)
 
 
 def _seen(

@@ -360,6 +360,7 @@ def _moment(
     w_out = {
         n: np.sqrt(added((weights[e] ** 2).sum(axis=0) for e in arch.outgoing[n])) for n in nodes
     }
+    sources = {source for pairs in into.values() for source, _ in pairs}
     samples = len(next(iter(x.values())))
     close = {n: np.zeros(arch.sizes[n]) for n in nodes}
     for rows in blocks(samples, max(arch.sizes.values()), 8):
@@ -368,9 +369,10 @@ def _moment(
             z = added(h[source] @ w.T for source, w in into[node])
             sent = np.sqrt(added((h[source] ** 2).sum(axis=1) for source, _ in into[node]))
             margin = boundary * w_in[node] * sent[:, None]
-            close[node] += (np.abs(z) <= margin).sum(axis=0)
+            close[node] += np.count_nonzero(np.abs(z) <= margin, axis=0)
             bits[node][:, rows.start // 8 : -(-rows.stop // 8)] = packed(z > margin)
-            h[node] = np.where(z > 0, z, net.leak * z)
+            if node in sources:
+                h[node] = np.where(z > 0, z, net.leak * z)
         advance(rows.stop - rows.start)
     found = {}
     for node in nodes:

@@ -185,7 +185,8 @@ def test_explain_of_a_single_checkpoint_and_of_batches(adam, descent):
         states_of(descent), DATA, times=descent.steps, learning_rate=0.1, batch_size=2
     )
     found = nr.explain(batches, data=DATA, rows=["discovered", "types"])
-    assert "types is left out" in str(found) and "batches of 2 samples" in str(found)
+    assert "kept gates and types are left out" in str(found)
+    assert "batches of 2 samples" in found.left_out["types"]
 
 
 def test_explain_of_plain_descent_from_elsewhere_is_complete(descent):

@@ -1,5 +1,6 @@
 """Patterns as bits, in blocks, and clusters found on drawn samples, against everything at once."""
 
+import contextlib
 import inspect
 import itertools
 
@@ -55,11 +56,27 @@ def test_activity_block_by_block_is_the_same(planted, monkeypatch):
     assert str(parts) == str(whole)
 
 
+def test_a_bar_counts_every_sample_of_every_moment(planted, monkeypatch):
+    run, data, _ = planted
+    seen = []
+
+    @contextlib.contextmanager
+    def bar(total, what, unit):
+        seen.append([total, 0])
+        yield lambda amount: seen[-1].__setitem__(1, seen[-1][1] + amount)
+
+    monkeypatch.setattr(inspect.getmodule(nr.reln.Activity), "progress", bar)
+    monkeypatch.setattr(packing, "BLOCK", 16 * SIZE)
+    nr.reln.activity(run, data)
+    assert seen == [[MOMENTS * SAMPLES, MOMENTS * SAMPLES]]
+
+
 def test_clusters_on_drawn_samples_are_those_of_all(planted, monkeypatch):
     run, data, kind = planted
     exact = nr.reln.discover(run, data, pathways=KINDS).layers["h"]
     assert exact.sampling is None
     monkeypatch.setattr(CLUSTERS, "WHOLE", 4000)
+    monkeypatch.setattr(CLUSTERS, "FIRST", 4000)
     monkeypatch.setattr(CLUSTERS, "FEWEST", 64)
     monkeypatch.setattr(packing, "BLOCK", 1000)
     found = nr.reln.discover(run, data, pathways=KINDS)
@@ -84,6 +101,7 @@ def test_what_moved_is_the_part_that_changed_in_the_last_round(planted, monkeypa
     net = nr.GDLN(nr.Architecture.chain(20, 500, 2))
     alone = nr.Trajectory([0.0], [1.0], values={"weights": weights}, net=net)
     monkeypatch.setattr(CLUSTERS, "WHOLE", 8000)
+    monkeypatch.setattr(CLUSTERS, "FIRST", 8000)
     monkeypatch.setattr(CLUSTERS, "FEWEST", 16)
     layer = CLUSTERS.activity_of([alone], data.gated({"h": on[0].astype(float)}), 0.0)["h"]
     samples = CLUSTERS.ActivitySamples.of(layer, data, True)
@@ -118,6 +136,7 @@ def test_samples_without_weight_still_have_gates(planted, monkeypatch):
     )
     exact = nr.reln.discover(run, some, pathways=KINDS).layers["h"]
     monkeypatch.setattr(CLUSTERS, "WHOLE", 2000)
+    monkeypatch.setattr(CLUSTERS, "FIRST", 2000)
     monkeypatch.setattr(CLUSTERS, "FEWEST", 64)
     drawn = nr.reln.discover(run, some, pathways=KINDS).layers["h"]
     assert drawn.sampling.of == 200

@@ -15,6 +15,9 @@ from neuralrace.reln import Activity, activity, discover
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key
 
+COLUMNS = ("loss", "outputs", "kept gates")
+"""Columns that need a network that follows the run, or its dynamics."""
+
 
 def of_patterns(
     run: Trajectory,
@@ -37,7 +40,8 @@ def of_patterns(
         seen = activity(run, data, boundary=0.0)
         jobs += [(n, lambda n=n, pair=pair: _given(n, pair, seen)) for n, pair in gatings.items()]
     why = f"no other network can take the steps of this run ({reason})"
-    left_out = {row: why for row in rows if row not in ("discovered", "gatings")}
+    left_out = dict.fromkeys(COLUMNS, why)
+    left_out |= {row: why for row in rows if row not in ("discovered", "gatings")}
     made: list[Row] = []
     for name, job in jobs:
         try:
@@ -51,7 +55,6 @@ def of_patterns(
         runs=(run,),
         made=f"One run of a ReLU network, {moments}: {reason}.",
         left_out=left_out,
-        remarks=(f"Errors of loss and outputs and kept gates are left out: {why}.",),
     )
 
 

@@ -86,8 +86,8 @@ class Explanation:
 
     `rows` are sorted by the distance of their outputs, or by half-time where no network was
     trained. `floor` is how far two seeds of the network are apart, in loss and in outputs, or None.
-    `left_out[name]` says why a row could not be made. `made` says what the table was made from,
-    `remarks` what else to know. `runs` are the networks that are explained.
+    `left_out[name]` says why a row or a column could not be made. `made` says what the table was
+    made from, `remarks` what else to know. `runs` are the networks that are explained.
     """
 
     rows: tuple[Row, ...]

@@ -26,8 +26,11 @@ RESTARTS = 10
 WHOLE = 2**25
 """The most numbers (patterns times samples) on which K-means works at once: 256 MB."""
 
+FIRST = 2**23
+"""Where there are more, about this many numbers are drawn for the first guess: 64 MB."""
+
 FEWEST = 1024
-"""At least this many samples are drawn where there are more numbers than that."""
+"""At least this many samples are drawn; patterns are drawn too where these are then too many."""
 
 ROUNDS = 3
 """The most rounds of K-means on all samples that follow after one on drawn samples."""
@@ -279,16 +282,16 @@ def _sampled_means(
 ) -> tuple[np.ndarray, np.ndarray, Sampling]:
     """The same for many patterns: mini-batches on drawn samples, then rounds on all of them.
 
-    As many samples are drawn as make `WHOLE` numbers; where these are fewer than `FEWEST`, patterns
+    As many samples are drawn as make `FIRST` numbers; where these are fewer than `FEWEST`, patterns
     are drawn too.
     """
     from sklearn.cluster import MiniBatchKMeans
 
     random = np.random.default_rng(seed)
     different = len(samples.first)
-    drawn = min(max(WHOLE // different, FEWEST), len(counts))
+    drawn = min(max(FIRST // different, FEWEST), len(counts))
     few = np.sort(random.choice(counts, drawn, replace=False))
-    rows = min(WHOLE // drawn, different)
+    rows = min(FIRST // drawn, different)
     some = np.sort(random.choice(different, rows, replace=False))
     weight = samples.weight
     with progress(ROUNDS + 1, "clustering", "rounds") as advance:

@@ -190,14 +190,11 @@ def class_middles(*datasets: Dataset) -> dict[str, float | None] | None:
     return found
 
 
-def accuracy(
-    outputs: Outputs, data: Dataset, middle: Mapping[str, float | None] | None = None
-) -> Float[Array, ""]:
+def accuracy(outputs: Outputs, data: Dataset) -> Float[Array, ""]:
     """The weighted share of samples whose class is right at every output node.
 
     With one-hot targets the largest output decides; with a single output that has two target
-    values, the value that is nearer. `middle` gives the midpoint of these values by node, where
-    `data` may not have both of them.
+    values, the value that is nearer.
 
     ```python
     >>> import jax.numpy as jnp, neuralrace as nr
@@ -207,13 +204,20 @@ def accuracy(
 
     ```
     """
+    return share_right(outputs, data, {})
+
+
+def share_right(
+    outputs: Outputs, data: Dataset, middles: Mapping[str, float | None]
+) -> Float[Array, ""]:
+    """See `accuracy`. `middles` has the midpoints of classes that `data` may have one of alone."""
     right: Any = True
     for node, h in outputs.items():
         target = jnp.asarray(data.y[node], h.dtype)
         if h.shape[1] > 1:
             right &= jnp.argmax(h, axis=1) == jnp.argmax(target, axis=1)
         else:
-            given = None if middle is None else middle.get(node)
+            given = middles.get(node)
             between = (jnp.min(target) + jnp.max(target)) / 2 if given is None else given
             right &= (h[:, 0] > between) == (target[:, 0] > between)
     share = jnp.dot(jnp.asarray(data.probability), jnp.asarray(right, jnp.result_type(float)))

@@ -14,7 +14,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.dynamics.fingerprint import Known
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
-from neuralrace.losses import SampleLoss, accuracy, squared
+from neuralrace.losses import SampleLoss, share_right, squared
 from neuralrace.trajectory import check_name
 from neuralrace.types import Weights
 
@@ -79,7 +79,7 @@ class Recorder:
             values[name] = {"loss": self.net.loss(weights, other, self.measure)}
             if middles is not None:
                 outputs = self.net(weights, other)
-                values[name]["accuracy"] = accuracy(outputs, other, dict(middles))
+                values[name]["accuracy"] = share_right(outputs, other, dict(middles))
         return values
 
     @property

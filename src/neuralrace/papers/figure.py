@@ -71,11 +71,12 @@ class Setting:
                 fix=f"such as --set {name}={typed(self.value)}",
             )
         if self.choices and value not in self.choices:
+            close = nearest_name(value, self.choices)
             raise NeuralRaceError(
                 f"{value!r} is no value for the setting {name!r}: {self.about}",
                 got=repr(value),
                 wanted=self._wanted(),
-                fix=_nearest(str(value), map(str, self.choices)) or f"use {self.value!r}",
+                fix=f"did you mean {close!r}?" if close else f"use {self.value!r}",
             )
         return value
 

@@ -587,16 +587,32 @@ def test_what_a_table_cannot_give():
         nr.Dataset.from_frame(FRAME, x=["width"], y=["cost"])
     with says("column 'kind' does not hold numbers", got="dtype", wanted="numbers", fix="one-hot"):
         nr.Dataset.from_frame(FRAME, x=["kind"], y=["cost"])
+    with says("no column 'heigt'", got="'heigt'", wanted="'height'", fix="did you mean 'height'?"):
+        nr.Dataset.from_frame(FRAME, x=["heigt"], y=["cost"])
     with says("columns are given as a list", got="'size'", wanted="list", fix="['size']"):
         nr.Dataset.from_frame(FRAME, x="size", y=["cost"])
     holes = FRAME.assign(kind=["pear", None, "fig"], size=[1.0, np.nan, 2.0])
     with says("label 'kind' has missing values", got="'kind'", wanted="every sample"):
         nr.Dataset.from_frame(holes, x=["height"], y=["cost"], labels=["kind"])
-    with says("x['x'] holds NaN", got="(1, 0)", wanted="finite"):
+    with says("column 'size' holds NaN", got="the first in row 1", wanted="finite", fix="dropna"):
         nr.Dataset.from_frame(holes, x=["size"], y=["cost"])
     nullable = FRAME.assign(height=pandas.array([1, None, 3], "Int64"))
-    with pytest.raises(nr.NeuralRaceError, match=r"height|NaN"):
+    with pytest.raises(nr.NeuralRaceError, match="column 'height'"):
         nr.Dataset.from_frame(nullable, x=["height"], y=["cost"])
+
+
+def test_unknown_names_come_with_the_nearest_one():
+    arch = nr.Architecture(
+        {"x": 1, "hidden": 2, "y": 1}, {"a": ("x", "hidden"), "b": ("hidden", "y")}
+    )
+    net, y = nr.GDLN(arch), {"y": np.ones((2, 1))}
+    data = nr.Dataset({"x": np.ones((2, 1))}, y)
+    with says("unknown name 'hiden'", got="'hiden'", wanted="'hidden'", fix="mean 'hidden'?"):
+        net(net.init(0), data.gated({"hiden": [0, 1]}))
+    with says("unknown node 'hiden'", got="'hiden'", wanted="'hidden'", fix="mean 'hidden'?"):
+        nr.Architecture({"x": 1, "hidden": 2}, {"a": ("x", "hiden")})
+    with says("unknown name 'y2' in y", got="'y2'", wanted="'y'", fix="mean 'y'?"):
+        net(net.init(0), nr.Dataset(data.x, {**y, "y2": y["y"]}))
 
 
 def test_some_of_the_samples():

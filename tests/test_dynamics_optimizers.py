@@ -245,6 +245,14 @@ def test_accuracy_of_one_output_is_that_of_the_nearer_target():
         record_every=300, evaluate={"same": xor},
     )  # fmt: skip
     assert run.values["same"]["accuracy"].tolist()[-1] == 1.0
+    one = {"high": xor.take(np.flatnonzero(xor.y["y"][:, 0] > 0)), "all": xor}
+    early = nr.train(
+        net, net.init(jax.random.key(1), 0.3), xor, learning_rate=0.05, steps=4, evaluate=one
+    )
+    outputs = np.asarray(net(early.final, one["high"])["y"])[:, 0]
+    right = np.mean(outputs > xor.y["y"].mean())  # the midpoint of both classes, of one in the set
+    assert early.values["high"]["accuracy"][-1] == pytest.approx(right) and right < 1
+    assert "accuracy" in early.values["all"]
     numbers = nr.Dataset(xor.x, {"y": [[1.0], [2.0], [3.0], [4.0]]})
     plain = nr.train(net, run.final, numbers, learning_rate=0.1, steps=1, evaluate={"all": numbers})
     assert set(plain.values["all"]) == {"loss"}
@@ -384,9 +392,18 @@ def test_cross_entropy_needs_classes():
 def test_optimizers_are_those_of_optax():
     with says("the optimizer is not one of optax", got="'adam'", wanted="init and update"):
         train(optimizer="adam")
-    for options in ({"learning_rate": 0.1, "optimizer": optax.adam(0.1)}, {"learning_rate": None}):
-        with says("either a learning rate or an optimizer", got="learning_rate=", wanted="one of"):
+    for options, got in (
+        ({"learning_rate": 0.1, "optimizer": optax.adam(0.1)}, "both"),
+        ({"learning_rate": None}, "neither"),
+    ):
+        with says("either a learning rate or an optimizer", got=got, wanted="one of"):
             train(**options)
+    with says("this is an optimizer", got="an optimizer of optax", wanted="number", fix="optax"):
+        train(learning_rate=optax.adam(0.1))
+    with says("this is an optimizer", got="an optimizer of optax", wanted="number", fix="optax"):
+        nr.train_ensemble(
+            NET, DATA, key=0, seeds=2, scale=0.1, learning_rate=optax.adam(0.1), steps=1
+        )
 
 
 def test_unknown_losses():

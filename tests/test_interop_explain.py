@@ -87,6 +87,22 @@ def test_the_elbow_is_refused_before_anything_is_computed(adam, monkeypatch):
         nr.reln.discover(adam, CLASSES, pathways="elbow")
 
 
+def test_what_is_wrong_is_said_before_anything_is_computed(adam, monkeypatch):
+    names = inspect.unwrap(nr.reln.discover).__globals__
+    monkeypatch.setitem(names, "activity_of", lambda *a: pytest.fail("computed already"))
+    bare = nr.Trajectory(adam.time, adam.loss, net=adam.net, settings=adam.settings)
+    for call, what in {
+        lambda: nr.reln.discover([adam, bare], CLASSES): "did not record its weights",
+        lambda: nr.reln.discover(adam, CLASSES, pathways=0): "the number of pathways",
+        lambda: nr.reln.discover(adam, CLASSES, pathways="elbwo"): "the number of pathways",
+        lambda: nr.reln.discover(adam, CLASSES, pathways={"k": 2}): "a number to every hidden node",
+        lambda: nr.reln.discover(adam, DATA.take([0, 1])): "not what the run was trained on",
+        lambda: nr.reln.discover(adam, CLASSES, key="k"): "key",
+    }.items():
+        with pytest.raises(nr.NeuralRaceError, match=what):
+            call()
+
+
 def test_a_single_checkpoint_gives_what_it_can(adam):
     _, run = nr.from_torch(states_of(adam)[-1], CLASSES, loss="cross_entropy")
     activity = nr.reln.activity(run, CLASSES)
@@ -118,6 +134,75 @@ def test_certificates_of_other_losses_are_in_units_of_how_far_outputs_moved(adam
     )
     with says("did not move", got="the same outputs", wanted="learned"):
         nr.reln.certify(still, run)
+
+
+def test_explain_says_what_it_can_of_a_run_that_nothing_can_follow(adam):
+    """The part of the samples on which neurons differ is counted here neuron by neuron."""
+    _, run = nr.from_torch(states_of(adam), CLASSES, times=adam.steps, loss="cross_entropy")
+    gatings = {
+        "mine": nr.tasks.xor_pathways(DATA),
+        "one": (nr.Architecture.chain(3, 4, 1), DATA.gated({"h": [1, 1, 0, 0]})),
+        "edges": (nr.Architecture.chain(3, 4, 1), DATA.gated({"W1": [1, 1, 0, 0]})),
+    }
+    gatings = {
+        name: (two(arch), CLASSES.gated(data.gates)) for name, (arch, data) in gatings.items()
+    }
+    found = nr.explain(run, gatings, data=CLASSES, most=3)
+    assert found.runs == (run,) and found.floor is None and found.best is None
+    w = {e: np.asarray(v, float) for e, v in run.values["weights"].items()}
+    total = []
+    for k in range(len(run.time)):
+        on = np.asarray(CLASSES.x["x"]) @ w["W1"][k].T > 0  # (N, size)
+        weight = np.linalg.norm(w["W1"][k], axis=1) * np.linalg.norm(w["W2"][k], axis=0)
+        apart = (on != np.array([1, 1, 0, 0], bool)[:, None]).sum(axis=0)
+        total.append(weight @ apart / weight.sum() / 4)
+    assert found["one"].differ == pytest.approx(np.mean(total), rel=1e-9)
+    clusters = nr.reln.discover(run, CLASSES, pathways=3).layers["h"]
+    (name,) = (row.name for row in found.rows if "discovered" in row.name)
+    assert found[name].differ == pytest.approx(clusters.share @ clusters.mismatch / 4)
+    assert [r.error for r in found.rows] == sorted(r.error for r in found.rows)
+    text = str(found)
+    assert "an unknown optimizer (PyTorch)" in found.made
+    assert "aligned, staged, types and narrow are left out: no other network can take" in text
+    assert "edges is left out: patterns of neurons are compared with gates" in text
+    assert "neurons differ on" in text and "× seeds" not in text
+    assert "nearest to" in found.advice
+    assert len(found.plot().lines) == 1
+
+
+def two(arch):
+    """The same graph with two outputs."""
+    return nr.Architecture({**arch.sizes, "y": 2}, dict(arch.edges))
+
+
+def test_explain_of_a_single_checkpoint_and_of_batches(adam, descent):
+    _, one = nr.from_torch(states_of(adam)[-1], CLASSES, loss="cross_entropy")
+    found = nr.explain(one, data=CLASSES, most=2)
+    assert "one checkpoint" in found.made and len(found) == 1
+    _, alone = nr.from_torch(states_of(descent)[-1], DATA, learning_rate=0.1)
+    assert "a single recorded moment" in str(nr.explain(alone, data=DATA, rows=["discovered"]))
+    _, batches = nr.from_torch(
+        states_of(descent), DATA, times=descent.steps, learning_rate=0.1, batch_size=2
+    )
+    found = nr.explain(batches, data=DATA, rows=["discovered", "types"])
+    assert "kept gates and types are left out" in str(found)
+    assert "batches of 2 samples" in found.left_out["types"]
+
+
+def test_explain_of_plain_descent_from_elsewhere_is_complete(descent):
+    _, run = nr.from_torch(states_of(descent), DATA, times=descent.steps, learning_rate=0.1)
+    options = {"data": DATA, "seeds": 2, "rows": ["discovered", "types", "narrow"], "types": 2,
+               "most": 2, "neurons": 200}  # fmt: skip
+    ours, theirs = nr.explain(descent, **options), nr.explain(run, **options)
+    assert len(theirs) == 3 and not theirs.left_out
+    for row in ours.rows:
+        assert theirs[row.name].loss == pytest.approx(row.loss, rel=1e-6)
+    late = states_of(descent)[2:]
+    _, part = nr.from_torch(late, DATA, times=descent.steps[2:], learning_rate=0.1)
+    found = nr.explain(part, **options)
+    assert [row.kind for row in found.rows] == ["gating"]
+    assert set(found.left_out) == {"types", "narrow"}
+    assert "from step 80 on" in found.made and "start is not known" in str(found)
 
 
 def test_consistency_of_gates_found_in_an_imported_run(descent):

@@ -101,6 +101,22 @@ def test_several_files_over_training(tmp_path):
     last = nr.save_weights(other, other.init(0), tmp_path / "other.npz")
     with says("'other.npz' is of another network", got="'h': 5", wanted="'h': 4"):
         nr.from_file([*paths, last], DATA)
+    with says("out of order", got="time 10 after time 30", wanted="increasing", fix="sort"):
+        nr.from_file(paths, DATA, times=[0, 30, 10])
+    single = nr.save_weights(net, net.init(0, dtype="float32"), tmp_path / "single.npz")
+    with says("'single.npz' is in another precision", got="float32", wanted="float64"):
+        nr.from_file([*paths, single], DATA)
+
+
+def test_only_known_networks_are_written(tmp_path):
+    class Tanh(nr.Network):
+        def responses(self, weights, data):
+            return {}
+
+    net = Tanh(nr.Architecture.chain(2, 1))
+    with says("only gated linear and ReLU", got="Tanh", wanted="GDLN", fix="np.savez"):
+        nr.save_weights(net, {"W1": np.ones((1, 2))}, tmp_path / "net.npz")
+    assert not list(tmp_path.iterdir())
 
 
 # ---- damage -------------------------------------------------------------------------------------

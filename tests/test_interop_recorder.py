@@ -87,6 +87,12 @@ def test_folders_that_do_not_fit(tmp_path):
         nr.from_recording(tmp_path / "run", DATA.take([0, 1]))
     _, run = nr.from_recording(tmp_path / "run", DATA.take([0, 1]), other_data=True)
     assert run.outputs["y"].shape == (3, 2, 2)
+    other = nr.ReLUNetwork((5, 7, 2))
+    added = tmp_path / "run" / "step-000000009.safetensors"
+    nr.save_weights(other, other.init(0), added)
+    with says("the record of step 9 is of another network", got="'h': 7", wanted="sizes"):
+        nr.from_recording(tmp_path / "run", DATA)
+    added.unlink()
     (tmp_path / "run" / "step-000000002.safetensors").write_bytes(b"cut")
     with says("damaged", got="header", wanted="every byte"):
         nr.from_recording(tmp_path / "run", DATA)

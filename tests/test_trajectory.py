@@ -188,6 +188,25 @@ def test_colour_line_and_label_are_passed_on():
     assert rates().plot().get_xlabel() == "step" and ax.get_xlabel() == "time"
 
 
+def test_one_pair_of_axes_has_one_clock():
+    def run(time, **more):
+        return nr.Trajectory(time, [1.0, 0.5, 0.2], **more)
+
+    adam = run([0, 10, 20], steps=[0, 10, 20], settings={"clock": "steps"})
+    descent = run([0.0, 1.0, 2.0], steps=[0, 10, 20])
+    ax = adam.plot(label="Adam")
+    descent.plot(label="descent", ax=ax)
+    assert ax.get_xlabel() == "step"
+    np.testing.assert_array_equal(ax.lines[1].get_xdata(), [0, 10, 20])
+    over_time = descent.plot()
+    assert over_time.get_xlabel() == "time"
+    with says("another clock", got="over time", wanted="one clock", fix="first"):
+        adam.plot(ax=over_time)
+    with says("another clock", got="over step", wanted="one clock"):
+        run([0.0, 1.0, 2.0]).plot(ax=adam.plot())
+    assert len(over_time.lines) == 1
+
+
 def test_a_second_run_on_the_same_axes_has_the_next_colour():
     ax = single().plot()
     for _ in range(2):
@@ -756,10 +775,44 @@ def test_compare_says_where_the_data_differ():
         return nr.Trajectory([0, 1], [1.0, 0.5], values=values, settings={"data": digest})
 
     assert nr.compare(run("a"), run("a")).notes == ()
-    assert str(nr.compare(run("a"), run("b"))).endswith("; trained on different data or gates")
+    assert str(nr.compare(run("a"), run("b"))).endswith("; trained on different data")
     assert nr.compare(run("a"), nr.Trajectory([0, 1], [1.0, 0.5])).notes == ()
     with says("different numbers of samples", got="3 and 4", wanted="same samples"):
         nr.compare(run("a"), run("b", 4))
+
+
+def test_compare_tells_other_gates_from_other_data():
+    data, arch = nr.tasks.xor(), nr.Architecture.chain(2, 4, 1)
+    gates = [{"h": np.eye(4)[k]} for k in range(2)]
+    weights = nr.GDLN(arch).init(0)
+    first, second = (
+        nr.train(nr.GDLN(arch), weights, data.gated(g), learning_rate=0.1, steps=2) for g in gates
+    )
+    assert nr.compare(first, first).notes == ()
+    assert nr.compare(first, second).notes == ("with different gates",)
+    relu = nr.train(nr.ReLUNetwork(arch), weights, data, learning_rate=0.1, steps=2)
+    assert nr.compare(relu, first).notes == ()  # a ReLU network has its own gates
+    half = data.take([0, 1, 1, 0]).gated(gates[0])
+    other = nr.train(nr.GDLN(arch), weights, half, learning_rate=0.1, steps=2)
+    assert nr.compare(first, other).notes == ("trained on different data",)
+    digest = data.gated(gates[0]).digest()
+    assert len(digest) == 32 and digest[:16] == data.digest()[:16] != digest[16:]
+
+
+def test_outputs_of_other_losses_are_compared_in_units_of_how_far_they_moved():
+    o = np.array([[[0.0, 0.0], [0.0, 0.0]], [[3.0, 4.0], [0.0, 1.0]]])  # 2 moments, 2 samples
+
+    def run(outputs, loss):
+        values = {"outputs": {"y": outputs}}
+        return nr.Trajectory([0, 1], [0.7, 0.5], values=values, settings={"loss": loss})
+
+    found = nr.compare(run(o, "cross_entropy"), run(o + 2.0, "cross_entropy"))
+    assert found.outputs == pytest.approx(np.sqrt(8) / np.sqrt((25 + 1) / 2))
+    assert "outputs 78.45 % of how far they moved" in str(found) and "moved" in found.unit
+    plain = nr.compare(run(o, "squared"), run(o + 2.0, "squared"))
+    assert plain.outputs == pytest.approx(np.sqrt(8) / np.sqrt(1.4)) and "error" in plain.unit
+    still = run(0 * o, "cross_entropy")
+    assert nr.compare(still, run(o, "cross_entropy")).outputs is None
 
 
 def test_the_shift_is_looked_for_only_when_asked_for(monkeypatch):

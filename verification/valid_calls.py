@@ -36,7 +36,8 @@ RESULTS = {
     *("analysis.DomainSimilarity", "analysis.Modes", "analysis.RouteErrors", "analysis.Scaling"),
     *("linear.Balance", "linear.Escape", "linear.Saddle", "linear.Saddles", "linear.Plateau"),
     *("linear.Visit", "reln.Activity", "reln.Certificate", "reln.Clusters", "reln.Discovery"),
-    *("reln.Horizons", "reln.Patterns", "reln.Shares", "reln.Stages", "reln.Switches"),
+    *("reln.Horizons", "reln.Patterns", "reln.Sampling", "reln.Shares", "reln.Stages"),
+    "reln.Switches",
     *("explanation.Explanation", "explanation.Row"),
     "tasks.World",
 }

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.errors import NeuralRaceError, check_kind, listed, spelled, whole_number
 
 if TYPE_CHECKING:
     import jax
@@ -211,7 +211,7 @@ def one_of(what: str, value: object, among: Iterable[str], fix: str) -> str:
             f"unknown {what} {value!r:.{SHOWN}}",
             got=f"{value!r:.{SHOWN}}",
             wanted=f"one of {listed(known)}",
-            fix=fix,
+            fix=spelled(value, known, fix),
         )
     return value
 

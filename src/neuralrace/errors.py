@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
 import sys
 import warnings
+from collections.abc import Iterable
 
 __all__ = [
     "NeuralRaceError",
     "check_kind",
     "listed",
+    "nearest_name",
+    "spelled",
     "warn_user",
     "whole_number",
 ]
@@ -53,6 +57,36 @@ def _rebuild(
 def listed(names: object) -> str:
     """Names as they are shown in a message: sorted, quoted, or a dash when there are none."""
     return ", ".join(repr(name) for name in sorted(map(str, names))) or "-"  # type: ignore[call-overload]
+
+
+def nearest_name(name: object, known: Iterable[object]) -> str | None:
+    """The name among those known that is most like the one given, if any is alike.
+
+    ```python
+    >>> from neuralrace.errors import nearest_name
+    >>> nearest_name("hiden", ["x", "hidden", "y"])
+    'hidden'
+
+    ```
+    """
+    close = difflib.get_close_matches(str(name), list(map(str, known)), n=1, cutoff=0.5)
+    return close[0] if close else None
+
+
+def spelled(name: object, known: Iterable[object], fix: str) -> str:
+    """What usually fixes an unknown name: the nearest known one, if any is alike, and `fix`.
+
+    ```python
+    >>> from neuralrace.errors import spelled
+    >>> spelled("hiden", ["x", "hidden"], "add the node to sizes")
+    "did you mean 'hidden'? If not: add the node to sizes"
+    >>> spelled("q", ["x", "hidden"], "add the node to sizes")
+    'add the node to sizes'
+
+    ```
+    """
+    close = nearest_name(name, known)
+    return fix if close is None else f"did you mean {close!r}? If not: {fix}"
 
 
 def whole_number(what: str, value: object, *, least: int = 1, fix: str) -> int:

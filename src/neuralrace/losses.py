@@ -169,13 +169,25 @@ def one_hot_rows(target: np.ndarray) -> bool:
     return bool(((target == 0) | (target == 1)).all() and (target.sum(axis=1) == 1).all())
 
 
-def has_classes(data: Dataset) -> bool:
-    """Whether the targets are classes: one-hot rows, or a single output with two values."""
-    for target in data.y.values():
-        rows = np.asarray(target)
-        if not one_hot_rows(rows) and not (rows.shape[1] == 1 and len(np.unique(rows)) == 2):
-            return False
-    return True
+def class_middles(*datasets: Dataset) -> dict[str, float | None] | None:
+    """What tells the classes of some datasets of one task apart; None where targets are no classes.
+
+    By output node: None for one-hot rows, where the largest output decides, or the midpoint of two
+    values of a single output. A test set may have samples of one class alone: both values are then
+    known from the training targets. Values are compared in the precision of the last dataset.
+    """
+    found: dict[str, float | None] = {}
+    for node in datasets[0].y:
+        targets = [np.asarray(data.y[node]) for data in datasets]
+        if all(map(one_hot_rows, targets)):
+            found[node] = None
+            continue
+        kind = targets[-1].dtype  # 0.1 in two precisions is one value
+        values = np.unique(np.concatenate([np.unique(rows).astype(kind) for rows in targets]))
+        if any(rows.shape[1] != 1 for rows in targets) or len(values) != 2:
+            return None
+        found[node] = float(values.mean())
+    return found
 
 
 def accuracy(outputs: Outputs, data: Dataset) -> Float[Array, ""]:
@@ -192,13 +204,21 @@ def accuracy(outputs: Outputs, data: Dataset) -> Float[Array, ""]:
 
     ```
     """
+    return share_right(outputs, data, {})
+
+
+def share_right(
+    outputs: Outputs, data: Dataset, middles: Mapping[str, float | None]
+) -> Float[Array, ""]:
+    """See `accuracy`. `middles` has the midpoints of classes that `data` may have one of alone."""
     right: Any = True
     for node, h in outputs.items():
         target = jnp.asarray(data.y[node], h.dtype)
         if h.shape[1] > 1:
             right &= jnp.argmax(h, axis=1) == jnp.argmax(target, axis=1)
         else:
-            middle = (jnp.min(target) + jnp.max(target)) / 2
-            right &= (h[:, 0] > middle) == (target[:, 0] > middle)
+            given = middles.get(node)
+            between = (jnp.min(target) + jnp.max(target)) / 2 if given is None else given
+            right &= (h[:, 0] > between) == (target[:, 0] > between)
     share = jnp.dot(jnp.asarray(data.probability), jnp.asarray(right, jnp.result_type(float)))
     return jnp.minimum(share, 1.0)  # rounding

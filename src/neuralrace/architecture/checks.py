@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, SupportsIndex
 
 from neuralrace.checks import by_name
-from neuralrace.errors import NeuralRaceError, listed, whole_number
+from neuralrace.errors import NeuralRaceError, listed, spelled, whole_number
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 
@@ -56,7 +56,7 @@ def checked_edges(
                     f"edge {edge!r} touches an unknown node {end!r}",
                     got=repr(tuple(ends)),
                     wanted=f"two of {listed(sizes)}",
-                    fix="add the node to sizes, or check the spelling",
+                    fix=spelled(end, sizes, "add the node to sizes, or check the spelling"),
                 )
         checked[edge] = (ends[0], ends[1])
     return checked

@@ -19,7 +19,7 @@ from neuralrace.architecture import build
 from neuralrace.architecture.checks import checked_edges, checked_mapping, checked_sizes
 from neuralrace.architecture.path import Path
 from neuralrace.checks import check_axes
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.errors import NeuralRaceError, check_kind, listed, spelled, whole_number
 
 if TYPE_CHECKING:
     import networkx
@@ -240,7 +240,7 @@ class Architecture:
                 f"unknown {kind} {name!r}",
                 got=repr(name),
                 wanted=f"one of {listed(among)}",
-                fix="check the spelling; print(arch) shows every name",
+                fix=spelled(name, among, "check the spelling; print(arch) shows every name"),
             )
 
     # ---- ways to make one ----------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralrace.checks import entries
 from neuralrace.dataset.text import TextLabel
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, listed, spelled
 
 
 @runtime_checkable
@@ -48,6 +48,14 @@ def numbers(frame: Table, names: Sequence[str]) -> np.ndarray:
                 fix="encode names as numbers, one-hot with pandas.get_dummies(frame), and drop "
                 "rows with missing values: frame.dropna()",
             ) from error
+        wrong = np.flatnonzero(~np.isfinite(found[-1]))
+        if wrong.size:
+            raise NeuralRaceError(
+                f"column {name!r} holds NaN or infinity",
+                got=f"{wrong.size} such values, the first in row {wrong[0]}",
+                wanted="finite numbers, none missing",
+                fix="drop these rows, frame.dropna(), or fill them, frame.fillna(…)",
+            )
     return np.stack(found, axis=1) if found else np.empty((len(frame), 0))
 
 
@@ -77,6 +85,6 @@ def _column(frame: Any, name: str) -> Any:
             f"the table has no column {name!r}",
             got=repr(name),
             wanted=f"one of {listed(frame.columns)}",
-            fix="check the spelling",
+            fix=spelled(name, frame.columns, "check the spelling"),
         )
     return frame[name]

@@ -10,7 +10,7 @@ import numpy as np
 from neuralrace.architecture import BIAS, Architecture, check_ends
 from neuralrace.checks import by_name
 from neuralrace.dataset.samples import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.errors import NeuralRaceError, check_kind, listed, spelled
 from neuralrace.types import ArrayLike
 
 
@@ -40,7 +40,11 @@ def matched(arch: Architecture, data: Dataset, classes: bool = False) -> Dataset
                 wanted=f"{field} for {listed(nodes)}, the {kind} nodes",
                 fix=f"pass {field}={{{node!r}: …}}"
                 if missing
-                else f"rename or leave out {node!r}; hidden nodes are neither shown nor wanted",
+                else spelled(
+                    node,
+                    nodes,
+                    f"rename or leave out {node!r}; hidden nodes are neither shown nor wanted",
+                ),
             )
         for node, value in values.items():
             if field == "x":
@@ -53,7 +57,11 @@ def matched(arch: Architecture, data: Dataset, classes: bool = False) -> Dataset
                 f"gates for an unknown name {name!r}",
                 got=repr(name),
                 wanted=f"a node ({listed(arch.sizes)}) or an edge ({listed(arch.edges)})",
-                fix="check the spelling, or use the architecture the gates were made for",
+                fix=spelled(
+                    name,
+                    [*arch.sizes, *arch.edges],
+                    "check the spelling, or use the architecture the gates were made for",
+                ),
             )
         if gate.ndim == 2 and name in arch.edges:
             raise NeuralRaceError(

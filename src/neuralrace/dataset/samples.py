@@ -21,7 +21,7 @@ from neuralrace.dataset.checks import (
 from neuralrace.dataset.classes import GateClasses, sorted_by_gates
 from neuralrace.dataset.frames import Table, label, numbers
 from neuralrace.dataset.text import TextLabel
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, listed, spelled
 from neuralrace.types import ArrayLike
 
 Label: TypeAlias = int | float | str
@@ -166,6 +166,8 @@ class Dataset(eqx.Module):
     def digest(self) -> str:
         """A fingerprint of inputs, targets, gates and sample weights, as 32 hexadecimal digits.
 
+        Where there are gates, the first half tells the samples, as in the digest without gates, and
+        the second half the gates.
         Equal content in equal precision has an equal digest, in NumPy or JAX arrays and in any
         order of the names; labels do not count. Arrays are read piece by piece, so that a
         memory-mapped file larger than the memory is no problem.
@@ -181,16 +183,10 @@ class Dataset(eqx.Module):
         ```
         """
         self._check_known()
-        found = hashlib.blake2b(digest_size=16)
         weight = {} if self.sample_weight is None else {"": self.sample_weight}
-        fields = {"x": self.x, "y": self.y, "gates": self.gates, "sample_weight": weight}
-        for field, arrays in fields.items():
-            for name, array in sorted(arrays.items()):
-                found.update(repr((field, name, array.shape, array.dtype.name)).encode())
-                for part in pieces(array):
-                    part = part.astype(part.dtype.newbyteorder("<"), copy=False)
-                    found.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
-        return found.hexdigest()
+        samples = _digest({"x": self.x, "y": self.y, "sample_weight": weight})
+        half = len(samples) // 2
+        return samples[:half] + _digest({"gates": self.gates})[:half] if self.gates else samples
 
     def _check_known(self) -> None:
         for field in ("x", "y", "gates"):
@@ -323,7 +319,9 @@ class Dataset(eqx.Module):
                 f"unknown label {name!r}",
                 got=repr(name),
                 wanted=f"one of {listed(self.labels)}",
-                fix="pass labels={…} to the Dataset, or check the spelling",
+                fix=spelled(
+                    name, self.labels, "pass labels={…} to the Dataset, or check the spelling"
+                ),
             )
         return self.labels[name]
 
@@ -359,3 +357,15 @@ class Dataset(eqx.Module):
 def _indices(samples: Any) -> np.ndarray:
     fix = "data.mask(label=value) makes a mask"
     return plain_array("samples", samples, wanted="indices or a mask", fix=fix)
+
+
+def _digest(fields: Mapping[str, Mapping[str, Any]]) -> str:
+    """A fingerprint of arrays by field and name, as 32 hexadecimal digits."""
+    found = hashlib.blake2b(digest_size=16)
+    for field, arrays in fields.items():
+        for name, array in sorted(arrays.items()):
+            found.update(repr((field, name, array.shape, array.dtype.name)).encode())
+            for part in pieces(array):
+                part = part.astype(part.dtype.newbyteorder("<"), copy=False)
+                found.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
+    return found.hexdigest()

@@ -22,7 +22,7 @@ from neuralrace.dynamics.grid import Chunk, Grid, spread
 from neuralrace.dynamics.methods import Descent
 from neuralrace.dynamics.program import Members
 from neuralrace.dynamics.record import Record
-from neuralrace.dynamics.setup import positive_rate, recording_steps
+from neuralrace.dynamics.setup import check_no_optimizer, positive_rate, recording_steps
 from neuralrace.dynamics.train import (
     Callback,
     checkpoints_of,
@@ -98,6 +98,7 @@ def train_ensemble(
     ```
     """
     stops = recording_steps(steps, record_every, record_at)
+    check_no_optimizer(learning_rate)
     rates = [positive_rate(r) for r in _several(learning_rate)] if learning_rate is not None else []
     check_function("callback", callback, "for example callback=lambda step, loss: print(loss)")
     method, clock = chosen_method(rates[0] if rates else None, optimizer, net, int(stops[-1]))

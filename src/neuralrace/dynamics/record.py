@@ -14,7 +14,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.dynamics.fingerprint import Known
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
-from neuralrace.losses import SampleLoss, accuracy, squared
+from neuralrace.losses import SampleLoss, share_right, squared
 from neuralrace.trajectory import check_name
 from neuralrace.types import Weights
 
@@ -40,17 +40,22 @@ class Function:
     takes_data: bool
 
 
+Middles: TypeAlias = tuple[tuple[str, float | None], ...]
+"""What tells classes apart by output node, as a value that can be hashed."""
+
+
 @final
 @dataclass(frozen=True)
 class Recorder:
     """What to record of the weights, as a hashable value that can be static under `jit`.
 
-    `evaluated` names the further datasets, and says of each whether its targets are classes.
+    `evaluated` names the further datasets, and says of each what tells its classes apart
+    (see `class_middles`); None where its targets are no classes.
     """
 
     net: Network
     what: tuple[tuple[str, Function | None], ...] = ()
-    evaluated: tuple[tuple[str, bool], ...] = ()
+    evaluated: tuple[tuple[str, Middles | None], ...] = ()
     measure: SampleLoss = squared
 
     def __call__(
@@ -69,11 +74,12 @@ class Recorder:
                 values[name] = self.net(weights, data)
             else:
                 values[name] = self.net.activity(weights, data)  # type: ignore[attr-defined]
-        for name, classes in self.evaluated:
+        for name, middles in self.evaluated:
             other = evaluations[name]
             values[name] = {"loss": self.net.loss(weights, other, self.measure)}
-            if classes:
-                values[name]["accuracy"] = accuracy(self.net(weights, other), other)
+            if middles is not None:
+                outputs = self.net(weights, other)
+                values[name]["accuracy"] = share_right(outputs, other, dict(middles))
         return values
 
     @property
@@ -92,7 +98,7 @@ def make_recorder(
     weights: Weights,
     data: Dataset | None,
     evaluations: Mapping[str, Dataset] | None = None,
-    classes: Mapping[str, bool] | None = None,
+    classes: Mapping[str, Middles | None] | None = None,
     measure: SampleLoss = squared,
 ) -> Recorder:
     """Check a record and try it once, without computing anything.

@@ -25,7 +25,7 @@ from neuralrace.compression import (
 )
 from neuralrace.dataset import Dataset, check_data, matched
 from neuralrace.dynamics.fingerprint import Known
-from neuralrace.dynamics.record import Record, Recorder, make_recorder
+from neuralrace.dynamics.record import Middles, Record, Recorder, make_recorder
 from neuralrace.dynamics.systems import NetworkSystem, View
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.gdln import GDLN, Network, always_on
@@ -33,8 +33,8 @@ from neuralrace.losses import (
     SampleLoss,
     check_sample_losses,
     checked_loss,
+    class_middles,
     cross_entropy,
-    has_classes,
     loss_name,
     squared,
     with_classes,
@@ -134,7 +134,7 @@ def pose(
     given = data.gated({}) if isinstance(net, ReLUNetwork) and data.gates else data
     arrays, data = prepared(net, weights, given, measure, keep_on_host=streamed)
     check_known("the initial weights", arrays)
-    others, classes = _evaluations(net, arrays, evaluate, measure)
+    others, classes = _evaluations(net, arrays, data, evaluate, measure)
     seen = None if streamed else data
     kept = measure if measure in (squared, cross_entropy) else Known(measure)
     recorder = make_recorder(net, record, arrays, seen, others, classes, kept)
@@ -227,9 +227,9 @@ def _check_whole(mapped: np.memmap) -> None:
 
 
 def _evaluations(
-    net: Network, weights: Weights, evaluate: Any, measure: SampleLoss
-) -> tuple[dict[str, Dataset], dict[str, bool]]:
-    """Further datasets to record the loss on, checked, and whether their targets are classes."""
+    net: Network, weights: Weights, training: Dataset, evaluate: Any, measure: SampleLoss
+) -> tuple[dict[str, Dataset], dict[str, Middles | None]]:
+    """Further datasets to record the loss on, checked, and what tells their classes apart."""
     if evaluate is None:
         return {}, {}
     check_kind("evaluate", evaluate, Mapping, "for example evaluate={'test': data}")
@@ -244,7 +244,8 @@ def _evaluations(
                 wanted=error.wanted,
                 fix=error.fix,
             ) from error
-        classes[name] = has_classes(found[name])
+        middles = class_middles(training, found[name])
+        classes[name] = None if middles is None else tuple(middles.items())
     return found, classes
 
 
@@ -330,8 +331,20 @@ def recording_steps(
     return np.unique(np.concatenate([[0], stops.astype(int), [steps]]))
 
 
+def check_no_optimizer(rate: object) -> None:
+    """Raise where an optimizer was passed as the learning rate."""
+    if callable(getattr(rate, "update", None)) and callable(getattr(rate, "init", None)):
+        raise NeuralRaceError(
+            "the learning rate is a number, and this is an optimizer",
+            got="an optimizer of optax",
+            wanted="a finite number above 0",
+            fix="pass it as optimizer=optax.adam(1e-3), without a learning rate",
+        )
+
+
 def positive_rate(rate: float) -> float:
     """A learning rate as a number, or an error."""
+    check_no_optimizer(rate)
     fix = "for example learning_rate=0.1"
     wanted = "a finite number above 0"
     return real_number("the learning rate", rate, above=0, wanted=wanted, fix=fix)

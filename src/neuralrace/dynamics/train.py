@@ -222,7 +222,7 @@ def chosen_method(
     if (learning_rate is None) == (optimizer is None):
         raise NeuralRaceError(
             "training needs either a learning rate or an optimizer",
-            got=f"learning_rate={learning_rate!r}, optimizer={optimizer!r:.60}",
+            got="neither" if optimizer is None else "both",
             wanted="one of the two",
             fix="learning_rate=0.1 for gradient descent, or optimizer=optax.adam(1e-3)",
         )

@@ -19,6 +19,7 @@ from neuralrace.dataset import Dataset, matched
 from neuralrace.dynamics import train as trained
 from neuralrace.dynamics import train_ensemble
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.explanation.patterns import of_patterns
 from neuralrace.explanation.table import GATING, NARROW, STAGED, TYPES, Explanation, Row
 from neuralrace.gdln import GDLN, Network
 from neuralrace.progress import progress
@@ -29,9 +30,10 @@ from neuralrace.reln.observed.runs import (
     check_trained_on,
     descent_of,
     first_weights,
-    recorded_weights,
+    not_descent,
     relu_of,
     single_runs,
+    single_weights,
 )
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory, compare
@@ -42,6 +44,9 @@ ROWS = ("gatings", "discovered", "aligned", "staged", "types", "narrow")
 
 COMPARED = ("discovered", "staged", "narrow")
 """Rows that need a trained ReLU network, so that there are none with predictions only."""
+
+FOLLOW = ("discovered", "staged")
+"""Rows that start from the first recorded weights of the run."""
 
 RECORDS = 200
 """About how often a network that is trained here is recorded, half of it evenly in log time."""
@@ -89,13 +94,17 @@ def explain(
     `train=False` no ReLU network is trained: data gives predictions only, and a run is compared
     without a distance of seeds.
 
-    **Arguments:** `run_or_data`, the task, or a run of a `ReLUNetwork` by gradient descent with
+    **Arguments:** `run_or_data`, the task, or a run of a `ReLUNetwork` with
     `record={"weights": True}`, and then `data`, the dataset it was trained on. `gatings`,
     `{name: (arch, data)}`. For data alone, `width` of one hidden layer, `scale`, the standard
     deviation of all initial weights, `learning_rate` and `steps`. `rows`, which rows to make:
     fewer are faster. `types`, how many types, and neurons of the narrow network; `stages`, how
     many stages; `most`, the most pathways to try; `neurons`, how many the wide limit behind the
     types follows. `key`, a JAX key or an integer, draws everything random.
+
+    **A run by another optimizer, in batches, on another loss or of one checkpoint** cannot be
+    followed by another network. Your gatings and `most` discovered pathways are then compared by
+    the patterns of its neurons alone; all else is left out, and the reason is told.
 
     **Assumes** one hidden layer for `staged`, `types` and `narrow`; they are left out otherwise.
     A row that cannot be made is left out, and the reason is told.
@@ -129,7 +138,13 @@ def explain(
     if isinstance(run_or_data, Dataset):
         question = _of_data(run_or_data, data, given, asked, train)
     else:
-        question = _of_run(run_or_data, data, given, asked, train)
+        runs, task = _checked_run(run_or_data, data, given)
+        reason = not_descent(runs[0])
+        if reason is not None:
+            named = {} if gatings is None else gatings
+            check_one_task({"data": (relu_of(runs[0]).arch, task), **named})
+            return of_patterns(runs[0], task, reason, asked.rows, named, asked.most, asked.key)
+        question = _of_run(runs, task, asked, train)
     named = {} if gatings is None else gatings
     check_one_task({"data": (question.net.arch, question.data), **named})
     return _table(question, asked, named)
@@ -162,6 +177,11 @@ class _Question:
     runs: tuple[Trajectory, ...]
     others: tuple[Trajectory, ...]
     made: str
+
+    @property
+    def begins_late(self) -> bool:
+        """Whether the run was first recorded after step 0, so that its start is not known."""
+        return bool(self.stops[0] > 0)
 
     @property
     def width(self) -> int:
@@ -284,14 +304,10 @@ def _of_data(
     return replace(question, runs=(first, *others), made=made)
 
 
-def _of_run(
-    run: Trajectory,
-    data: Dataset | None,
-    given: Mapping[str, float | None],
-    asked: _Asked,
-    train: bool,
-) -> _Question:
-    """The run that was given, the first of an ensemble, and others to compare it with."""
+def _checked_run(
+    run: Trajectory, data: Dataset | None, given: Mapping[str, float | None]
+) -> tuple[tuple[Trajectory, ...], Dataset]:
+    """The runs of an ensemble, or the one that was given, and their data, checked."""
     check_kind("run_or_data", run, Trajectory, "pass a run of nr.train, or a Dataset")
     twice = [name for name, value in given.items() if value is not None]
     if data is None or twice:
@@ -302,21 +318,28 @@ def _of_run(
             fix="nr.explain(run, data=data)",
         )
     check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
-    first, *others = single_runs(run)
+    runs = single_runs(run)
+    single_weights(runs[0])
+    check_trained_on(runs[0], data)
+    return runs, data.gated({})
+
+
+def _of_run(runs: tuple[Trajectory, ...], task: Dataset, asked: _Asked, train: bool) -> _Question:
+    """The first run, and others to compare it with."""
+    first, *others = runs
     net = relu_of(first)
-    path = recorded_weights(first)
-    check_trained_on(first, data)
     rate, stops = descent_of(first)
     entries = np.concatenate([np.ravel(w) for w in first_weights(first).values()])
     entries = entries[entries != 0]  # biases may start at zero
     scale = float(np.sqrt(np.mean(entries**2)))
-    task = data.gated({})
     known = [_with_outputs(each, net, task) for each in (first, *others)]
     question = _Question(net, task, scale, rate, stops, tuple(known[:1]), tuple(known[1:]), "")
-    many = len(next(iter(path.values())))
+    many = len(first.time)
     made = f"One run of a ReLU network, recorded at {many} moments"
     if others:
         made += f"; the distance of seeds is that of the {len(others)} other members."
+    elif question.begins_late:
+        made += f", from step {stops[0]} on; its start is not known, so that no seed was trained."
     elif train and asked.seeds > 1:
         more = question.ensemble(net, task, scale, replace(asked, seeds=asked.seeds - 1))
         question = replace(question, others=tuple(more))
@@ -385,6 +408,13 @@ def _row(
     """One row, and what to say of it."""
     data, net, runs = question.data, question.net, question.runs
     task = matched(net.arch, data)
+    if question.begins_late and row not in FOLLOW:
+        raise NeuralRaceError(
+            "it starts from random weights, and the scale of the run's own start is not known",
+            got=f"a run that was first recorded at step {question.stops[0]}",
+            wanted="a run recorded from step 0 on",
+            fix="import the initial weights too",
+        )
     if row == "gatings":
         return question.gating(name, *gatings[name], asked), ()
     if row == "aligned":

@@ -38,33 +38,45 @@ class Row:
     """One explanation of a ReLU network; see `explain`.
 
     `name` is shown, and `kind` is `"gating"`, `"staged"`, `"types"` or `"narrow"`. `trajectory` is
-    one run of it. `loss` is mean |ΔL| / L(0), `outputs` the mean distance of the outputs over
-    √(2 L(0)), both None where no network was trained to compare with. `kept` is the share of the
-    gates that a ReLU network would keep (`reln.consistency`), None where there is none.
-    `variables` is how many numbers evolve. `found` is the `Discovery` or the
-    `NeuronTypes` behind the row, if there is one.
+    one run of it, None where no network can take the steps of the run that is explained; `differ`
+    is then the part of the samples on which a neuron differs from its pathway. `loss` is
+    mean |ΔL| / L(0), `outputs` the mean distance of the outputs over √(2 L(0)), both None where no
+    network was trained to compare with. `kept` is the share of the gates that a ReLU network would
+    keep (`reln.consistency`), None where there is none. `variables` is how many numbers evolve,
+    None where nothing does. `found` is the `Discovery` or the `NeuronTypes` behind the row, if
+    there is one.
     """
 
     name: str
     kind: str
-    trajectory: Trajectory
-    variables: int
+    trajectory: Trajectory | None
+    variables: int | None
     loss: float | None = None
     outputs: float | None = None
     kept: float | None = None
     found: Discovery | NeuronTypes | None = None
+    differ: float | None = None
 
     @property
     def half_time(self) -> float:
         """The first recorded time at which half of the initial loss is gone; infinite if never."""
+        if self.trajectory is None:
+            return np.inf
         loss = self.trajectory.loss
         below = np.flatnonzero(loss <= loss[0] / 2)
         return float(self.trajectory.time[below[0]]) if len(below) else np.inf
 
     @property
+    def left(self) -> float | None:
+        """The loss at the end as a part of the initial loss."""
+        loss = None if self.trajectory is None else self.trajectory.loss
+        return None if loss is None else float(loss[-1] / loss[0])
+
+    @property
     def error(self) -> float:
-        """What rows are sorted by: the distance of outputs, else that of the loss."""
-        return next((e for e in (self.outputs, self.loss) if e is not None), np.inf)
+        """What rows are sorted by: the distance of outputs, else that of the loss, of patterns."""
+        known = (self.outputs, self.loss, self.differ)
+        return next((e for e in known if e is not None), np.inf)
 
 
 @final
@@ -74,8 +86,8 @@ class Explanation:
 
     `rows` are sorted by the distance of their outputs, or by half-time where no network was
     trained. `floor` is how far two seeds of the network are apart, in loss and in outputs, or None.
-    `left_out[name]` says why a row could not be made. `made` says what the table was made from,
-    `remarks` what else to know. `runs` are the networks that are explained.
+    `left_out[name]` says why a row or a column could not be made. `made` says what the table was
+    made from, `remarks` what else to know. `runs` are the networks that are explained.
     """
 
     rows: tuple[Row, ...]
@@ -112,7 +124,7 @@ class Explanation:
 
         None where nothing is near, or where no network was trained to compare with.
         """
-        return min(self.near, key=lambda row: row.variables, default=None)
+        return min(self.near, key=lambda row: row.variables or 0, default=None)
 
     @property
     def advice(self) -> str:
@@ -121,6 +133,12 @@ class Explanation:
             return "No explanation could be made."
         if not self.runs:
             return "These are predictions: train the network to see which of them holds."
+        if self._patterns_only:
+            closest = self.rows[0]
+            return (
+                f"The patterns of the neurons are nearest to {closest.name}: they differ on "
+                f"{_percent(closest.differ)} of the samples."
+            )
         if self.floor is None:
             closest = self.rows[0]
             return f"The closest is {closest.name}; how far two seeds are apart is not known."
@@ -158,12 +176,24 @@ class Explanation:
 
     @property
     def _of_left_out(self) -> tuple[str, ...]:
-        return tuple(f"{name} is left out: {reason}." for name, reason in self.left_out.items())
+        names: dict[str, list[str]] = {}
+        for name, reason in self.left_out.items():
+            names.setdefault(reason, []).append(name)
+        return tuple(
+            f"{' and '.join(filter(None, [', '.join(n[:-1]), n[-1]]))} "
+            f"{'is' if len(n) == 1 else 'are'} left out: {reason}."
+            for reason, n in names.items()
+        )
+
+    @property
+    def _patterns_only(self) -> bool:
+        """Whether rows are compared by the patterns of neurons alone."""
+        return bool(self.rows) and all(row.differ is not None for row in self.rows)
 
     def plot(self, *, log: bool = False, ax: Axes | None = None) -> Axes:
         """Draw the loss of the network, solid, and that of every row, dashed."""
         log = switch("log", log)
-        shown = {row.name: row.trajectory for row in self.rows}
+        shown = {r.name: r.trajectory for r in self.rows if r.trajectory is not None}
         kind = dict.fromkeys(shown, "theory")
         if self.runs:
             shown = {"network": self.runs[0], **shown}
@@ -185,13 +215,16 @@ class Explanation:
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """The cells of the table, first its head."""
+        if self._patterns_only:
+            head = ["explanation", "neurons differ on"]
+            return head, [[row.name, _percent(row.differ)] for row in self.rows]
         if not self.runs:
             head = ["prediction", "half-time", "loss at the end", "kept", "variables"]
             return head, [
                 [
                     row.name,
                     f"{row.half_time:.4g}" if np.isfinite(row.half_time) else "never",
-                    _percent(float(row.trajectory.loss[-1] / row.trajectory.loss[0])),
+                    _percent(row.left),
                     _share(row.kept),
                     str(row.variables),
                 ]

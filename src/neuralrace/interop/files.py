@@ -16,7 +16,7 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.checks import file_path
 from neuralrace.dataset import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import GDLN, Network
 from neuralrace.interop.layers import (
     check_order,
@@ -25,14 +25,14 @@ from neuralrace.interop.layers import (
     natural,
     network_of_layers,
 )
-from neuralrace.interop.runs import imported_run
+from neuralrace.interop.runs import Moment, Trained, imported_run
 from neuralrace.interop.safetensors import (
     read_bytes,
     read_safetensors,
     write_safetensors,
     write_whole,
 )
-from neuralrace.interop.torch_out import exact_weights
+from neuralrace.interop.torch_out import exact_weights, known_network
 from neuralrace.losses import SampleLoss
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
@@ -84,27 +84,8 @@ def from_file(
     given = list(paths) if isinstance(paths, list | tuple) else [paths]
     every = [file_path(path, example) for path in given or [None]]
     read = [read_network(path, leak) for path in every]
-    net = read[0][0]
-    for path, (other, _) in zip(every, read, strict=True):
-        if other != net:
-            raise NeuralRaceError(
-                f"{path.name!r} is of another network than {every[0].name!r}",
-                got=f"sizes {dict(other.arch.sizes)}",
-                wanted=f"sizes {dict(net.arch.sizes)}, and biases in the same places",
-                fix="pass the checkpoints of one run",
-            )
-    moments = [weights for _, weights in read]
-    run = imported_run(
-        net,
-        moments,
-        data,
-        times,
-        loss=loss,
-        learning_rate=learning_rate,
-        batch_size=batch_size,
-        source="files",
-    )
-    return net, run
+    moments = [Moment(repr(p.name), *pair) for p, pair in zip(every, read, strict=True)]
+    return imported_run(moments, data, times, Trained("files", loss, learning_rate, batch_size))
 
 
 def save_weights(net: Network, weights: WeightsLike, path: PathLike) -> Path:
@@ -121,14 +102,9 @@ def save_weights(net: Network, weights: WeightsLike, path: PathLike) -> Path:
 
     ```
     """
-    check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
-    if not isinstance(net, GDLN | ReLUNetwork):
-        raise NeuralRaceError(
-            "only gated linear and ReLU networks are written to files of weights",
-            got=type(net).__name__,
-            wanted="a GDLN or a ReLUNetwork",
-            fix="np.savez(path, **weights) writes the arrays alone",
-        )
+    net = known_network(
+        net, "are written to files of weights", "np.savez(path, **weights) writes the arrays alone"
+    )
     place = _known_suffix(file_path(path, "nr.save_weights(net, weights, 'net.safetensors')"))
     if NETWORK in net.arch.edges:
         raise NeuralRaceError(

@@ -13,7 +13,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import Network
 from neuralrace.interop.layers import Layer, checked_layer, network_of_layers
-from neuralrace.interop.runs import imported_run
+from neuralrace.interop.runs import Moment, Trained, imported_run
 from neuralrace.interop.structure import (
     Linear,
     Piece,
@@ -57,9 +57,8 @@ def from_equinox(
 
     ```
     """
-    return imported_models(
-        models, data, times, leak, loss, learning_rate, batch_size, "Equinox", jax.vmap
-    )
+    trained = Trained("Equinox", loss, learning_rate, batch_size)
+    return imported_models(models, data, times, leak, trained, jax.vmap)
 
 
 def from_flax(
@@ -90,9 +89,8 @@ def from_flax(
 
     ```
     """
-    return imported_models(
-        models, data, times, leak, loss, learning_rate, batch_size, "Flax", lambda model: model
-    )
+    trained = Trained("Flax", loss, learning_rate, batch_size)
+    return imported_models(models, data, times, leak, trained, lambda model: model)
 
 
 def imported_models(
@@ -100,17 +98,15 @@ def imported_models(
     data: Dataset,
     times: ArrayLike | None,
     leak: float | None,
-    loss: str | SampleLoss,
-    learning_rate: float | None,
-    batch_size: int | None,
-    source: str,
+    trained: Trained,
     batched: Callable[[Model], Model],
 ) -> tuple[Network, Trajectory]:
+    """A network and its run from models that can be called; `batched` calls one on all samples."""
     check_kind("data", data, Dataset, "nr.Dataset({'x': inputs}, {'y': targets})")
     given = list(models) if isinstance(models, list | tuple) else [models]
     if not given or not all(callable(model) for model in given):
         raise NeuralRaceError(
-            f"this is not a model of {source}",
+            f"this is not a model of {trained.source}",
             got=f"{type(models).__name__} {models!r:.60}",
             wanted="a model that can be called, or a list of them",
             fix="pass the model itself, with its parameters",
@@ -123,31 +119,12 @@ def imported_models(
             fix="models.append(nnx.clone(model)) in Flax; in Equinox every update is a new model",
         )
     read = []
-    for model in given:
+    for k, model in enumerate(given, 1):
         net, weights = network_of_model(cast(Model, model), leak)
         with jax.enable_x64(next(iter(weights.values())).dtype == np.float64):
             check_same(net, weights, data, batched(cast(Model, model)))
-        read.append((net, weights))
-    nets = {net for net, _ in read}
-    if len(nets) > 1:
-        raise NeuralRaceError(
-            "the checkpoints are of different networks",
-            got=f"{len(nets)} networks",
-            wanted="one network at several moments",
-            fix="pass the checkpoints of one run",
-        )
-    moments = [weights for _, weights in read]
-    run = imported_run(
-        read[0][0],
-        moments,
-        data,
-        times,
-        loss=loss,
-        learning_rate=learning_rate,
-        batch_size=batch_size,
-        source=source,
-    )
-    return read[0][0], run
+        read.append(Moment(f"checkpoint {k}", net, weights))
+    return imported_run(read, data, times, trained)
 
 
 def network_of_model(model: Model, leak: float | None) -> tuple[Network, dict[str, np.ndarray]]:

@@ -12,9 +12,9 @@ import numpy as np
 from neuralrace.checks import file_path, switch, writable_folder
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
-from neuralrace.gdln import GDLN, Network
+from neuralrace.gdln import Network
 from neuralrace.interop.files import read_network, save_weights
-from neuralrace.interop.runs import imported_run
+from neuralrace.interop.runs import Moment, Trained, imported_run
 from neuralrace.interop.safetensors import read_bytes, write_whole
 from neuralrace.interop.torch_in import (
     TorchModule,
@@ -22,8 +22,8 @@ from neuralrace.interop.torch_in import (
     check_against,
     network_of_torch,
 )
+from neuralrace.interop.torch_out import known_network
 from neuralrace.losses import SampleLoss
-from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
 
 ABOUT = "recording.json"
@@ -91,9 +91,7 @@ class TorchRecorder:
         net, weights = self._now()
         if not _has_active_dropout(model):
             check_against(model, net, weights, data)
-        if not isinstance(net, GDLN | ReLUNetwork):
-            check_kind("the network of the model", net, ReLUNetwork, "use Linear and ReLU")
-        self.net: Network = net
+        self.net: Network = known_network(net, "are recorded", "use Linear and ReLU")
         self.count = 0
         writable_folder(self.folder)
         if resume_at is not None:
@@ -202,27 +200,8 @@ def from_recording(
     if not there:
         raise _no_recording(place)
     steps = sorted(there)
-    read = [read_network(there[k], None) for k in steps]
-    odd = [k for k, (net, _) in zip(steps, read, strict=True) if net != read[0][0]]
-    if odd:
-        raise NeuralRaceError(
-            f"the record of step {odd[0]} is of another network",
-            got=f"{len(odd)} such records",
-            wanted=f"sizes {dict(read[0][0].arch.sizes)}",
-            fix="record every model into its own folder",
-        )
-    moments = [weights for _, weights in read]
-    run = imported_run(
-        read[0][0],
-        moments,
-        data,
-        steps,
-        loss=loss,
-        learning_rate=learning_rate,
-        batch_size=batch_size,
-        source="PyTorch",
-    )
-    return read[0][0], run
+    moments = [Moment(f"the record of step {k}", *read_network(there[k], None)) for k in steps]
+    return imported_run(moments, data, steps, Trained("PyTorch", loss, learning_rate, batch_size))
 
 
 def records(folder: Path) -> dict[int, Path]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
 
 import jax
 import jax.numpy as jnp
@@ -28,32 +30,52 @@ PIECE = 8192
 """Samples whose outputs are computed at once, which bounds the memory."""
 
 
+@final
+@dataclass(frozen=True)
+class Trained:
+    """How a run was trained, as far as its user says: where, on which loss, and by which steps."""
+
+    source: str
+    loss: str | SampleLoss
+    learning_rate: float | None
+    batch_size: int | None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """A network and its weights at one moment, under the name by which errors speak of it."""
+
+    name: str
+    net: Network
+    weights: dict[str, np.ndarray]
+
+    @property
+    def precision(self) -> str:
+        return np.result_type(*self.weights.values()).name
+
+
 def imported_run(
-    net: Network,
-    moments: Sequence[Mapping[str, np.ndarray]],
-    data: Dataset,
-    times: ArrayLike | None,
-    *,
-    loss: str | SampleLoss,
-    learning_rate: float | None,
-    batch_size: int | None,
-    source: str,
-) -> Trajectory:
-    """The trajectory of weights at some moments, with outputs and losses computed from them.
+    checkpoints: Sequence[Moment], data: Dataset, times: ArrayLike | None, trained: Trained
+) -> tuple[Network, Trajectory]:
+    """The one network of all checkpoints, and its run, with outputs and losses computed from them.
 
     Time counts steps unless a learning rate is given: the run is then taken as gradient descent
     with that rate, on all samples or in batches, and time is rate · step.
     """
     check_kind("data", data, Dataset, "nr.Dataset({'x': inputs}, {'y': targets})")
-    measure = checked_loss(loss)
+    _check_one_network(checkpoints)
+    net, moments = checkpoints[0].net, [each.weights for each in checkpoints]
+    learning_rate, batch_size = trained.learning_rate, trained.batch_size
+    measure = checked_loss(trained.loss)
     steps = checked_times(times, len(moments))
     whole = bool((steps == np.rint(steps)).all())
     settings: dict[str, object] = {
-        "method": f"an unknown optimizer ({source})",
+        "method": f"an unknown optimizer ({trained.source})",
         "clock": "steps",
         "loss": loss_name(measure),
         "data": data.digest(),
-        "dtype": next(iter(moments[0].values())).dtype.name,
+        "dtype": checkpoints[0].precision,
     }
     time = steps
     if learning_rate is not None:
@@ -66,7 +88,7 @@ def imported_run(
                 fix="pass the number of the step of every checkpoint as times",
             )
         settings |= {"method": "gradient descent", "clock": "flow", "learning_rate": rate}
-        settings |= {"steps": int(steps[-1]), "source": source}
+        settings |= {"steps": int(steps[-1]), "source": trained.source}
         time = rate * steps
     if batch_size is not None:
         fix = "leave it out for steps on all samples"
@@ -74,7 +96,7 @@ def imported_run(
         if size != data.n_samples:  # a batch of all samples is no batch
             settings["batch_size"] = size
     outputs, losses = _seen(net, moments, data, measure)
-    return Trajectory(
+    run = Trajectory(
         time,
         losses,
         values={
@@ -87,6 +109,27 @@ def imported_run(
         sample_weight=data.sample_weight,
         settings=settings,
     )
+    return net, run
+
+
+def _check_one_network(checkpoints: Sequence[Moment]) -> None:
+    """Raise where a checkpoint is of another network or in another precision than the first."""
+    first = checkpoints[0]
+    for each in checkpoints:
+        if each.net != first.net:
+            raise NeuralRaceError(
+                f"{each.name} is of another network than {first.name}",
+                got=f"sizes {dict(each.net.arch.sizes)}",
+                wanted=f"sizes {dict(first.net.arch.sizes)}, and biases in the same places",
+                fix="pass the checkpoints of one run",
+            )
+        if each.precision != first.precision:
+            raise NeuralRaceError(
+                f"{each.name} is in another precision than {first.name}",
+                got=each.precision,
+                wanted=first.precision,
+                fix="convert all of them to float64, which changes no number",
+            )
 
 
 def checked_times(times: ArrayLike | None, moments: int) -> np.ndarray:

@@ -19,7 +19,7 @@ from neuralrace.interop.layers import (
     named_layers,
     network_of_layers,
 )
-from neuralrace.interop.runs import imported_run
+from neuralrace.interop.runs import Moment, Trained, imported_run
 from neuralrace.interop.structure import Linear, Piece, Slope, check_same, hidden_slope, refused
 from neuralrace.losses import SampleLoss
 from neuralrace.trajectory import Trajectory
@@ -107,26 +107,17 @@ def from_torch(
     states = [each.state_dict() if isinstance(each, TorchModule) else each for each in given]
     _check_apart(states)
     arrays = [arrays_of(state, f"checkpoint {k}") for k, state in enumerate(states, 1)]
-    net, first = network_of_torch(model, arrays[0], leak)
-    moments = [first]
-    for k, each in enumerate(arrays[1:], 2):
-        moments.append(next_moment(model, each, leak, net, f"checkpoint {k}"))
+    moments = [
+        Moment(f"checkpoint {k}", *network_of_torch(model, each, leak))
+        for k, each in enumerate(arrays, 1)
+    ]
+    net, first = moments[0].net, moments[0].weights
     if isinstance(given[0], TorchModule):
         check_against(given[0], net, first, data)
     elif model is not None and set(model.state_dict()) == set(states[-1]):
         own = arrays_of(model.state_dict(), "model")
         check_against(model, net, network_of_torch(model, own, leak)[1], data)
-    run = imported_run(
-        net,
-        moments,
-        data,
-        times,
-        loss=loss,
-        learning_rate=learning_rate,
-        batch_size=batch_size,
-        source="PyTorch",
-    )
-    return net, run
+    return imported_run(moments, data, times, Trained("PyTorch", loss, learning_rate, batch_size))
 
 
 def _listed_checkpoints(checkpoints: object) -> list[TorchModule | Mapping[str, object]]:
@@ -323,25 +314,6 @@ def _torch_kind(module: object) -> str:
         if kind.__module__.startswith("torch.nn"):
             return kind.__name__
     return type(module).__name__
-
-
-def next_moment(
-    model: TorchModule | None,
-    arrays: Mapping[str, np.ndarray],
-    leak: float | None,
-    net: Network,
-    what: str,
-) -> dict[str, np.ndarray]:
-    """The weights of a later checkpoint, which must be of the same network as the first."""
-    other, weights = network_of_torch(model, arrays, leak)
-    if other != net:
-        raise NeuralRaceError(
-            f"{what} is of another network than checkpoint 1",
-            got=f"sizes {dict(other.arch.sizes)}",
-            wanted=f"sizes {dict(net.arch.sizes)}, and biases in the same places",
-            fix="pass the checkpoints of one run",
-        )
-    return weights
 
 
 def check_against(

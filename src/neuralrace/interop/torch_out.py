@@ -47,14 +47,9 @@ def to_torch(net: Network, weights: WeightsLike, data: Dataset | None = None) ->
 
     ```
     """
-    check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
-    if not isinstance(net, GDLN | ReLUNetwork):
-        raise NeuralRaceError(
-            "only gated linear and ReLU networks become modules of PyTorch",
-            got=type(net).__name__,
-            wanted="a GDLN or a ReLUNetwork",
-            fix="write the module yourself; run.final has the weights",
-        )
+    net = known_network(
+        net, "become modules of PyTorch", "write the module yourself; run.final has the weights"
+    )
     arrays = exact_weights(net, weights)
     gates: dict[str, np.ndarray] = {}
     if data is not None:
@@ -77,6 +72,19 @@ def to_torch(net: Network, weights: WeightsLike, data: Dataset | None = None) ->
         if leak != 1 and layer is not layers[-1]:
             parts.append(torch.nn.ReLU() if leak == 0 else torch.nn.LeakyReLU(leak))
     return torch.nn.Sequential(*parts)
+
+
+def known_network(net: Network, become: str, fix: str) -> GDLN | ReLUNetwork:
+    """A network of a kind that other libraries and files know, or an error."""
+    check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
+    if not isinstance(net, GDLN | ReLUNetwork):
+        raise NeuralRaceError(
+            f"only gated linear and ReLU networks {become}",
+            got=type(net).__name__,
+            wanted="a GDLN or a ReLUNetwork",
+            fix=fix,
+        )
+    return net
 
 
 def exact_weights(net: Network, weights: WeightsLike) -> dict[str, np.ndarray]:

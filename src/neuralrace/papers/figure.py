@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -10,7 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, nearest_name
 from neuralrace.papers.record import Record, Written, read_record, stamped, typed, write
 
 if TYPE_CHECKING:
@@ -72,11 +71,12 @@ class Setting:
                 fix=f"such as --set {name}={typed(self.value)}",
             )
         if self.choices and value not in self.choices:
+            close = nearest_name(value, self.choices)
             raise NeuralRaceError(
                 f"{value!r} is no value for the setting {name!r}: {self.about}",
                 got=repr(value),
                 wanted=self._wanted(),
-                fix=_nearest(str(value), map(str, self.choices)) or f"use {self.value!r}",
+                fix=f"did you mean {close!r}?" if close else f"use {self.value!r}",
             )
         return value
 
@@ -243,17 +243,13 @@ def unknown(what: str, name: str, there: Iterable[str], where: str = "") -> Neur
     ```
     """
     there = list(there)
+    close = nearest_name(name, there)
     return NeuralRaceError(
         f"there is no {what} {name!r}" + (f" {where}" if where else ""),
         got=repr(name),
         wanted=f"one of {', '.join(there)}" if there else "nothing: there are none",
-        fix=_nearest(name, there) or "choose one of these",
+        fix=f"did you mean {close!r}?" if close else "choose one of these",
     )
-
-
-def _nearest(name: str, there: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(there), n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else ""
 
 
 _KINDS: Mapping[type, str] = {bool: "true or false", int: "a whole number", float: "a number"}

@@ -3,7 +3,7 @@
 from neuralrace.reln.explained.aligned import aligned
 from neuralrace.reln.explained.alignment import AlignedPatterns, aligned_patterns
 from neuralrace.reln.explained.certificate import Certificate, certify
-from neuralrace.reln.explained.clusters import Clusters
+from neuralrace.reln.explained.clusters import Clusters, Sampling
 from neuralrace.reln.explained.consistency import Consistency, consistency
 from neuralrace.reln.explained.discovery import Discovery, discover, elbow
 from neuralrace.reln.explained.refinement import refine
@@ -38,6 +38,7 @@ __all__ = [
     "Horizons",
     "NeuronTypes",
     "Patterns",
+    "Sampling",
     "Shares",
     "SlidingGates",
     "Stages",

@@ -10,9 +10,19 @@ import numpy as np
 
 from neuralrace.dataset import checked_weight
 from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.gdln import GDLN
 from neuralrace.trajectory.names import flat
 from neuralrace.trajectory.run import Trajectory, check_single
 from neuralrace.types import ArrayLike
+
+HALF = 16
+"""The digits of a digest of data that tell its samples; the others tell its gates."""
+
+ERROR = "the initial error √(2 L(0))"
+"""The unit of distances between outputs, for the squared loss."""
+
+MOVED = "how far the outputs moved in all"
+"""The same for other losses: √⟨‖o(T) − o(0)‖²⟩, o the outputs of the reference."""
 
 
 @final
@@ -21,7 +31,8 @@ class Comparison:
     """How far one trajectory is from another; see `compare`.
 
     Fractions of the reference's initial loss, except `shift`, a time, and `outputs`, a fraction of
-    its initial error √(2 L(0)). `end` is the last time that both cover, and `whole` whether the
+    its initial error √(2 L(0)), or, for other losses than the squared one, of how far its outputs
+    moved (`unit` says which). `end` is the last time that both cover, and `whole` whether the
     reference goes no further. `notes` say what to keep in mind: an approximate clock, or different
     data. `shift`, `mean_after_shift` and `outputs` are computed when they are first asked for.
 
@@ -66,13 +77,20 @@ class Comparison:
         if self._reference is None or self._other is None:
             return None
         gap = _output_gap(self._reference, self._other, self._weight)
-        return None if gap is None else gap / np.sqrt(2 * float(self._reference.loss[0]))
+        size = None if gap is None else output_size(self._reference, self._weight)
+        return gap / size if gap is not None and size else None
+
+    @property
+    def unit(self) -> str:
+        """What `outputs` is a fraction of, in words."""
+        return ERROR if self._reference is None else output_unit(self._reference)
 
     def __str__(self) -> str:
         text = f"mean {self.mean:.2%}, max {self.max:.2%} of the initial loss"
         text += "" if self.whole else f", up to t = {self.end:g} alone"
         if self.outputs is not None:
             text += f"; outputs {self.outputs:.2%}"
+            text += " of how far they moved" if self.unit == MOVED else ""
         return "; ".join([text.replace("%", " %"), *self.notes])
 
 
@@ -86,7 +104,9 @@ def compare(
     the mean least (positive: `other` is late) and `mean_after_shift` what then remains, over the
     times that both still cover. `outputs`, where both are known on the same samples, is
     (1/T) ∫ √(⟨‖o_a − o_b‖²⟩ / 2 L_a(0)) dt: a root mean square over samples, as a part of the
-    reference's initial root mean square error √(2 L_a(0)). The mean ⟨·⟩ uses the sample weights of
+    reference's initial root mean square error √(2 L_a(0)). Other losses than the squared one are no
+    distances: the unit is then √⟨‖o_a(T) − o_a(0)‖²⟩, how far the reference's outputs moved, and
+    `outputs` is None where they did not. The mean ⟨·⟩ uses the sample weights of
     the reference, or of `other` where the reference has none, unless `sample_weight` is given.
 
     Runs whose times are not the same kind of time (see `Trajectory.clock`), or that were trained
@@ -136,6 +156,21 @@ def compare(
     )
 
 
+def output_unit(run: Trajectory) -> str:
+    """What distances between outputs are measured in, in words."""
+    return ERROR if run.settings.get("loss", "squared") == "squared" else MOVED
+
+
+def output_size(run: Trajectory, weight: np.ndarray | None) -> float:
+    """The unit of distances from the outputs of a run, which must be known unless it is ERROR."""
+    if output_unit(run) == ERROR:
+        return float(np.sqrt(2 * run.loss[0]))
+    outputs = run.outputs
+    assert outputs is not None
+    moved = sum(((o[-1] - o[0]) ** 2).sum(axis=-1) for o in flat(outputs).values())
+    return float(np.sqrt(np.average(moved, weights=weight)))
+
+
 def _checked_making(reference: Trajectory, other: Trajectory) -> tuple[str, ...]:
     """What to say of how the two were made; an error where they cannot be compared."""
     clocks = (reference.clock, other.clock)
@@ -155,9 +190,11 @@ def _checked_making(reference: Trajectory, other: Trajectory) -> tuple[str, ...]
             wanted="runs trained on one loss",
             fix="train both on the same loss, or compare their outputs yourself",
         )
+    gated = isinstance(reference.net, GDLN) and isinstance(other.net, GDLN)
     notes = {
         "time is approximate": "approximate flow" in clocks,
-        "trained on different data or gates": _different_data(reference, other),
+        "trained on different data": _different_data(reference, other),
+        "with different gates": gated and _different_gates(reference, other),
     }
     return tuple(note for note, applies in notes.items() if applies)
 
@@ -195,9 +232,19 @@ def _samples(run: Trajectory) -> int | None:
 
 
 def _different_data(a: Trajectory, b: Trajectory) -> bool:
-    """Whether both know the digest of their data, and the two differ."""
+    """Whether both know the digest of their data, and the samples differ.
+
+    The first half of a digest tells the samples, the second the gates if there are any.
+    """
     digests = [run.settings.get("data") for run in (a, b)]
-    return None not in digests and digests[0] != digests[1]
+    halves = [d[:HALF] if isinstance(d, str) else d for d in digests]
+    return None not in halves and halves[0] != halves[1]
+
+
+def _different_gates(a: Trajectory, b: Trajectory) -> bool:
+    """Whether two runs on the same samples had different gates."""
+    digests = [run.settings.get("data") for run in (a, b)]
+    return None not in digests and digests[0] != digests[1] and not _different_data(a, b)
 
 
 def _loss_gap(a: Trajectory, b: Trajectory, delay: float) -> tuple[np.ndarray, np.ndarray]:

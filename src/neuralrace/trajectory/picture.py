@@ -31,12 +31,13 @@ def draw(run: Trajectory, what: str, *, label: str | None, ax: Axes | None, **st
         )
     method = run.settings.get("method")
     curves = named_curves(run, what, label, ax)
+    time, clock = _on_axes(run, ax)
     return draw_curves(
-        run.time,
+        time,
         curves,
         kind="theory" if method in THEORY else "simulation",
         ylabel=what,
-        xlabel="step" if run.clock == "steps" else "time",
+        xlabel=clock,
         ax=ax,
         **style,
     )
@@ -58,6 +59,23 @@ def named_curves(
     if label is not None:
         return {f"{label}, {name}": curve for name, curve in curves.items()}
     return curves
+
+
+def _on_axes(run: Trajectory, ax: Axes | None) -> tuple[np.ndarray, str]:
+    """The times to draw at, and what they are: those of the curves that the axes have already."""
+    own = "step" if run.clock == "steps" else "time"
+    there = ax.get_xlabel() if ax is not None and ax.lines else own
+    if there not in ("step", "time") or there == own:
+        return run.time, own
+    if there == "step" and run.steps is not None:
+        return run.steps, there
+    raise NeuralRaceError(
+        "the axes show another clock",
+        got=f"curves over {there}, and a run whose time is {run.clock!r}",
+        wanted="runs of one clock on one pair of axes",
+        fix="draw it on axes of its own; a run that knows its steps can be added to one in steps, "
+        "so draw that one first",
+    )
 
 
 def _values(run: Trajectory, what: str) -> dict[str, np.ndarray]:

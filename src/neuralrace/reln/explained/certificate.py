@@ -12,16 +12,10 @@ from neuralrace.checks import real_number, switch
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.reln.observed.similarity import SIMILARITY
 from neuralrace.trajectory import Comparison, Trajectory, compare
-from neuralrace.trajectory.compare import interpolated
+from neuralrace.trajectory.compare import ERROR, interpolated, output_size, output_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-ERROR = "the initial error √(2 L(0))"
-"""The unit of distances between outputs, for the squared loss."""
-
-MOVED = "how far the outputs moved in all"
-"""The same for other losses: √⟨‖o(T) − o(0)‖²⟩, o the outputs of the ReLU network."""
 
 
 @final
@@ -229,18 +223,19 @@ def _against(run: Trajectory, other: Trajectory, name: str) -> Certificate:
                 interpolated(grid, other.time, others[layer]),
             )
             similarity[layer] = np.linalg.norm(_unit(a) - _unit(b), axis=(1, 2)) / np.sqrt(2)
-    size, unit = _size_of(run, mine)
     return Certificate(
-        grid, np.sqrt(square) / size, similarity, loss, sample_weight=run.sample_weight, unit=unit
+        grid,
+        np.sqrt(square) / _size_of(run),
+        similarity,
+        loss,
+        sample_weight=run.sample_weight,
+        unit=output_unit(run),
     )
 
 
-def _size_of(run: Trajectory, outputs: dict[str, np.ndarray]) -> tuple[float, str]:
-    """The unit of distances between outputs, and what it is."""
-    if run.settings.get("loss", "squared") == "squared":
-        return float(np.sqrt(2 * run.loss[0])), ERROR
-    moved = sum(((o[-1] - o[0]) ** 2).sum(axis=-1) for o in outputs.values())
-    size = float(np.sqrt(np.average(moved, weights=run.sample_weight)))
+def _size_of(run: Trajectory) -> float:
+    """The unit of distances between outputs."""
+    size = output_size(run, run.sample_weight)
     if not size > 0:
         raise NeuralRaceError(
             "the outputs of run did not move",
@@ -248,7 +243,7 @@ def _size_of(run: Trajectory, outputs: dict[str, np.ndarray]) -> tuple[float, st
             wanted="a run that learned something, the unit of every distance",
             fix="certify a run from its start to its end",
         )
-    return size, MOVED
+    return size
 
 
 def _outputs(run: Trajectory, name: str) -> dict[str, np.ndarray]:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, UInt8
+from jaxtyping import Float, Int, UInt8
 
 from neuralrace.checks import generator
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
+from neuralrace.progress import progress
 from neuralrace.reln.observed.activity import activity
+from neuralrace.reln.observed.bits import blocks, different, on_for, packed, unpacked
 from neuralrace.reln.observed.runs import network_of
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
@@ -20,6 +22,56 @@ from neuralrace.types import Key
 
 RESTARTS = 10
 """The number of starts of K-means, of which the best is kept."""
+
+WHOLE = 2**25
+"""The most numbers (patterns times samples) on which K-means works at once: 256 MB."""
+
+FIRST = 2**23
+"""Where there are more, about this many numbers are drawn for the first guess: 64 MB."""
+
+FEWEST = 1024
+"""At least this many samples are drawn; patterns are drawn too where these are then too many."""
+
+ROUNDS = 3
+"""The most rounds of K-means on all samples that follow after one on drawn samples."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Sampling:
+    """How clusters were found among more patterns than K-means works on at once.
+
+    The first guess is made on `samples` of the `of` samples, drawn at random, and in mini-batches.
+    The distance of two patterns, as a part of all samples, is then known to a standard error of
+    `error` at most. Rounds of K-means on all samples follow. `moved` is the part of the activity
+    that still changed its pathway in the last of these rounds; where it is 0, the clusters are at
+    rest, as those of K-means without sampling are.
+
+    ```python
+    >>> from neuralrace.reln import Sampling
+    >>> print(Sampling(samples=2340, of=60_000, moved=0.004))
+    first guess on 2340 of 60000 samples (distances to ± 1.01 %), 0.4 % moved in the last round
+    >>> Sampling(samples=60_000, of=60_000, moved=0.0).error
+    0.0
+
+    ```
+    """
+
+    samples: int
+    of: int
+    moved: float
+
+    @property
+    def error(self) -> float:
+        """√(p(1 − p)/n · (N − n)/(N − 1)) at p = ½, where it is largest; n of N are drawn."""
+        left = (self.of - self.samples) / max(self.of - 1, 1)
+        return float(0.5 * np.sqrt(left / self.samples))
+
+    def __str__(self) -> str:
+        return (
+            f"first guess on {self.samples} of {self.of} samples (distances to "
+            f"± {100 * self.error:.2f} %), {100 * self.moved:.2g} % moved in the last round"
+        )
 
 
 @final
@@ -30,7 +82,8 @@ class Clusters:
     `centroid` `(K, N)` is how often its members are on; `pattern` `(K, N)` the gates made of it,
     rounded or not; `share` `(K,)` the part of all activity samples (by number or by weight) that
     belong to it; `mismatch` `(K,)` on how many samples a member differs from the rounded centroid,
-    on average; `member` `(R, size)` the pathway of every neuron of every run.
+    on average; `member` `(R, size)` the pathway of every neuron of every run. `sampling` says how
+    good the clusters are where there were too many patterns to cluster them at once, else None.
     """
 
     centroid: Float[np.ndarray, "K N"]
@@ -38,6 +91,7 @@ class Clusters:
     share: Float[np.ndarray, " K"]
     mismatch: Float[np.ndarray, " K"]
     member: Int[np.ndarray, "R size"]
+    sampling: Sampling | None = None
 
     def __len__(self) -> int:
         return len(self.pattern)
@@ -69,15 +123,17 @@ def activity_of(
 @final
 @dataclass(frozen=True, eq=False)
 class ActivitySamples:
-    """The different activity samples of one layer, how much each counts, and whose they are.
+    """All activity samples of one layer as bits, how much each counts, and which are the same.
 
-    `pattern` `(U, N)`, `weight` `(U,)`, and `which` `(R, T, size)`: the pattern of each neuron.
+    For M = R T size of them: `bits` `(M, B)`, `votes` `(M,)`, and `which` `(R, T, size)`: the
+    number of its pattern among the U different ones, whose first places are `first` `(U,)`.
     `importance` `(N,)` is the weight of every sample of the data as a part of the largest. Patterns
-    that differ only where it is 0 count as one; there, `pattern` is how often its neurons are on.
+    that differ only where it is 0 count as one.
     """
 
-    pattern: Float[np.ndarray, "U N"]
-    weight: Float[np.ndarray, " U"]
+    bits: UInt8[np.ndarray, "M B"]
+    votes: Float[np.ndarray, " M"]
+    first: Int[np.ndarray, " U"]
     which: Int[np.ndarray, "R T size"]
     importance: Float[np.ndarray, " N"]
 
@@ -87,21 +143,49 @@ class ActivitySamples:
         importance = weights / weights.max()
         bits, place = layer.bits.reshape(-1, layer.bits.shape[-1]), layer.votes.shape
         votes = layer.votes.ravel() if weighted and layer.votes.any() else np.ones(len(bits))
-        counted = np.packbits(importance > 0)
-        _, first, which = np.unique(bits & counted, axis=0, return_index=True, return_inverse=True)
-        which = which.ravel()
-        weight = np.bincount(which, weights=votes)
-        pattern = _unpacked(bits[first], len(importance))
-        ignored = np.flatnonzero(importance == 0)
-        if len(ignored):
-            on = _unpacked(bits, len(importance))[:, ignored]
-            rate = [np.bincount(which, weights=votes * column) for column in on.T]
-            pattern[:, ignored] = np.stack(rate, axis=1) / np.where(weight > 0, weight, 1)[:, None]
-        return ActivitySamples(pattern, weight, which.reshape(place), importance)
+        counted = bits if (importance > 0).all() else bits & np.packbits(importance > 0)
+        first, which = different(counted)
+        return ActivitySamples(bits, votes, first, which.reshape(place), importance)
 
+    @property
+    def weight(self) -> Float[np.ndarray, " U"]:
+        """How much every different pattern counts."""
+        return np.bincount(self.which.ravel(), weights=self.votes)
 
-def _unpacked(bits: UInt8[np.ndarray, "U B"], samples: int) -> Float[np.ndarray, "U N"]:
-    return np.unpackbits(bits, axis=1, count=samples).astype(np.float64)
+    def points(
+        self, which: Int[np.ndarray, " V"] | slice, columns: Int[np.ndarray, " C"]
+    ) -> Float[np.ndarray, "V C"]:
+        """Some of the different patterns on some samples: 0 or 1, times √importance."""
+        root = np.sqrt(self.importance[columns])
+        chosen = self.first[which]
+        found = np.empty((len(chosen), len(columns)))
+        for rows in blocks(len(chosen), len(self.importance)):
+            whole = unpacked(self.bits[chosen[rows]], len(self.importance))
+            np.multiply(whole[:, columns], root, out=found[rows])
+        return found
+
+    def means(self, label: Int[np.ndarray, " U"], count: int) -> Float[np.ndarray, "K N"]:
+        """How often the members of every cluster are on, on every sample."""
+        each = label[self.which.ravel()]
+        total = np.bincount(each, weights=self.votes, minlength=count)
+        found = np.zeros((count, len(self.importance)))
+        for rows in blocks(len(each), len(self.importance)):
+            parts = np.eye(count)[:, each[rows]] * self.votes[rows]
+            found += parts @ self._on(self.bits[rows])
+        return found / np.where(total > 0, total, 1.0)[:, None]
+
+    def nearest(self, centroid: Float[np.ndarray, "K N"]) -> Int[np.ndarray, " U"]:
+        """The nearest centroid of every different pattern, on all samples that count."""
+        scaled = centroid * self.importance
+        far = (scaled * centroid).sum(axis=1)  # ‖c‖² − 2 c·x; ‖x‖² is the same for all centroids
+        found = np.empty(len(self.first), int)
+        for rows in blocks(len(found), len(self.importance)):
+            on = self._on(self.bits[self.first[rows]])
+            found[rows] = (far - 2 * (on @ scaled.T)).argmin(axis=1)
+        return found
+
+    def _on(self, bits: UInt8[np.ndarray, "V B"]) -> Float[np.ndarray, "V N"]:
+        return unpacked(bits, len(self.importance)).astype(np.float64)
 
 
 def _seen(
@@ -110,7 +194,7 @@ def _seen(
     """For each hidden node, which neurons are on, in bits, and how much each counts."""
     if isinstance(run.net, ReLUNetwork):
         found = activity(run, data, boundary=boundary)
-        return {n: (_bits(on), found.counted(n, 0.0)) for n, on in found.on.items()}
+        return {n: (bits, found.counted(n, 0.0)) for n, bits in found.packed.bits.items()}
     arch, moments = network_of(run).arch, len(run.time)
     seen = {}
     for node in arch.hidden:
@@ -123,19 +207,15 @@ def _seen(
                 fix="train a nr.ReLUNetwork; a gated network's pathways are known already",
             )
         on = np.broadcast_to(gate > 0, (moments, *gate.shape))
-        seen[node] = _bits(on), np.full((moments, size), 1 / size)
+        seen[node] = packed(on), np.full((moments, size), 1 / size)
     return seen
-
-
-def _bits(on: Bool[np.ndarray, "T N size"]) -> UInt8[np.ndarray, "T size B"]:
-    return np.moveaxis(np.packbits(on, axis=1), 1, 2)
 
 
 def clustered(
     samples: ActivitySamples, count: int, rounded: bool, leak: float, seed: int
 ) -> Clusters:
     """K-means on the activity samples of a layer, and the pathway of every neuron."""
-    centroid, label = _means(samples, count, seed)
+    centroid, label, sampling = _means(samples, count, seed)
     counts = samples.importance > 0
     on = centroid > 0.5
     order = np.lexsort(on.T[::-1])
@@ -145,39 +225,92 @@ def clustered(
         label = same.ravel()[label]
     k = len(on)
     weight = np.bincount(label, weights=samples.weight, minlength=k)
-    rows = np.eye(k)[label].T * samples.weight  # (K, U)
-    total = np.where(weight > 0, weight, 1.0)
-    apart = (samples.pattern[:, counts] != on[label]).sum(axis=1)
+    gates = np.zeros((k, len(counts)), bool)
+    gates[:, counts] = on
+    apart = _apart(samples, np.packbits(gates, axis=1), np.packbits(counts), label)
+    off = np.bincount(label, weights=samples.weight * apart, minlength=k)
     votes = (np.eye(k)[label[samples.which]]).sum(axis=1)  # (R, size, K)
-    mean = rows @ samples.pattern / total[:, None]
-    slope = mean
-    if rounded:
-        slope = np.where(mean > 0.5, 1.0, 0.0)
-        slope[:, counts] = on
+    mean = samples.means(label, k)
+    slope = np.where(counts, gates, mean > 0.5) if rounded else mean
     return Clusters(
         centroid=mean,
         pattern=leak + (1 - leak) * slope,
         share=weight / weight.sum(),
-        mismatch=rows @ apart / total,
+        mismatch=off / np.where(weight > 0, weight, 1.0),
         member=votes.argmax(axis=2),
+        sampling=sampling,
     )
 
 
-def _means(samples: ActivitySamples, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _apart(
+    samples: ActivitySamples,
+    gates: UInt8[np.ndarray, "K B"],
+    counts: UInt8[np.ndarray, " B"],
+    label: Int[np.ndarray, " U"],
+) -> Int[np.ndarray, " U"]:
+    """On how many samples that count every different pattern differs from its gates."""
+    found = np.empty(len(label), int)
+    for rows in blocks(len(label), len(counts)):
+        found[rows] = on_for((samples.bits[samples.first[rows]] ^ gates[label[rows]]) & counts)
+    return found
+
+
+def _means(
+    samples: ActivitySamples, count: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, Sampling | None]:
     """The centroids on samples that count, and the nearest of them for every different pattern.
 
     Distances are weighted by the sample weights of the data, as if a sample of weight 2 were two.
     """
-    counts = samples.importance > 0
-    points = samples.pattern[:, counts]
-    if len(points) <= count:
-        return points, np.arange(len(points))
+    counts = np.flatnonzero(samples.importance)
+    different = len(samples.first)
+    if different <= count:
+        whole = unpacked(samples.bits[samples.first], len(samples.importance))
+        return whole[:, counts].astype(np.float64), np.arange(different), None
+    if different * len(counts) > WHOLE:
+        return _sampled_means(samples, counts, count, seed)
     from sklearn.cluster import KMeans
 
-    root = np.sqrt(samples.importance[counts])
     means = KMeans(count, n_init=RESTARTS, random_state=seed)  # type: ignore[arg-type]
-    means = means.fit(points * root, sample_weight=samples.weight)
-    return np.asarray(means.cluster_centers_) / root, np.asarray(means.labels_)
+    means = means.fit(samples.points(slice(None), counts), sample_weight=samples.weight)
+    root = np.sqrt(samples.importance[counts])
+    return np.asarray(means.cluster_centers_) / root, np.asarray(means.labels_), None
+
+
+def _sampled_means(
+    samples: ActivitySamples, counts: Int[np.ndarray, " C"], count: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, Sampling]:
+    """The same for many patterns: mini-batches on drawn samples, then rounds on all of them.
+
+    As many samples are drawn as make `FIRST` numbers; where these are fewer than `FEWEST`, patterns
+    are drawn too.
+    """
+    from sklearn.cluster import MiniBatchKMeans
+
+    random = np.random.default_rng(seed)
+    different = len(samples.first)
+    drawn = min(max(FIRST // different, FEWEST), len(counts))
+    few = np.sort(random.choice(counts, drawn, replace=False))
+    rows = min(FIRST // drawn, different)
+    some = np.sort(random.choice(different, rows, replace=False))
+    weight = samples.weight
+    with progress(ROUNDS + 1, "clustering", "rounds") as advance:
+        means = MiniBatchKMeans(count, n_init=RESTARTS, random_state=seed)  # type: ignore[arg-type]
+        means = means.fit(samples.points(some, few), sample_weight=weight[some])
+        label = np.zeros(different, int)
+        for part in blocks(different, drawn):
+            label[part] = means.predict(samples.points(part, few))
+        advance(1)
+        centroid, moved = samples.means(label, count), 1.0
+        for _ in range(ROUNDS):
+            before, label = label, samples.nearest(centroid)
+            moved = float(weight[label != before].sum() / weight.sum())
+            if moved == 0:
+                break
+            used = np.bincount(label, minlength=count) > 0
+            centroid = np.where(used[:, None], samples.means(label, count), centroid)
+            advance(1)
+    return centroid[:, counts], label, Sampling(drawn, len(counts), moved)
 
 
 def seed_of(key: Key) -> int:

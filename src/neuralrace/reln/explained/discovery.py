@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
 
@@ -32,6 +32,7 @@ from neuralrace.reln.observed.runs import (
     single_runs,
     weights_of,
 )
+from neuralrace.relu import ReLUNetwork
 from neuralrace.statistics import SplitNetwork, split_neurons
 from neuralrace.trajectory import Comparison, Trajectory, compare
 from neuralrace.types import ArrayLike, Key
@@ -205,7 +206,7 @@ class Discovery:
         for node, each in self.layers.items():
             on = (each.pattern > (1 + leak) / 2).sum(axis=1)
             shares = ", ".join(
-                f"{share:.0%} on for {many}" for share, many in zip(each.share, on, strict=True)
+                f"{100 * s:.0f} % on for {many}" for s, many in zip(each.share, on, strict=True)
             )
             off = float(each.share @ each.mismatch)
             empty = len(each) - len(np.unique(each.member))
@@ -213,26 +214,28 @@ class Discovery:
                 f"{len(each)} pathways in {node}"
                 + (f", {empty} without neurons" if empty else "")
                 + f" ({shares} of {each.pattern.shape[1]} samples; "
-                f"neurons differ from theirs on {off:.1f})"
+                f"neurons differ from theirs on {off:.1f}"
+                + (f"; {each.sampling}" if each.sampling else "")
+                + ")"
             )
+        found = f"{'; '.join(parts)}."
         if self.withheld is not None:
-            text = f"{'; '.join(parts)}. No gated network was trained to follow:"
-            return f"{text} {self.withheld}".replace("%", " %") + "."
-        text = f"{'; '.join(parts)}. The gated network follows {len(self.runs)} run"
+            return f"{found} No gated network was trained to follow: {self.withheld}."
+        text = f"{found} The gated network follows {len(self.runs)} run"
         text += "s" if len(self.runs) > 1 else ""
-        text += f" with a mean discrepancy of {self.discrepancy:.2%} of the initial loss"
+        text += f" with a mean discrepancy of {100 * self.discrepancy:.2f} % of the initial loss"
         if self.curve:
-            tried = ", ".join(f"{k}: {value:.2%}" for k, value in self.curve.items())
+            tried = ", ".join(f"{k}: {100 * value:.2f} %" for k, value in self.curve.items())
             text += f"; by number of pathways {tried}"
         if self.has_elbow is False:
             text += f"; no elbow: one pathway is about as good as {max(self.curve)}"
         fall = max(largest_fall(run) for run in self.runs)
         if fall > COARSE:
             text += (
-                f". The loss falls by {fall:.0%} between two records, and differences there are "
-                "not seen: record more often"
+                f". The loss falls by {100 * fall:.0f} % between two records, and differences "
+                "there are not seen: record more often"
             )
-        return text.replace("%", " %") + "."
+        return text + "."
 
 
 def discover(
@@ -300,11 +303,15 @@ def discover(
     singles = single_runs(runs)
     weighted, rounded = switch("weighted", weighted), switch("rounded", rounded)
     seed = seed_of(key)
+    hidden = network_of(singles[0]).arch.hidden
+    counts = _counts(pathways, most, hidden)  # all that can be wrong is said before the work
     for run in singles:
+        if isinstance(run.net, ReLUNetwork):
+            weights_of(run)
         if "weights" in run.values:  # otherwise activity says first what it needs
             check_trained_on(run, data)
     withheld = next((reason for run in singles if (reason := not_descent(run))), None)
-    if isinstance(pathways, str) and pathways == ELBOW and withheld is not None:
+    if _is_elbow(pathways) and withheld is not None:
         raise NeuralRaceError(
             "the elbow needs a gated network that follows the run",
             got=withheld,
@@ -325,21 +332,34 @@ def discover(
         every = tuple(compare(run, draft.train(i)) for i, run in enumerate(singles))
         return Discovery(layers, every, {}, singles, data)
 
-    if isinstance(pathways, Mapping):
-        if set(pathways) != set(samples):
-            raise NeuralRaceError(
-                "pathways must give a number to every hidden node and to nothing else",
-                got=f"numbers for {listed(pathways)}",
-                wanted=f"numbers for {listed(samples)}",
-                fix="pass one number for all of them, {node: number}, or 'elbow'",
-            )
-        return found({node: _count(pathways[node]) for node in samples})
-    if not (isinstance(pathways, str) and pathways == ELBOW):
-        return found(dict.fromkeys(samples, _count(pathways)))
-    every = {k: found(dict.fromkeys(samples, k)) for k in range(1, _count(most) + 1)}
-    curve = {k: each.discrepancy for k, each in every.items()}
-    best = every[elbow(list(curve.values()))]
+    if not _is_elbow(pathways):
+        return found(counts[0])
+    every = [found(each) for each in counts]
+    curve = {k: each.discrepancy for k, each in enumerate(every, 1)}
+    best = every[elbow(list(curve.values())) - 1]
     return Discovery(best.layers, best.followed, curve, singles, data)
+
+
+def _counts(
+    pathways: int | str | Mapping[str, int], most: int, hidden: Sequence[str]
+) -> list[dict[str, int]]:
+    """The numbers of pathways by hidden node: one choice, or for the elbow all that are tried."""
+    if _is_elbow(pathways):
+        return [dict.fromkeys(hidden, k) for k in range(1, _count(most) + 1)]
+    if not isinstance(pathways, Mapping):
+        return [dict.fromkeys(hidden, _count(pathways))]
+    if set(pathways) != set(hidden):
+        raise NeuralRaceError(
+            "pathways must give a number to every hidden node and to nothing else",
+            got=f"numbers for {listed(pathways)}",
+            wanted=f"numbers for {listed(hidden)}",
+            fix="pass one number for all of them, {node: number}, or 'elbow'",
+        )
+    return [{node: _count(pathways[node]) for node in hidden}]
+
+
+def _is_elbow(pathways: object) -> bool:
+    return isinstance(pathways, str) and pathways == ELBOW
 
 
 def elbow(discrepancy: ArrayLike) -> int:

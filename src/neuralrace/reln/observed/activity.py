@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -11,8 +13,10 @@ from jaxtyping import Float, Int
 
 from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset, matched
-from neuralrace.errors import NeuralRaceError, check_kind, listed
-from neuralrace.reln.observed.runs import recorded_weights, relu_of
+from neuralrace.errors import NeuralRaceError, check_kind, listed, spelled
+from neuralrace.progress import progress
+from neuralrace.reln.observed.bits import PackedPatterns, blocks, different, on_for, packed
+from neuralrace.reln.observed.runs import relu_of, single_weights
 from neuralrace.reln.observed.shares import OTHER, Shares, added, checked_prototypes
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
@@ -36,7 +40,8 @@ LEAST = 0.01
 class Activity:
     """Which neurons of a ReLU network are on, for which samples and when; see `activity`.
 
-    By hidden node, T recorded moments, N samples: `on[node]` is `(T, N, size)`; `weight[node]`,
+    By hidden node, T recorded moments, N samples: `on[node]` is `(T, N, size)`, kept as bits and
+    unpacked whenever it is asked for; `weight[node]`,
     `(T, size)`, is ‖w_in‖‖w_out‖ of each neuron; `undecided[node]`, `(T,)`, the part of all
     neurons and samples whose pre-activation is within the boundary, weighted by `weight`: where
     it is not small the patterns depend on the rule. `boundary` is that rule, `leak` the slope of
@@ -55,11 +60,16 @@ class Activity:
     """
 
     time: Float[np.ndarray, " T"]
-    on: dict[str, np.ndarray]
+    on: Mapping[str, np.ndarray]
     weight: dict[str, np.ndarray]
     undecided: dict[str, np.ndarray]
     boundary: float
     leak: float
+
+    @cached_property
+    def packed(self) -> PackedPatterns:
+        """The same as `on`, as bits."""
+        return PackedPatterns.of(self.on)
 
     def index(self, at: float | None = None) -> int:
         """The recorded moment nearest to time `at`; the last if that is `None`."""
@@ -75,7 +85,7 @@ class Activity:
         every neuron's own gates (MHS §3).
         """
         k = self.index(at)
-        return {node: np.where(on[k], 1.0, self.leak) for node, on in self.on.items()}
+        return {n: np.where(self.packed.moment(n, k), 1.0, self.leak) for n in self.on}
 
     def counted(self, node: str, least: float = LEAST) -> Float[np.ndarray, "T size"]:
         """The weight of every neuron of `node` as a part of all, at every moment: `(T, size)`.
@@ -112,12 +122,13 @@ class Activity:
         ```
         """
         node = self._known(node)
-        on, weight = self.on[node], self.counted(node, least)
-        masks = checked_prototypes(prototypes, on.shape[1])
-        table = np.stack(list(masks.values()))
+        bits, weight = self.packed.bits[node], self.counted(node, least)
+        masks = checked_prototypes(prototypes, self.packed.samples)
+        table = np.packbits(np.stack(list(masks.values())), axis=1)
         # the number of samples on which a neuron and a prototype differ, (T, size, P)
-        both = np.einsum("tns,pn->tsp", on, table, dtype=np.float64, optimize=True)
-        apart = on.sum(axis=1)[..., None] + table.sum(axis=1) - 2 * both
+        apart = np.stack(
+            [np.stack([on_for(now ^ mask) for mask in table], axis=-1) for now in bits]
+        )
         nearest = apart == apart.min(axis=-1, keepdims=True)
         exact = np.einsum("ts,tsp->tp", weight, apart == 0)
         rounded = np.einsum("ts,tsp->tp", weight, nearest / nearest.sum(axis=-1, keepdims=True))
@@ -128,7 +139,7 @@ class Activity:
             rounded={name: rounded[:, p] for p, name in enumerate(masks)},
             distance=np.einsum("ts,ts->t", weight, apart.min(axis=-1)),
             nearest=apart.argmin(axis=-1),
-            samples=on.shape[1],
+            samples=self.packed.samples,
             node=node,
         )
 
@@ -146,8 +157,8 @@ class Activity:
         """
         node = self._known(node)
         i, j = self.index(start), self.index(end)
-        different = (self.on[node][i] != self.on[node][j]).sum(axis=0)
-        return float(self.counted(node, least)[j] @ different)
+        bits = self.packed.bits[node]
+        return float(self.counted(node, least)[j] @ on_for(bits[i] ^ bits[j]))
 
     def switches(self, node: str | None = None) -> Switches:
         """When and how often the neurons of a layer change their patterns.
@@ -165,11 +176,14 @@ class Activity:
         ```
         """
         node = self._known(node)
-        on = self.on[node]
-        flips = (on[1:] != on[:-1]).sum(axis=1)
+        bits = self.packed.bits[node]
+        size = bits.shape[1]
+        flips = np.zeros((len(bits) - 1, size), int)
+        for k, (before, after) in enumerate(pairwise(bits)):
+            flips[k] = on_for(before ^ after)
         moved = flips > 0
         never = ~moved.any(axis=0)
-        first = self.time[1:][moved.argmax(axis=0)] if len(moved) else np.zeros(on.shape[2])
+        first = self.time[1:][moved.argmax(axis=0)] if len(moved) else np.zeros(size)
         last = self.time[1:][::-1][moved[::-1].argmax(axis=0)] if len(moved) else first
         return Switches(
             time=self.time,
@@ -198,13 +212,13 @@ class Activity:
         return " ".join(self._sentence(node) for node in self.on)
 
     def _sentence(self, node: str) -> str:
-        on, weight, switches = self.on[node], self.counted(node), self.switches(node)
-        last = weight[-1]
-        kinds = len(np.unique(on[-1].T[last > 0], axis=0))
-        carry, size = int((last > 0).sum()), on.shape[2]
+        bits, switches = self.packed.bits[node][-1], self.switches(node)
+        last = self.counted(node)[-1]
+        kinds = len(different(bits[last > 0])[0])
+        carry, size = int((last > 0).sum()), len(last)
         text = (
             f"{node}: {carry} of {size} neurons count at t = {self.time[-1]:g}, with {kinds} "
-            f"patterns, on for {float(last @ on[-1].sum(axis=0)):.1f} of {on.shape[1]} samples on "
+            f"patterns, on for {last @ on_for(bits):.1f} of {self.packed.samples} samples on "
             "average"
         )
         if len(self.time) > 1:
@@ -224,7 +238,7 @@ class Activity:
                 "say which layer is meant" if node is None else f"no hidden node {node!r}",
                 got=repr(node),
                 wanted=f"one of {listed(self.on)}",
-                fix="each hidden node is a layer: ask for one at a time",
+                fix=spelled(node, self.on, "each hidden node is a layer: ask for one at a time"),
             )
         return node
 
@@ -301,7 +315,7 @@ def activity(run: Trajectory, data: Dataset, *, boundary: float = BOUNDARY) -> A
 
     ```
     """
-    weights = recorded_weights(run)
+    weights = single_weights(run)
     check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     boundary = real_number(
         "the boundary, a part of the largest possible pre-activation,",
@@ -310,20 +324,19 @@ def activity(run: Trajectory, data: Dataset, *, boundary: float = BOUNDARY) -> A
         wanted="a small number of at least 0",
         fix="boundary=1e-3; boundary=0 is the ReLU's own rule",
     )
-    net = relu_of(run)
-    inputs = matched(net.arch, data.gated({})).x
-    x = {node: np.asarray(value, np.float64) for node, value in inputs.items()}
-    moments, samples, hidden = len(run.time), data.n_samples, net.arch.hidden
-    size = net.arch.sizes
-    on = {node: np.empty((moments, samples, size[node]), bool) for node in hidden}
-    weight = {node: np.empty((moments, size[node])) for node in hidden}
-    undecided = {node: np.empty(moments) for node in hidden}
-    for k in range(
-        moments
-    ):  # one moment at a time: pre-activations of all would be many times `on`
-        now = {edge: w[k] for edge, w in weights.items()}
-        for node, seen in _moment(net, now, x, boundary):
-            on[node][k], weight[node][k], undecided[node][k] = seen
+    net, moments, samples = relu_of(run), len(run.time), data.n_samples
+    x = {n: np.asarray(value) for n, value in matched(net.arch, data.gated({})).x.items()}
+    size = {node: net.arch.sizes[node] for node in net.arch.hidden}
+    bits = {n: np.zeros((moments, m, -(-samples // 8)), np.uint8) for n, m in size.items()}
+    weight = {node: np.empty((moments, m)) for node, m in size.items()}
+    undecided = {node: np.empty(moments) for node in size}
+    with progress(moments * samples, "activity", "samples") as advance:
+        for k in range(moments):
+            now = {edge: np.asarray(w[k], np.float64) for edge, w in weights.items()}
+            into = {node: each[k] for node, each in bits.items()}
+            for node, seen in _moment(net, now, x, float(boundary), into, advance).items():
+                weight[node][k], undecided[node][k] = seen
+    on = PackedPatterns(bits, samples)
     return Activity(run.time, on, weight, undecided, float(boundary), net.leak)
 
 
@@ -332,20 +345,39 @@ def _moment(
     weights: Mapping[str, np.ndarray],
     x: Mapping[str, np.ndarray],
     boundary: float,
-) -> Iterator[tuple[str, tuple[np.ndarray, np.ndarray, float]]]:
-    """For every hidden node at one moment: on `(N, size)`, weight `(size,)`, part undecided."""
-    arch, h = net.arch, dict(x)
-    for node in arch.order:
-        if node not in arch.hidden:
-            continue
-        incoming = [(arch.edges[e][0], weights[e]) for e in arch.incoming[node]]
-        z = added(h[source] @ w.T for source, w in incoming)
-        w_in = np.sqrt(added((w**2).sum(axis=1) for _, w in incoming))
-        w_out = np.sqrt(added((weights[e] ** 2).sum(axis=0) for e in arch.outgoing[node]))
-        sent = np.sqrt(added((h[source] ** 2).sum(axis=1) for source, _ in incoming))
-        margin = boundary * w_in * sent[:, None]
-        weight = w_in * w_out
-        close = float((np.abs(z) <= margin).mean(axis=0) @ weight)
+    bits: Mapping[str, np.ndarray],
+    advance: Callable[[float], None],
+) -> dict[str, tuple[np.ndarray, float]]:
+    """For every hidden node at one moment: weight `(size,)`, part undecided; `bits` are filled in.
+
+    Pre-activations of all samples would be 64 times as large as the bits, so that samples are
+    taken block by block.
+    """
+    arch = net.arch
+    nodes = [node for node in arch.order if node in arch.hidden]
+    into = {n: [(arch.edges[e][0], weights[e]) for e in arch.incoming[n]] for n in nodes}
+    w_in = {n: np.sqrt(added((w**2).sum(axis=1) for _, w in into[n])) for n in nodes}
+    w_out = {
+        n: np.sqrt(added((weights[e] ** 2).sum(axis=0) for e in arch.outgoing[n])) for n in nodes
+    }
+    sources = {source for pairs in into.values() for source, _ in pairs}
+    samples = len(next(iter(x.values())))
+    close = {n: np.zeros(arch.sizes[n]) for n in nodes}
+    for rows in blocks(samples, max(arch.sizes.values()), 8):
+        h = {node: np.asarray(value[rows], np.float64) for node, value in x.items()}
+        for node in nodes:
+            z = added(h[source] @ w.T for source, w in into[node])
+            sent = np.sqrt(added((h[source] ** 2).sum(axis=1) for source, _ in into[node]))
+            margin = boundary * w_in[node] * sent[:, None]
+            close[node] += np.count_nonzero(np.abs(z) <= margin, axis=0)
+            bits[node][:, rows.start // 8 : -(-rows.stop // 8)] = packed(z > margin)
+            if node in sources:
+                h[node] = np.where(z > 0, z, net.leak * z)
+        advance(rows.stop - rows.start)
+    found = {}
+    for node in nodes:
+        weight = w_in[node] * w_out[node]
         total = weight.sum()
-        yield node, (z > margin, weight, close / total if total > 0 else 0.0)
-        h[node] = np.where(z > 0, z, net.leak * z)
+        part = float(close[node] / samples @ weight)
+        found[node] = weight, part / total if total > 0 else 0.0
+    return found

@@ -58,7 +58,7 @@ def draw_activity(
     if not times:
         raise NeuralRaceError("no times to draw", got=at, wanted="at least one", fix="leave out at")
     if samples is not None:
-        total = found.on[shares.node].shape[1]
+        total = found.packed.samples
         by_name("samples", samples, "for example {'context 1': 4}")
         fix = "give each group of samples its number, in order"
         counts = [
@@ -66,7 +66,7 @@ def draw_activity(
         ]
         whole_number("the samples of all groups", total - sum(counts), least=0, fix=fix)
     moments = [found.index(t) for t in times]
-    weight, on = found.counted(shares.node, least), found.on[shares.node]
+    weight = found.counted(shares.node, least)
     names = list(shares.rounded)
     with style():
         figure = plt.figure(figsize=(1.5 + 1.35 * len(moments), 4.0))
@@ -78,9 +78,8 @@ def draw_activity(
             count = np.bincount(shares.nearest[k][order], minlength=len(names))
             groups = dict(zip(names, count.tolist(), strict=True))
             title = f"t = {found.time[k]:.3g}"
-            draw_raster(
-                on[k].T[order], weight[k][order], groups, samples=samples, title=title, ax=ax
-            )
+            on = found.packed.moment(shares.node, k).T[order]
+            draw_raster(on, weight[k][order], groups, samples=samples, title=title, ax=ax)
         draw_shares(
             found.time,
             shares.rounded,

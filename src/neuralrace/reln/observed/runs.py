@@ -59,9 +59,14 @@ def relu_of(run: Trajectory) -> ReLUNetwork:
 
 def recorded_weights(run: Trajectory) -> dict[str, Float[np.ndarray, "T target source"]]:
     """The weights over time of a single run of a ReLU network, in float64, or an error."""
+    return {e: np.asarray(w, np.float64) for e, w in single_weights(run).items()}
+
+
+def single_weights(run: Trajectory) -> dict[str, np.ndarray]:
+    """The weights over time of a single run of a ReLU network as recorded, or an error."""
     relu_of(run)
     check_single("run", run)
-    return {e: np.asarray(w, np.float64) for e, w in weights_of(run).items()}
+    return weights_of(run)
 
 
 def first_weights(run: Trajectory) -> dict[str, np.ndarray]:

@@ -477,9 +477,7 @@ def test_a_start_too_large_to_align():
     assert large.check.expected("aligned") is None
     one_number = {"linear": gatings(0.4)["linear"]}  # its reference has met the criterion already
     found = nr.contest(one_number, start=0.6, criterion=0.5, relative=True, width=200)
-    assert "There is no reference: candidate 'aligned' meets the criterion" in str(
-        found
-    )
+    assert "There is no reference: candidate 'aligned' meets the criterion" in str(found)
     scale = 0.6 * np.sqrt(2 / 200)  # b² = N σ²/2
     assert found.check.ratio == nr.reln.aligned_patterns(data, key=0).ratio(200, scale)
 

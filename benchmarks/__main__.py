@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def line(name: str, now: float, committed: float | None) -> str:
-    """A row of the table; the change is against the committed result, where there is one."""
+    """A row of the table; the change is relative to the committed result, if there is one."""
     if committed is None:
         return f"{name:62s} {now:10.3f} {'-':>10s} {'new':>8s}"
     return f"{name:62s} {now:10.3f} {committed:10.3f} {now / committed - 1:+8.0%}"

@@ -1,4 +1,4 @@
-"""Claims about contests: crossovers, who really wins, and the table of MHS's contextual tasks."""
+"""Claims about contests: crossovers, joint training, and the table of MHS's contextual tasks."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ ROWS = (
     ("single", "sign"),
 )
 FITTED = {"different": 0.0108, "C3": 0.0108, "C4": 0.0025, "C5": 0.0089}
-"""Mean |ΔL|/L(0) of the authors' predictions, whose starts and overlaps are fitted by hand."""
+"""Mean |ΔL|/L(0) of the authors' predictions, with starts and overlaps fitted by hand."""
 
 
 def measured_column(name: str) -> Measurement:
@@ -80,9 +80,9 @@ def measured_column(name: str) -> Measurement:
 
 NOTE = (
     "Mean ± sd (mean of the largest) of |ΔL|/L(0) over 5 seeds. The rules for the widths were "
-    "written down before any curve was seen; that the prediction is by `sign` was settled after "
-    "first curves of all columns had been. A fifth rule, H/4 for every pathway, was measured once "
-    "and not kept (.0107, .0044, .0079, .0112). What stands in the way of the floor: see "
+    "written down before any curve was seen; the decision to predict with `sign` was made after "
+    "first curves of all columns had been seen. A fifth rule, H/4 for every pathway, was measured "
+    "once and not kept (.0107, .0044, .0079, .0112). Why the floor is not reached: see "
     "docs/contest.md."
 )
 

@@ -131,8 +131,8 @@ def ensemble_equals_single(full: bool) -> Measurement:
 
 @claim(
     SECTION,
-    "throughput a seed: 100 seeds of the XoR ReLU network (128 hidden, 2000 steps, float32) over "
-    "a Python loop that calls a compiled step and reads the loss",
+    "throughput per seed: 100 seeds of the XoR ReLU network (128 hidden, 2000 steps, float32) "
+    "over a Python loop that calls a compiled step and reads the loss",
     "at least 30 times (benchmark)",
     timing=True,
 )
@@ -142,7 +142,7 @@ def ensemble_speed(full: bool) -> Measurement:
 
 
 THROUGHPUT_NOTE = (
-    "Near the target, and it varies from run to run: 20 to 40 on quiet cores, as either program "
+    "Near the target, and varying from run to run: 20 to 40 on quiet cores, as either program "
     "takes a quarter of a second or less."
 )
 

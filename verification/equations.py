@@ -19,7 +19,7 @@ def _routing(M: int, K: int, P: int | None = None) -> nr.Race:
 
 
 def _right_sides(race: nr.Race, start: nr.reduction.Start | None = None) -> list[sympy.Expr]:
-    """Right-hand sides of the first mode, functions of time replaced by plain symbols."""
+    """Right-hand sides of the first mode, with functions of time replaced by plain symbols."""
     found = []
     for equation in next(iter(race.equations(start).values())):
         plain = {f: sympy.Symbol(f.func.__name__) for f in equation.rhs.atoms(sympy.Function)}
@@ -92,9 +92,9 @@ def shared_routing(full: bool) -> Measurement:
 
 @claim(
     SECTION,
-    "C = 2 … 8 contexts, hierarchy in each, on what the common pathway leaves: overlap −1/(C−1), "
-    "factor 1/(C−1), one variable a mode; closed form against the simulated GDLN from an aligned "
-    "start, error at η over that at η/4",
+    "C = 2 … 8 contexts, hierarchy in each, on the residual of the common pathway: overlap "
+    "−1/(C−1), factor 1/(C−1), one variable per mode; closed form against the simulated GDLN from "
+    "an aligned start, error at η over that at η/4",
     "exact to 1e-10; 7 modes (two independent pathways of 7 for C = 2); 3.5–4.5 (O(η))",
 )
 def contexts(full: bool) -> Measurement:
@@ -132,9 +132,9 @@ def contexts(full: bool) -> Measurement:
 
 
 def random_scalar_task(rng: np.random.Generator) -> tuple[nr.Architecture, nr.Dataset]:
-    """A scalar network: a chain, parallel chains, routing, or a random graph, names permuted.
+    """A scalar network with permuted names: a chain, parallel chains, routing, or a random graph.
 
-    Padded at random with a pathway that sees nothing (its gate is always off).
+    At random, a pathway is added whose gate is always off.
     """
     kind = rng.integers(4)
     if kind == 0:
@@ -231,8 +231,9 @@ def random_races(full: bool) -> Measurement:
 
 
 RACES_NOTE = (
-    "The flow is that of the merged equations (race.solve), so this checks closed forms and not "
-    "the merging; the tests compare merged equations with automatic differentiation of the network."
+    "The flow is computed with the merged equations (race.solve), so this checks closed forms and "
+    "not the merging; the tests compare merged equations with automatic differentiation of the "
+    "network."
 )
 
 
@@ -257,7 +258,7 @@ def crossover(full: bool) -> Measurement:
         return times[0] - times[1]
 
     exact = float(np.sqrt(2 / 3))
-    # with a start ∝ units a pathway, times agree exactly where growth rates and s/(d a₀) do
+    # with starts ∝ units per pathway, times agree exactly where growth rates and s/(d a₀) do
     width = brentq(lambda x: gap(x, 1e-6, True), 0.7, 0.95, xtol=1e-9)
     wanted = {1e-8: 0.858, 1e-6: 0.873, 1e-4: 0.903} if full else {1e-4: 0.903}
     equal = [brentq(lambda x, a=a: gap(x, a, False), 0.7, 1.0, xtol=1e-6) for a in wanted]
@@ -314,7 +315,10 @@ def many_edges(full: bool) -> Measurement:
     return Measurement(text, ratios == sorted(ratios) and 0.995 <= ratios[-1] < 1, LIMIT_NOTE)
 
 
-LIMIT_NOTE = "Expected were .67, .96, .996; the target was put so once .652 had been measured."
+LIMIT_NOTE = (
+    "The expected values were .67, .96, .996; the target was worded this way after .652 "
+    "had been measured."
+)
 
 
 def _chain(depth: int, strength: float) -> nr.reduction.ModeForm:

@@ -12,8 +12,11 @@ import numpy as np
 import neuralrace as nr
 from benchmarks.timing import medians
 
-INPUTS, OUTPUTS = 11, 60
-"""The numbers of features of the three-context task, to have realistic sizes."""
+INPUTS = 11
+"""The number of inputs, that of the three-context task."""
+
+OUTPUTS = 60
+"""The number of outputs, that of the three-context task."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,13 @@ import neuralrace as nr
 from benchmarks.dynamics import in_single_precision, plain_scan
 
 SIZES = (11, 420, 420, 60)
-SCALE, SUMMED_RATE = 6e-4, 0.001
-"""Standard deviation and step (for the summed loss) of MHS §6, from its scripts."""
+"""Inputs, two hidden layers and outputs of the network of MHS §6."""
+
+SCALE = 6e-4
+"""The standard deviation of initial weights of MHS §6, from its scripts."""
+
+SUMMED_RATE = 0.001
+"""The step of MHS §6, which refers to the summed loss."""
 
 
 def seconds(run: Callable[[], object], repeats: int = 3) -> float:

@@ -49,6 +49,7 @@ SWEEPS: dict[str, tuple[Callable[[int], Problem], tuple[int, ...]]] = {
     "pathways": (pathways, (49, 100, 196, 400, 784)),
     "gate classes": (gates, (500, 1000, 2000, 4000, 8000)),
 }
+"""For each sweep, the function that makes a problem and the sizes."""
 
 
 def seconds(problem: Problem) -> float:

@@ -19,12 +19,14 @@ from neuralrace import tasks
 from neuralrace.reduction.solving.solution import solve_blocks
 [getattr(nr, name) for name in nr.__all__]
 """
+"""The imports of every script: they are not part of the measured time."""
 
 TASKS = {
     "xor": "tasks.xor_pathways(tasks.xor())",
     "routing": "tasks.routing_pathways(tasks.routing(M=7, K=4)[0])",
     "contexts": "tasks.common_and_all_but_one(tasks.contextual(contexts=3))",
 }
+"""The code that makes each task."""
 
 
 def first_solution(task: str = "xor", rate: float | None = None) -> tuple[float, float]:

@@ -22,6 +22,7 @@ from verification.claim import Claim, Measurement, all_claims  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
 BENCHMARKS = tuple((ROOT / "benchmarks").glob("*.py"))
+"""The benchmarks, on which measurements of running times depend."""
 
 
 def measured(claim: Claim) -> Measurement:
@@ -32,6 +33,7 @@ def measured(claim: Claim) -> Measurement:
 
 
 NOT_YET = "not measured yet"
+"""The text of a claim without a measurement."""
 
 
 def table(results: list[tuple[Claim, Measurement]]) -> str:
@@ -95,6 +97,10 @@ def _git(*words: str) -> str:
     return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout
 
 
+STORE = ROOT / "docs" / "verified.json"
+"""The file with all measurements."""
+
+
 def store(claim: Claim, found: Measurement) -> None:
     """Add a measurement to the stored ones, which another process may also be writing."""
     lock_file = ROOT / "out" / "verified.lock"
@@ -127,9 +133,6 @@ def last(claim: Claim) -> Measurement:
     if entry is None:
         return Measurement(NOT_YET, False)
     return Measurement(entry["text"], entry["met"], entry["note"])
-
-
-STORE = ROOT / "docs" / "verified.json"
 
 
 def main() -> None:

@@ -29,8 +29,11 @@ from verification.valid_calls import RESULTS, Call, things, valid_calls
 SECTION = "Wrong calls"
 TOP = "interop"
 
-FULL, SMALL = 5000, 300
-"""The number of calls at full size, and in the tests."""
+FULL = 5000
+"""The number of calls at full size."""
+
+SMALL = 300
+"""The number of calls in the tests."""
 
 TWO = 0.15
 """The share of calls in which two arguments are wrong."""
@@ -56,8 +59,11 @@ class Marker:
     """A placeholder for a value that is made afresh for every call."""
 
 
-TRACER, GENERATOR = Marker(), Marker()
-"""An array that JAX is tracing, and a generator, which can be read only once."""
+TRACER = Marker()
+"""Stands for an array that JAX is tracing."""
+
+GENERATOR = Marker()
+"""Stands for a generator, which can be read only once."""
 
 
 @functools.cache

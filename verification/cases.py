@@ -9,6 +9,7 @@ import numpy as np
 import neuralrace as nr
 
 GATE_KINDS = ("none", "binary", "real", "neurons")
+"""The kinds of random gates."""
 
 
 @dataclass(frozen=True)

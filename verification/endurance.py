@@ -120,9 +120,11 @@ for leaf in jax.tree.leaves((run.values, run.final)):
     digest.update(np.asarray(leaf).tobytes())
 print(run.settings["compression"], digest.hexdigest(), sep=";", flush=True)
 """
+"""A script with a checkpointed run, which is killed and started again."""
 
 
 KINDS = ("adam", "relu", "gated")
+"""The kinds of runs in `KILLED`."""
 
 
 def _start(kind: str, folder: str) -> subprocess.Popen[str]:

@@ -192,6 +192,14 @@ def _renamed(
     )
 
 
+RACES_NOTE = (
+    "The flow is computed with the merged equations (race.solve), so this checks closed forms and "
+    "not the merging; the tests compare merged equations with automatic differentiation of the "
+    "network."
+)
+"""The note on closed forms of random races."""
+
+
 @claim(
     SECTION,
     "200 random scalar races (chains, pathways, routing, random graphs; renamed, permuted, padded "
@@ -230,13 +238,6 @@ def random_races(full: bool) -> Measurement:
     return Measurement(text, worst <= 1e-7 and inverse <= 1e-7, RACES_NOTE)
 
 
-RACES_NOTE = (
-    "The flow is computed with the merged equations (race.solve), so this checks closed forms and "
-    "not the merging; the tests compare merged equations with automatic differentiation of the "
-    "network."
-)
-
-
 @claim(
     SECTION,
     "crossover of the two XoR gatings from time_to alone (criterion .2): equal total width, and "
@@ -267,6 +268,14 @@ def crossover(full: bool) -> Measurement:
     return Measurement(text, abs(width - exact) <= 1e-6 and bool(near))
 
 
+SPEED_NOTE = (
+    "At M = 7, 500 steps of training take a tenth of a second; solving the race takes some 3.5 ms, "
+    "more than half of it 170 steps of the adaptive solver, the rest the unpacking of edges and "
+    "pathways."
+)
+"""The note on the speed of solving a race."""
+
+
 @claim(
     SECTION,
     "the reduced routing network solved, against training the full one over the same span "
@@ -284,11 +293,11 @@ def speed(full: bool) -> Measurement:
     return Measurement("; ".join(text), met, "" if met else SPEED_NOTE)
 
 
-SPEED_NOTE = (
-    "At M = 7, 500 steps of training take a tenth of a second; solving the race takes some 3.5 ms, "
-    "more than half of it 170 steps of the adaptive solver, the rest the unpacking of edges and "
-    "pathways."
+LIMIT_NOTE = (
+    "The expected values were .67, .96, .996; the target was worded this way after .652 "
+    "had been measured."
 )
+"""The note on the limit of many edges."""
 
 
 @claim(
@@ -313,12 +322,6 @@ def many_edges(full: bool) -> Measurement:
         ratios.append(half / limit)
     text = ", ".join(f"{r:.3f}" for r in ratios)
     return Measurement(text, ratios == sorted(ratios) and 0.995 <= ratios[-1] < 1, LIMIT_NOTE)
-
-
-LIMIT_NOTE = (
-    "The expected values were .67, .96, .996; the target was worded this way after .652 "
-    "had been measured."
-)
 
 
 def _chain(depth: int, strength: float) -> nr.reduction.ModeForm:

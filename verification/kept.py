@@ -16,11 +16,20 @@ from verification.claim import Measurement, claim
 SECTION = "Kept gates"
 TOP = "contests"
 WIDTH = 200
+"""The hidden neurons of every ReLU network."""
+
 SEEDS = 5
+"""The number of ReLU networks per task."""
+
 SCALE = 1e-3
+"""The standard deviation of initial weights, except for contexts."""
 
 CUES = (0.5, 1, 3)
+"""The sizes of the cue in the decision task."""
+
 DIFFERENT = ("hierarchy", "ring", "crossed")
+"""The structures of the three contexts of MHS §4."""
+
 LIST: dict[str, tuple[Callable[[], nr.Dataset], float]] = {
     **{f"XoR Δ = {d}": (lambda d=d: tasks.extended_xor(d), SCALE) for d in (0.0, 0.4, 0.8, 1.2)},
     "different": (lambda: tasks.contextual(structures=DIFFERENT, joined=True), 0.005 / 700),

@@ -101,6 +101,7 @@ METHODS = {
     "Adam": (optax.adam(3e-3), lambda: numpy_adam(3e-3)),
     "AdamW": (optax.adamw(3e-3, weight_decay=0.01), lambda: numpy_adam(3e-3, 0.01)),
 }
+"""Each optimizer with its independent implementation in NumPy."""
 
 
 def against_numpy(method: str, loss: str, steps: int) -> float:
@@ -241,6 +242,7 @@ done.append(True)
 watcher.join()
 print(json.dumps({"peak": peak[0], "loss": run.loss.tolist(), "bytes": x.nbytes}))
 """
+"""A script that trains on a memory-mapped file and prints its peak memory."""
 
 
 @claim(

@@ -25,7 +25,10 @@ SHAPES = (
     (4, 9, 4),
     (1, 1, 1),
 )
+"""Inputs, hidden neurons and outputs of the networks."""
+
 LAMBDAS = (-5.0, -1.0, -0.1, 0.0, 0.1, 1.0, 5.0)
+"""The values of λ."""
 
 
 def permitted(sizes: tuple[int, ...], lam: float) -> bool:

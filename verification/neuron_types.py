@@ -14,7 +14,10 @@ from verification.claim import Measurement, claim
 SECTION = "Sliding gates and types of neurons"
 TOP = "reln"
 STAGES = 64
+"""The number of stages of log time."""
+
 SEEDS = 3
+"""The number of trained networks per task."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,10 @@ SECTION = "Figures"
 TOP = "papers"
 
 SMALL_5 = {"M": 2, "P": (1,), "K": (1,), "hidden": 8, "seeds": 2, "span": 2.0, "steps": 500}
+"""The settings of the small version of NRR Fig. 5."""
+
 SMALL_6 = {"M": 3, "K": 2, "hidden": 24, "scales": (0.2, 1.0, 2.5), "seeds": 1, "steps": 300}
+"""The settings of the small version of NRR Fig. 6."""
 
 
 @claim(

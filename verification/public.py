@@ -13,6 +13,7 @@ from verification.claim import Measurement, claim
 SECTION = "Public interface"
 TOP = "cli"
 SOURCE = Path(neuralrace.__file__).parent
+"""The folder of the package."""
 
 TYPES_BEFORE = 490
 """The number of public parameters, of 1647, without a definite type in version 0.1.0."""

@@ -11,8 +11,19 @@ from verification.claim import Measurement, at_most, claim
 SECTION = "ReLU networks as gated networks"
 TOP = "reln"
 CROSSOVER = float(np.sqrt(2 / 3))
-RATE, STEPS, HIDDEN = 0.1, 800, 128  # at Δ = 0 the loss has halved by step 260
-SCALE = float(np.sqrt(4e-8 / HIDDEN))  # MHS Fig. 2
+"""The Δ at which both gatings of the extended XoR grow equally fast (MHS Eq. 26)."""
+
+RATE = 0.1
+"""The learning rate."""
+
+STEPS = 800
+"""The number of steps; at Δ = 0 the loss has halved by step 260."""
+
+HIDDEN = 128
+"""The number of hidden neurons (MHS Fig. 2)."""
+
+SCALE = float(np.sqrt(4e-8 / HIDDEN))
+"""The standard deviation of initial weights (MHS Fig. 2)."""
 
 
 @claim(

@@ -15,7 +15,10 @@ from neuralrace import tasks
 from neuralrace.plot import COLOURS
 
 KEY = jax.random.key(0)
+"""The random key of all pictures."""
+
 SCALE = 1e-3
+"""The standard deviation of initial weights."""
 
 
 def gatings(delta: float) -> dict:

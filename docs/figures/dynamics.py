@@ -15,7 +15,10 @@ from neuralrace import tasks
 from neuralrace.plot import COLOURS, draw_curves
 
 KEY = jax.random.key(0)
+"""The random key of all pictures."""
+
 DELTAS = np.linspace(0, 1.6, 9)
+"""The margins Δ of the extended XoR."""
 
 
 def flow() -> Figure:
@@ -88,7 +91,11 @@ def stages() -> Figure:
     return figure
 
 
-SIZES, RATES = (1, 4, 16, 64, 256), (0.0025, 0.01, 0.04)
+SIZES = (1, 4, 16, 64, 256)
+"""The batch sizes."""
+
+RATES = (0.0025, 0.01, 0.04)
+"""The learning rates of the mini-batch runs."""
 
 
 def batch_errors(seeds: int = 5, time: float = 16.0) -> np.ndarray:

@@ -22,6 +22,7 @@ from neuralrace.plot import COLOURS, style
 
 FOLDER = Path(__file__).parents[1] / "img"
 NUMBERS = Path(__file__).with_name("reln_fidelity.json")
+"""The file with the measured numbers."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,7 @@ LOOKS = {
     "four stages, started anew": ("v:", "#D55E00"),
     "gates trained": ("D-", COLOURS["contextual"]),
 }
+"""Line style and colour of each method."""
 
 
 def draw(measured: dict[str, Any]) -> Figure:
@@ -137,6 +139,7 @@ def rounded(tree: Any) -> Any:
 
 
 USUAL = Settings()
+"""The settings of the picture in the documentation."""
 
 
 def main(folder: Path = FOLDER, settings: Settings = USUAL) -> None:

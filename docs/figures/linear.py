@@ -16,6 +16,7 @@ from neuralrace.papers.talk import regimes
 from neuralrace.plot import COLOURS, draw_curves, draw_matrix
 
 LAMBDAS = (0.0, 0.3, 1.0, 5.0)
+"""The values of λ that are shown."""
 
 
 def lambdas() -> Figure:

@@ -16,6 +16,7 @@ from neuralrace import tasks
 from neuralrace.plot import draw_curves, draw_matrix
 
 CLASSES = {True: "#D55E00", False: "#0072B2"}
+"""The colours of positive and negative targets."""
 
 
 def xor() -> Figure:

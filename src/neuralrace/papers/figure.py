@@ -21,6 +21,10 @@ Settings: TypeAlias = Mapping[str, Any]
 """The value of every setting by its name: numbers, words, switches, or lists of these."""
 
 
+_KINDS: Mapping[type, str] = {bool: "true or false", int: "a whole number", float: "a number"}
+"""What a setting of each type takes, in words."""
+
+
 @final
 @dataclass(frozen=True)
 class Setting:
@@ -256,9 +260,11 @@ def _nearest(name: str, there: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else ""
 
 
-_KINDS: Mapping[type, str] = {bool: "true or false", int: "a whole number", float: "a number"}
-_TRUTH = {"true": True, "yes": True, "on": True, "1": True}
-_TRUTH |= {"false": False, "no": False, "off": False, "0": False}
+_TRUTH = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+"""The words for true and false."""
 
 
 def _parsed(text: str, like: Any) -> Any:

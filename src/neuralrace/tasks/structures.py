@@ -228,6 +228,7 @@ _NAMED: Mapping[str, Callable[[int], Structure]] = MappingProxyType(
         "crossed": lambda items: crossed_hierarchy(depth=_binary_depth(items)),
     }
 )
+"""The structures that can be given by name, as functions of the number of items."""
 
 
 def branches_of(branching: object, depth: object) -> list[int]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from neuralrace.types import Key
 
 SCRIPTS = "the authors' scripts"
+"""The source of settings that are not in the paper."""
 
 COMMON = {
     "init": Setting(

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import xarray
 
 CAPTION = "MHS Fig. 2, caption"
+"""The source of settings in the caption."""
+
 CROSSOVER = np.sqrt(2 / 3)
 """Where the two gatings grow equally fast (MHS Eq. 26)."""
 
@@ -36,6 +38,7 @@ SETTINGS = {
 }
 
 GATINGS = ("linear", "xor")
+"""The names of the two gatings."""
 
 
 def gatings(delta: float, hidden: int) -> dict[str, tuple[nr.Architecture, nr.Dataset]]:
@@ -211,8 +214,13 @@ def _gap(time: np.ndarray, run: np.ndarray, predicted: np.ndarray) -> float:
 
 
 COLOUR = {"linear": "#0072B2", "xor": "#D55E00"}
+"""The colour of each gating."""
+
 DASHED = {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1}
+"""The line style of the linear gating."""
+
 DOTTED = {"linestyle": (0, (1, 1)), "linewidth": 1.4}
+"""The line style of the XoR gating."""
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import xarray
 
 MODES = 7
+"""The number of singular values that are shown."""
 
 SETTINGS = {
     "structures": Setting(

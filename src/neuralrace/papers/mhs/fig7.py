@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     import xarray
 
 ITEMS = ("Canary", "Salmon", "Oak", "Rose")
+"""The four items."""
+
 FEATURES = ("Grow", "Move", "Roots", "Fly", "Swim", "Leaves", "Petals")
 """Rows of the targets: one for all items, one each for animals and plants, one for each item."""
 
 NONE = "ours: MHS gives none"
+"""The source of settings that are not in the paper."""
 
 SETTINGS = {
     "hidden": Setting(64, "hidden neurons", NONE),

@@ -128,6 +128,7 @@ GATINGS = {
     "single": tasks.common_and_single,
     "subsets": tasks.all_subsets,
 }
+"""The function that makes each gating."""
 
 
 @final
@@ -259,6 +260,25 @@ def _row(pairs: Sequence[tuple[Trajectory, Trajectory]]) -> Row:
     return Row(tuple(c.mean for c in found), tuple(c.max for c in found))
 
 
+LABELS = {
+    "floor": "another seed of the ReLU network",
+    "gated": "common + all-but-one, trained",
+    "predicted": "common + all-but-one, predicted",
+    "single": "common + single, trained",
+    "subsets": "common + all subsets, trained",
+}
+"""The labels of the rows that are measured here."""
+
+
+PUBLISHED = {
+    "gated": "authors: gated network",
+    "predicted": "authors: prediction, fitted",
+    "single": "authors: single contexts",
+    "floor": "authors: another seed",
+}
+"""The labels of the rows with the authors' results."""
+
+
 def markdown(columns: Mapping[str, Mapping[tuple[str, str], Row]]) -> str:
     """The table, with columns named as in `SETTINGS` and the authors' results below."""
     names = list(columns)
@@ -272,18 +292,3 @@ def markdown(columns: Mapping[str, Mapping[tuple[str, str], Row]]) -> str:
         cells = [SETTINGS[n].published.get(what, "–") for n in names]
         lines.append(f"| {title} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
-
-
-LABELS = {
-    "floor": "another seed of the ReLU network",
-    "gated": "common + all-but-one, trained",
-    "predicted": "common + all-but-one, predicted",
-    "single": "common + single, trained",
-    "subsets": "common + all subsets, trained",
-}
-PUBLISHED = {
-    "gated": "authors: gated network",
-    "predicted": "authors: prediction, fitted",
-    "single": "authors: single contexts",
-    "floor": "authors: another seed",
-}

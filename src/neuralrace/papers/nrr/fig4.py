@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import xarray
 
 SCRIPTS = "the authors' scripts; NRR gives none"
+"""The source of settings that are not in the paper."""
 
 SETTINGS = {
     "M": Setting(7, "domains on either side", "NRR Fig. 4, caption"),
@@ -92,6 +93,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 MODES = 4
+"""The number of modes: one per item."""
 
 
 def _layers(weights: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -352,7 +354,11 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
-LIGHT, DARK = {"linewidth": 2.4}, {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1}
+LIGHT = {"linewidth": 2.4}
+"""The line style of simulations."""
+
+DARK = {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1}
+"""The line style of theory."""
 
 
 def _draw_losses(table: xarray.Dataset, epoch: np.ndarray, ax: Any, name: str, title: str) -> None:

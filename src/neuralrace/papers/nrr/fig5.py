@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import xarray
 
 CAPTION = "NRR Fig. 5, caption"
+"""The source of settings in the caption."""
 
 SETTINGS = {
     "M": Setting(10, "domains on either side", CAPTION, quick=6),
@@ -238,6 +239,12 @@ def generalising(table: xarray.Dataset) -> np.ndarray:
 
 # ---- picture and numbers ------------------------------------------------------------------------
 
+FLOOR = 1e-8
+"""Errors below this are drawn at it."""
+
+TOP = 100.0
+"""The height at which the shares of seeds are written."""
+
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """(b) strengths over time, (c) errors against K/M."""
@@ -296,10 +303,6 @@ def _draw_errors(table: xarray.Dataset, ax: Any) -> None:
         ylabel="error / error of zero output",
     )
     ax.legend(loc="lower left")
-
-
-FLOOR, TOP = 1e-8, 100.0
-"""Errors below `FLOOR` are drawn at it; the shares of seeds are written at `TOP`."""
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:

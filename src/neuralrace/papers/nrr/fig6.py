@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import xarray
 
 SCRIPTS = "the authors' scripts; NRR gives none"
+"""The source of settings that are not in the paper."""
 
 SETTINGS = {
     "M": Setting(7, "domains on either side", SCRIPTS),
@@ -238,6 +239,10 @@ def _draw_losses(table: xarray.Dataset, ax: Any) -> None:
     ax.legend()
 
 
+FLOOR = 1e-8
+"""Errors below this are drawn at it."""
+
+
 def _draw_errors(table: xarray.Dataset, ax: Any) -> None:
     from neuralrace.plot import COLOURS
 
@@ -256,10 +261,6 @@ def _draw_errors(table: xarray.Dataset, ax: Any) -> None:
     ax.axhline(level, color=COLOURS["neutral"], linestyle=":", linewidth=0.8)
     ax.set(title="(b) errors", xlabel="scale σ₀", yscale="log", ylim=(FLOOR / 1e3, 10))
     ax.legend(loc="lower left")
-
-
-FLOOR = 1e-8
-"""Errors below this are drawn at it."""
 
 
 def _draw_map(ax: Any, matrix: np.ndarray, title: str) -> None:

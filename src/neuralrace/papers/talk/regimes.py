@@ -33,6 +33,7 @@ SETTINGS = {
     "late": Setting(200.0, "the time at which learning counts as finished", "ours"),
 }
 SHAPES = ("funnel", "square", "inverted")
+"""The names of the three architectures."""
 
 
 def compute(settings: Settings) -> xarray.Dataset:

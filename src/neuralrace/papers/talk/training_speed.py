@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from neuralrace.types import WeightsLike
 
 KINDS = ("small random", "pretrained-like", "orthogonal")
+"""The kinds of initial weights."""
 
 SETTINGS = {
     "depths": Setting((2, 3, 4, 5, 6), "edges of the networks", "ours", quick=(2, 3)),

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     import xarray
 
 CROSSOVER = float(np.sqrt(2 / 3))
+"""The Δ at which both gatings grow equally fast (MHS Eq. 26)."""
+
 DELTAS = (0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4)
+"""The values of Δ at which decision boundaries are measured."""
 
 
 def _trivial(what: str) -> Read:

@@ -258,7 +258,7 @@ def chain_world(items: int = 8, coupling: float = 1.0, variance: float = 10.0) -
 def grid_world(
     rows: int = 4, columns: int = 4, coupling: float = 1.0, variance: float = 10.0
 ) -> World:
-    """Items on a rectangle, row by row, each similar to its neighbours; `chain_world` in both ways.
+    """Items on a rectangle, row by row, each similar to its neighbours; `chain_world` both ways.
 
     The eigenvalue of frequencies k and l is
     1 / (2a (1 − cos πk/rows) + 2a (1 − cos πl/columns) + 1/variance), and the level k + l.

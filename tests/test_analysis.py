@@ -472,7 +472,7 @@ def test_messages_of_alignment():
         analysis.alignment(net, weights, good, groups=[0, 0, 1])
     with says("needs a basis", got="neither", wanted="at least one"):
         analysis.diagonal_share(np.eye(2))
-    with says("different numbers of modes", got="left 1, right 2", wanted="as many"):
+    with says("different numbers of modes", got="left 1, right 2", wanted="same number"):
         analysis.diagonal_share(np.eye(2), np.eye(2)[:, :1], np.eye(2))
 
 

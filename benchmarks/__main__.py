@@ -58,9 +58,13 @@ BENCHMARKS = {
     "aligned patterns: 64 inputs over 4": alignment.inputs_ratio,
     "kept share of aligned gates over aligned patterns": alignment.consistency_ratio,
 }
+"""The ratios by name, each with the function that measures it."""
 
 RELU = "ReLU 11-700-60, 8001 epochs: Python loop over train"
+"""The name of the ratio that is measured together with `PEAK`."""
+
 PEAK = "ReLU 11-700-60, 8001 epochs: share of the matrix-product peak"
+"""The name of the share of the peak, which `relu_ratio` also returns."""
 
 
 def main() -> None:
@@ -78,7 +82,7 @@ def main() -> None:
 
 
 def line(name: str, now: float, committed: float | None) -> str:
-    """A row of the table; the change is against the committed result, where there is one."""
+    """A row of the table; the change is relative to the committed result, if there is one."""
     if committed is None:
         return f"{name:62s} {now:10.3f} {'-':>10s} {'new':>8s}"
     return f"{name:62s} {now:10.3f} {committed:10.3f} {now / committed - 1:+8.0%}"

@@ -1,4 +1,4 @@
-"""What aligned patterns and kept shares cost, against the numbers of samples and of inputs."""
+"""The cost of aligned patterns and kept shares, by number of samples and of inputs."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ def _patterns(samples: int, inputs: int) -> object:
 
 
 def samples_ratio(few: int = 16, many: int = 64) -> float:
-    """The time for many samples over that for few, with 4 inputs."""
+    """The time for many samples over the time for few, with 4 inputs."""
     small, large = medians(lambda: _patterns(few, 4), lambda: _patterns(many, 4), repeats=3)
     return large / small
 
 
 def inputs_ratio(few: int = 4, many: int = 64) -> float:
-    """The time for many inputs over that for few, with 16 samples.
+    """The time for many inputs over the time for few, with 16 samples.
 
-    More inputs than samples cost little: the flow is computed in the space that they span.
+    More inputs than samples cost little: the flow is computed in the space that the samples span.
     """
     small, large = medians(lambda: _patterns(16, few), lambda: _patterns(16, many), repeats=3)
     return large / small
 
 
 def consistency_ratio() -> float:
-    """The kept share of aligned gates over the aligned patterns themselves, on a random task."""
+    """The time of the kept share of aligned gates over that of aligned patterns, random task."""
     data = tasks.gaussian(key=1)
     arch, gated = nr.reln.aligned(data, width=200)
     patterns, share = medians(

@@ -1,4 +1,4 @@
-"""What comparing long trajectories costs, against computing everything at once as 0.1.0 did."""
+"""The cost of comparing long trajectories, against computing everything as 0.1.0 did."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _runs(points: int) -> tuple[nr.Trajectory, nr.Trajectory]:
 
 
 def seconds(points: int = 50_000) -> tuple[float, float]:
-    """Seconds of `compare` for the mean and maximum, and of one that also seeks the shift."""
+    """Seconds of `compare` for the mean and maximum only, and with the shift."""
     first, second = _runs(points)
     lazy, eager = medians(
         lambda: nr.compare(first, second).mean,
@@ -29,6 +29,6 @@ def seconds(points: int = 50_000) -> tuple[float, float]:
 
 
 def ratio(points: int = 50_000) -> float:
-    """Seeking the shift every time, as 0.1.0 did, over `compare` without it."""
+    """The time of `compare` with the shift, as 0.1.0 did every time, over without it."""
     lazy, eager = seconds(points)
     return eager / lazy

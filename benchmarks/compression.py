@@ -12,16 +12,19 @@ import numpy as np
 import neuralrace as nr
 from benchmarks.timing import medians
 
-INPUTS, OUTPUTS = 11, 60
-"""The features of the three-context task, so that sizes are those of a real one."""
+INPUTS = 11
+"""The number of inputs, that of the three-context task."""
+
+OUTPUTS = 60
+"""The number of outputs, that of the three-context task."""
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """Flow of the large over that of the small problem, and the seconds each took to compress.
+    """The time of flow for the large over the small problem, and the seconds to compress each.
 
-    `whole` is the ratio of two calls of `nr.flow` on the problems as they are, checks, compression
-    and the way back included.
+    `whole` is the ratio of two calls of `nr.flow` on the uncompressed problems, including checks,
+    compression and the way back.
     """
 
     flow: float
@@ -67,7 +70,7 @@ def samples(few: int, many: int, hidden: int = 100) -> Ratio:
 
 
 def widths(narrow: tuple[int, ...], wide: tuple[int, ...]) -> Ratio:
-    """A chain with hidden layers of these widths, all matrices orthogonal, of one size."""
+    """A chain with hidden layers of these widths, and orthogonal matrices of equal size."""
 
     def problem(hidden: tuple[int, ...]) -> tuple[nr.GDLN, dict, nr.Dataset]:
         net = nr.GDLN(nr.Architecture.chain(INPUTS, *hidden, OUTPUTS))
@@ -78,7 +81,7 @@ def widths(narrow: tuple[int, ...], wide: tuple[int, ...]) -> Ratio:
 
 
 def factor_ratio(count: int = 10**6, hidden: int = 100) -> float:
-    """Sorting all samples by gate class and factorising each class at once, over `nr.compress`."""
+    """The time to sort all samples by gate class and factorise each, over that of `nr.compress`."""
     first = np.arange(count) < count // 2
     base = _data(count, np.random.default_rng(0))
     arch, data = nr.pathways(base, {"first": first, "second": ~first}, hidden=hidden)
@@ -91,7 +94,7 @@ def factor_ratio(count: int = 10**6, hidden: int = 100) -> float:
 
 
 def _sorted_factor(data: nr.Dataset) -> list[tuple[np.ndarray, np.ndarray, float]]:
-    """Of each gate class R, Qᵀy and the rest of the targets, as 0.1.0 computed them."""
+    """R, Qᵀy and the rest of the targets for each gate class, as 0.1.0 computed them."""
     index = data.gate_classes().index
     order = np.argsort(index, kind="stable")
     root = np.sqrt(data.probability)[order, None]
@@ -106,7 +109,7 @@ def _sorted_factor(data: nr.Dataset) -> list[tuple[np.ndarray, np.ndarray, float
 
 
 def classes_ratio(few: int = 10**4, many: int = 10**5) -> float:
-    """Samples that all differ in their gates: many over few, per sample."""
+    """The time per sample if all samples have different gates: many over few samples."""
 
     def problem(count: int) -> tuple[nr.GDLN, dict, nr.Dataset]:
         rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""What a step costs: single runs and ensembles against the usual ways to write them."""
+"""The cost of a step: single runs and ensembles against the usual ways to write them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def in_single_precision(data: nr.Dataset) -> nr.Dataset:
 
 
 def matrix_product_peak(size: int = 1024, repeats: int = 10) -> float:
-    """The most multiplications and additions a second seen in a float32 matrix product."""
+    """The most multiplications and additions per second in a float32 matrix product."""
     matrix = jax.random.normal(jax.random.key(0), (size, size), jnp.float32)
     product = jax.jit(jnp.matmul)
     run = lambda: jax.block_until_ready(product(matrix, matrix))
@@ -79,7 +79,7 @@ def relu_ratio(steps: int = 8000, hidden: int = 700, repeats: int = 3) -> tuple[
 
 
 def vmap_ratio(seeds: int = 100, steps: int = 2000, repeats: int = 5) -> float:
-    """A plain vmap of a scan over `train_ensemble`, the XoR ReLU network."""
+    """The time of a plain vmap of a scan over that of `train_ensemble`, XoR ReLU network."""
     net, key = nr.ReLUNetwork((2, 128, 1)), jax.random.key(0)
     data = in_single_precision(nr.tasks.xor())
     settings = {"scale": 2e-4, "dtype": jnp.float32}
@@ -100,7 +100,7 @@ def vmap_ratio(seeds: int = 100, steps: int = 2000, repeats: int = 5) -> float:
 
 
 def ensemble_ratio(seeds: int = 100, steps: int = 2000, repeats: int = 5) -> float:
-    """Runs a second of `train_ensemble` on the XoR ReLU network, over those of a Python loop."""
+    """Runs per second of `train_ensemble` on the XoR ReLU network, over those of a Python loop."""
     net, key = nr.ReLUNetwork((2, 128, 1)), jax.random.key(0)
     data = in_single_precision(nr.tasks.xor())
     weights = net.init(key, scale=2e-4, dtype=jnp.float32)

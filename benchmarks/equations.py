@@ -1,4 +1,4 @@
-"""What the reduction saves: solving the merged race against training the full network."""
+"""The gain from the reduction: solving the merged race against training the full network."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.timing import medians
 
 
 def routing_ratio(M: int = 7, K: int = 4, steps: int = 500) -> tuple[float, float]:
-    """(training over solving, seconds the reduction takes): both programs compiled beforehand.
+    """(training over solving, seconds of the reduction), with both programs compiled beforehand.
 
     The network has NRR Fig. 4's width (64) and learning rate (0.16 in the mean loss).
     """

@@ -1,4 +1,4 @@
-"""What the graph costs: gradients against depth, and the import."""
+"""The cost of the graph: gradients by depth, and the import."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.timing import medians
 
 
 def ladder_ratio(repeats: int = 200, size: int = 64, samples: int = 256) -> float:
-    """One gradient of a ladder with two parallel edges a layer: 40 layers over 20."""
+    """The time of one gradient of a ladder with two parallel edges per layer: 40 layers over 20."""
     from verification.foundation import ladder
 
     rng = np.random.default_rng(0)
@@ -34,7 +34,7 @@ def ladder_ratio(repeats: int = 200, size: int = 64, samples: int = 256) -> floa
 
 
 def import_ratio(repeats: int = 7) -> float:
-    """A fresh process that imports every public name, over one that imports jax and equinox."""
+    """The time of a process that imports every public name, over one that imports jax, equinox."""
     ours = "import neuralrace as nr; [getattr(nr, name) for name in nr.__all__]"
 
     def process(code: str):

@@ -1,8 +1,8 @@
 """A hundred seeds of the two-hidden-layer task on one accelerator: `python -m benchmarks.gpu`.
 
-The same code as on a CPU. Prints the time of a step by `train_ensemble` and by a plain vmap of a
-scan, the bandwidth that a simple stream reaches on this device, and the time of a step at that
-bandwidth if every weight is read, its gradient read and the weight written once: the floor.
+It is the same code as on a CPU. It prints the time per step of `train_ensemble` and of a plain vmap
+of a scan, the bandwidth that a simple stream reaches on this device, and the *floor*: the time per
+step at that bandwidth if every weight is read, its gradient read and the weight written once.
 """
 
 from __future__ import annotations
@@ -18,12 +18,17 @@ import neuralrace as nr
 from benchmarks.dynamics import in_single_precision, plain_scan
 
 SIZES = (11, 420, 420, 60)
-SCALE, SUMMED_RATE = 6e-4, 0.001
-"""Standard deviation and step (of the summed loss) of MHS §6; see its scripts."""
+"""Inputs, two hidden layers and outputs of the network of MHS §6."""
+
+SCALE = 6e-4
+"""The standard deviation of initial weights of MHS §6, from its scripts."""
+
+SUMMED_RATE = 0.001
+"""The step of MHS §6, which refers to the summed loss."""
 
 
 def seconds(run: Callable[[], object], repeats: int = 3) -> float:
-    """The shortest of a few times, after one to compile."""
+    """The shortest of a few runs, after one to compile."""
     jax.block_until_ready(run())
     found = []
     for _ in range(repeats):
@@ -34,14 +39,14 @@ def seconds(run: Callable[[], object], repeats: int = 3) -> float:
 
 
 def bandwidth(size: int = 2**28, times: int = 20) -> float:
-    """Bytes a second that reading and writing one long array, again and again, reaches."""
+    """Bytes per second of reading and writing one long array repeatedly."""
     array = jnp.ones(size, jnp.float32)
     stream = jax.jit(lambda a: jax.lax.fori_loop(0, times, lambda _, b: 1.0001 * b + 1.0, a))
     return 2 * times * array.nbytes / seconds(lambda: stream(array))
 
 
 def parts(seeds: int, samples: int, steps: int = 300) -> dict[str, float]:
-    """Microseconds that each product with the large matrix takes by itself, in a scan."""
+    """Microseconds of each product with the large matrix alone, in a scan."""
     width = SIZES[1]
     keys = jax.random.split(jax.random.key(0), 3)
     weights = jax.random.normal(keys[0], (seeds, width, width))
@@ -78,15 +83,15 @@ def main(seeds: int = 100, steps: int = 30_000) -> None:
     speed = bandwidth()
     floor = 3 * 4 * weights / speed
     print(f"{jax.devices()[0].device_kind}: {speed / 1e12:.2f} TB/s, {weights:,} weights")
-    print(f"floor {1e6 * floor:.1f} µs a step")
+    print(f"floor {1e6 * floor:.1f} µs per step")
     for name, run in {
         "train_ensemble": ours,
         "plain vmap of a scan": lambda: plain(starts),
     }.items():
         each = seconds(run, repeats=1) / steps
         print(
-            f"{name}: {1e6 * each:.1f} µs a step, {each / floor:.2f} floors, "
-            f"{steps * each:.2f} s in all"
+            f"{name}: {1e6 * each:.1f} µs per step, {each / floor:.2f} floors, {steps * each:.2f} "
+            "s in all"
         )
     for name, each in parts(seeds, data.n_samples).items():
         print(f"  {name}: {each:.1f} µs")

@@ -1,4 +1,4 @@
-"""What `reduce` costs, against features, samples, pathways and gate classes.
+"""The cost of `reduce` by number of features, samples, pathways and gate classes.
 
 `python -m benchmarks.reduction` draws `benchmarks/reduction.png`, with a fitted exponent for each.
 """
@@ -37,7 +37,7 @@ def pathways(n: int) -> Problem:
 
 
 def gates(n: int) -> Problem:
-    """n samples, each with gates of its own on 4 pathways."""
+    """n samples, each with its own gates on 4 pathways."""
     rng = np.random.default_rng(0)
     data = nr.Dataset({"x": rng.normal(size=(n, 10))}, {"y": rng.normal(size=(n, 3))})
     return nr.pathways(data, {f"p{i}": rng.normal(size=n) for i in range(4)}, hidden=8)
@@ -49,10 +49,11 @@ SWEEPS: dict[str, tuple[Callable[[int], Problem], tuple[int, ...]]] = {
     "pathways": (pathways, (49, 100, 196, 400, 784)),
     "gate classes": (gates, (500, 1000, 2000, 4000, 8000)),
 }
+"""For each sweep, the function that makes a problem and the sizes."""
 
 
 def seconds(problem: Problem) -> float:
-    """The least of three runs."""
+    """The shortest of three runs."""
     found = []
     for _ in range(3):
         begun = time.perf_counter()
@@ -68,7 +69,7 @@ def exponent(sizes: tuple[int, ...], times: list[float]) -> float:
 
 
 def ratio(name: str) -> float:
-    """The time at the largest size of a sweep over that at half, or nearly half, of it."""
+    """The time at the largest size of a sweep over the time at about half that size."""
     make, sizes = SWEEPS[name]
     small, large = make(sizes[-2]), make(sizes[-1])
     return seconds(large) / seconds(small)

@@ -1,7 +1,7 @@
-"""What a first answer costs: solving small races without compiling, against compiled code.
+"""The cost of a first answer: solving small races without compiling, against compiled code.
 
-Each number is measured in a process of its own, since what counts is the first call after every
-import: a compiled program is fast only from its second call on.
+Each number is measured in its own process, since the first call after all imports counts: a
+compiled program is fast only from its second call on.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from neuralrace import tasks
 from neuralrace.reduction.solving.solution import solve_blocks
 [getattr(nr, name) for name in nr.__all__]
 """
+"""The imports of every script: they are not part of the measured time."""
 
 TASKS = {
     "xor": "tasks.xor_pathways(tasks.xor())",
     "routing": "tasks.routing_pathways(tasks.routing(M=7, K=4)[0])",
     "contexts": "tasks.common_and_all_but_one(tasks.contextual(contexts=3))",
 }
+"""The code that makes each task."""
 
 
 def first_solution(task: str = "xor", rate: float | None = None) -> tuple[float, float]:
@@ -56,7 +58,7 @@ print(time.perf_counter() - begun)
 
 
 def end_time_ratio() -> float:
-    """The λ-balanced solution up to t = 10⁹ over that up to t = 1, at 11 times each."""
+    """The time of the λ-balanced solution up to t = 10⁹ over that up to t = 1, at 11 times each."""
     code = """
 net = nr.GDLN(nr.Architecture.chain(20, 10, 20))
 data = nr.Dataset({"x": np.sqrt(20) * np.eye(20)}, {"y": np.eye(20)})
@@ -72,7 +74,7 @@ print(np.median([seconds(1e9) for _ in range(5)]) / np.median([seconds(1.0) for 
 
 
 def _seconds(code: str, repeats: int = 3) -> float:
-    """The median of what a fresh process prints."""
+    """The median of the numbers that fresh processes print."""
     found = []
     for _ in range(repeats):
         done = subprocess.run(

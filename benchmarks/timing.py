@@ -1,4 +1,4 @@
-"""Timing that compares: several things in turn, again and again, the median of each."""
+"""Comparative timing: several functions in turn, repeatedly, and the median of each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 def medians(*functions: Callable[[], object], repeats: int) -> list[float]:
-    """The median time of each function, run in turn so that all share the machine's moods."""
+    """The median time of each function, run in turn so that changing load affects all alike."""
     times: list[list[float]] = [[] for _ in functions]
     for _ in range(repeats):
         for function, record in zip(functions, times, strict=True):

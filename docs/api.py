@@ -39,20 +39,20 @@ ROOMS = {
     "errors": "The package's error",
     "types": "Types of arguments and results",
 }
-"""The rooms that users meet, in the order in which they meet them, with a title each."""
+"""The packages that users meet, in the order in which they meet them, each with a title."""
 
 LEFT_OUT = {"errors": ("check_kind", "listed", "warn_user", "whole_number")}
-"""Public for the rooms above, but of no use to a reader of this page."""
+"""Names that are public for packages further up, but of no use to a reader of this page."""
 
 
 FROM_ELSEWHERE = {
-    "ArrayLike": "NumPy's word for whatever reads as an array: lists, arrays, numbers."
+    "ArrayLike": "NumPy's type for everything that can be read as an array: lists, arrays, numbers."
 }
-"""Names that have no docstring of ours."""
+"""Names without a docstring of our own."""
 
 
 SENTENCE_END = re.compile(r"(?<=\.)(?<!App\.)(?<!Fig\.)(?<!Eq\.)(?<!Eqs\.)\s(?=[A-Z`])")
-"""Where a sentence ends: a full stop, not that of an abbreviation."""
+"""The end of a sentence: a full stop, but not one of an abbreviation."""
 
 
 def public(room: str) -> list[str]:
@@ -62,7 +62,7 @@ def public(room: str) -> list[str]:
 
 
 def spoken(room: str, name: str) -> str:
-    """How users write a name: `nr.reduce`, or `nr.reduction.Block` where it is in its room only."""
+    """How users write a name: `nr.reduce`, or `nr.reduction.Block` if it is only in its package."""
     if name in nr.__all__ and getattr(nr, name) is getattr(
         import_module(f"neuralrace.{room}"), name
     ):
@@ -71,7 +71,7 @@ def spoken(room: str, name: str) -> str:
 
 
 def said(room: str, name: str) -> str:
-    """The first sentence of what is documented under a name."""
+    """The first sentence of the documentation of a name."""
     module = import_module(f"neuralrace.{room}")
     value = getattr(module, name)
     if name in FROM_ELSEWHERE:
@@ -95,7 +95,7 @@ def _home(module: ModuleType, name: str) -> ModuleType:
 
 
 def documented_values(module: ModuleType) -> dict[str, str]:
-    """The values of a module that have a sentence below their definition."""
+    """The values of a module that have a docstring below their definition."""
     body = ast.parse(Path(str(module.__file__)).read_text()).body
     found = {}
     for node, below in pairwise(body):

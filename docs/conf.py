@@ -1,7 +1,7 @@
-"""Sphinx: these pages and the reference from the docstrings as a site, without a network.
+"""Sphinx configuration: these pages and a reference from the docstrings, built offline.
 
-The docstrings are written in Markdown, for `help()` and for editors; `as_rst` turns them into what
-Sphinx reads. `make docs` builds the site in out/site.
+The docstrings are written in Markdown, for `help()` and for editors; `as_rst` converts them for
+Sphinx. `make docs` builds the site in out/site.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ copybutton_prompt_is_regexp = True
 def as_rst(text: str) -> str:
     """A docstring in Markdown as reStructuredText.
 
-    Fenced and indented blocks become literal blocks, code spans literals; signs that
+    Fenced and indented blocks become literal blocks, code spans become literals, and signs that
     reStructuredText would read as markup are escaped.
     """
     found: list[str] = []
@@ -127,7 +127,7 @@ def signature(
     arguments: str | None,
     result: str | None,
 ) -> tuple[str | None, str | None]:
-    """Types by their last name, and no private fields."""
+    """A signature with short type names and without private fields."""
     if arguments is not None:
         parts = _split(arguments.strip("()"))
         arguments = f"({', '.join(p for p in map(_short, parts) if not p.startswith('_'))})"
@@ -139,7 +139,7 @@ def _short(text: str) -> str:
 
 
 def _split(arguments: str) -> list[str]:
-    """The arguments of a signature, at its outermost commas."""
+    """The arguments of a signature, split at its outermost commas."""
     found, depth = [""], 0
     for sign in arguments:
         depth += (sign in "([{") - (sign in ")]}")
@@ -154,12 +154,12 @@ def _split(arguments: str) -> list[str]:
 
 
 def write_reference(app: object) -> None:
-    """One page per room, with a table of its names and then each in full."""
+    """One page per package, with a table of its names and then the full text of each."""
     folder = HERE / "reference"
     folder.mkdir(exist_ok=True)
     for room, title in api.ROOMS.items():
         _write(folder / f"{room}.rst", _room(room, title))
-    index = ["Reference", "=========", "", "In full, from the docstrings; one page per room.", ""]
+    index = ["Reference", "=========", "", "The full docstrings, one page per package.", ""]
     index += [".. toctree::", "   :maxdepth: 1", "", *(f"   {room}" for room in api.ROOMS), ""]
     _write(folder / "index.rst", index)
 
@@ -198,7 +198,7 @@ def _write(path: Path, lines: list[str]) -> None:
 
 
 def without_outer_links(app: object, page: str, text: list[str]) -> None:
-    """Links to pages outside of docs/, which the site does not have, become their names."""
+    """Replace links to pages outside docs/, which the site does not have, by their names."""
     text[0] = re.sub(r"\[([^]]+)\]\(\.\./([\w/]+\.md)[^)]*\)", r"\1 (`\2`)", text[0])
 
 
@@ -206,7 +206,7 @@ def without_outer_links(app: object, page: str, text: list[str]) -> None:
 
 
 def inline_math(writer, node) -> None:
-    """A formula in a sentence, as MathML: browsers draw it without a script."""
+    """An inline formula as MathML, which browsers draw without a script."""
     _mathml(writer, node, "inline")
 
 
@@ -224,7 +224,7 @@ def _mathml(writer, node, kind: str) -> None:
 
 
 def setup(app) -> None:
-    """Connect the above."""
+    """Register the hooks above with Sphinx."""
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
     app.connect("builder-inited", write_reference)
     app.connect("source-read", without_outer_links)

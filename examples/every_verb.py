@@ -13,7 +13,7 @@ jax.config.update("jax_enable_x64", True)  # pyright: ignore[reportUnknownMember
 out = Path(sys.argv[1] if len(sys.argv) > 1 else "out/examples")
 out.mkdir(parents=True, exist_ok=True)
 
-# Data, a gating of it, and the statistics that learning sees.
+# Data, a gating, and the statistics that learning depends on.
 data = nr.tasks.extended_xor(0.4)
 arch, gated = nr.pathways(data, data.one_per_sample(), hidden=16)
 stats = nr.path_statistics(arch, gated)
@@ -54,7 +54,7 @@ print(f"first: {nr.contest(gatings(0.4), start=0.01).winner}")
 diagram = nr.phase_diagram(gatings, "delta", [0.5, 1.0], start=0.01)
 print(f"changes at {diagram.crossovers[0].value:.3f}")
 
-# The same in a ReLU network, and a file to keep.
+# A ReLU network on the same task, and a file to keep.
 relu = nr.ReLUNetwork((3, 64, 1))
 first = relu.init(key=jax.random.key(1), scale=1e-3)
 seen = nr.train(relu, first, data, learning_rate=0.1, steps=400, record={"weights": True})

@@ -1,4 +1,4 @@
-"""A ReLU network of your own: which gated network is it, and how nearly?"""
+"""Your own ReLU network: which gated network does it behave like, and how closely?"""
 
 import sys
 from pathlib import Path
@@ -30,7 +30,7 @@ first, second = (runs.isel(seed=i) for i in range(2))
 found = nr.reln.discover(first, data, pathways="elbow", most=4)
 print(f"{found}\n{found.patterns['h']}")
 
-# The gated network with these gates, trained from the same initial weights: is it the same?
+# Does the gated network with these gates, from the same initial weights, learn the same way?
 gated = found.train(record={"outputs": True})
 print(nr.reln.certify(first, gated, floor=second))
 found.plot().figure.savefig(out / "explain_my_relu_network.png")

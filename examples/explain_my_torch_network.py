@@ -39,6 +39,6 @@ if importlib.util.find_spec("torch"):
 net, run = nr.from_recording(folder, data, loss="cross_entropy")
 print(f"loss {run.loss.round(4).tolist()} at steps {run.steps.tolist()}")
 print(nr.reln.activity(run, data))  # which neurons count, their patterns, when they switched
-found = nr.reln.discover(run, data, pathways=4)  # clusters of patterns; what is withheld, and why
+found = nr.reln.discover(run, data, pathways=4)  # clusters of patterns, and what cannot be said
 print(found)
 found.plot("h1", label="digit").figure.savefig(out / "explain_my_torch_network.png")

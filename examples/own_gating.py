@@ -1,4 +1,4 @@
-"""Gatings of your own: a task with two rules, and which way to share it learns first."""
+"""Your own gatings: a task with two rules, and which way to divide it learns first."""
 
 import sys
 from pathlib import Path
@@ -19,13 +19,13 @@ task = nr.Dataset(
     y={"answer": np.stack([same, reversed_], axis=1)},
     labels={"rule": rule},
 )
-# A gating says which pathway is on for which samples; 64 neurons in all, whatever the gating.
+# A gating says which pathway is on for which samples; every gating has 64 neurons in total.
 apart = {"rule1": task.mask(rule=1), "rule2": task.mask(rule=2)}
 gatings = {
     "one pathway": nr.pathways(task, {"all": None}, hidden=64),
-    "a pathway a rule": nr.pathways(task, apart, hidden=32),
-    "a pathway a sample": nr.pathways(task, task.one_per_sample(), hidden=8),
+    "a pathway per rule": nr.pathways(task, apart, hidden=32),
+    "a pathway per sample": nr.pathways(task, task.one_per_sample(), hidden=8),
 }
 found = nr.contest(gatings, scale=1e-3, criterion=0.1, relative=True)
-print(found)  # who is first, how exact each prediction is, and who never learns the task
+print(found)  # who is first, how exact each prediction is, and which gatings never learn the task
 found.plot().figure.savefig(out / "own_gating.png")

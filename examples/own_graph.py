@@ -1,4 +1,4 @@
-"""A network of your own shape: two senses, two answers, and one layer that all must share."""
+"""Your own graph: two senses, two answers, and one layer that all must share."""
 
 import sys
 from pathlib import Path
@@ -24,13 +24,13 @@ arch = nr.Architecture(
         "shared_act": ("shared", "act"),
     },
 )
-# Three objects, each seen (samples 1–3) or heard (4–6). Names differ in size, so do the drives.
+# Three objects, each seen (samples 1–3) or heard (4–6). Targets differ in size, so drives do too.
 seen = np.repeat([1.0, 0.0], 3)
 thing, answer = np.tile(np.eye(3), (2, 1)), np.tile(np.diag([3.0, 2.0, 1.0]), (2, 1))
 data = nr.Dataset(
     x={"sight": thing, "sound": thing},
     y={"name": answer, "act": answer},
-    gates={"eye": seen, "ear": 1 - seen},  # one sense at a time: gates may stand on nodes or edges
+    gates={"eye": seen, "ear": 1 - seen},  # one sense at a time: gates can be on nodes or edges
 )
 race = nr.reduce(arch, data)
 print(f"{arch.path_count()} paths through the graph\n{race}\n{race.latex()}")

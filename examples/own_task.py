@@ -22,10 +22,10 @@ arch = nr.Architecture(
     sizes={"animal": 4, "hidden": 50, "does": 5},
     edges={"W1": ("animal", "hidden"), "W2": ("hidden", "does")},
 )
-race = nr.reduce(arch, data)  # the independent modes of the task, and how exact that is
+race = nr.reduce(arch, data)  # the independent modes of the task, and whether they are exact
 print(race)
 
-# Train it, and predict what training does from the same initial weights.
+# Train the network, and predict the result from the same initial weights.
 net = nr.GDLN(arch)
 weights = net.init(jax.random.key(0), scale=1e-3)
 run = nr.train(net, weights, data, learning_rate=0.1, steps=800)

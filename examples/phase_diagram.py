@@ -12,7 +12,7 @@ out.mkdir(parents=True, exist_ok=True)
 
 
 def gatings(cue):
-    """Left or right, as a cue of this strength says, or as the parity of two bits says."""
+    """Left or right: a cue of this strength says which, and so does the parity of two bits."""
     bits = np.array([[-1, -1], [1, -1], [-1, 1], [1, 1]])
     side = -bits[:, :1] * bits[:, 1:]  # the parity: right where the bits differ
     data = nr.Dataset(x={"x": np.hstack([bits, cue * side])}, y={"y": 2 * side})
@@ -23,7 +23,7 @@ def gatings(cue):
     }
 
 
-# Equal total width: 2 × 64 = 4 × 32 neurons. `start=` instead of `scale=` would start all alike.
+# Equal total width: 2 × 64 = 4 × 32 neurons. With `start=` in place of `scale=`, all start equal.
 found = nr.phase_diagram(gatings, "cue", np.linspace(0.2, 2, 10), scale=1e-3)
 print(found)
 for crossover in found.crossovers:

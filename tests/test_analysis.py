@@ -269,7 +269,7 @@ def test_messages_of_mds():
     with says("dimensions must be", got="0", wanted="at least 1"):
         analysis.mds(np.eye(2), dimensions=0)
     for wrong in (-np.ones((2, 2)), np.ones((2, 3)), np.array([[0.0, 1.0], [2.0, 0.0]])):
-        with says("no distances", got=f"shape {wrong.shape}", wanted="symmetric"):
+        with says("not distances", got=f"shape {wrong.shape}", wanted="symmetric"):
             analysis.mds(distances=wrong)
     with says("reference does not fit", got="(3, 2)", wanted="(2, 2)"):
         analysis.mds(np.eye(2), reference=np.zeros((3, 2)))
@@ -466,13 +466,13 @@ def test_messages_of_alignment():
         analysis.alignment(net, weights, good | {"x": np.eye(3)})
     with says("of node 'y' is not orthonormal", got="off by 2", wanted="orthonormal", fix="qr"):
         analysis.alignment(net, weights, good | {"y": np.ones((2, 2))})
-    with says("different numbers of modes", got="x 2, y 1", wanted="as many columns"):
+    with says("different numbers of modes", got="x 2, y 1", wanted="same number of columns"):
         analysis.alignment(net, weights, good | {"y": np.eye(2)[:, :1]})
     with says("groups does not fit", got="(3,)", wanted="(2,)"):
         analysis.alignment(net, weights, good, groups=[0, 0, 1])
     with says("needs a basis", got="neither", wanted="at least one"):
         analysis.diagonal_share(np.eye(2))
-    with says("different numbers of modes", got="left 1, right 2", wanted="as many"):
+    with says("different numbers of modes", got="left 1, right 2", wanted="same number"):
         analysis.diagonal_share(np.eye(2), np.eye(2)[:, :1], np.eye(2))
 
 

@@ -248,7 +248,7 @@ def test_errors():
         nr.contest({"xor": (1, 2, 3)}, start=0.01)
     with says("the name 1 of a candidate", got="int", wanted="str"):
         nr.contest({1: both["xor"]}, start=0.01)
-    with says("'linear' starts where the criterion is met", got="0.2", wanted="more to learn"):
+    with says("'linear' meets the criterion", got="0.2", wanted="above the criterion"):
         nr.contest(gatings(1.0), start=0.9)
     with says("cannot be told apart", got="'a b', 'a_b'", wanted="names", fix="rename"):
         nr.contest({"a b": both["xor"], "a_b": both["xor"]}, scale=1e-3).joint()
@@ -477,9 +477,7 @@ def test_a_start_too_large_to_align():
     assert large.check.expected("aligned") is None
     one_number = {"linear": gatings(0.4)["linear"]}  # its reference has met the criterion already
     found = nr.contest(one_number, start=0.6, criterion=0.5, relative=True, width=200)
-    assert "There is no reference: candidate 'aligned' starts where the criterion is met" in str(
-        found
-    )
+    assert "There is no reference: candidate 'aligned' meets the criterion" in str(found)
     scale = 0.6 * np.sqrt(2 / 200)  # b² = N σ²/2
     assert found.check.ratio == nr.reln.aligned_patterns(data, key=0).ratio(200, scale)
 

@@ -83,7 +83,7 @@ def test_modes_of_an_aligned_run_cross_where_their_chains_do():
 def test_bad_input():
     with says("the depth", got="0", wanted="at least 1"):
         nr.linear.chain_time(0, s=1.0, start=0.1)
-    with says("the depth", got="2", wanted="at least 3", fix="logarithm"):
+    with says("the depth", got="2", wanted="at least 3", fix="chain_time"):
         nr.linear.leading_time(2, s=1.0, start=0.1)
     for odd in ({"s": -1.0}, {"start": 0.9}, {"fraction": 1.0}, {"d": 0.0}):
         with says("does not grow to this fraction", got="s = ", wanted="positive", fix="smaller"):

@@ -119,12 +119,12 @@ def test_a_plateau_is_where_the_loss_rests():
 @pytest.mark.parametrize(
     ("change", "row"),
     [
-        ({"hidden_end": 1.006}, "singular values of the hidden matrix at the end"),
+        ({"hidden_end": 1.006}, "final singular values of the hidden matrix"),
         ({"ends_end": 1.08}, "their ratio to √(in · out)"),
         ({"untrained_share": 1e6}, "error on untrained routes"),
         ({"by_hand": 1.00001}, "theory against simulation from decoupled weights"),
         ({"loss_predicted": 1.2}, "theory from the actual random weights against their simulation"),
-        ({"shared": 0.9}, "one representation for all input domains: Σ h_a·h_b over Σ ½(‖h_a‖² "
+        ({"shared": 0.9}, "one representation for all input domains: Σ h_a·h_b / Σ ½(‖h_a‖² "
                           "+ ‖h_b‖²)"),
     ],
 )  # fmt: skip

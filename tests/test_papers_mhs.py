@@ -29,9 +29,9 @@ HOLDS = {  # what must hold however small the network and short the training
         "(d) Δ at which the predicted times",
         "rates of growth",
     ],
-    "mhs/fig3": ["samples, inputs", "contexts in which", "last loss"],
+    "mhs/fig3": ["samples, inputs", "contexts in which", "final loss"],
     "mhs/fig5": [],
-    "mhs/fig7": ["(a)", "(a) the", "(c) strengths of", "(c) loss", "(c) strengths at"],
+    "mhs/fig7": ["(a)", "(a) the", "(c) strengths of", "(c) loss", "(c) final strengths"],
 }
 
 

@@ -571,7 +571,7 @@ def with_a_scalar_pathway(base, on):
 def test_blocks_that_never_settle_are_not_called_exact(monkeypatch):
     """After the last round the blocks are checked once more, and the result says what it found."""
     arch, data = TASKS["all but one"]()
-    monkeypatch.setattr(basis, "_left_out", lambda *_: 0.5)
+    monkeypatch.setattr(basis, "_largest_dropped", lambda *_: 0.5)
     monkeypatch.setattr(basis, "MAX_ROUNDS", 1)
     race = nr.reduce(arch, data)
     assert not race.is_exact and race.residual >= 0.5

@@ -141,7 +141,7 @@ def test_a_hundred_domains_are_quick():
         ({"K": 0}, "the number of trained outputs K"),
         ({"M": 3, "K": 4}, "(?s)K = 4, M = 3.*1 ≤ K ≤ M.*K=3 trains every route"),
         ({"routes": np.ones((3, 3), bool)}, r"(?s)shape \(3, 3\) of dtype bool.*shape \(7, 7\)"),
-        ({"routes": np.zeros((7, 7), bool)}, "(?s)these are no routes.*no route"),
+        ({"routes": np.zeros((7, 7), bool)}, "(?s)these are not routes.*no route"),
         ({"routes": [(0, 1)]}, "(?s)pairs of 0 … 1.*in 1 … 7"),
         ({"routes": [(1, 8)]}, "(?s)pairs of 1 … 8"),
         ({"base": (np.eye(4), np.ones((7, 4)))}, r"(?s)same items.*\(4, 4\) and \(7, 4\)"),
@@ -156,7 +156,7 @@ def test_routing_pathways_need_a_routing_task():
     with pytest.raises(nr.NeuralRaceError, match="needs the label 'input'"):
         tasks.routing_pathways(tasks.xor())
     lost = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]}, labels={"input": [1], "output": [1]})
-    with pytest.raises(nr.NeuralRaceError, match="this is no routing task"):
+    with pytest.raises(nr.NeuralRaceError, match="this is not a routing task"):
         tasks.routing_pathways(lost)
     with pytest.raises(nr.NeuralRaceError, match="routes cannot be shared this way"):
         tasks.routing_pathways(tasks.routing()[0], P=4)

@@ -22,6 +22,7 @@ from verification.claim import Claim, Measurement, all_claims  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
 BENCHMARKS = tuple((ROOT / "benchmarks").glob("*.py"))
+"""The benchmarks, on which measurements of running times depend."""
 
 
 def measured(claim: Claim) -> Measurement:
@@ -32,6 +33,7 @@ def measured(claim: Claim) -> Measurement:
 
 
 NOT_YET = "not measured yet"
+"""The text of a claim without a measurement."""
 
 
 def table(results: list[tuple[Claim, Measurement]]) -> str:
@@ -66,11 +68,11 @@ def commit() -> str:
 
 
 def sources(claim: Claim) -> str:
-    """What a measurement depends on, as a digest of its content.
+    """A digest of everything that a measurement depends on.
 
-    That is the claim's module, the benchmarks, the pinned versions, and the rooms of the package
-    at or below the highest one that the module uses (`TOP`): the import order, which the tests
-    enforce, keeps all others out. Pictures and progress bars are left out. A claim that uses
+    That is the claim's module, the benchmarks, the pinned versions, and the rooms of the package at
+    or below the highest one that the module uses (`TOP`); the import order, which the tests
+    enforce, excludes all others. Pictures and progress bars do not count. A claim that uses
     "everything" depends on all of them.
     """
     if claim.top == "everything":
@@ -91,12 +93,16 @@ def sources(claim: Claim) -> str:
 
 
 def _git(*words: str) -> str:
-    """What git says, empty where there is no repository."""
+    """The output of a git command; empty if there is no repository."""
     return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout
 
 
+STORE = ROOT / "docs" / "verified.json"
+"""The file with all measurements."""
+
+
 def store(claim: Claim, found: Measurement) -> None:
-    """Keep a measurement beside those made before, also by another process."""
+    """Add a measurement to the stored ones, which another process may also be writing."""
     lock_file = ROOT / "out" / "verified.lock"
     lock_file.parent.mkdir(exist_ok=True)
     with lock_file.open("w") as lock:
@@ -122,21 +128,18 @@ def standing() -> set[str]:
 
 
 def last(claim: Claim) -> Measurement:
-    """The last measurement of a claim, with whatever sources."""
+    """The last measurement of a claim, whatever its sources were."""
     entry = stored().get(claim.id)
     if entry is None:
         return Measurement(NOT_YET, False)
     return Measurement(entry["text"], entry["met"], entry["note"])
 
 
-STORE = ROOT / "docs" / "verified.json"
-
-
 def main() -> None:
-    """Measure all claims, or those whose name holds one of the arguments.
+    """Measure all claims, or those whose name contains one of the arguments.
 
-    What was measured before with the same sources is not measured again (`--again` does). `--page`
-    writes the page and measures nothing.
+    Claims that were measured with the same sources are not measured again, unless with `--again`.
+    `--page` writes the page and measures nothing.
     """
     wanted = [word for word in sys.argv[1:] if not word.startswith("--")]
     known = set() if "--again" in sys.argv else standing()

@@ -1,8 +1,8 @@
-"""Claims about wrong calls: each is refused in the package's own words.
+"""Claims about wrong calls: each raises the package's own error.
 
 Every public call is made with one or two of its arguments replaced by something that is seldom
-right: another kind, another shape, ragged or masked or complex numbers, a damaged file. It must
-either mean something and succeed, or raise `NeuralRaceError`.
+right: another type, another shape, ragged or masked or complex numbers, a damaged file. It must
+either make sense and succeed, or raise `NeuralRaceError`.
 """
 
 from __future__ import annotations
@@ -29,17 +29,20 @@ from verification.valid_calls import RESULTS, Call, things, valid_calls
 SECTION = "Wrong calls"
 TOP = "interop"
 
-FULL, SMALL = 5000, 300
-"""The number of calls at full size, and in the tests."""
+FULL = 5000
+"""The number of calls at full size."""
+
+SMALL = 300
+"""The number of calls in the tests."""
 
 TWO = 0.15
 """The share of calls in which two arguments are wrong."""
 
 
 class UserError(Exception):
-    """What a function of the user raises; it may surface as itself.
+    """An error raised by a user's function; it may surface unchanged.
 
-    As a value it is a class that raises when it is called.
+    Used as a value, it is a class that raises when it is called.
     """
 
     def __init__(self, *given: Any) -> None:
@@ -53,16 +56,19 @@ def _raises(*_: Any, **__: Any) -> Any:
 
 
 class Marker:
-    """Stands for a value that is made anew for every call."""
+    """A placeholder for a value that is made afresh for every call."""
 
 
-TRACER, GENERATOR = Marker(), Marker()
-"""An array that JAX is tracing, and a generator, which can be read only once."""
+TRACER = Marker()
+"""Stands for an array that JAX is tracing."""
+
+GENERATOR = Marker()
+"""Stands for a generator, which can be read only once."""
 
 
 @functools.cache
 def bad_values() -> dict[str, Any]:
-    """Values of every kind, by what they are called in the table of failures."""
+    """Values of every kind, by their names in the table of failures."""
     t = things()
     damaged = t.folder / "damaged.nc"
     damaged.write_bytes(Path(t.file).read_bytes()[:-400])
@@ -126,7 +132,7 @@ def bad_values() -> dict[str, Any]:
 
 
 def _inside(value: Any, rng: np.random.Generator) -> tuple[str, Any] | None:
-    """A valid value with something wrong inside, where it has an inside."""
+    """A valid value with something wrong inside, if it is a container."""
     bad = bad_values()
     kind = list(bad)[rng.integers(len(bad))]
     wrong = bad[kind]
@@ -161,12 +167,12 @@ def _inside(value: Any, rng: np.random.Generator) -> tuple[str, Any] | None:
 
 
 def _kind(values: Any) -> type | None:
-    """The dtype in which a list can be an array: what is no list of numbers is one of objects."""
+    """The dtype with which a list can become an array: object unless it is a list of numbers."""
     return None if all(isinstance(v, int | float) for v in values) else object
 
 
 def wrong_call(call: Call, rng: np.random.Generator) -> tuple[str, tuple, dict[str, Any]]:
-    """The arguments of a call with one or two of them wrong, and what was changed."""
+    """The arguments of a call with one or two of them wrong, and a description of the change."""
     places: list[int | str] = [*range(len(call.positional)), *call.named]
     number = min(len(places), 2 if rng.random() < TWO else 1)
     positional, named, told = list(call.positional), dict(call.named), []
@@ -184,7 +190,7 @@ def wrong_call(call: Call, rng: np.random.Generator) -> tuple[str, tuple, dict[s
 
 
 def refused(call: Call, positional: tuple, named: dict[str, Any]) -> BaseException | None:
-    """What a call raised, if it is none of the errors that it may raise."""
+    """The error of a call, if it is not one that the call may raise."""
 
     def made(tracer: Any) -> float:
         def filled(value: Any) -> Any:
@@ -201,7 +207,7 @@ def refused(call: Call, positional: tuple, named: dict[str, Any]) -> BaseExcepti
             made(None)
     except (nr.NeuralRaceError, MemoryError, UserError):
         return None
-    except FileNotFoundError as error:  # what nr.load promises for a file that is not there
+    except FileNotFoundError as error:  # the documented error of nr.load for a missing file
         return None if call.name == "load" else error
     except Exception as error:
         return error
@@ -217,7 +223,7 @@ def _close_figures() -> None:
 
 
 def failures(number: int, seed: int = 0) -> dict[str, BaseException]:
-    """The calls that raised something else than `NeuralRaceError`, of that many seeded ones.
+    """The calls, of this number of seeded ones, that raised something other than `NeuralRaceError`.
 
     Every public call is made about equally often.
     """
@@ -261,7 +267,7 @@ def wrong_calls(full: bool) -> Measurement:
     "none",
 )
 def valid(full: bool) -> Measurement:
-    for checkpoint in things().folder.glob("*.ckpt"):  # of wrong calls that were right after all
+    for checkpoint in things().folder.glob("*.ckpt"):  # wrong calls that turned out to be valid
         shutil.rmtree(checkpoint) if checkpoint.is_dir() else checkpoint.unlink()
     failed = [call.name for call in valid_calls() if not succeeds(call)] if full else []
     found = sorted(uncalled()) + failed
@@ -269,7 +275,7 @@ def valid(full: bool) -> Measurement:
 
 
 def succeeds(call: Call) -> bool:
-    """Whether a call raises nothing at all."""
+    """Whether a call raises no error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -282,7 +288,7 @@ def succeeds(call: Call) -> bool:
 
 
 def uncalled() -> set[str]:
-    """The public names that no valid call of the table is about."""
+    """The public names without a valid call in the table."""
     rooms = ("analysis", "contests", "linear", "reln", "tasks")
     names = {name for name in nr.__all__ if not inspect.ismodule(getattr(nr, name))}
     for room in rooms:

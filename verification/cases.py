@@ -1,4 +1,4 @@
-"""Random architectures, gates, weights and data, and what they compute by brute force."""
+"""Random architectures, gates, weights and data, and their outputs by brute force."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import neuralrace as nr
 
 GATE_KINDS = ("none", "binary", "real", "neurons")
+"""The kinds of random gates."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Case:
 
 
 def random_architecture(rng: np.random.Generator, max_size: int = 5) -> nr.Architecture:
-    """Up to 8 nodes, several inputs and outputs, skip and parallel edges."""
+    """A random graph of up to 8 nodes with several inputs and outputs, skip and parallel edges."""
     inputs = [f"in{i}" for i in range(rng.integers(1, 3))]
     hidden = [f"h{i}" for i in range(rng.integers(0, 5))]
     outputs = [f"out{i}" for i in range(rng.integers(1, 3))]
@@ -86,7 +87,7 @@ def brute_force_outputs(case: Case) -> dict[str, np.ndarray]:
 
 
 def wide_case(rng: np.random.Generator, *, classes: int = 4, samples: int = 120) -> Case:
-    """A random graph with wide hidden nodes, and many samples in few classes of equal gates."""
+    """A random graph with wide hidden nodes, and many samples in few gate classes."""
     narrow = random_case(rng, samples=classes)
     sizes = {v: n * (8 if v in narrow.arch.hidden else 1) for v, n in narrow.arch.sizes.items()}
     arch = nr.Architecture(sizes, narrow.arch.edges)

@@ -1,4 +1,4 @@
-"""A claim: what is said, what would make it true, and the function that measures it."""
+"""A claim: its sentence, its target, and the function that measures it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLAIMS: list[Claim] = []
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was found, as text, whether it meets the target, and what explains a miss."""
+    """The result as text, whether it meets the target, and an explanation of a miss."""
 
     text: str
     met: bool
@@ -25,8 +25,8 @@ class Measurement:
 class Claim:
     """`measure(full)` at full size, or on a small seeded sample of the same thing.
 
-    `timing` marks a ratio of running times: measured in the tests too, but asserted nowhere.
-    `slow` marks what has no small version.
+    `timing` marks a ratio of running times, which the tests measure but do not assert. `slow` marks
+    a claim without a small version.
     """
 
     section: str
@@ -39,7 +39,7 @@ class Claim:
 
     @property
     def top(self) -> str:
-        """The highest room that this claim uses: `uses`, or its module's `TOP`, or all of them."""
+        """The highest room that this claim uses: `uses`, its module's `TOP`, or "everything"."""
         return self.uses or getattr(sys.modules[self.measure.__module__], "TOP", "cli")
 
     @property
@@ -76,11 +76,11 @@ def peak_memory():
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM"))
 """
-"""A function for the scripts that measure their own memory in a process of their own."""
+"""A function for scripts that run in their own process and measure its memory."""
 
 
 def run_script(script: str, *arguments: object) -> list[float]:
-    """The numbers that a script prints, run in a process of its own."""
+    """The numbers that a script prints when it runs in its own process."""
     command = [sys.executable, "-W", "ignore", "-c", PEAK_MEMORY + script, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, check=True, text=True)
     return [float(word) for word in done.stdout.split()]

@@ -46,7 +46,7 @@ def contextual_runs(name: str, seeds: int = 5) -> tuple[nr.Trajectory, nr.Datase
 
 
 def by_context(found: nr.reln.Discovery) -> list[str]:
-    """The patterns as contexts they are on in, "?" where that depends on the item."""
+    """For each pattern the contexts in which it is on, "?" if that depends on the item."""
     context = np.asarray(found.base.labels["context"])
     names = []
     for row in found.patterns["h"]:
@@ -71,8 +71,8 @@ def four_pathways(full: bool) -> Measurement:
     return Measurement(
         f"{count[True]} of 5; {count[False]} of 5 with every neuron counted alike",
         count[True] == 5,
-        "as published, every neuron counts alike, also those that do nothing: centroid entries "
-        "near one half then round item by item in one of the four patterns",
+        "as published, all neurons count equally, even those that do nothing: centroid entries "
+        "near one half are then rounded differently from item to item in one of the four patterns",
     )
 
 
@@ -164,11 +164,12 @@ def contextual(full: bool) -> Measurement:
     return Measurement(
         "; ".join(texts),
         met,
-        "the authors' ReLN has the contextual pathways read the items alone, trains them on what "
-        "the common pathway leaves, and for 4 and 5 contexts the features are scaled; here all "
-        "pathways read everything and are trained together, from the ReLU network's own weights. "
-        "More pathways than at the elbow follow less well: neurons change their patterns, and "
-        "finer fixed gates let the gated network learn too early what the ReLU network learns late",
+        "in the authors' ReLN the contextual pathways read only the items and are trained on the "
+        "residual of the common pathway, and for 4 and 5 contexts the features are scaled; here "
+        "all pathways read everything and are trained together, from the ReLU network's own "
+        "weights. More pathways than at the elbow follow less well: neurons change their "
+        "patterns, and finer fixed gates let the gated network learn too early what the ReLU "
+        "network learns late",
     )
 
 

@@ -129,22 +129,23 @@ def ensemble_equals_single(full: bool) -> Measurement:
     return at_most(worst, 1e-10)
 
 
+THROUGHPUT_NOTE = (
+    "Near the target, and varying from run to run: 20 to 40 on quiet cores, as either program "
+    "takes a quarter of a second or less."
+)
+"""The note on the throughput of ensembles."""
+
+
 @claim(
     SECTION,
-    "throughput a seed: 100 seeds of the XoR ReLU network (128 hidden, 2000 steps, float32) over "
-    "a Python loop that calls a compiled step and reads the loss",
+    "throughput per seed: 100 seeds of the XoR ReLU network (128 hidden, 2000 steps, float32) "
+    "over a Python loop that calls a compiled step and reads the loss",
     "at least 30 times (benchmark)",
     timing=True,
 )
 def ensemble_speed(full: bool) -> Measurement:
     ratio = bench.ensemble_ratio(*((100, 2000, 5) if full else (4, 50, 1)))
     return Measurement(f"{ratio:.1f}", ratio >= 30, "" if ratio >= 30 else THROUGHPUT_NOTE)
-
-
-THROUGHPUT_NOTE = (
-    "Near the target, and it varies from run to run: 20 to 40 on quiet cores, as either program "
-    "takes a quarter of a second or less."
-)
 
 
 @claim(
@@ -167,6 +168,7 @@ weights = net.init(jax.random.key(0), scale=0.005 / 700)
 nr.train(net, weights, data, learning_rate=0.024, steps=int(sys.argv[1]))
 print(peak_memory())
 """
+"""A script that trains for some steps and prints its peak memory."""
 
 
 @claim(

@@ -20,8 +20,8 @@ TOP = "dynamics"
 
 @claim(
     SECTION,
-    "compressed and full descents on 50 random graphs with several gate classes, real gates, gates "
-    "a neuron, several inputs and outputs, 2000 steps",
+    "compressed and full descents on 50 random graphs with several gate classes, real gates, "
+    "gates per neuron, several inputs and outputs, 2000 steps",
     "losses equal to 1e-12 of L(0), recovered weights to 1e-8",
 )
 def compressed(full: bool) -> Measurement:
@@ -120,9 +120,11 @@ for leaf in jax.tree.leaves((run.values, run.final)):
     digest.update(np.asarray(leaf).tobytes())
 print(run.settings["compression"], digest.hexdigest(), sep=";", flush=True)
 """
+"""A script with a checkpointed run, which is killed and started again."""
 
 
 KINDS = ("adam", "relu", "gated")
+"""The kinds of runs in `KILLED`."""
 
 
 def _start(kind: str, folder: str) -> subprocess.Popen[str]:
@@ -134,7 +136,7 @@ def _start(kind: str, folder: str) -> subprocess.Popen[str]:
 
 
 def _whole_run(kind: str, folder: str) -> tuple[str, float]:
-    """What an undisturbed run ends with, and the seconds it takes from its start."""
+    """The final result of an undisturbed run, and the seconds it takes."""
     process = _start(kind, folder)
     begun = time.perf_counter()
     return process.communicate()[0].strip(), time.perf_counter() - begun

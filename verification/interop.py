@@ -17,7 +17,10 @@ from verification.claim import Measurement, at_most, claim
 SECTION = "Networks from elsewhere"
 TOP = "interop"
 FIXTURES = Path(__file__).parent.parent / "tests" / "fixtures"
+"""The folder with networks that were recorded in PyTorch."""
+
 NETWORKS = 20
+"""The number of recorded networks."""
 
 
 def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Claims about gates that ReLU networks keep: aligned gates, kept shares, and what contests say."""
+"""Claims about gates that ReLU networks keep: aligned gates, kept shares, contest verdicts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,20 @@ from verification.claim import Measurement, claim
 SECTION = "Kept gates"
 TOP = "contests"
 WIDTH = 200
+"""The hidden neurons of every ReLU network."""
+
 SEEDS = 5
+"""The number of ReLU networks per task."""
+
 SCALE = 1e-3
+"""The standard deviation of initial weights, except for contexts."""
 
 CUES = (0.5, 1, 3)
+"""The sizes of the cue in the decision task."""
+
 DIFFERENT = ("hierarchy", "ring", "crossed")
+"""The structures of the three contexts of MHS §4."""
+
 LIST: dict[str, tuple[Callable[[], nr.Dataset], float]] = {
     **{f"XoR Δ = {d}": (lambda d=d: tasks.extended_xor(d), SCALE) for d in (0.0, 0.4, 0.8, 1.2)},
     "different": (lambda: tasks.contextual(structures=DIFFERENT, joined=True), 0.005 / 700),
@@ -33,7 +42,7 @@ LIST: dict[str, tuple[Callable[[], nr.Dataset], float]] = {
     **{f"Gaussian {k}": (lambda k=k: tasks.gaussian(key=k), SCALE) for k in range(4)},
     "parity": (lambda: tasks.parity(3), SCALE),
 }  # fmt: skip
-"""The tasks and the standard deviation of initial weights: the paper's for contexts."""
+"""The tasks and the standard deviation of initial weights, for contexts from the paper."""
 
 
 def gatings(data: nr.Dataset) -> dict[str, Any]:
@@ -56,13 +65,13 @@ def relu_networks(data: nr.Dataset, scale: float, longest: float, rate: float) -
 
 
 def half_times(run: nr.Trajectory) -> np.ndarray:
-    """When each seed has half its initial loss; infinite where it never has."""
+    """The time at which each seed has half its initial loss; infinite if it never has."""
     down = run.loss <= 0.5 * run.loss[:, :1]
     return np.where(down.any(axis=1), run.time[np.argmax(down, axis=1)], np.inf)
 
 
 def task_rows(name: str) -> list[dict[str, Any]]:
-    """One row per gating of a task: times, kept share, and how far its loss is off."""
+    """One row per gating of a task: times, kept share, and the error of its loss."""
     make, scale = LIST[name]
     data = make()
     patterns = nr.reln.aligned_patterns(data, key=0)
@@ -106,7 +115,7 @@ def rows(full: bool) -> tuple[dict[str, Any], ...]:
 
 
 def judged(full: bool) -> list[dict[str, Any]]:
-    """The rows but the aligned ones, with how far each is off; `kept` is what the contest says."""
+    """The rows except the aligned ones, with their errors; `kept` is the contest's verdict."""
     return [
         row | {"off": abs(row["time"] / row["relu"] - 1) if row["time"] else np.inf}
         for row in rows(full)
@@ -204,7 +213,7 @@ def brute_force(full: bool) -> Measurement:
 
 
 def stable(x: np.ndarray, y: np.ndarray) -> set[tuple[int, ...]]:
-    """Patterns that the leading singular vector of their own ⟨g y xᵀ⟩ has, over all 2^N."""
+    """The patterns, of all 2^N, that the leading singular vector of their own ⟨g y xᵀ⟩ produces."""
     found = set()
     for bits in range(1, 2 ** len(x)):
         g = np.array([bits >> n & 1 for n in range(len(x))])

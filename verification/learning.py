@@ -23,7 +23,7 @@ TOP = "dynamics"
 
 
 def numpy_orders(key: int, samples: int, size: int) -> Iterator[np.ndarray]:
-    """The samples of every step: a permutation for each epoch, cut into batches, the rest kept."""
+    """The samples of every step: one permutation per epoch, cut into batches, the last smaller."""
     epoch = 0
     while True:
         order = np.asarray(
@@ -35,7 +35,7 @@ def numpy_orders(key: int, samples: int, size: int) -> Iterator[np.ndarray]:
 
 
 def numpy_gradient(x: np.ndarray, y: np.ndarray, w: list, loss: str, leak: float) -> list:
-    """∂L/∂W of a leaky ReLU network with one hidden layer, L the mean over these samples."""
+    """∂L/∂W of a leaky ReLU network with one hidden layer, for the mean loss over these samples."""
     z = x @ w[0].T
     slope = np.where(z > 0, 1.0, leak)
     out = (slope * z) @ w[1].T
@@ -101,6 +101,7 @@ METHODS = {
     "Adam": (optax.adam(3e-3), lambda: numpy_adam(3e-3)),
     "AdamW": (optax.adamw(3e-3, weight_decay=0.01), lambda: numpy_adam(3e-3, 0.01)),
 }
+"""Each optimizer with its independent implementation in NumPy."""
 
 
 def against_numpy(method: str, loss: str, steps: int) -> float:
@@ -241,6 +242,7 @@ done.append(True)
 watcher.join()
 print(json.dumps({"peak": peak[0], "loss": run.loss.tolist(), "bytes": x.nbytes}))
 """
+"""A script that trains on a memory-mapped file and prints its peak memory."""
 
 
 @claim(

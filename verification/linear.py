@@ -25,7 +25,10 @@ SHAPES = (
     (4, 9, 4),
     (1, 1, 1),
 )
+"""Inputs, hidden neurons and outputs of the networks."""
+
 LAMBDAS = (-5.0, -1.0, -0.1, 0.0, 0.1, 1.0, 5.0)
+"""The values of λ."""
 
 
 def permitted(sizes: tuple[int, ...], lam: float) -> bool:
@@ -124,10 +127,10 @@ def continuous(full: bool) -> Measurement:
 
 
 def on_the_way_to_the_minimum(weights: dict, data: nr.Dataset, lam: float) -> bool:
-    """Whether the start has every one of the directions that grow the most.
+    """Whether the start has a part in every one of the directions that grow fastest.
 
-    At λ = 0 and with no spare hidden neurons, the sign of a determinant is conserved: half of all
-    starts have a saddle and not the minimum for their limit.
+    At λ = 0 without spare hidden neurons, the sign of a determinant is conserved: half of all
+    starts converge to a saddle instead of the minimum.
     """
     x, y = np.asarray(data.x["x"]), np.asarray(data.y["y"])
     yx, d = y.T @ x / len(x), float((x**2).sum() / x.size)
@@ -201,7 +204,7 @@ def depth_costs(full: bool) -> Measurement:
         weights = {edge: jnp.full((1, 1), start) for edge in net.arch.edges}
         late = 2 * linear.leading_time(depth, s=s, start=start)
         run = nr.flow(net, weights, data, times=[late], until_loss=(s / 2) ** 2 / 2)
-        times[depth] = float(run.time[-1])  # it is left behind at once where half is reached
+        times[depth] = float(run.time[-1])  # half is passed quickly: the solver step hardly matters
     errors = [
         abs(times[depth] / linear.leading_time(depth, s=s, start=start) - 1) for depth in times
     ]
@@ -227,10 +230,10 @@ def depth_of_full_networks(full: bool) -> Measurement:
     rows = figure.agreement(figure.run(figure.resolve()))
     text = "; ".join(f"{row.what}: {row.measured}" for row in rows)
     note = (
-        "The times of pretrained-like weights are those of the closed form, and grow faster than "
-        "in proportion to depth: from balanced layers of a fixed strength b₀ < 1 the product "
-        "starts at b₀^D, and the wait is b₀^{2−D} for large D. The talk's O(D/b₀²) would need a "
-        "b₀ that approaches 1 with depth. Small random and orthogonal weights scale as it says."
+        "The times of pretrained-like weights agree with the closed form, and grow faster than "
+        "linearly with depth: from balanced layers of a fixed strength b₀ < 1 the product starts "
+        "at b₀^D, and the wait is b₀^{2−D} for large D. The talk's O(D/b₀²) would need a b₀ that "
+        "approaches 1 with depth. Small random and orthogonal weights scale as the talk says."
     )
     met = all(row.holds for row in rows)
     return Measurement(text, met, "" if met else note)
@@ -363,8 +366,8 @@ def escapes(full: bool) -> Measurement:
 
 @claim(
     SECTION,
-    "five seeds of a five-mode task (s = 16, 8, 4, 2, 1; weights of 1e-6): every plateau of 0.2 or "
-    "longer (loss falling by less than 1e-3 L(0) a unit of time) lies at one listed saddle",
+    "five seeds of a five-mode task (s = 16, 8, 4, 2, 1; weights of 1e-6): every plateau of 0.2 "
+    "or longer (loss falling by less than 1e-3 L(0) per unit of time) lies at one listed saddle",
     "all matched, losses within 1 %",
 )
 def plateaus_are_saddles(full: bool) -> Measurement:

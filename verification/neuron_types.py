@@ -14,7 +14,10 @@ from verification.claim import Measurement, claim
 SECTION = "Sliding gates and types of neurons"
 TOP = "reln"
 STAGES = 64
+"""The number of stages of log time."""
+
 SEEDS = 3
+"""The number of trained networks per task."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Case:
         return nr.ReLUNetwork(sizes)
 
     def runs(self, width: int | None = None, seeds: int = SEEDS) -> list[nr.Trajectory]:
-        """Trained networks; a narrow one starts with the same total strength."""
+        """Trained networks; a narrower network starts with the same total strength."""
         wide = width or self.width
         many = nr.train_ensemble(
             self.network(wide), self.data, key=11, seeds=seeds,
@@ -48,7 +51,7 @@ class Case:
         )  # fmt: skip
 
     def recorded(self) -> nr.Trajectory:
-        """One run whose weights are recorded evenly in log time, eight times in every stage."""
+        """One run with weights recorded evenly in log time, eight times per stage."""
         at = np.geomspace(self.steps / 40, self.steps, 8 * STAGES).round().astype(int)
         first = np.arange(0, at[0], max(1, self.steps // 400))
         net = self.network()
@@ -148,7 +151,7 @@ def stages(full: bool) -> Measurement:
         met &= errors["sliding"][0] <= seeds[0] and errors["sliding"][1] <= seeds[1]
         told = ", ".join(f"{kind} {both(e)}" for kind, e in errors.items())
         found.append(f"{name}: {told}, seeds {both(seeds)}")
-    note = "" if met else "what limits sliding gates is that they are seen at recorded moments only"
+    note = "" if met else "sliding gates are limited by being observed only at recorded moments"
     return Measurement("; ".join(found), met, note)
 
 
@@ -160,19 +163,19 @@ ROWS: dict[str, dict[int, tuple[float, float]]] = {
     "C = 4": {8: (0.0042, 0.024), 16: (0.0024, 0.0185)},
     "C = 5": {8: (0.0021, 0.0188), 16: (0.0021, 0.0183)},
 }
-"""Errors of loss and outputs to reach, for each task and number of types."""
+"""Target errors of loss and outputs, for each task and number of types."""
 
 
 SMALL: dict[str, dict[int, tuple[float, float]]] = {"small": {4: (0.02, 0.08)}}
 """The same for the quick version, a small task: bounds of .02 for the loss and .08 for outputs."""
 
 Distance = tuple[float, float]
-"""How far losses and outputs are apart."""
+"""The distances of losses and of outputs."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One task and number of types: how far types, narrow networks and the wide limit are off."""
+    """For one task and number of types: errors of types, narrow networks and the wide limit."""
 
     name: str
     count: int

@@ -14,6 +14,7 @@ from verification.claim import Measurement, at_most, claim
 SECTION = "Figures"
 TOP = "papers"
 SMALL = {"M": 3, "K": 2, "hidden": 24, "seeds": 1, "steps": 400, "learning_rate": 0.1}
+"""The settings of the small version of NRR Fig. 4."""
 
 
 @functools.cache
@@ -70,15 +71,15 @@ def ratio(full: bool) -> Measurement:
     return Measurement(
         f"{text} of √{M}; {int((off <= 0.04).sum())} of {off.size} within, worst {off.max():.1%}",
         bool(off.max() <= 0.04),
-        "The means over the seeds are within 3.3 %; one mode of one seed in ten is not. What the "
-        "ratio lacks to √M is what is left of the initial weights, and falls as their square: the "
-        "worst is 13 % at σ₀ = 0.4, 4.4 % at the paper's 0.2 and 1.3 % at 0.1.",
+        "The means over seeds are within 3.3 %; one mode of one seed in ten is not. The deviation "
+        "from √M is a trace of the initial weights, and falls with their square: the worst is 13 "
+        "% at σ₀ = 0.4, 4.4 % at the paper's 0.2 and 1.3 % at 0.1.",
     )
 
 
 @claim(
     SECTION,
-    "NRR Fig. 4h: error on untrained routes over a silent network's, worst seed",
+    "NRR Fig. 4h: error on untrained routes relative to zero output, worst seed",
     "< 0.1 %",
 )
 def untrained(full: bool) -> Measurement:

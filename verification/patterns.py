@@ -15,7 +15,7 @@ TOP = "reln"
 
 
 def realised(found: nr.reln.Patterns, x: Any) -> bool:
-    """Whether all patterns differ and every witness has its own."""
+    """Whether all patterns differ and every witness realises its own."""
     different = len(np.unique(np.packbits(found.on, axis=1), axis=0)) == len(found)
     return different and bool(((found.weights @ x.T > 0) == found.on).all())
 

@@ -11,8 +11,19 @@ from verification.claim import Measurement, at_most, claim
 SECTION = "ReLU networks as gated networks"
 TOP = "reln"
 CROSSOVER = float(np.sqrt(2 / 3))
-RATE, STEPS, HIDDEN = 0.1, 800, 128  # at Δ = 0 the loss has halved by step 260
-SCALE = float(np.sqrt(4e-8 / HIDDEN))  # MHS Fig. 2
+"""The Δ at which both gatings of the extended XoR grow equally fast (MHS Eq. 26)."""
+
+RATE = 0.1
+"""The learning rate."""
+
+STEPS = 800
+"""The number of steps; at Δ = 0 the loss has halved by step 260."""
+
+HIDDEN = 128
+"""The number of hidden neurons (MHS Fig. 2)."""
+
+SCALE = float(np.sqrt(4e-8 / HIDDEN))
+"""The standard deviation of initial weights (MHS Fig. 2)."""
 
 
 @claim(
@@ -79,12 +90,12 @@ def final_gates(full: bool) -> Measurement:
         found[delta] = float(np.mean(means))
     met = all(mean <= (0.01 if delta < 0.3 else 0.006) for delta, mean in found.items())
     text = ", ".join(f"Δ = {delta:.3g}: {mean:.2%}" for delta, mean in found.items())
-    note = f"The mean is over t ≤ {RATE * STEPS:g}, and in inverse proportion to that end."
+    note = f"The mean is over t ≤ {RATE * STEPS:g}, and is inversely proportional to that time."
     return Measurement(text.replace("%", " %"), met, note)
 
 
 def counted(found: nr.reln.Horizons, tolerances: tuple[float, ...]) -> str:
-    """How many stages and races at each tolerance, as text."""
+    """The numbers of stages and races at each tolerance, as text."""
     texts = []
     for tolerance in tolerances:
         stages = found.stages(tolerance)
@@ -114,8 +125,8 @@ def xor_races(full: bool) -> Measurement:
             stages += [len(cover) for cover in covers]
     text = f"{min(races)} to {max(races)} races, in {min(stages)} to {max(stages)} stages"
     note = (
-        "The stage without a race comes first: from random gates the neurons turn to their "
-        "patterns while the loss has hardly moved."
+        "The stage without a race comes first: from random gates, the neurons turn to their "
+        "patterns while the loss has hardly changed."
     )
     return Measurement(text, set(races) == {1}, note)
 
@@ -142,10 +153,10 @@ def plain_xor_races(full: bool) -> Measurement:
     note = (
         "Races of stages, by tolerance: " + "; ".join(texts) + ". At Δ = 0 a neuron that turns to "
         "one sample is orthogonal to two others with opposite z. Whichever of them it sees pushes "
-        "it back, so that z hops about zero, by a length in proportion to the step (.017, .0042, "
-        ".0010 of ‖w‖‖x‖ at t = 21.6 for η = 0.1, 0.025, 0.00625). A gate frozen on there lets z "
-        "go on below zero (to −.48 within 24 steps), which no ReLU does. A boundary above the hop "
-        "leaves such gates out, and one race is what remains within 5 %."
+        "it back, so that z jumps around zero, by an amount proportional to the step (.017, "
+        ".0042, .0010 of ‖w‖‖x‖ at t = 21.6 for η = 0.1, 0.025, 0.00625). A gate frozen on there "
+        "lets z continue below zero (to −.48 within 24 steps), which no ReLU does. A boundary "
+        "above these jumps excludes such gates, and within 5 % one race remains."
     )
     return Measurement(str(stages.races), stages.races == 1, note)
 
@@ -171,9 +182,9 @@ def contextual_races(full: bool) -> Measurement:
         texts.append(counted(found, (0.1, 0.05, 0.02, 0.01)))
         races.append(found.stages().races)
     note = (
-        "There is no one number: gates change all the time, and a race is what stays within the "
-        "tolerance. Two seeds of this network differ by 1.5 % in outputs on average, so that 1 % "
-        "asks for more than the network itself repeats. By loss instead of outputs, seed 0: 5 %: "
+        "There is no single number: gates change all the time, and the count of races depends on "
+        "the tolerance. Two seeds of this network differ by 1.5 % in outputs on average, so 1 % "
+        "is stricter than the network itself can repeat. By loss instead of outputs, seed 0: 5 %: "
         "1 of 2, 2 %: 3 of 5, 1 %: 6 of 7."
     )
     return Measurement("; ".join(texts), min(races) > 1, note)

@@ -1,4 +1,4 @@
-"""Claims about the race reduction in data whose nodes and features have very different sizes."""
+"""Claims about the race reduction for nodes and features of very different sizes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def scaled(rng: np.random.Generator, data: nr.Dataset) -> nr.Dataset:
 
 
 def problem(rng: np.random.Generator) -> tuple[nr.Architecture, nr.Dataset]:
-    """A random gated network, or planted blocks that no rotation hides, at random scales."""
+    """A random gated network, or planted blocks without rotations, at random scales."""
     if rng.integers(3) == 0:
         case = random_case(rng, samples=6, neurons=False)
         return case.arch, scaled(rng, case.data)
@@ -64,7 +64,7 @@ def _gate(data: nr.Dataset, name: str) -> np.ndarray:
 def velocity(
     arch: nr.Architecture, data: nr.Dataset, weights: Weights, sizes: bool = False
 ) -> dict[str, np.ndarray]:
-    """−∂L/∂W_e of every edge, by going back through the graph; or the sizes of its terms."""
+    """−∂L/∂W_e of every edge, by backpropagation through the graph; or the sizes of its terms."""
     plain = np.abs if sizes else np.asarray
     h, p = forward(arch, data, weights, sizes), np.asarray(data.probability)[:, None]
     back, found = {}, {}
@@ -84,17 +84,17 @@ def velocity(
 
 
 def moving(arch: nr.Architecture, data: nr.Dataset, weights: Weights) -> dict[str, np.ndarray]:
-    """The entries of the weights whose velocity is more than the rounding of its sum."""
+    """The entries of the weights whose velocity exceeds the rounding of its sum."""
     found, terms = (velocity(arch, data, weights, sizes) for sizes in (False, True))
     return {e: np.abs(v) > 1e-12 * terms[e] for e, v in found.items()}
 
 
 MOST_CALLS = 30_000
-"""Velocities that an integration may ask for before it counts as too stiff for its method."""
+"""The number of velocities after which an integration counts as too stiff for its method."""
 
 
 class TooStiffError(Exception):
-    """An integration that does not come to its end."""
+    """An integration that does not reach its end."""
 
 
 def flow(
@@ -104,7 +104,7 @@ def flow(
     times: np.ndarray,
     free: Mapping[str, np.ndarray] | None = None,
 ) -> list[dict[str, np.ndarray]]:
-    """Gradient flow by SciPy, each edge in units of its start and time in units of the last.
+    """Gradient flow by SciPy, with each edge in units of its start and time in units of the last.
 
     Only the entries in `free` are integrated, all by default.
     """
@@ -138,7 +138,7 @@ def flow(
 
 
 def node_losses(arch: nr.Architecture, data: nr.Dataset, weights: Weights) -> np.ndarray:
-    """½⟨‖y − h‖²⟩ of every output, over its loss at zero weights."""
+    """½⟨‖y − h‖²⟩ of every output, relative to its loss at zero weights."""
     h, p = forward(arch, data, weights), np.asarray(data.probability)
     return np.array(
         [
@@ -153,7 +153,7 @@ def node_losses(arch: nr.Architecture, data: nr.Dataset, weights: Weights) -> np
 
 
 def natural(arch: nr.Architecture, data: nr.Dataset) -> dict[str, float]:
-    """A size for each edge: every path, by itself, then gives an output of its target's size."""
+    """A size for each edge with which every path alone gives an output of its target's size."""
 
     def rms(a: Any) -> float:
         return float(np.sqrt((np.asarray(a) ** 2).sum(axis=1).mean()))
@@ -171,19 +171,18 @@ def natural(arch: nr.Architecture, data: nr.Dataset) -> dict[str, float]:
 def block_error(
     race: nr.Race, block: nr.reduction.Block, rng: np.random.Generator, solve: bool = True
 ) -> float:
-    """How far the block by itself is from the whole network that starts in the block.
+    """The difference between the block alone and the whole network that starts in the block.
 
-    The whole network sees the raw data and all its directions, and leaves the block where some
-    coupling leads out of it. Time is in units of the block's own rate: ‖dW/dt‖/‖W‖ of its fastest
-    edge at the start. With `solve`, a scalar block is solved by `race.solve`; all others are by
-    SciPy, as the small networks that they are.
+    The whole network sees the raw data and all its directions, and leaves the block if a coupling
+    leads out of it. Time is in units of the block's own rate: ‖dW/dt‖/‖W‖ of its fastest edge at
+    the start. With `solve`, a scalar block is solved by `race.solve`; all others are solved by
+    SciPy, as small networks.
 
-    A block at zero is unstable: a faster one would grow from rounding alone long before a slow one
-    has moved, and so would hidden directions that it leaves free. So hidden nodes are as wide as
-    the block, weights that have no velocity anywhere in the block are kept at zero, and as no
-    rotation hides the features here, those that are in a basis by rounding are taken out of it.
-    Edges outside the block's graph belong to other parts, which must not matter to it: they are
-    random and stay as they are.
+    Zero is an unstable state: a faster block would grow from rounding alone long before a slow one
+    has moved, and so would unused hidden directions. So hidden nodes are as wide as the block, and
+    weights that have no velocity anywhere in the block are kept at zero. Since features are not
+    rotated here, those that are in a basis only by rounding are removed from it. Edges outside the
+    block's graph belong to other parts, which must not affect it: they are random and constant.
     """
     units = natural(block.arch, block.data)
     start = {e: 0.37 * units[e] * w for e, w in block.aligned.items()}  # no sum of paths is 1

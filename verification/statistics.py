@@ -44,6 +44,7 @@ worst = max(worst, *(abs(stats.x[p, p] - np.eye(4) / (4 * K * M)).max() for p in
 seconds = time.perf_counter() - start
 print(len(stats.paths), len(on), seconds, peak_memory() / 1024, worst)
 """
+"""A script that measures the statistics of a routing task."""
 
 
 @claim(

@@ -20,7 +20,7 @@ from neuralrace import analysis, linear, losses, reln, tasks
 
 @dataclass(frozen=True)
 class Call:
-    """A function with arguments that are right."""
+    """A function with valid arguments."""
 
     name: str
     function: Callable[..., Any]
@@ -54,7 +54,7 @@ def gatings(delta: float) -> dict[str, Any]:
 
 
 class Frame(dict):
-    """As much of a table as `Dataset.from_frame` reads."""
+    """The part of a table that `Dataset.from_frame` reads."""
 
     columns = property(lambda self: list(self))
 
@@ -124,7 +124,7 @@ def things() -> SimpleNamespace:
 
 @functools.cache
 def valid_calls() -> tuple[Call, ...]:
-    """Every call, by the name under which users know it."""
+    """Every call, by its public name."""
     every = (*_foundation(), *_runs(), *_theory(), *_contests(), *_analysis(), *_linear())
     return (*every, *_reln(), *_explanation(), *_tasks(), *_losses(), *_interop())
 
@@ -614,7 +614,7 @@ def _losses() -> Iterator[Call]:
 
 
 class Linear:
-    """As much of a layer of PyTorch or Equinox as is read."""
+    """The part of a PyTorch or Equinox layer that is read."""
 
     training = False
     _modules: dict[str, Any] = {}
@@ -629,7 +629,7 @@ class Linear:
 
 
 class Dense:
-    """As much of a layer of Flax as is read."""
+    """The part of a Flax layer that is read."""
 
     kernel, bias = np.ones((2, 2)), None
 
@@ -665,5 +665,5 @@ def _interop() -> Iterator[Call]:
 
 
 def _recorder(*positional: Any, **named: Any) -> nr.TorchRecorder:
-    """A recorder into a new folder: a folder has one recording."""
+    """A recorder into a new folder, since a folder holds one recording."""
     return nr.TorchRecorder(*positional, **named, folder=tempfile.mkdtemp(prefix="calls"))

@@ -1,4 +1,4 @@
-"""The documentation's pictures, a module a page, and what they share."""
+"""The documentation's pictures, one module per page, and their common parts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write(
 
 
 def lighten(ax: Axes) -> None:
-    """Give theory that stands alone the plain colours: the dark ones are for lying on others."""
+    """Give theory without simulation the plain colours; dark ones are for lines on top."""
     for index, line in enumerate(ax.get_lines()):
         line.set(color=cycle_colour(index), linewidth=1.8)
     ax.legend()

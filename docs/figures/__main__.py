@@ -1,4 +1,4 @@
-"""Make every picture of the documentation anew: `python -m docs.figures`."""
+"""Make every picture of the documentation: `python -m docs.figures`."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -1,4 +1,4 @@
-"""The pictures of docs/contest.md: who wins where, who really wins, and patterns by growth."""
+"""The pictures of docs/contest.md: winners over a parameter, joint training, pattern growth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from neuralrace import tasks
 from neuralrace.plot import COLOURS
 
 KEY = jax.random.key(0)
+"""The random key of all pictures."""
+
 SCALE = 1e-3
+"""The standard deviation of initial weights."""
 
 
 def gatings(delta: float) -> dict:
@@ -58,7 +61,7 @@ def phases() -> Figure:
 
 
 def joint() -> Figure:
-    """Both gatings in one network: who supplies the targets."""
+    """Both gatings in one network: how much of the targets each supplies."""
     figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.5))
     for ax, delta in zip(axes, (0.6, 1.0), strict=False):
         nr.contest(gatings(delta), scale=SCALE).joint(seeds=3).plot(ax=ax)
@@ -83,7 +86,7 @@ def joint() -> Figure:
 
 
 def patterns() -> Figure:
-    """All patterns that random neurons take on the contextual task, the fastest of them."""
+    """The fastest of all patterns that random neurons have on the contextual task."""
     data = tasks.contextual(contexts=3, joined=True)
     left_to_learn = data.residual()
     rng = np.random.default_rng(0)

@@ -15,11 +15,14 @@ from neuralrace import tasks
 from neuralrace.plot import COLOURS, draw_curves
 
 KEY = jax.random.key(0)
+"""The random key of all pictures."""
+
 DELTAS = np.linspace(0, 1.6, 9)
+"""The margins Δ of the extended XoR."""
 
 
 def flow() -> Figure:
-    """Descent with two learning rates against the flow, and how far they are from it."""
+    """Descent with two learning rates against the flow, and the differences."""
     arch, data = tasks.xor_pathways(tasks.extended_xor(0.6), total=32)
     net = nr.GDLN(arch)
     weights = net.init(KEY, scale=0.05)
@@ -88,14 +91,18 @@ def stages() -> Figure:
     return figure
 
 
-SIZES, RATES = (1, 4, 16, 64, 256), (0.0025, 0.01, 0.04)
+SIZES = (1, 4, 16, 64, 256)
+"""The batch sizes."""
+
+RATES = (0.0025, 0.01, 0.04)
+"""The learning rates of the mini-batch runs."""
 
 
 def batch_errors(seeds: int = 5, time: float = 16.0) -> np.ndarray:
     """Mean |ΔL|/L(0) between mini-batch runs and the flow, (rates, batch sizes, seeds).
 
-    A linear chain 8–32–4 with a random teacher and noise in the targets, 256 samples: without
-    noise every batch would agree where the loss is zero.
+    A linear chain 8–32–4 with a random teacher and noise in the targets, 256 samples. Without
+    noise, all batches would have the same minimum, with zero loss.
     """
     rng = np.random.default_rng(0)
     x = rng.normal(size=(256, 8))

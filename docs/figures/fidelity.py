@@ -1,6 +1,6 @@
-"""The last picture of docs/reln.md: what follows a ReLU network better than Algorithm 1.
+"""The last picture of docs/reln.md: methods that follow a ReLU network better than Algorithm 1.
 
-Everything is measured anew, in a few minutes; the numbers are written next to this file.
+Everything is measured again, in a few minutes; the numbers are written next to this file.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from neuralrace.plot import COLOURS, style
 
 FOLDER = Path(__file__).parents[1] / "img"
 NUMBERS = Path(__file__).with_name("reln_fidelity.json")
+"""The file with the measured numbers."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Settings:
 
 
 def measure(s: Settings) -> dict[str, Any]:
-    """Mean |ΔL| / L(0) by method and number of pathways, on the seeds that were not fitted."""
+    """Mean |ΔL| / L(0) by method and number of pathways, on seeds that were not used for fits."""
     data = nr.tasks.contextual(structures=("hierarchy", "ring", "crossed"), joined=True)
     sizes = data.x["x"].shape[1], s.hidden, data.y["y"].shape[1]
     many = nr.train_ensemble(
@@ -80,7 +81,7 @@ def measure(s: Settings) -> dict[str, Any]:
 def in_stages(
     runs: list[nr.Trajectory], data: nr.Dataset, pathways: int, stages: int
 ) -> np.ndarray:
-    """Mean |ΔL| / L(0) of every run, each stage clustered by itself and started anew.
+    """Mean |ΔL| / L(0) of every run, with each stage clustered and restarted separately.
 
     In each stage the mean loss of the runs falls by the same amount.
     """
@@ -113,10 +114,11 @@ LOOKS = {
     "four stages, started anew": ("v:", "#D55E00"),
     "gates trained": ("D-", COLOURS["contextual"]),
 }
+"""Line style and colour of each method."""
 
 
 def draw(measured: dict[str, Any]) -> Figure:
-    """Discrepancy against number of pathways, Algorithm 1 and what was tried beyond it."""
+    """Discrepancy against number of pathways, for Algorithm 1 and the alternatives."""
     figure, ax = plt.subplots(figsize=(5.6, 3.6))
     for name, (line, colour) in LOOKS.items():
         curve: dict[int, float] = measured["curves"][name]
@@ -130,13 +132,14 @@ def draw(measured: dict[str, Any]) -> Figure:
 
 
 def rounded(tree: Any) -> Any:
-    """Numbers with three digits, at any depth."""
+    """The same nested data with numbers rounded to three digits."""
     if isinstance(tree, dict):
         return {name: rounded(value) for name, value in tree.items()}
     return float(f"{tree:.3g}")
 
 
 USUAL = Settings()
+"""The settings of the picture in the documentation."""
 
 
 def main(folder: Path = FOLDER, settings: Settings = USUAL) -> None:

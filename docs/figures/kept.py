@@ -1,4 +1,4 @@
-"""The pictures of docs/kept.md: one task, kept shares against ReLU networks, and one check."""
+"""The pictures of docs/kept.md: one task, kept shares against ReLU networks, one check."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def cue() -> Figure:
 
 
 def scatter() -> Figure:
-    """How far each gating's half-time is from that of ReLU networks, over its kept share."""
+    """Each gating's half-time relative to ReLU networks, against its kept share."""
     rows = [row for row in json.loads(NUMBERS.read_text()) if row["relu"]]
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0), sharey=True)
     for ax, aligned, title in (

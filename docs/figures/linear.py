@@ -16,10 +16,11 @@ from neuralrace.papers.talk import regimes
 from neuralrace.plot import COLOURS, draw_curves, draw_matrix
 
 LAMBDAS = (0.0, 0.3, 1.0, 5.0)
+"""The values of λ that are shown."""
 
 
 def lambdas() -> Figure:
-    """One initial map and one task, four λ: loss with simulation, and the kernel's distance."""
+    """One initial map and one task, four λ: loss and simulation, and the kernel's distance."""
     net, data = regimes.task((4, 4, 4), seed=1)
     times = np.linspace(0, 6, 121)
     losses, kernels, simulated = {}, {}, {}
@@ -68,7 +69,7 @@ def sequence() -> Figure:
 
 
 def saddles() -> Figure:
-    """Three seeds pass by the saddles of a task of four modes."""
+    """Three seeds pass near the saddles of a task with four modes."""
     s = np.array([4.0, 2.0, 1.0, 0.5])
     x = np.sqrt(4) * np.eye(4)
     net, data = nr.GDLN(nr.Architecture.chain(4, 8, 4)), nr.Dataset({"x": x}, {"y": x * s})
@@ -99,7 +100,7 @@ def saddles() -> Figure:
 
 
 def depth() -> Figure:
-    """Chains of several depths over time, and the time that they need by depth and start."""
+    """Chains of several depths over time, and their learning times by depth and start."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.8))
     times = np.linspace(0, 50, 501)
     curves = {}
@@ -126,7 +127,7 @@ def depth() -> Figure:
 
 
 def worlds() -> Figure:
-    """What is alike in five worlds, and the strongest modes of each."""
+    """The similarity of items in five worlds, and the strongest modes of each."""
     some = {
         "tree": tasks.tree_world(2, 4),
         "partition": tasks.partition_world((6, 5, 5)),

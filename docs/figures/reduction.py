@@ -16,6 +16,7 @@ from neuralrace import tasks
 from neuralrace.plot import COLOURS, draw_curves
 
 KEY = jax.random.key(0)
+"""The random key of all pictures."""
 
 
 def loss() -> Figure:

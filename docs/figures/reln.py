@@ -1,4 +1,4 @@
-"""A picture of docs/reln.md: clusters of activity. `fidelity` makes the other."""
+"""A picture of docs/reln.md: clusters of activity. `fidelity` makes the other picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of docs/tasks.md: what every task shows and wants."""
+"""The pictures of docs/tasks.md: the inputs and targets of every task."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from neuralrace import tasks
 from neuralrace.plot import draw_curves, draw_matrix
 
 CLASSES = {True: "#D55E00", False: "#0072B2"}
+"""The colours of positive and negative targets."""
 
 
 def xor() -> Figure:
@@ -66,7 +67,7 @@ def structures() -> Figure:
 
 
 def contextual() -> Figure:
-    """Inputs and targets of the contextual tasks, a column a sample (MHS Fig. 3, left)."""
+    """Inputs and targets of the contextual tasks, one column per sample (MHS Fig. 3, left)."""
     figure, axes = plt.subplots(
         2, 2, figsize=(7.2, 5.4), height_ratios=(1, 3.4), width_ratios=(24, 32)
     )
@@ -135,7 +136,7 @@ def routing_sharing() -> Figure:
 
 
 def classification() -> Figure:
-    """What is wanted in either context, and the four points that stand for the square."""
+    """The target in each context, and the four points that represent the square."""
     figure, axes = plt.subplots(1, 2, figsize=(4.6, 2.3), sharey=True)
     exact = tasks.contextual_classification()
     many = tasks.contextual_classification(samples=1600, key=0)

@@ -1,7 +1,7 @@
 """What was learned: arrays in, arrays out, in float64.
 
-Whatever takes weights takes those of one network, of a run (`run.values["weights"]`, recorded by
-`record={"weights": True}`) or of an ensemble; leading axes, time the last of them, stay in front.
+Functions of weights accept the weights of one network, of a run (`run.values["weights"]`, recorded
+by `record={"weights": True}`) or of an ensemble. Leading axes, the last of which is time, are kept.
 """
 
 from neuralrace.analysis.alignment import alignment, diagonal_share

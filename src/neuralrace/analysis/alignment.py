@@ -1,4 +1,4 @@
-"""How far the weights are of the form R_t B R_sᵀ in bases of the data (NRR Eq. 9)."""
+"""How closely the weights have the form R_t B R_sᵀ in bases of the data (NRR Eq. 9)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from neuralrace.gdln import Network
 from neuralrace.types import ArrayLike, WeightsLike
 
 ORTHONORMAL = 1e-6
-"""How far the columns of a basis may be from orthonormal."""
+"""The largest deviation of a basis from orthonormal columns that is accepted."""
 
 
 def alignment(
@@ -24,22 +24,22 @@ def alignment(
     bases: Mapping[str, ArrayLike],
     groups: ArrayLike | None = None,
 ) -> dict[str, Float[np.ndarray, "*runs"]]:
-    """How far each W_e is of the form R_t B_e R_sᵀ with B_e diagonal: 1 where it is.
+    """How closely each W_e has the form R_t B_e R_sᵀ with B_e diagonal: 1 if it does exactly.
 
-    The race reduction assumes this form (NRR §3, "decoupled" weights), with R_v for input and
-    output nodes given by the data and for hidden nodes any orthonormal columns. Those are read off
-    the weights: column k of R_v is the direction into which the incoming edges send the k-th
-    columns of their sources, made orthonormal (the polar factor). The figure of an edge is
+    The race reduction assumes this form (NRR §3, "decoupled" weights). At input and output nodes,
+    R_v is given by the data; at hidden nodes it may have any orthonormal columns. The latter are
+    read off the weights: column k of R_v is the direction into which the incoming edges send the
+    k-th columns of their sources, made orthonormal (the polar factor). The value for an edge is
 
         Σ_k (R_tᵀ W_e R_s)_kk² / ‖W_e‖²,
 
-    the share of its squared norm on the diagonal; what lies outside of the bases lowers it.
+    the share of its squared norm on the diagonal; weights outside the bases lower it.
 
     **Arguments:** `weights[edge]` of shape `(…, |t|, |s|)`. `bases[v]` of shape `(size, K)` for
-    every input and output node, orthonormal columns, column k of each the same mode, zero where a
-    node lacks it: of a race, `np.hstack([block.basis[v] for block in race.blocks])`, or the
-    singular vectors of Σ^yx. `groups` `(K,)`, labels of columns that count as one block, since
-    modes of equal strength may mix.
+    every input and output node: orthonormal columns, with column k the same mode at every node, and
+    zero if a node lacks it. For a race, use `np.hstack([block.basis[v] for block in race.blocks])`;
+    otherwise the singular vectors of Σ^yx. `groups` `(K,)`: columns with the same label count as
+    one block, since modes of equal strength may mix.
 
     **Returns:** `{edge: (…)}`; NaN where all weights of an edge are zero.
 
@@ -76,10 +76,11 @@ def diagonal_share(
 ) -> Float[np.ndarray, "*runs"]:
     """The share of the squared norm of one matrix W on the diagonal of LᵀWR; see `alignment`.
 
-    A basis that is left out is the orthonormal one that suits W best (the polar factor of W R, or
-    of Wᵀ L): the share is then 1 where W maps the given directions to orthogonal ones.
+    If one basis is left out, the orthonormal basis that fits W best is used (the polar factor of W
+    R, or of Wᵀ L). The share is then 1 if W maps the given directions to orthogonal ones.
 
-    **Arguments:** `matrix` `(…, m, n)`, `left` `(m, K)`, `right` `(n, K)`; `groups` as there.
+    **Arguments:** `matrix` `(…, m, n)`, `left` `(m, K)`, `right` `(n, K)`; `groups` as in
+    `alignment`.
 
     ```python
     >>> import numpy as np
@@ -121,9 +122,10 @@ def _polar(matrix: np.ndarray) -> np.ndarray:
 
 
 def _main_directions(sent: np.ndarray) -> np.ndarray:
-    """Of vectors (…, size, K, edges), for each k the main direction over edges, with its size.
+    """For vectors (…, size, K, edges): the main direction over edges for each k, with its size.
 
-    Edges may carry a mode with opposite signs: their sum would cancel, the direction stays.
+    Edges may carry a mode with opposite signs; their sum would cancel, but the main direction
+    remains.
     """
     u, s, _ = np.linalg.svd(np.moveaxis(sent, -2, -3), full_matrices=False)
     return np.moveaxis(u[..., 0] * s[..., :1], -2, -1)
@@ -138,7 +140,7 @@ def checked_bases(arch: Architecture, bases: Mapping[str, ArrayLike]) -> dict[st
             if isinstance(bases, Mapping)
             else type(bases).__name__,
             wanted=f"bases for {listed(ends)}",
-            fix="of a race: {v: np.hstack([b.basis[v] for b in race.blocks]) for v in …}",
+            fix="for a race: {v: np.hstack([b.basis[v] for b in race.blocks]) for v in …}",
         )
     known = {v: _checked_basis(f"of node {v!r}", bases[v], arch.sizes[v]) for v in ends}
     if len({b.shape[1] for b in known.values()}) > 1:
@@ -150,7 +152,7 @@ def _unequal(columns: Mapping[str, int]) -> NeuralRaceError:
     return NeuralRaceError(
         "the bases have different numbers of modes",
         got=", ".join(f"{v} {k}" for v, k in columns.items()),
-        wanted="as many columns in each, column k of each the same mode",
+        wanted="the same number of columns in each; column k is the same mode everywhere",
         fix="give a node that lacks a mode a column of zeros",
     )
 

@@ -18,7 +18,7 @@ from neuralrace.weights import checked_weights
 def finite_array(what: str, value: ArrayLike, shape: str) -> Float[np.ndarray, ...]:
     """`value` in float64, with at least the axes of `shape`, "(…, N, size)", and all finite."""
     wanted = f"an array of shape {shape}"
-    fix = "of a dictionary pass one entry: hidden['h'], weights['W1']"
+    fix = "pass one entry of a dictionary: hidden['h'], weights['W1']"
     array = real_array(what, value, wanted=wanted, fix=fix)
     least = len(shape.split(",")) - ("…" in shape)
     if array.ndim < least or 0 in array.shape:
@@ -26,7 +26,7 @@ def finite_array(what: str, value: ArrayLike, shape: str) -> Float[np.ndarray, .
             f"{what} has the wrong shape",
             got=f"shape {array.shape}",
             wanted=f"shape {shape}, no axis empty",
-            fix="leading axes (an ensemble's, time) come first; keep the axis of a single one",
+            fix="leading axes (ensemble, time) come first; keep axes of length one",
         )
     if np.abs(array).max() > LARGEST and np.isfinite(array).all():
         raise NeuralRaceError(
@@ -48,7 +48,7 @@ def finite_array(what: str, value: ArrayLike, shape: str) -> Float[np.ndarray, .
 def weights_of_runs(
     arch: Architecture, weights: WeightsLike
 ) -> tuple[tuple[int, ...], dict[str, Float[np.ndarray, "runs _ _"]]]:
-    """The leading axes of the weights, and the weights with these axes made one."""
+    """The leading axes of the weights, and the weights with these axes merged into one."""
     named = dict(weights) if isinstance(weights, Mapping) else {}
     if set(named) != set(arch.edges):
         checked_weights(arch, named)  # says which edge is missing or unknown

@@ -1,4 +1,4 @@
-"""Whether what is shown in different domains is represented alike (NRR Fig. 4g and 6c)."""
+"""Whether items are represented alike in different domains (NRR Fig. 4g and 6c)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ class DomainSimilarity:
     `within` `(…, I, I)`: two items of one domain, mean over domains. `across` `(…, I, I)`: an item
     of one domain and one of another, mean over pairs of domains. `by_domain` `(…, D, D)`: the same
     item in two domains, mean over items. `shared` `(…)`: one number, 1 if every item has the same
-    representation in all domains, 0 if those are unrelated. `spread` `(…)`: the share of the
-    squared activity by which samples of one item in one domain differ, which are averaged first.
+    representation in all domains, 0 if its representations are unrelated. `spread` `(…)`: samples
+    of one item in one domain are averaged first; this is the share of the squared activity that the
+    average removes.
 
     ```python
     >>> from neuralrace import analysis
@@ -54,19 +55,19 @@ def domain_similarity(
 ) -> DomainSimilarity:
     """How alike the same items are represented in different domains (NRR §4, Fig. 4g and 6c).
 
-    A representation is shared if an item has the same activity in whatever domain it is shown:
-    `across` then equals `within`. With h_a the activity of an item in domain a, as one number,
+    A representation is shared if an item evokes the same activity in every domain; `across` then
+    equals `within`. As one number, with h_a the activity of an item in domain a,
 
         shared = Σ h_a · h_b / Σ ½ (‖h_a‖² + ‖h_b‖²) ≤ 1,
 
-    sums over items and pairs of domains a ≠ b; 1 only where h_a = h_b throughout.
+    with sums over items and pairs of domains a ≠ b. It is 1 only if h_a = h_b throughout.
 
     **Arguments:** `hidden` of shape `(…, N, size)`; `domain` and `item`, shape `(N,)`, say which
-    item each sample shows where (`data.labels["input"]`, `data.labels["item"]` of
-    `tasks.routing`): every item in every domain, samples alike in both are averaged. `kind` is
-    that of `similarity` and does not touch `shared`. `pairs`, a boolean matrix `(D, D)`, restricts
-    `across` and `shared` to some pairs of domains, those that never met for one:
-    `~analysis.domains_that_met(trained)`.
+    item each sample shows and in which domain (`data.labels["input"]`, `data.labels["item"]` of
+    `tasks.routing`). Every item must occur in every domain; samples that agree in both are
+    averaged. `kind` is as in `similarity` and does not affect `shared`. `pairs`, a boolean matrix
+    `(D, D)`, restricts `across` and `shared` to some pairs of domains, for example to those that
+    never met: `~analysis.domains_that_met(trained)`.
 
     ```python
     >>> import neuralrace as nr
@@ -116,10 +117,10 @@ def domain_similarity(
 
 
 def domains_that_met(trained: Dataset) -> Bool[np.ndarray, "D D"]:
-    """Which two input domains were trained with a common output domain (NRR Fig. 4g).
+    """Which pairs of input domains were trained with a common output domain (NRR Fig. 4g).
 
-    Of the circulant routes of NRR Fig. 4d, any two have if 2K > M, as for M = 7, K = 4: each has
-    a common output with every other. Smaller K leave domains that never met.
+    With the circulant routes of NRR Fig. 4d, any two input domains have a common output if 2K > M,
+    as for M = 7, K = 4. With a smaller K, some domains never met.
 
     ```python
     >>> import neuralrace as nr
@@ -128,7 +129,7 @@ def domains_that_met(trained: Dataset) -> Bool[np.ndarray, "D D"]:
 
     ```
     """
-    check_kind("trained", trained, Dataset, "the first of the two that tasks.routing returns")
+    check_kind("trained", trained, Dataset, "pass the first dataset of tasks.routing()")
     lacking = sorted({"input", "output"} - set(trained.labels))
     if lacking:
         raise NeuralRaceError(
@@ -151,14 +152,14 @@ def _labels(name: str, values: ArrayLike, n: int) -> Shaped[np.ndarray, " N"]:
         raise NeuralRaceError(
             f"{name} does not fit the samples",
             got=f"shape {labels.shape} of {labels.dtype}",
-            wanted=f"shape ({n},): one label a sample, a number or a name",
+            wanted=f"shape ({n},): one label per sample, a number or a name",
             fix=fix,
         )
     return labels
 
 
 def _pairs(pairs: ArrayLike | None, D: int) -> Bool[np.ndarray, "D D"]:
-    """Which different domains are paired, both ways round."""
+    """Which pairs of different domains are selected, in both orders."""
     fix = "analysis.domains_that_met(trained) has this form"
     wanted = f"a boolean matrix of shape ({D}, {D})"
     given = np.ones((D, D), bool) if pairs is None else pairs
@@ -176,7 +177,7 @@ def _pairs(pairs: ArrayLike | None, D: int) -> Bool[np.ndarray, "D D"]:
             "pairs names no two different domains",
             got="no such pair",
             wanted="at least one pair of different domains",
-            fix="of M circulant routes with K outputs each, all domains met if 2K > M; "
+            fix="with M circulant routes of K outputs each, all domains met if 2K > M; "
             "train fewer routes, or leave out pairs",
         )
     return chosen

@@ -18,16 +18,16 @@ from neuralrace.gdln import Network
 from neuralrace.types import WeightsLike
 
 RUNS_AT_ONCE = 32
-"""The number of sets of weights that are worked on at a time, to bound the memory."""
+"""The number of sets of weights processed at a time, to bound the memory."""
 
 
 def hidden(
     net: Network, weights: WeightsLike, data: Dataset, node: str
 ) -> Float[np.ndarray, "*runs N size"]:
-    """The values of one node on every sample, as `net.hidden`, for weights with leading axes.
+    """The values of one node on every sample: `net.hidden` for weights with leading axes.
 
     **Arguments:** `weights[edge]` of shape `(…, |t|, |s|)`: one network's, a run's, an ensemble's.
-    `data` may differ from what the network was trained on.
+    `data` may differ from the data that the network was trained on.
 
     **Returns:** an array of shape `(…, N, size)`, computed in float64.
 
@@ -50,12 +50,12 @@ def hidden(
 def over_runs(
     measure: Callable[..., Any], net: Network, weights: WeightsLike, data: Dataset
 ) -> Float[np.ndarray, ...]:
-    """`measure(net, weights, data)` of every set of weights, in float64, leading axes in front.
+    """`measure(net, weights, data)` for every set of weights, in float64, with leading axes kept.
 
-    `measure` is recognised by equality: an equal one is not compiled again.
+    `measure` is a key of the compilation cache: one that compares equal is not compiled again.
     """
     check_kind("net", net, Network, "pass the network first, then the weights and the data")
-    check_kind("data", data, Dataset, "of tasks.routing, gate each of the two datasets it returns")
+    check_kind("data", data, Dataset, "gate each of the two datasets that tasks.routing returns")
     check_moments(data)
     with jax.enable_x64(True):
         lead, stacked = weights_of_runs(net.arch, weights)
@@ -71,7 +71,7 @@ def _over_runs(
 
 
 class _Hidden(str):
-    """A node's name, as a function that gives its values."""
+    """A measure that returns the values of one node."""
 
     __slots__ = ()
 

@@ -17,20 +17,20 @@ from neuralrace.gdln import Network
 from neuralrace.types import ArrayLike, WeightsLike
 
 SAMPLES_AT_ONCE = 64
-"""So many samples are differentiated at a time, to bound the memory."""
+"""The number of samples differentiated at a time, to bound the memory."""
 
 
 def tangent_kernel(
     net: Network, weights: WeightsLike, data: Dataset
 ) -> Float[np.ndarray, "*runs NO NO"]:
-    """K = J Jᵀ, J the derivative of every output on every sample by every weight.
+    """The tangent kernel K = J Jᵀ, with J = ∂(all outputs on all samples)/∂(all weights).
 
-    In the lazy regime K stays as it is at the start and the network learns as a kernel machine
-    (NRR §4.2; Jacot et al. 2018). Samples are not weighted.
+    In the lazy regime, K keeps its initial value and the network learns as a kernel machine (NRR
+    §4.2; Jacot et al. 2018). Samples are not weighted.
 
     **Arguments:** `weights[edge]` of shape `(…, |t|, |s|)`. **Returns:** shape
     `(…, N·O, N·O)`, O the neurons of all output nodes in the order of `net.arch.outputs`; row
-    n·O + o is output o on sample n. Memory follows (N·O)²: for long runs see `kernel_travel`.
+    n·O + o is output o on sample n. Memory grows as (N·O)²; for long runs see `kernel_travel`.
 
     ```python
     >>> import neuralrace as nr
@@ -52,7 +52,7 @@ def tangent_kernel(
 
 
 def kernel_distance(first: ArrayLike, second: ArrayLike) -> Float[np.ndarray, "*runs"]:
-    """1 − ⟨K, K′⟩ / ‖K‖‖K′‖: 0 for kernels equal but for their size (Fort et al. 2020).
+    """1 − ⟨K, K′⟩ / ‖K‖‖K′‖: 0 for kernels that differ only by a factor (Fort et al. 2020).
 
     At most 1, since kernels are positive. **Arguments:** `(…, n, n)` each; leading axes are
     broadcast: `kernel_distance(K[0], K)` is the distance from the start over time. NaN where a
@@ -74,7 +74,7 @@ def kernel_distance(first: ArrayLike, second: ArrayLike) -> Float[np.ndarray, "*
         raise NeuralRaceError(
             "the kernels are of different size or not square",
             got=f"shapes {a.shape} and {b.shape}",
-            wanted="shapes (…, n, n), leading axes that can be broadcast",
+            wanted="shapes (…, n, n), with leading axes that can be broadcast",
             fix="compute both on the same data, with networks of the same outputs",
         )
     size = np.linalg.norm(a, axis=(-2, -1)) * np.linalg.norm(b, axis=(-2, -1))
@@ -82,10 +82,10 @@ def kernel_distance(first: ArrayLike, second: ArrayLike) -> Float[np.ndarray, "*
 
 
 def kernel_travel(net: Network, weights: WeightsLike, data: Dataset) -> Float[np.ndarray, "*runs"]:
-    """The distance of the tangent kernel from that of the first time, over a run.
+    """The distance of the tangent kernel from its initial value, over a run.
 
-    Near 0 in the lazy regime, well above in the rich one. Two kernels at a time are held, and
-    outputs that no weight moves (gated off) take no room.
+    It is near 0 in the lazy regime and well above 0 in the rich one. Only two kernels are held at a
+    time, and outputs that no weight affects (gated off) take no memory.
 
     **Arguments:** `weights[edge]` of shape `(…, T, |t|, |s|)`, as `run.values["weights"]`.
     **Returns:** `kernel_distance(K(0), K(t))`, shape `(…, T)`.
@@ -133,13 +133,13 @@ def runs_of(net: Network, weights: WeightsLike) -> tuple[tuple[int, ...], dict[s
 def _jacobian(
     net: Network, weights: dict[str, np.ndarray], data: Dataset
 ) -> Float[np.ndarray, "NO P"]:
-    """∂(output o on sample n)/∂(every weight): a row for each n and o."""
+    """∂(output o on sample n)/∂(every weight): one row for each n and o."""
     by_sample = over_runs(_sample_jacobians, net, weights, data)
     return by_sample.reshape(-1, by_sample.shape[-1])
 
 
 def _sample_jacobians(net: Network, weights: Any, data: Dataset) -> Float[Array, "N O P"]:
-    """Sample by sample, since no sample's output depends on another's input."""
+    """The derivatives sample by sample: a sample's output depends only on its own input."""
 
     def outputs(weights: Any, sample: Any) -> Any:
         x, y, gates = jax.tree.map(lambda value: value[None], sample)

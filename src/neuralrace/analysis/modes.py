@@ -1,4 +1,4 @@
-"""Singular values of weight matrices over time, each followed by its singular vectors."""
+"""Singular values of weight matrices over time, tracked by their singular vectors."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.types import ArrayLike, WeightsLike
 
 TIE = 1e-6
-"""Singular values closer than this share of the largest count as equal: above the rounding of
-float32, below what separates modes."""
+"""Singular values closer than this share of the largest count as equal.
+
+It is above the rounding of float32, and below the distance of different modes.
+"""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Modes:
-    """Singular triples over time, each followed; see `follow_modes`.
+    """Singular triples tracked over time; see `follow_modes`.
 
     `values` `(…, T, k)`; `left` `(…, T, m, k)` and `right` `(…, T, n, k)`, the singular vectors in
-    columns; `overlap` `(…, T, k)`: (u·u′)(v·v′) with the same mode at the next time, 1 where it
-    does not turn and at the last time.
+    columns; `overlap` `(…, T, k)`: (u·u′)(v·v′) with the same mode at the next time; it is 1 if the
+    mode does not rotate, and at the last time.
 
     ```python
     >>> import numpy as np
@@ -56,10 +58,11 @@ def singular_values(
 def singular_values(
     weights: ArrayLike | WeightsLike, modes: int | None = None, tie: float = TIE
 ) -> np.ndarray | dict[str, np.ndarray]:
-    """The singular values of weight matrices over time, followed by mode (NRR Fig. 4f).
+    """The singular values of weight matrices over time, mode by mode (NRR Fig. 4f).
 
     Sorting at each time would swap two modes wherever their strengths cross. Here each value stays
-    with its singular vectors; see `follow_modes`, which also returns those and says how surely.
+    with its singular vectors; `follow_modes` also returns these vectors, and how certain the
+    assignment is.
 
     **Arguments:** `weights`, an array `(…, T, m, n)`, or `{edge: array}` such as
     `run.values["weights"]`; `modes`, how many to keep, the largest at the last time (all by
@@ -83,17 +86,17 @@ def singular_values(
 
 
 def follow_modes(weights: ArrayLike, modes: int | None = None, tie: float = TIE) -> Modes:
-    """The singular triples (u, s, v) of a matrix over time, each followed continuously.
+    """The singular triples (u, s, v) of a matrix over time, each tracked continuously.
 
-    Modes are named at the last time, where learning has told them apart (at the first, an
-    orthogonal start has all singular values equal), in order of strength, and followed back: from
-    time t + 1 to t the modes are assigned one to one so that the sum of their overlaps
-    (u·u′)(v·v′) is greatest. Where values are equal (a crossing that falls on a recorded time,
-    the start), any rotation of their vectors is as good, and the one nearest to the next time's
-    vectors is taken, so that each mode comes out of a crossing as itself.
+    Modes are numbered by strength at the last time, where learning has separated them (an
+    orthogonal start has equal singular values), and tracked backwards: from time t + 1 to t, modes
+    are assigned one to one so that the sum of their overlaps (u·u′)(v·v′) is largest. If values are
+    equal (at the start, or at a crossing that falls on a recorded time), every rotation of their
+    vectors is equally valid. The one nearest to the next time's vectors is taken, so that modes
+    keep their identity through a crossing.
 
-    Times must be close enough that a mode turns less than to the middle between two: `overlap`
-    says where that is in doubt, as it is for modes that have not been learned.
+    Times must be close enough that a mode rotates by less than half the angle to another mode.
+    `overlap` shows where this is in doubt, as it is for modes that have not been learned.
 
     **Arguments:** `weights` `(…, T, m, n)`, or one matrix `(m, n)`; `modes` as in
     `singular_values`; `tie`: values closer than this share of the largest count as equal.
@@ -171,7 +174,7 @@ def projected(
 ) -> Float[np.ndarray, "*runs k"]:
     """The strength of given modes in weight matrices W: l_kᵀ W r_k.
 
-    With one basis alone, what W makes of its directions: ‖W r_k‖, or ‖Wᵀ l_k‖.
+    With only one basis, the length of the image of each direction: ‖W r_k‖, or ‖Wᵀ l_k‖.
 
     **Arguments:** `weights` `(…, m, n)`; `left` `(m, k)` and `right` `(n, k)`, or one of them,
     with the directions in their columns.

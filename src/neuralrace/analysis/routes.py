@@ -20,8 +20,8 @@ from neuralrace.types import WeightsLike
 class RouteErrors:
     """Errors of a network on trained and on untrained routes; see `route_errors`.
 
-    `trained` and `untrained` `(…)` are losses; `silent_trained` and `silent_untrained` those of a
-    network whose output is zero; the shares are the former over the latter.
+    `trained` and `untrained` `(…)` are losses; `silent_trained` and `silent_untrained` are the
+    losses of a network whose output is zero. The shares are the former divided by the latter.
 
     ```python
     >>> import numpy as np
@@ -39,12 +39,12 @@ class RouteErrors:
 
     @property
     def trained_share(self) -> Float[np.ndarray, "*runs"]:
-        """The error on trained routes, as a share of that of a silent network."""
+        """The error on trained routes, relative to a network whose output is zero."""
         return np.asarray(self.trained / self.silent_trained)
 
     @property
     def untrained_share(self) -> Float[np.ndarray, "*runs"]:
-        """The error on untrained routes, as a share of that of a silent network."""
+        """The error on untrained routes, relative to a network whose output is zero."""
         return np.asarray(self.untrained / self.silent_untrained)
 
 
@@ -53,13 +53,13 @@ def route_errors(
 ) -> RouteErrors:
     """The error L = ½⟨‖y − h‖²⟩ (NRR Eq. 1) on trained and on untrained routes.
 
-    Zero-shot generalisation, in numbers: a network that has learned the routes it was shown and
-    nothing of the others has an `untrained_share` of about 1 (or more), one that generalises
-    perfectly 0 (NRR Fig. 4h, 6b).
+    This measures zero-shot generalisation. A network that has learned the routes it was shown and
+    nothing about the others has an `untrained_share` of about 1 (or more); one that generalises
+    perfectly has 0 (NRR Fig. 4h, 6b).
 
     **Arguments:** `weights[edge]` of shape `(…, |t|, |s|)`: one network's, a run's, an ensemble's.
-    `trained` and `untrained`, both gated, as by `tasks.routing_pathways`; `untrained=None`, as
-    `tasks.routing` returns where all routes are trained, gives NaN.
+    `trained` and `untrained`, both gated, as by `tasks.routing_pathways`; `untrained=None`, which
+    `tasks.routing` returns if all routes are trained, gives NaN.
 
     ```python
     >>> import jax, neuralrace as nr
@@ -84,7 +84,7 @@ def route_errors(
             "trained and untrained routes are gated differently",
             got=f"gates of {listed(trained.gates)} and of {listed(untrained.gates)}",
             wanted="the same gates for both",
-            fix="tasks.routing_pathways(untrained)[1] gates the untrained ones",
+            fix="tasks.routing_pathways(untrained)[1] gates the untrained routes",
         )
     return RouteErrors(
         over_runs(Network.loss, net, weights, trained),

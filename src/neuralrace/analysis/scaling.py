@@ -16,10 +16,10 @@ from neuralrace.types import ArrayLike
 @final
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Places of samples in a few dimensions; see `mds`.
+    """Positions of samples in a few dimensions; see `mds`.
 
     `positions` `(…, T, N, dimensions)`, and `share` `(…, T)`, the share of the squared distances
-    that they keep; it is 1 where the picture is exact.
+    that they preserve; it is 1 if the picture is exact.
 
     ```python
     >>> from neuralrace import analysis
@@ -43,21 +43,22 @@ def mds(
     dimensions: int = 2,
     reference: ArrayLike | None = None,
 ) -> Scaling:
-    """Classical multidimensional scaling, each moment turned towards its neighbour in time.
+    """Classical multidimensional scaling, with each frame rotated to match the next one in time.
 
     With D² the squared distances and J = 1 − 11ᵀ/N, the positions are the leading eigenvectors of
     −½ J D² J times the roots of their eigenvalues (Torgerson); for `points` these are their
-    principal components. A rotation or reflection of every frame is free: the last frame lies in
-    its principal axes, and going back in time each is brought as near as possible to the one after
-    it (orthogonal Procrustes), so that the picture moves as little as it can. It starts from the
-    end since early frames, near zero, have no axes of their own.
+    principal components. Each frame may be rotated or reflected freely. The last frame lies in its
+    principal axes; backwards in time, each frame is brought as near as possible to the one after it
+    (orthogonal Procrustes problem), so that the picture moves as little as possible. It starts from
+    the end because early frames, near zero, have no well-defined axes.
 
     **Arguments:** either `points` `(…, T, N, size)`, the hidden values of a layer, or `distances`
-    `(…, T, N, N)`; one frame without T is taken too. `reference` `(N, dimensions)`, other
-    positions of the same samples towards which the last frame is turned, to compare two networks.
+    `(…, T, N, N)`; a single frame without T is also accepted. `reference` `(N, dimensions)`: other
+    positions of the same samples, which the last frame is rotated to match, to compare two
+    networks.
 
-    **Returns:** a `Scaling`. Distances that no points have (negative eigenvalues) lower its
-    `share`.
+    **Returns:** a `Scaling`. Distances that no set of points can have (negative eigenvalues) lower
+    its `share`.
 
     ```python
     >>> import numpy as np
@@ -102,7 +103,7 @@ def _from_distances(distances: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     d = finite_array("distances", distances, "(…, N, N)")
     if d.shape[-1] != d.shape[-2] or (d < 0).any() or not np.allclose(d, np.swapaxes(d, -1, -2)):
         raise NeuralRaceError(
-            "these are no distances",
+            "these are not distances",
             got=f"shape {d.shape}, least {d.min():.3g}",
             wanted="symmetric matrices (…, N, N) without negative entries",
             fix="make them with analysis.similarity(hidden, kind='distance')",
@@ -117,7 +118,7 @@ def _from_distances(distances: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
 def _continuous(
     frames: Float[np.ndarray, "T N dimensions"], reference: ArrayLike | None
 ) -> Float[np.ndarray, "T N dimensions"]:
-    """The frames, each turned towards the one after it, the last towards the reference."""
+    """The frames, each rotated to match the one after it, the last to match the reference."""
     turned = frames.copy()
     last = frames[-1]
     if reference is None:

@@ -17,12 +17,12 @@ def similarity(hidden: ArrayLike, kind: str = "inner") -> Float[np.ndarray, "*ru
     """How alike the hidden values h of a layer are on any two samples n and m (NRR §4, Fig. 4g).
 
     **Arguments:** `hidden` of shape `(…, N, size)`, one row per sample, with any leading axes
-    (time). `kind`: `"inner"` is h_n · h_m, that of NRR ("the dot product between the neural
-    activity in the first hidden layer"); `"cosine"` divides it by both norms; `"correlation"` also
-    takes away each sample's mean over neurons; `"distance"` is ‖h_n − h_m‖, for `mds`.
+    (time). `kind`: `"inner"` is h_n · h_m, as in NRR ("the dot product between the neural activity
+    in the first hidden layer"); `"cosine"` divides it by both norms; `"correlation"` first
+    subtracts each sample's mean over neurons; `"distance"` is ‖h_n − h_m‖, for `mds`.
 
-    **Returns:** shape `(…, N, N)`. The cosine with a silent sample is NaN, as is the correlation
-    with a constant one.
+    **Returns:** shape `(…, N, N)`. The cosine with a sample without activity is NaN, and so is the
+    correlation with one of constant activity.
 
     ```python
     >>> from neuralrace import analysis
@@ -33,7 +33,7 @@ def similarity(hidden: ArrayLike, kind: str = "inner") -> Float[np.ndarray, "*ru
     ```
     """
     h = finite_array("hidden", hidden, "(…, N, size)")
-    one_of("kind of similarity", kind, KINDS, "kind='inner' is that of NRR Fig. 4g")
+    one_of("kind of similarity", kind, KINDS, "kind='inner' is the one of NRR Fig. 4g")
     if kind == "distance":
         return _distances(h)
     if kind == "correlation":
@@ -45,7 +45,7 @@ def similarity(hidden: ArrayLike, kind: str = "inner") -> Float[np.ndarray, "*ru
 
 
 def _distances(h: Float[np.ndarray, "*runs N size"]) -> Float[np.ndarray, "*runs N N"]:
-    """From the differences themselves, so that near samples have accurate distances."""
+    """Distances from the differences themselves, which is accurate for close samples."""
     from scipy.spatial.distance import cdist
 
     found = [cdist(frame, frame) for frame in h.reshape(-1, *h.shape[-2:])]

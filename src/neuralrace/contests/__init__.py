@@ -1,6 +1,6 @@
 """Who wins the race: learning times of candidate gatings, and where the winner changes.
 
-The room is not called `contest`, so that importing it leaves `nr.contest` the function.
+The package is not called `contest`, so that `nr.contest` remains the function.
 """
 
 from neuralrace.contests.contest import Contest as Contest

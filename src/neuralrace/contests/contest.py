@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import matplotlib.axes
 
 WIDTH = 200
-"""The neurons of the reference where there are no candidates to take their number from."""
+"""The number of neurons of the reference if there are no candidates to take it from."""
 
 
 @final
@@ -31,8 +31,8 @@ WIDTH = 200
 class Contest:
     """Learning times of candidate gatings; see `contest`.
 
-    `entrants` holds every candidate's race, start and time by name, `start` says in words how
-    they started. Times are those of gradient flow with τ = 1.
+    `entrants` holds every candidate's race, start and time by name; `start` describes in words how
+    they started. Times refer to gradient flow with τ = 1.
 
     ```python
     >>> import neuralrace as nr
@@ -58,9 +58,9 @@ class Contest:
     def check(self) -> Check:
         """Whether a ReLU network would keep each candidate's gates.
 
-        The reference is the gating that small neurons align to by themselves (`reln.aligned`).
-        The check solves the races once more. It takes seconds, shows its progress, and is made when
-        it is first asked for, also by `print`.
+        The reference is the gating that small neurons align to by themselves (`reln.aligned`). The
+        check solves the races once more. It takes seconds, shows its progress, and runs on first
+        use, which includes `print`.
 
         ```python
         >>> import neuralrace as nr
@@ -96,7 +96,7 @@ class Contest:
 
     @property
     def margins(self) -> dict[str, float]:
-        """How much later than the winner each candidate is, as a share of the winner's time."""
+        """How much later each candidate is than the winner, as a share of the winner's time."""
         if self.winner is None:
             return dict.fromkeys(self.times, np.nan)
         return {name: time / self.times[self.winner] - 1 for name, time in self.times.items()}
@@ -105,8 +105,8 @@ class Contest:
     def strengths(self) -> dict[str, float]:
         """The strength of each candidate's strongest block (`Block.drive`).
 
-        Where that has one path, it is the rate at which weights first grow; where pathways overlap
-        it is that of their sum, and each of them grows more slowly.
+        If the block has one path, this is the rate at which its weights first grow. If pathways
+        overlap, it is the rate of their sum, and each of them grows more slowly.
         """
         return {name: entrant.strength for name, entrant in self.entrants.items()}
 
@@ -119,9 +119,9 @@ class Contest:
         """All candidates trained together in one gated network, to see who really wins.
 
         Their pathways stand side by side between the same inputs and outputs and share one error
-        (gradient flow). Weights are random: with the contest's `scale`, or such that every pathway
-        starts, on average, where the contest started it if that was one number. `Joint.carried`
-        says how much of the targets each candidate supplies.
+        (gradient flow). Weights are random: with the contest's `scale`, or, if the contest's
+        `start` is one number, such that every pathway starts there on average. `Joint.carried` says
+        how much of the targets each candidate supplies.
 
         **Arguments:** `key`, a JAX key or an integer; `times`, by default up to twice the winner's
         learning time; `seeds`, how many starts to try.
@@ -230,10 +230,10 @@ def contest(
     width: int | None = None,
     key: Key = 0,
 ) -> Contest:
-    """Who wins the race: predicted learning times of candidate gatings, nothing trained.
+    """Who wins the race: predicted learning times of candidate gatings, without training.
 
     Every candidate is reduced (`reduce`) and started. The time at which its loss falls to the
-    criterion comes from its closed form where there is one, else from the solved race. MHS (§3,
+    criterion comes from its closed form if there is one, otherwise from the solved race. MHS (§3,
     Fig. 2d) assumes that a ReLU network takes the gating that learns first.
 
     **What a contest can tell:** learning times, winner and margins of gated networks, with nothing
@@ -251,17 +251,18 @@ def contest(
     by layer, and there is no reference: how long a deeper network takes is not known.
 
     **Arguments:** `candidates`, `{name: (arch, data)}`, of one task: the same samples, inputs and
-    targets, with different gates and graphs; or one `Dataset`, to ask for the reference alone. At
-    most one of `start` and `scale`. `start` is a number for aligned starts that are equal whatever
-    the widths, or for each candidate what `Race.start` takes (a number, or weights). `scale`, by
+    targets, with different gates and graphs; or one `Dataset`, to get the reference alone. At most
+    one of `start` and `scale`. `start` is a number for aligned starts that are equal whatever the
+    widths, or for each candidate what `Race.start` takes (a number, or weights). `scale`, by
     default 1e-3, is the standard deviation of random weights, from which a two-edge pathway of N
     units starts on average at N σ²/2, so that at equal total width fewer pathways start ahead. The
-    two differ: the XoR gatings cross at Δ = √(2/3) by `scale`, and later by `start`. `criterion`,
-    a loss, by default 0.2 (MHS Fig. 2d), or with `relative=True` a share of ½⟨‖y‖²⟩, the loss of a
-    network that answers zero; for a dataset alone, by default half of that loss. `longest`, the
-    time after which a race without closed form counts as never learning. `tolerance`, as in
-    `reduce`. `width`, the neurons of the reference, by default those of the widest candidate, or
-    200. `key` (a JAX key or an integer) draws the neurons that find it.
+    two differ: the XoR gatings cross at Δ = √(2/3) with `scale`, and at a larger Δ with `start`.
+    `criterion`, a loss, by default 0.2 (MHS Fig. 2d), or with `relative=True` a share of ½⟨‖y‖²⟩,
+    the loss of a network whose output is zero; for a dataset alone, by default half of that loss.
+    `longest`, the time after which a race without closed form counts as never learning.
+    `tolerance`, as in `reduce`. `width`, the number of neurons of the reference, by default that of
+    the widest candidate, or 200. `key` (a JAX key or an integer) draws the random neurons used to
+    find the reference.
 
     To rank single pathways by their early growth instead, see `rank_patterns`.
 

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class Joint:
     """Candidates trained together; made by `Contest.joint`.
 
-    The network's output is the sum of what its candidates say, o = Σ_c o_c. `carried[c]`, of shape
-    `(seeds, T)`, is ⟨o_c·y⟩/⟨‖y‖²⟩, the part of the targets that candidate c supplies: together
-    they sum to 1 where all is learned. `runs` are the trajectories, one per seed.
+    The network's output is the sum of its candidates' outputs, o = Σ_c o_c. `carried[c]`, of shape
+    `(seeds, T)`, is ⟨o_c·y⟩/⟨‖y‖²⟩, the part of the targets that candidate c supplies. These parts
+    sum to 1 once everything is learned. `runs` are the trajectories, one per seed.
 
     ```python
     >>> import neuralrace as nr
@@ -55,14 +55,14 @@ class Joint:
 
     @property
     def winners(self) -> tuple[str, ...]:
-        """For every seed, the candidate that supplies most of the targets in the end."""
+        """For every seed, the candidate that supplies most of the targets at the end."""
         names = list(self.carried)
         last = np.array([self.carried[name][:, -1] for name in names])
         return tuple(names[k] for k in last.argmax(axis=0))
 
     @property
     def winner(self) -> str:
-        """The candidate that supplies most of the targets in the end, on average over seeds."""
+        """The candidate that supplies most of the targets at the end, on average over seeds."""
         return max(self.carried, key=lambda name: self.carried[name][:, -1].mean())
 
     def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
@@ -76,7 +76,7 @@ class Joint:
                 colours = [shade(cycle_colour(i), 0.35) for i in range(len(parts))]
                 ax.stackplot(self.time, *parts.values(), labels=list(parts), colors=colours)
                 ax.legend(loc="upper left")
-            else:  # a candidate that takes away cannot be stacked
+            else:  # a negative part cannot be stacked
                 draw_curves(self.time, parts, ax=ax)
             ax.set(xlabel="time", ylabel="part of the targets supplied")
             ax.set_xlim(0, self.time[-1])
@@ -135,7 +135,7 @@ def _supplied(
 
 
 def _sizes(arch: Architecture, entrant: Entrant, scale: float | None) -> dict[str, float]:
-    """The standard deviation of every edge; one start value b of all edges gives b √(2/N)."""
+    """The standard deviation of every edge; if all edges start at one value b, it is b √(2/N)."""
     if scale is not None:
         return dict.fromkeys(arch.edges, scale)
     if entrant.number is None or arch.path_lengths != {2}:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     import matplotlib.figure
 
 MOST = 100_000
-"""Above this number of patterns, a random sample of this size is ranked."""
+"""The most patterns that are ranked; of more, a random sample of this size is."""
 
 AT_ONCE = 4_000_000
-"""How many entries of Σ^yx are held in memory at a time."""
+"""The number of entries of Σ^yx held in memory at a time."""
 
 
 @final
@@ -29,10 +29,10 @@ AT_ONCE = 4_000_000
 class PatternRanking:
     """Gate patterns by early growth rate, fastest first; made by `rank_patterns`.
 
-    A pathway that is on where its pattern g says grows, while small, along the leading mode of
-    Σ^yx = ⟨g y xᵀ⟩ (NRR Eq. 4), its weights as e^{st} with s the largest singular value: `growth`,
-    of shape `(K,)`. `patterns`, of shape `(K, N)`, are in that order, `index` says which of the
-    `given` patterns each one is. Above 100 000 patterns a random sample is ranked (`is_sampled`).
+    A small pathway with gate pattern g grows along the leading mode of Σ^yx = ⟨g y xᵀ⟩ (NRR Eq. 4).
+    Its weights grow as e^{st}, with s the largest singular value: `growth`, of shape `(K,)`.
+    `patterns`, of shape `(K, N)`, are in the same order; `index` gives the position of each among
+    the `given` patterns. Above 100 000 patterns a random sample is ranked (`is_sampled`).
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -94,7 +94,7 @@ def rank_patterns(base: Dataset, patterns: ArrayLike, *, key: Key = 0) -> Patter
 
     **Arguments:** `base`, an ungated dataset of N samples. `patterns`, of shape `(P, N)`, one row
     per pattern, such as those of `reln.patterns`. `key` (a JAX key or an integer) draws the sample
-    that is ranked where there are more than 100 000.
+    that is ranked if there are more than 100 000.
 
     ```python
     >>> import neuralrace as nr
@@ -144,8 +144,8 @@ def rank_patterns(base: Dataset, patterns: ArrayLike, *, key: Key = 0) -> Patter
 def growth_rates(base: Dataset, patterns: ArrayLike) -> np.ndarray:
     """The largest singular value of ⟨g y xᵀ⟩ for every pattern g, many at a time.
 
-    Targets are first turned into as few directions as they span, which leaves singular values as
-    they are; the value is then the root of the largest eigenvalue of the smaller Gram matrix.
+    Targets are first rotated into as few directions as they span, which does not change singular
+    values. The value is then the root of the largest eigenvalue of the smaller Gram matrix.
 
     ```python
     >>> import numpy as np, neuralrace as nr

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True)
 class Crossover:
-    """Where the winner changes: the parameter's value, and who wins below and above it."""
+    """A change of winner: the parameter's value, and who wins below and above it."""
 
     value: float
     below: str | None
@@ -69,8 +69,8 @@ class PhaseDiagram:
         """Whether a ReLU network would keep the winner's gates, at every value.
 
         None where no candidate reaches the criterion, or where the check cannot tell
-        (`Check.keeps`). `contest_at(value).check` has the whole answer. It is computed when it is
-        first asked for, and shows its progress.
+        (`Check.keeps`). `contest_at(value).check` has the full answer. It is computed on first use,
+        and shows its progress.
         """
         found = []
         with progress(len(self.values), "checking gates", "values") as advance:
@@ -89,7 +89,7 @@ class PhaseDiagram:
         )
 
     def winner_at(self, value: float) -> str | None:
-        """Who is first at any value within the range, by the crossovers found.
+        """Who is first at any value within the range, according to the crossovers found.
 
         ```python
         >>> import neuralrace as nr
@@ -114,7 +114,11 @@ class PhaseDiagram:
         return passed[-1].above if passed else self.winners[0]
 
     def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
-        """Learning times over the parameter, the winner's ground shaded, crossovers marked."""
+        """Learning times over the parameter, with the winner's range shaded and crossovers marked.
+
+        Straight lines join the times at `values`. Crossovers are computed, not read off these
+        lines: with few values, lines may cross beside the mark.
+        """
         curves = {
             name: np.where(np.isfinite(times), times, np.nan) for name, times in self.times.items()
         }
@@ -150,11 +154,11 @@ class PhaseDiagram:
             fastest = np.min(list(self.times.values()), axis=0)
             top = fastest[np.isfinite(fastest)].max(initial=0.0)
             ax.set(xlabel=self.parameter, xlim=(self.values[0], self.values[-1]))
-            ax.set_ylim(0, 2 * top or None)  # who is far behind runs out of the picture
+            ax.set_ylim(0, 2 * top or None)  # candidates far behind leave the picture
         return ax
 
     def _not_kept(self) -> list[tuple[float, float]]:
-        """The stretches around neighbouring values at which the winner is not kept."""
+        """The ranges of the parameter, around values in `values`, where the winner is not kept."""
         middles = (self.values[1:] + self.values[:-1]) / 2
         ends = [float(v) for v in (self.values[0], *middles, self.values[-1])]
         found: list[tuple[float, float]] = []
@@ -199,16 +203,17 @@ def phase_diagram(
 ) -> PhaseDiagram:
     """A contest at every value of a task parameter, and the values where the winner changes.
 
-    Between two neighbouring values with different winners the crossover is found by root finding
-    on the difference of their speeds (one over learning time), and likewise of any third
-    candidate that is first in between. A stretch in which no candidate reaches the criterion has a
-    crossover at each end. A winner that comes and goes between two neighbouring
-    values is not seen: choose them densely enough. `print` and `plot` mark the values at which a
-    ReLU network would not keep the winner's gates (see `contest`), at seconds per value.
+    Between two neighbouring values with different winners, the crossover is a root of the
+    difference of their speeds (one over learning time). If a third candidate is first in between,
+    its crossovers are found in the same way. A range in which no candidate reaches the criterion
+    has a crossover at each end. A candidate that wins only between two neighbouring values that
+    have the same winner is missed: choose the values densely enough. `print` and `plot` mark the
+    values at which a ReLU network would not keep the winner's gates (see `contest`); this takes
+    seconds per value.
 
-    **Arguments:** `candidates`, a function of the parameter's value that returns
-    `{name: (arch, data)}`, always with the same names; `values`, increasing; `precision`, that of
-    a crossover, as a share of the range of values; the others as in `contest`.
+    **Arguments:** `candidates`, a function of the parameter's value that returns `{name: (arch,
+    data)}`, always with the same names; `values`, increasing; `precision` of a crossover, as a
+    share of the range of values; the others as in `contest`.
 
     ```python
     >>> import neuralrace as nr
@@ -294,34 +299,34 @@ class _Scout:
                     "the candidates must have the same names at every value",
                     got=f"{listed(entrants)} at {value:g}",
                     wanted=f"{listed(names)}, as at {next(iter(self.seen)):g}",
-                    fix="return a gating under every name, also where it cannot win",
+                    fix="return a gating under every name, even where it cannot win",
                 )
             self.residual = max([self.residual, *(e.race.residual for e in entrants.values())])
             self.seen[value] = {name: entrant.time for name, entrant in entrants.items()}
         return self.seen[value]
 
     def between(self, low: float, high: float, precision: float) -> list[Crossover]:
-        """The crossovers between two values, a third winner in between included."""
+        """The crossovers between two values, including those of a third winner in between."""
         from scipy.optimize import brentq
 
         below, above = _first(self.times(low)), _first(self.times(high))
         if below == above:
             return []
-        if below is None or above is None:  # no winner on one side: no lead to find a root of
+        if below is None or above is None:  # no winner on one side: bisect
             middle = (low + high) / 2
             if high - low <= precision:
                 return [Crossover(middle, below, above)]
             return self.between(low, middle, precision) + self.between(middle, high, precision)
 
         def lead(value: float) -> float:
-            """By how much the winner below is faster than the one above."""
+            """How much faster the winner at `low` is than the winner at `high`."""
             times = self.times(value)
             return 1 / times[below] - 1 / times[above]
 
         at = float(brentq(lead, low, high, xtol=precision))  # type: ignore[arg-type]
         times = self.times(at)
         third = _first(times)
-        if third is None:  # no winner: the gap between the two has two ends
+        if third is None:  # no winner here: there is one crossover on each side
             return self.between(low, at, precision) + self.between(at, high, precision)
         inside = min(at - low, high - at) > 2 * precision
         rivals = min(times[below], times[above])
@@ -331,6 +336,6 @@ class _Scout:
 
 
 def _first(times: Mapping[str, float]) -> str | None:
-    """The candidate with the least time, or None where all are infinite."""
+    """The candidate with the shortest time, or None if all times are infinite."""
     name = min(times, key=times.__getitem__)
     return name if np.isfinite(times[name]) else None

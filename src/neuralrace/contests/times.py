@@ -20,19 +20,19 @@ from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike
 
 POINTS = 128
-"""A bracket of a learning time is divided into this number of parts, twice."""
+"""A bracket of a learning time is divided into this many parts, twice."""
 
 FIRST = 8.0
 """The first bracket of a learning time, in units of one over the largest strength."""
 
 SCALE = 1e-3
-"""The standard deviation of random weights where neither `start` nor `scale` is given."""
+"""The standard deviation of random weights if neither `start` nor `scale` is given."""
 
 Candidates: TypeAlias = Mapping[str, tuple[Architecture, Dataset]]
 """The gatings of a contest by name."""
 
 StartLike: TypeAlias = float | WeightsLike | Start
-"""What `Race.start` takes: one number, one per edge or actual weights, or a start."""
+"""What `Race.start` accepts: one number, one per edge, actual weights, or a `Start`."""
 
 StartsLike: TypeAlias = StartLike | Mapping[str, StartLike]
 """One start for all candidates, or one for each of them by name."""
@@ -43,10 +43,10 @@ StartsLike: TypeAlias = StartLike | Mapping[str, StartLike]
 class Entrant:
     """A candidate of a contest: its race, its start, and when it reaches the criterion.
 
-    `criterion` is a loss, `time` infinite where the loss never falls that far; `method` says how
-    the time was found; `number` is what every singular value of every edge starts at, or None
-    where they start differently; `strength` is that of its strongest block: the largest singular
-    value of Σ^yx, summed over the block's paths.
+    `criterion` is a loss; `time` is infinite if the loss never falls that far; `method` says how
+    the time was found. `number` is the common start value of all singular values of all edges, or
+    None if they start differently. `strength` is the strength of the strongest block: the largest
+    singular value of Σ^yx, summed over the block's paths.
     """
 
     race: Race
@@ -64,9 +64,9 @@ class Entrant:
 @final
 @dataclass(frozen=True)
 class Rule:
-    """What a learning time is measured by: the start, the criterion, how long to wait.
+    """How learning times are measured: the start, the criterion, and the longest time allowed.
 
-    Exactly one of `start` and `scale` is given; `start` may name every candidate.
+    Exactly one of `start` and `scale` is given; `start` may be a mapping with every candidate.
     """
 
     start: StartsLike | None
@@ -116,7 +116,7 @@ class Rule:
         return "as given for each candidate"
 
     def enter(self, candidates: Candidates) -> dict[str, Entrant]:
-        """Every candidate by name, if they are candidates for one task."""
+        """An entrant for every candidate; raises unless all are candidates for one task."""
         check_kind("candidates", candidates, Mapping, "pass {name: (arch, data)}")
         if not candidates:
             raise NeuralRaceError(
@@ -147,15 +147,15 @@ class Rule:
         time, method = learning_time(race, start, criterion, self.longest)
         if time == 0:
             raise NeuralRaceError(
-                f"candidate {name!r} starts where the criterion is met already",
+                f"candidate {name!r} meets the criterion already at its start",
                 got=f"criterion = {criterion:g}, and {start.description}",
-                wanted="a start at which there is more to learn",
+                wanted="a start whose loss is above the criterion",
                 fix="start nearer to zero, or lower the criterion",
             )
         return Entrant(race, start, criterion, time, method, _one_number(source))
 
     def _source(self, name: str, race: Race) -> StartLike:
-        """What `Race.start` makes the start from."""
+        """The argument of `Race.start` for this candidate."""
         if self.scale is not None:
             return expected_start(name, race, self.scale)
         if isinstance(self.start, Mapping):
@@ -171,7 +171,7 @@ class Rule:
         return self.start
 
     def of_first(self) -> Rule | None:
-        """The rule with a start that fits any gating: that of the first candidate, or None."""
+        """The rule with the first candidate's start, in a form that fits any gating, or None."""
         start = self.start
         if isinstance(start, Mapping):
             start = next(iter(start.values()), None)
@@ -184,9 +184,9 @@ class Rule:
         return None
 
     def random_scale(self, width: int) -> float | None:
-        """The standard deviation of random weights that start this width where the rule does.
+        """The standard deviation of random weights that starts this width as the rule does.
 
-        One number b on every edge of a two-edge pathway of N units is the start b² = N σ²/2.
+        Starting both edges of a two-edge pathway of N units at b corresponds to b² = N σ²/2.
         """
         rule = self.of_first()
         if rule is None or rule.scale is not None:
@@ -227,7 +227,7 @@ def checked_candidate(name: object, candidate: object) -> tuple[Architecture, Da
 
 
 def check_one_task(candidates: Candidates) -> None:
-    """Raise where candidates differ in more than their gates, graph and choice of inputs."""
+    """Raise if candidates differ in more than their gates, graph and choice of inputs."""
     (name, (_, first)), *others = candidates.items()
     for other, (_, data) in others:
         different = _difference(first, data)
@@ -242,7 +242,7 @@ def check_one_task(candidates: Candidates) -> None:
 
 
 def _difference(a: Dataset, b: Dataset) -> str:
-    """In what two datasets differ, gates and inputs that only one of them has left out."""
+    """How two datasets differ, ignoring gates and inputs that only one of them has."""
     if a.n_samples != b.n_samples:
         return f"{a.n_samples} and {b.n_samples} samples"
     if set(a.y) != set(b.y):
@@ -261,11 +261,11 @@ def _difference(a: Dataset, b: Dataset) -> str:
 
 
 def expected_start(name: str, race: Race, scale: float) -> dict[str, float]:
-    """The start that Gaussian weights of standard deviation σ have on average, edge by edge.
+    """The average start of Gaussian weights of standard deviation σ, edge by edge.
 
-    Of a two-edge pathway with N hidden units, the growing half ½(W₁v + W₂ᵀu) of a mode has the
-    expected squared length N σ²/2, with which the mode starts (the wide limit): both edges at
-    σ √(N/2). Pathways of other lengths have no such average; they need actual weights.
+    In a two-edge pathway with N hidden units, the growing half ½(W₁v + W₂ᵀu) of a mode has the
+    expected squared length N σ²/2. In the wide limit the mode starts with this strength: both edges
+    at σ √(N/2). No such average is known for pathways of other lengths; they need actual weights.
 
     ```python
     >>> import neuralrace as nr
@@ -292,20 +292,20 @@ def expected_start(name: str, race: Race, scale: float) -> dict[str, float]:
 
 
 def initial_loss(race: Race) -> float:
-    """½⟨‖y‖²⟩, the loss of a network that answers zero."""
+    """½⟨‖y‖²⟩, the loss of a network whose output is zero."""
     return race.constant + sum(block.initial_loss for block in race.blocks)
 
 
 def learning_time(race: Race, start: Start, criterion: float, longest: float) -> tuple[float, str]:
     """When the loss falls to the criterion, and how that was found.
 
-    From the closed form where there is one; else on the solved race, whose loss can only fall:
-    the time is bracketed by doubling, up to `longest`, the bracket divided twice, and the last
-    interpolated. Each solution starts where the one before it ended. The time is 0 where the
-    criterion is met at the start.
+    The closed form is used if there is one. Otherwise the race is solved; since its loss can only
+    fall, the time is bracketed by doubling, up to `longest`, the bracket is divided twice, and the
+    last part is interpolated. Each solution starts where the previous one ended. The time is 0 if
+    the criterion is met at the start.
     """
     if criterion <= race.constant or not race.blocks:
-        return np.inf, "loss that cannot be learned is above the criterion"
+        return np.inf, "the loss that cannot be learned is above the criterion"
     form = race.closed_form(start)
     if form.is_complete:
         return float(form.time_to_loss(criterion)), "closed form"
@@ -332,7 +332,7 @@ def learning_time(race: Race, start: Start, criterion: float, longest: float) ->
 
 
 def _state(race: Race, solution: Trajectory, when: int) -> Start:
-    """A start where the solution is at one of its times."""
+    """A start at the state of a solution at one of its times."""
     at = solution.values["variables"]
     weights = tuple({e: w[when] for e, w in at[block.name].items()} for block in race.blocks)
     return Start(weights, None, f"the race at t = {solution.time[when]:g}")

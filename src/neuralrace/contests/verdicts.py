@@ -21,25 +21,25 @@ from neuralrace.reln.possible.patterns import is_implementable
 from neuralrace.types import Key
 
 RELIABLE = 0.85
-"""No constant gating is reliable where the aligned gates keep less than this share of themselves.
+"""If the kept share of the aligned gates is below this, no constant gating is reliable.
 
-The number is part of the specification of what a contest says, fixed before anything was measured.
+This number is part of the definition of a contest's verdict, fixed before anything was measured.
 """
 
 COMPARABLE = 0.5
-"""t·s/s* is an estimate where the growth rate s of a gating is at least this times s*."""
+"""t·s/s* is used as an estimate if a gating's growth rate s is at least this times s*."""
 
 HALF = 0.5
-"""The check covers learning down to this share of the initial loss."""
+"""The check covers learning until the loss has fallen to this share of its initial value."""
 
 ALIGNED = "aligned"
 """The name of the reference in a contest."""
 
 NEVER = "a small ReLU network never starts to learn this task (s* = 0)"
-"""What is said of every candidate where no small neuron grows."""
+"""The verdict on every candidate if no small neuron grows."""
 
 LAYERS = "checked layer by layer only; how long a deeper network takes is not known"
-"""What is said of candidates with more than one hidden layer."""
+"""The note on candidates with more than one hidden layer."""
 
 
 @final
@@ -47,17 +47,17 @@ LAYERS = "checked layer by layer only; how long a deeper network takes is not kn
 class Check:
     """What a ReLU network would do with the gates of a contest; see `Contest.check`.
 
-    `kept[name]` is the kept share of a candidate (`reln.consistency`), that of the reference under
-    `"aligned"`, and NaN where it could not be measured; `unchecked[name]` says why.
-    `implementable[name]` says whether single neurons can have the gates at all: for information,
-    since it predicts little; None for deeper candidates. `reference` is the race of the aligned
-    gates (`reln.aligned`), or None where there is none; `reason` says why. `fastest` is s*, the
-    largest growth rate of a small neuron, or NaN where it is not known. `ratio` is the time that
-    neurons take to align over the time that the network takes to learn (`AlignedPatterns.ratio`),
-    or NaN where the start does not tell.
+    `kept[name]` is the kept share of a candidate (`reln.consistency`), with the reference under
+    `"aligned"`; it is NaN if it could not be measured, and `unchecked[name]` says why.
+    `implementable[name]` says whether single neurons can have the gates at all. It is only for
+    information, since it predicts little, and None for deeper candidates. `reference` is the race
+    of the aligned gates (`reln.aligned`), or None if there is none, and `reason` says why.
+    `fastest` is s*, the largest growth rate of a small neuron, or NaN if it is not known. `ratio`
+    is the time that neurons take to align over the time that the network takes to learn
+    (`AlignedPatterns.ratio`), or NaN if the start does not determine it.
 
-    Aligned gates and s* are known for one hidden layer. Where any candidate is deeper, there is no
-    reference, and each of its layers is checked with the gates of the others obeyed.
+    Aligned gates and s* are known for one hidden layer. If any candidate is deeper, there is no
+    reference, and each of its layers is checked while the other layers follow their given gates.
     """
 
     entrants: Mapping[str, Entrant]
@@ -92,14 +92,14 @@ class Check:
         return f"kept, but outrun by the aligned gates ({later})"
 
     def _estimate(self, entrant: Entrant) -> float | None:
-        """t·s/s* of a gating that is not kept, where nothing better is known."""
+        """t·s/s* of a gating that is not kept, or None if it is no usable estimate."""
         if self.reference is not None or not np.isfinite(entrant.time) or is_late(entrant):
             return None
         growth = fastest_pathway(entrant)
         return entrant.time * growth / self.fastest if growth >= COMPARABLE * self.fastest else None
 
     def keeps(self, name: str) -> bool | None:
-        """Whether a candidate is kept and not outrun; None where the check cannot tell."""
+        """Whether a candidate is kept and not outrun; None if the check cannot tell."""
         if self.fastest == 0:
             return False
         share = self.kept[name]
@@ -110,16 +110,16 @@ class Check:
         return self.verdict(name) == "kept"
 
     def is_kept(self, name: str) -> bool:
-        """Whether a candidate is known to be kept, and not outrun."""
+        """Whether a candidate is known to be kept and not outrun."""
         return bool(self.keeps(name))
 
     def expected(self, winner: str | None) -> float | None:
-        """When to expect a ReLU network at the criterion, or None where nothing reliable is known.
+        """When a ReLU network should reach the criterion, or None if nothing reliable is known.
 
-        The winner's time if it is kept, else that of the aligned gates. Infinite where a small
-        network never starts to learn. None where a constant gating is not reliable: neurons do not
-        align before the loss falls, the aligned gates keep too little of themselves, or the
-        criterion comes after the part of learning that the check covers.
+        This is the winner's time if the winner is kept, otherwise the time of the aligned gates. It
+        is infinite if a small network never starts to learn. It is None if a constant gating is not
+        reliable: neurons do not align before the loss falls, the kept share of the aligned gates is
+        too small, or the criterion comes after the part of learning that the check covers.
         """
         if self.fastest == 0:
             return np.inf
@@ -138,7 +138,7 @@ class Check:
         return self.kept.get(ALIGNED, np.nan) < RELIABLE
 
     def sentences(self, winner: str | None) -> list[str]:
-        """What to make of the contest as a whole."""
+        """The conclusion from the contest as a whole, in sentences."""
         if self.fastest == 0:
             return [f"{NEVER[0].upper()}{NEVER[1:]}."]
         said = []
@@ -158,7 +158,7 @@ class Check:
         if self._is_unaligned:
             said.append(
                 "The start is too large for neurons to align before the loss falls: aligning takes "
-                f"{self.ratio:.3g} times as long as learning, so that the check says little."
+                f"{self.ratio:.3g} times as long as learning, so the check says little."
             )
         if self._is_unreliable:
             said.append(
@@ -173,7 +173,7 @@ class Check:
         return said
 
     def _what_the_aligned_gates_say(self, reference: Entrant, *, alone: bool) -> list[str]:
-        """What to expect where the winner is not kept, according to the aligned gates."""
+        """What to expect if the winner is not kept, according to the aligned gates."""
         time = f"t = {reference.time:.4g}"
         if not np.isfinite(reference.time):
             return [
@@ -184,14 +184,14 @@ class Check:
             part = 1 - reference.race.constant / initial_loss(reference.race)
             return [
                 f"The gates that it aligns to reach the criterion at {time}, but they can learn "
-                f"only {100 * part:.0f} % of the loss, and the criterion is at the end of that. "
+                f"only {100 * part:.0f} % of the loss, and the criterion is near that limit. "
                 "The network will have changed its gates by then, so this time is not reliable."
             ]
         if alone:
             return []
         if self._is_unaligned or self._is_unreliable or is_late(reference):
             return [f"The gates that it aligns to would take {time}."]
-        return [f"Expect it to learn at about {time}, by the gates that it aligns to."]
+        return [f"Expect it to learn at about {time}, with the gates that it aligns to."]
 
 
 def covers(entrant: Entrant) -> bool:
@@ -219,10 +219,10 @@ def is_deep(entrant: Entrant) -> bool:
 
 
 def fastest_pathway(entrant: Entrant) -> float:
-    """The growth rate of the fastest pathway by itself: the largest singular value of ⟨g y xᵀ⟩.
+    """The growth rate of the fastest single pathway: the largest singular value of ⟨g y xᵀ⟩.
 
-    The strength of a block where pathways overlap is that of their sum. It is also taken where an
-    edge leads from an input to an output.
+    (The strength of a block is not this rate if pathways overlap: it belongs to their sum.) If an
+    edge leads from an input to an output, the strength of the block is used nevertheless.
     """
     arch, data = entrant.race.split.arch, entrant.race.split.data
     if arch.path_lengths != {2}:
@@ -290,7 +290,7 @@ def _reference(
         return None, "the candidates start in a way that cannot be given to other gates"
     try:
         return started.enter({ALIGNED: gating_of(patterns, width)})[ALIGNED], ""
-    except NeuralRaceError as error:  # such as a start at which these gates meet the criterion
+    except NeuralRaceError as error:  # for example, these gates meet the criterion at the start
         return None, error.what
 
 

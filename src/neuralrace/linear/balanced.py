@@ -1,4 +1,4 @@
-"""Two-edge weights with W₂ᵀW₂ − W₁W₁ᵀ = λI: how to make them, and how far weights are from it."""
+"""λ-balanced two-edge weights, W₂ᵀW₂ − W₁W₁ᵀ = λI: how to make them and how to test for them."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def balanced_weights(
 ) -> dict[str, np.ndarray]:
     """Initial weights of a two-edge chain with W₂ᵀW₂ − W₁W₁ᵀ = λI (Dominé et al. 2025).
 
-    W₁ = R B₁ Vᵀ and W₂ = U B₂ Rᵀ, diagonal B with B₂² − B₁² = λ and the product B₂B₁ = `scale`: the
-    same map, whatever λ, is shared differently between the layers. Hidden directions beyond
-    min(inputs, outputs) carry √|λ| in one layer alone.
+    W₁ = R B₁ Vᵀ and W₂ = U B₂ Rᵀ with diagonal B₁ and B₂, B₂² − B₁² = λ and B₂B₁ = `scale`. The
+    initial map is the same for all λ, which only decides how the layers share it. Hidden directions
+    beyond min(inputs, outputs) carry √|λ| in one layer only.
 
     **Arguments:** `net`, a two-edge chain; `lam`, λ of either sign or zero: λ > 0 needs hidden ≤
     outputs, λ < 0 hidden ≤ inputs; `scale`, the singular values of the initial map W₂W₁, one for
-    all or one each, at least 0; `key` of the random bases U, V and R; `aligned_to`, a dataset
-    whose singular vectors of Σ^yx are taken as U and V, largest first.
+    all or one each, at least 0; `key` draws the random bases U, V and R; with a dataset
+    `aligned_to`, U and V are instead the singular vectors of its Σ^yx, largest first.
 
     **Returns:** `{edge: matrix}` in float64 NumPy.
 
@@ -119,10 +119,11 @@ def aligned_weights(
     """Balanced weights of a chain of any depth, aligned with the modes of its data.
 
     W_l = R_l B R_{l−1}ᵀ with R₀ = V and R_D = U the singular vectors of Σ^yx, random orthogonal R
-    at the hidden nodes and `strength` on the diagonal of every B. For white inputs each mode is
-    then a chain of D scalars that all start at b₀ = `strength`, and learns in `chain_time`. Small
-    weights are the talk's small start made exact, larger ones stand for its pretrained network;
-    `net.init(key, kind="orthogonal")` is not aligned with the data.
+    at the hidden nodes and `strength` on the diagonal of every B. For white inputs, each mode is
+    then a chain of D scalars that all start at b₀ = `strength`; `chain_time` gives its learning
+    time. Small strengths are an exact version of the talk's small start, and larger ones represent
+    its pretrained network. By contrast, `net.init(key, kind="orthogonal")` is not aligned with the
+    data.
 
     **Arguments:** `strength`, one number of at least 0 or one for each of min(sizes) modes, largest
     singular value first. **Returns:** `{edge: matrix}` in float64 NumPy.
@@ -154,10 +155,11 @@ def aligned_weights(
 def grown_weights(net: GDLN, weights: WeightsLike, data: Dataset) -> dict[str, np.ndarray]:
     """The balanced weights that small random ones grow into, for use where λ must be exact.
 
-    Out of small weights W₁v + W₂ᵀu grows as e^{st} and W₁v − W₂ᵀu decays, for each pair of singular
-    vectors u, v of Σ^yx with value s. Keeping c = ½(W₁v + W₂ᵀu) alone, W₁ = C Vᵀ and W₂ = U Cᵀ are
-    0-balanced, so `lambda_balanced` solves their flow exactly, and it is that of `weights` up to
-    terms that have decayed by the time learning is seen. The smaller the weights, the better.
+    From small weights, W₁v + W₂ᵀu grows as e^{st} and W₁v − W₂ᵀu decays, for each pair of singular
+    vectors u, v of Σ^yx with value s. If only c = ½(W₁v + W₂ᵀu) is kept, W₁ = C Vᵀ and W₂ = U Cᵀ
+    are 0-balanced, so `lambda_balanced` solves their flow exactly. It differs from the flow of
+    `weights` by terms that have decayed before anything is visibly learned. The smaller the
+    weights, the smaller the difference.
 
     **Returns:** `{edge: matrix}` in float64 NumPy.
 
@@ -210,7 +212,7 @@ def _checked_scale(scale: object, modes: int) -> np.ndarray:
     values = real_array("scale", scale, wanted=wanted, fix="for example scale=0.01")
     if values.shape not in ((), (modes,)) or not (np.isfinite(values) & (values >= 0)).all():
         raise NeuralRaceError(
-            "scale has the singular values of the initial map",
+            "scale holds the singular values of the initial map",
             got=scale,
             wanted=wanted,
             fix="for example scale=0.01",

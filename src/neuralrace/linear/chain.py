@@ -1,4 +1,4 @@
-"""What an ungated chain sees of its data: two correlation matrices, the best map, its loss."""
+"""The statistics of the data that matter to an ungated chain: correlations, best map, its loss."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from neuralrace.weights import check_finite, checked_weights
 @final
 @dataclass(frozen=True, eq=False)
 class LinearTask:
-    """Gradient flow in a chain depends on the data through Σ^yx = ⟨y xᵀ⟩ and Σ^x = ⟨x xᵀ⟩ alone.
+    """A task as an ungated chain sees it: flow depends only on Σ^yx = ⟨y xᵀ⟩ and Σ^x = ⟨x xᵀ⟩.
 
-    `best` is the linear map of least loss (of least norm where inputs are degenerate) and `floor`
-    that loss, so that L(M) = floor + ½ tr (M − best) Σ^x (M − best)ᵀ without cancellation.
+    `best` is the linear map of least loss (of least norm if inputs are degenerate) and `floor` is
+    its loss. Then L(M) = floor + ½ tr (M − best) Σ^x (M − best)ᵀ, which involves no cancellation.
     """
 
     yx: Float[np.ndarray, "outputs inputs"]
@@ -32,7 +32,7 @@ class LinearTask:
 
     @property
     def variance(self) -> float:
-        """d, where the inputs are white: Σ^x = d I."""
+        """The mean variance d of an input; for white inputs Σ^x = d I."""
         return float(np.trace(self.x) / len(self.x))
 
     @property
@@ -49,7 +49,7 @@ class LinearTask:
 
 
 def linear_task(net: GDLN, data: Dataset, *, edges: int | None = None) -> LinearTask:
-    """The correlations of a dataset, for an ungated chain of any, or of this, number of edges."""
+    """The correlations of a dataset; `net` must be an ungated chain (of `edges` edges)."""
     check_kind("net", net, GDLN, "for example nr.GDLN(nr.Architecture.chain(4, 8, 3))")
     check_kind("data", data, Dataset, "for example nr.Dataset({'x': x}, {'y': y})")
     chain_edges(net, edges)
@@ -73,7 +73,7 @@ def linear_task(net: GDLN, data: Dataset, *, edges: int | None = None) -> Linear
 
 
 def chain_edges(net: Network, edges: int | None = None) -> tuple[str, ...]:
-    """The edges of a chain from input to output, or an error where the graph is none."""
+    """The edges of a chain from input to output; raises if the graph is not a chain."""
     arch = net.arch
     chain = len(arch.inputs) == len(arch.outputs) == 1 and arch.path_count() == 1
     found = arch.paths()[0].edges if chain else ()

@@ -21,7 +21,7 @@ from neuralrace.trajectory import Trajectory, join
 from neuralrace.types import ArrayLike, WeightsLike
 
 LONGEST = 120.0
-"""Up to e^{±120} ≈ 1e±52, the sizes of rows and their squares are within the range of numbers."""
+"""Logarithms of row sizes up to this: e^{±120} ≈ 1e±52 can still be squared without overflow."""
 
 
 def lambda_balanced(
@@ -39,22 +39,22 @@ def lambda_balanced(
 
         QQᵀ(t) = e^{Ft}Q₀ (I + Q₀ᵀ Φ(t) Q₀)⁻¹ Q₀ᵀe^{Ft},   Φ(t) = ∫₀ᵗ e^{2Fs} ds,
 
-    which holds for every shape without a distinction of cases, and from which follow the map W₂W₁,
-    the similarity of inputs W₁ᵀW₁ and of outputs W₂W₂ᵀ, and the tangent kernel. It is evaluated by
-    a factorisation that is stable at all times and through λ = 0. The weights themselves are
-    determined up to a rotation of the hidden neurons, which none of these sees.
+    which holds for all sizes without distinguishing cases. The map W₂W₁, the similarity of inputs
+    W₁ᵀW₁ and of outputs W₂W₂ᵀ, and the tangent kernel follow from it. It is evaluated by a
+    factorisation that is stable at all times and for every λ, including zero. The weights
+    themselves are determined up to a rotation of the hidden neurons, which changes none of these.
 
     **Arguments:** `net`, an ungated chain of two edges; `weights`, such as those of
-    `linear.balanced_weights`; `data`, with white inputs (as many orthogonal inputs of equal norm as
-    dimensions, for instance); `times`, increasing and not negative; `tolerance`, the largest
-    deviation from balance and from whiteness, each relative, that is taken for rounding (with a
-    larger one the result is an approximation; the deviations found are in `settings`).
+    `linear.balanced_weights`; `data`, with white inputs (for instance, as many orthogonal inputs of
+    equal norm as there are dimensions); `times`, increasing and not negative; `tolerance`, the
+    largest relative deviation from balance and from whiteness that counts as rounding. With a
+    larger tolerance, the result is an approximation; the deviations found are in `settings`.
 
-    **Returns:** a `Trajectory` with `values` `map` (T, outputs, inputs), `input_similarity`
-    (T, inputs, inputs), `output_similarity` (T, outputs, outputs), `kernel_distance` (T,), that of
-    the tangent kernel on the samples from the one at t = 0 (as `analysis.kernel_travel`), and
-    `weights`, each turned towards those before them: what `analysis` makes of weights, tangent
-    kernels included, is right as long as it does not tell hidden neurons apart.
+    **Returns:** a `Trajectory` with `values` `map` (T, outputs, inputs), `input_similarity` (T,
+    inputs, inputs), `output_similarity` (T, outputs, outputs), `kernel_distance` (T,), the distance
+    of the tangent kernel on the samples from the kernel at t = 0 (as `analysis.kernel_travel`), and
+    `weights`, rotated to be as close as possible to the previous ones. Every analysis of these
+    weights that does not distinguish hidden neurons, including the tangent kernel, is correct.
 
     **Raises:** `NeuralRaceError` with the deviation where the weights are not λ-balanced or the
     inputs not white.
@@ -114,20 +114,20 @@ def task_sequence(
     times: ArrayLike,
     tolerance: float = 1e-6,
 ) -> Trajectory:
-    """Task after task, each solved exactly from where the one before it ended.
+    """A sequence of tasks, each solved exactly from where the previous one ended.
 
     λ is conserved, and the solution of a task needs its start only up to a rotation of the hidden
-    neurons, so that a whole sequence is solved by `lambda_balanced` again and again (Braun et al.
-    2022; Dominé et al. 2025).
+    neurons, so `lambda_balanced` can be applied task by task (Braun et al. 2022; Dominé et al.
+    2025).
 
     **Arguments:** as `lambda_balanced`, with `tasks` the datasets in their order, and `times` for
     every task, counted from its beginning.
 
-    **Returns:** a `Trajectory` on one time axis. `loss` is that on the task being learned, with the
-    moment of change kept once, before it; `values` as in `lambda_balanced` (the kernel's distance
-    is from the beginning of each task), and `task_loss` (T, K) the loss on every one of the K
-    tasks: what rises after a task's end was forgotten. `settings["changes"]` are the times at
-    which the task changed.
+    **Returns:** a `Trajectory` on one time axis. `loss` is the loss on the task being learned; at a
+    change of task, the loss on the task that ends is kept. `values` are as in `lambda_balanced`
+    (the kernel's distance is from the beginning of each task), with `task_loss` (T, K), the loss on
+    each of the K tasks: a loss that rises after its task has ended shows forgetting.
+    `settings["changes"]` are the times at which the task changed.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -167,7 +167,7 @@ def task_sequence(
 class BalancedFlow:
     """dQ/dt = FQ − ½QQᵀQ in the eigenbasis of F, up to a rotation of the hidden neurons.
 
-    `root` is √d: for Σ^x = d I the flow of √d Q is that of white inputs of unit variance.
+    `root` is √d: for Σ^x = d I, √d Q flows as Q does for white inputs of unit variance.
     """
 
     rates: Float[np.ndarray, " n"]
@@ -188,7 +188,7 @@ class BalancedFlow:
         return cls(rates, basis, root * basis.T @ np.concatenate([first.T, second]), root)
 
     def states(self, times: np.ndarray) -> Float[np.ndarray, "T n hidden"]:
-        """Q with the right QQᵀ at increasing times, one step from each to the next."""
+        """Q with the correct QQᵀ at increasing times, one step from each to the next."""
         state, now, found = self.start, 0.0, []
         for time in times:
             if time > now:
@@ -215,10 +215,10 @@ class BalancedFlow:
 def _orthonormal(rows: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
     """An orthonormal basis of the columns of e^{log_scale} ∘ rows, accurate in every row.
 
-    Rows differ by many orders of magnitude. Where all are within the range of numbers, sorting
-    them by size and pivoting the columns of a QR factorisation keeps each accurate (Cox & Higham
-    1998). Beyond it, the columns are first eliminated by their largest entries, in logarithms: of
-    D B = (D L D₁⁻¹)(D₁ U), the first factor spans the same columns, and has no entry above one.
+    Rows differ by many orders of magnitude. If none overflows, sorting them by size and pivoting
+    the columns of a QR factorisation keeps each row accurate (Cox & Higham 1998). Otherwise the
+    columns are first eliminated by their largest entries, in logarithms: in D B = (D L D₁⁻¹)(D₁ U),
+    the first factor has the same column space, and no entry above one.
     """
     from scipy.linalg import qr
 
@@ -259,7 +259,7 @@ def _log_relative_growth(z: np.ndarray) -> np.ndarray:
 
 
 def _turned(states: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """Each state turned towards the one before it (Procrustes): Q R nearest to it, R orthogonal."""
+    """Each state rotated to be nearest to the previous one (orthogonal Procrustes problem)."""
     from scipy.linalg import orthogonal_procrustes
 
     found = []

@@ -14,8 +14,8 @@ def kernel_distances(
     """1 − ⟨K₀, K⟩ / (‖K₀‖ ‖K‖) over time, from the similarities, without forming a kernel.
 
     The kernel of f(x) = W₂W₁x on samples X is K = XAXᵀ ⊗ I + XXᵀ ⊗ B with A = W₁ᵀW₁, B = W₂W₂ᵀ;
-    `start` and `later` are (A, B), the later ones over time. As `analysis.kernel_distance`: 0 for a
-    kernel that only changes its size, at most 1, NaN where it is zero.
+    `start` and `later` are (A, B), the later ones over time. As in `analysis.kernel_distance`, it
+    is 0 if the kernel only changes its size, at most 1, and NaN if a kernel is zero.
     """
     gram, second = x @ x.T, x.T @ x
     moment = x.T @ gram @ x

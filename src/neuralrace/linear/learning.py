@@ -23,9 +23,9 @@ def chain_time(
 ) -> float:
     """The time at which a balanced chain of `depth` edges has learned a `fraction` of s/d.
 
-    Every edge starts at b₀ = `start`; t = ∫ db / (b^{D−1} (s − d b^D)) with τ = 1, by Gauss's ₂F₁
-    for D ≥ 3 (Talk, "Analytic learning trajectory", inverted). The whole curve is that of
-    `race.closed_form`; from small starts the time is `leading_time`.
+    Every edge starts at b₀ = `start`. With τ = 1, t = ∫ db / (b^{D−1} (s − d b^D)), evaluated by
+    Gauss's ₂F₁ for D ≥ 3 (Talk, "Analytic learning trajectory", inverted). `race.closed_form` gives
+    the whole curve; for small starts, `leading_time` approximates the time.
 
     ```python
     >>> import neuralrace as nr
@@ -74,11 +74,12 @@ def chain_time(
 
 
 def leading_time(depth: int, *, s: float, start: float) -> float:
-    """b₀^{2−D} / ((D − 2) s): the time to learn of D ≥ 3 balanced edges from small b₀ = `start`.
+    """The learning time of D ≥ 3 balanced edges from a small b₀ = `start`: b₀^{2−D} / ((D − 2) s).
 
-    It is spent near the start, and does not depend on d or on how much is to be learned. Each
-    further edge multiplies it by (D − 3)/((D − 2) b₀): small random weights make learning time
-    exponential in depth (Talk, "Training speed", made precise).
+    This time is spent near the start, and depends neither on d nor on how much is to be learned.
+    Each further edge multiplies it by (D − 3)/((D − 2) b₀), with D the new depth: small random
+    weights make the learning time exponential in depth (a precise version of Talk, "Training
+    speed").
 
     ```python
     >>> import neuralrace as nr
@@ -88,7 +89,7 @@ def leading_time(depth: int, *, s: float, start: float) -> float:
     ```
     """
     depth = whole_number(
-        "the depth", depth, least=3, fix="one edge needs no time to start, two a logarithm of b₀"
+        "the depth", depth, least=3, fix="for one or two edges use linear.chain_time"
     )
     fix = "the formula is for small positive starts of a mode with s > 0"
     s, start = (real_number(n, v, above=0, fix=fix) for n, v in (("s", s), ("start", start)))
@@ -102,12 +103,12 @@ def mode_strengths(
 ) -> Float[np.ndarray, "T K"]:
     """How much of every mode a run has learned: u_kᵀ M(t) v_k over its value in the best map.
 
-    **Arguments:** `run` with the recorded `weights` or `map`; `data` that it learned; `vectors`
-    (inputs, K), input directions v_k in place of the singular vectors of Σ^yx, such as
-    `world.vectors` of a `tasks.World`; u_k is then the direction of Σ^yx v_k.
+    **Arguments:** `run`, with recorded `weights` or `map`; `data`, the task that it learned;
+    `vectors` (inputs, K), input directions v_k to use in place of the singular vectors of Σ^yx,
+    such as `world.vectors` of a `tasks.World`. u_k is then the direction of Σ^yx v_k.
 
-    **Returns:** shape (T, K), 1 where a mode is learned; K modes, largest first, without those
-    whose singular value is zero.
+    **Returns:** shape (T, K), 1 where a mode is learned; modes with the largest singular value
+    first, without those whose singular value is zero.
 
     ```python
     >>> import numpy as np, neuralrace as nr

@@ -15,8 +15,8 @@ def deep_limit(
     """The strength of a balanced chain of many edges, D → ∞ with a₀ fixed, by Lambert's W.
 
     `a = (s/d) / (1 + W[(r₀ − 1) e^{r₀ − 1 − D (s²/d) t}])`, `r₀ = s/(d a₀)` (the talk's limit with
-    its rate corrected), evaluated through Wright's ω since e^{r₀} overflows. The limit is slow: at
-    D = 100 learning is still 4 % faster than this.
+    its rate corrected). It is evaluated through Wright's ω, since e^{r₀} overflows. The limit is
+    approached slowly: at D = 100, learning is still 4 % faster than this.
 
     ```python
     >>> import neuralrace as nr

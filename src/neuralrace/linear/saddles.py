@@ -1,4 +1,4 @@
-"""The stationary points of deep linear networks, one for every set of learned modes."""
+"""The stationary points of deep linear networks: one for every set of learned modes."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ MOST = 10_000
 @final
 @dataclass(frozen=True)
 class Escape:
-    """A way out of a saddle: to learn `mode`, in place of the learned one `instead_of` or of none.
+    """A way out of a saddle: learn `mode`, replacing the learned mode `instead_of` if given.
 
-    The loss falls with the `order`-th power of the distance; `count` such directions are
-    orthogonal to each other. `curvature` is the second derivative of the loss along one of them
-    (see `Saddles.direction`), negative where `order` is 2 and zero where it is more.
+    The loss falls with the `order`-th power of the distance. There are `count` orthogonal
+    directions of this kind. `curvature` is the second derivative of the loss along one of them (see
+    `Saddles.direction`): negative if `order` is 2, zero if it is larger.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -58,7 +58,7 @@ class Saddle:
     """A stationary point: the learned `modes` (counted from 1), its `map`, `loss` and `escapes`.
 
     `index` is the number of directions of negative curvature at the balanced weights of this map;
-    `is_minimum` says that the loss can fall no more.
+    `is_minimum` says whether the loss can fall no further.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -89,14 +89,14 @@ class Saddle:
 def saddles(net: GDLN, data: Dataset, *, modes: int | None = None) -> Saddles:
     """The stationary points of an ungated chain: any set of modes, learned fully (Talk).
 
-    With Σ^yx (Σ^x)^{−1/2} = Σ_k s_k u_k v_kᵀ, every stationary map of a chain of D ≥ 2 edges is
-    M_S = Σ_{k∈S} s_k u_k v_kᵀ (Σ^x)^{−1/2} for a set S of modes, no larger than the narrowest
-    layer; its loss is the floor plus ½ Σ_{k∉S} s_k² (Baldi & Hornik 1989). Where singular values
-    are equal, the points listed stand for continuous families of them (see `isolated`).
+    With Σ^yx (Σ^x)^{−1/2} = Σ_k s_k u_k v_kᵀ, every stationary map of a chain of D ≥ 2 edges is M_S
+    = Σ_{k∈S} s_k u_k v_kᵀ (Σ^x)^{−1/2} for a set S of modes, no larger than the narrowest layer;
+    its loss is the floor plus ½ Σ_{k∉S} s_k² (Baldi & Hornik 1989). If singular values are equal,
+    the points listed represent continuous families (see `isolated`).
 
     **Arguments:** `net`, a chain of at least two edges; `data` without gates; `modes`, how many of
-    the largest modes to consider, all by default; escapes, `index` and `is_minimum` then know of
-    these alone.
+    the largest modes to consider, all by default; escapes, `index` and `is_minimum` refer to these
+    modes only.
 
     **Returns:** `Saddles`, the points from the largest loss down.
 
@@ -130,7 +130,7 @@ def saddles(net: GDLN, data: Dataset, *, modes: int | None = None) -> Saddles:
             "there are too many stationary points to list",
             got=f"{number} sets of {len(values)} modes",
             wanted=f"at most {MOST}",
-            fix="modes=10 considers the ten largest modes alone",
+            fix="modes=10 considers only the ten largest modes",
         )
     sets = chain.from_iterable(combinations(range(len(values)), r) for r in range(largest + 1))
     found = Saddles(net, task, values, left, right, ())
@@ -185,10 +185,10 @@ class Saddles:
 
     @property
     def isolated(self) -> bool:
-        """Whether all singular values differ, by 1e-6 of the largest, so that maps are isolated."""
+        """Whether maps are isolated: all singular values differ by over 1e-6 of the largest."""
         return bool((-np.diff(self.values) > 1e-6 * self.values[0]).all())
 
-    # ---- the geometry of one -------------------------------------------------------------------
+    # ---- the geometry of one point -------------------------------------------------------------
 
     @cached_property
     def _rows(self) -> Float[np.ndarray, "modes inputs"]:
@@ -204,7 +204,7 @@ class Saddles:
 
     @cached_property
     def _floor(self) -> float:
-        """The loss when all of the modes considered are learned."""
+        """The loss when all modes that are considered are learned."""
         return float(self.task.loss(self.left @ self._rows))
 
     def _escapes(self, learned: tuple[int, ...], missing: list[int]) -> tuple[Escape, ...]:
@@ -220,11 +220,11 @@ class Saddles:
         return tuple(found)
 
     def _push(self, j: int) -> float:
-        """The pull of the error on two unit weights along mode j; s_j of Σ^yx for white inputs."""
+        """The drive that the error exerts on mode j; s_j of Σ^yx for white inputs."""
         return float(self.values[j] ** 2 / np.linalg.norm(self._rows[j]))
 
     def _swap(self, i: int, j: int) -> tuple[float, np.ndarray]:
-        """Curvature and (last, first) edge's parts of turning mode i into mode j."""
+        """The curvature of rotating mode i into mode j, and the (last, first) edges' parts."""
         depth = len(self.net.arch.edges)
         sizes = np.linalg.norm(self._rows, axis=1)
         b = sizes[i] ** (1 / depth)
@@ -234,7 +234,7 @@ class Saddles:
         return float(curvature[0]), parts[:, 0]
 
     def weights(self, modes: Sequence[int]) -> dict[str, np.ndarray]:
-        """Balanced weights at the point with these learned modes, each on a hidden neuron.
+        """Balanced weights at the point with these learned modes, one hidden neuron per mode.
 
         ```python
         >>> import numpy as np, neuralrace as nr
@@ -270,8 +270,8 @@ class Saddles:
     def direction(self, modes: Sequence[int], escape: Escape) -> dict[str, np.ndarray]:
         """A unit direction of weights that leaves `weights(modes)` by this escape.
 
-        The loss at `weights + ε · direction` is less by ½ |curvature| ε² to leading order (for a
-        new mode in D ≥ 3 edges, by a multiple of ε^D).
+        To leading order, the loss at `weights + ε · direction` is lower by ½ |curvature| ε² (by a
+        multiple of ε^D for a new mode in a chain of D ≥ 3 edges).
 
         ```python
         >>> import numpy as np, neuralrace as nr
@@ -338,12 +338,12 @@ class Saddles:
         return np.sqrt((rest**2).sum(axis=(1, 2))[:, None] + (gaps**2).sum(axis=2))
 
     def visits(self, run: Trajectory, *, within: float = 0.1) -> tuple[Visit, ...]:
-        """The points that a run comes near to, in the order of time, and how long it stays.
+        """The points that a run comes near, in order of time, and how long it stays.
 
         **Arguments:** `run`, a single `Trajectory` with the recorded `weights` (or with the `map`,
-        as `lambda_balanced` has it), at times fine enough to see every stay; `within`, what counts
-        as near: a distance of this fraction of the smallest singular value considered. Below one
-        half no time belongs to two points.
+        as `lambda_balanced` has it), at times fine enough to see every stay; `within`, the distance
+        that counts as near, as a fraction of the smallest singular value considered. If it is below
+        one half, no time belongs to two points.
 
         ```python
         >>> import numpy as np, neuralrace as nr
@@ -400,7 +400,7 @@ def _root(matrix: np.ndarray) -> np.ndarray:
 
 
 def _inverse_root(matrix: np.ndarray) -> np.ndarray:
-    """The pseudo-inverse of the root: directions without inputs stay out of it."""
+    """The pseudo-inverse of the square root, zero in directions without inputs."""
     values, vectors = np.linalg.eigh(matrix)
     keep = values > 1e-12 * values[-1]
     return (vectors[:, keep] / np.sqrt(values[keep])) @ vectors[:, keep].T

@@ -19,7 +19,7 @@ from neuralrace.trajectory import Trajectory, check_single
 class Visit:
     """A stay near a stationary point: its `modes`, when it began and ended, how close it came.
 
-    `distance` is the least one; `loss` is that of the run at the time `at` of least distance.
+    `distance` is the smallest distance; `loss` is the run's loss at the time `at` of that distance.
     """
 
     modes: tuple[int, ...]
@@ -38,7 +38,7 @@ class Visit:
 @final
 @dataclass(frozen=True)
 class Plateau:
-    """A stretch of time in which the loss hardly falls; `loss` is where it falls the least."""
+    """A time span in which the loss hardly falls; `loss` is the loss where it falls least."""
 
     start: float
     end: float
@@ -47,11 +47,10 @@ class Plateau:
 
 
 def plateaus(run: Trajectory, *, least: float, slope: float = 1e-3) -> tuple[Plateau, ...]:
-    """The stretches, `least` long or longer, in which the loss falls by less than `slope` · L(0) a
-    unit of time.
+    """Plateaus: at least `least` long, the loss falling by less than `slope` · L(0) per unit time.
 
-    They are found from the loss alone, by the slope between recorded times, and know nothing of
-    saddles; `Saddles.visits` says which a run is near.
+    They are found from the slope of the loss between recorded times, without reference to saddles;
+    `Saddles.visits` says which saddle a run is near.
 
     ```python
     >>> import neuralrace as nr

@@ -76,7 +76,7 @@ def find(name: str) -> Figure:
 
 
 def chosen(given: Iterable[str]) -> tuple[str, ...]:
-    """Names of figures, of papers (all their figures) or `all`, as names of figures, each once.
+    """Names of figures, each once, from names of figures, of papers (all their figures), or `all`.
 
     ```python
     >>> from neuralrace import papers

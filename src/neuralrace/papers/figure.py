@@ -20,13 +20,17 @@ Settings: TypeAlias = Mapping[str, Any]
 """The value of every setting by its name: numbers, words, switches, or lists of these."""
 
 
+_KINDS: Mapping[type, str] = {bool: "true or false", int: "a whole number", float: "a number"}
+"""What a setting of each type takes, in words."""
+
+
 @final
 @dataclass(frozen=True)
 class Setting:
-    """A number of a figure: the paper's value, a small one for `--quick`, and where it stands.
+    """A setting of a figure: the paper's value, a smaller one for `--quick`, and its source.
 
-    `quick=None` means that the quick version uses the paper's value too. `choices`, where given,
-    are all the values there are.
+    `quick=None` means that the quick version also uses the paper's value. `choices`, if given,
+    lists all valid values.
 
     ```python
     >>> from neuralrace.papers.figure import Setting
@@ -45,10 +49,10 @@ class Setting:
     choices: tuple[Any, ...] = ()
 
     def parse(self, name: str, text: str) -> Any:
-        """`text` as a value of the kind of this setting's own, or an error that says what fits.
+        """`text` as a value of this setting's kind, or an error that says what is valid.
 
-        Lists are written with commas, with or without brackets; a setting without a value takes a
-        number, a word, or `none`.
+        Lists are written with commas, with or without brackets. A setting whose value is None
+        accepts a number, a word, or `none`.
         """
         try:
             value = _parsed(text.strip(), self.value)
@@ -62,7 +66,7 @@ class Setting:
         return self.checked(name, value)
 
     def checked(self, name: str, value: Any) -> Any:
-        """The value, if it is among the choices, and above 0 if it is a number of things."""
+        """The value, checked to be among the choices, and positive if it is a count."""
         if _counts(self.value) and any(v < 1 for v in _several(value)):
             raise NeuralRaceError(
                 f"{value!r} is no value for the setting {name!r}: {self.about}",
@@ -92,9 +96,9 @@ class Setting:
 @final
 @dataclass(frozen=True)
 class Agreement:
-    """One line on how well a figure's data agree with what the paper says, or theory with data.
+    """One comparison of a figure's data with what the paper says, or of theory with data.
 
-    `holds` is `None` where there is nothing to hold: a number that is reported.
+    `holds` is `None` for a number that is only reported.
     """
 
     what: str
@@ -108,8 +112,8 @@ class Agreement:
 class Figure:
     """A figure of a paper, from settings to picture.
 
-    `compute` takes every setting by name and returns all that `draw` and `agreement` need, so
-    that a stored result can be drawn again without computing.
+    `compute` takes every setting by name and returns everything that `draw` and `agreement` need,
+    so that a stored result can be drawn again without computing.
 
     ```python
     >>> from neuralrace.papers import find
@@ -129,7 +133,7 @@ class Figure:
     agreement: Callable[[xarray.Dataset], tuple[Agreement, ...]]
 
     def resolve(self, *, quick: bool = False, changes: Settings | None = None) -> dict[str, Any]:
-        """The value of every setting: the paper's, or the quick one, or the one that is given.
+        """The value of every setting: the paper's, the quick one, or the given one.
 
         **Arguments:** `changes` maps names of settings to values; a text is parsed to the kind of
         the setting (`Setting.parse`).
@@ -149,7 +153,7 @@ class Figure:
         return values
 
     def run(self, values: Settings, *, quick: bool = False) -> xarray.Dataset:
-        """Compute in float64 with these settings (of `resolve`), and note in the data how.
+        """Compute in float64 with these settings (from `resolve`), and record them in the data.
 
         `settings_of` reads the settings back.
         """
@@ -181,9 +185,9 @@ class Figure:
         return self._judged(stamped(table, record))
 
     def publish(self, table: xarray.Dataset, out: Path) -> Written:
-        """Draw, judge and write what `run` returned; nothing is computed.
+        """Draw, judge and write the data that `run` returned; nothing is computed.
 
-        **Returns** the paths of the picture as PDF and PNG, the data and the page.
+        **Returns:** the paths of the picture as PDF and PNG, of the data and of the page.
         """
         import matplotlib.pyplot
 
@@ -207,7 +211,7 @@ class Figure:
 
 
 def _counts(usual: Any) -> bool:
-    """Whether these are whole numbers above 0: how many of something."""
+    """Whether these are counts: whole numbers above 0."""
     return all(isinstance(v, int) and not isinstance(v, bool) and v > 0 for v in _several(usual))
 
 
@@ -218,7 +222,7 @@ def _several(value: Any) -> tuple[Any, ...]:
 def settings_of(table: xarray.Dataset) -> dict[str, Any]:
     """The settings with which the data of a figure were computed by `Figure.run`.
 
-    Lists come back as lists, whether the data are fresh or read from a file.
+    Lists are returned as lists, whether the data are fresh or read from a file.
 
     ```python
     >>> from neuralrace import papers
@@ -233,7 +237,7 @@ def settings_of(table: xarray.Dataset) -> dict[str, Any]:
 
 
 def unknown(what: str, name: str, there: Iterable[str], where: str = "") -> NeuralRaceError:
-    """The error for a name that is not among those `there`, with the nearest as a hint.
+    """The error for a name that is not among `there`, with the nearest name as a hint.
 
     ```python
     >>> from neuralrace import papers
@@ -252,9 +256,11 @@ def unknown(what: str, name: str, there: Iterable[str], where: str = "") -> Neur
     )
 
 
-_KINDS: Mapping[type, str] = {bool: "true or false", int: "a whole number", float: "a number"}
-_TRUTH = {"true": True, "yes": True, "on": True, "1": True}
-_TRUTH |= {"false": False, "no": False, "off": False, "0": False}
+_TRUTH = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+"""The words for true and false."""
 
 
 def _parsed(text: str, like: Any) -> Any:

@@ -52,14 +52,14 @@ if TYPE_CHECKING:
 class Race:
     """A gated network reduced to blocks that learn independently; see `reduce`.
 
-    `split` is the network with every gate on a whole node, in whose nodes the blocks are written.
-    `blocks` are ordered by their drive, the largest singular value of Σ^yx. `constant` is the loss
-    outside all blocks, which no weights can remove. `silent` counts, for every input and
-    output node, the directions without a signal: weights along them learn nothing (those along
-    inputs that vary decay, which a start from large weights would show and the race does not).
-    `exactness` says whether the reduction is exact, and if not, why; `residual` and `faint` are
-    two of its parts. Directions smaller than 1e-6 of their node are judged as if they had that
-    size; features smaller than others by 1e13 count as zero.
+    `split` is the network after nodes with gates per neuron are split, so that every gate is on a
+    whole node; blocks refer to its nodes. `blocks` are ordered by their drive, the largest singular
+    value of Σ^yx. `constant` is the loss outside all blocks, which no weights can remove. `silent`
+    counts, for every input and output node, the directions without a signal: weights along them
+    learn nothing. (Weights along silent inputs that vary do decay; the race ignores this, and it
+    matters only for large initial weights.) `exactness` says whether the reduction is exact, and if
+    not, why; `residual` and `faint` are two of its parts. Directions smaller than 1e-6 of their
+    node are judged as if they had that size; features smaller than others by 1e13 count as zero.
 
     ```python
     >>> import neuralrace as nr
@@ -88,15 +88,15 @@ class Race:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing but rounding was dropped, and all features can be told from rounding."""
+        """Whether only rounding was dropped and no feature is too small for float64."""
         return bool(self.exactness)
 
     @property
     def residual(self) -> float:
-        """The largest thing that was dropped, relatively; 0 to rounding for an exact reduction.
+        """The largest relative size that was dropped; 0, up to rounding, for an exact reduction.
 
-        It is a coupling between blocks, relative to the sizes of the two directions it couples, or
-        a direction, relative to its node.
+        It is the size of a coupling between blocks, relative to the sizes of the two directions it
+        couples, or of a direction, relative to its node.
         """
         return self.exactness.residual
 
@@ -107,25 +107,25 @@ class Race:
 
     @property
     def reduces(self) -> bool:
-        """Whether the problem falls into parts smaller than itself at all."""
+        """Whether the problem splits into smaller parts at all."""
         return len(self.blocks) > 1 or self.is_decoupled
 
     def start(self, source: StartLike) -> Start:
         """Where the race starts: from actual weights, nothing fitted, or from one number.
 
-        A mapping is taken as the network's initial weights. Of a two-edge pathway the growing half
-        `c = ½ (W₁v + W₂ᵀu)` of each mode counts, and of it what is orthogonal to the modes that
-        grow faster; pathways of other lengths are restricted to each block's directions. Where the
-        weights are decoupled already (`alignment` is 1), the solution from there is exact. From
-        other weights it is an approximation for small starts, which the papers do not contain: a
-        growing half is multiplied by e^{st} and the other by e^{−st}, so that only the first
-        matters, and a learned mode expels later ones from its hidden direction (docs/reduction.md,
-        "Random starts of deep networks", shows where this ends). A number b gives an aligned
-        start: b times weights of unit size along the singular vectors of Σ^yx, so that every edge
-        of a mode starts at b or −b; in a matrix block the parts of an edge that share a hidden
-        node together have singular values b. `{edge: b}` does so edge by edge. `alignment` of the
-        result says which share of the weights' squared norm it carries. A `Start` is checked
-        against the data and the blocks of this race, and returned.
+        A mapping is taken as the network's initial weights. In a two-edge pathway, a mode starts
+        from its growing half `c = ½ (W₁v + W₂ᵀu)`, or more precisely from the part of it that is
+        orthogonal to the modes that grow faster. Pathways of other lengths are restricted to each
+        block's directions. Where the weights are decoupled already (`alignment` is 1), the solution
+        from there is exact. From other weights it is an approximation for small starts, which is
+        not in the papers: the growing half is multiplied by e^{st} and the other half by e^{−st},
+        so that only the first matters, and a learned mode expels later ones from its hidden
+        direction (docs/reduction.md, "Random starts of deep networks", shows the limits). A number
+        b gives an aligned start: b times weights of unit size along the singular vectors of Σ^yx,
+        so that every edge of a mode starts at b or −b; in a matrix block, the parts of an edge that
+        share a hidden node together have singular values b. `{edge: b}` sets one number per edge.
+        `alignment` of the result is the share of the weights' squared norm that it carries. A
+        `Start` is checked against the data and the blocks of this race, and returned.
 
         ```python
         >>> import jax, numpy as np, neuralrace as nr
@@ -170,14 +170,14 @@ class Race:
     ) -> Trajectory:
         """The solution of the race at `times`, as a `Trajectory` like any other.
 
-        Gradient flow in every block, or with a `learning_rate` the descent itself: on blocks this
-        small its steps are taken one by one, so that nothing about the step is approximate. Times
-        are then rounded to whole steps, and times that fall on one step are returned once. From
-        weights that are not decoupled the solution is an approximation for small starts; see
+        It follows gradient flow in every block or, with a `learning_rate`, gradient descent itself:
+        in such small blocks the steps are taken one by one, so the step size adds no approximation.
+        Times are then rounded to whole steps, and times that fall on one step are returned once.
+        From weights that are not decoupled the solution is an approximation for small starts; see
         `start`. `values` holds the loss of each block (`"losses"`), every variable (`"variables"`,
-        by block and edge) and, where there are at most 1000 paths in a block, the strength of
-        every path (`"pathways"`, by block and path, edges joined by "-"): the product of its
-        edges, in a matrix block its Frobenius norm. Outputs on all samples are computed when
+        by block and edge) and, where there are at most 1000 paths in a block, the strength of every
+        path (`"pathways"`, by block and path, edges joined by "-"): the product of its edges, or in
+        a matrix block the Frobenius norm of this product. Outputs on all samples are computed when
         asked for: `solution.outputs`.
 
         ```python
@@ -198,7 +198,7 @@ class Race:
         return self._sourced(solution)
 
     def _sourced(self, solution: Trajectory) -> Trajectory:
-        """A solution that knows its data, and gives outputs and weights when asked for."""
+        """The solution with a reference to its data, to compute outputs and weights on request."""
         weight = self.data.sample_weight
         return Trajectory(
             solution.time,
@@ -258,7 +258,7 @@ class Race:
         return written, left_out
 
     def variables(self, start: StartLike | None = None) -> tuple[Variable, ...]:
-        """The variables of the race, those that must stay equal merged, with multiplicities.
+        """The variables of the race, with multiplicities; those that must stay equal are merged.
 
         Without a `start` (a `Start`, a number or weights), all edges of a block are assumed to
         start alike. Blocks with too many variables to be written out are left out.
@@ -274,7 +274,7 @@ class Race:
         return tuple(v for mode in self._written(start)[0] for v in mode.variables)
 
     def equations(self, start: StartLike | None = None) -> dict[str, list[sympy.Eq]]:
-        """The merged equations of every mode in SymPy (NRR Eq. 10 and what follows from it).
+        """The merged equations of every mode in SymPy (NRR Eq. 10 and its consequences).
 
         ```python
         >>> import neuralrace as nr
@@ -301,11 +301,12 @@ class Race:
         return {name: values for name, values in found.items() if values is not None}
 
     def latex(self, start: StartLike | None = None, *, full: bool = False) -> str:
-        """The merged equations as LaTeX, modes of equal form written once, with their S and D.
+        """The merged equations as LaTeX, with S and D; modes of equal form share one system.
 
         S and D are Σ^yx and Σ^x of a path along the mode, given that the path is on (NRR Eq. 40);
-        where paths overlap or differ, coefficients of the merged equations. The text says which.
-        The edges that each B stands for are named below: of many the first three, or `full`, all.
+        where paths overlap or differ, they are coefficients of the merged equations. The text says
+        which. The edges that each B stands for are named below the equations: at most three, or all
+        with `full`.
 
         ```python
         >>> import neuralrace as nr
@@ -327,7 +328,7 @@ class Race:
         return latex(*self._written(start), full=switch("full", full))
 
     def conserved(self, start: StartLike | None = None) -> dict[str, list[sympy.Expr]]:
-        """Quadratic quantities of every mode that learning leaves as they are, in SymPy.
+        """Quadratic quantities of every mode that learning conserves, in SymPy.
 
         ```python
         >>> import neuralrace as nr
@@ -340,11 +341,11 @@ class Race:
         return {mode.block.name: conserved(mode) for mode in self._written(start)[0]}
 
     def closed_form(self, start: StartLike) -> ClosedForm:
-        """The closed forms of the race from a start: of every mode that has one.
+        """The closed form of every mode that has one, from the given start.
 
-        Recognised from the merged equations: single pathways of any depth, balanced or not,
-        whatever graph they came from. `without` of the result names the modes for which none is
-        known, and `is_complete` says whether there are no such modes.
+        They are recognised from the merged equations: single pathways of any depth, balanced or
+        not, from any graph. `without` of the result names the modes for which none is known, and
+        `is_complete` says whether there are no such modes.
 
         ```python
         >>> import numpy as np, neuralrace as nr
@@ -379,7 +380,7 @@ class Race:
         return summary(self)
 
     def describe(self, *, full: bool = False) -> str:
-        """What `print(race)` shows, or `full`, all modes and variables with all their edges.
+        """The text that `print(race)` shows; with `full`, all modes and variables with all edges.
 
         ```python
         >>> import neuralrace as nr
@@ -398,24 +399,24 @@ class Race:
 
 
 def _has_axes(value: object) -> bool:
-    """Whether this is an array or a nested list, and not one number."""
+    """Whether this is an array or a nested list rather than one number."""
     return isinstance(value, list | tuple) or getattr(value, "shape", ()) != ()
 
 
 def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Race:
     """The neural race reduction of any graph, gating and data (NRR Eqs. 7–10), found automatically.
 
-    First the parts of the network that learn independently of each other are separated, then
-    orthogonal bases at the input and output nodes are found that bring all their statistics to the
-    finest common block-diagonal form. Scalar blocks are the papers' modes, each a network with one
-    neuron per node; where the statistics do not commute, small matrix blocks remain, and the
-    reduction still holds exactly. No path is listed: the cost follows edges and gate classes.
+    First, parts of the network that learn independently are separated. Then orthogonal bases at the
+    input and output nodes are found that bring all statistics of a part to the finest common
+    block-diagonal form. Scalar blocks are the papers' modes, each a network with one neuron per
+    node; where the statistics do not commute, small matrix blocks remain, and the reduction still
+    holds exactly. No path is listed: the cost grows with the edges and gate classes.
 
     **Arguments:** couplings between blocks smaller than `tolerance` are dropped, each relative to
     the sizes of the two directions it couples, |M_ij| against √(M_ii M_jj), so that the units of
-    nodes and features do not matter. The default drops only rounding; a larger one makes an
-    approximate reduction, which says so (`is_exact`, `residual`), and leaves out directions
-    smaller than the tolerance, relative to their node.
+    nodes and features do not matter. The default drops only rounding; a larger tolerance makes an
+    approximate reduction, which says so (`is_exact`, `residual`) and also drops directions smaller
+    than the tolerance, relative to their node.
 
     ```python
     >>> import neuralrace as nr

@@ -18,28 +18,28 @@ if TYPE_CHECKING:
 
 
 HEADINGS = ("block", "directions", "s", "variables", "conserved", "closed form")
-"""The columns of the table of modes; one in which nothing stands is left out."""
+"""The columns of the table of modes; empty ones are left out."""
 
 LEGEND = "s: largest singular value of Σ^yx in the block; B: a variable that its edges share"
 """What the letters of the table mean."""
 
-DIRECTIONS = "in a block that is no mode, B is a direction of its edges' weights: race.variables()"
-"""What a variable is where edges have matrices."""
+DIRECTIONS = "in a block that is not a mode, B is a direction of edge weights: race.variables()"
+"""The meaning of a variable where the edges have matrices."""
 
 CONFLICT = "paths with conflicting signs: a hidden node needs more than one neuron"
-"""What is said of blocks that are no modes although all their statistics are diagonal."""
+"""The note on blocks that are not modes although all their statistics are diagonal."""
 
 FEW = 3
-"""Up to this many variables of a mode are shown, unless all are asked for."""
+"""The number of variables of a mode that are shown by default."""
 
 SMALL = 1e-3
-"""A small equal start, from which a closed form is looked for when none is given."""
+"""The small equal start for which closed forms are listed if no start is given."""
 
 SIMPLE = 1000
 """A coefficient is written as a fraction with a denominator up to this."""
 
 SAME_NUMBER = 1e-9
-"""How close, relatively, that fraction must be."""
+"""How close, relatively, that fraction must be to the coefficient."""
 
 
 def summary(race: Race, full: bool = False) -> str:
@@ -81,7 +81,7 @@ def summary(race: Race, full: bool = False) -> str:
 
 
 def _about_gates(race: Race) -> list[str]:
-    """What is odd about the gates, in words: none where some are expected, or some never on."""
+    """Remarks on unusual gates: none at all, or some that are never on."""
     gates = race.data.gates
     off = [name for name, gate in gates.items() if not np.asarray(gate).any()]
     they = "they learn" if len(off) > 1 else "it learns"
@@ -121,7 +121,7 @@ def _directions(block: Block) -> str:
 def _kind(mode: WrittenMode) -> str:
     """Which closed form the mode has from small equal starts."""
     degree = int(mode.system.powers.sum(axis=1).max())
-    small = max(SMALL, np.finfo(float).tiny ** (1 / degree))  # a long product must not vanish
+    small = max(SMALL, np.finfo(float).tiny ** (1 / degree))  # a long product must not underflow
     form = mode_form(mode.system, np.full(len(mode.names), small), mode.names)
     return form.kind if form else "none known"
 

@@ -1,4 +1,4 @@
-"""Nonlinear contextual classification (NRR App. A.2): one input, read in two ways."""
+"""Nonlinear contextual classification (NRR App. A.2): the context selects the input to report."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def contextual_classification(
     """Report the component of the input that the context asks for (NRR App. A.2).
 
     Inputs are uniform on [−bound, bound]^C, contexts c = 1 … C are equally likely, and the
-    target is `y = x_c`. The context is not shown; it is for the gates.
+    target is `y = x_c`. The context is not shown to the network; it only sets the gates.
 
     By default the uniform distribution is replaced by the nodes and weights of the Gauss–Legendre
-    rule with `order` nodes per axis, in each context. Its moments are exact up to degree
-    2 · `order` − 1 in every component, and a gated linear network sees none above 2: with two
-    nodes (±1/√3, equal weights) the statistics of NRR Eqs. 24–29 are exact. A ReLU network sees
-    more of the distribution: raise `order`, or pass `samples`.
+    rule with `order` nodes per axis, in each context. Its moments are exact up to degree 2 ·
+    `order` − 1 in every component, and a gated linear network depends on none above degree 2. So
+    with two nodes (±1/√3, equal weights) the statistics of NRR Eqs. 24–29 are exact. A ReLU network
+    depends on higher moments: raise `order`, or pass `samples`.
 
-    **Arguments:** `contexts` is C, also the number of inputs, 2 in NRR; `bound`, 1 in NRR;
-    `order`, see above; `samples` draws that many at random instead, the contexts in turn; `key`
-    (a JAX key or an integer) draws them.
+    **Arguments:** `contexts` is C, also the number of inputs, 2 in NRR; `bound`, 1 in NRR; `order`,
+    see above; `samples` draws that many at random instead, with the contexts in turn; `key` (a JAX
+    key or an integer) draws them.
 
     **Returns:** `x["x"]` of shape `(N, C)` and `y["y"]` of shape `(N, 1)`, with
     N = C · order^C or `samples`; sample weights for an `order` above 2; label `context`,
@@ -59,7 +59,7 @@ def contextual_classification(
         x, weight = np.tile(x, (contexts, 1)), np.tile(weight, contexts)
     else:
         samples = whole_number(
-            "the number of samples", samples, least=contexts, fix="give every context one at least"
+            "the number of samples", samples, least=contexts, fix="give every context at least one"
         )
         x = rng.uniform(-1.0, 1.0, (samples, contexts))
         context, weight = np.arange(samples) % contexts, np.ones(samples)
@@ -84,7 +84,7 @@ def _gauss_legendre(axes: int, order: int) -> tuple[np.ndarray, np.ndarray]:
 def single_pathway(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset]:
     """One pathway that is always on: a deep linear network (NRR Eqs. 24–25).
 
-    It is named `common`. `hidden` is its width; NRR names none.
+    It is named `common`. `hidden` is its width, which NRR does not state.
 
     ```python
     >>> from neuralrace import tasks
@@ -98,9 +98,9 @@ def single_pathway(data: Dataset, hidden: int = 100) -> tuple[Architecture, Data
 
 
 def pathway_per_context(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset]:
-    """One pathway for each context, on there alone (NRR Eqs. 26–29).
+    """One pathway for each context, on only there (NRR Eqs. 26–29).
 
-    They are named `only1` … `onlyC`. `hidden` is the width of each; NRR names none.
+    They are named `only1` … `onlyC`. `hidden` is the width of each, which NRR does not state.
 
     ```python
     >>> from neuralrace import tasks

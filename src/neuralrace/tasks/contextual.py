@@ -30,19 +30,20 @@ def contextual(
     """Every item in every context; some properties hold in all contexts, some in one (MHS Fig. 3).
 
     A sample shows a one-hot item and a one-hot context. Its target has C + 1 blocks of rows:
-    `common`, wanted in every context, and then one block for each context, which is that
-    context's structure there and zero in the others.
+    `common`, wanted in every context, and then one block per context, which holds that context's
+    structure in that context and zeros in the others.
 
     `contextual(structures=("hierarchy", "ring", "crossed"))` is the task of MHS §4;
-    `contextual(contexts=3)`, and 4 and 5, are those of MHS §5 with the same structure throughout.
+    `contextual(contexts=3)`, and 4 and 5, are the tasks of MHS §5, with the same structure
+    throughout.
 
-    **Arguments:** `contexts` is C, by default the number of structures, or 3. `items`, by default
-    that of the matrices given, or 8. `structures`, one for all contexts or one for each: names
-    (`"hierarchy"`, `"ring"`, `"crossed"`, see `structure`) or matrices of shape
-    `(properties, items)`. `common`, likewise. `context_scale` is the size of the context
-    features (1 in MHS; its scripts have 1.1 for C = 4 and 1.35 for C = 5). `joined=True` gives
-    one input node `x` with the items' features and then the contexts', for a plain
-    `ReLUNetwork((11, 700, 60))`.
+    **Arguments:** `contexts` is C, by default the number of structures, or 3. `items`, the number
+    of items, by default that of the matrices given, or 8. `structures`, one for all contexts or one
+    for each: names (`"hierarchy"`, `"ring"`, `"crossed"`, see `structure`) or matrices of shape
+    `(properties, items)`. `common`, likewise. `context_scale` is the size of the context features
+    (1 in MHS; its scripts have 1.1 for C = 4 and 1.35 for C = 5). `joined=True` gives one input
+    node `x` with the items' features and then the contexts', for a plain `ReLUNetwork((11, 700,
+    60))`.
 
     **Returns:** C · items samples, all items of context 1 first: `x["item"]` of shape
     `(N, items)` and `x["context"]` of shape `(N, C)`, or `x["x"]`; `y["y"]` of shape `(N, rows)`
@@ -80,7 +81,7 @@ def contextual(
 
 
 def common_and_all_but_one(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset]:
-    """A pathway that is always on, and for each context one that is off there alone (MHS Fig. 3).
+    """A pathway that is always on, and for each context one that is off only there (MHS Fig. 3).
 
     `common` reads all inputs; `not1` … `notC` read the items only. This is the gating that MHS
     finds in ReLU networks. `hidden` is the width of each pathway (MHS Table 1: 100).
@@ -98,10 +99,10 @@ def common_and_all_but_one(data: Dataset, hidden: int = 100) -> tuple[Architectu
 
 
 def all_but_one(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset]:
-    """The contextual pathways of `common_and_all_but_one` alone, on the rest of the targets.
+    """Only the contextual pathways of `common_and_all_but_one`, on the rest of the targets.
 
-    Targets are replaced by what a learned common pathway leaves (`Dataset.residual`): the setting
-    in which MHS App. F and G solve the contextual pathways.
+    Targets are replaced by the residual of a learned common pathway (`Dataset.residual`). In this
+    setting MHS App. F and G solve the contextual pathways.
 
     ```python
     >>> from neuralrace import tasks
@@ -118,7 +119,7 @@ def all_but_one(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset
 
 
 def common_and_single(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset]:
-    """A pathway that is always on, and for each context one that is on there alone.
+    """A pathway that is always on, and for each context one that is on only there.
 
     "GDLN Single" of MHS Fig. 4a: `common` reads all inputs; `only1` … `onlyC` read the items
     only. `hidden` is the width of each pathway (MHS Table 1: 100).
@@ -172,7 +173,7 @@ def _common_and(
 def _check_items(data: Dataset) -> None:
     if "item" not in data.x:
         raise NeuralRaceError(
-            "the contextual pathways read the items alone, but there is no input node 'item'",
+            "the contextual pathways read only the items, but there is no input node 'item'",
             got=f"x for {listed(data.x)}",
             wanted="x for 'item' and 'context'",
             fix="make the data with tasks.contextual(…, joined=False)",
@@ -221,7 +222,7 @@ def _matrices(blocks: Sequence[Matrix], items: int | None) -> list[Float[np.ndar
                 f"{name} does not fit the task",
                 got=f"shape {matrix.shape}",
                 wanted=f"shape (properties, {count}), as there are {count} items",
-                fix="a column is an item: give every structure as many, and leave out items",
+                fix="a column is an item: give every structure as many columns, or omit items",
             )
         matrices.append(matrix)
     return matrices

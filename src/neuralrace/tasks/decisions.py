@@ -1,6 +1,6 @@
-"""Small decision tasks that are not in the papers: what is asked depends on context, or on order.
+"""Small tasks that are not in the papers: decisions by context, parity, order, sectors, teachers.
 
-They are for asking whether a ReLU network keeps a gating.
+They serve to study whether a ReLU network keeps a gating.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def context_decision(levels: int | ArrayLike = 4, cue: float = 1.0) -> Dataset:
     +1 or −1, the sign of stream 1 in context 1 and of stream 2 in context 2 (a noiseless version
     of the task of Mante, Sussillo, Shenoy & Newsome 2013).
 
-    **Arguments:** `levels`, how many values each stream takes, an even number: 4 stands for −1,
-    −½, ½ and 1; or the values themselves. `cue`, the size of the context features.
+    **Arguments:** `levels`, how many values each stream takes, an even number (4 means −1, −½, ½
+    and 1), or the values themselves. `cue`, the size of the context features.
 
     **Returns:** `x["x"]` of shape `(2 L², 4)` and `y["y"]` of shape `(2 L², 1)`, context 1 first;
     labels `context` (1 or 2) and `answer` (whether the target is positive).
@@ -68,9 +68,9 @@ def context_decision(levels: int | ArrayLike = 4, cue: float = 1.0) -> Dataset:
 def parity(bits: int = 3) -> Dataset:
     """The product of signs: 2^n samples at (±1, …, ±1), target x₁ x₂ ⋯ xₙ.
 
-    For an odd number of three or more bits and no bias, a ReLU network that starts small never
-    starts to learn: relu(z) = z/2 + |z|/2, and the target is uncorrelated with every linear
-    function and with every even one.
+    For an odd number of bits, three or more, a small ReLU network without bias never starts to
+    learn: relu(z) = z/2 + |z|/2, and the target is uncorrelated with every linear and every even
+    function.
 
     **Returns:** `x["x"]` of shape `(2ⁿ, n)` and `y["y"]` of shape `(2ⁿ, 1)`; label `answer`.
 
@@ -97,7 +97,7 @@ def parity(bits: int = 3) -> Dataset:
 
 
 def transitive_inference(items: int = 6, *, pairs: str = "adjacent") -> Dataset:
-    """Which of two items ranks higher, shown for neighbours in rank.
+    """Transitive inference: which of two items ranks higher, trained on neighbours in rank.
 
     A sample shows two one-hot items side by side, in both orders; the target is +1 where the first
     ranks higher (has the smaller number) and −1 otherwise.
@@ -144,7 +144,7 @@ def ring_classification(points: int = 24, classes: int = 3) -> Dataset:
     """Points on a circle, sorted into sectors of equal size.
 
     **Arguments:** `points`, evenly on the unit circle, half a step away from the first axis;
-    `classes`, how many sectors; they must divide the points.
+    `classes`, the number of sectors, which must divide the number of points.
 
     **Returns:** `x["x"]` of shape `(points, 2)`, one-hot `y["y"]` of shape `(points, classes)`;
     label `answer`, the sector counted from 1.
@@ -179,10 +179,11 @@ def teacher(
 ) -> Dataset:
     """A random ReLU network as teacher: Gaussian inputs, its outputs as targets.
 
-    The teacher's weights are Gaussian, scaled by one over the root of what each neuron reads.
-    `key` (a JAX key or an integer) draws inputs and weights. `hidden` is the teacher's width.
+    The teacher's weights are Gaussian, divided by the square root of each neuron's number of
+    inputs. `key` (a JAX key or an integer) draws inputs and weights. `hidden` is the teacher's
+    width.
 
-    **Gatings:** `natural_gatings`; the teacher's own neurons are another, by where they are on.
+    **Gatings:** `natural_gatings`, or the activity of the teacher's own neurons.
 
     ```python
     >>> from neuralrace import tasks
@@ -206,8 +207,8 @@ def gaussian(samples: int = 20, inputs: int = 5, outputs: int = 3, *, key: Key =
 
     `key` (a JAX key or an integer) draws both.
 
-    **Gatings:** none suggests itself. `natural_gatings` gives candidates, and `reln.aligned` the
-    gates that small neurons align to.
+    **Gatings:** no obvious one. `natural_gatings` gives candidates, and `reln.aligned` the gates
+    that small neurons align to.
 
     ```python
     >>> from neuralrace import tasks

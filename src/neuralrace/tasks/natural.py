@@ -13,11 +13,11 @@ Gating = tuple[Architecture, Dataset]
 
 
 def answers(data: Dataset) -> Int[np.ndarray, " N"]:
-    """The answer that each sample wants, counted from 0.
+    """The correct answer to each sample, counted from 0.
 
-    The label `answer` where there is one. Else, with one output, whether it is positive, or above
-    its mean where all have one sign; with several outputs, the one that is furthest above its mean
-    over samples.
+    This is the label `answer` if there is one. Otherwise, with one output, it is whether the target
+    is positive, or above its mean if all targets have the same sign. With several outputs, it is
+    the output that is furthest above its mean over samples.
 
     ```python
     >>> from neuralrace import tasks
@@ -38,13 +38,13 @@ def answers(data: Dataset) -> Int[np.ndarray, " N"]:
 
 
 def natural_gatings(data: Dataset, width: int = 200) -> dict[str, Gating]:
-    """The gatings one would try first, each with about `width` neurons in all.
+    """The gatings one would try first, each with about `width` neurons in total.
 
     `sample` has one pathway per sample. `answer` has one per answer (`answers`). `context` has one
     per value of the label `context`; without that label, `side` has one for each sign of the first
-    input feature. `common_answer` has a pathway that is always on next to those of `answer`.
-    Neurons are divided equally, at least one per pathway; a gating whose pathways would all be
-    alike (one answer for all samples) is left out.
+    input feature. `common_answer` has the pathways of `answer` and one that is always on. Neurons
+    are divided equally, with at least one per pathway. A gating with only one distinct pathway (one
+    answer for all samples) is left out.
 
     They are candidates for `nr.contest`, which also says whether a ReLU network would keep them.
 
@@ -79,5 +79,5 @@ def natural_gatings(data: Dataset, width: int = 200) -> dict[str, Gating]:
 
 
 def _differ(masks: dict[str, np.ndarray]) -> bool:
-    """Whether there are several pathways, none of them off everywhere."""
+    """Whether there are several pathways, each of which is on somewhere."""
     return len(masks) > 1 and all(mask.any() for mask in masks.values())

@@ -16,14 +16,14 @@ from neuralrace.tasks.structures import hierarchy
 from neuralrace.types import Key
 
 Base = tuple[Float[np.ndarray, "_ inputs"], Float[np.ndarray, "_ outputs"]]
-"""What one route is to map to what: inputs and targets, a row an item."""
+"""The map that every route learns: inputs and targets, one row per item."""
 
 
 def circulant_routes(M: int = 7, K: int = 4) -> Bool[np.ndarray, "M M"]:
-    """The trained routes of NRR Fig. 4d: input domain i with outputs i − 1 … i + K − 2, mod M.
+    """The trained routes of NRR Fig. 4d: input domain i with outputs i − 1 … i + K − 2 (mod M).
 
-    **Returns:** `routes[i - 1, j - 1]`, whether domain i is trained with j; K in every row and
-    column.
+    **Returns:** `routes[i - 1, j - 1]`, whether input i is trained with output j; K are true in
+    every row and column.
 
     ```python
     >>> from neuralrace import tasks
@@ -57,10 +57,11 @@ def routing(
     distractors: bool = False,
     key: Key = 0,
 ) -> tuple[Dataset, Dataset | None]:
-    """Map what any one of M input domains shows to any one of M output domains (NRR §4, Fig. 4).
+    """Map an item shown in any of M input domains to any of M output domains (NRR §4, Fig. 4).
 
-    Every route learns the same map, that of `base`. A sample is a route and an item: the input
-    domain shows the item's input, the output domain wants its target, and all else is zero.
+    Every route learns the same map, given by `base`. A sample is a route and an item: the route's
+    input domain shows the item's input, its output domain has the item's target, and all other
+    domains are zero.
 
     **Arguments:** `M` domains on either side, each input trained with `K` outputs (NRR Fig. 4:
     7 and 4; Fig. 5: M = 10) by `circulant_routes`. `base` is `(x, y)` of shapes `(items, inputs)`
@@ -70,11 +71,11 @@ def routing(
     `distractors=True` lets the other input domains show random items, drawn by `key` (a JAX key or
     an integer), instead of nothing; the gates must hide them.
 
-    **Returns:** the trained routes and the untrained ones, `None` where there are none, both with
-    `x["x1"]` … `x["xM"]` of shape `(N, inputs)`, `y["y1"]` … `y["yM"]` of shape `(N, outputs)`
+    **Returns:** two datasets, the trained and the untrained routes (`None` if there are none), both
+    with `x["x1"]` … `x["xM"]` of shape `(N, inputs)`, `y["y1"]` … `y["yM"]` of shape `(N, outputs)`
     and labels `input`, `output`, `item`, counted from 1.
 
-    **Gatings:** `routing_pathways`, in which just the sample's route is on.
+    **Gatings:** `routing_pathways`, in which only the sample's route is on.
 
     ```python
     >>> from neuralrace import tasks
@@ -97,10 +98,10 @@ def routing(
 def routing_pathways(
     data: Dataset, P: int | None = None, hidden: int = 64
 ) -> tuple[Architecture, Dataset]:
-    """The pathway network of NRR Fig. 4a and 5a, with just the sample's route on.
+    """The pathway network of NRR Fig. 4a and 5a, with only the sample's route on.
 
-    Input domain i and output domain j are on where the sample's route begins and ends in them.
-    Since every route has one path, these gates leave that path alone on, for any `P`.
+    Input domain i and output domain j are on if the sample's route begins and ends there. Since
+    every route has exactly one path, only that path is on, for any `P`.
 
     **Arguments:** `data` of `routing`, trained or untrained. `P` routes share a hidden pathway:
     all M² by default ("shared"), 1 ("dedicated"), or the square of a divisor of M. `hidden` is
@@ -121,7 +122,7 @@ def routing_pathways(
     names = [f"{v}{i}" for v in "xy" for i in range(1, len(data.x) + 1)]
     if {*data.x, *data.y} != set(names):
         raise NeuralRaceError(
-            "this is no routing task",
+            "this is not a routing task",
             got=f"x for {listed(data.x)}, y for {listed(data.y)}",
             wanted="x for 'x1' … 'xM' and y for 'y1' … 'yM'",
             fix="make the data with tasks.routing()",
@@ -140,7 +141,7 @@ def _samples(
     y: Float[np.ndarray, "items outputs"],
     rng: np.random.Generator | None,
 ) -> Dataset:
-    """A sample for every route and item, routes in the order of the rows of `routes`."""
+    """One sample for every route and item, routes in the order of the rows of `routes`."""
     M, (items, inputs) = len(routes), x.shape
     source, target = np.nonzero(routes)
     n = len(source) * items
@@ -193,7 +194,7 @@ def _route_matrix(routes: object, M: int) -> Bool[np.ndarray, "M M"]:
 
 def _bad_routes(got: str, M: int) -> NeuralRaceError:
     return NeuralRaceError(
-        "these are no routes",
+        "these are not routes",
         got=got,
         wanted=f"a boolean matrix of shape ({M}, {M}), or pairs (input, output) in 1 … {M}, "
         "with at least one route",

@@ -1,10 +1,10 @@
-"""Worlds: graphical models that say which items are alike, and the features they generate.
+"""Worlds: graphical models that define which items are alike, and the features they generate.
 
-In the many-feature limit, what a linear network learns of a world is decided by the covariance of
-the items, whose singular vectors follow from the symmetry of the graph (Saxe, McClelland & Ganguli
+In the limit of many features, a linear network's learning of a world depends only on the covariance
+of the items, whose eigenvectors follow from the symmetry of the graph (Saxe, McClelland & Ganguli
 2019). Trees are branching diffusions of binary features; partitions, rings, chains and grids are
-Gaussian fields in which neighbours are alike (Kemp & Tenenbaum 2008). `tasks.structures` has
-single matrices of properties; a world is a distribution of them.
+Gaussian fields in which neighbours are alike (Kemp & Tenenbaum 2008). `tasks.structures` has single
+matrices of properties; a world is a distribution of them.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ class World:
     """A distribution of features over P items, with the modes of their covariance.
 
     `values` (P,) are the eigenvalues of the covariance ⟨φφᵀ⟩, largest first, and the columns of
-    `vectors` (P, P) its eigenvectors, both from the symmetry of the graph and not by computation.
-    `levels` (P,) says what each mode tells apart: the level of a tree (0: the root, common to all),
-    the cluster (0) or the item within it (1), or the frequency on a ring, chain or grid.
+    `vectors` (P, P) its eigenvectors, both derived from the symmetry of the graph, not computed
+    numerically. `levels` (P,) says what each mode distinguishes: the level of a tree (0 is the
+    root, common to all), clusters (0) or items within a cluster (1), or the frequency on a ring,
+    chain or grid.
 
     ```python
     >>> from neuralrace import tasks
@@ -57,12 +58,12 @@ class World:
 
     @property
     def covariance(self) -> Float[np.ndarray, "P P"]:
-        """⟨φ_i φ_j⟩ over features φ: how much alike items i and j are."""
+        """⟨φ_i φ_j⟩ over features φ: how similar items i and j are."""
         return (self.vectors * self.values) @ self.vectors.T
 
     @property
     def singular_values(self) -> Float[np.ndarray, " P"]:
-        """Those of Σ^yx in `dataset()`: √values / P, since every item is shown equally often."""
+        """The singular values of Σ^yx in `dataset()`: √values / P, for equally frequent items."""
         return np.sqrt(self.values) / self.items
 
     def features(self, number: int, *, key: Key = 0) -> Structure:
@@ -80,11 +81,11 @@ class World:
         return self._draw(generator(key), number)
 
     def dataset(self, features: int | None = None, *, key: Key = 0) -> Dataset:
-        """Items, one-hot, with their features: sampled, or in the limit of infinitely many.
+        """One-hot items with their features: sampled, or in the limit of infinitely many.
 
-        Targets are features / √(their number), so that Σ^yx keeps its size as they grow in number;
-        in the limit (`features=None`) they are the P columns of √values · vectorsᵀ, which have the
-        covariance of the world exactly.
+        Targets are features divided by the square root of their number, so that the size of Σ^yx
+        does not depend on it. In the limit (`features=None`) they are the P columns of √values ·
+        vectorsᵀ, which have exactly the covariance of the world.
 
         **Returns:** `x["x"]` of shape (P, P), `y["y"]` (P, features or P); label `item` (1 … P).
 
@@ -108,13 +109,14 @@ class World:
 def tree_world(
     branching: int | Sequence[int] = 2, depth: int | None = None, flip: ArrayLike = 0.1
 ) -> World:
-    """A branching diffusion down a tree (Saxe, McClelland & Ganguli 2019): hierarchical items.
+    """Hierarchical items: a branching diffusion down a tree (Saxe, McClelland & Ganguli 2019).
 
     A feature is ±1 at the root with equal chance, and on every branch down it flips with
-    probability ε = `flip`; items are the leaves. With q_k = Π_{l>k} (1 − 2ε_l)² the correlation of
-    items that part below level k, Δ_k = q_k − q_{k−1} (q_{−1} = 0) and M_k the items below a node
-    of level k, a mode that tells the nodes of level l apart has the eigenvalue Σ_{k≥l} Δ_k M_k: it
-    falls with every level, so that learning must differentiate progressively.
+    probability ε = `flip`; items are the leaves. Let q_k = Π_{l>k} (1 − 2ε_l)² be the correlation
+    of items whose branches separate below level k, Δ_k = q_k − q_{k−1} (q_{−1} = 0), and M_k the
+    number of items below a node of level k. A mode that distinguishes the nodes of level l has the
+    eigenvalue Σ_{k≥l} Δ_k M_k. It falls with every level, so learning proceeds from coarse to fine
+    distinctions (progressive differentiation).
 
     **Arguments:** `branching` and `depth` as in `tasks.hierarchy`; `flip`, one number in [0, ½) or
     one for each level from the root down (the default is ours).
@@ -128,12 +130,12 @@ def tree_world(
     """
     branches = branches_of(branching, depth)
     depth = len(branches)
-    fix = "0 makes all items alike; at 0.5 nothing would be passed on"
+    fix = "0 makes all items equal; at 0.5 nothing would be passed on"
     wanted = f"one number in [0, 0.5), or {depth} of them, from the root down"
     given = real_array("flip", flip, wanted=wanted, fix=fix)
     if given.shape not in ((), (depth,)) or not ((given >= 0) & (given < 0.5)).all():
         raise NeuralRaceError(
-            "the probability to flip on a branch is not possible",
+            "the probability of a flip on a branch is not valid",
             got=f"flip = {flip!r}",
             wanted=wanted,
             fix=fix,
@@ -171,11 +173,11 @@ def _diffused(
 def partition_world(
     groups: Sequence[int] = (4, 4), coupling: float = 1.0, variance: float = 10.0
 ) -> World:
-    """Disjoint clusters: every item is tied to a hidden node, one for each cluster.
+    """Disjoint clusters: every item is coupled to the hidden node of its cluster.
 
-    A Gaussian field as in `ring_world`, its hidden nodes integrated out. With τ = 1/variance and m
-    items in a cluster, the cluster's mean has the eigenvalue (m a + τ) / (τ (a + m a + τ)), and
-    differences within it 1/(a + τ).
+    It is a Gaussian field as in `ring_world`, with the hidden nodes integrated out. With τ =
+    1/variance and m items in a cluster, the cluster's mean has the eigenvalue (m a + τ) / (τ (a + m
+    a + τ)), and differences within the cluster have 1/(a + τ).
 
     **Arguments:** `groups`, the number of items of each cluster; `coupling` a > 0 and `variance`.
 
@@ -205,14 +207,14 @@ def partition_world(
 
 
 def ring_world(items: int = 8, coupling: float = 1.0, variance: float = 10.0) -> World:
-    """Items around a circle, each like its two neighbours.
+    """Items around a circle, each similar to its two neighbours.
 
-    A feature φ is Gaussian with density ∝ exp(−½ a Σ (φ_i − φ_j)² − ½ Σ φ_i²/variance), the first
-    sum over neighbours. Its modes are waves: the eigenvalue of frequency k (in turns) is
-    1 / (2a (1 − cos 2πk/P) + 1/variance).
+    A feature φ is Gaussian with density ∝ exp(−½ a Σ (φ_i − φ_j)² − ½ Σ φ_i²/variance), where the
+    first sum is over neighbours. Its modes are waves: the eigenvalue of frequency k (in turns) is 1
+    / (2a (1 − cos 2πk/P) + 1/variance).
 
-    **Arguments:** `items` P ≥ 3; `coupling` a > 0 (the inverse of the square of a length) and
-    `variance` of a feature without neighbours. The defaults are ours.
+    **Arguments:** `items` P ≥ 3; `coupling` a > 0 (the inverse square of a length) and `variance`,
+    that of a feature without neighbours. The defaults are ours.
 
     ```python
     >>> from neuralrace import tasks
@@ -236,7 +238,7 @@ def ring_world(items: int = 8, coupling: float = 1.0, variance: float = 10.0) ->
 
 
 def chain_world(items: int = 8, coupling: float = 1.0, variance: float = 10.0) -> World:
-    """Items on a line, each like its neighbours; as `ring_world` with open ends.
+    """Items on a line, each similar to its neighbours; like `ring_world` with open ends.
 
     The eigenvalue of frequency k (in half turns) is 1 / (2a (1 − cos πk/P) + 1/variance).
 
@@ -256,7 +258,7 @@ def chain_world(items: int = 8, coupling: float = 1.0, variance: float = 10.0) -
 def grid_world(
     rows: int = 4, columns: int = 4, coupling: float = 1.0, variance: float = 10.0
 ) -> World:
-    """Items on a rectangle, each like those next to it, row after row; as `chain_world` both ways.
+    """Items on a rectangle, row by row, each similar to its neighbours; `chain_world` both ways.
 
     The eigenvalue of frequencies k and l is
     1 / (2a (1 − cos πk/rows) + 2a (1 − cos πl/columns) + 1/variance), and the level k + l.

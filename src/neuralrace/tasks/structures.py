@@ -16,11 +16,11 @@ from neuralrace.types import Key
 Structure = Float[np.ndarray, "properties items"]
 
 RING_PROFILE = (0.0, 0.33, 0.66, 1.0, 1.0, 0.66, 0.33, 0.0)
-"""One property of the ring of MHS Fig. 3, over its eight items."""
+"""One property of the ring of MHS Fig. 3: its value on each of the eight items."""
 
 
 def partition(groups: Sequence[int]) -> Structure:
-    """Neighbouring items in disjoint groups: a row for each, one on its items.
+    """Disjoint groups of neighbouring items: one row per group, 1 on its items and 0 elsewhere.
 
     **Arguments:** `groups`, the number of items of each group.
 
@@ -48,14 +48,14 @@ def hierarchy(
     depth: int | None = None,
     amplitudes: Sequence[float] | None = None,
 ) -> Structure:
-    """A tree over the items: a row for every node, on for the items below it (MHS Fig. 3).
+    """A tree over the items: one row per node, nonzero on the items below it (MHS Fig. 3).
 
     The default is MHS's 15 × 8: a row of ones, two rows of halves, four of quarters, eight of
     single items. `hierarchy(depth=2, amplitudes=(6.0, 4.0, 3.0))` is the 7 × 4 of NRR Fig. 4c.
 
-    **Arguments:** `branching`, the children of a node, one number or one for each level from the
-    root down; `depth`, the levels below the root, 3 by default; `amplitudes`, the value of the
-    rows of each level (`depth + 1` numbers), 1 by default.
+    **Arguments:** `branching`, the number of children of a node, for all levels or for each level
+    from the root down; `depth`, the number of levels below the root, 3 by default; `amplitudes`,
+    the value in the rows of each level (`depth + 1` numbers), 1 by default.
 
     **Returns:** shape `(nodes, leaves)`, rows from the root down.
 
@@ -82,9 +82,9 @@ def crossed_hierarchy(
 ) -> Structure:
     """A hierarchy whose smallest groups cut across the tree (context 3 of MHS Fig. 3).
 
-    As `hierarchy`, but the level above the single items groups the first children of
-    neighbouring nodes, the second children, and so on: with eight items {1, 3}, {2, 4}, {5, 7},
-    {6, 8} in place of {1, 2}, {3, 4}, {5, 6}, {7, 8}. It needs a depth of at least 2.
+    Like `hierarchy`, but the level above the single items groups the first children of neighbouring
+    nodes, then the second children, and so on. Eight items are grouped as {1, 3}, {2, 4}, {5, 7},
+    {6, 8} instead of {1, 2}, {3, 4}, {5, 6}, {7, 8}. It needs a depth of at least 2.
 
     **Returns:** shape `(rows, leaves)`; 15 × 8 by default.
 
@@ -111,11 +111,11 @@ def crossed_hierarchy(
 
 
 def ring(profile: Sequence[float] = RING_PROFILE, rows: int | None = None) -> Structure:
-    """Items around a circle: one profile, turned by one item per row (context 2 of MHS Fig. 3).
+    """Items around a circle: one profile, shifted by one item per row (context 2 of MHS Fig. 3).
 
-    **Arguments:** `profile`, a property's value on each item; `rows`, the number of properties,
-    by default `2 · items − 1` as in a hierarchy. The first is one everywhere; the k-th after it
-    (k = 0, 1, …) is the profile rolled left by k, and it starts again after a full turn.
+    **Arguments:** `profile`, a property's value on each item; `rows`, the number of properties, by
+    default `2 · items − 1` as in a hierarchy. The first property is 1 everywhere; the k-th after it
+    (k = 0, 1, …) is the profile rolled left by k. After a full turn it starts again.
 
     **Returns:** shape `(rows, len(profile))`; 15 × 8 by default.
 
@@ -143,10 +143,10 @@ def ring(profile: Sequence[float] = RING_PROFILE, rows: int | None = None) -> St
 
 
 def random_tree(items: int = 8, *, key: Key = 0) -> Structure:
-    """A random binary tree over the items: a row for every node, on for the items below it.
+    """A random binary tree over the items: one row per node, 1 on the items below it.
 
-    Two groups of items, drawn at random from those there are, are joined until one is left. Like
-    MHS's hierarchy it has 2 · items − 1 rows (MHS App. F: Y of 2N − 1 rows).
+    Starting from single items, two groups drawn at random are joined until only one remains. Like
+    MHS's hierarchy, it has 2 · items − 1 rows (MHS App. F: Y of 2N − 1 rows).
 
     **Arguments:** `items`, the number of leaves; `key` (a JAX key or an integer) draws the groups.
 
@@ -228,6 +228,7 @@ _NAMED: Mapping[str, Callable[[int], Structure]] = MappingProxyType(
         "crossed": lambda items: crossed_hierarchy(depth=_binary_depth(items)),
     }
 )
+"""The structures that can be given by name, as functions of the number of items."""
 
 
 def branches_of(branching: object, depth: object) -> list[int]:

@@ -16,11 +16,11 @@ def xor(sign: float = 1.0) -> Dataset:
 
     Four samples at (±1, ±1), in the order of MHS Eq. 11: (−1, −1), (1, −1), (−1, 1), (1, 1). The
     target is `sign` where exactly one coordinate is 1 and −`sign` elsewhere, so (1, 1) → −1 by
-    default, as NRR's definition and MHS Eq. 12 have it. (NRR's worked example, Eq. 18, has
-    (1, 1) → 1: that is `sign=-1.0`. No loss or rate depends on it.)
+    default, as in NRR's definition and MHS Eq. 12. (NRR's worked example, Eq. 18, has (1, 1) → 1,
+    which is `sign=-1.0`. No loss or rate depends on the sign.)
 
     **Returns:** `x["x"]` of shape (4, 2), `y["y"]` of shape (4, 1); labels `sample` (1 … 4) and
-    `positive` (whether the target is).
+    `positive` (whether the target is positive).
 
     **Gatings:** one pathway per sample (`xor_pathways`), or one per answer (`linear_pathways`).
 

@@ -29,7 +29,7 @@ _PAPERS = {
 """The papers that have a module here with its `CLAIMS`."""
 
 QUICK = "quick settings, which settle nothing"
-"""What a page says that was measured with `--quick`."""
+"""The note on a page that was measured with `--quick`."""
 
 
 def papers() -> tuple[str, ...]:
@@ -60,7 +60,7 @@ def ledger(*names: str) -> tuple[Claim, ...]:
 def markdown(entries: Sequence[Entry], *, quick: bool = False, page: str = "") -> str:
     """The ledger as a page: a table of verdicts, then every claim with its measurements.
 
-    Of an earlier `page`, the sections on papers that are not among the entries are kept.
+    Sections of an earlier `page` on papers that have no entry here are kept.
     """
     from neuralrace import __version__
 
@@ -83,7 +83,7 @@ def markdown(entries: Sequence[Entry], *, quick: bool = False, page: str = "") -
 
 
 def _section(page: str, title: str) -> list[str]:
-    """The lines of a page on one paper, after an empty one; none if there are none."""
+    """The lines of a page on one paper, after an empty line; no lines if the page has none."""
     for part in page.split("\n## ")[1:]:
         if part.startswith(title + "\n"):
             return ["", *f"## {part}".rstrip("\n").split("\n")]

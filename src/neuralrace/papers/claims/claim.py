@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Verdict(Enum):
-    """What the measurements say of a claim."""
+    """What the measurements say about a claim."""
 
     HOLDS = "holds"
     QUALIFIED = "holds with a qualification"
@@ -28,11 +28,11 @@ class Verdict(Enum):
 @final
 @dataclass(frozen=True)
 class Measure:
-    """A number, where it is read from the data of figures, and between which bounds it must lie.
+    """A number that is read from the data of figures, and the bounds it must lie within.
 
-    `otherwise` makes it a limit: a miss does not refute the claim but qualifies it, in these
-    words, in which `{}` stands for the number. Without it, a miss refutes the claim. A number that
-    is not finite is a miss.
+    `otherwise` makes it a limit: a miss does not refute the claim but qualifies it, with this
+    sentence, in which `{}` stands for the number. Without it, a miss refutes the claim. A number
+    that is not finite is a miss.
 
     ```python
     >>> from neuralrace.papers.claims import Measure
@@ -77,7 +77,7 @@ class Measure:
 @final
 @dataclass(frozen=True)
 class Claim:
-    """One claim: where it stands, what it says in our words, and how it is measured.
+    """One claim: where it is made, what it says in our words, and how it is measured.
 
     ```python
     >>> from neuralrace.papers.claims import Claim, Measure
@@ -96,18 +96,18 @@ class Claim:
     measures: tuple[Measure, ...]
 
     def measure(self, tables: Tables) -> Entry:
-        """Measure it on the data of figures."""
+        """Measure the claim on the data of figures."""
         return self.judged([float(m.read(tables)) for m in self.measures])
 
     def judged(self, found: list[float]) -> Entry:
-        """The entry of the ledger that these numbers make, one for each measure."""
+        """The entry of the ledger with these numbers, one for each measure."""
         return Entry(self, tuple(found))
 
 
 @final
 @dataclass(frozen=True)
 class Entry:
-    """A claim with the numbers found; the verdict is computed from them and from nothing else."""
+    """A claim with the numbers found; the verdict follows from them alone."""
 
     claim: Claim
     found: tuple[float, ...]
@@ -124,7 +124,7 @@ class Entry:
 
     @property
     def verdict(self) -> Verdict:
-        """Refuted by a missed measure, qualified by a missed limit, else it holds."""
+        """A missed measure refutes the claim, a missed limit qualifies it; otherwise it holds."""
         if not self.missed:
             return Verdict.HOLDS
         limits = all(measure.otherwise for measure, _ in self.missed)
@@ -132,7 +132,7 @@ class Entry:
 
     @property
     def qualifications(self) -> tuple[str, ...]:
-        """What the missed limits say."""
+        """The sentences of the missed limits."""
         return tuple(m.otherwise.format(value) for m, value in self.missed if m.otherwise)
 
 
@@ -141,11 +141,12 @@ class Entry:
 class Tables:
     """The data of figures, each computed once: `tables("nrr/fig4", init="xavier")`.
 
-    `once` has measurements that no figure makes, `at_hand` figures that are long to compute.
+    `once` keeps measurements that no figure makes; `at_hand` is for figures that take long to
+    compute.
 
-    **Arguments:** `quick` takes the figures' small settings. `folder` holds data that `neuralrace
-    reproduce` wrote: a figure with exactly the settings wanted is read and not computed again.
-    `tell` hears of every figure whether it is read or computed.
+    **Arguments:** `quick` uses the figures' small settings. `folder` holds data that `neuralrace
+    reproduce` wrote: a figure stored with exactly the settings wanted is read instead of computed.
+    `tell` is called for every figure with a line that says whether it is read or computed.
     """
 
     quick: bool = False
@@ -163,7 +164,7 @@ class Tables:
             )
 
     def look_for(self, names: Collection[str]) -> None:
-        """Raise where there is a folder, and none of these figures in it at the size wanted."""
+        """Raise if there is a folder, but it has none of these figures at the wanted size."""
         there = self._shelf.values()
         if self.folder and not any(r.name in names and r.quick == self.quick for r in there):
             found = sorted(f"{r.name}{' (quick)' * r.quick}" for r in there)
@@ -182,7 +183,7 @@ class Tables:
         return self._kept[key]
 
     def at_hand(self, name: str, **smaller: Any) -> xarray.Dataset:
-        """The figure at full size where that is stored, else computed with smaller settings."""
+        """The figure at full size if that is stored, otherwise computed with smaller settings."""
         from neuralrace.papers import find
 
         if name not in self._kept:
@@ -191,7 +192,7 @@ class Tables:
         return self(name, **smaller) if full is None else full
 
     def once(self, measurement: Callable[..., Any], **settings: Any) -> Any:
-        """What a function gives for these settings, computed the first time it is asked for."""
+        """The result of a function with these settings, computed once."""
         key = (measurement, tuple(sorted(settings.items())))
         if key not in self._kept:
             self.tell(f"{measurement.__name__.replace('_', ' ')}: computing …")

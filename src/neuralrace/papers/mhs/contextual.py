@@ -1,6 +1,7 @@
-"""What the figures on the contextual tasks share: trained networks, races, and their distances.
+"""Common parts of the figures on contextual tasks: trained networks, races, and distances.
 
-The settings are those of `neuralrace.papers.mhs.table`, which has the widths of the pathways too.
+The settings are those of `neuralrace.papers.mhs.table`, which also defines the widths of the
+pathways.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
     from neuralrace.types import Key
 
 SCRIPTS = "the authors' scripts"
+"""The source of settings that are not in the paper."""
 
 COMMON = {
     "init": Setting(
         0.005,
-        "standard deviation of the initial weights, times the hidden neurons of the ReLU network",
+        "standard deviation of the initial weights, times the number of hidden neurons of the "
+        "ReLU network",
         "the authors' scripts; MHS Table 1 says 1e-7 for the deviation itself",
     ),
     "step": Setting(0.001, "gradient step on the loss summed over samples", "MHS Table 1"),
@@ -33,7 +36,7 @@ COMMON = {
     "rule": Setting(
         "sign",
         "how wide the pathways are; see neuralrace.papers.mhs.table",
-        "ours, from the ReLU network's width alone; --set rule=authors has MHS Table 1's 100",
+        "ours, from the ReLU network's width alone; --set rule=authors uses MHS Table 1's 100",
         choices=("sign", "equal", "half", "authors"),
     ),
     "key": Setting(0, "random key of the first draw", "ours"),
@@ -84,7 +87,7 @@ def relu_runs(case: Case, key: Key, every: int, record: Any = None) -> nr.Trajec
 def gated_runs(
     arch: nr.Architecture, data: nr.Dataset, case: Case, key: Key, every: int
 ) -> list[nr.Trajectory]:
-    """The gated network in float32 from as small weights, one run for every seed.
+    """The gated network in float32 from equally small weights, one run for every seed.
 
     They record what `certify` compares, and the map of every pathway (`pathway_maps`).
     """
@@ -110,7 +113,7 @@ def gated_runs(
 
 
 def pathway_maps(arch: nr.Architecture) -> Any:
-    """A recording function: what each hidden node makes of all its inputs, side by side."""
+    """A recording function: the map of each hidden node's pathway, all inputs side by side."""
 
     def maps(weights: Mapping[str, Any]) -> dict[str, Any]:
         import jax.numpy as jnp
@@ -125,7 +128,7 @@ def pathway_maps(arch: nr.Architecture) -> Any:
 
 
 def predicted_maps(arch: nr.Architecture, solution: nr.Trajectory) -> dict[str, list[np.ndarray]]:
-    """The same of a solved race, block by block: `(T, outputs, inputs)` in the block's bases."""
+    """The same for a solved race, block by block: `(T, outputs, inputs)` in the block's bases."""
     found: dict[str, list[np.ndarray]] = {v: [] for v in arch.hidden}
     for block in solution.values["variables"].values():
         for v in arch.hidden:
@@ -159,7 +162,7 @@ def final_activity(case: Case, run: nr.Trajectory) -> tuple[nr.Dataset, nr.reln.
 
 
 def shares_by_number(case: Case, run: nr.Trajectory, node: str = "h") -> list[float]:
-    """The final weight of a layer nearest to patterns of one, two, … all contexts."""
+    """The share of a layer's final weight nearest to patterns of one, two, … all contexts."""
     data, found = final_activity(case, run)
     shares = found.shares(nr.reln.subsets(data), node).rounded
     contexts = len(np.unique(data.labels["context"]))

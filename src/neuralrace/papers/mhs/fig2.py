@@ -1,4 +1,4 @@
-"""MHS Fig. 2 (d, e): XoR that becomes linearly separable, and the gating that is faster."""
+"""MHS Fig. 2 (d, e): XoR that becomes linearly separable, and which gating is faster."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import xarray
 
 CAPTION = "MHS Fig. 2, caption"
+"""The source of settings in the caption."""
+
 CROSSOVER = np.sqrt(2 / 3)
 """Where the two gatings grow equally fast (MHS Eq. 26)."""
 
@@ -26,16 +28,17 @@ SETTINGS = {
     "deltas": Setting(
         (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 1.0, 1.2, 1.4, 1.6, 1.8),
         "values of Δ in (d)",
-        "ours: MHS names none",
+        "ours: MHS gives none",
         quick=(0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.6),
     ),
-    "shown": Setting((0.0, 0.4, 0.8, 1.2), "values of Δ in (e)", "ours: MHS names none"),
-    "steps": Setting(150, "gradient steps", "ours: until all losses rest; MHS names none"),
-    "seeds": Setting(10, "ReLU networks at every Δ", "ours: MHS names none", quick=3),
+    "shown": Setting((0.0, 0.4, 0.8, 1.2), "values of Δ in (e)", "ours: MHS gives none"),
+    "steps": Setting(150, "gradient steps", "ours: until all losses are constant; MHS gives none"),
+    "seeds": Setting(10, "ReLU networks at every Δ", "ours: MHS gives none", quick=3),
     "key": Setting(0, "random key of the first draw", "ours"),
 }
 
 GATINGS = ("linear", "xor")
+"""The names of the two gatings."""
 
 
 def gatings(delta: float, hidden: int) -> dict[str, tuple[nr.Architecture, nr.Dataset]]:
@@ -48,7 +51,7 @@ def gatings(delta: float, hidden: int) -> dict[str, tuple[nr.Architecture, nr.Da
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """ReLU networks at every Δ, and both gatings from the mean start of as small weights."""
+    """ReLU networks at every Δ, and both gatings from the average of equally small starts."""
     import jax
     import xarray
 
@@ -115,7 +118,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def _shares(net: nr.ReLUNetwork, run: nr.Trajectory, data: nr.Dataset) -> list[float]:
-    """Which part of the final weight is in neurons with exactly the patterns of each gating."""
+    """The share of the final weight in neurons with exactly the patterns of each gating."""
     last = {e: np.asarray(w)[None] for e, w in run.final.items()}
     end = nr.Trajectory(run.time[-1:], run.loss[-1:], values={"weights": last}, net=net)
     positive = np.asarray(data.labels["positive"], bool)
@@ -126,7 +129,7 @@ def _shares(net: nr.ReLUNetwork, run: nr.Trajectory, data: nr.Dataset) -> list[f
 
 
 def boundary(deltas: np.ndarray, linear: np.ndarray, xor: np.ndarray) -> float:
-    """The Δ at which the share of linear gates first overtakes that of XoR gates."""
+    """The Δ at which the share of linear gates first exceeds that of XoR gates."""
     ahead = linear - xor
     k = int((ahead > 0).argmax())
     if k == 0:
@@ -136,7 +139,7 @@ def boundary(deltas: np.ndarray, linear: np.ndarray, xor: np.ndarray) -> float:
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
-    """Times and losses against the faster and the slower gating, and where they change places."""
+    """Times and losses against the faster and slower gating, and where these change places."""
     s = settings_of(table)
     time, delta = table["time"].to_numpy(), table["delta"].to_numpy()
     relu, predicted = table["relu"].to_numpy(), table["predicted"].to_numpy()
@@ -172,13 +175,13 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             bool((faster <= slower).all()),
         ),
         Agreement(
-            "(d) Δ at which the predicted times are equal, the gatings of equal total width",
+            "(d) Δ at which the predicted times are equal, for gatings of equal total width",
             f"√(2/3) = {CROSSOVER:.6f}",
             f"{width:.6f}",
             bool(abs(width - CROSSOVER) <= 1e-5),
         ),
         Agreement(
-            "(d) the same where every pathway has the same start, whatever its width",
+            "(d) the same if every pathway has the same start, whatever its width",
             "reported",
             f"{start:.4f}",
         ),
@@ -197,7 +200,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         ),
         Agreement(
             "Δ at which the ReLU networks change gates: the final weight in neurons with exactly "
-            "the linear patterns overtakes that with exactly the XoR ones",
+            "the linear patterns exceeds the weight in those with exactly the XoR patterns",
             "“approximate point” √(2/3)",
             f"{boundary(delta, share[:, 0], share[:, 1]):.3f}; at Δ = {delta[0]:g} "
             f"{share[0, 1]:.0%} of the weight has XoR patterns, at {delta[-1]:g} "
@@ -211,12 +214,17 @@ def _gap(time: np.ndarray, run: np.ndarray, predicted: np.ndarray) -> float:
 
 
 COLOUR = {"linear": "#0072B2", "xor": "#D55E00"}
+"""The colour of each gating."""
+
 DASHED = {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1}
+"""The line style of the linear gating."""
+
 DOTTED = {"linestyle": (0, (1, 1)), "linewidth": 1.4}
+"""The line style of the XoR gating."""
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
-    """(d) learning times over Δ, and which gates the networks have; (e) losses."""
+    """(d) learning times and gates of the networks over Δ; (e) losses."""
     import matplotlib.pyplot as plt
 
     s = settings_of(table)

@@ -1,4 +1,4 @@
-"""MHS Fig. 3: the contextual task, and what each pathway of its ReLN does."""
+"""MHS Fig. 3: the contextual task, and the function of each pathway of its ReLN."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SETTINGS = {
     ),
     "hidden": Setting(700, "hidden neurons of the ReLU network, for the widths", "MHS Table 1"),
     **{name: COMMON[name] for name in ("init", "step", "steps", "rule", "key")},
-    "seeds": Setting(1, "starts of the ReLN", "ours: its end hardly depends on it"),
+    "seeds": Setting(1, "starts of the ReLN", "ours: the result hardly depends on it"),
 }
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """The task, and the ReLN's pathways at the end of training, by its race."""
+    """The task, and the ReLN's pathways at the end of training, computed by its race."""
     import jax
     import xarray
 
@@ -70,14 +70,14 @@ def _alone(net: nr.GDLN, weights: Mapping[str, Any], data: nr.Dataset, node: str
 
 
 def _blocks(table: xarray.Dataset) -> np.ndarray:
-    """The outputs (seed, pathway, block, row, sample), block 0 for all contexts."""
+    """The outputs (seed, pathway, block, row, sample); block 0 is common to all contexts."""
     outputs = table["outputs"].to_numpy()
     contexts = len(np.unique(table["context"]))
     return outputs.reshape(*outputs.shape[:2], contexts + 1, -1, outputs.shape[-1])
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
-    """The task as it is described, and what the pathways add to each block of outputs."""
+    """The task against its description, and what the pathways add to each block of outputs."""
     x, y, gates = (table[name].to_numpy() for name in ("x", "y", "gates"))
     context = table["context"].to_numpy()
     contexts = np.unique(context)
@@ -107,27 +107,27 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             on == [len(contexts)] + [len(contexts) - 1] * len(contexts),
         ),
         Agreement(
-            "last loss of all pathways together / first",
+            "final loss of all pathways together / initial loss",
             "“couple together to produce the correct output labels”: ≤ 1 %",
             f"{left:.2%}",
             bool(left <= 0.01),
         ),
         Agreement(
-            "least part of a contextual pathway on the outputs of any one context, root mean "
-            "square, over its largest",
+            "smallest contribution of a contextual pathway to the outputs of any context, root "
+            "mean square, over its largest",
             "“labels for all three context-specific parts”: ≥ 10 %",
             f"{(of_context.min(axis=1) / of_context.max(axis=1)).min():.0%}",
             bool((of_context.min(axis=1) / of_context.max(axis=1)).min() >= 0.1),
         ),
         Agreement(
-            "part of the contextual pathways' squared outputs that lies where the target is zero",
+            "share of the contextual pathways' squared outputs where the target is zero",
             "“creates errors which other pathways learn to remove”: > 10 %",
             f"{wrong:.0%}",
             bool(wrong > 0.1),
         ),
         Agreement(
             "the common pathway at the end against the best linear map, ‖Δ‖ / ‖Y‖",
-            "reported: trained together, what the linear map could do is shared out",
+            "reported: trained together, the pathways share what the linear map could do",
             f"{linear:.1%}; contextual pathways put {of_all.mean() / strength[0, 0]:.1%} of its "
             "size on the outputs of all contexts",
         ),
@@ -181,10 +181,12 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
 
 FIGURE = Figure(
     name="mhs/fig3",
-    title="The contextual task, and the pathways of the gated network that stands for a ReLU one",
+    title=(
+        "The contextual task, and the pathways of the gated network that represents a ReLU network"
+    ),
     states=(
-        "Every item appears in every context; some properties are wanted in all contexts, some in "
-        "one. The ReLN has four modules: one always on, and three that are on in two of three "
+        "Every item appears in every context; some properties are required in all contexts, some "
+        "in one. The ReLN has four modules: one always on, and three that are on in two of three "
         "contexts but produce labels for all three; the errors this creates are removed by the "
         "other pathways (Fig. 3, §4)."
     ),

@@ -1,4 +1,4 @@
-"""MHS Fig. 4 (a–c): the contextual task by a ReLU network, its ReLN, and another gating."""
+"""MHS Fig. 4 (a–c): the contextual task learned by a ReLU network, its ReLN, and another gating."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import xarray
 
 MODES = 7
+"""The number of singular values that are shown."""
 
 SETTINGS = {
     "structures": Setting(
@@ -103,12 +104,12 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def _certified(relu: Sequence[nr.Trajectory], other: nr.Trajectory, i: int) -> nr.reln.Certificate:
-    """How far a gated run is from the ReLU run of its seed, with the next seed as the floor."""
+    """The distance of a gated run from the ReLU run of its seed, and the floor: the next seed."""
     return nr.reln.certify(relu[i], other, floor=relu[(i + 1) % len(relu)])
 
 
 def _gaps_of(name: str, proofs: Sequence[nr.reln.Certificate]) -> dict[str, Any]:
-    """Mean distances of outputs and similarity over time, each beside that of another seed."""
+    """Mean distances of outputs and similarity over time, each with that of another seed."""
     found = {}
     for kind, of in (
         ("outputs", lambda c: c.outputs_mean),
@@ -127,7 +128,7 @@ def _places(relu: nr.Trajectory, gated: nr.Trajectory) -> np.ndarray:
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
-    """Losses, outputs, similarity and singular values, each beside another seed's distance."""
+    """Losses, outputs, similarity and singular values, each with another seed's distance."""
     s = settings_of(table)
     imitates, fits = gaps(table, "relu", "gated"), gaps(table, "relu", "predicted")
     alone, theory = gaps(table, "relu", "single"), gaps(table, "gated", "predicted")
@@ -167,21 +168,22 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             mean(theory) <= 1e-3,
         ),
         Agreement(
-            "(a) part of the epochs at which the ReLN's loss is below that of common + single",
-            "Proposition 4.2: “fastest”, all after the start",
+            "(a) share of the epochs at which the ReLN's loss is below that of common + single",
+            "Proposition 4.2: “fastest”, at all epochs after the start",
             f"{fastest:.0%}",
             fastest >= 0.9,
         ),
         Agreement(
-            "(a) outputs of the ReLN against the ReLU network's, over the initial error √(2 L(0)), "
-            "mean over time",
+            "(a) outputs of the ReLN against the ReLU network's, relative to the initial error "
+            "√(2 L(0)), mean over time",
             "“exact agreement”: as near as another seed",
             f"{outputs['gated']:.1%}; another seed {outputs['floor']:.1%}, common + single "
             f"{outputs['single']:.1%}",
             outputs["gated"] <= 1.5 * outputs["floor"],
         ),
         Agreement(
-            "(b) singular values of the pathways, race against the trained ReLN, over the largest",
+            "(b) singular values of the pathways, race against the trained ReLN, relative to the "
+            "largest",
             "≤ 1 % on average",
             f"{apart.mean():.2%} (at most {apart.max():.1%})",
             bool(apart.mean() <= 0.01),
@@ -195,7 +197,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             similarity["gated"] <= 1.5 * similarity["floor"],
         ),
         Agreement(
-            "part of the ReLU networks' final weight whose nearest context pattern is on in one, "
+            "share of the ReLU networks' final weight whose nearest context pattern is on in one, "
             "two, all contexts",
             "“no neurons … which are context specific”: one ≤ 5 %",
             ", ".join(f"{part:.0%}" for part in share),
@@ -206,7 +208,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
 
 
 def _script_losses(table: xarray.Dataset, s: Mapping[str, Any]) -> list[Agreement]:
-    """The ReLU network's loss beside that of the authors' script, at the epochs both have."""
+    """The ReLU network's loss against that of the authors' script, at the epochs both have."""
     if tuple(s["structures"]) != ("hierarchy", "ring", "crossed") or s["hidden"] != 700:
         return []
     step, loss = table["step"].to_numpy(), table["relu"].to_numpy().mean(axis=0)
@@ -330,7 +332,9 @@ def _draw_places(one: xarray.Dataset, ax: Any) -> None:
 
 FIGURE = Figure(
     name="mhs/fig4",
-    title="Contextual task: a ReLU network, the gated network that imitates it, and one that not",
+    title=(
+        "Contextual task: a ReLU network, the gated network that imitates it, and one that does not"
+    ),
     states=(
         "A gated network with a common pathway and one for every pair of contexts has the loss, "
         "the outputs and the hidden representation of the ReLU network at all times; its dynamics "

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from neuralrace.types import Key
 
 ITEM_MODES = 7
-"""Modes of the contextual pathways: those of 8 items, without the constant one."""
+"""The number of modes of a contextual pathway: one per item (8), without the constant mode."""
 
 SETTINGS = {
     "contexts": Setting((3, 4, 5), "numbers of contexts", "MHS §5"),
@@ -50,7 +50,7 @@ SETTINGS = {
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """For each number of contexts ReLU networks, ReLNs, their races, and closed forms."""
+    """ReLU networks, ReLNs, their races, and closed forms, for each number of contexts."""
     import xarray
 
     s = settings
@@ -119,10 +119,10 @@ def _padded(values: list[float], length: int) -> list[float]:
 def closed_forms(
     this: Any, common: int, other: int, times: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """MHS App. F and G: a linear network, and contextual pathways on what it leaves.
+    """MHS App. F and G: a linear network, and contextual pathways on its residual.
 
-    Each starts where random weights start it on average, at N σ²/2 for N units. Returns the loss
-    (T,), and the strengths (T, modes) of the common and of one contextual pathway, falling.
+    Each starts at the average for random weights, N σ²/2 for N units. Returns the loss (T,), and
+    the strengths (T, modes) of the common pathway and of one contextual pathway, largest first.
     """
     from neuralrace.contests import expected_start
 
@@ -144,9 +144,10 @@ def closed_forms(
 
 
 def contextual_alone(this: Any, width: int, key: Key, times: np.ndarray) -> np.ndarray:
-    """Strengths (T, modes) of contextual pathways on what a learned common one leaves.
+    """Strengths (T, modes) of contextual pathways on the residual of a learned common one.
 
-    The mean over the pathways, by their race from random weights: the setting of App. F and G.
+    They are means over the pathways, from their race with random weights: the setting of App. F and
+    G.
     """
     arch, data = nr.tasks.all_but_one(this.data, hidden=width)
     race = nr.reduce(arch, data)
@@ -206,34 +207,34 @@ def _rows(one: xarray.Dataset, C: int) -> list[Agreement]:
         Agreement(
             f"C = {C}: ReLU networks against the closed forms of App. F and G, corrected, from the "
             "mean start",
-            "reported: the common pathway by itself, the others on what it leaves",
+            "reported: the common pathway by itself, the others on its residual",
             mean_and_max(closed),
         ),
         Agreement(
             f"C = {C}: singular values of the ReLN, common and mean contextual, against its race; "
-            "mean over the largest",
+            "mean difference relative to the largest",
             "“match simulations exactly”: ≤ 1 %",
             f"{apart('common', 'predicted'):.2%}, {apart('others', 'predicted'):.2%}",
             max(apart("common", "predicted"), apart("others", "predicted")) <= 0.01,
         ),
         Agreement(
-            f"C = {C}: the same against the closed forms, in which contextual pathways wait for "
-            "the common one; trained together they grow from the start",
+            f"C = {C}: the same against the closed forms, in which contextual pathways start after "
+            "the common one; trained together, they grow from the start",
             "“match simulations exactly”: ≤ 1 %",
             f"{apart('common', 'closed'):.2%}, {apart('others', 'closed'):.2%}",
             max(apart("common", "closed"), apart("others", "closed")) <= 0.01,
         ),
         Agreement(
-            f"C = {C}: closed form against contextual pathways alone, on what a learned common one "
-            "leaves, from random weights",
+            f"C = {C}: closed form against contextual pathways alone, on the residual of a learned "
+            "common one, from random weights",
             "the equation of App. F and G, corrected: ≤ 2 %",
             f"{apart('alone', 'closed'):.2%}",
             apart("alone", "closed") <= 0.02,
         ),
         Agreement(
-            f"C = {C}: part of the ReLU networks' final weight nearest to patterns on in "
-            f"1, …, {C} contexts",
-            f"“active for C − 1 contexts”: {C - 1} the most",
+            f"C = {C}: share of the ReLU networks' final weight nearest to patterns on in 1, …, "
+            f"{C} contexts",
+            f"“active for C − 1 contexts”: {C - 1} has the largest share",
             ", ".join(f"{part:.0%}" for part in share[:C]),
             int(share[: C - 1].argmax()) == C - 2,
         ),
@@ -241,7 +242,7 @@ def _rows(one: xarray.Dataset, C: int) -> list[Agreement]:
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
-    """A column for each number of contexts: losses, common and contextual singular values."""
+    """One column per number of contexts: losses, common and contextual singular values."""
     import matplotlib.pyplot as plt
 
     from neuralrace.plot import COLOURS

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SETTINGS = {
     "contexts": Setting(3, "contexts, the hierarchy in each", "MHS §6"),
-    "hidden": Setting(420, "neurons of each hidden layer", f"{SCRIPTS}; MHS names none"),
+    "hidden": Setting(420, "neurons of each hidden layer", f"{SCRIPTS}; MHS gives none"),
     "scale": Setting(
         6e-4,
         "standard deviation of the initial weights",
@@ -37,11 +37,11 @@ SETTINGS = {
 }
 
 LEVELS = (0.9, 0.5, 0.2, 0.05)
-"""Parts of the initial loss at which the runs are timed."""
+"""Shares of the initial loss at which the runs are timed."""
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """Both ensembles in float32, each one program: it runs as it is on a GPU."""
+    """Both ensembles in float32, each as one program that also runs on a GPU."""
     import jax
     import jax.numpy as jnp
     import xarray
@@ -73,7 +73,8 @@ def compute(settings: Settings) -> xarray.Dataset:
     ends = joined.x["x"].shape[1], joined.y["y"].shape[1]
     net = nr.ReLUNetwork((ends[0], *this.hidden, ends[1]))
     arch, data = table.gated_network(this, "gated", s["rule"])
-    with jax.default_matmul_precision("float32"):  # a GPU would round the factors of products
+    # at its default precision, a GPU rounds the factors of products
+    with jax.default_matmul_precision("float32"):
         relu = nr.train_ensemble(net, joined, key=of_relu, **how)
         gated = nr.train_ensemble(nr.GDLN(arch), table.narrowed(data), key=of_gated, **how)
     outputs = {
@@ -116,14 +117,14 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def stereotype(loss: np.ndarray) -> int:
-    """The run `(runs, T)` nearest to the mean over runs, by squared distances over all times."""
+    """The index of the run `(runs, T)` nearest to the mean over runs, by squared distance."""
     return int(((loss - loss.mean(axis=0)) ** 2).sum(axis=1).argmin())
 
 
 def activity_of(case: Any, run: nr.Trajectory, node: str) -> tuple[float, float]:
-    """Of a layer's final weight, the part that is on for every sample, and for how many on average.
+    """The share of a layer's final weight that is on for every sample, and a mean over neurons.
 
-    The second is a share of all samples.
+    The second number says for which share of all samples a neuron is on, on average.
     """
     _, found = final_activity(case, run)
     weight, on = found.counted(node)[-1], found.on[node][-1]
@@ -131,13 +132,13 @@ def activity_of(case: Any, run: nr.Trajectory, node: str) -> tuple[float, float]
 
 
 def moments(loss: np.ndarray) -> list[int]:
-    """Where a run first comes down to each of `LEVELS` of its initial loss; −1 if it does not."""
+    """The index at which a run first falls to each of `LEVELS` of its initial loss, or −1."""
     below = [loss <= level * loss[0] for level in LEVELS]
     return [int(those.argmax()) if those.any() else -1 for those in below]
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
-    """Stereotypes, spread, timing, outputs, and what each layer gates."""
+    """Stereotypes, spread, timing, outputs, and the gates of each layer."""
     time, step = table["time"].to_numpy(), table["step"].to_numpy()
     relu, gated = table["relu"].to_numpy(), table["gated"].to_numpy()
     first, second = (int(k) for k in table["typical"].to_numpy())
@@ -177,7 +178,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             "reported: the floor",
             f"{np.mean([c.mean for c in seeds]):.1%}, at worst {max(c.mean for c in seeds):.1%}"
             if seeds
-            else "one run alone",
+            else "only one run",
         ),
         Agreement(
             f"spread between runs ({number}): standard deviation of the loss / L(0), mean over "
@@ -199,15 +200,15 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             for level in LEVELS
         ),
         Agreement(
-            "outputs of the two stereotypes where both have come down to "
+            "outputs of the two stereotypes where both have fallen to "
             + ", ".join(f"{level:.0%}" for level in at_loss)
-            + " of the initial loss, over the size of the targets",
+            + " of the initial loss, relative to the size of the targets",
             "“exact agreement between the outputs” at plateaus: ≤ 10 %",
-            ", ".join(f"{gap:.1%}" for gap in at_loss.values()) or "neither came down",
+            ", ".join(f"{gap:.1%}" for gap in at_loss.values()) or "not reached by both",
             bool(max(at_loss.values()) <= 0.1) if at_loss else None,
         ),
         Agreement(
-            "part of the first layer's final weight in neurons that are on for every sample",
+            "share of the first layer's final weight in neurons that are on for every sample",
             "“all neurons are active for all datapoints”: ≥ 95 %",
             f"{always[0]:.1%}; a neuron is on for {often[0]:.0%} of the samples on average "
             f"({often[1]:.0%} in the second layer), and of the weight "
@@ -225,7 +226,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
 
 
 def _rate(table: xarray.Dataset) -> float:
-    """Time an epoch."""
+    """The time of one epoch."""
     return float(table["time"][-1] / table["step"][-1])
 
 
@@ -273,11 +274,11 @@ def _draw_runs(table: xarray.Dataset, ax: Any) -> None:
 
 
 def _draw_outputs(table: xarray.Dataset, ax: Any) -> None:
-    """Outputs of the stereotypes where each has come down to the same loss."""
+    """Outputs of the stereotypes where each has fallen to the same loss."""
     outputs, typical = table["outputs"].to_numpy(), table["typical"].to_numpy()
     pictures = []
     for net, name in enumerate(("relu", "gated")):
-        at = moments(table[name].to_numpy()[typical[net]])  # the last moment where never
+        at = moments(table[name].to_numpy()[typical[net]])  # the last time if never
         blank = np.full((outputs.shape[3], 2), np.nan)
         parts = [np.hstack([outputs[net, k].T, blank]) for k in at]
         pictures.append(np.hstack(parts)[:, :-2])

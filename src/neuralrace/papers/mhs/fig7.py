@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     import xarray
 
 ITEMS = ("Canary", "Salmon", "Oak", "Rose")
-FEATURES = ("Grow", "Move", "Roots", "Fly", "Swim", "Leaves", "Petals")
-"""Rows of the targets: one for all items, two for animals and plants, one for each item."""
+"""The four items."""
 
-NONE = "ours: MHS names none"
+FEATURES = ("Grow", "Move", "Roots", "Fly", "Swim", "Leaves", "Petals")
+"""Rows of the targets: one for all items, one each for animals and plants, one for each item."""
+
+NONE = "ours: MHS gives none"
+"""The source of settings that are not in the paper."""
 
 SETTINGS = {
     "hidden": Setting(64, "hidden neurons", NONE),
@@ -38,7 +41,7 @@ def task() -> nr.Dataset:
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """Linear networks, the strengths of the modes in them, and the closed form from each start."""
+    """Linear networks, the strengths of their modes, and the closed form from each start."""
     import jax
     import xarray
 
@@ -87,7 +90,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
-    """What the singular vectors say, and how near the closed form is to the simulation."""
+    """What the singular vectors separate, and how close the closed form is to the simulation."""
     size, vt = table["s"].to_numpy(), table["vt"].to_numpy()
     simulated, predicted = table["simulated"].to_numpy(), table["predicted"].to_numpy()
     top = size.max()
@@ -115,7 +118,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         ),
         Agreement(
             "(c) strengths of the modes, closed form (MHS Eq. 7) from the actual weights against "
-            "simulation, over the largest; mean, and largest of all times, modes and seeds",
+            "simulation, relative to the largest; mean and maximum over times, modes and seeds",
             "“near exact”: ≤ 1 % on average",
             f"{apart.mean() / top:.2%}, {apart.max() / top:.1%}",
             bool(apart.mean() / top <= 0.01),
@@ -127,7 +130,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             bool(max(c.mean for c in gap) <= 0.01),
         ),
         Agreement(
-            "(c) strengths at the end against λ/δ, over the largest, worst mode and seed",
+            "(c) final strengths against λ/δ, relative to the largest, worst mode and seed",
             "“have learned the dataset statistics”: ≤ 1 %",
             f"{ends:.1e}",
             bool(ends <= 0.01),

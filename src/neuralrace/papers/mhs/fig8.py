@@ -1,4 +1,4 @@
-"""MHS Fig. 8: the gates that Algorithm 1 finds in ReLU networks, with few and more clusters."""
+"""MHS Fig. 8: the gates that Algorithm 1 finds in ReLU networks, by number of clusters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DISCOVERY = {
     **{name: COMMON[name] for name in ("init", "step", "steps", "key")},
     "every": Setting(100, "steps between samples of the activity", "MHS Algorithm 1"),
     "weighted": Setting(
-        False, "whether neurons count by their weight ‖w_in‖‖w_out‖, or all alike", "MHS App. B"
+        False, "whether neurons are weighted by ‖w_in‖‖w_out‖, or all equally", "MHS App. B"
     ),
     "cluster_seed": Setting(0, "seed of K-means", "ours"),
 }
@@ -74,13 +74,13 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def filled(values: np.ndarray, length: int) -> np.ndarray:
-    """Rows of NaN below, up to a length."""
+    """The array padded with rows of NaN up to a length."""
     room = np.full((length - len(values), *values.shape[1:]), np.nan)
     return np.concatenate([values, room])
 
 
 def by_context(rounded: np.ndarray, context: np.ndarray) -> list[tuple[int, ...]]:
-    """For each pattern the contexts it is on in, if it depends on the context alone; else `()`.
+    """For each pattern that depends only on the context, the contexts where it is on; else `()`.
 
     A pattern that is off everywhere also gives `()`.
     """
@@ -108,7 +108,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         blur.append(float(share @ np.minimum(centroid, 1 - centroid).mean(axis=1)))
         common.append(every in found)
         named = ", ".join(
-            ("in " + "+".join(map(str, f)) if f else "by item too") + f" {part:.0%}"
+            ("in " + "+".join(map(str, f)) if f else "depends on the item") + f" {part:.0%}"
             for f, part in zip(found, share, strict=True)
         )
         exact = sorted(found) == sorted([every, *pairs])
@@ -132,7 +132,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             all(common),
         ),
         Agreement(
-            f"distance of the centroids from 0 and 1, mean over members, K = {ks}",
+            f"distance of the centroids from 0 and 1, mean over neurons, K = {ks}",
             "“inconsistency … from having too few clusters”: falls",
             ", ".join(f"{b:.3f}" for b in blur),
             bool((np.diff(blur) < 0).all()),

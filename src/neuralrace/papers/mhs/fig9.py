@@ -1,4 +1,4 @@
-"""MHS Fig. 9: how many clusters are enough, by how closely the gated network follows."""
+"""MHS Fig. 9: how many clusters are enough, judged by how closely the gated network follows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXPECTED = 4
 def compute(settings: Settings) -> xarray.Dataset:
     """The discrepancy of the discovered gated network from every run, for each K, and its gates.
 
-    `implementable`: whether each of its patterns is one that a ReLU neuron can have.
+    `implementable` says whether ReLU neurons can have all of its patterns.
     """
     import xarray
 
@@ -58,7 +58,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
-    """Where the elbow is, and how large each error is."""
+    """The position of the elbow, and the error for each K."""
     error = table["discrepancy"].mean("seed").to_numpy()
     numbers = table["clusters"].to_numpy()
     at = nr.reln.elbow(error.tolist())
@@ -84,9 +84,9 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         few, enough, rest = error[: EXPECTED - 1].min(), error[EXPECTED - 1], error[EXPECTED:].min()
         rows.append(
             Agreement(
-                f"K = {EXPECTED} against the best of fewer, and the best of more against K = "
+                f"K = {EXPECTED} against the best with fewer, and the best with more against K = "
                 f"{EXPECTED}",
-                "an elbow: the first ratio is the smaller",
+                "an elbow: the first ratio is smaller",
                 f"{enough / few:.2f}, {rest / enough:.2f}",
                 bool(enough / few < rest / enough),
             )

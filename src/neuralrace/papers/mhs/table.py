@@ -1,14 +1,15 @@
 """ReLU networks on the contextual tasks of MHS §4–6 against gated ones, with nothing fitted.
 
-How wide a gated network's pathways are decides how far ahead each starts. Four rules, none of
-which looks at a curve, are measured side by side; `H` is the width of the ReLU network, whose
-initial standard deviation every network shares.
+The width of a gated network's pathways decides how far ahead each starts. Four rules for the width,
+none of which looks at a curve, are measured side by side. `H` is the width of the ReLU network; all
+networks have the same initial standard deviation.
 
-- `sign`: H/2 for the common pathway, the other H/2 divided equally. Inputs and targets are
-  nowhere negative, so the first mode is positive on every sample: the neurons that begin on its
-  side, half of them, are drawn to it and are on everywhere; the others are left for the rest.
+- `sign`: H/2 for the common pathway, the other H/2 divided equally among the others. Inputs and
+  targets are nowhere negative, so the first mode is positive on every sample. The neurons that
+  start on its side, half of them, are drawn to it and are on everywhere; the other half is
+  available to the other pathways.
 - `equal`: H divided equally among all pathways (equal total width, as in `contest`).
-- `half`: H/2 for every pathway: each may recruit any neuron that begins on its side.
+- `half`: H/2 for every pathway, since each may recruit any neuron that starts on its side.
 - `authors`: 100 for every pathway (MHS Table 1).
 """
 
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True)
 class Setting:
-    """A column: task, networks and descent, as the authors' scripts have them, and their figures.
+    """A column: task, networks and descent as in the authors' scripts, and the authors' results.
 
     `hidden` are the widths of the ReLU network's hidden layers and `scale` the standard deviation
-    of its initial weights; `step` is that of the *summed* loss, so that the learning rate is
-    `step` · samples. `published` has the authors' mean (and largest) |ΔL|/L(0), measured on their
-    scripts: of their gated network, their prediction with fitted start values and overlaps, the
-    gating by single contexts, and another seed.
+    of its initial weights; `step` refers to the *summed* loss, so the learning rate is `step` ·
+    samples. `published` has the authors' mean (and largest) |ΔL|/L(0), measured on their scripts,
+    for their gated network, their prediction with fitted start values and overlaps, the gating by
+    single contexts, and another seed.
     """
 
     title: str
@@ -63,7 +64,7 @@ class Setting:
 
     @property
     def learning_rate(self) -> float:
-        """In the mean loss."""
+        """The learning rate for the mean loss."""
         return self.step * self.data.n_samples
 
 
@@ -120,19 +121,20 @@ RULES: Mapping[str, Callable[[int, int], tuple[int, int]]] = {
     "half": lambda H, others: (H // 2, H // 2),
     "authors": lambda H, others: (100, 100),
 }
-"""The width of the common pathway and of each other, from the ReLU network's and their number."""
+"""The width of the common and of each other pathway, from the ReLU width and their number."""
 
 GATINGS = {
     "gated": tasks.common_and_all_but_one,
     "single": tasks.common_and_single,
     "subsets": tasks.all_subsets,
 }
+"""The function that makes each gating."""
 
 
 @final
 @dataclass(frozen=True)
 class Row:
-    """Mean and largest |ΔL|/L(0) against the ReLU network, over seeds (or pairs of seeds)."""
+    """Mean and largest |ΔL|/L(0) against the ReLU network over seeds (or pairs of seeds)."""
 
     means: tuple[float, ...]
     largest: tuple[float, ...]
@@ -166,8 +168,8 @@ def column(
     """One column of the table: every row (what, width rule) against the ReLU network.
 
     Rows are `"gated"` (common and all-but-one, trained jointly), `"single"` (common and single
-    contexts), `"subsets"` (common and every smaller set of contexts) and `"predicted"`: the race
-    of `"gated"`, from its actual initial weights. Run i of one network is set against run i of the
+    contexts), `"subsets"` (common and every smaller set of contexts) and `"predicted"`: the race of
+    `"gated"`, from its actual initial weights. Run i of one network is compared with run i of the
     other; their weights are drawn independently. The row `("floor", "")` has all pairs of seeds of
     the ReLU network itself. Training is in float32.
 
@@ -209,10 +211,10 @@ def column(
 
 
 def gated_network(setting: Setting, what: str, rule: str) -> tuple[Architecture, Dataset]:
-    """A gating of `GATINGS` on a column's task, its pathways as wide as a rule of `RULES` says.
+    """A gating of `GATINGS` on a column's task, with pathway widths by a rule of `RULES`.
 
-    With two hidden layers the first is shared by all pathways, always on, and as wide as the ReLU
-    network's (MHS Fig. 6).
+    With two hidden layers, the first is shared by all pathways, always on, and as wide as that of
+    the ReLU network (MHS Fig. 6).
     """
     if what not in GATINGS or rule not in RULES:
         raise NeuralRaceError(
@@ -258,8 +260,27 @@ def _row(pairs: Sequence[tuple[Trajectory, Trajectory]]) -> Row:
     return Row(tuple(c.mean for c in found), tuple(c.max for c in found))
 
 
+LABELS = {
+    "floor": "another seed of the ReLU network",
+    "gated": "common + all-but-one, trained",
+    "predicted": "common + all-but-one, predicted",
+    "single": "common + single, trained",
+    "subsets": "common + all subsets, trained",
+}
+"""The labels of the rows that are measured here."""
+
+
+PUBLISHED = {
+    "gated": "authors: gated network",
+    "predicted": "authors: prediction, fitted",
+    "single": "authors: single contexts",
+    "floor": "authors: another seed",
+}
+"""The labels of the rows with the authors' results."""
+
+
 def markdown(columns: Mapping[str, Mapping[tuple[str, str], Row]]) -> str:
-    """The table, columns by their names in `SETTINGS`, the authors' figures below."""
+    """The table, with columns named as in `SETTINGS` and the authors' results below."""
     names = list(columns)
     lines = ["| ReLU against | " + " | ".join(SETTINGS[n].title for n in names) + " |"]
     lines.append("|" + "---|" * (len(names) + 1))
@@ -271,18 +292,3 @@ def markdown(columns: Mapping[str, Mapping[tuple[str, str], Row]]) -> str:
         cells = [SETTINGS[n].published.get(what, "–") for n in names]
         lines.append(f"| {title} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
-
-
-LABELS = {
-    "floor": "another seed of the ReLU network",
-    "gated": "common + all-but-one, trained",
-    "predicted": "common + all-but-one, predicted",
-    "single": "common + single, trained",
-    "subsets": "common + all subsets, trained",
-}
-PUBLISHED = {
-    "gated": "authors: gated network",
-    "predicted": "authors: prediction, fitted",
-    "single": "authors: single contexts",
-    "floor": "authors: another seed",
-}

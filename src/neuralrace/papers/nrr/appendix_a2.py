@@ -1,4 +1,4 @@
-"""NRR App. A.2: one input read in two ways, by one pathway and by two."""
+"""NRR App. A.2: a task with two contexts, learned by one pathway and by two."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     import xarray
 
 SETTINGS = {
-    "hidden": Setting(100, "neurons of each pathway", "ours: NRR names none"),
-    "scale": Setting(1e-3, "standard deviation of the initial weights", "ours: NRR names none"),
-    "learning_rate": Setting(0.5, "gradient step on the mean loss", "ours: NRR names none"),
-    "steps": Setting(160, "gradient steps, until both losses rest", "ours: NRR names none"),
-    "seeds": Setting(10, "repetitions", "ours: NRR names none", quick=3),
+    "hidden": Setting(100, "neurons of each pathway", "ours: NRR gives none"),
+    "scale": Setting(1e-3, "standard deviation of the initial weights", "ours: NRR gives none"),
+    "learning_rate": Setting(0.5, "gradient step on the mean loss", "ours: NRR gives none"),
+    "steps": Setting(160, "gradient steps, until both losses are constant", "ours: NRR gives none"),
+    "seeds": Setting(10, "repetitions", "ours: NRR gives none", quick=3),
     "key": Setting(0, "random key of the draw", "ours"),
 }
 
@@ -73,7 +73,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def _predicted_total(race: nr.Race, solution: nr.Trajectory, nodes: tuple[str, ...]) -> np.ndarray:
-    """(pathway, time, input): W^tot of each pathway, from the blocks' small weights."""
+    """(pathway, time, input): W^tot of each pathway, from the weights of the blocks."""
     found = np.zeros((len(nodes), len(solution.time), 2))
     for name, block in zip(solution.values["variables"], race.blocks, strict=True):
         small = solution.values["variables"][name]
@@ -87,7 +87,7 @@ def _predicted_total(race: nr.Race, solution: nr.Trajectory, nodes: tuple[str, .
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
-    """Where the total weights and the losses end, and theory against simulation."""
+    """The final total weights and losses, and theory against simulation."""
     rows = []
     wanted = {"single": [[0.5, 0.5]], "two": [[1.0, 0.0], [0.0, 1.0]]}
     says = {"single": "one pathway ends at W^tot = [½ ½]", "two": "two pathways at [1 0] and [0 1]"}
@@ -98,7 +98,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         rows.append(
             Agreement(
                 says[name],
-                "each entry within 0.005, every seed",
+                "each entry within 0.005, in every seed",
                 f"{middle}, worst entry {far:.1e} away",
                 far <= 0.005,
             )
@@ -107,7 +107,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     left = {name: float((v[:, -1] / v[:, 0]).max()) for name, v in loss.items()}
     rows.append(
         Agreement(
-            "what one pathway leaves of the loss (least squares: ½)",
+            "final over initial loss with one pathway (least squares: ½)",
             "within 1 %",
             f"{left['single']:.4f}",
             abs(left["single"] - 0.5) <= 0.005,
@@ -115,7 +115,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     )
     rows.append(
         Agreement(
-            "what two pathways leave, worst seed",
+            "final over initial loss with two pathways, worst seed",
             "≤ 0.1 %",
             f"{left['two']:.1e}",
             left["two"] <= 1e-3,
@@ -146,7 +146,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
 
     epoch = table["time"] / settings_of(table)["learning_rate"]
     figure, axes = plt.subplot_mosaic([["loss"] * 3, ["one", "1", "2"]], figsize=(3.4, 3.8))
-    names = {"single": "one pathway", "two": "a pathway a context"}
+    names = {"single": "one pathway", "two": "a pathway per context"}
     single, two = "single_total", "two_total"
     panels = {"one": (single, 0), "1": (two, 0), "2": (two, 1)}
     for kind, end in (("simulation", ""), ("theory", "_predicted")):
@@ -170,7 +170,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
 
 
 def _label_ends(table: xarray.Dataset, axes: Mapping[str, Any]) -> None:
-    """Which input each curve belongs to, beside its end."""
+    """Label each curve with its input, at its end."""
     ends = {"one": ("single_total", 0), "1": ("two_total", 0), "2": ("two_total", 1)}
     for place, (name, pathway) in ends.items():
         first, second = table[name].to_numpy()[:, pathway, -1].mean(axis=0)
@@ -188,7 +188,7 @@ FIGURE = Figure(
     title="Contextual classification: one pathway averages, two solve it",
     states=(
         "With one pathway that is always on, the total weights converge to the linear least "
-        "squares solution [½ ½]; with one pathway a context they converge to [1 0] and [0 1], "
+        "squares solution [½ ½]; with one pathway per context they converge to [1 0] and [0 1], "
         "which solves the nonlinear task (App. A.2, Eqs. 24–29; the paper has no picture of it)."
     ),
     settings=SETTINGS,

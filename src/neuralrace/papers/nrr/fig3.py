@@ -1,4 +1,4 @@
-"""NRR Fig. 3: XoR by ReLU networks, and by the gated linear network that stands for them."""
+"""NRR Fig. 3: XoR learned by ReLU networks, and by the gated linear network that models them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ SETTINGS = {
     "hidden": Setting(128, "N_h, hidden neurons in all", "NRR Fig. 3, caption"),
     "scale": Setting(2e-4, "σ₀, standard deviation of the initial weights", "NRR Fig. 3, caption"),
     "learning_rate": Setting(0.4, "1/τ with τ = 5/2", "NRR Fig. 3, caption"),
-    "steps": Setting(120, "gradient steps", "ours: until the loss is gone; NRR names none"),
+    "steps": Setting(120, "gradient steps", "ours: until the loss has vanished; NRR gives none"),
     "seeds": Setting(10, "repetitions, for each network", "NRR Fig. 3, caption", quick=3),
     "key": Setting(0, "random key of the first draw", "ours"),
     "within": Setting(
         20.0,
-        "degrees from a corner, for a neuron to be of its type",
+        "a neuron is of the type of a corner within this many degrees",
         "ours; the types are 90 apart",
     ),
 }
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """ReLU networks, four-pathway GDLNs from as small weights, and the race from those weights."""
+    """ReLU networks, four-pathway GDLNs from equally small weights, and their race."""
     import jax
     import xarray
 
@@ -67,8 +67,8 @@ def compute(settings: Settings) -> xarray.Dataset:
 def cell_types(table: xarray.Dataset, within: float) -> np.ndarray:
     """(4,): the share of the ReLU networks' strength in neurons that point to each sample.
 
-    A neuron's strength is ‖w_in‖ |w_out|; it points to the sample that is at most `within` degrees
-    away from w_in. What is missing to 1 points to none.
+    A neuron's strength is ‖w_in‖ |w_out|. It points to a sample if that is at most `within` degrees
+    away from w_in. If the shares sum to less than 1, the remaining neurons point to none.
     """
     reads, x = table["reads"].to_numpy(), table["x"].to_numpy()
     size = np.linalg.norm(reads, axis=-1)
@@ -106,7 +106,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             bool(np.mean([c.mean for c in tracks]) <= 0.05),
         ),
         Agreement(
-            "the same, each network shifted in time",
+            "the same, with each network shifted in time",
             "reported",
             f"{100 * np.mean([c.mean_after_shift for c in tracks]):.2g} %, shifts of time "
             f"{min(c.shift for c in tracks):.1f} … {max(c.shift for c in tracks):.1f}",
@@ -120,7 +120,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             bool((shares > 0.05).sum() == 4 and shares.sum() >= 0.95),
         ),
         Agreement(
-            "XoR is learned: last loss of the ReLU networks / first, worst seed",
+            "XoR is learned: final over initial loss of the ReLU networks, worst seed",
             "≤ 1 %",
             f"{ends.max():.1e}",
             bool(ends.max() <= 0.01),
@@ -185,7 +185,7 @@ def _draw_task(table: xarray.Dataset, ax: Any) -> None:
 
 FIGURE = Figure(
     name="nrr/fig3",
-    title="XoR: a four-pathway GDLN and the ReLU networks it stands for",
+    title="XoR: a four-pathway GDLN and the ReLU networks that it models",
     states=(
         "Trained on XoR from small weights, the neurons of a ReLU network fall into four "
         "functional types, one for each sample; a GDLN with one pathway per sample has the "

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import matplotlib.figure
     import xarray
 
-SCRIPTS = "the authors' scripts; NRR names none"
+SCRIPTS = "the authors' scripts; NRR gives none"
+"""The source of settings that are not in the paper."""
 
 SETTINGS = {
     "M": Setting(7, "domains on either side", "NRR Fig. 4, caption"),
@@ -24,7 +25,7 @@ SETTINGS = {
     "init": Setting(
         "orthogonal",
         "kind of the initial weights",
-        "the authors' scripts; NRR §4 says Xavier, which --set init=xavier takes",
+        "the authors' scripts; NRR §4 says Xavier (--set init=xavier)",
         choices=("orthogonal", "xavier", "gaussian"),
     ),
     "learning_rate": Setting(
@@ -35,7 +36,7 @@ SETTINGS = {
     "decoupled_start": Setting(
         0.08,
         "start of the decoupled network, and of its theory",
-        "the authors' scripts, which start the theory for random weights there too",
+        "the authors' scripts, which also start the theory for random weights there",
     ),
     "seeds": Setting(10, "repetitions from random weights", "NRR Fig. 4e, caption", quick=2),
     "key": Setting(0, "random key of the draw", "ours"),
@@ -92,10 +93,11 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 MODES = 4
+"""The number of modes: one per item."""
 
 
 def _layers(weights: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """(…, mode) of the hidden edge, and √(in · out) of the means over the edges at the ends."""
+    """Singular values (…, mode) of the hidden edge, and √(in · out) of the mean outer edges."""
     values = nr.analysis.singular_values(weights, modes=MODES)
     ends = {v: [x for e, x in values.items() if e.startswith(v)] for v in ("in", "out")}
     return {
@@ -107,7 +109,7 @@ def _layers(weights: Mapping[str, Any]) -> dict[str, np.ndarray]:
 def _measured(
     net: nr.GDLN, run: nr.Trajectory, theory: nr.Trajectory, data: nr.Dataset, rest: Any
 ) -> dict[str, tuple[tuple[str, ...], Any]]:
-    """What is kept of every seed, with its dimensions."""
+    """The data kept for every seed, with their dimensions."""
     layers = _layers(run.final)
     errors = nr.analysis.route_errors(net, run.final, data, rest)
     shown = nr.analysis.hidden(net, run.final, data, "h")
@@ -129,7 +131,7 @@ def _first(
     theory: nr.Trajectory,
     settings: Settings,
 ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
-    """What is drawn of the first seed: singular values over time, similarity, all outputs."""
+    """The data drawn for the first seed: singular values over time, similarity, all outputs."""
     M = settings["M"]
     layers = _layers(run.values["weights"])
     blocks = theory.values["variables"].values()
@@ -165,9 +167,9 @@ def _first(
 
 
 def plateaus(levels: np.ndarray, loss: np.ndarray) -> np.ndarray:
-    """The loss where it falls slowest, on the way past each of the levels between 1 and 0.
+    """The loss where it falls slowest, near each of the levels between 1 and 0.
 
-    A level's stretch reaches half way to its neighbours. `loss` (T,) and `levels` are shares of
+    A level's range reaches half way to its neighbours. `loss` (T,) and `levels` are shares of
     the initial loss, levels with 1 first and 0 last.
     """
     fall = -np.gradient(loss)
@@ -179,10 +181,10 @@ def plateaus(levels: np.ndarray, loss: np.ndarray) -> np.ndarray:
 
 
 def stages(targets: np.ndarray) -> np.ndarray:
-    """The shares of the initial loss at which a mode has been learned and the next has not.
+    """The shares of the initial loss between the learning of one mode and of the next.
 
-    ‖Y‖² less the squares of the singular values learned; equal ones are learned together. Of NRR
-    Fig. 4c: 244, 59, 18, 0, over 244.
+    They are ‖Y‖² minus the squares of the singular values learned, over ‖Y‖²; equal ones are
+    learned together. For NRR Fig. 4c: 244, 59, 18, 0, over 244.
     """
     s = np.linalg.svd(targets, compute_uv=False)
     left = np.concatenate([[1.0], 1 - np.cumsum(s**2) / (s**2).sum()])
@@ -191,7 +193,7 @@ def stages(targets: np.ndarray) -> np.ndarray:
 
 
 def final_hidden(targets: np.ndarray, M: int, start: float) -> np.ndarray:
-    """Where NRR Eq. 15 ends: B₂ (B₂² + C) = M s, with C = (M − 1) · start² for equal starts."""
+    """The fixed point of NRR Eq. 15: B₂ (B₂² + C) = M s, C = (M − 1) · start² for equal starts."""
     strengths = np.linalg.svd(targets, compute_uv=False)
     C = (M - 1) * start**2
     roots = [np.roots([1.0, 0.0, C, -M * s]) for s in strengths]
@@ -221,7 +223,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     off = np.abs(hidden / wanted - 1).max()
     rows.append(
         Agreement(
-            "singular values of the hidden matrix at the end; mean of the seeds",
+            "final singular values of the hidden matrix; mean over seeds",
             ", ".join(f"{v:.3f}" for v in wanted) + ", each seed within 0.5 %",
             ", ".join(f"{v:.3f}" for v in hidden.mean(axis=0)) + f", worst {_percent(off)} away",
             bool(off <= 0.005),
@@ -232,7 +234,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     near = int((np.abs(ratio - 1) <= 0.04).sum())
     rows.append(
         Agreement(
-            "their ratio to √(in · out), over √M; mean of the seeds",
+            "their ratio to √(in · out), divided by √M; mean over seeds",
             "1, each mode and seed within 4 %",
             ", ".join(f"{v:.3f}" for v in ratio.mean(axis=0))
             + f", {near} of {ratio.size} within, worst {_percent(off)} away",
@@ -243,7 +245,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     if np.isfinite(zero_shot).all():
         rows.append(
             Agreement(
-                "error on untrained routes, over a silent network's; worst seed",
+                "error on untrained routes, relative to zero output; worst seed",
                 "< 0.1 %",
                 f"{_percent(zero_shot.max())}, median {_percent(np.median(zero_shot))}",
                 bool(zero_shot.max() < 1e-3),
@@ -289,7 +291,7 @@ def _theory(table: xarray.Dataset, start: float) -> list[Agreement]:
             f"{_percent(np.mean([c.mean for c in hand]))}",
         ),
         Agreement(
-            "predicted singular values at the end, first seed: hidden, and input and output",
+            "predicted final singular values, first seed: hidden, and input and output",
             "“match well”: within 5 %",
             f"{_percent(last['hidden'])} and {_percent(last['ends'])} away at worst",
             bool(max(last.values()) <= 0.05),
@@ -302,15 +304,15 @@ def _sharing(table: xarray.Dataset) -> list[Agreement]:
     apart = int((~met).sum()) // 2
     return [
         Agreement(
-            "one representation for all input domains: Σ h_a·h_b over Σ ½(‖h_a‖² + ‖h_b‖²), "
-            "worst seed",
+            "one representation for all input domains: Σ h_a·h_b / Σ ½(‖h_a‖² + ‖h_b‖²), worst "
+            "seed",
             "“the same representation”: ≥ 0.95 (1 is the same, 0 unrelated)",
             f"{shared.min():.4f}",
             bool(shared.min() >= 0.95),
         ),
         Agreement(
             "pairs of input domains without a common trained output",
-            "the caption speaks of such; with circulant routes there are none if 2K > M",
+            "the caption mentions such pairs; with circulant routes there are none if 2K > M",
             f"{apart} of {len(met) * (len(met) - 1) // 2}",
         ),
     ]
@@ -352,7 +354,11 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
-LIGHT, DARK = {"linewidth": 2.4}, {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1}
+LIGHT = {"linewidth": 2.4}
+"""The line style of simulations."""
+
+DARK = {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1}
+"""The line style of theory."""
 
 
 def _draw_losses(table: xarray.Dataset, epoch: np.ndarray, ax: Any, name: str, title: str) -> None:
@@ -403,7 +409,7 @@ def _draw_sharing(table: xarray.Dataset, left: Any, right: Any) -> None:
     )
     left.set(xlabel="input domain", ylabel="input domain")
     draw_matrix(
-        outputs.reshape(M * features, -1).round(1) + 0.0,  # rounding errors have no colour
+        outputs.reshape(M * features, -1).round(1) + 0.0,  # do not colour rounding errors
         blocks={"rows": rows, "columns": items},
         title="(h) outputs, untrained framed",
         ax=right,
@@ -423,8 +429,8 @@ FIGURE = Figure(
     title="Routing: the race predicts the loss, and all routes share one representation",
     states=(
         "The theory (Eq. 15) matches decoupled simulations exactly and is a good approximation "
-        "for small random weights; the singular values of the shared hidden matrix are √M larger "
-        "than those of input and output matrices; inputs of different domains are mapped to "
+        "for small random weights; the singular values of the shared hidden matrix are √M times "
+        "those of the input and output matrices; inputs of different domains are mapped to "
         "similar representations, and the network generalises perfectly to routes it was never "
         "trained on (Fig. 4c–h, §4, App. C)."
     ),

@@ -1,4 +1,4 @@
-"""NRR Fig. 5 (b, c): pathways that share more learn faster; from which K on routes generalise."""
+"""NRR Fig. 5 (b, c): pathways that share more learn faster; the K at which routes generalise."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import xarray
 
 CAPTION = "NRR Fig. 5, caption"
+"""The source of settings in the caption."""
 
 SETTINGS = {
     "M": Setting(10, "domains on either side", CAPTION, quick=6),
@@ -45,19 +46,26 @@ SETTINGS = {
     ),
     "seeds": Setting(10, "repetitions, for each K and P", "as in NRR Fig. 4e", quick=3),
     "key": Setting(0, "random key of the draw", "ours"),
-    "span": Setting(240.0, "how long (b) lasts", "ours: until P = 1 has learned", quick=90.0),
+    "span": Setting(240.0, "duration of (b)", "ours: until P = 1 has learned", quick=90.0),
     "steps": Setting(
         2000, "gradient steps of (c), doubled until every seed has converged", "ours", quick=1000
     ),
     "most_steps": Setting(32000, "where the doubling stops", "ours", quick=4000),
     "tolerance": Setting(
-        1e-5, "converged: error on trained routes, of a silent network's, at most this", "ours"
+        1e-5, "converged: error on trained routes, relative to zero output, at most this", "ours"
     ),
     "drift": Setting(
-        1e-3, "converged: the error on untrained ones changes less in the last quarter", "ours"
+        1e-3,
+        ("converged: the error on untrained routes changes by less than this in the last quarter"),
+        "ours",
     ),
     "generalises": Setting(
-        0.01, "a seed generalises below this error on untrained routes, of a silent one's", "ours"
+        0.01,
+        (
+            "a seed generalises if its error on untrained routes, relative to zero output, is "
+            "below this"
+        ),
+        "ours",
     ),
 }
 
@@ -65,10 +73,10 @@ SETTINGS = {
 def compute(settings: Settings) -> xarray.Dataset:
     """Panel b: the strength of the largest mode over time for each P. Panel c: errors for each K.
 
-    `theory`, `decoupled` and `random` are strengths, 1 at the end: by the race (NRR Eqs. 16–17,
-    with the same step), and by descent from decoupled and from random weights. `trained` and
-    `untrained` are errors as shares of a silent network's; `steps` and `drift` say how far each K
-    was trained; `apart` how far input domains that never met share a representation.
+    `theory`, `decoupled` and `random` are strengths, 1 at the end: from the race (NRR Eqs. 16–17,
+    with the same step), and from descent with decoupled and with random initial weights. `trained`
+    and `untrained` are errors relative to zero output; `steps` and `drift` say how far each K was
+    trained; `apart` says how far input domains that never met share a representation.
     """
     import xarray
 
@@ -89,7 +97,7 @@ def _check(settings: Settings) -> None:
     M = settings["M"]
     squares = [side**2 for side in range(1, M + 1) if M % side == 0]
     for name, allowed, why in (
-        ("P", squares, "the M² routes fall into equal squares, one for each hidden pathway"),
+        ("P", squares, "the M² routes are divided into equal squares, one for each hidden pathway"),
         ("K", range(1, M), "some routes must remain untrained"),
     ):
         wrong = [value for value in settings[name] if value not in allowed]
@@ -102,14 +110,14 @@ def _check(settings: Settings) -> None:
             )
 
 
-# ---- b: the speed of pathways that share --------------------------------------------------------
+# ---- b: the speed of shared pathways ------------------------------------------------------------
 
 
 def _speeds(settings: Settings) -> dict[str, Any]:
     """Strengths of the largest mode over time, for each P.
 
-    Hidden pathways share neither weights nor samples. So one of them is simulated, with its P of
-    the M² routes: its part in the mean loss is P/M² of its own, which only slows its time.
+    Hidden pathways share neither weights nor samples, so only one is simulated, with its P of the
+    M² routes. Its part of the mean loss is P/M² of its own loss, which only slows time down.
     """
     import jax
 
@@ -155,7 +163,7 @@ def _speeds(settings: Settings) -> dict[str, Any]:
 
 
 def half_times(table: xarray.Dataset, name: str) -> np.ndarray:
-    """Times to half the final strength, for every P; the median of the seeds if there are any."""
+    """Times to half the final strength, for every P; the median over seeds if there are any."""
     time, strength = table["time"].to_numpy(), table[name].to_numpy()
     if strength.ndim == 2:
         return np.array([time_to(time, run) for run in strength])
@@ -163,7 +171,7 @@ def half_times(table: xarray.Dataset, name: str) -> np.ndarray:
 
 
 def time_to(time: np.ndarray, strength: np.ndarray, level: float = 0.5) -> float:
-    """When a strength first reaches a level, interpolated; NaN if it does not."""
+    """The time at which a strength first reaches a level, interpolated; NaN if it does not."""
     above = strength >= level
     if not above.any():
         return float("nan")
@@ -180,7 +188,7 @@ def time_to(time: np.ndarray, strength: np.ndarray, level: float = 0.5) -> float
 def _errors(settings: Settings, K: int) -> dict[str, Any]:
     """Train every seed to convergence: the number of steps is doubled until all have converged.
 
-    Converged is a network whose error on trained routes is below `tolerance`, and whose error on
+    A network has converged if its error on trained routes is below `tolerance`, and its error on
     untrained routes changed by less than `drift` over the last quarter of the steps.
     """
     import jax
@@ -230,6 +238,12 @@ def generalising(table: xarray.Dataset) -> np.ndarray:
 
 
 # ---- picture and numbers ------------------------------------------------------------------------
+
+FLOOR = 1e-8
+"""Errors below this are drawn at it."""
+
+TOP = 100.0
+"""The height at which the shares of seeds are written."""
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
@@ -286,13 +300,9 @@ def _draw_errors(table: xarray.Dataset, ax: Any) -> None:
         ylim=(FLOOR / 1e3, 2 * TOP),
         xlim=(0, 1),
         xlabel="share of outputs trained with each input, K / M",
-        ylabel="error / silent network's",
+        ylabel="error / error of zero output",
     )
     ax.legend(loc="lower left")
-
-
-FLOOR, TOP = 1e-8, 100.0
-"""Errors below `FLOOR` are drawn there; the shares of seeds stand at `TOP`."""
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
@@ -323,14 +333,14 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         ),
         Agreement(
             "(c) steps to convergence",
-            f"every seed: error on trained routes ≤ {settings['tolerance']:g}, that on untrained "
-            f"ones changes by ≤ {settings['drift']:g} in the last quarter",
+            f"every seed: error on trained routes ≤ {settings['tolerance']:g}, error on untrained "
+            f"routes changes by ≤ {settings['drift']:g} in the last quarter",
             _by("K", K, table["steps"].to_numpy())
             + f"; {int(done.sum())} of {done.size} runs converged",
             bool(done.all()),
         ),
         Agreement(
-            "(c) median error on untrained routes / a silent network's",
+            "(c) median error on untrained routes, relative to zero output",
             "reported",
             _by("K", K, [f"{v:.2g}" for v in median]),
         ),
@@ -349,10 +359,12 @@ def _by(name: str, keys: Any, values: Any) -> str:
 
 FIGURE = Figure(
     name="nrr/fig5",
-    title="Pathway race: what shares more learns faster, and from which K routes generalise",
+    title=(
+        "Pathway race: pathways that share more learn faster, and the K at which routes generalise"
+    ),
     states=(
-        "The more routes flow through a hidden pathway, the faster its singular values grow; "
-        "error on untrained routes is large where few outputs are trained with each input, and "
+        "The more routes flow through a hidden pathway, the faster its singular values grow; the "
+        "error on untrained routes is large if few outputs are trained with each input, and "
         "shared structure dominates reliably from about 40 % on (Fig. 5 b, c, Eqs. 16–17)."
     ),
     settings=SETTINGS,

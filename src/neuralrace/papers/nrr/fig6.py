@@ -1,4 +1,4 @@
-"""NRR Fig. 6: from small initial weights a shared representation, from large ones none."""
+"""NRR Fig. 6: small initial weights lead to a shared representation, large ones do not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import matplotlib.figure
     import xarray
 
-SCRIPTS = "the authors' scripts; NRR names none"
+SCRIPTS = "the authors' scripts; NRR gives none"
+"""The source of settings that are not in the paper."""
 
 SETTINGS = {
     "M": Setting(7, "domains on either side", SCRIPTS),
@@ -33,26 +34,32 @@ SETTINGS = {
     "learning_rate": Setting(
         0.16, "1/τ at σ₀ = 0.2, on the mean loss of NRR Eq. 1", "as in Fig. 4"
     ),
-    "power": Setting(-1 / 3, "the rate follows σ₀ to this power", SCRIPTS),
+    "power": Setting(-1 / 3, "the rate is proportional to σ₀ to this power", SCRIPTS),
     "steps": Setting(700, "gradient steps", SCRIPTS),
     "every": Setting(7, "steps between recordings of the loss", "ours"),
     "seeds": Setting(10, "repetitions for each scale", "as in NRR Fig. 4e", quick=3),
     "key": Setting(0, "random key of the draw", "ours"),
     "generalises": Setting(
-        0.01, "a seed generalises below this error on untrained routes, of a silent one's", "ours"
+        0.01,
+        (
+            "a seed generalises if its error on untrained routes, relative to zero output, is "
+            "below this"
+        ),
+        "ours",
     ),
 }
 
 REFERENCE = 0.2
-"""The scale at which `learning_rate` is given: that of NRR Fig. 4."""
+"""The scale to which `learning_rate` refers, from NRR Fig. 4."""
 
 
 def compute(settings: Settings) -> xarray.Dataset:
     """Losses over time, errors on trained and untrained routes, and what three networks learned.
 
-    Errors are shares of a silent network's. `shared` is 1 where all input domains have one
-    representation, 0 where they are unrelated (`analysis.domain_similarity`). `similarity` and
-    `outputs` are those of the first seed at the smallest, the middle and the largest scale.
+    Errors are relative to zero output. `shared` is 1 if all input domains have the same
+    representation, 0 if their representations are unrelated (`analysis.domain_similarity`).
+    `similarity` and `outputs` are those of the first seed at the smallest, the middle and the
+    largest scale.
     """
     import jax
     import xarray
@@ -104,7 +111,7 @@ def _silent(routes: Any) -> float:
 
 
 def _similarity(weights: Mapping[str, Any]) -> np.ndarray:
-    """Inner products of the first hidden layer's answers to every item in every input domain."""
+    """Inner products of the first hidden layer's responses to every item in every input domain."""
     shown = np.concatenate([np.asarray(w).T for e, w in weights.items() if e.startswith("in")])
     return nr.analysis.similarity(shown)
 
@@ -112,7 +119,7 @@ def _similarity(weights: Mapping[str, Any]) -> np.ndarray:
 def crossing(table: xarray.Dataset, level: float) -> float:
     """The scale at which the median error on untrained routes passes a level for the first time.
 
-    Interpolated between scales, in the logarithm of the error; NaN if it does not.
+    It is interpolated between scales in the logarithm of the error; NaN if the level is not passed.
     """
     scale = table["scale"].to_numpy()
     height = np.log(np.median(table["untrained"].to_numpy(), axis=1)) - np.log(level)
@@ -120,10 +127,10 @@ def crossing(table: xarray.Dataset, level: float) -> float:
 
 
 def resting(loss: np.ndarray) -> float:
-    """The share of the time in which a loss rests on a plateau before it is learned.
+    """The share of the time that a loss spends on a plateau before the task is learned.
 
-    Resting is falling by less than 5 % of what is left over 5 % of the time, while more than 1 % of
-    the start is left. An exponential decay that gets below 1 % within the time never rests.
+    On a plateau, the loss falls by less than 5 % of itself over 5 % of the time, and is above 1 %
+    of its initial value. An exponential decay that falls below 1 % within the time has no plateau.
     """
     window = max(1, len(loss) // 20)
     still = loss[window:] > 0.95 * loss[:-window]
@@ -131,7 +138,7 @@ def resting(loss: np.ndarray) -> float:
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
-    """Errors and sharing against the scale, where the change is, and the shape of the losses."""
+    """Errors and sharing against the scale, where they change, and the shape of the losses."""
     settings = settings_of(table)
     scale = table["scale"].to_numpy()
     trained, untrained, shared = (
@@ -142,13 +149,13 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     rest = [np.median([resting(run) for run in runs]) for runs in table["loss"].to_numpy()]
     return (
         Agreement(
-            "error on trained routes / a silent network's, worst seed of any scale",
+            "error on trained routes, relative to zero output, worst seed and scale",
             "“excellent for all scales”: ≤ 1e-3",
             f"{trained.max():.1e}",
             bool(trained.max() <= 1e-3),
         ),
         Agreement(
-            "error on untrained routes / a silent network's, median of the seeds",
+            "error on untrained routes, relative to zero output, median over seeds",
             f"< {low:g} at the smallest scale, > 0.5 at the largest",
             _by(scale, [f"{v:.2g}" for v in np.median(untrained, axis=1)]),
             bool(np.median(untrained[0]) < low and np.median(untrained[-1]) > 0.5),
@@ -160,12 +167,12 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             bool(good[0] == 1 and good[-1] == 0),
         ),
         Agreement(
-            "where the median error on untrained routes passes 1 %, 10 %, 50 %",
+            "scales at which the median error on untrained routes passes 1 %, 10 %, 50 %",
             "reported",
             ", ".join(f"σ₀ = {crossing(table, level):.2f}" for level in (0.01, 0.1, 0.5)),
         ),
         Agreement(
-            "one representation for all input domains (1) or unrelated ones (0), median",
+            "whether input domains share one representation (1) or have unrelated ones (0), median",
             "≥ 0.95 at the smallest scale, ≤ 0.5 at the largest, falling",
             _by(scale, [f"{v:.2f}" for v in np.median(shared, axis=1)]),
             bool(
@@ -175,7 +182,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             ),
         ),
         Agreement(
-            "share of the time in which the loss rests on a plateau, median",
+            "share of the time that the loss spends on a plateau, median",
             "stages at the smallest scale (> 0.2), none at the largest (0)",
             _by(scale, [f"{v:.2f}" for v in rest]),
             bool(rest[0] > 0.2 and rest[-1] == 0),
@@ -227,9 +234,13 @@ def _draw_losses(table: xarray.Dataset, ax: Any) -> None:
             linestyle=line,
             linewidth=width,
         )
-    ax.set(title="(a) loss, median", xlabel="epoch", ylabel="loss / silent network's")
+    ax.set(title="(a) loss, median", xlabel="epoch", ylabel="loss / loss of zero output")
     ax.set_ylim(0, None)
     ax.legend()
+
+
+FLOOR = 1e-8
+"""Errors below this are drawn at it."""
 
 
 def _draw_errors(table: xarray.Dataset, ax: Any) -> None:
@@ -252,12 +263,8 @@ def _draw_errors(table: xarray.Dataset, ax: Any) -> None:
     ax.legend(loc="lower left")
 
 
-FLOOR = 1e-8
-"""Errors below are drawn there."""
-
-
 def _draw_map(ax: Any, matrix: np.ndarray, title: str) -> None:
-    """A matrix of domains by domains, on a scale of its own that leaves out the largest 1 %."""
+    """Draw a matrix of domains by domains, on its own colour scale without the largest 1 %."""
     top = np.quantile(np.abs(matrix), 0.99)
     ax.imshow(matrix, cmap="RdBu_r", vmin=-top, vmax=top, aspect="auto")
     ax.set(title=title, xticks=(), yticks=())
@@ -277,12 +284,12 @@ def _frame_untrained(ax: Any, routes: np.ndarray) -> None:
 
 FIGURE = Figure(
     name="nrr/fig6",
-    title="Initial scale: from small weights a shared representation, from large ones none",
+    title="Initial scale: small weights lead to a shared representation, large ones do not",
     states=(
         "Networks with small initial weights learn in stages, share one representation among all "
-        "input domains and generalise to untrained routes; with large ones learning is "
-        "exponential, domains keep random representations of their own, and untrained routes "
-        "fail, although trained ones are learned at every scale (Fig. 6 a–d)."
+        "input domains and generalise to untrained routes; with large ones, learning is "
+        "exponential, domains keep their own random representations, and untrained routes fail, "
+        "although trained ones are learned at every scale (Fig. 6 a–d)."
     ),
     settings=SETTINGS,
     compute=compute,

@@ -1,4 +1,4 @@
-"""What the figures on routing share: the network, its trained and its untrained routes."""
+"""Common parts of the figures on routing: the network, its trained and untrained routes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Routes:
     """The pathway network of NRR Fig. 4a on M domains, K outputs trained with each input.
 
-    `untrained` is `None` for K = M. `target` is what every route says to every item, an item a
-    column. Errors are shares of a silent network's.
+    `untrained` is `None` for K = M. `target` is the target of every route, one column per item.
+    Errors are relative to zero output.
     """
 
     net: nr.GDLN
@@ -30,13 +30,13 @@ class Routes:
     target: Float[np.ndarray, "outputs items"]
 
     def errors(self, weights: Weights) -> nr.analysis.RouteErrors:
-        """Errors on trained and untrained routes; leading axes of the weights stay in front."""
+        """Errors on trained and untrained routes; leading axes of the weights are kept."""
         return nr.analysis.route_errors(self.net, weights, self.trained, self.untrained)
 
     def strength(self, weights: Weights) -> Any:
         """How far the strongest mode is learned, on average over all routes: 1 at the end.
 
-        uᵀ W₃ W₂ W₁ v over the largest singular value of the target, u and v its vectors.
+        It is uᵀ W₃ W₂ W₁ v over the largest singular value of the target, with u and v its vectors.
         """
         import jax.numpy as jnp
 
@@ -73,7 +73,7 @@ def make_routes(M: int, K: int, hidden: int) -> Routes:
 
 
 def map_of_all_routes(weights: Mapping[str, Any]) -> Float[np.ndarray, "outputs inputs"]:
-    """What every output domain (rows) says to each input of every input domain (columns)."""
+    """The outputs of every output domain (rows) for every item of every input domain (columns)."""
     reads = np.concatenate([np.asarray(w) for e, w in weights.items() if e.startswith("in")], 1)
     writes = np.concatenate([np.asarray(w) for e, w in weights.items() if e.startswith("out")])
     return writes @ np.asarray(weights["hidden"]) @ reads

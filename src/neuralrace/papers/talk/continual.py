@@ -1,4 +1,4 @@
-"""Talk, "Exact continual learning dynamics": one task after another, and what is forgotten."""
+"""Talk, "Exact continual learning dynamics": one task after another, and forgetting."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SETTINGS = {
     "scale": Setting(0.05, "singular values of the initial map", "ours"),
     "span": Setting(8.0, "time of each task", "ours"),
     "times": Setting(161, "times shown of each task", "ours", quick=41),
-    "seed": Setting(1, "of the first task; the others follow", "ours"),
+    "seed": Setting(1, "random key of the first task; the others follow", "ours"),
 }
 
 
@@ -90,7 +90,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
 FIGURE = Figure(
     name="talk/continual",
     title="Exact continual learning dynamics",
-    states="A sequence of tasks is solved exactly, task after task, with all that is forgotten.",
+    states="A sequence of tasks is solved exactly, task after task, including forgetting.",
     settings=SETTINGS,
     compute=compute,
     draw=draw,

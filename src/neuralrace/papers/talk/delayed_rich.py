@@ -1,4 +1,4 @@
-"""Talk, "Delayed rich regime": lazy at first, and then the representation turns after all."""
+"""Talk, "Delayed rich regime": lazy at first, but later the representation changes after all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SETTINGS = {
     "scale": Setting(0.01, "singular values of the initial map", "ours"),
     "end": Setting(100.0, "last time", "ours"),
     "times": Setting(200, "times, equally spaced in their logarithm", "ours", quick=80),
-    "seed": Setting(0, "of task and weights", "ours"),
+    "seed": Setting(0, "random key of task and weights", "ours"),
 }
 
 
@@ -53,7 +53,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def half_times(table: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """(λ,) each: when half of the fall of the loss, and of the way of the kernel, is done."""
+    """(λ,) each: the half-times of the loss and of the kernel's movement."""
     time, loss, kernel = (table[k].to_numpy() for k in ("time", "loss", "kernel"))
     fallen = (loss[:, :1] - loss) / (loss[:, :1] - loss[:, -1:])
     return (
@@ -63,7 +63,7 @@ def half_times(table: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
-    """Exact against simulated; the kernel turns long after the loss has fallen."""
+    """Exact against simulated; the kernel changes long after the loss has fallen."""
     gaps = [
         float(np.abs(table[a] - table[b]).max() / table[a].max())
         for a, b in (("loss", "simulated"), ("kernel", "travel"))
@@ -81,7 +81,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             max(gaps) <= 1e-6,
         ),
         Agreement(
-            "time of half of the kernel's way over that of half of the loss, by λ",
+            "half-time of the kernel's movement over half-time of the loss, by λ",
             "larger at the largest λ than at 0",
             ", ".join(f"λ = {lam:g}: {r:.2f}" for lam, r in zip(lams, ratio, strict=True)),
             bool(ratio[top] > ratio[zero]),
@@ -122,8 +122,8 @@ FIGURE = Figure(
     name="talk/delayed_rich",
     title="The delayed rich regime",
     states=(
-        "Where the larger layer does not reach every direction that the task needs, learning "
-        "starts lazily, and the representation turns later."
+        "If the larger layer does not reach every direction that the task needs, learning starts "
+        "lazily, and the representation changes later."
     ),
     settings=SETTINGS,
     compute=compute,

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 SETTINGS = {
     "depths": Setting((1, 2, 10), "edges; their limit is added", "Talk", quick=(1, 2)),
-    "s": Setting(1.0, "correlation of input and output", "ours: the talk names no numbers"),
-    "d": Setting(1.0, "variance of the input (the talk's λ)", "ours: the talk names no numbers"),
+    "s": Setting(1.0, "correlation of input and output", "ours: the talk gives no numbers"),
+    "d": Setting(1.0, "variance of the input (the talk's λ)", "ours: the talk gives no numbers"),
     "start": Setting(0.05, "a₀, the initial product of the chain", "ours"),
     "end": Setting(40.0, "last time, in units of τ/D", "ours"),
     "times": Setting(401, "times shown", "ours", quick=201),
@@ -63,14 +63,15 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     half = nr.trajectory.crossing_time(time, curves, 0.5, rising=True)
     return (
         Agreement(
-            "closed forms against simulated chains, largest difference over s/λ",
+            "closed forms against simulated chains, largest difference relative to s/λ",
             "≤ 1e-6",
             f"{gap:.1e}",
             gap <= 1e-6,
         ),
         Agreement(
-            f"time to half of D = {s['depths'][-1]} over that of the limit, in units τ/D",
-            "reported: the limit is slow (.65, .96, .996 at D = 10, 100, 1000 for a₀ = .05)",
+            f"half-time of D = {s['depths'][-1]} over that of the limit, in units of τ/D",
+            "reported: the limit is approached slowly (.65, .96, .996 at D = 10, 100, 1000 for a₀ "
+            "= .05)",
             f"{half[-2] / half[-1]:.3f}",
         ),
     )
@@ -96,9 +97,9 @@ FIGURE = Figure(
     name="talk/depth",
     title="Learning trajectories of a linear chain by its depth",
     states=(
-        "A shallow chain learns exponentially, a deep one along a sigmoid, a very deep one waits "
-        "long and then learns at once; each trajectory is known in closed form (with the rates "
-        "corrected: e^{−λt/τ} for D = 1, and (s²/λ)t/τ in the limit of many edges)."
+        "A shallow chain learns exponentially, a deep one along a sigmoid, and a very deep one "
+        "waits long and then learns suddenly; each trajectory is known in closed form (with the "
+        "rates corrected: e^{−λt/τ} for D = 1, and (s²/λ)t/τ in the limit of many edges)."
     ),
     settings=SETTINGS,
     compute=compute,

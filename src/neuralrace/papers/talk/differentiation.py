@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SETTINGS = {
     "branching": Setting((2, 2, 2), "children of a node, level by level", "ours"),
-    "flip": Setting(0.05, "probability to flip on a branch", "ours"),
+    "flip": Setting(0.05, "probability of a flip on a branch", "ours"),
     "features": Setting(2000, "features drawn", "ours", quick=500),
     "hidden": Setting(16, "hidden neurons", "ours"),
     "scale": Setting(1e-3, "standard deviation of the initial weights", "ours"),
@@ -26,7 +26,7 @@ SETTINGS = {
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """Strength of every level over time, simulated and predicted, and the items in the plane."""
+    """Strength of every level over time, simulated and predicted, and the items in a plane."""
     import jax
     import xarray
 
@@ -36,7 +36,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     net = nr.GDLN(nr.Architecture.chain(world.items, s["hidden"], s["features"]))
     weights = net.init(jax.random.key(s["key"]), s["scale"])
     times = np.linspace(0, s["end"], s["times"])
-    # outputs enter through their span alone: P features with the same Gram matrix learn alike
+    # only the Gram matrix of the outputs matters: P features that have the same one learn alike
     left, values, right = np.linalg.svd(np.asarray(data.y["y"]).T, full_matrices=False)
     small = nr.GDLN(nr.Architecture.chain(world.items, s["hidden"], world.items))
     few = nr.Dataset(data.x, {"y": (values[:, None] * right).T})
@@ -67,11 +67,11 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def seen_at_an_angle(hidden: np.ndarray, world: nr.tasks.World) -> np.ndarray:
-    """(T, N, 2): items by multidimensional scaling, all but the first dimension seen as one.
+    """(T, N, 2): items by multidimensional scaling, with all later dimensions projected onto one.
 
     Two levels of branches need more dimensions than a page has (three for 2 × 2). The first is
-    kept; of the others, all that is between the branches of level 2, turned once for all times so
-    that in the end every branch is seen to part.
+    kept. The others are projected onto one axis, the same at all times, chosen so that all branches
+    of level 2 are visibly separated at the end.
     """
     dimensions = max(int((world.levels <= 2).sum()) - 1, 2)
     places = nr.analysis.mds(hidden, dimensions=dimensions).positions
@@ -91,7 +91,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     far = np.abs(found / limit - 1).max()
     return (
         Agreement(
-            "levels are learned from the root down: times to half",
+            "levels are learned from the root down: half-times",
             "increasing",
             ", ".join(f"{t:.1f}" for t in found),
             bool((np.diff(found) > 0).all()),
@@ -111,7 +111,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
-    """Levels over time, and the items of the hidden layer in the plane."""
+    """Levels over time, and the items of the hidden layer in a plane."""
     import matplotlib.pyplot as plt
 
     from neuralrace.plot import cycle_colour, draw_curves
@@ -136,8 +136,8 @@ FIGURE = Figure(
     name="talk/differentiation",
     title="Progressive differentiation of a hierarchy",
     states=(
-        "Singular vectors mirror the hierarchy and singular values decay with its depth, so that "
-        "these networks must exhibit progressive differentiation."
+        "Singular vectors mirror the hierarchy and singular values decay with its depth, so these "
+        "networks must exhibit progressive differentiation."
     ),
     settings=SETTINGS,
     compute=compute,

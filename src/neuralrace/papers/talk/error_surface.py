@@ -24,7 +24,7 @@ SETTINGS = {
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """The loss ½(s − w₂w₁)², its downhill direction, and one descent that passes by the saddle."""
+    """The loss ½(s − w₂w₁)², its downhill direction, and one descent that passes the saddle."""
     import xarray
 
     s = settings
@@ -61,7 +61,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
-    """One saddle, its curvature, and where the path ends."""
+    """The saddle, its curvature, and the end of the path."""
     s = settings_of(table)
     error = abs(float(table["curvature"]) + s["s"])
     path = table["path"].to_numpy()
@@ -76,11 +76,11 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             f"{int(table['index'])} direction, {float(table['curvature']):.6f}",
             int(table["index"]) == 1 and error <= 1e-9,
         ),
-        Agreement("the path ends in the valley, last loss / first", "≤ 1e-6", f"{end:.1e}",
+        Agreement("the path ends in the valley, final / initial loss", "≤ 1e-6", f"{end:.1e}",
                   end <= 1e-6),
-        Agreement("w₂² − w₁² along the path, drift over ‖w‖²", "≤ 5 % (finite steps)",
+        Agreement("w₂² − w₁² along the path, drift relative to ‖w‖²", "≤ 5 % (finite steps)",
                   f"{100 * drift:.2g} %", drift <= 0.05),
-        Agreement("how near the path comes to the saddle", "reported", f"{near:.3f}"),
+        Agreement("smallest distance of the path from the saddle", "reported", f"{near:.3f}"),
     )  # fmt: skip
 
 
@@ -121,7 +121,9 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
 FIGURE = Figure(
     name="talk/error_surface",
     title="The error surface of a chain of two edges",
-    states="Depth introduces a saddle point: descent slows near it before it finds the valley.",
+    states=(
+        "Depth introduces a saddle point: descent slows down near it before it reaches the valley."
+    ),
     settings=SETTINGS,
     compute=compute,
     draw=draw,

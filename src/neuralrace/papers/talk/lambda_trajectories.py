@@ -1,4 +1,4 @@
-"""Talk, "From exponential to sigmoidal dynamics": one map at the start, shared by λ."""
+"""Talk, "From exponential to sigmoidal dynamics": one initial map, split between layers by λ."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SETTINGS = {
     "scale": Setting(0.05, "singular values of the initial map", "ours"),
     "end": Setting(8.0, "last time", "ours"),
     "times": Setting(161, "times shown", "ours", quick=41),
-    "seed": Setting(3, "of task and weights", "ours"),
+    "seed": Setting(3, "random key of task and weights", "ours"),
 }
 
 
@@ -55,13 +55,13 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     small, large = first[lams.argmin()], first[lams.argmax()]
     return (
         Agreement(
-            "lambda_balanced against the flow, largest difference of loss over L(0)",
+            "lambda_balanced against the flow, largest difference of loss relative to L(0)",
             "≤ 1e-8",
             f"{gap:.1e}",
             gap <= 1e-8,
         ),
         Agreement(
-            "first fall of the loss over the steepest: 1 for an exponential, less for a sigmoid",
+            "initial slope of the loss over the steepest: 1 for an exponential, less for a sigmoid",
             "1 for the largest |λ|, less for the smallest",
             ", ".join(f"{v:.2f}" for v in first),
             bool(large > 0.99 and small < 0.9),
@@ -93,7 +93,7 @@ FIGURE = Figure(
     title="From exponential to sigmoidal dynamics",
     states=(
         "The relative scale of the layers, λ, takes learning from exponential (lazy) to sigmoidal "
-        "(rich) dynamics, exactly solved for any sizes."
+        "(rich) dynamics, and the solution is exact for any sizes."
     ),
     settings=SETTINGS,
     compute=compute,

@@ -30,13 +30,14 @@ SETTINGS = {
     "square": Setting((4, 4, 4), "inputs, hidden, outputs", "Talk: square; sizes ours"),
     "inverted": Setting((4, 4, 8), "inputs, hidden, outputs", "Talk: inverted funnel; sizes ours"),
     "seeds": Setting(10, "tasks and weights, averaged", "ours", quick=3),
-    "late": Setting(200.0, "the time taken for the end of learning", "ours"),
+    "late": Setting(200.0, "the time at which learning counts as finished", "ours"),
 }
 SHAPES = ("funnel", "square", "inverted")
+"""The names of the three architectures."""
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """Kernel distance at the end and sharpness of the transition, by shape, λ and scale."""
+    """Final kernel distance and sharpness of the transition, by shape, λ and scale."""
     import xarray
 
     s = settings
@@ -70,7 +71,7 @@ def task(sizes: Any, seed: int) -> tuple[nr.GDLN, nr.Dataset]:
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
-    """Rich at λ = 0 and small scales, lazy far from it where the architecture permits."""
+    """Rich at λ = 0 and small scales, lazy far from λ = 0 where the architecture permits."""
     mean = table["distance"].mean("seed").sortby("lam")
     small = mean.isel(scale=0)
     rich = small.sel(lam=0.0, method="nearest").to_numpy()
@@ -93,7 +94,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             bool(max(lazy.values()) < 0.2 * rich.min()),
         ),
         Agreement(
-            "the same, where the larger layer is the one that must turn",
+            "the same, where the larger layer itself must change",
             "rich after all (delayed): > 0.05",
             shown(late),
             bool(min(late.values()) > 0.05),
@@ -108,7 +109,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
-    """Heat maps of kernel distance (above) and sharpness (below), a column a shape."""
+    """Heat maps of kernel distance (above) and sharpness (below), one column per shape."""
     import matplotlib.pyplot as plt
 
     settings = settings_of(table)
@@ -143,9 +144,9 @@ FIGURE = Figure(
     name="talk/regimes",
     title="Learning regimes over λ, initial scale and architecture",
     states=(
-        "Small and balanced weights learn richly, unbalanced ones lazily, and so do large ones (of "
-        "which the last line of the agreement says what is found); which sign of λ is lazy depends "
-        "on whether the network is a funnel, square or an inverted funnel."
+        "Small and balanced weights learn richly; unbalanced ones, and large ones, learn lazily "
+        "(for large ones, see the last line of the agreement). Which sign of λ is lazy depends on "
+        "whether the network is a funnel, square or an inverted funnel."
     ),
     settings=SETTINGS,
     compute=compute,

@@ -1,4 +1,4 @@
-"""Talk, "Depth introduces a hierarchy of saddle points": runs pass by them, each in its way."""
+"""Talk, "Depth introduces a hierarchy of saddle points": each run passes near some of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SETTINGS = {
     "end": Setting(25.0, "last time", "ours"),
     "times": Setting(2501, "times seen", "ours", quick=1251),
     "least": Setting(0.2, "shortest plateau that counts", "ours"),
-    "slope": Setting(1e-3, "largest fall on a plateau, of L(0) in a unit of time", "ours"),
+    "slope": Setting(1e-3, "largest fall on a plateau, relative to L(0), per unit of time", "ours"),
 }
 
 
@@ -54,7 +54,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def task(settings: Settings) -> tuple[nr.GDLN, nr.Dataset]:
-    """White inputs, and the identity stretched by the singular values."""
+    """White inputs, and a diagonal map with these singular values."""
     values = np.array(settings["values"])
     x = np.sqrt(len(values)) * np.eye(len(values))
     net = nr.GDLN(nr.Architecture.chain(len(values), settings["hidden"], len(values)))
@@ -64,8 +64,8 @@ def task(settings: Settings) -> tuple[nr.GDLN, nr.Dataset]:
 def stays(table: xarray.Dataset) -> list[list[tuple[int, float, float]]]:
     """The plateaus of every run, in order: nearest listed point, distance, relative error of loss.
 
-    Plateaus are found from the loss alone; the error is that of the plateau's loss against the
-    point's, over the latter or 1e-9 L(0) where it is less.
+    Plateaus are found from the loss alone. The error is the difference between the plateau's and
+    the point's loss, relative to the latter (at least 1e-9 L(0)).
     """
     s = settings_of(table)
     time, levels = table["time"].to_numpy(), table["point_loss"].to_numpy()
@@ -83,7 +83,7 @@ def stays(table: xarray.Dataset) -> list[list[tuple[int, float, float]]]:
 
 
 def matched(table: xarray.Dataset) -> list[bool]:
-    """Of every plateau of every run, whether it lies at a listed point with its loss within 1 %."""
+    """For every plateau of every run: whether it lies at a listed point, with loss within 1 %."""
     reach = 0.1 * min(settings_of(table)["values"])
     return [far <= reach and error <= 0.01 for run in stays(table) for _, far, error in run]
 
@@ -114,7 +114,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
-    """Losses with the levels of the saddles passed by; distances of the first run from them."""
+    """Losses with the levels of the saddles passed; distances of the first run from them."""
     import matplotlib.pyplot as plt
 
     from neuralrace.plot import COLOURS, draw_curves
@@ -141,7 +141,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
 
 FIGURE = Figure(
     name="talk/saddles",
-    title="The hierarchy of saddle points, and runs that pass by",
+    title="The hierarchy of saddle points, and runs that pass near them",
     states=(
         "Depth introduces a hierarchy of saddle points; learning passes near them, systematically "
         "and yet differently from run to run."

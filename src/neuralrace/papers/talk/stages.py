@@ -18,13 +18,13 @@ SETTINGS = {
     "values": Setting((4.0, 2.0, 1.0), "singular values of the task", "ours"),
     "hidden": Setting(8, "neurons of every hidden layer", "ours"),
     "strength": Setting(0.05, "initial singular value of every edge, aligned", "ours"),
-    "end": Setting(4.0, "last time, in times of learning the slowest mode", "ours"),
+    "end": Setting(4.0, "last time, in units of the learning time of the slowest mode", "ours"),
     "times": Setting(801, "times shown", "ours", quick=401),
 }
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """Mode strengths of flows from small aligned weights, and of the chain of every mode."""
+    """Mode strengths in flows from small aligned weights, and in the chain of each mode."""
     import xarray
 
     s = settings
@@ -63,7 +63,7 @@ def strength(chain: nr.Architecture, value: float, start: float, times: np.ndarr
 
 
 def sharpness(table: xarray.Dataset) -> np.ndarray:
-    """(depth, mode): the time to half over the time from 10 to 90 %: large for stages."""
+    """(depth, mode): half-time over the time from 10 to 90 %, which is large for stages."""
     found = []
     for depth in range(table.sizes["depth"]):
         t, curves = table["at"].to_numpy()[depth], table["simulated"].to_numpy()[depth].T
@@ -75,7 +75,7 @@ def sharpness(table: xarray.Dataset) -> np.ndarray:
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
-    """Chains against networks, and sharper transitions with depth."""
+    """Chains against networks, and how transitions sharpen with depth."""
     gap = float(np.abs(table["simulated"] - table["exact"]).max())
     sharp = sharpness(table)[:, 0]
     text = ", ".join(
@@ -89,7 +89,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             gap <= 1e-6,
         ),
         Agreement(
-            "time to half over time from 10 to 90 %, strongest mode",
+            "half-time over the time from 10 to 90 %, strongest mode",
             "grows with depth",
             text,
             bool((np.diff(sharp) > 0).all()),
@@ -98,7 +98,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
-    """A panel a depth."""
+    """One panel per depth."""
     import matplotlib.pyplot as plt
 
     from neuralrace.plot import draw_curves
@@ -121,8 +121,8 @@ FIGURE = Figure(
     name="talk/stages",
     title="Stage-like transitions by depth",
     states=(
-        "Full linear networks act like several one-dimensional chains, one for each mode; in "
-        "shallow ones all modes learn at once, in deep ones each waits and then transitions."
+        "Full linear networks act like several one-dimensional chains, one for each mode. In "
+        "shallow networks all modes learn at once; in deep ones each waits and then transitions."
     ),
     settings=SETTINGS,
     compute=compute,

@@ -1,4 +1,4 @@
-"""Talk, "Learning diverse structures": worlds of items, their modes, and draws from them."""
+"""Talk, "Learning diverse structures": worlds of items, their modes, and sampled features."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 SETTINGS = {
     "items": Setting(16, "items of every world", "ours", choices=(16,)),
-    "flip": Setting(0.1, "probability to flip on a branch of the tree", "ours"),
+    "flip": Setting(0.1, "probability of a flip on a branch of the tree", "ours"),
     "variance": Setting(10.0, "variance of a Gaussian feature without neighbours", "ours"),
     "features": Setting((100, 1600, 25600), "numbers of features drawn", "ours", quick=(100, 1600)),
-    "seeds": Setting(10, "draws of each number", "ours", quick=4),
+    "seeds": Setting(10, "repetitions for each number", "ours", quick=4),
     "shown": Setting(8, "modes shown", "ours"),
 }
 
@@ -63,7 +63,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
-    """Symmetry against eigenvalues of the covariance; the rate at which samples converge."""
+    """Modes from symmetry against the covariance; the rate at which samples converge."""
     worst = 0.0
     for covariance, values in zip(
         table["covariance"].to_numpy(), table["values"].to_numpy(), strict=True
@@ -80,7 +80,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             worst <= 1e-10,
         ),
         Agreement(
-            "error of sampled eigenvalues ∝ features^p, p of every world",
+            "error of sampled eigenvalues ∝ features^p: p for every world",
             "−0.5 within 0.1",
             ", ".join(f"{v:.2f}" for v in slope),
             bool((np.abs(slope + 0.5) <= 0.1).all()),
@@ -89,7 +89,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
-    """A column a world: covariance, strongest modes, and errors of samples."""
+    """One column per world: covariance, strongest modes, and errors of samples."""
     import matplotlib.pyplot as plt
 
     from neuralrace.plot import draw_curves
@@ -124,8 +124,8 @@ FIGURE = Figure(
     name="talk/structures",
     title="Diverse structures: graphical models, their modes and features drawn from them",
     states=(
-        "In the limit of many features what matters is the singular value decomposition of the "
-        "items' correlations, which is known for partitions, trees, rings and grids."
+        "In the limit of many features, only the singular value decomposition of the items' "
+        "correlations matters, which is known for partitions, trees, rings and grids."
     ),
     settings=SETTINGS,
     compute=compute,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from neuralrace.types import WeightsLike
 
 KINDS = ("small random", "pretrained-like", "orthogonal")
+"""The kinds of initial weights."""
 
 SETTINGS = {
     "depths": Setting((2, 3, 4, 5, 6), "edges of the networks", "ours", quick=(2, 3)),
@@ -28,7 +29,7 @@ SETTINGS = {
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """The time at which the loss of the flow is halved, in units of τ/D, kind by kind."""
+    """The time at which the loss of the flow has halved, in units of τ/D, for each start."""
     import jax
     import xarray
 
@@ -54,7 +55,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def half_time(net: nr.GDLN, weights: WeightsLike, data: nr.Dataset, span: float = 4.0) -> float:
-    """When the flow has halved its loss; the span is doubled until it has."""
+    """The time at which the flow has halved its loss; the time span is doubled until it has."""
     while True:
         run = nr.flow(net, weights, data, times=np.linspace(0, span, 401))
         if run.loss[-1] <= run.loss[0] / 2:
@@ -63,7 +64,7 @@ def half_time(net: nr.GDLN, weights: WeightsLike, data: nr.Dataset, span: float 
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
-    """The three scalings of the talk, and what is found."""
+    """The three scalings of the talk against the measured times."""
     s = settings_of(table)
     mean = table["time"].mean("seed").to_numpy()
     spread = table["time"].std("seed").to_numpy()
@@ -80,7 +81,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     return (
         Agreement(
             f"small random weights, D = {s['depths'][0]} … {s['depths'][-1]}: time (τ/D)",
-            "O(1/b₀^D): each edge multiplies it, by 1.3 or more",
+            "O(1/b₀^D): each edge multiplies it by 1.3 or more",
             f"{shown(0)}; factors {', '.join(f'{g:.2f}' for g in growth)}",
             bool((growth >= 1.3).all()),
         ),
@@ -106,13 +107,13 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
 
 
 def pretrained_time(depth: int, start: float) -> float:
-    """When (1 − a)² has halved, for a chain of this depth with s = d = 1."""
+    """The time at which (1 − a)² has halved, for a chain of this depth with s = d = 1."""
     half = 1 - (1 - start**depth) / np.sqrt(2)
     return nr.linear.chain_time(depth, s=1.0, start=start, fraction=float(half))
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
-    """Time against depth, mean and every seed."""
+    """Time against depth: the mean, and every seed."""
     import matplotlib.pyplot as plt
 
     from neuralrace.plot import draw_curves
@@ -121,7 +122,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     depths = table["depth"].to_numpy()
     curves = {kind: table["time"].sel(kind=kind).to_numpy().T for kind in KINDS}
     draw_curves(
-        depths, curves, band="range", log=True, ylabel="time to half of the loss (τ/D)", ax=ax
+        depths, curves, band="range", log=True, ylabel="time in which the loss halves (τ/D)", ax=ax
     )
     ax.set(xlabel="depth D", xticks=depths, title="Training speed")
     return figure
@@ -131,8 +132,8 @@ FIGURE = Figure(
     name="talk/training_speed",
     title="Learning time against depth for three kinds of initial weights",
     states=(
-        "From small random weights the time to learn grows exponentially with depth, after "
-        "pretraining linearly, and from orthogonal weights not at all."
+        "The time to learn grows exponentially with depth from small random weights, linearly "
+        "after pretraining, and not at all from orthogonal weights."
     ),
     settings=SETTINGS,
     compute=compute,

@@ -1,13 +1,13 @@
 """Shared bases: the finest block form that all statistics of a gated task have in common.
 
-The papers assume orthogonal bases that make every Σ^yx(p) and Σ^x(j,p) diagonal (NRR Eqs. 7–8,
-MHS Assumption 2.1.1). Here they are found, and where the matrices do not commute the finest
-common *blocks* are. The statistics generate an algebra of matrices between the nodes. Everything
+The papers assume orthogonal bases that make every Σ^yx(p) and Σ^x(j,p) diagonal (NRR Eqs. 7–8, MHS
+Assumption 2.1.1). This module finds such bases; where the matrices do not commute, it finds the
+finest common *blocks*. The statistics generate an algebra of matrices between the nodes. Everything
 that commutes with them is block diagonal in the eigenspaces of a random symmetric element of that
 algebra, so the eigenvectors of a few elements show the blocks (Murota, Kanno, Kojima & Kojima
 2010). An eigenspace that no element splits holds identical copies of a block; `degenerate` aligns
-them. The directions are then judged on their own: blocks are what couplings above the tolerance
-join, each coupling relative to the sizes of what it couples.
+them. In the end only the directions count: those joined by couplings above the tolerance form a
+block, with each coupling taken relative to the sizes of the two directions it couples.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.reduction.blocks.degenerate import aligned
-from neuralrace.reduction.blocks.eigenspaces import audible, refined
+from neuralrace.reduction.blocks.eigenspaces import refined, signal_directions
 from neuralrace.reduction.blocks.exactness import EXACT, is_exact_tolerance
 from neuralrace.reduction.blocks.mixtures import Draw, Mixer, Pair
 from neuralrace.reduction.blocks.polish import polished
 
 GAPS = (1e-4, 1e-7)
-"""Eigenvalues closer than the first, relatively, are told apart only if no other element does."""
+"""Relative gaps that separate eigenvalues; the second splits only what the first left together."""
 
 WIDE_GAPS = (0.1, 0.01, 1e-3, 1e-4, 1e-7)
-"""The same for approximate reductions, in which copies differ a little: each is tried."""
+"""The gaps for approximate reductions, where copies differ slightly: each gives a candidate."""
 
 LOOSE = tuple(np.geomspace(1, 100, 25).tolist())
-"""Blocks whose couplings are up to this many tolerances are tried again after polishing."""
+"""Blocks coupled by up to this many times the tolerance are tried again after polishing."""
 
 FIRST_DRAWS = 3
-"""Mixtures drawn at first."""
+"""The number of mixtures drawn first."""
 
 CHECK_DRAWS = 2
-"""Mixtures drawn to check the blocks; where they disagree, they are added to the others."""
+"""The number of mixtures drawn to check the blocks; if they disagree, they join the others."""
 
 MAX_ROUNDS = 40
-"""How often mixtures are added at the most; blocks that still disagree are not called exact."""
+"""The most rounds of adding mixtures; blocks that still disagree are not called exact."""
 
 MANY_DRAWS = 8
-"""Mixtures drawn at first for an approximate reduction: few may show a direction only faintly."""
+"""Mixtures drawn first for an approximate reduction; fewer may show some directions faintly."""
 
 
 @final
@@ -53,11 +53,11 @@ class SharedBasis:
     """Orthonormal directions at every input and output node, sorted into blocks.
 
     Column i of `directions[v]` belongs to block `block[v][i]`; blocks count from 0 to `count − 1`.
-    What `directions` leaves out of a node's space is silent: no statistic touches it. `residual`
-    is the largest thing that was dropped, over every mixture that was drawn: a coupling between
-    blocks, relative to the sizes of the two directions it couples, or a direction, relative to its
-    node. `dropped_directions` says whether an approximate reduction left out any direction, and
-    `settled` whether fresh mixtures confirmed the blocks.
+    Directions of a node outside the span of `directions` are silent: no statistic touches them.
+    `residual` is the largest relative size that was dropped, over all mixtures drawn: of a coupling
+    between blocks, relative to the sizes of the two directions it couples, or of a direction,
+    relative to its node. `dropped_directions` says whether an approximate reduction left out any
+    direction, and `settled` whether fresh mixtures confirmed the blocks.
     """
 
     directions: Mapping[str, Float[np.ndarray, "_ _"]]
@@ -77,8 +77,8 @@ def shared_basis(mixer: Mixer, tolerance: float, seed: int = 0) -> SharedBasis:
     """The finest blocks whose couplings to each other stay below `tolerance`.
 
     Assumes nodes of similar size (`mixtures.in_unit_sizes`). Draws mixtures of the statistics until
-    fresh ones agree with the blocks found from the others, or says that they never did
-    (`settled`).
+    fresh ones agree with the blocks found from the earlier ones. `settled` is False if they never
+    do.
     """
     rng = np.random.default_rng(seed)
     classes = max(1, mixer.factor.count)  # with one gate class, all mixtures are the same
@@ -88,7 +88,7 @@ def shared_basis(mixer: Mixer, tolerance: float, seed: int = 0) -> SharedBasis:
     rounds, left_out = 0, np.inf
     while left_out > tolerance:
         fresh = [mixer.draw(rng) for _ in range(min(CHECK_DRAWS, classes))]
-        left_out = _left_out(mixer, fresh, found)
+        left_out = _largest_dropped(mixer, fresh, found)
         if rounds == MAX_ROUNDS:
             break
         if left_out > tolerance:
@@ -102,31 +102,32 @@ def shared_basis(mixer: Mixer, tolerance: float, seed: int = 0) -> SharedBasis:
 def _blocks(
     mixer: Mixer, draws: Sequence[Draw], tolerance: float, rng: np.random.Generator
 ) -> SharedBasis:
-    """The finest blocks over a few gaps between eigenvalues.
+    """The finest blocks found with any of the gaps between eigenvalues.
 
-    Of equally fine ones, those that drop the least: near symmetries differ in what they drop.
+    Among equally fine blocks, those that drop the least; close to a symmetry, candidates differ in
+    this.
     """
     approximate = not is_exact_tolerance(tolerance)
-    spaces, dropped = audible(mixer, draws, tolerance if approximate else 0.0)
+    spaces, dropped = signal_directions(mixer, draws, tolerance if approximate else 0.0)
     gaps = WIDE_GAPS if approximate else GAPS
     found: list[SharedBasis] = []
     for gap in gaps:
         spaces = refined(mixer, spaces, draws, gap, rng)
         if approximate or gap == gaps[-1]:
             turned = aligned(mixer, spaces, draws, tolerance, rng)
-            found += _judged(mixer, draws, turned, tolerance, LOOSE if approximate else ())
+            found += _candidates(mixer, draws, turned, tolerance, LOOSE if approximate else ())
     best = min(found, key=lambda basis: (-basis.count, max(basis.residual, EXACT)))
     return replace(best, residual=max(best.residual, dropped), dropped_directions=dropped > 0)
 
 
-def _judged(
+def _candidates(
     mixer: Mixer,
     draws: Sequence[Draw],
     directions: Mapping[str, np.ndarray],
     tolerance: float,
     loose: Sequence[float],
 ) -> list[SharedBasis]:
-    """The blocks of these directions, as they are and polished for the blocks of a looser look."""
+    """Candidate blocks: of these directions, and of directions polished for looser tolerances."""
     coupling = _couplings(mixer.seen_in(directions), draws)
     found = [_joined(coupling, directions, tolerance)]
     tried: set[int] = {1}
@@ -139,13 +140,13 @@ def _judged(
     return found
 
 
-def _left_out(mixer: Mixer, draws: Sequence[Draw], basis: SharedBasis) -> float:
-    """The largest coupling between blocks, or of an output's directions that are called silent."""
+def _largest_dropped(mixer: Mixer, draws: Sequence[Draw], basis: SharedBasis) -> float:
+    """The largest coupling between blocks, or to directions of an output that count as silent."""
     coupling = _couplings(mixer.seen_in(basis.directions), draws)
-    return max(_outside(coupling, basis), _silence(mixer, draws, basis))
+    return max(_outside(coupling, basis), _largest_silent(mixer, draws, basis))
 
 
-def _silence(mixer: Mixer, draws: Sequence[Draw], basis: SharedBasis) -> float:
+def _largest_silent(mixer: Mixer, draws: Sequence[Draw], basis: SharedBasis) -> float:
     """The largest statistic of targets outside the directions found, relative to their node."""
     seen = mixer.seen_in({v: d for v, d in basis.directions.items() if v in mixer.arch.inputs})
     targets = {}

@@ -16,16 +16,16 @@ from neuralrace.statistics import ClassFactor
 from neuralrace.types import Matrix
 
 T = TypeVar("T")
-"""What is cached."""
+"""The type of a cached result."""
 
 CACHED = 32
 """The most results that a block keeps."""
 
 OFF_DIAGONAL = 1e-6
-"""A correlation below this does not keep statistics from being diagonal."""
+"""Statistics count as diagonal if no off-diagonal correlation exceeds this."""
 
 LOOKS = 4
-"""Random mixtures of the statistics in which `failure` looks for the largest correlation."""
+"""The number of random mixtures in which `failure` looks for the largest correlation."""
 
 FEW_NODES = 4
 """Up to this many inputs or outputs are named one by one."""
@@ -46,7 +46,7 @@ class Block:
     `arch` and `data` are the same graph and task seen in these directions alone, so that
     `nr.GDLN(block.arch)` on `block.data` is the block. `drive` is the largest singular value of
     Σ^yx, summed over the paths from one input to one output. `aligned` holds weights of unit size
-    that agree with the singular vectors of Σ^yx, and hidden nodes have as many neurons as these
+    that agree with the singular vectors of Σ^yx. Hidden nodes have as many neurons as these weights
     need: one, if the block is scalar.
 
     ```python
@@ -71,7 +71,7 @@ class Block:
 
     @cached_property
     def data(self) -> Dataset:
-        """The task in the directions of the block, in as few samples as tell all of it."""
+        """The task in the directions of the block, in the fewest samples that determine it."""
         factor = self.factor
         root = np.sqrt(max(len(factor.row_class), 1))
         return Dataset(
@@ -81,7 +81,7 @@ class Block:
         )
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` returned when this was first asked for; the oldest of many is forgotten."""
+        """The result of `make` under this key, computed once; the oldest results are dropped."""
         if key not in self._cache:
             while len(self._cache) >= CACHED:
                 self._cache.pop(next(iter(self._cache)))
@@ -100,7 +100,7 @@ class Block:
 
     @property
     def initial_loss(self) -> float:
-        """Its loss at zero weights, ½⟨‖y‖²⟩."""
+        """The loss of the block at zero weights, ½⟨‖y‖²⟩."""
         return sum(float((y**2).sum()) for y in self.factor.y.values()) / 2
 
     def named(self, name: str) -> Block:
@@ -108,7 +108,7 @@ class Block:
         return replace(self, name=name)
 
     def fits(self, weights: Mapping[str, Matrix]) -> bool:
-        """Whether these can be its weights: one matrix per edge, as wide as its directions."""
+        """Whether these weights fit the block: one matrix per edge, as wide as its directions."""
         if set(weights) != set(self.arch.edges):
             return False
         widths = self.dims
@@ -125,8 +125,8 @@ class Block:
     def failure(self) -> str:
         """In words, which statistics keep this block from being scalar, and by how much.
 
-        Empty for a mode, and where all statistics are diagonal and only signs are in conflict
-        (`has_sign_conflict`).
+        Empty for a mode, and for a block whose statistics are all diagonal but whose paths have
+        conflicting signs (`has_sign_conflict`).
         """
         if all(n == 1 for n in self.dims.values()):
             return ""
@@ -157,7 +157,7 @@ class Block:
     def has_sign_conflict(self) -> bool:
         """Whether only conflicting signs of paths keep this block from being a mode.
 
-        All its statistics are diagonal then, but a hidden node needs more than one neuron.
+        In that case all its statistics are diagonal, but a hidden node needs more than one neuron.
         """
         return not self.is_scalar and not self.failure
 
@@ -182,7 +182,7 @@ def _spread(dims: Mapping[str, int], nodes: tuple[str, ...]) -> str:
 
 
 def places(nodes: tuple[str, ...], sizes: Mapping[str, int]) -> dict[str, slice]:
-    """Where each node stands when several are put side by side."""
+    """The columns of each node when several nodes are put side by side."""
     ends = np.cumsum([0, *(sizes[v] for v in nodes)]).tolist()
     return {v: slice(ends[i], ends[i + 1]) for i, v in enumerate(nodes)}
 
@@ -190,7 +190,7 @@ def places(nodes: tuple[str, ...], sizes: Mapping[str, int]) -> dict[str, slice]
 def few_rows(table: Matrix) -> Matrix:
     """The triangular factor of a table: ‖R z‖ = ‖table z‖ for every z, with as few rows as columns.
 
-    Computed one group of rows after another, so that a tall table costs little memory.
+    It is computed group by group of rows, so that a tall table needs little memory.
     """
     rows, columns = table.shape
     if rows <= columns:
@@ -209,6 +209,6 @@ def own_sizes(data: Matrix) -> np.ndarray:
 
 
 def rank_of_correlations(matrix: Matrix, left: np.ndarray, right: np.ndarray) -> int:
-    """The rank of Σ^yx in units of the sizes of what it joins, so that no unit hides a mode."""
+    """The rank of Σ^yx as a matrix of correlations, so that the choice of units hides no mode."""
     s = np.linalg.svd(matrix / left[:, None] / right, compute_uv=False)
     return int((s > NO_MODE * s[0]).sum())

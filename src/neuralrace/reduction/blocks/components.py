@@ -1,8 +1,8 @@
 """Parts of a network that learn independently of each other.
 
-Two paths influence each other only if they share an edge, or end at one output with a Σ^x(j,p)
-that is not zero (NRR Eqs. 3–4). Parts that do neither, such as the four pathways of XoR, have
-statistics and bases of their own: each gets its own copy of the inputs and outputs it uses.
+Two paths influence each other only if they share an edge, or end at one output with a Σ^x(j,p) that
+is not zero (NRR Eqs. 3–4). Parts that do neither, such as the four pathways of XoR, each have their
+own statistics and bases, and get their own copy of the inputs and outputs they use.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def components(
 ) -> tuple[list[Component], float]:
     """The finest parts of a gated network that learn independently of each other.
 
-    Also the largest correlation between inputs of different parts that was not more than the
-    tolerance, and so was dropped. Directions of an input that are smaller than the `cutoff`,
+    Also returns the largest correlation between inputs of different parts that was dropped because
+    it does not exceed the tolerance. Directions of an input that are smaller than the `cutoff`,
     relative to the largest, do not count.
     """
     rng = np.random.default_rng(seed)
@@ -84,7 +84,7 @@ def components(
 
 
 def _edge_components(arch: Architecture) -> list[list[str]]:
-    """Edges joined through hidden nodes; inputs and outputs join nothing."""
+    """Groups of edges connected through hidden nodes; inputs and outputs connect nothing."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -101,7 +101,7 @@ def _edge_components(arch: Architecture) -> list[list[str]]:
 
 
 def _meeting_parts(sums: list[dict[Pair, np.ndarray]]) -> Iterator[tuple[int, int, set[str]]]:
-    """Pairs of parts that are on together in some gate class, and the outputs at which they are."""
+    """Pairs of parts that drive an output together in some gate class, with these outputs."""
     at: dict[str, dict[int, np.ndarray]] = {}
     for i, part in enumerate(sums):
         for (t, _), value in part.items():
@@ -121,7 +121,7 @@ def _meeting_parts(sums: list[dict[Pair, np.ndarray]]) -> Iterator[tuple[int, in
 def _span(
     mixer: Mixer, node: str, value: np.ndarray, cutoff: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """An orthonormal basis of what a part sees of an input through its gates, and on which rows."""
+    """An orthonormal basis of what a part sees of an input through its gates, and the rows used."""
     rows, weight = rows_of(mixer.factor, value)
     rows = np.arange(len(mixer.factor.row_class))[rows]
     u, s, _ = np.linalg.svd(weight[:, None] * mixer.factor.x[node][rows], full_matrices=False)
@@ -135,7 +135,8 @@ def _correlation(
 ) -> float:
     """How correlated the inputs of two parts are where both drive one output, from 0 to 1.
 
-    The largest canonical correlation: that of any direction of the one with any of the other.
+    This is the largest canonical correlation: the largest between a direction of one part's input
+    and one of the other's.
     """
     found = 0.0
     for (t, _), (rows, u) in left.items():
@@ -150,7 +151,7 @@ def _correlation(
 
 
 def _part_of(arch: Architecture, edges: list[str], order: Mapping[str, int]) -> Architecture:
-    """The graph of some edges alone, its nodes in the order of the whole."""
+    """The subgraph of these edges, with nodes in the order of the whole graph."""
     if len(edges) == len(arch.edges):
         return arch
     nodes = sorted({v for e in edges for v in arch.edges[e]}, key=order.__getitem__)

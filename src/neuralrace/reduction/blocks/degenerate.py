@@ -1,8 +1,8 @@
-"""Identical copies of a block: bases of their eigenspaces that agree with each other.
+"""Identical copies of a block: bases of their eigenspaces that match each other.
 
 An eigenspace of dimension m that no element of the algebra splits belongs to m identical copies of
-a block. In another eigenspace of the same copies, each of them must get the direction to which the
-statistics lead from its direction in the first: the polar factor of the coupling says which.
+a block. Each copy has one direction in it. In another eigenspace of the same copies, the direction
+of each is the image of the first under the coupling; its polar factor gives this map.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from neuralrace.reduction.blocks.eigenspaces import Spaces
 from neuralrace.reduction.blocks.mixtures import Draw, Mixer
 
 Space = tuple[str, int]
-"""A node and the number of one of its spaces."""
+"""A node and the index of one of its spaces."""
 
 Link = tuple[Space, Space, np.ndarray]
 """The coupling between two spaces of equal dimension."""
 
 MIXES = 3
-"""Random combinations of the couplings in which copies must not mix."""
+"""The number of random combinations of the couplings in which copies must not mix."""
 
 ROUNDING = 1e-10
-"""Couplings that differ from a multiple of 1 by less than this do not mix copies."""
+"""Couplings that differ from a multiple of the identity by less than this do not mix copies."""
 
 LONG = 0.5
-"""A unit vector of which more than this is outside the blocks found starts the next block."""
+"""A unit vector starts a new block if more than this of it lies outside the blocks found."""
 
 MARGIN = 100
-"""A direction joins a block if it is led to by more than this many times the rounding."""
+"""A direction joins a block if its coupling exceeds this many times the rounding error."""
 
 
 def aligned(
@@ -40,7 +40,7 @@ def aligned(
     tolerance: float,
     rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
-    """The directions of all spaces, turned in each so that copies stay apart."""
+    """The directions of all spaces, rotated within each so that copies stay separate."""
     basis = {v: b.copy() for v, b in spaces.basis.items()}
     if spaces.all_simple:
         return basis
@@ -60,7 +60,7 @@ def aligned(
 
 
 def _links(mixer: Mixer, spaces: Spaces, draws: Sequence[Draw], tolerance: float) -> Iterator[Link]:
-    """Couplings between spaces of one dimension greater than 1, as correlations."""
+    """Couplings, as correlations, between spaces of the same dimension, which is more than 1."""
     large = {
         v: [(i, part) for i, part in enumerate(spaces.parts(v)) if part.stop - part.start > 1]
         for v in spaces.basis
@@ -78,9 +78,9 @@ def _links(mixer: Mixer, spaces: Spaces, draws: Sequence[Draw], tolerance: float
 
 
 def _spanning_turns(links: Sequence[Link]) -> dict[Space, tuple[Space, np.ndarray]]:
-    """For every space, the first of those linked to it and the turn that agrees with it.
+    """For every space, the first space of its linked group and the rotation that matches it.
 
-    Follows the strongest links (Kruskal's maximum spanning tree), joining turned groups.
+    Follows the strongest links (Kruskal's maximum spanning tree), joining rotated groups.
     """
     found: dict[Space, tuple[Space, np.ndarray]] = {}
     for a, b, k in links:
@@ -107,11 +107,11 @@ def _linked_groups(turns: Mapping[Space, tuple[Space, np.ndarray]]) -> list[list
 def _separating_turn(
     loops: Sequence[np.ndarray], tolerance: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """An orthonormal basis in which all loops have common blocks: what a direction is led to.
+    """An orthonormal basis in which the couplings around all loops have common blocks.
 
-    Along the tree all couplings are multiples of 1. Where some other coupling is not, a direction
-    and all that the couplings make of it form one block (of two, for a rotation), and the next
-    block starts from a direction orthogonal to it.
+    Along the tree all couplings are multiples of the identity. Where another coupling is not, a
+    direction and all its images under the couplings form one block (two directions, for a
+    rotation). The next block starts from a direction orthogonal to it.
     """
     n = len(loops[0])
     off = [k - np.trace(k) / n * np.eye(n) for k in loops]

@@ -14,10 +14,10 @@ from neuralrace.reduction.blocks.exactness import NEGLIGIBLE
 from neuralrace.reduction.blocks.mixtures import SPREAD, Draw, Mixer
 
 GRADED = 1e-3
-"""Directions of one node that differ in size by more than this need a Jacobi method."""
+"""If sizes of directions at one node differ by more than this factor, Jacobi rotations are used."""
 
 CALM = 2
-"""Rounds without a split after which the spaces are final."""
+"""The number of rounds without a split after which the spaces are final."""
 
 MOST = 40
 """The most rounds."""
@@ -53,12 +53,12 @@ class Spaces:
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
 
-def audible(mixer: Mixer, draws: Sequence[Draw], cutoff: float) -> tuple[Spaces, float]:
+def signal_directions(mixer: Mixer, draws: Sequence[Draw], cutoff: float) -> tuple[Spaces, float]:
     """The directions that some statistic touches, with their sizes; all of a node in one space.
 
-    Of an input, what some open path shows of it. Of an output, what its targets have in common
-    with any input; inputs are made white first, which is to apply a function of their Σ^x. Also
-    the largest size, relative to its node, that was left out because of the `cutoff`.
+    At an input, these are the directions that some open path shows. At an output, they are those in
+    which targets correlate with any input; inputs are whitened first, which applies a function of
+    their Σ^x. Also returns the largest size, relative to its node, that the `cutoff` left out.
     """
     basis, size, dropped = {}, {}, 0.0
     white: dict[str, np.ndarray] = {}
@@ -77,7 +77,7 @@ def audible(mixer: Mixer, draws: Sequence[Draw], cutoff: float) -> tuple[Spaces,
         y = mixer.factor.y[t]
         stack = np.concatenate([np.zeros((1, y.shape[1])), *heard.get(t, [])])
         loud, own, out = _principal(y, cutoff)
-        if cutoff:  # in units of their own sizes, targets that have nothing to do with any input
+        if cutoff:  # drop targets that, in units of their own sizes, correlate with no input
             inner, _, faint = _principal(stack @ (loud / own), cutoff)
             loud = loud @ np.linalg.qr(own[:, None] * inner)[0]
             dropped = max(dropped, out, faint)
@@ -92,9 +92,9 @@ def _principal(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Right singular vectors and values above the cutoff, and the largest value below it.
 
-    Both relative to the largest; `largest` is what rounding is relative to. Where all columns are
-    independent once they have unit length, small values belong to small features, and are not
-    rounding.
+    The cutoff is relative to the largest value; `largest` is the reference for rounding. If the
+    columns are independent after scaling to unit length, small values belong to small features and
+    are not rounding.
     """
     if not x.any():
         return np.zeros((x.shape[1], 0)), np.zeros(0), 0.0
@@ -112,10 +112,10 @@ def _principal(
 def refined(
     mixer: Mixer, spaces: Spaces, draws: Sequence[Draw], gap: float, rng: np.random.Generator
 ) -> Spaces:
-    """Split every space by the eigenvalues of random elements until none splits any more.
+    """Split every space by the eigenvalues of random elements until no space splits any further.
 
-    Eigenvalues are told apart if they differ by more than `gap`, relatively: what is closer is
-    left to other elements, so that no eigenvector is mixed with another by rounding.
+    Eigenvalues count as different if their relative difference exceeds `gap`. Closer ones may be
+    separated by another element; splitting them here would let rounding mix their eigenvectors.
     """
     calm = 0
     for k in range(MOST):
@@ -176,8 +176,8 @@ def _element(
 ) -> dict[str, np.ndarray]:
     """A random positive element: 1 + Σ M + Σ M w Mᵀ, with one random w for every space.
 
-    Directions are measured in their sizes. These are scalars in a space, or at first the roots of
-    an element themselves, so that the sum is an element as well.
+    Directions are in units of their sizes. Within a space all sizes are equal; at first, the sizes
+    are themselves roots of an element. In both cases the sum is again an element of the algebra.
     """
     unit = mixer.seen_in({v: b / spaces.size[v] for v, b in spaces.basis.items()})
     found = {v: np.eye(b.shape[1]) for v, b in spaces.basis.items()}
@@ -200,14 +200,14 @@ def _element(
 def _eigenvectors(inner: np.ndarray, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues and eigenvectors of D K D, smallest first, for K well conditioned and sizes D.
 
-    Where the sizes differ widely, by one-sided Jacobi rotations, which find every eigenvector to
-    a precision relative to its own size (Demmel & Veselić 1992).
+    Where the sizes differ widely, it uses one-sided Jacobi rotations, which find every eigenvector
+    with a precision relative to its own size (Demmel & Veselić 1992).
     """
     if size.min() > GRADED * size.max():
         return np.linalg.eigh(size[:, None] * inner * size)
     from scipy.linalg import lapack
 
-    jacobi: Any = lapack  # its stubs leave this routine out
+    jacobi: Any = lapack  # SciPy's type stubs lack this routine
     root = np.linalg.cholesky(inner).T * size
     s, _, v, work, _, info = jacobi.dgejsv(root, joba=0, jobu=3, jobv=0)
     if info:

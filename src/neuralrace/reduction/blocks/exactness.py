@@ -18,9 +18,9 @@ NEGLIGIBLE = 1e-13
 """A size below this, relative to what it is measured against, is zero in double precision."""
 
 RANGE = 1e9
-"""The largest ratio of two directions' sizes at one node at which float64 can still be trusted.
+"""The largest ratio of sizes at one node for which float64 still resolves both directions.
 
-Their squares then differ by less than the precision that a few hundred operations leave.
+The ratio of their squares stays within the precision that remains after a few hundred operations.
 """
 
 
@@ -29,13 +29,13 @@ Their squares then differ by less than the precision that a few hundred operatio
 class Exactness:
     """How far the blocks of a race can be trusted.
 
-    `residual` is the largest thing that was dropped: a coupling between blocks, relative to the
-    sizes of the two directions it couples, or a direction, relative to its node;
-    `dropped_directions` says whether any direction was. A direction smaller than 1e-6 of its node
-    (`mixtures.SIZE_FLOOR`) is judged as if it had that size. `faint` names the nodes with
-    directions more than `RANGE` times smaller than others: float64 cannot tell what these
-    contribute from rounding. `settled` says whether fresh mixtures of the statistics confirmed the
-    blocks.
+    `residual` is the largest relative size that was dropped: of a coupling between blocks, relative
+    to the sizes of the two directions it couples, or of a direction, relative to its node.
+    `dropped_directions` says whether any direction was dropped. A direction smaller than 1e-6 of
+    its node (`mixtures.SIZE_FLOOR`) is judged as if it had that size. `faint` names the nodes with
+    directions more than `RANGE` times smaller than others: float64 cannot distinguish their
+    contribution from rounding. `settled` says whether fresh mixtures of the statistics confirmed
+    the blocks.
     """
 
     residual: float
@@ -72,9 +72,9 @@ def faint_nodes(factor: ClassFactor, nodes: Iterable[str]) -> tuple[str, ...]:
 
 
 def _span_of_sizes(values: Matrix) -> float:
-    """The largest over the smallest size of features and of principal directions.
+    """The ratio of the largest to the smallest size, for features and for principal directions.
 
-    Sizes that are zero, or rounding beside the largest, do not count.
+    Sizes that are zero, or rounding compared with the largest, do not count.
     """
     features = np.linalg.norm(values, axis=0)
     directions = np.linalg.svd(values, compute_uv=False) if values.size else features

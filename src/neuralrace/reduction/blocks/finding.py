@@ -25,7 +25,7 @@ from neuralrace.statistics import SplitNetwork, class_factor
 from neuralrace.types import Matrix
 
 SAME_DIRECTION = 1e-8
-"""Unit vectors that span a direction by less than this do not span it."""
+"""A singular value of combined unit vectors below this adds no direction to their span."""
 
 
 @final
@@ -33,9 +33,9 @@ SAME_DIRECTION = 1e-8
 class FoundBlocks:
     """The blocks of a network, strongest first, with what lies outside all of them.
 
-    `constant` is the loss outside all blocks, which no weights can remove; below rounding of the
-    loss at zero weights it is zero. `silent` counts the directions of every
-    input and output node that belong to no block.
+    `constant` is the loss outside all blocks, which no weights can remove; it is set to zero if it
+    is rounding compared with the loss at zero weights. `silent` counts, for every input and output
+    node, the directions that belong to no block.
     """
 
     blocks: tuple[Block, ...]
@@ -78,7 +78,7 @@ def find_blocks(whole: SplitNetwork, tolerance: float) -> FoundBlocks:
 
 
 def _rank(bases: list[Matrix]) -> int:
-    """The dimension of the sum of some spaces."""
+    """The dimension of the space that these bases span together."""
     if not bases:
         return 0
     return int(np.linalg.matrix_rank(np.concatenate(bases, axis=1), tol=SAME_DIRECTION))

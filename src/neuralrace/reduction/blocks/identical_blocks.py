@@ -16,16 +16,16 @@ CLOSE = 1e-6
 """Singular values closer than this, relatively, count as equal."""
 
 NOT_A_TURN = 1e-3
-"""Singular values of a turn differ by less than this, relatively; those of other maps do not."""
+"""A map counts as a rotation if its singular values differ by less than this, relatively."""
 
 MIXTURES = 3
-"""Mixtures of all statistics in which two blocks are compared."""
+"""The number of mixtures of all statistics in which two blocks are compared."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Copy:
-    """A block that is a copy of another: `turns[v]` brings its directions to those of the first."""
+    """A copy of another block: `turns[v]` rotates its directions into those of the first."""
 
     block: int
     turns: Mapping[str, Matrix]
@@ -47,7 +47,7 @@ def identical(blocks: Sequence[Block]) -> list[list[Copy]]:
 
 
 def intertwiner(block: Block, other: Block) -> dict[str, Matrix] | None:
-    """Orthogonal O_v with O_a M = M' O_b for all statistics M of `block`, M' of `other`, if any."""
+    """Orthogonal O_v with O_a M = M' O_b for all statistics M, M' of the two blocks, or None."""
     if block.arch != other.arch or abs(block.drive - other.drive) > CLOSE * other.drive:
         return None
     mine, theirs = (_mixtures(b) for b in (block, other))
@@ -77,7 +77,7 @@ def intertwiner(block: Block, other: Block) -> dict[str, Matrix] | None:
 
 
 def _mixtures(block: Block) -> dict[Pair, np.ndarray]:
-    """Three mixtures of all statistics of a block, the same ones for blocks of one graph."""
+    """Mixtures of all statistics of a block, with the same scalars for all blocks of one graph."""
     mixer, rng = Mixer(block.arch, block.factor), np.random.default_rng(0)
     found: dict[Pair, list[np.ndarray]] = {}
     for draw in [mixer.draw(rng) for _ in range(MIXTURES)]:

@@ -17,7 +17,7 @@ NO_SIGNAL = 1e-12
 """A correlation of inputs and targets below this is rounding."""
 
 CANCELLED = 1e-3
-"""Paths cancel each other if their sum is below this share of their sum with random signs."""
+"""Paths cancel if the norm of their sum is below this share of that with random signs."""
 
 NO_SIGN = 1e-9
 """A correlation below this has no sign that a neuron could carry."""
@@ -58,8 +58,8 @@ def _has_signal(mixer: Mixer) -> bool:
 def _drive(mixer: Mixer) -> float:
     """The largest singular value of Σ^yx between an input and an output, summed over their paths.
 
-    Where paths cancel each other in the sum, as contextual pathways may, summed over those through
-    one hidden node (or one direct edge) at a time.
+    Where paths cancel in this sum, as contextual pathways may, the sum is taken over the paths
+    through one hidden node (or one direct edge) at a time.
     """
 
     def largest(scalars: Mapping[str, float]) -> float:
@@ -111,7 +111,7 @@ def _signed(
 
 
 def _pruned(arch: Architecture, ends: set[str]) -> Architecture | None:
-    """The edges on paths between these inputs and outputs."""
+    """The graph of the edges on paths between these inputs and outputs."""
     forward = {v for v in arch.inputs if v in ends}
     for node in arch.order:
         fed = any(arch.edges[e][0] in forward for e in arch.incoming[node])
@@ -212,12 +212,12 @@ def _singular_vectors(mixer: Mixer, edges: set[str]) -> tuple[Matrix, Matrix]:
 
 
 def _ends(mixer: Mixer) -> list[tuple[Mapping[str, Matrix], tuple[str, ...]]]:
-    """The targets and the inputs of a factor, each with the nodes they belong to."""
+    """The targets with the output nodes, then the inputs with the input nodes."""
     return [(mixer.factor.y, mixer.arch.outputs), (mixer.factor.x, mixer.arch.inputs)]
 
 
 def _same_paths(arch: Architecture) -> dict[str, str]:
-    """For every hidden node the first with the same paths: that of the unforked chain it is in."""
+    """For every hidden node, the first node with the same paths: the head of its unforked chain."""
     first: dict[str, str] = {}
     for node in arch.order:
         if arch.incoming[node] and arch.outgoing[node]:

@@ -1,10 +1,10 @@
 """Random mixtures of the path statistics, without listing a single path.
 
 Give every edge a random scalar and run the gated forward pass once for each gate class: T_ts(c) is
-then a random combination of the gates g_p(c) of all paths from input s to output t. The data seen
-through it, Σ_c T_ts C_c^yx and Σ_c T_ts T_tr C_c^xx, are the same combinations of all Σ^yx(p) and
-of all Σ^x(j,p). Enough such mixtures span what the paths span, at a cost that follows edges and
-gate classes.
+then a random combination of the gates g_p(c) of all paths from input s to output t. The data
+weighted by it, Σ_c T_ts C_c^yx and Σ_c T_ts T_tr C_c^xx, are the same combinations of all Σ^yx(p)
+and of all Σ^x(j,p). Enough such mixtures span the same space as the statistics of all paths, at a
+cost that grows with the edges and gate classes.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from neuralrace.statistics import ClassFactor
 from neuralrace.types import Matrix
 
 Pair = tuple[str, str]
-"""Two nodes between which there is a statistic."""
+"""The two nodes of a statistic."""
 
 SPREAD = (0.5, 1.5)
-"""Random positive weights are drawn from this interval: none is much fainter than another."""
+"""Random positive weights are drawn from this interval, so that they have similar sizes."""
 
 SIZE_FLOOR = 1e-6
 """A direction smaller than this, relative to its node, is judged as if it had this size.
 
-Rotating data leaves rounding of about 1e-15 of a node in every direction; over this it is 1e-9.
+Rotating data leaves rounding of about 1e-15 of a node in every direction; relative to this floor it
+is 1e-9.
 """
 
 
@@ -51,9 +52,9 @@ def longest_path(arch: Architecture) -> int:
 def in_unit_sizes(factor: ClassFactor) -> ClassFactor:
     """The same data with every node and every gate divided by its size.
 
-    One number for each node leaves all shared bases as they are, and so does one number for each
-    gate, so that bases can be looked for in data without units. (A number for each *feature* would
-    change them: gradient flow is the same after a rotation of a node, not after rescaled features.)
+    Rescaling a whole node or a gate leaves all shared bases unchanged, so bases can be found in
+    data without units. (Rescaling single *features* would change them: gradient flow is invariant
+    under rotations of a node, but not under a rescaling of its features.)
     """
 
     def unit(a: np.ndarray) -> np.ndarray:
@@ -66,7 +67,7 @@ def in_unit_sizes(factor: ClassFactor) -> ClassFactor:
 
 
 Weighted = tuple[np.ndarray | slice, np.ndarray]
-"""The rows of a factor that count, and the weight of each."""
+"""The rows of a factor with nonzero weight, and these weights."""
 
 
 @final
@@ -74,7 +75,7 @@ Weighted = tuple[np.ndarray | slice, np.ndarray]
 class Draw:
     """One random mixture: T_ts(c) of every pair (t, s), and a positive weight of every output.
 
-    It belongs to all mixers with the classes of `factor`, in whatever basis they see the data.
+    It can be used with every mixer that has the classes of `factor`, in any basis.
     """
 
     sums: Mapping[Pair, Float[np.ndarray, " C"]]
@@ -130,7 +131,7 @@ class Mixer:
         return Draw(self.path_sums(self.scalars(rng)), weight, self.factor)
 
     def seen_in(self, basis: Mapping[str, Matrix]) -> Mixer:
-        """The same data in the directions in the columns of `basis[v]`."""
+        """A mixer of the same data in the directions that are the columns of `basis[v]`."""
         x, y = (
             {v: a @ basis[v] if v in basis else a for v, a in field.items()}
             for field in (self.factor.x, self.factor.y)
@@ -140,8 +141,8 @@ class Mixer:
     def scalars(self, rng: np.random.Generator) -> dict[str, float]:
         """A random scalar for every edge, away from zero and nearer to ±1 where paths are long.
 
-        The logarithms of products along paths then have mean 0 and standard deviation 1/√3 at most,
-        however long a path is: none is drawn too faintly.
+        The logarithms of products along paths then have mean 0 and a standard deviation of at most
+        1/√3, however long a path is, so that no path is drawn too faintly.
         """
         edges = sorted(self.arch.edges)
         spread = 1 / np.sqrt(longest_path(self.arch))

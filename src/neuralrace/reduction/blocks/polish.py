@@ -10,10 +10,10 @@ import numpy as np
 from neuralrace.reduction.blocks.mixtures import Draw, Mixer
 
 STEPS = 2
-"""Newton steps: each squares what is wrong with the directions."""
+"""The number of Newton steps; each squares the error of the directions."""
 
 DRAWS = 6
-"""Mixtures that are looked at, the latest ones."""
+"""The number of mixtures used: the latest ones."""
 
 
 def polished(
@@ -24,9 +24,9 @@ def polished(
 ) -> dict[str, np.ndarray]:
     """The directions after small rotations that minimise all couplings between blocks.
 
-    A statistic M between nodes a and b becomes M + M Θ_b − Θ_a M under small rotations 1 + Θ. The
-    antisymmetric Θ that mix different blocks and make the sum of squares of all couplings between
-    blocks least are found by least squares (a Gauss–Newton step).
+    A statistic M between nodes a and b becomes M + M Θ_b − Θ_a M under small rotations 1 + Θ. Least
+    squares gives the antisymmetric Θ between different blocks that minimise the sum of squares of
+    all couplings between blocks (a Gauss–Newton step).
     """
     found = dict(directions)
     for _ in range(STEPS):

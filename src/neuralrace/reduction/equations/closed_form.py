@@ -24,19 +24,19 @@ from neuralrace.reduction.equations.mode_form import SHOWN, ModeForm, Values
 from neuralrace.types import ArrayLike
 
 NEVER = 1e-14
-"""A criterion this close to the final loss, relative to the loss at the start, is never reached."""
+"""A criterion this close to the final loss, relative to the initial loss, is never reached."""
 
 EARLY = -20
-"""The first time at which the loss is looked at: the shortest half-time times two to this power."""
+"""The loss is first evaluated at the shortest half-time of a mode times two to this power."""
 
 LATE = 10
-"""The last one: the longest half-time times two to this power, when every mode has converged."""
+"""The loss is last evaluated at the longest half-time times two to this power: all is learned."""
 
 DIVISIONS = 64
-"""The pieces into which the span of time around the criterion is divided again and again."""
+"""The number of pieces into which the time span around the criterion is divided repeatedly."""
 
 NARROW = 1e-9
-"""A span of time this short, relative to its end, is interpolated linearly."""
+"""Within a time span this short, relative to its end, the loss is interpolated linearly."""
 
 
 @final
@@ -135,9 +135,9 @@ class ClosedForm:
             loss = np.asarray(self.loss(times))
 
     def _doubling_times(self) -> Float[np.ndarray, " T"]:
-        """Zero, then times that double: from long before the first mode to long after the last.
+        """Zero, then times that double, from long before the first mode to long after the last.
 
-        The unit of each mode is its own: the time in which it goes half its way.
+        The time scale of each mode is the time it takes to go half its way.
         """
         half = [float(m.time_to((m.initial + m.final) / 2)) for m in self.modes.values()]
         half = [time for time in half if 0 < time < np.inf] or [1.0]
@@ -147,7 +147,7 @@ class ClosedForm:
 
 
 def _some(names: tuple[str, ...]) -> str:
-    """Names, or the first of many and how many more there are."""
+    """All names, or the first few and the number of the others."""
     more = f", … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
 

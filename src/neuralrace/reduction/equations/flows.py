@@ -1,4 +1,4 @@
-"""Gradient flows with a flat state in NumPy: what small solvers and closed subspaces evaluate."""
+"""Gradient flows with a flat state in NumPy, for small solvers and closed subspaces."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ CALL = 1000.0
 
 
 class FlatFlow(ABC):
-    """What can be solved here: a flat state, its velocity, and the loss of each part.
+    """A problem that can be solved here: a flat state, its velocity, and the loss of each part.
 
-    `sizes` are those from which the tolerances follow. `work` counts the operations of one
-    velocity. `depth` is the number of edges on the longest path.
+    The tolerances follow from `sizes`. `work` is the number of operations per velocity. `depth` is
+    the number of edges on the longest path.
     """
 
     start: Float[np.ndarray, " n"]
@@ -31,10 +31,11 @@ class FlatFlow(ABC):
     depth: int
 
     @property
-    def patience(self) -> float:
-        """A time, in units of size over speed, in which a growing state grows a few times.
+    def growth_span(self) -> float:
+        """The time, in units of size over speed, in which a state grows by a moderate factor.
 
-        Two edges grow exponentially, by e³ in this time; D edges as b^{D−1}, by less than 4.
+        Chains of two edges grow exponentially, by e³ in this time; those of D edges as db/dt ∝
+        b^{D−1}, by a factor below 4.
         """
         return 3.0 if self.depth <= 2 else 0.7 / (self.depth - 2)
 
@@ -109,7 +110,7 @@ class NetworkFlow(FlatFlow):
         return np.concatenate([found[e].ravel() for e in self.shapes])
 
     def errors(self, state: Float[np.ndarray, " n"]) -> Float[np.ndarray, " rows"]:
-        """y − h of every sample and output, with the root of its weight; the loss is ½‖errors‖²."""
+        """y − h of every sample and output, times the root of its weight: the loss is ½‖·‖²."""
         h = self._activity(self.shaped(state))
         gaps = [np.ravel(y - h[v]) for v, y in self._y.items()]
         return np.sqrt(self._share) * np.concatenate(gaps)
@@ -121,7 +122,7 @@ class NetworkFlow(FlatFlow):
 
 
 def _sizes(weights: Float[np.ndarray, "parts t s"]) -> Float[np.ndarray, " n"]:
-    """The root mean square of every part's weights, for each of its weights."""
+    """The root mean square of each part's weights, repeated for every one of them."""
     squares = (weights**2).mean(axis=(1, 2), keepdims=True)
     return np.broadcast_to(np.sqrt(squares), weights.shape).ravel()
 

@@ -1,7 +1,7 @@
 """Merging: variables whose equations and start values coincide stay equal forever.
 
-Pathway counting (NRR §3.1) is a consequence: an edge of the routing network stands for all edges
-like it, with a coefficient that counts the paths through it.
+Pathway counting (NRR §3.1) is a consequence: one edge of the routing network represents all
+equivalent edges, with a coefficient that counts the paths through it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from jaxtyping import Float, Int
 from neuralrace.reduction.equations.polynomial import ScalarRace
 
 SAME = 1e-9
-"""Values closer than this, relatively, are equal."""
+"""Values that differ by less than this, relatively, count as equal."""
 
 ROUNDING = 1e-12
-"""What rounding may add to a velocity, relative to the sum of the sizes of its terms."""
+"""The rounding error of a velocity, relative to the sum of the sizes of its terms."""
 
 POINTS = 3
-"""Strengths of a path, from the least to the greatest, at which velocities are compared."""
+"""The number of path strengths, from smallest to largest, at which velocities are compared."""
 
 SPREAD = (0.5, 1.5)
 """The interval from which the random value of each class is drawn, relative to the strength."""
@@ -31,8 +31,9 @@ def merged(
 
     Partition refinement: give every class one random value, evaluate the right-hand side, split
     classes whose velocities differ, and repeat until nothing splits (the coarsest backward
-    differential equivalence). `label` says which edges start alike: all, if it is None. Values are
-    nearer to one where paths are long, so that no product of them is too large or too small.
+    differential equivalence). Edges with equal `label` start with equal values; with None, all do.
+    Where paths are long, the random values are closer to one, so that no product of them is too
+    large or too small.
     """
     rng = np.random.default_rng(seed)
     longest = race.paths.shape[1]
@@ -54,8 +55,8 @@ def merged(
 def _typical(race: ScalarRace) -> list[float]:
     """Strengths of a path at which its drive and its brake are equally large, S = B D.
 
-    The least, the middle and the greatest. Far from them one of the two is rounding, and paths
-    that differ only in it would seem equal.
+    The smallest, the median and the largest. Far from these strengths, either drive or brake is
+    lost in rounding, and paths that differ only in it would seem equal.
     """
     brake = race.D.diagonal()
     on = (race.S != 0) & (brake > 0)
@@ -66,7 +67,7 @@ def _typical(race: ScalarRace) -> list[float]:
 def distinct(
     values: Float[np.ndarray, " E"], rounding: Float[np.ndarray, " E"] | float = 0.0
 ) -> np.ndarray:
-    """A label for each value; values that differ relatively by less than `SAME` share one.
+    """One label per value; values that differ by less than `SAME`, relatively, share a label.
 
     `rounding` is the error that each value may have.
     """
@@ -80,5 +81,5 @@ def distinct(
 
 
 def _refined(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The partition in which two members are together only if they are in both."""
+    """The common refinement: two members stay together only if both partitions join them."""
     return np.unique(np.stack([left, right]), axis=1, return_inverse=True)[1].reshape(-1)

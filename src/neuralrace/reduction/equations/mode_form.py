@@ -1,4 +1,4 @@
-"""The explicit solution of one pathway: its strength over time, and the inverse of it."""
+"""The explicit solution of one pathway: its strength over time, and the inverse function."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ BALANCED = 1e-12
 """A start is balanced if all b_k²/γ_k agree to this, relatively."""
 
 CONVERGED = 1e-8
-"""A step of Newton's method smaller than this leaves an error of its square, which is rounding."""
+"""Newton's method stops at a step below this: its error is the square, which is rounding."""
 
 NEWTON_STEPS = 200
-"""The most steps of Newton's method for z; from a tiny start it doubles z many times."""
+"""The most steps of Newton's method for z; from a tiny start it must double z many times."""
 
 INVERSE_STEPS = 50
 """The most steps of Newton's method for q, which starts from a table."""
@@ -46,19 +46,19 @@ TABLE = 400
 """The entries of the table of times."""
 
 MAX_LOGIT = 36.0
-"""1/(1 + e^−36) is one in double precision."""
+"""The largest |q| that matters: 1/(1 + e^−36) is 1 in double precision."""
 
 LEAST = 1e-300
-"""Below this the logarithm of a number is taken as that of this one."""
+"""Numbers below this are replaced by it before the logarithm is taken."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ModeForm:
-    """The solution of one mode: its pathway strength M(t), its variables, and their inverse.
+    """The solution of one mode: its pathway strength M(t), its variables, and the inverse of M(t).
 
-    Assumes gradient flow (τ = 1) from `start`, the values of the variables at t = 0. `kind` says
-    which solution it is; `formula` is the same in SymPy. s and d are the coefficients of
+    Assumes gradient flow (τ = 1) from `start`, the values of the variables at t = 0. `kind` names
+    the type of solution; `formula` is the solution in SymPy. s and d are the coefficients of
     db_k/dt = γ_k (M/b_k)(s − d M), the largest rate γ_k being 1 (`race.S`, `race.D`).
 
     ```python
@@ -142,7 +142,7 @@ class ModeForm:
     def time_to(self, value: ArrayLike) -> Values:
         """The time at which M(t) reaches a value: the inverse of `value`.
 
-        Infinite for values at or beyond the fixed point, NaN for those behind the start.
+        Infinite for values at or beyond the fixed point, NaN for values before the start.
         """
         strength = real_array("value", value, fix="pass strengths between initial and final")
         begin, end = self.initial, self.final
@@ -167,24 +167,24 @@ class ModeForm:
 
     @property
     def _pace(self) -> float:
-        """√(γ₁γ₂) of a two-edge pathway, by which it runs faster than with γ = 1."""
+        """√(γ₁γ₂), the speed of a two-edge pathway relative to one with γ = 1."""
         rates = [
             r for r, n in zip(self.race.rates, self.race.powers, strict=True) for _ in range(n)
         ]
         return float(np.sqrt(np.prod(rates)))
 
     def _logistic(self, t: Values) -> Values:
-        """(S/D) / (1 − (1 − S/(D a₀)) e^{−2St}), in the pace of the pathway (NRR Eq. 21)."""
+        """(S/D) / (1 − (1 − S/(D a₀)) e^{−2St}), with t scaled by `_pace` (NRR Eq. 21)."""
         decay = np.exp(-2 * self._pace * self.race.S * t)
         return self.final / (1 - (1 - self.final / self.initial) * decay)
 
     def _unbalanced(self, t: Values) -> Values:
-        """By u, the smaller of b₁ and b₂ over the larger: du/dt = s (1 − u²) − d k u.
+        """M(t) by u, the smaller of b₁ and b₂ over the larger: du/dt = s (1 − u²) − d k u.
 
         k = |b₂² − b₁²| is conserved. With ω² = s² + d²k²/4 the roots are u₊ = s/(ω + dk/2) and
-        −1/u₊, and the strength is k u/(1 − u²). Numerators and denominators are written as sums of
-        positive terms, and 1 − u in units of k, so that nothing cancels from tiny or nearly
-        balanced starts.
+        −1/u₊, and the strength is k u/(1 − u²). Numerators and denominators are sums of positive
+        terms, and 1 − u is in units of k, so that nothing cancels for tiny or nearly balanced
+        starts.
         """
         b = np.abs(self.start) / np.sqrt(self.race.rates)
         small, large = float(b.min()), float(b.max())
@@ -243,7 +243,7 @@ class ModeForm:
         return 1 / (self.race.S * M * push)
 
     def _elapsed(self, q: Values) -> Values:
-        """∫ dt/dq from the start to q, by Gauss and Legendre on short panels."""
+        """∫ dt/dq from the start to q, by Gauss–Legendre quadrature on short panels."""
         begin = float(self._logit(np.asarray(self.initial)))
         nodes, weights = np.polynomial.legendre.leggauss(ORDER)
         flat = np.atleast_1d(q).ravel()
@@ -262,13 +262,13 @@ class ModeForm:
 
     @cached_property
     def _inverse_table(self) -> tuple[Values, np.ndarray]:
-        """Times, and q at these times, from the start to the end of learning."""
+        """A table of times, and of q at these times, from the start to the end of learning."""
         begin = float(self._logit(np.asarray(self.initial)))
         table = np.linspace(begin, max(MAX_LOGIT, begin + PANEL), TABLE)
         return self._elapsed(table), table
 
     def _inverted(self, t: Values) -> Values:
-        """q at the times t: Newton's method on the quadrature, from a table of it."""
+        """q at the times t: Newton's method on the quadrature, started from the table."""
         elapsed, table = self._inverse_table
         begin = table[0]
         q = np.interp(t, elapsed, table)
@@ -287,10 +287,10 @@ class ModeForm:
     def formula(self) -> sympy.Eq:
         """The solution as a SymPy equation in t (or, by quadrature, for t as an integral).
 
-        a is the strength M and a_0 its start; s and d are those of `print(mode)`. In unbalanced
-        solutions k = |b₁² − b₂²| is conserved and y_0 is the start of (b₁ + b₂)², both in units of
-        the rates. By quadrature, z is the growth of every b_k²/γ_k, Z its value at time t, and
-        B_k^0 the start of variable k.
+        a is the strength M and a_0 its start; `print(mode)` shows the values of s and d. In
+        unbalanced solutions k = |b₁² − b₂²| is conserved and y_0 is the start of (b₁ + b₂)², both
+        in units of the rates. By quadrature, z is the growth of every b_k²/γ_k, Z its value at time
+        t, and B_k^0 the start of variable k.
         """
         from neuralrace.reduction.equations.symbols import mode_formula
 

@@ -1,4 +1,4 @@
-"""Merged equations that are those of a single pathway, recognised by their shape."""
+"""Merged equations that describe a single pathway, recognised by their form."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MonomialRace:
 
 
 def recognised(system: PolynomialSystem) -> MonomialRace | None:
-    """The single pathway whose race these equations are, or None."""
+    """The single pathway that these equations describe, or None."""
     K = len(system.parts)
     if K == 0:
         return None

@@ -2,9 +2,9 @@
 
 τ dB_e/dt = Σ_{p∋e} B_{p∖e} [ S(p) − Σ_j B_j D(j,p) ]   (NRR Eq. 10)
 
-with one number B_e for every edge, B_p their product along a path. Only paths that are on
-somewhere take part. The vector field and the loss are polynomials; `lumping` merges variables that
-stay equal.
+with one number B_e for every edge, and B_p their product along a path. Only paths that are on for
+some sample take part. The vector field and the loss are polynomials; `lumping` merges variables
+that stay equal.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ MAX_PATHS = 20_000
 """Blocks with more paths than this are solved as networks instead."""
 
 NOISE = 1e-8
-"""A coefficient below this, relative to the largest of its equation in natural units, is rounding.
+"""A coefficient below this, relative to the largest of its equation, is rounding.
 
-Natural units are those in which drive and brake balance where all variables are 1.
+Coefficients are compared in natural units, in which drive and brake balance when all variables are
+1.
 """
 
 Monomial = tuple[int, ...]
 """The power of each variable."""
 
 Terms = dict[Monomial, tuple[float, float]]
-"""The coefficient of each monomial, and the sum of the sizes of the terms it was added up from."""
+"""The coefficient of each monomial, and the sum of the sizes of the terms it is made of."""
 
 
 @final
@@ -72,7 +73,7 @@ class ScalarRace:
         return self.signs * self._push(self.signs * b, self.S, -self.D)
 
     def size(self, b: Float[np.ndarray, " E"]) -> Float[np.ndarray, " E"]:
-        """The sum of the sizes of all terms of `velocity`: what its rounding is relative to."""
+        """The sum of the sizes of all terms of `velocity`, the reference for its rounding error."""
         return self._push(np.abs(b), np.abs(self.S), abs(self.D))
 
     def _push(self, b: np.ndarray, S: np.ndarray, D: csr_matrix) -> np.ndarray:
@@ -89,7 +90,7 @@ class ScalarRace:
 
 
 def block_statistics(block: Block) -> PathStatistics:
-    """The path statistics of a block, from the factored data it has already."""
+    """The path statistics of a block, from its factored data."""
 
     def made() -> PathStatistics:
         return factored_statistics(
@@ -102,7 +103,7 @@ def block_statistics(block: Block) -> PathStatistics:
 def scalar_race(block: Block) -> ScalarRace:
     """The coefficients of a scalar block's equations.
 
-    A statistic that is rounding, relative to the sizes of what it joins, is zero.
+    A statistic that is rounding, relative to the sizes of the directions it joins, is set to zero.
     """
     return block.cached("scalar race", lambda: _scalar_race(block))
 
@@ -146,7 +147,7 @@ def _rows_shown(
 ) -> tuple[csr_matrix, Float[np.ndarray, " R"]]:
     """What every row of the factored data shows to each group, and the target of the row.
 
-    Rows of all outputs stand one below the other.
+    The rows of all outputs are stacked.
     """
     from scipy.sparse import csr_matrix
 
@@ -167,9 +168,9 @@ def _rows_shown(
 @final
 @dataclass(frozen=True, eq=False)
 class PolynomialSystem:
-    """db_k/dt = Σ_m velocity[k, m] Π_l b_l^powers[m, l], and errors alike; the loss is ½‖errors‖².
+    """db_k/dt = Σ_m velocity[k, m] Π_l b_l^powers[m, l], errors likewise; the loss is ½‖errors‖².
 
-    A sum of squares keeps its digits where the loss is nearly zero. `parts[k]` says what variable k
+    A sum of squares stays accurate where the loss is nearly zero. `parts[k]` says what variable k
     stands for: the weights of edge e are Σ_k b_k parts[k][e]. `powers` has shape `(m, K)`,
     `velocity` `(K, m)` and `errors` `(r, m)`.
     """
@@ -222,14 +223,16 @@ def merged_system(race: ScalarRace, classes: Sequence[Sequence[int]]) -> Polynom
         {race.edges[i]: np.full((1, 1), race.signs[i]) for i in members} for members in classes
     )
     return tabled(
-        parts, [_settled(terms) for terms in velocity], _merged_errors(race, group_powers, K)
+        parts,
+        [_without_cancelled(terms) for terms in velocity],
+        _merged_errors(race, group_powers, K),
     )
 
 
 def _merged_errors(
     race: ScalarRace, group_powers: Sequence[Mapping[Monomial, float]], K: int
 ) -> list[dict[Monomial, float]]:
-    """The errors of all rows as polynomials, in as few rows as have the same sum of squares."""
+    """The errors of all rows as polynomials, in the fewest rows with the same sum of squares."""
     monomials = sorted({m for terms in group_powers for m in terms})
     column = {m: i for i, m in enumerate(monomials)}
     groups = np.zeros((len(group_powers), len(monomials)))
@@ -241,10 +244,10 @@ def _merged_errors(
     return [dict(zip(names, row, strict=True)) for row in found.tolist()]
 
 
-def _settled(terms: Terms) -> dict[Monomial, float]:
+def _without_cancelled(terms: Terms) -> dict[Monomial, float]:
     """The coefficients without those that cancelled and left only rounding.
 
-    Each is compared with its own terms alone. Others have other units: they multiply other powers.
+    Each is compared only with its own terms: coefficients of other powers have other units.
     """
     return {m: c for m, (c, size) in terms.items() if abs(c) > NEGLIGIBLE * size}
 
@@ -252,8 +255,8 @@ def _settled(terms: Terms) -> dict[Monomial, float]:
 def natural_unit(system: PolynomialSystem) -> float:
     """The size of the variables at which drive and brake of the longest paths balance.
 
-    On paths of D edges drives have the degree D − 1 and brakes 2D − 1. In this unit of the
-    variables all coefficients have one unit, and their sizes can be compared.
+    On paths of D edges drives have the degree D − 1 and brakes 2D − 1. With the variables in this
+    unit, all coefficients have the same unit, and their sizes can be compared.
     """
     degree = system.powers.sum(axis=1)
     moving = (system.velocity != 0).any(axis=0)
@@ -264,13 +267,13 @@ def natural_unit(system: PolynomialSystem) -> float:
 
 
 def is_noise(rows: Float[np.ndarray, "n m"]) -> Bool[np.ndarray, "n m"]:
-    """Which coefficients, in natural units, are rounding beside the largest of their row."""
+    """Which coefficients, in natural units, are rounding compared with the largest of their row."""
     sizes = np.abs(rows)
     return sizes <= NOISE * sizes.max(axis=1, keepdims=True, initial=0.0)
 
 
 def without_noise(system: PolynomialSystem) -> PolynomialSystem:
-    """The equations without terms that are rounding, the loss unchanged."""
+    """The equations without terms that are rounding; the loss is unchanged."""
     unit = natural_unit(system) ** system.powers.sum(axis=1).astype(float)
     velocity, errors = (
         np.where(is_noise(system.velocity * unit), 0.0, system.velocity),
@@ -285,7 +288,7 @@ def tabled(
     velocity: Sequence[Mapping[Monomial, float]],
     errors: Sequence[Mapping[Monomial, float]],
 ) -> PolynomialSystem:
-    """Polynomials given term by term, as one table of powers and coefficients."""
+    """One table of powers and coefficients for polynomials that are given term by term."""
     rows = (*velocity, *errors)
     monomials = sorted({m for terms in rows for m in terms})
     column = {m: i for i, m in enumerate(monomials)}
@@ -327,8 +330,8 @@ def _add_product(into: Terms, left: Mapping[Monomial, float], right: Terms) -> N
 def drive_when_on(block: Block, data: Dataset) -> float | None:
     """Σ^yx(p) / Pr(g_p = 1), the drive of a path given that it is on (NRR Eq. 40).
 
-    None unless the block is scalar, all its paths agree in it, gates are 0 and 1, and no two paths
-    overlap: each Σ^x(j,p) between two paths is zero.
+    None unless the block is scalar, all its paths have the same drive, gates are 0 or 1, and no two
+    paths overlap: Σ^x(j,p) is zero for j ≠ p.
     """
     if not block.is_scalar or block.arch.path_count() > MAX_PATHS:
         return None

@@ -22,23 +22,23 @@ MAX_VARIABLES = 8
 
 
 MAX_TERMS = 500
-"""Nor are polynomials that could have more terms than this."""
+"""Polynomials that could have more terms than this are not written out either."""
 
 
 SPARE = 10
-"""Random points beyond twice the number of coefficients from which these are found."""
+"""Coefficients are found from twice their number of random points, plus this many."""
 
 FRESH = 5
-"""Further random points at which the polynomials are checked."""
+"""The number of further random points at which the polynomials are checked."""
 
 PIVOT = 0.1
-"""A row's first entry above this, relative to the largest, becomes the 1 of its echelon form."""
+"""The pivot of a row is its first entry above this, relative to the largest."""
 
 ROUNDING = 1e-12
 """Entries of an echelon form below this are zero."""
 
 OUTSIDE = 1e-8
-"""A velocity that leaves a subspace by less than this, relatively, stays in it."""
+"""A velocity lies in a subspace if less than this share of it is outside."""
 
 
 def closed_subspace(
@@ -46,10 +46,10 @@ def closed_subspace(
 ) -> tuple[Mapping[str, Matrix], ...] | None:
     """The smallest linear subspace of weights that holds the start and is closed under the flow.
 
-    It sees symmetries that equal variables do not show: signs and rotations. Evaluates the flow at
-    random points of the span and appends what falls outside, until nothing does; the basis is in
-    echelon form, so that every variable is the value of one weight. None where it grows beyond
-    `MAX_VARIABLES`.
+    It captures symmetries that do not make variables equal: signs and rotations. The flow is
+    evaluated at random points of the span, and what falls outside is added until nothing does. The
+    basis is in echelon form, so that every variable is the value of one weight. None if it grows
+    beyond `MAX_VARIABLES`.
     """
     rng = np.random.default_rng(seed)
     edges = tuple(block.arch.edges)
@@ -82,10 +82,10 @@ def subspace_system(
 ) -> PolynomialSystem | None:
     """The polynomial flow and loss in the coordinates of a closed subspace.
 
-    Their degree is known, twice the longest path less one. The coefficients follow from the values
-    at random points, more than there are coefficients, of the size at which drive and brake
-    balance: there all coefficients have one unit, and those below `NOISE` are rounding. The
-    polynomials are checked at fresh points; None where they are off by more than `NOISE`.
+    Their degree is known, twice the longest path less one. The coefficients follow from values at
+    more random points than there are coefficients. These points have the size at which drive and
+    brake balance: there, all coefficients have the same unit, and those below `NOISE` are rounding.
+    The polynomials are checked at fresh points; None if they are off by more than `NOISE`.
     """
     edges, shapes = tuple(block.arch.edges), weight_shapes(parts, block)
     network = _network(block, shapes)
@@ -137,7 +137,7 @@ def _network(block: Block, shapes: Mapping[str, tuple[int, ...]]) -> NetworkFlow
 def weight_shapes(
     parts: tuple[Mapping[str, Matrix], ...], block: Block
 ) -> dict[str, tuple[int, ...]]:
-    """The shape of every edge's weights; the block's own where no variable has a part in it."""
+    """The shape of every edge's weights; the block's own shape where no variable enters."""
     known = {e: w.shape for part in parts for e, w in part.items()}
     sizes = block.arch.sizes
     return {e: known.get(e, (sizes[t], sizes[s])) for e, (s, t) in block.arch.edges.items()}
@@ -152,7 +152,7 @@ def _as_wide_as(block: Block, shapes: Mapping[str, tuple[int, ...]]) -> Architec
 
 
 def filled(part: Mapping[str, Matrix], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Matrix]:
-    """The weights of every edge; zero where a variable has no part in it."""
+    """The weights of every edge; zero where the variable does not enter."""
     return {e: part.get(e, np.zeros(shape)) for e, shape in shapes.items()}
 
 
@@ -167,7 +167,7 @@ def _shaped(w: np.ndarray, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, M
 
 
 def echelon(basis: np.ndarray) -> np.ndarray:
-    """The reduced row echelon form: each row is one at a place where the others are zero."""
+    """The reduced row echelon form: each row is 1 at a place where all others are zero."""
     rows = basis.copy()
     pivots: list[int] = []
     for k in range(len(rows)):

@@ -31,13 +31,13 @@ TAU = "tau"
 """The name of the time constant."""
 
 NAMED = 3
-"""The number of a variable's edges that are named, unless all are asked for."""
+"""The number of a variable's edges that are named by default."""
 
 LISTED = 4
-"""Up to this many modes of equal equations are listed; of more, the first and the last."""
+"""Up to this many modes with equal equations are listed; beyond, only the first and the last."""
 
 SIMPLE = 10_000
-"""A float is written as a fraction, or the root of one, of numbers up to this size."""
+"""The largest numerator or denominator with which a float is written as a fraction or root."""
 
 SAME_NUMBER = 1e-9
 """How close, relatively, such a fraction must be to the float."""
@@ -45,21 +45,21 @@ SAME_NUMBER = 1e-9
 GIVEN_ON = (
     r"$S$, $D$: $\Sigma^{yx}$ and $\Sigma^{x}$ of a path along the mode, given that the path is on"
 )
-"""What S and D are where paths do not overlap and agree in their drive."""
+"""The meaning of S and D where paths do not overlap and have the same drive."""
 
 MERGED = (
     r"$S$, $D$: coefficients of the merged equations, scaled so that the largest path count is 1"
 )
-"""What S and D are elsewhere."""
+"""The meaning of S and D otherwise."""
 
 
 @final
 @dataclass(frozen=True)
 class Variable:
-    """A merged variable of a race: its name, its mode, the edges it stands for.
+    """A merged variable of a race: its name, its mode, and the edges it stands for.
 
-    `directions[e]` says how it enters the weights of edge e, in the bases of its block: they are
-    the sum over variables of value times direction. In a scalar mode directions are ±1.
+    `directions[e]` says how it enters the weights of edge e, in the bases of its block: the weights
+    are the sum over variables of value times direction. In a scalar mode, directions are ±1.
 
     ```python
     >>> import neuralrace as nr
@@ -85,7 +85,7 @@ class Variable:
         return self.described()
 
     def described(self, full: bool = False) -> str:
-        """Its name, how many edges it stands for, and which: up to three, or `full`, all.
+        """Its name and its edges: how many, and up to three of them by name (all with `full`).
 
         ```python
         >>> import neuralrace as nr
@@ -108,8 +108,8 @@ class Variable:
 class WrittenMode:
     """The merged system of one block, ready to be written down.
 
-    `S` is the drive of a path given that it is on, Σ^yx(p) / Pr(on) (NRR Eq. 40), if all paths of
-    the block agree in it and none overlap.
+    `S` is the drive of a path given that it is on, Σ^yx(p) / Pr(on) (NRR Eq. 40), if it is the same
+    for all paths of the block and none overlap.
     """
 
     block: Block
@@ -139,7 +139,7 @@ def written_mode(
 ) -> WrittenMode | None:
     """The merged system of a block, or None where it is too large to be written down.
 
-    In an `exact` race, terms that are rounding beside others are left out.
+    In an `exact` race, terms that are rounding compared with others are left out.
     """
     found = block_system(block, start)
     if found is None:
@@ -156,7 +156,7 @@ def block_form(block: Block, start: Mapping[str, Matrix]) -> ModeForm | None:
 
 
 def _first(names: Sequence[str], full: bool) -> list[str]:
-    """All names, or of more than three the first three and a sign that there are more."""
+    """All names; if there are more than three, the first three and an ellipsis."""
     return list(names) if full or len(names) <= NAMED else [*names[:NAMED], "…"]
 
 
@@ -173,11 +173,11 @@ def _subscripted(name: str) -> str:
 def equations(mode: WrittenMode) -> list[sympy.Eq]:
     """One SymPy equation per variable: τ dB/dt = ….
 
-    Where the equations are those of a single pathway they are written as the papers do. If the
-    paths of the block do not overlap and agree in their drive, S and D are the statistics *given
-    that the path is on*, so that the coefficients count paths: (number of paths) × Pr(on) (NRR
-    Eqs. 13–14, 16–17, 44–46). Otherwise they are coefficients of the merged equations, scaled so
-    that the largest path count is 1.
+    Equations of a single pathway are written as in the papers. If the paths of the block do not
+    overlap and have the same drive, S and D are the statistics *given that the path is on*, so that
+    the coefficients count paths: (number of paths) × Pr(on) (NRR Eqs. 13–14, 16–17, 44–46).
+    Otherwise they are coefficients of the merged equations, scaled so that the largest path count
+    is 1.
     """
     import sympy
 
@@ -208,9 +208,9 @@ def statistics_in_symbols(mode: WrittenMode) -> dict[str, float] | None:
 
 
 def conserved(mode: WrittenMode) -> list[sympy.Expr]:
-    """Quadratic forms in the variables that the flow leaves as they are.
+    """Quadratic forms in the variables that the flow conserves.
 
-    Found as the forms q with Σ_kl q_kl (b_k db_l/dt + b_l db_k/dt) = 0 identically in b.
+    These are the forms q with Σ_kl q_kl (b_k db_l/dt + b_l db_k/dt) = 0 identically in b.
     """
     import sympy
 
@@ -222,7 +222,7 @@ def conserved(mode: WrittenMode) -> list[sympy.Expr]:
 
 
 def conserved_forms(mode: WrittenMode) -> list[dict[tuple[int, int], float]]:
-    """The conserved quadratic forms as coefficients by pair of variables."""
+    """The conserved quadratic forms: one coefficient per pair of variables."""
     K = len(mode.names)
     pairs = [(k, m) for k in range(K) for m in range(k, K)]
     unit = natural_unit(mode.system)
@@ -253,7 +253,7 @@ def _derivative(system: PolynomialSystem, k: int, m: int) -> dict[tuple[int, ...
 
 
 def _rational_rows(rows: np.ndarray) -> np.ndarray:
-    """The same space in echelon form, every row with small whole numbers where that is possible."""
+    """The same space in echelon form, with small whole numbers where possible."""
     found = echelon(rows)
     found[is_noise(found)] = 0.0
     return found / np.array([[np.abs(row[row != 0]).min()] for row in found])
@@ -292,11 +292,11 @@ def mode_formula(form: ModeForm) -> sympy.Eq:
     """The closed form of a mode in SymPy: a(t) explicitly, or t as an integral over z.
 
     s and d are the coefficients of the merged equations, db_k/dt = γ_k (M/b_k)(s − d M) with the
-    largest rate γ_k = 1: for one path Σ^yx and Σ^x (NRR Eq. 21), else these times the number of
-    paths through the fastest variable. They are not those given that the path is on. a is the
-    strength M of the pathway and a_0 its start; k = |b₁² − b₂²|, in units of the rates, is
-    conserved, and y_0 is the start of y = b₁² + b₂² + 2 b₁b₂ in the same units. By quadrature, z
-    is the growth of every b_k²/γ_k, Z its value at time t, and B_k^0 the start of variable k.
+    largest rate γ_k = 1: for one path they are Σ^yx and Σ^x (NRR Eq. 21), otherwise these times the
+    number of paths through the fastest variable. They are not conditioned on the path being on. a
+    is the strength M of the pathway and a_0 its start; k = |b₁² − b₂²|, in units of the rates, is
+    conserved, and y_0 is the start of y = b₁² + b₂² + 2 b₁b₂ in the same units. By quadrature, z is
+    the growth of every b_k²/γ_k, Z its value at time t, and B_k^0 the start of variable k.
     """
     import sympy
 
@@ -327,9 +327,9 @@ def mode_formula(form: ModeForm) -> sympy.Eq:
 
 
 def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = (), full: bool = False) -> str:
-    """The equations of all modes as LaTeX, those of equal form written once.
+    """The equations of all modes as LaTeX; modes of equal form share one system.
 
-    Below them stand the values of S and D, what S and D are, and the edges of every variable.
+    They are followed by the values and the meaning of S and D, and the edges of every variable.
     """
     import sympy
 
@@ -364,7 +364,7 @@ def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = (), full: bool
 
 
 def _meanings(modes: Sequence[WrittenMode]) -> list[str]:
-    """What S and D are, and where that differs between modes, in which of them."""
+    """The meaning of S and D; if it differs between modes, which modes each meaning applies to."""
     found: dict[str, list[str]] = {}
     for mode in modes:
         if recognised(mode.system) is not None:
@@ -387,7 +387,7 @@ def _edges_in_latex(mode: WrittenMode, full: bool) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """All names if they are few, else the first and the last."""
+    """All names if there are few, otherwise the first and the last."""
     return ", ".join(names) if len(names) <= LISTED else f"{names[0]}, …, {names[-1]}"
 
 

@@ -1,4 +1,4 @@
-"""The merged equations of a block, scalar or not, where they are few enough to be written."""
+"""The merged equations of a block, scalar or not, if there are few enough to write out."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from neuralrace.reduction.equations.subspace import (
 from neuralrace.types import Matrix
 
 FEW_PATHS = 100
-"""Up to this many paths, a block is written out whatever its gates."""
+"""Blocks with up to this many paths are written out, whatever their gates."""
 
 MAX_PAIRS = 30_000
 """Blocks in which more pairs of paths overlap than this are solved as networks instead."""
 
 MAX_MERGED = 64
-"""Scalar blocks with more variables than this after merging are solved as networks, too."""
+"""Scalar blocks with more variables than this after merging are also solved as networks."""
 
 
 def block_system(
     block: Block, start: Mapping[str, Matrix] | None = None
 ) -> tuple[PolynomialSystem, np.ndarray] | None:
-    """The merged equations of a block and its start values, or None where they are too many.
+    """The merged equations of a block and its start values, or None if there are too many.
 
-    `start=None` assumes an aligned start in which all edges are alike. Equal variables are
-    merged; in matrix blocks, where signs and rotations hide which are equal, the smallest closed
-    subspace is taken. Variables are ordered by their depth in the graph.
+    `start=None` assumes an aligned start in which all edges are equal. Equal variables are merged.
+    In matrix blocks, signs and rotations hide which variables are equal, so the smallest closed
+    subspace is used. Variables are ordered by their depth in the graph.
     """
     weights = block.aligned if start is None else start
     if not _is_manageable(block):
@@ -89,7 +89,7 @@ def _is_manageable(block: Block) -> bool:
 def _scalar_system(
     block: Block, label: tuple[int, ...], signs: tuple[int, ...]
 ) -> tuple[PolynomialSystem, list[int]] | None:
-    """The merged equations of a scalar block whose edges start in these classes of equal size."""
+    """The merged equations of a scalar block; edges of one class start with equal size."""
 
     def made() -> tuple[PolynomialSystem, list[int]] | None:
         race = replace(scalar_race(block), signs=np.array(signs, float))

@@ -1,4 +1,4 @@
-"""Large races by compiled programs: blocks of one shape side by side, through the one driver."""
+"""Large races by compiled programs: blocks of one shape side by side, in the common driver."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Blocks(System):
         """The parts of a state whose sizes decide the absolute tolerance."""
 
     def counts(self, errors: State) -> float | jax.Array:
-        """How many variables a block has."""
+        """The number of variables of each block."""
         return sum(leaf[0].size for leaf in errors.values())
 
     def norm(self, errors: State) -> jax.Array:
-        """The largest root mean square of a block: every block keeps the tolerance by itself."""
+        """The largest root mean square error of any block, so that each meets the tolerance."""
         squares = [jnp.sum(leaf.reshape(len(leaf), -1) ** 2, axis=1) for leaf in errors.values()]
         return jnp.sqrt(jnp.max(sum(squares) / self.counts(errors)))
 
@@ -84,8 +84,8 @@ class NetworkStack(Blocks):
 class PolynomialStack(Blocks):
     """Several merged scalar races side by side, in the arrays of `padded`.
 
-    Powers are below 2^bits and taken by squaring: the general power of a processor takes far
-    longer, and is what a step of the flow would spend its time on.
+    Powers are below 2^bits and computed by repeated squaring: a general power function is much
+    slower and would dominate the time of a step.
     """
 
     bits: int = eqx.field(static=True)
@@ -111,7 +111,7 @@ class PolynomialStack(Blocks):
         return self.loss(state), {"b": rate * velocity}
 
     def counts(self, errors: State) -> jax.Array:
-        """How many variables of a block move; the others are padding."""
+        """The number of variables of each block that move; the others are padding."""
         moving = jnp.any(jnp.asarray(self.coefficients) != 0, axis=-1)
         return jnp.maximum(1, jnp.sum(moving, axis=-1))
 
@@ -122,7 +122,7 @@ class PolynomialStack(Blocks):
 def padded(
     systems: Sequence[tuple[PolynomialSystem, np.ndarray]],
 ) -> tuple[PolynomialStack, dict[str, np.ndarray]]:
-    """All systems in arrays of one shape, rounded up so that other races compile nothing anew."""
+    """All systems in arrays of one shape, rounded up so that other races can reuse the program."""
     rounded = lambda n: 1 << (int(n) - 1).bit_length()
     count, K, m = (
         len(systems),
@@ -168,10 +168,10 @@ def solve_compiled(
     steps: np.ndarray | None,
     rate: float | None,
 ) -> tuple[dict[str, np.ndarray], np.ndarray, float | None]:
-    """States and losses at the times, or with a rate at the steps, in float64.
+    """States and losses at the times or, with a rate, at the steps, in float64.
 
-    Where the solution had to stop there are fewer of them; the third is then the step at which the
-    loss is not finite, or the time that was reached.
+    If the solution had to stop early, there are fewer of them, and the third value is the step at
+    which the loss is not finite, or the time that was reached.
     """
     with jax.enable_x64(True):
         if steps is None or rate is None:

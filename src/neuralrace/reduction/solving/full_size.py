@@ -18,13 +18,13 @@ from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key
 
 SAME_TIME = 1e-6
-"""A time closer than this to one of a solution's, relative to their spacing, is the same."""
+"""Two times count as equal if they differ by less than this share of the solution's spacing."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Where outputs and weights of a race's solution come from, when they are asked for."""
+    """Computes the outputs and weights of a race's solution on request."""
 
     blocks: tuple[Block, ...]
     split: SplitNetwork
@@ -80,7 +80,7 @@ def full_weights(
 
 
 def _belongs(blocks: Sequence[Block], variables: Mapping[str, Any]) -> bool:
-    """Whether these are variables of the blocks over time: their names, edges and shapes."""
+    """Whether names, edges and shapes are those of the blocks' variables over time."""
     if set(variables) != {block.name for block in blocks}:
         return False
     return all(
@@ -91,7 +91,7 @@ def _belongs(blocks: Sequence[Block], variables: Mapping[str, Any]) -> bool:
 
 
 def _spacing(times: np.ndarray) -> float:
-    """The least distance between two times, or the only one."""
+    """The smallest distance between two times; for a single time, the time itself."""
     return float(np.diff(times).min()) if len(times) > 1 else abs(float(times[0]))
 
 

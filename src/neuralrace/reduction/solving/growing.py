@@ -19,16 +19,16 @@ PARALLEL = 1e-9
 """Two vectors are parallel if their cosine is closer to ±1 than this."""
 
 DEPENDENT = 1e-12
-"""Unit vectors add a direction to a span if more than this of them lies outside it."""
+"""A unit vector adds a direction to a span if more than this of it lies outside."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class _AtNode:
-    """A block at a hidden node: what it reads (h × K_in) and writes (h × K_out), and its modes.
+    """A block at a hidden node: its weights in (h × K_in) and out (h × K_out), and its modes.
 
-    The modes are those of the block's Σ^yx through the node, singular values `s`, largest first,
-    and vectors in the columns of `right` and `left`.
+    The modes belong to the block's Σ^yx through the node: singular values `s`, largest first, and
+    singular vectors in the columns of `right` and `left`.
     """
 
     block: int
@@ -50,10 +50,11 @@ def two_edge_start(
     """Remove from every block, at each hidden node, the directions that faster blocks will take.
 
     While modes are small, `W₁v + W₂ᵀu` grows and `W₁v − W₂ᵀu` decays; a learned mode then expels
-    later modes from its hidden direction. So a scalar mode behaves as if it had started, aligned
-    and balanced, at the squared distance of its growing half from those of faster modes; a matrix
-    block keeps both halves and loses these directions. Blocks that are copies of each other are
-    first turned so that their growing halves are orthogonal.
+    later modes from its hidden direction. So a scalar mode behaves as if it had started aligned and
+    balanced, with a strength equal to the squared distance of its growing half from the span of the
+    faster modes' growing halves. A matrix block keeps both halves but loses these directions.
+    Blocks that are copies of each other are first rotated so that their growing halves are
+    orthogonal.
     """
     found: list[dict[str, Matrix]] = [dict(weights) for weights in restricted]
     for copies in identical(blocks):
@@ -74,10 +75,10 @@ def two_edge_start(
 
 
 def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[float, float]:
-    """The start values of a scalar mode's two edges, from what it reads and writes.
+    """The start values of a scalar mode's two edges, from its incoming and outgoing weights.
 
-    If both already lie along one direction, their lengths there (one of them may be 0); else,
-    aligned and balanced, the length of the growing half.
+    If both already lie along one direction, these are their lengths along it (one may be 0).
+    Otherwise both are the length of the growing half: an aligned and balanced start.
     """
     a, b = float(np.linalg.norm(reads)), float(np.linalg.norm(writes))
     overlap = float((reads * writes).sum())
@@ -90,9 +91,9 @@ def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[float, float]:
 
 
 def _expelled(part: _AtNode, others: Sequence[_AtNode]) -> tuple[Matrix, Matrix]:
-    """What a block reads and writes, each mode without the directions of other, faster modes.
+    """A block's incoming and outgoing weights, each mode without the directions of faster modes.
 
-    A mode whose growing half is zero but for rounding never grows, and expels none.
+    A mode whose growing half is only rounding never grows, and expels no other.
     """
     reads, writes = part.reads.copy(), part.writes.copy()
     largest = max(float(np.linalg.norm(w)) for p in (part, *others) for w in (p.reads, p.writes))
@@ -108,7 +109,7 @@ def _expelled(part: _AtNode, others: Sequence[_AtNode]) -> tuple[Matrix, Matrix]
 def _turn_copies(
     blocks: Sequence[Block], weights: list[dict[str, Matrix]], copies: Sequence[Copy]
 ) -> None:
-    """Replace copies of one block by the combinations whose growing halves are orthogonal.
+    """Replace the copies of one block by combinations whose growing halves are orthogonal.
 
     The halves are compared without the directions that faster modes of other blocks will take.
     """
@@ -137,7 +138,7 @@ def _turn_copies(
 def _seen_as_first(
     block: Block, weights: Mapping[str, Matrix], turns: Mapping[str, Matrix]
 ) -> dict[str, Matrix]:
-    """Weights in the coordinates of the first copy: directions turned at the ends."""
+    """Weights in the coordinates of the first copy: input and output directions are rotated."""
     found = {}
     for edge, (s, t) in block.arch.edges.items():
         w = weights[edge]
@@ -187,7 +188,7 @@ def _orthonormal(columns: Matrix) -> Matrix:
 def _replace(
     weights: dict[str, Matrix], block: Block, node: str, reads: Matrix, writes: Matrix
 ) -> None:
-    """Put in the remaining weights, seen from an orthonormal basis of what they span."""
+    """Store the remaining weights in an orthonormal basis of their span."""
     q = _orthonormal(np.concatenate([reads, writes], axis=1))
     if not q.shape[1]:
         q = np.eye(len(reads), 1)

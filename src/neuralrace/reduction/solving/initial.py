@@ -26,12 +26,12 @@ from neuralrace.weights import check_finite, checked_weights
 class Start:
     """Initial weights of every block of a race; see `Race.start`.
 
-    `weights[i]` are those of block i, `{edge: (|t|, |s|)}`. `alignment` is the share of the
-    squared norm of the network's weights, at its ends, that the start carries, less the part in
-    which blocks share hidden directions: 1 where the weights are decoupled already (MHS Assumption
-    2.1.2), little for wide random weights, of which only the growing half along the modes matters;
-    `None` for a start that was not made from weights. `data` is the digest of the data whose race
-    it belongs to; a start without one is made by hand, and belongs to any race that it fits.
+    `weights[i]` are the weights of block i, `{edge: (|t|, |s|)}`. `alignment` is the share of the
+    squared norm of the weights at the network's inputs and outputs that the start carries, less the
+    part in which blocks share hidden directions. It is 1 if the weights are decoupled already (MHS
+    Assumption 2.1.2), and small for wide random weights, of which only the growing half along the
+    modes matters. It is `None` for a start that was not made from weights. `data` is the digest of
+    the data of its race; a start made by hand has none, and can be used with any race that it fits.
 
     ```python
     >>> import neuralrace as nr
@@ -101,7 +101,7 @@ def _check_size(blocks: Sequence[Block], largest: float) -> None:
 
 
 def start_from_weights(blocks: Sequence[Block], whole: SplitNetwork, weights: WeightsLike) -> Start:
-    """What the race sees of actual initial weights."""
+    """The start of a race from actual initial weights."""
     given = checked_weights(whole.whole, weights)
     check_known("the initial weights", given)
     check_finite(given)
@@ -127,10 +127,10 @@ def start_from_weights(blocks: Sequence[Block], whole: SplitNetwork, weights: We
 def _overlap(
     deep: Sequence[Block], weights: Sequence[Mapping[str, Matrix]], blocks: Sequence[Block]
 ) -> float:
-    """How far blocks share hidden directions: the part of all inner products that joins two.
+    """How far blocks share hidden directions: the part of all inner products between two blocks.
 
-    Of what inputs write into, and outputs read from, each hidden node; 0 where the blocks have
-    directions of their own, as the race assumes.
+    The inner products are of the weights from inputs into, and to outputs from, each hidden node.
+    The result is 0 if every block has its own directions, as the race assumes.
     """
     index = {id(block): i for i, block in enumerate(blocks)}
     within = between = 0.0

@@ -1,4 +1,4 @@
-"""Small races in NumPy and SciPy: nothing is compiled, so that a first answer comes at once."""
+"""Small races in NumPy and SciPy: nothing is compiled, so the first answer comes at once."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ RTOL = 1e-11
 ATOL = 1e-14
 """The absolute tolerance of a step, relative to the start.
 
-It lies far below `RTOL`, so that a variable is followed while it is small, on every plateau.
+It is far below `RTOL`, so that variables are followed accurately while they are small, on every
+plateau.
 """
 
 LAST_DIGIT = 1e-16
-"""What rounding of the largest variable may add to any other, relative to the largest."""
+"""The error of any variable caused by rounding of the largest one, relative to the largest."""
 
 DENSE = 200
 """With more variables than this, implicit steps use the diagonal of the Jacobian alone."""
 
 MAX_STEPS = 20_000
-"""The most steps between two times; a solution that needs more is left to compiled code."""
+"""The most steps between two times; a solution that needs more uses compiled code."""
 
 NEAR = 1e-5
-"""How far to go from a state, relative to its size, to find the derivative of the velocity."""
+"""The step, relative to the state's size, of the finite difference of the velocity."""
 
 RECENT = 8
-"""The most steps before the weights overflow at which the loss already does.
+"""The most steps by which the loss overflows before the weights do.
 
 A descent that diverges squares its error at each step.
 """
@@ -48,13 +49,13 @@ STRETCH = 3
 """A stage of the flow lasts at most this many times as long as all stages before it."""
 
 SLOWEST = 1e-300
-"""A speed below this counts as this, so that a state at rest has a finite time."""
+"""The smallest speed used in time scales, so that a state at rest has a finite one."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A solution: states and losses at the times, and the step at which it had to stop."""
+    """A solution: states and losses at the times, and the step at which it had to stop, if any."""
 
     states: Float[np.ndarray, "T n"]
     losses: Float[np.ndarray, "T parts"]
@@ -65,7 +66,7 @@ class Part:
 def solve_small(
     problem: FlatFlow, times: np.ndarray, steps: np.ndarray | None, rate: float | None
 ) -> Part | None:
-    """The flow at these times, or with a rate the descent at these steps; None if it fails."""
+    """The flow at these times or, with a rate, the descent at these steps; None if it fails."""
     if steps is None or rate is None:
         states, stopped, solver = flowed(problem, times), None, "LSODA"
     else:
@@ -76,15 +77,15 @@ def solve_small(
 def flowed(problem: FlatFlow, times: Float[np.ndarray, " T"]) -> Float[np.ndarray, "T n"] | None:
     """The state at all times of gradient flow, or None where the solver gave up.
 
-    Variables are measured in units of their start: edges of one race can differ by any factor.
-    Tolerances are relative to the largest one, so that independent parts are solved one by one: a
-    large part would hide what happens in a small one.
+    Variables are in units of their start, since edges of one race can differ by any factor.
+    Tolerances are relative to the largest variable, so independent parts are solved one by one:
+    otherwise a large part would hide what happens in a small one.
 
-    LSODA takes multistep methods of high order, and implicit ones where the flow is stiff: near
-    its end, steps become very long. The flow is solved in stages, in each of which the
-    state grows by a moderate factor: what is below the rounding of the largest variable is noise,
-    and a tolerance below that would stop the solver. A stage lasts at most three times as long
-    as all before it, and where the state has come to rest the solution ends.
+    LSODA uses multistep methods of high order, and implicit ones where the flow is stiff: near the
+    end, steps become very long. The flow is solved in stages, in each of which the state grows by a
+    moderate factor: values below the rounding of the largest variable are noise, and a tolerance
+    below that would stop the solver. A stage lasts at most three times as long as all previous
+    ones. The solution ends when the state has come to rest.
     """
     if not problem.sizes.any():  # a start at zero is a stationary point
         return np.repeat(problem.start[None], len(times), axis=0)
@@ -99,7 +100,7 @@ def flowed(problem: FlatFlow, times: Float[np.ndarray, " T"]) -> Float[np.ndarra
         if rests.all() and _is_stable(problem, state, units, times[-1]):
             found.append(np.repeat(state[None], int((times > now).sum()), axis=0))
             break
-        span = problem.patience * largest / max(speed, SLOWEST)
+        span = problem.growth_span * largest / max(speed, SLOWEST)
         first = first or span
         end = min(times[-1], now + min(span, max(STRETCH * now, first)))
         inside = times[(times > now) & (times < end)]
@@ -117,9 +118,10 @@ def flowed(problem: FlatFlow, times: Float[np.ndarray, " T"]) -> Float[np.ndarra
 def _is_stable(problem: FlatFlow, state: np.ndarray, units: np.ndarray, span: float) -> bool:
     """Whether no small deviation from this state would grow by more than e within a time span.
 
-    By the eigenvalues of the velocity's derivative, which is symmetric for gradient flow of the
-    weights; of merged variables it is similar to a symmetric matrix. Deviations are small beside
-    the size of each variable, at least its unit; units leave the eigenvalues as they are.
+    This is decided by the eigenvalues of the velocity's derivative. It is symmetric for gradient
+    flow of the weights, and similar to a symmetric matrix for merged variables. Finite differences
+    are small compared with the size of each variable, or with its unit if that is larger; units do
+    not change the eigenvalues.
     """
     if len(state) > DENSE:
         return False
@@ -133,7 +135,7 @@ def _is_stable(problem: FlatFlow, state: np.ndarray, units: np.ndarray, span: fl
 def _lsoda(
     problem: FlatFlow, start: np.ndarray, times: np.ndarray, atol: np.ndarray
 ) -> np.ndarray | None:
-    """The states at the times, of which the first is that of the start."""
+    """The states at the times, the first of which is the start."""
     from scipy.integrate import ODEintWarning, odeint
 
     with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -158,7 +160,7 @@ def stepped(
 ) -> tuple[Float[np.ndarray, "T n"], int | None]:
     """The state at these steps of descent, and the first step at which the loss is not finite.
 
-    Where there is such a step, the states are those before it.
+    If there is such a step, only the states before it are returned.
     """
     wanted = set(steps.tolist())
     state, found = problem.start, []
@@ -190,7 +192,7 @@ def stepped(
 class PolynomialFlow(FlatFlow):
     """Merged scalar races side by side, in one table of powers: see `PolynomialSystem`.
 
-    Variables of all races stand one after another; the tables are padded with zeros.
+    The variables of all races follow one another; the tables are padded with zeros.
     """
 
     def __init__(self, systems: Sequence[tuple[PolynomialSystem, np.ndarray]]) -> None:
@@ -239,7 +241,7 @@ def _plain_velocity(powers: np.ndarray, velocity: np.ndarray) -> Callable[..., t
 
     For one race of two edges with drive s and brake d, dB₁/dt = B₂(s − d B₁B₂) and likewise for
     B₂, the source reads `def velocity(b0, b1): m0_0 = b1; m0_1 = b0*b1*b1; …; return (s*m0_0 +
-    -d*m0_1, …,)`. Numbers are written so that they read back as they are.
+    -d*m0_1, …,)`. Numbers are written so that they are read back exactly.
     """
     count, _, K = powers.shape
     names = [[f"b{i * K + k}" for k in range(K)] for i in range(count)]

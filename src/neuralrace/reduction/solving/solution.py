@@ -29,22 +29,22 @@ RECORDED_PATHS = 1000
 """Up to this many paths in a block, the strength of each is recorded."""
 
 MAX_TABLE = 2**20
-"""Up to this many powers in its equations, a scalar block is solved by them."""
+"""A scalar block is solved by its merged equations if they have at most this many powers."""
 
 MOST_STEPS = 1e12
-"""Steps of descent that a race can be asked for; more would take years."""
+"""The most steps of descent that a race can be asked for; more would take years."""
 
 USUAL_EVALUATIONS = 2000
-"""How often the velocity is evaluated in a usual flow."""
+"""The typical number of evaluations of the velocity in a flow."""
 
 COMPILING = 4e9
-"""Operations in the time that it takes to compile a program: about four seconds."""
+"""The number of operations in the time it takes to compile a program, about four seconds."""
 
 
 @final
 @dataclass(frozen=True)
 class _Shape:
-    """A block under names that depend on its shape alone: equal shapes are solved at once."""
+    """A block under names that depend only on its shape: equal shapes are solved together."""
 
     arch: Architecture
     nodes: Mapping[str, str]
@@ -52,7 +52,7 @@ class _Shape:
 
 
 _Member = tuple[int, dict[str, np.ndarray], Dataset, _Shape]
-"""A block among those of its shape: its number, its weights and data under common names."""
+"""One block of a group of equal shape: its index, and its weights and data under common names."""
 
 
 def solve_blocks(
@@ -65,8 +65,9 @@ def solve_blocks(
 ) -> Trajectory:
     """Every block from its start, by flow or by descent, and the sum of their losses.
 
-    A block whose flow has an explicit solution is evaluated. The others are solved without
-    compiling anything where that is quicker, or by compiled code; `compiling` decides if given.
+    A block whose flow has an explicit solution is evaluated directly. The others are solved without
+    compiling anything where that is quicker, otherwise by compiled code; `compiling`, if given,
+    decides.
     """
     times, steps = checked_times(times), None
     if learning_rate is not None:
@@ -123,7 +124,7 @@ def solve_blocks(
 @final
 @dataclass(frozen=True, eq=False)
 class _Course:
-    """What is asked of every block: times of flow, or steps of descent with a learning rate."""
+    """What every block is solved for: times of flow, or steps of descent with a learning rate."""
 
     times: np.ndarray
     steps: np.ndarray | None
@@ -136,7 +137,7 @@ class _Course:
         return self.times, self.steps, self.rate
 
     def is_small(self, *problems: FlatFlow) -> bool:
-        """Whether NumPy is done before a program would be compiled."""
+        """Whether NumPy would finish before a program is compiled."""
         if self.compiling is not None:
             return not self.compiling
         evaluations = USUAL_EVALUATIONS if self.steps is None else int(self.steps[-1])
@@ -148,8 +149,8 @@ class _Course:
 class _Answer:
     """The solution of some blocks: their weights `(T, |t|, |s|)`, their losses `(T, blocks)`.
 
-    There are fewer times than were asked for where the solution had to stop; `stopped` is then the
-    step at which the loss is not finite, or the time that was reached.
+    If the solution had to stop, there are fewer times than requested, and `stopped` is the step at
+    which the loss is not finite, or the time that was reached.
     """
 
     variables: Mapping[int, Mapping[str, np.ndarray]]
@@ -234,7 +235,7 @@ def _by_edge(
 
 
 def _stopped(solution: Trajectory, answers: Sequence[_Answer], course: _Course) -> StoppedError:
-    """The error of a solution that ends too early, with all of it that is finite."""
+    """The error for a solution that ends too early, with its finite part."""
     known = [answer.stopped for answer in answers if answer.stopped is not None]
     first = min(known, default=course.times[0])
     if course.steps is None:
@@ -259,7 +260,7 @@ def _stopped(solution: Trajectory, answers: Sequence[_Answer], course: _Course) 
 def _merged(
     block: Block, weights: Mapping[str, np.ndarray]
 ) -> tuple[PolynomialSystem, np.ndarray] | None:
-    """The merged equations of a block that is scalar and starts so, with the start values."""
+    """The merged equations and start values of a block that is scalar and has a scalar start."""
     if any(w.shape != (1, 1) for w in weights.values()):
         return None
     found = block_system(block, weights)

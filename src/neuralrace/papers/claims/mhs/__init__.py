@@ -3,4 +3,4 @@
 from neuralrace.papers.claims.mhs import contextual, depth, gatings, xor
 
 CLAIMS = (*xor.CLAIMS, *contextual.CLAIMS, *gatings.CLAIMS, *depth.CLAIMS)
-"""§3, then §4–5 by what networks do, by which gatings there are, and §6 with App. B."""
+"""The claims of §3, then §4–5 (what networks do, which gatings there are), then §6 and App. B."""

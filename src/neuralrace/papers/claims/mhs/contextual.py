@@ -21,12 +21,12 @@ SCALED = {"contexts": (4, 5), "hidden": (500, 600), "context_scale": (1.1, 1.35)
 
 
 def distance(name: str, **changes: Any) -> Read:
-    """Mean |ΔL|/L(0) of the ReLU networks from the networks of that name in Fig. 4."""
+    """Mean |ΔL|/L(0) between the ReLU networks and the networks of that name in Fig. 4."""
     return lambda tables: mean(gaps(tables("mhs/fig4", **changes), "relu", name))
 
 
 def over_floor(kind: str = "loss", name: str = "gated") -> Read:
-    """How many times further away than another seed of the ReLU network, in Fig. 4."""
+    """The distance in Fig. 4 relative to that of another seed of the ReLU network."""
 
     def read(tables: Tables) -> float:
         table = tables("mhs/fig4")
@@ -42,7 +42,7 @@ def _fig4(of: Callable[[xarray.Dataset], Any], **changes: Any) -> Read:
 
 
 def _nearer(kind: str) -> Read:
-    """The ReLN's distance over that of common + single contexts."""
+    """The ReLN's distance divided by the distance of common + single contexts."""
     return _fig4(lambda t: t[f"gated_{kind}"].mean() / t[f"single_{kind}"].mean())
 
 
@@ -61,7 +61,7 @@ def gates(what: str) -> Read:
 
 
 def contexts_of(table: xarray.Dataset) -> list[xarray.Dataset]:
-    """The data of Fig. 5, for each number of contexts by itself, with its time."""
+    """The data of Fig. 5 for each number of contexts separately, each with its own time axis."""
     each = [table.isel(contexts=k) for k in range(table.sizes["contexts"])]
     return [one.assign_coords(time=one["rate"] * one["step"]) for one in each]
 
@@ -84,7 +84,7 @@ def _loss_apart(one: xarray.Dataset) -> float:
 
 
 def span(C: int) -> Read:
-    """The number of contexts, less C, that most of the weight is nearest to being on in."""
+    """For most of the weight: the number of contexts of its nearest context pattern, minus C."""
 
     def read(tables: Tables) -> float:
         share = tables("mhs/fig5")["share"].sel(contexts=C).mean("seed").to_numpy()[: C - 1]
@@ -105,8 +105,8 @@ CLAIMS = (
         "§4, Fig. 4a",
         "A GDLN with a common pathway and one for every pair of contexts follows the loss of the "
         "ReLU network; one with pathways for single contexts does not.",
-        "700 hidden neurons, three contexts with different structures, five seeds; pathways as "
-        "wide as the sign rule says, from as small weights. Mean |ΔL| / L(0), also over that "
+        "700 hidden neurons, three contexts with different structures, five seeds; pathway widths "
+        "by the sign rule, equally small initial weights. Mean |ΔL| / L(0), also relative to that "
         "between two seeds of the ReLU network.",
         (
             Measure("common + all-but-one, trained", distance("gated"), most=0.02),
@@ -120,8 +120,8 @@ CLAIMS = (
                 "all-but-one over another seed",
                 over_floor(),
                 most=2.0,
-                otherwise="It follows, but is told apart from a ReLU network: {:.0f} times further "
-                "away than another seed.",
+                otherwise="It follows, but can be distinguished from a ReLU network: it is {:.0f} "
+                "times as far away as another seed.",
             ),
         ),
     ),
@@ -129,7 +129,8 @@ CLAIMS = (
         "mhs/contextual-outputs",
         "§4, Fig. 4a, Definition 3.1",
         "The outputs of this ReLN agree exactly with those of the ReLU network.",
-        "Distance of outputs over the initial error √(2 L(0)), mean over time, samples and seeds.",
+        "Distance of outputs relative to the initial error √(2 L(0)), mean over time, samples and "
+        "seeds.",
         (
             Measure("over common + single contexts", _nearer("outputs"), most=0.75),
             Measure("over another seed", over_floor("outputs"), most=1.5),
@@ -139,8 +140,8 @@ CLAIMS = (
         "mhs/contextual-representation",
         "§4, Fig. 4c",
         "The hidden layers of ReLN and ReLU network have equivalent representations at all times.",
-        "Distance of the matrices of hidden similarity, 0 equal and 1 unrelated, mean over time "
-        "and seeds.",
+        "Distance between the matrices of hidden similarity (0: equal, 1: unrelated), mean over "
+        "time and seeds.",
         (
             Measure(
                 "distance",
@@ -155,8 +156,8 @@ CLAIMS = (
         "mhs/race-predicts",
         "§4, Fig. 4b",
         "The race reduction predicts the ReLN: its loss and the singular values of its pathways.",
-        "The race from the actual initial weights, nothing fitted, against training; mean |ΔL| / "
-        "L(0), and mean distance of singular values over the largest.",
+        "The race from the actual initial weights, with nothing fitted, against training; mean "
+        "|ΔL| / L(0), and mean difference of singular values relative to the largest.",
         (
             Measure("loss", lambda t: mean(gaps(t("mhs/fig4"), "gated", "predicted")), most=1e-3),
             Measure("singular values", _fig4(_strengths), most=0.01),
@@ -165,42 +166,50 @@ CLAIMS = (
     Claim(
         "mhs/constant-gates",
         "§3, §4",
-        "The gating is constant from the start, that of the ReLN and so that of the ReLU network "
-        "which it imitates.",
-        "Patterns of the ReLU network's neurons by weight ‖w_in‖‖w_out‖ (those above 1 % of the "
-        "largest), two seeds: on how many of the 24 samples they differ between epoch 500, when "
-        "the common pathway is learned, and the end.",
+        "The gating of the ReLN, and so of the ReLU network that it imitates, is constant from "
+        "the start.",
+        "Activity patterns of the ReLU network's neurons, weighted by ‖w_in‖‖w_out‖ (neurons "
+        "above 1 % of the largest), two seeds: on how many of the 24 samples they differ between "
+        "epoch 500, when the common pathway is learned, and the end.",
         (
             Measure("samples on which a pattern changes, of 24", gates("changed"), most=1.0),
             Measure(
-                "weight that is off anywhere at epoch 500",
+                "weight in neurons that are off for some sample at epoch 500",
                 lambda tables: 1 - gates("all_first")(tables),
                 least=0.5,
-                otherwise="At epoch 500 {:.0%} of the weight is off for any sample: the contextual "
-                "pathways are not there from the start.",
+                otherwise="At epoch 500 only {:.0%} of the weight is in neurons that are off for "
+                "some sample: the contextual pathways are not there from the start.",
             ),
         ),
     ),
     Claim(
         "mhs/context-pure",
         "§4, Fig. 3, Lemma 4.1",
-        "Neurons gate by context alone: all contexts, or all but one; none is specific to one.",
-        "Final weight of the ReLU networks (two seeds) by pattern: exactly by context, and to "
-        "which pattern by context it is nearest.",
+        "Neurons gate only by context: they are on in all contexts or in all but one, and none is "
+        "specific to one context.",
+        "Final weight of the ReLU networks (two seeds) by activity pattern: how much of it "
+        "depends exactly on the context, and which context pattern (on or off in whole contexts) "
+        "it is nearest to.",
         (
-            Measure("exactly by context", gates("exact"), least=0.9),
+            Measure("exactly a context pattern", gates("exact"), least=0.9),
             Measure("nearest to one context", gates("one"), most=0.05),
             Measure(
                 "nearest to two or all contexts",
                 lambda t: gates("two")(t) + gates("all")(t),
                 least=0.95,
-                otherwise="Rounded to contexts {:.0%} of the weight is on in two or all of them.",
+                otherwise=(
+                    "Rounded to the nearest context pattern, {:.0%} of the weight is on in "
+                    "two or all contexts."
+                ),
             ),
             Measure(
-                "samples away from the nearest pattern by context",
+                "samples on which it differs from the nearest context pattern",
                 gates("distance"),
                 most=1.0,
-                otherwise="The rounding hides {:.1f} of 24 samples a neuron.",
+                otherwise=(
+                    "Rounding to context patterns hides a difference on {:.1f} of 24 "
+                    "samples per neuron."
+                ),
             ),
         ),
     ),
@@ -208,25 +217,28 @@ CLAIMS = (
         "mhs/more-contexts",
         "§5, Fig. 5",
         "With 3, 4 and 5 contexts the ReLN has a common pathway and C pathways on in C − 1 "
-        "contexts; more contexts, more reuse.",
+        "contexts: with more contexts, pathways are reused more.",
         "Same structure in each context, context features of size 1, three seeds. Mean |ΔL| / "
-        "L(0), worst C; contexts in which most of the ReLU networks' contextual weight is on "
-        "(nearest pattern by context), less C.",
+        "L(0), worst C; number of contexts in which most of the ReLU networks' contextual weight "
+        "is on (nearest context pattern), minus C.",
         (
             Measure("ReLU networks against the ReLN", _worst(_loss_apart), most=0.01),
             Measure(
-                "contexts more than with fewer, mean over the weight", _more_spans_more, least=0.1
+                "increase in the number of contexts on, from fewest to most contexts, mean over "
+                "the weight",
+                _more_spans_more,
+                least=0.1,
             ),
-            Measure("C = 3: contexts on, less C", span(3), least=-1, most=-1, form=".0f"),
-            Measure("C = 4: contexts on, less C", span(4), least=-1, most=-1, form=".0f"),
+            Measure("C = 3: contexts on, minus C", span(3), least=-1, most=-1, form=".0f"),
+            Measure("C = 4: contexts on, minus C", span(4), least=-1, most=-1, form=".0f"),
             Measure(
-                "C = 5: contexts on, less C",
+                "C = 5: contexts on, minus C",
                 span(5),
                 least=-1,
                 most=-1,
                 form=".0f",
-                otherwise="With 5 contexts most of the weight is nearest to patterns on in C "
-                "{:+.0f} of them.",
+                otherwise="With 5 contexts, most of the weight is nearest to patterns that are on "
+                "in C {:+.0f} contexts.",
             ),
             Measure(
                 "as close as another seed",
@@ -247,10 +259,11 @@ CLAIMS = (
         "mhs/closed-forms",
         "§5, Fig. 5, App. F, G",
         "The closed forms of the pathways' singular values match simulations exactly.",
-        "The equations with their slips corrected, from the mean start that the width gives; mean "
-        "distance of singular values over the largest, worst C: of the race, and of the closed "
-        "forms, against contextual pathways that wait for a learned common one, as the appendix "
-        "has it, and against all trained together.",
+        "The equations with their slips corrected, from the average start for the width; mean "
+        "difference of singular values relative to the largest, worst C. The race is compared "
+        "with training; the closed forms are compared with contextual pathways that start after "
+        "the common one is learned, as the appendix assumes, and with all pathways trained "
+        "together.",
         (
             Measure("race, contextual pathways", _worst(_apart("others", "predicted")), most=0.01),
             Measure(
@@ -260,17 +273,17 @@ CLAIMS = (
                 "closed form, pathways trained together",
                 _worst(_apart("others", "closed")),
                 most=0.02,
-                otherwise="They hold for contextual pathways that start on what a learned common "
-                "one leaves. Trained together, which is what a ReLU network does, they are {:.0%} "
-                "away: both learn at once.",
+                otherwise="They hold for contextual pathways that start on the residual of a "
+                "learned common pathway. If all are trained together, as in a ReLU network, they "
+                "are {:.0%} away: both learn at once.",
             ),
         ),
     ),
     Claim(
         "mhs/initial-scale",
         "Table 1",
-        "The results are those of an initial standard deviation of 1e-7.",
-        "Fig. 4 again (two seeds) from 1e-7; the authors' scripts have 0.005 / 700 = 7e-6.",
+        "The results were obtained with an initial standard deviation of 1e-7.",
+        "Fig. 4 repeated from 1e-7 (two seeds); the authors' scripts have 0.005 / 700 = 7e-6.",
         (
             Measure(
                 "ReLU networks against common + all-but-one",
@@ -278,7 +291,7 @@ CLAIMS = (
                 most=0.02,
             ),
             Measure(
-                "last loss over the first, ReLU networks",
+                "final loss over initial loss, ReLU networks",
                 _fig4(lambda t: t["relu"][:, -1].mean() / t["relu"][:, 0].mean(), **TABLE_1),
                 most=0.01,
             ),
@@ -286,8 +299,9 @@ CLAIMS = (
                 "mean |ΔL| / L(0), ReLU networks from 7e-6 against from 1e-7",
                 lambda tables: _between(tables("mhs/fig4"), tables("mhs/fig4", **TABLE_1)),
                 most=0.01,
-                otherwise="All is later: the loss from 1e-7 is {:.1%} of the initial one away from "
-                "that of the scripts' 7e-6 on average, so that the two are not the same figure.",
+                otherwise="Everything happens later: on average, the loss from 1e-7 differs by "
+                "{:.1%} of the initial loss from that with the scripts' 7e-6, so the two do not "
+                "give the same figure.",
             ),
         ),
     ),
@@ -295,7 +309,7 @@ CLAIMS = (
 
 
 def _between(first: xarray.Dataset, second: xarray.Dataset) -> float:
-    """Mean |ΔL|/L(0) of the mean ReLU losses of two versions of a figure."""
+    """Mean |ΔL|/L(0) between the mean ReLU losses of two versions of a figure."""
     from neuralrace.trajectory import Trajectory, compare
 
     runs = [

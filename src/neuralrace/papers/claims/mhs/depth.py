@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import xarray
 
 RUNS = {"seeds": 3, "at_once": 3}
-"""Fig. 6 with fewer runs where it is not stored in full."""
+"""Fig. 6, with fewer runs if it is not stored at full size."""
 
 
 def _depth(of: Callable[[xarray.Dataset], Any]) -> Read:
@@ -30,13 +30,13 @@ def _typical(table: xarray.Dataset) -> nr.trajectory.Comparison:
 
 
 def _two_of_one_or_two(table: xarray.Dataset) -> float:
-    """Of the second layer's weight nearest to one or two contexts, the part of two."""
+    """The share of two contexts in the second layer's weight nearest to one or two."""
     one, two = (float(table["share"][:, 1, k].mean()) for k in (0, 1))
     return two / (one + two) if one + two else float("nan")
 
 
 def _floor(table: xarray.Dataset) -> float:
-    """Mean |ΔL|/L(0) of the stereotypical ReLU network from the other runs."""
+    """Mean |ΔL|/L(0) between the stereotypical ReLU network and the other runs."""
     time, loss = table["time"].to_numpy(), table["relu"].to_numpy()
     first = int(table["typical"][0])
     apart = np.trapezoid(np.abs(loss - loss[first]), time, axis=1)
@@ -44,7 +44,7 @@ def _floor(table: xarray.Dataset) -> float:
 
 
 def spreads(table: xarray.Dataset) -> tuple[float, float]:
-    """Standard deviation of the loss over runs, mean over time, over L(0): ReLU network, ReLN."""
+    """Standard deviation of the loss over runs relative to L(0), mean over time: ReLU, ReLN."""
     a, b = (table[name].to_numpy() for name in ("relu", "gated"))
     return a.std(axis=0).mean() / a[:, 0].mean(), b.std(axis=0).mean() / b[:, 0].mean()
 
@@ -55,7 +55,7 @@ def _profiles(table: xarray.Dataset) -> float:
 
 
 def outputs_apart(table: xarray.Dataset) -> float:
-    """Distance of the stereotypes' outputs where both have half the initial loss, over ‖Y‖."""
+    """Distance of the stereotypes' outputs at half the initial loss of each, relative to ‖Y‖."""
     outputs, typical = table["outputs"].to_numpy(), table["typical"].to_numpy()
     losses = [table[name].to_numpy()[k] for name, k in zip(("relu", "gated"), typical, strict=True)]
     at = [int((loss <= 0.5 * loss[0]).argmax()) for loss in losses]
@@ -77,10 +77,10 @@ def _many() -> Measure:
 
 
 def samples_off(centroid: np.ndarray, context: np.ndarray) -> int:
-    """On how many samples the worst rounded centroid differs from its part of the wanted gating.
+    """On how many samples the worst rounded centroid differs from its pattern in the gating.
 
-    Wanted: on in all contexts, and in all but one; centroids are paired with these as well as
-    possible.
+    The gating of §4 has patterns on in all contexts, and in all but one; centroids are paired with
+    these patterns as well as possible.
     """
     contexts = np.unique(context)
     wanted = np.stack([np.ones(len(context), bool), *(context != c for c in contexts)])
@@ -98,7 +98,7 @@ def _four(tables: Tables) -> float:
 
 
 def _common_found(tables: Tables) -> float:
-    """The part of the numbers of clusters with which a centroid rounds to all-on."""
+    """The share of values of K for which some centroid rounds to all-on."""
     centroids = tables("mhs/fig8")["centroid"].to_numpy()
     return float(np.mean([(c > 0.5).all(axis=1).any() for c in centroids]))
 
@@ -112,8 +112,8 @@ CLAIMS = (
         "mhs/depth-first-layer",
         "§6, Fig. 6",
         "With two hidden layers the first does not gate: its neurons are on for all samples.",
-        "Final weight ‖w_in‖‖w_out‖ of the first layer: in neurons on for every sample, and "
-        "nearest to that pattern among those by context.",
+        "Final weight ‖w_in‖‖w_out‖ of the first layer: in neurons that are on for every sample, "
+        "and in those whose nearest context pattern is all-on.",
         (
             Measure("on for every sample", _depth(lambda t: t["always"][:, 0].mean()), least=0.95),
             Measure(
@@ -126,7 +126,7 @@ CLAIMS = (
         "mhs/depth-second-layer",
         "§6, Fig. 6",
         "The second layer keeps a common pathway and pathways on in two of three contexts.",
-        "Final weight of the second layer by nearest pattern by context.",
+        "Final weight of the second layer by nearest context pattern.",
         (
             Measure(
                 "two or all contexts",
@@ -134,7 +134,7 @@ CLAIMS = (
                 least=0.9,
             ),
             Measure(
-                "two contexts, of those of one or two",
+                "two contexts, as a share of one or two",
                 _depth(_two_of_one_or_two),
                 least=0.5,
             ),
@@ -145,9 +145,9 @@ CLAIMS = (
         "mhs/depth-follows",
         "§6, Fig. 6b",
         "The stereotypical ReLN follows the stereotypical ReLU network.",
-        "Runs nearest to the mean of each; all pathways on from the start, with no switching times "
-        "set by hand. Mean |ΔL| / L(0); outputs where both have half the initial loss, over the "
-        "size of the targets.",
+        "The runs nearest to the mean of each; all pathways on from the start, without switching "
+        "times set by hand. Mean |ΔL| / L(0); distance of outputs where both have half the "
+        "initial loss, relative to the size of the targets.",
         (
             Measure("loss", _depth(lambda t: _typical(t).mean), most=0.1),
             Measure(
@@ -157,7 +157,7 @@ CLAIMS = (
                 otherwise="Without switching times set by hand it follows to {:.1%}.",
             ),
             Measure(
-                "loss, over that of other runs of the ReLU network",
+                "loss, relative to other runs of the ReLU network",
                 _depth(lambda t: _typical(t).mean / _floor(t)),
                 most=2.0,
                 otherwise="That is {:.1f} times as far as another run of the ReLU network.",
@@ -166,7 +166,9 @@ CLAIMS = (
                 "outputs at half the initial loss, “exact agreement”",
                 _depth(outputs_apart),
                 most=0.05,
-                otherwise="At half the initial loss outputs differ by {:.0%} of the targets.",
+                otherwise=(
+                    "At half the initial loss, outputs differ by {:.0%} of the size of the targets."
+                ),
             ),
             _many(),
         ),
@@ -175,8 +177,8 @@ CLAIMS = (
         "mhs/depth-variance",
         "§6, Fig. 6b",
         "Runs now differ, and ReLN and ReLU network have the same variance profiles.",
-        "Standard deviation of the loss over runs, over L(0), mean over time; correlation of the "
-        "two over time.",
+        "Standard deviation of the loss over runs relative to L(0), mean over time; correlation "
+        "of the two profiles over time.",
         (
             Measure("spread of the ReLU networks", _depth(lambda t: spreads(t)[0]), least=0.002),
             Measure(
@@ -194,21 +196,27 @@ CLAIMS = (
         "App. B, Fig. 8",
         "K-means with K = 4 on the activity of ReLU networks finds the gating of §4; with 2 and 3 "
         "it finds the common pathway.",
-        "Activity every 100 epochs, three trainings, neurons counted alike; rounded centroids.",
+        "Activity every 100 epochs, three trainings, all neurons weighted equally; rounded "
+        "centroids.",
         (
             Measure(
-                "K with a centroid on for all samples, part of 2, 3, 4", _common_found, least=1
+                "share of K = 2, 3, 4 with a centroid that is on for all samples",
+                _common_found,
+                least=1,
             ),
             Measure(
-                "K = 4: samples of 24 on which the worst centroid is off", _four, most=2, form=".0f"
+                "K = 4: samples of 24 on which the worst centroid is wrong",
+                _four,
+                most=2,
+                form=".0f",
             ),
             Measure(
                 "K = 4: the exact gating",
                 _four,
                 most=0,
                 form=".0f",
-                otherwise="With these trainings one centroid rounds to a pattern that is {:.0f} of "
-                "24 samples off.",
+                otherwise="With these trainings, one centroid rounds to a pattern that is wrong "
+                "on {:.0f} of 24 samples.",
             ),
         ),
     ),
@@ -216,8 +224,9 @@ CLAIMS = (
         "mhs/elbow",
         "App. B, Fig. 9",
         "The error of the GDLN that is built from K clusters has its elbow at K = 4.",
-        "Mean |ΔL| / L(0) of the GDLN from each run's own initial weights, K = 1 … 8; the elbow by "
-        "`nr.reln.elbow`, and by ratios: what the last cluster gains against what a fifth does.",
+        "Mean |ΔL| / L(0) of the GDLN from each run's own initial weights, K = 1 … 8; the elbow "
+        "by `nr.reln.elbow`, and by ratios: the gain of the fourth cluster against that of a "
+        "fifth.",
         (
             Measure(
                 "error with 4 over error with 3",
@@ -235,8 +244,8 @@ CLAIMS = (
                 least=4,
                 most=4,
                 form=".0f",
-                otherwise="By the rule of the elbow that the library uses, gain against clusters "
-                "spent, it is at {:.0f}: there is no sharp bend.",
+                otherwise="By the library's rule for the elbow, gain against number of clusters, "
+                "it is at {:.0f}: there is no sharp bend.",
             ),
         ),
     ),

@@ -27,7 +27,7 @@ def _census(contexts: int, items: int, of: str) -> Read:
 
 
 def _admitted(contexts: int, items: int) -> Read:
-    """The part of all implementable patterns that the lemma has, those by item among them."""
+    """The share of all implementable patterns that the lemma allows, including those by item."""
 
     def read(tables: Tables) -> float:
         found = tables.once(census, contexts=contexts, items=items)
@@ -59,18 +59,19 @@ def _all_compete(what: str) -> Read:
 def off_own(table: xarray.Dataset) -> np.ndarray:
     """On how many samples each gating of Fig. 9 differs from common + all-but-one.
 
-    That of the worst pathway (`samples_off`); one that is never on is left aside.
+    This is the number for the worst pathway (`samples_off`); a pathway that is never on is ignored.
     """
     patterns = [each[np.nansum(each, axis=1) > 0] for each in table["pattern"].to_numpy()]
     return np.array([samples_off(each, table["context"].to_numpy()) for each in patterns])
 
 
 def nearest_other(tables: Tables) -> dict[str, float]:
-    """The nearest gating of Fig. 9 that is another, and that ReLU neurons can have.
+    """The nearest gating of Fig. 9 that differs from common + all-but-one and is implementable.
 
-    Its distance over that of common + all-but-one, in Fig. 4 or as Fig. 9 has it exactly, whichever
-    is nearer; how far the two are apart in this, over the distance of two seeds of the ReLU
-    network; and on how many samples they differ. Where there is no other, it is that one itself.
+    Returns three numbers: its distance divided by the distance of common + all-but-one, taken from
+    Fig. 4 or from Fig. 9 if that has it exactly, whichever is nearer; the difference of the two
+    distances, divided by the distance of two seeds of the ReLU network; and on how many samples the
+    gatings differ. If there is no other gating, common + all-but-one is compared with itself.
     """
     table = tables("mhs/fig9")
     error, off = table["discrepancy"].mean("seed").to_numpy(), off_own(table)
@@ -91,33 +92,34 @@ CLAIMS = (
     Claim(
         "mhs/implementable",
         "Lemma 4.1, App. D",
-        "A ReLU neuron can gate by context alone (or by item alone, which is of no use), or for "
-        "one sample; nothing else is implementable.",
+        "A ReLU neuron can gate by context only (or by item only, which is of no use), or for one "
+        "sample; nothing else is implementable.",
         "Every pattern of one neuron on one-hot items and contexts, enumerated exactly, each with "
-        "weights that have it; and the final weight of trained networks (§4, two seeds) in "
-        "patterns that are exactly of those kinds.",
+        "weights that produce it; and the final weight of trained networks (§4, two seeds) in "
+        "patterns that are exactly of these kinds.",
         (
             Measure(
-                "2 × 2: item 1 in context 1 and item 2 in context 2 alone, which the proof denies",
+                "2 × 2: on only for item 1 in context 1 and item 2 in context 2, which the proof "
+                "excludes",
                 _census(2, 2, "crossed"),
                 most=0,
                 form=".0f",
             ),
             Measure(
-                "2 × 2: part of the 14 patterns that the lemma has", _admitted(2, 2), least=1.0
+                "2 × 2: share of the 14 patterns that the lemma allows", _admitted(2, 2), least=1.0
             ),
-            Measure("3 × 4: part of the 1066 patterns", _admitted(3, 4), least=1.0),
+            Measure("3 × 4: share of the 1066 patterns that it allows", _admitted(3, 4), least=1.0),
             Measure("trained networks: weight in such patterns", gates("admitted"), least=0.95),
         ),
     ),
     Claim(
         "mhs/interlacing",
         "Proposition 4.2, App. E",
-        "Taking features away from inputs or outputs, or samples where nothing is negative, can "
-        "only lower singular values of the correlation.",
-        "2000 random matrices up to 11 × 11 with random rows and columns taken away: violations "
-        "of σ_{j+p} ≤ σ_j(sub) ≤ σ_j over the largest singular value; then gated samples of 12, "
-        "positive or of both signs.",
+        "Removing features of inputs or outputs, or samples without negative entries, can only "
+        "lower the singular values of the correlation.",
+        "2000 random matrices up to 11 × 11 with random rows and columns removed: violations of "
+        "σ_{j+p} ≤ σ_j(sub) ≤ σ_j relative to the largest singular value; then some of 12 samples "
+        "gated off, with entries that are positive or of both signs.",
         (
             Measure("σ_j(sub) − σ_j, largest", _interlacing("above"), most=1e-12),
             Measure("σ_{j+p} − σ_j(sub), largest", _interlacing("below"), most=1e-12),
@@ -127,12 +129,12 @@ CLAIMS = (
                 most=1e-12,
             ),
             Measure(
-                "the same with both signs: part of the trials in which it grows",
+                "the same with both signs: share of the trials in which it grows",
                 _interlacing("signed"),
                 most=0.0,
-                otherwise="Not so for samples where entries have both signs: gating them off makes "
-                "the first singular value larger in {:.0%} of the trials. What a common pathway "
-                "leaves has both signs.",
+                otherwise="This fails for samples with entries of both signs: gating them off "
+                "makes the first singular value larger in {:.0%} of the trials. The residual of a "
+                "common pathway has both signs.",
             ),
         ),
     ),
@@ -140,30 +142,30 @@ CLAIMS = (
         "mhs/fastest",
         "§4, Proposition 4.2",
         "Common + all-but-one is the fastest of all gatings that a ReLU network can implement.",
-        "Early growth of a pathway with each of the 354 106 implementable patterns, on the targets "
-        "and on what a learned common pathway leaves; then, trained from as small weights and as "
-        "wide (one seed), common + six pathways that are off on half the items of one context, "
-        "which are implementable.",
+        "Early growth of a pathway with each of the 354 106 implementable patterns, on the "
+        "targets and on the residual of a learned common pathway; then training (one seed) of "
+        "common + six pathways that are off on half the items of one context, which are "
+        "implementable, with the same total width and initial scale.",
         (
             Measure("all-on over the fastest, on the targets", _growth("first"), least=1 - 1e-9),
             Measure(
-                "part of the patterns faster than all-but-one, on what is left",
+                "share of the patterns faster than all-but-one, on the residual",
                 _growth("faster"),
                 most=0.0,
             ),
-            Measure("fastest over all-but-one, on what is left", _growth("ahead"), most=1 + 1e-9),
+            Measure("fastest over all-but-one, on the residual", _growth("ahead"), most=1 + 1e-9),
             Measure(
                 "epoch at 5 % of the initial loss, item-dependent gating over all-but-one",
                 _other("earlier"),
                 least=1.0,
             ),
             Measure(
-                "single contexts over all-but-one, growth on what is left",
+                "single contexts over all-but-one, growth on the residual",
                 _growth("single"),
                 most=0.99,
-                otherwise="Early growth does not tell single contexts from all but one: their "
-                "ratio is {:.3f}, since what is left has no correlation with the inputs over all "
-                "samples.",
+                otherwise="Early growth does not distinguish single contexts from all but one: "
+                "their ratio is {:.3f}, since the residual has no correlation with the inputs "
+                "over all samples.",
             ),
         ),
     ),
@@ -171,10 +173,11 @@ CLAIMS = (
         "mhs/unique",
         "Proposition 4.2",
         "No other implementable gating has the ReLU network's loss trajectory.",
-        "Mean |ΔL| / L(0) from the ReLU networks of gatings other than common + all-but-one, over "
-        "that of the latter: common + single, common + item-dependent ones, and those that "
-        "Algorithm 1 finds (Fig. 9) if ReLU neurons can have all of their patterns, each settled "
-        "by a linear program; a pathway that is never on makes no other gating.",
+        "Mean |ΔL| / L(0) between the ReLU networks and other gatings, relative to that of common "
+        "+ all-but-one. The others are common + single, common + item-dependent pathways, and the "
+        "gatings that Algorithm 1 finds (Fig. 9) if ReLU neurons can have all of their patterns, "
+        "which a linear program decides. A pathway that is never on does not make a gating "
+        "different.",
         (
             Measure(
                 "common + single contexts",
@@ -192,15 +195,15 @@ CLAIMS = (
                 least=1.0,
             ),
             Measure(
-                "how much nearer or further than common + all-but-one that is, over the distance "
-                "of two seeds of the ReLU network",
+                "the difference between its distance and that of common + all-but-one, relative "
+                "to two seeds of the ReLU network",
                 lambda tables: nearest_other(tables)["apart"],
                 least=1.0,
-                otherwise="It leads or trails by {:.2f} of what two seeds differ by, which may be "
-                "chance.",
+                otherwise="The two differ by {:.2f} of the distance between two seeds, which may "
+                "be chance.",
             ),
             Measure(
-                "Algorithm 1, part of the gatings that are implementable",
+                "Algorithm 1, share of the gatings that are implementable",
                 lambda tables: float(tables("mhs/fig9")["implementable"].mean()),
                 least=1.0,
                 otherwise="Only {:.0%} of the gatings that Algorithm 1 finds are implementable; "
@@ -214,24 +217,28 @@ CLAIMS = (
                 otherwise="It is nearly the same gating: it differs on {:.0f} of 24 samples.",
             ),
             Measure(
-                "common + all-but-one itself, over another seed of the ReLU network",
+                "common + all-but-one itself, relative to another seed of the ReLU network",
                 over_floor(),
                 most=2.0,
-                otherwise="Nor has common + all-but-one that trajectory: it is {:.0f} times as far "
-                "away as another seed.",
+                otherwise="Common + all-but-one does not have that trajectory either: it is "
+                "{:.0f} times as far away as another seed.",
             ),
         ),
     ),
     Claim(
         "mhs/single-inactive",
         "App. E",
-        "Where pathways for one, two and all contexts are trained together, those for one context "
+        "When pathways for one, two and all contexts are trained together, those for one context "
         "remain inactive.",
         "All seven pathways in one gated network (§4, one seed), widths by the sign rule: the "
         "strongest pathway for one context over the strongest for two, by the norm of their maps.",
         (
             Measure("at the end", _all_compete("single"), most=0.05),
-            Measure("largest once the loss falls", _all_compete("single_ever"), most=0.05),
+            Measure(
+                ("largest ratio after the loss has begun to fall"),
+                _all_compete("single_ever"),
+                most=0.05,
+            ),
         ),
     ),
 )

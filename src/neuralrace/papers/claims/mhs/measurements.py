@@ -1,4 +1,4 @@
-"""Measurements for the claims of MHS that no figure makes, each a small function of its sizes."""
+"""Measurements for claims of MHS that no figure makes, each a function of a few sizes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ STRUCTURES = ("hierarchy", "ring", "crossed")
 
 
 def copied_and_frozen(steps: int) -> dict[str, float]:
-    """ReLU networks against a gated one with gates copied at every step, or frozen at their end.
+    """ReLU networks against a gated network with gates copied at every step, or fixed at the end's.
 
-    `copied` is the largest distance of outputs over all samples and steps, of the initial
-    error √(2 L(0)), on extended XoR and on the contextual task with one and two hidden layers;
-    `frozen_xor` and `frozen` the mean |ΔL|/L(0) from the same start with each neuron's final
-    gates, on the first two.
+    `copied` is the largest distance of outputs over all samples and steps, relative to the initial
+    error √(2 L(0)), on extended XoR and on the contextual task with one and two hidden layers.
+    `frozen_xor` and `frozen` are the mean |ΔL|/L(0), on the first two tasks, of a gated network
+    that starts from the same weights with each neuron's final gates.
     """
     import jax
 
@@ -48,10 +48,11 @@ def copied_and_frozen(steps: int) -> dict[str, float]:
 
 
 def nonlinear_boundary(deltas: tuple[float, ...], seeds: int) -> dict[float, float]:
-    """By Δ, where trained ReLU networks do not decide by the third coordinate of extended XoR.
+    """For each Δ, the share of inputs that ReLU networks do not decide by the third coordinate.
 
-    The part of the box |x₁|, |x₂| ≤ 1, |x₃| ≤ Δ in which the sign of the output is not that of x₃,
-    mean over seeds; settings of MHS Fig. 2. It is 0 where the boundary is the plane x₃ = 0.
+    This is the share of the box |x₁|, |x₂| ≤ 1, |x₃| ≤ Δ in which the output and x₃ have different
+    signs, mean over seeds, with the settings of MHS Fig. 2. It is 0 if the boundary is the plane x₃
+    = 0.
     """
     import jax
 
@@ -83,12 +84,13 @@ def nonlinear_boundary(deltas: tuple[float, ...], seeds: int) -> dict[float, flo
 
 
 def gates_over_time(seeds: int, steps: int) -> dict[str, float]:
-    """What the gates of ReLU networks on the task of MHS §4 do, as parts of the weight.
+    """The gates of ReLU networks on the task of MHS §4, as shares of the weight.
 
     Means over seeds. `changed`: on how many of 24 samples a neuron's pattern differs between epoch
-    500 and the end; `all_first`: exactly all-on at epoch 500; at the end `exact`: exactly by
-    context, `admitted`: that or on for one sample alone (MHS Lemma 4.1), and `one`, `two`, `all`:
-    nearest to patterns on in that many contexts; `distance`: how many samples away from these.
+    500 and the end. `all_first`: the share that is exactly all-on at epoch 500. At the end,
+    `exact`: the share that depends exactly on the context; `admitted`: that, or on for only one
+    sample (MHS Lemma 4.1); `one`, `two`, `all`: the share nearest to patterns that are on in that
+    many contexts; `distance`: on how many samples patterns differ from these.
     """
     import jax
 
@@ -126,12 +128,12 @@ def _section_4(seeds: int, steps: int) -> Case:
 
 
 def competition(seeds: int, steps: int) -> dict[str, float]:
-    """All pathways by context in one gated network: how strong each kind is, of all pairs'.
+    """All pathways by context in one gated network: the strength of each kind relative to pairs.
 
     The seven pathways of MHS Table 1 on the task of §4, widths by the sign rule, trained jointly.
-    The strength of a pathway is the Frobenius norm of its map: `single`, the strongest pathway for
-    one context over the strongest for two, at the end; `single_ever`, the largest that is at any
-    time, once the loss has begun to fall; mean over seeds.
+    The strength of a pathway is the Frobenius norm of its map: `single` is the strongest pathway
+    for one context over the strongest for two, at the end; `single_ever` is the largest value of
+    this ratio after the loss has begun to fall; both are means over seeds.
     """
     import jax
 
@@ -155,12 +157,12 @@ def competition(seeds: int, steps: int) -> dict[str, float]:
 
 
 def census(contexts: int, items: int) -> dict[str, float]:
-    """Every pattern one ReLU neuron can have on items × contexts, by what it depends on.
+    """The patterns that one ReLU neuron can have on items × contexts, by what they depend on.
 
-    `all` of them; `admitted` by MHS Lemma 4.1: those that depend on the context alone, and those
-    on for one sample; `by_item`, not on the context at all (ruled out in the proof as of no use);
-    `crossed`, whether one that is on for item 1 in context 1 and item 2 in context 2 alone is
-    among them, which the proof denies.
+    `all` counts all of them; `admitted` those that MHS Lemma 4.1 allows: patterns that depend only
+    on the context, or are on for one sample; `by_item` those that do not depend on the context at
+    all (ruled out in the proof as useless). `crossed` says whether the pattern that is on only for
+    item 1 in context 1 and item 2 in context 2 is among them, which the proof excludes.
     """
     one = np.eye(items)
     data = nr.tasks.contextual(contexts, items, structures=one, common=one, joined=True)
@@ -181,10 +183,10 @@ def census(contexts: int, items: int) -> dict[str, float]:
 def interlacing(trials: int) -> dict[str, float]:
     """Singular values of random submatrices against those of the whole, MHS App. E.
 
-    With p rows and columns taken away, σ_{j+p} ≤ σ_j(sub) ≤ σ_j (Thompson 1972): `above` and
-    `below`, the largest violations of either side over the largest singular value. `positive`: the
-    same of the first singular value of ⟨g y xᵀ⟩ where samples are gated off and nothing is
-    negative; `signed`: in which part of the trials it grows where entries have both signs.
+    With p rows and columns removed, σ_{j+p} ≤ σ_j(sub) ≤ σ_j (Thompson 1972). `above` and `below`
+    are the largest violations of either side, relative to the largest singular value. `positive` is
+    the largest gain of the first singular value of ⟨g y xᵀ⟩ when samples are gated off and nothing
+    is negative; `signed` is the share of trials in which it grows when entries have both signs.
     """
     rng = np.random.default_rng(0)
     above, below, positive, signed = [], [], [], []
@@ -213,11 +215,11 @@ def interlacing(trials: int) -> dict[str, float]:
 
 
 def growth_on_residual(items: int) -> dict[str, float]:
-    """Early growth of every implementable pattern, on the targets and on what is left of them.
+    """Early growth of every implementable pattern, on the targets and on their residual.
 
     The task of MHS §4 (three contexts; with fewer than 8 items the hierarchy in each). `first`:
-    all-on over the fastest of all patterns, on the targets. On what a learned common pathway
-    leaves, `faster`: the part of all patterns that grow faster than all-but-one; `ahead`: the
+    all-on over the fastest of all patterns, on the targets. On the residual of a learned common
+    pathway, `faster`: the share of all patterns that grow faster than all-but-one; `ahead`: the
     fastest over all-but-one; `single`: single contexts over all-but-one.
     """
     from neuralrace.contests import growth_rates
@@ -239,9 +241,9 @@ def growth_on_residual(items: int) -> dict[str, float]:
 
 
 def halves_off(data: nr.Dataset) -> Mapping[str, np.ndarray]:
-    """Patterns that are off on one half of the items of one context, all that there are of them.
+    """All patterns that are off on one half of the items of one context.
 
-    Implementable, and the kind that most of a trained network's weight has.
+    They are implementable, and most of a trained network's weight has patterns of this kind.
     """
     context, item = (np.asarray(data.labels[name]) for name in ("context", "item"))
     high = item > item.max() / 2
@@ -254,10 +256,11 @@ def halves_off(data: nr.Dataset) -> Mapping[str, np.ndarray]:
 def other_gating(seeds: int, steps: int) -> dict[str, float]:
     """Common + pathways off on half the items of one context, against common + all-but-one.
 
-    Both trained on the task of MHS §4 beside ReLU networks, widths by the sign rule, all inputs
-    read by every item-dependent pathway as a ReLU neuron does. `gap` and `gap_reln`: mean
-    |ΔL|/L(0) against the ReLU networks; `earlier`: the epoch at which the other gating's loss is
-    at 5 % of the initial one over that of common + all-but-one; means over seeds.
+    Both are trained on the task of MHS §4 and compared with ReLU networks. Widths follow the sign
+    rule, and every item-dependent pathway reads all inputs, as a ReLU neuron does. `gap` and
+    `gap_reln`: mean |ΔL|/L(0) against the ReLU networks; `earlier`: the epoch at which the
+    item-dependent gating's loss falls to 5 % of its initial value, divided by that epoch of common
+    + all-but-one; means over seeds.
     """
     import jax
 

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     import xarray
 
 CROSSOVER = float(np.sqrt(2 / 3))
+"""The Δ at which both gatings grow equally fast (MHS Eq. 26)."""
+
 DELTAS = (0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4)
+"""The values of Δ at which decision boundaries are measured."""
 
 
 def _trivial(what: str) -> Read:
@@ -24,7 +27,7 @@ def _trivial(what: str) -> Read:
 
 
 def _times(table: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """By Δ the mean learning time of the ReLU networks, and those of both gatings."""
+    """For each Δ, the mean learning time of the ReLU networks, and the times of both gatings."""
     from neuralrace.trajectory import crossing_time
 
     level = settings_of(table)["criterion"]
@@ -39,7 +42,7 @@ def _late(tables: Tables) -> float:
 
 
 def loss_gaps(table: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """By Δ mean |ΔL|/L(0) of the ReLU networks from the faster and from the slower gating."""
+    """For each Δ, mean |ΔL|/L(0) between the ReLU networks and the faster and slower gating."""
     time = table["time"].to_numpy()
     gaps = [
         [
@@ -84,7 +87,7 @@ def _bent(tables: Tables) -> dict[float, float]:
 
 
 def plane_from(bent: dict[float, float], level: float) -> float:
-    """The Δ at which the part decided otherwise than by x₃ falls to a level, on a log scale."""
+    """The Δ at which the share not decided by x₃ falls to a level, interpolated on a log scale."""
     delta, part = np.array(list(bent)), np.log(np.maximum(list(bent.values()), 1e-9))
     if part[-1] > np.log(level):
         return float("inf")
@@ -98,11 +101,11 @@ CLAIMS = (
         "For any ReLU network and task there is a GDLN with the same outputs at all times on all "
         "samples.",
         "Gates copied from the ReLU network at every step, on extended XoR and the contextual "
-        "task, one and two hidden layers; then constant gates, as the definition has them: those "
-        "at the end of training, from the same initial weights (mean |ΔL| / L(0)).",
+        "task, one and two hidden layers; then constant gates, as in the definition: each "
+        "neuron's gates at the end of training, from the same initial weights (mean |ΔL| / L(0)).",
         (
             Measure(
-                "largest distance of outputs, of the initial error √(2 L(0)), copied gates",
+                "copied gates: largest distance of outputs relative to the initial error √(2 L(0))",
                 _trivial("copied"),
                 most=1e-10,
             ),
@@ -111,9 +114,9 @@ CLAIMS = (
                 "constant gates, contextual task",
                 _trivial("frozen"),
                 most=0.01,
-                otherwise="With gates that change at every step. Definition 3.1 has gates that are "
-                "constant in time; each neuron's final gates, used from the start, leave the "
-                "contextual task's loss {:.0%} of the initial one away on average.",
+                otherwise="This needs gates that change at every step, but in Definition 3.1 "
+                "gates are constant in time. With each neuron's final gates from the start, the "
+                "loss on the contextual task differs by {:.0%} of the initial loss on average.",
             ),
         ),
     ),
@@ -122,22 +125,23 @@ CLAIMS = (
         "§3, Fig. 2d, e",
         "On extended XoR a ReLU network follows the faster of the linear and the XoR gating at "
         "every Δ.",
-        "ReLU networks with the settings of Fig. 2 against both gatings, of equal total width and "
-        "from the mean start of as small weights; nothing fitted. Worst Δ of the grid.",
+        "ReLU networks with the settings of Fig. 2 against both gatings, which have equal total "
+        "width and start at the average of equally small weights; nothing is fitted. Worst Δ of "
+        "the grid.",
         (
-            Measure("learning time, relative distance from the faster", _late, most=0.05),
+            Measure("learning time, relative difference from the faster", _late, most=0.05),
             Measure(
                 "mean |ΔL| / L(0) from the faster",
                 _losses(lambda fast, slow: fast.max()),
                 most=0.05,
             ),
             Measure(
-                "part of the Δ at which the faster is nearer than the slower",
+                "share of the Δ at which the faster is nearer than the slower",
                 _losses(lambda fast, slow: (fast < slow).mean()),
                 least=1.0,
             ),
             Measure(
-                "mean |ΔL| / L(0) from the faster, as close as seeds",
+                "mean |ΔL| / L(0) from the faster, compared with seeds",
                 _losses(lambda fast, slow: fast.max()),
                 most=0.01,
                 otherwise="At the worst Δ the mean distance is {:.1%} of the initial loss.",
@@ -157,8 +161,8 @@ CLAIMS = (
                 "equal times, pathways of equal start",
                 _crossing("start"),
                 most=1e-2,
-                otherwise="That is so for equal total width. Where every pathway starts alike, "
-                "whatever its width, the times cross {:.3f} later.",
+                otherwise="This holds for equal total width. If every pathway has the same start, "
+                "whatever its width, the times cross at a Δ that is {:.3f} larger.",
             ),
         ),
     ),
@@ -167,27 +171,29 @@ CLAIMS = (
         "§3",
         "√(2/3) is about where trained ReLU networks change from a nonlinear to a linear decision "
         "boundary, well before the task ceases to be separable.",
-        "The part of the box |x₁|, |x₂| ≤ 1, |x₃| ≤ Δ that trained networks do not decide by the "
+        "The share of the box |x₁|, |x₂| ≤ 1, |x₃| ≤ Δ that trained networks do not decide by the "
         "sign of x₃; and the Δ at which the final weight in neurons with exactly the linear "
-        "patterns overtakes that with exactly the XoR patterns (Fig. 2).",
+        "patterns overtakes the weight in those with exactly the XoR patterns (Fig. 2).",
         (
             Measure(
-                "part not decided by x₃, Δ = 0.4", lambda t: _bent(t)[0.4], least=0.1, form=".2g"
+                "share not decided by x₃, Δ = 0.4", lambda t: _bent(t)[0.4], least=0.1, form=".2g"
             ),
-            Measure("part not decided by x₃, Δ = 1.4", lambda t: _bent(t)[1.4], most=0.01),
+            Measure("share not decided by x₃, Δ = 1.4", lambda t: _bent(t)[1.4], most=0.01),
             Measure("Δ at which the gates change", _gates_change, least=0.7, most=0.95),
             Measure(
-                "Δ at which the gates change, less √(2/3)",
+                "Δ at which the gates change, minus √(2/3)",
                 lambda t: abs(_gates_change(t) - CROSSOVER),
                 most=0.02,
-                otherwise="By their gates networks change {:.3f} later than √(2/3).",
+                otherwise=(
+                    "Judged by their gates, networks change at a Δ that is {:.3f} above √(2/3)."
+                ),
             ),
             Measure(
                 "Δ from which less than 1 % is not decided by x₃",
                 lambda t: plane_from(_bent(t), 0.01),
                 most=CROSSOVER + 0.05,
-                otherwise="The boundary straightens gradually: it is the plane, to 1 % of the box, "
-                "from Δ = {:.2f} on.",
+                otherwise="The boundary straightens gradually: it is the plane, up to 1 % of the "
+                "box, from Δ = {:.2f} on.",
             ),
         ),
     ),

@@ -3,4 +3,4 @@
 from neuralrace.papers.claims.nrr import contexts, reuse, routing, xor
 
 CLAIMS = (*xor.CLAIMS, *routing.CLAIMS, *reuse.CLAIMS, *contexts.CLAIMS)
-"""§3, then §4 in its order, and App. A.2."""
+"""The claims of §3, §4 in its order, and App. A.2."""

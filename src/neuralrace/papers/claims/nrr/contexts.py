@@ -8,7 +8,7 @@ from neuralrace.papers.claims.claim import Claim, Measure, Read, Tables
 
 
 def _end(name: str, wanted: list[list[float]]) -> Read:
-    """The largest distance of any entry of the total weights from where they should end."""
+    """The largest difference of any entry of the total weights from its predicted final value."""
 
     def read(tables: Tables) -> float:
         totals = tables("nrr/appendix_a2")[f"{name}_total"].to_numpy()[:, :, -1]
@@ -21,8 +21,10 @@ CLAIMS = (
     Claim(
         "nrr/contexts",
         "App. A.2, Eqs. 24–29",
-        "One pathway converges to [½ ½], two pathways, one for each context, to [1 0] and [0 1].",
-        "Total weights of every pathway at the end: the largest distance of any entry, worst seed.",
+        "One pathway converges to [½ ½]; two pathways, one for each context, converge to [1 0] "
+        "and [0 1].",
+        "Total weights of every pathway at the end: the largest difference of any entry, worst "
+        "seed.",
         (
             Measure("one pathway", _end("single", [[0.5, 0.5]]), most=0.005),
             Measure("two pathways", _end("two", [[1.0, 0.0], [0.0, 1.0]]), most=0.005),

@@ -30,8 +30,9 @@ def _half_time_ratio(name: str) -> Read:
 def shared_against_dedicated(M: int, start: float) -> float:
     """The share of the final strength in the shared pathway when it races dedicated ones.
 
-    One network with both: a pathway shared by all M² routes and one for each route alone, all from
-    equal decoupled starts, every route trained. By the race; the least share over the modes.
+    One network has both: a pathway shared by all M² routes and a dedicated one for each route, all
+    from equal decoupled starts, with every route trained. The race is solved, and the smallest
+    share over the modes is returned.
     """
     trained, _ = nr.tasks.routing(M, M)
     shared, data = nr.tasks.routing_pathways(trained)
@@ -55,7 +56,7 @@ def _shared_wins(tables: Tables) -> float:
 
 
 def _generalising(of: Callable[[np.ndarray, np.ndarray], Any], **changes: Any) -> Read:
-    """A number made of the shares of seeds that generalise and of K/M."""
+    """Read a number from K/M and the shares of seeds that generalise."""
 
     def read(tables: Tables) -> float:
         from neuralrace.papers.nrr.fig5 import generalising
@@ -110,28 +111,32 @@ CLAIMS = (
     Claim(
         "nrr/shared-wins",
         "§4.2, Fig. 5b, Eqs. 16–17",
-        "Pathways learn faster the more routes they carry, so that in one network the most shared "
-        "ones dominate.",
-        "Ratio of the times to half the final strength from each P of 1, 4, 25, 100 to the next; "
-        "then a network with a shared and with dedicated pathways, from equal decoupled starts.",
+        "Pathways learn faster the more routes they carry, so in one network the most shared ones "
+        "dominate.",
+        "Ratio of the times to half the final strength between successive P = 1, 4, 25, 100; then "
+        "a network with a shared and dedicated pathways, from equal decoupled starts.",
         (
             Measure("largest ratio of half-times, race", _half_time_ratio("theory"), most=0.9),
             Measure(
                 "largest ratio of half-times, random weights", _half_time_ratio("random"), most=0.9
             ),
-            Measure("final strength in the shared pathway, least mode", _shared_wins, least=0.95),
+            Measure(
+                ("share of the final strength in the shared pathway, smallest over modes"),
+                _shared_wins,
+                least=0.95,
+            ),
         ),
     ),
     Claim(
         "nrr/forty-percent",
         "§4.2, Fig. 5c",
         "Untrained routes work reliably once each input is trained with about 40 % of the outputs.",
-        "Networks with M = 10 trained to convergence; the share of seeds whose error on untrained "
-        "routes is below 1 % of a silent network's, for every K.",
+        "Networks with M = 10 trained to convergence; for every K, the share of seeds whose error "
+        "on untrained routes is below 1 % of the error of zero output.",
         (
             Measure("runs that converged", _converged, least=1.0),
             Measure(
-                "least share of seeds that generalise, K/M ≥ 0.4",
+                "smallest share of seeds that generalise, K/M ≥ 0.4",
                 _generalising(lambda good, share: good[share >= 0.4].min()),
                 least=0.9,
             ),
@@ -144,8 +149,8 @@ CLAIMS = (
                 "M = 5, K = 2, which is 40 %: share of seeds that generalise",
                 _generalising(lambda good, share: good[0], M=5, K=(2,), P=(1,)),
                 least=0.9,
-                otherwise="That is for M = 10. With M = 5 domains 40 % are K = 2 outputs an input, "
-                "and {:.0%} of the seeds generalise.",
+                otherwise="This holds for M = 10. With M = 5 domains, 40 % means K = 2 outputs "
+                "per input, and {:.0%} of the seeds generalise.",
             ),
         ),
     ),
@@ -154,11 +159,11 @@ CLAIMS = (
         "§4.3, Fig. 6b",
         "Trained routes are learned from any initial scale; untrained ones work from small scales "
         "only.",
-        "Errors over a silent network's after 700 steps, σ₀ = 0.2 … 2.5; and where the median "
-        "error on untrained routes passes 1 % and 50 %.",
+        "Errors relative to zero output after 700 steps, σ₀ = 0.2 … 2.5; and the scales at which "
+        "the median error on untrained routes passes 1 % and 50 %.",
         (
             Measure(
-                "trained routes, worst seed of any scale",
+                "trained routes, worst seed and scale",
                 _scales(lambda t: t["trained"].max()),
                 most=1e-3,
             ),
@@ -168,8 +173,8 @@ CLAIMS = (
                 "scale of 50 % error over scale of 1 %",
                 _width_of_change,
                 most=1.5,
-                otherwise="The change is gradual: between 1 % and 50 % of a silent network's error "
-                "lies a factor of {:.1f} in scale.",
+                otherwise="The change is gradual: from 1 % to 50 % of the error of zero output, "
+                "the scale grows by a factor of {:.1f}.",
             ),
             Measure("scale at which it passes 1 %", _change_at(0.01), least=0.2, most=2.5),
             Measure("scale at which it passes 50 %", _change_at(0.5), least=0.2, most=2.5),
@@ -178,11 +183,11 @@ CLAIMS = (
     Claim(
         "nrr/two-regimes",
         "§4.3, Fig. 6a, c",
-        "Small scales learn in stages and share a representation; large ones decay exponentially "
-        "and keep a random one for each domain.",
-        "Share of the time in which the loss rests on a plateau (falls by less than 5 % of itself "
-        "over 5 % of the time, with more than 1 % of its start left), and how far domains share a "
-        "representation; medians of the seeds.",
+        "From small scales, networks learn in stages and share a representation; from large ones, "
+        "the loss decays exponentially and each domain keeps its own random representation.",
+        "Share of the time that the loss spends on a plateau (it falls by less than 5 % of itself "
+        "over 5 % of the time, and is above 1 % of its initial value), and how far domains share "
+        "a representation; medians over seeds.",
         (
             Measure("rest, smallest scale", _rest(0), least=0.2),
             Measure("rest, largest scale", _rest(-1), most=0.02),

@@ -13,7 +13,7 @@ from neuralrace.papers.figure import settings_of
 
 
 def _theory_gap(init: str | None = None) -> Read:
-    """Mean |ΔL| / L(0), worst seed, of the race from the actual weights against their descent."""
+    """Mean |ΔL| / L(0), worst seed, between the race from the actual weights and descent."""
 
     def read(tables: Tables) -> float:
         table = tables("nrr/fig4") if init is None else tables("nrr/fig4", init=init)
@@ -39,7 +39,7 @@ def _decoupled_strengths(tables: Tables) -> float:
 
 
 def _root_M(of_seeds: Callable[..., Any], init: str | None = None) -> Read:
-    """The relative distance of hidden / √(in · out) from √M, of the worst mode."""
+    """The relative difference of hidden / √(in · out) from √M, for the worst mode."""
 
     def read(tables: Tables) -> float:
         table = tables("nrr/fig4") if init is None else tables("nrr/fig4", init=init)
@@ -51,13 +51,13 @@ def _root_M(of_seeds: Callable[..., Any], init: str | None = None) -> Read:
 
 
 def _never_met(tables: Tables) -> float:
-    """How many pairs of input domains of Fig. 4 are never trained with a common output."""
+    """The number of pairs of input domains of Fig. 4 without a common trained output."""
     met = tables("nrr/fig4")["met"].to_numpy().astype(bool)
     return float((~met).sum() // 2)
 
 
 def _apart(tables: Tables) -> float:
-    """Sharing between domains that never met, at the largest K that has such, median seed."""
+    """Sharing between domains that never met, at the largest K with such domains, median seed."""
     apart = tables("nrr/fig5")["apart"].to_numpy()
     there = np.flatnonzero(np.isfinite(apart).all(axis=1))
     return float(np.median(apart[there[-1]])) if len(there) else float("nan")
@@ -79,16 +79,16 @@ CLAIMS = (
         "nrr/theory-random",
         "§4, Fig. 4e",
         "From small random weights the reduction is a good approximation.",
-        "The race from the actual initial weights, nothing fitted, against their descent; mean "
-        "|ΔL| / L(0), worst seed, for orthogonal starts (the authors' scripts) and Xavier's "
-        "(the text).",
+        "The race from the actual initial weights, with nothing fitted, against gradient descent "
+        "from them; mean |ΔL| / L(0), worst seed, for orthogonal starts (the authors' scripts) "
+        "and Xavier starts (the text).",
         (
             Measure("orthogonal start × 0.2", _theory_gap(), most=0.02),
             Measure(
                 "Xavier start × 0.2",
                 _theory_gap("xavier"),
                 most=0.02,
-                otherwise="From the Xavier start of the paper's text the worst seed is {:.1%} of "
+                otherwise="From the Xavier start of the paper's text, the worst seed is {:.1%} of "
                 "the initial loss away on average.",
             ),
         ),
@@ -96,23 +96,24 @@ CLAIMS = (
     Claim(
         "nrr/root-M",
         "Fig. 4f, Eq. 51",
-        "The singular values of the shared layer end √M larger than those of the others.",
-        "Hidden singular values over √(in · out), over √M, at the end: the relative distance "
-        "from 1 of the worst mode.",
+        "The singular values of the shared layer end √M times as large as those of the other "
+        "layers.",
+        "Final hidden singular values divided by √(in · out) and by √M: the difference from 1 for "
+        "the worst mode.",
         (
             Measure("orthogonal start × 0.2, median seed", _root_M(np.median), most=0.04),
             Measure(
                 "orthogonal start × 0.2, worst seed",
                 _root_M(np.max),
                 most=0.04,
-                otherwise="In the worst seed the worst mode is {:.1%} away: √M is the limit of "
+                otherwise="In the worst seed, the worst mode is {:.1%} away: √M is the limit of "
                 "vanishing initial weights, and weak modes are furthest from it.",
             ),
             Measure(
                 "Xavier start × 0.2, worst seed",
                 _root_M(np.max, "xavier"),
                 most=0.04,
-                otherwise="From Xavier starts the worst mode of the worst seed is {:.1%} away.",
+                otherwise="From Xavier starts, the worst mode of the worst seed is {:.1%} away.",
             ),
         ),
     ),
@@ -121,9 +122,9 @@ CLAIMS = (
         "§4.1, Fig. 4g",
         "All input domains come to share one representation, even those never trained with a "
         "common output.",
-        "Σ h_a·h_b over Σ ½(‖h_a‖² + ‖h_b‖²) of the first hidden layer over items and pairs of "
-        "domains: 1 if the same. All pairs in Fig. 4 (worst seed); pairs that never met in "
-        "Fig. 5c, at the largest K where there are any (median seed).",
+        "Σ h_a·h_b / Σ ½(‖h_a‖² + ‖h_b‖²) of the first hidden layer, summed over items and pairs "
+        "of domains: 1 if all are equal. All pairs in Fig. 4 (worst seed); pairs that never met "
+        "in Fig. 5c, at the largest K with such pairs (median seed).",
         (
             Measure(
                 "all pairs, M = 7, K = 4",
@@ -135,16 +136,16 @@ CLAIMS = (
                 "all pairs, M = 7, K = 4, Xavier start",
                 lambda tables: float(tables("nrr/fig4", init="xavier")["shared"].min()),
                 least=0.95,
-                otherwise="From Xavier starts the worst seed shares {:.2f} of 1: a trace of the "
-                "domain remains in the activity.",
+                otherwise="From Xavier starts, the sharing is {:.2f} in the worst seed: a trace "
+                "of the domain remains in the activity.",
             ),
             Measure(
                 "pairs that never met in Fig. 4",
                 _never_met,
                 least=1,
                 otherwise="In the setting of Fig. 4 itself there are {:.0f} such pairs: with "
-                "circulant routes any two inputs have a common output if 2K > M. It is true where "
-                "such pairs exist, as the measure on Fig. 5c shows.",
+                "circulant routes, any two inputs have a common output if 2K > M. Where such "
+                "pairs exist, the claim is true, as the measure on Fig. 5c shows.",
             ),
         ),
     ),
@@ -152,7 +153,7 @@ CLAIMS = (
         "nrr/zero-shot",
         "§4.1, Fig. 4h",
         "The network generalises perfectly to routes that were never trained.",
-        "Error on untrained routes over that of a silent network, M = 7, K = 4, worst seed.",
+        "Error on untrained routes relative to zero output, M = 7, K = 4, worst seed.",
         (
             Measure(
                 "orthogonal start × 0.2",
@@ -163,8 +164,8 @@ CLAIMS = (
                 "Xavier start × 0.2",
                 lambda tables: float(tables("nrr/fig4", init="xavier")["untrained_share"].max()),
                 most=1e-3,
-                otherwise="After the same number of steps from Xavier starts, the worst seed has "
-                "{:.2%} of a silent network's error left.",
+                otherwise="After the same number of steps from Xavier starts, the error in the "
+                "worst seed is {:.2%} of that of zero output.",
             ),
         ),
     ),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _relu_gap(shifted: bool) -> Read:
-    """Mean |ΔL| / L(0) of ReLU networks against the mean predicted GDLN, mean of the seeds."""
+    """Mean |ΔL| / L(0) between ReLU networks and the mean predicted GDLN, mean over seeds."""
 
     def read(tables: Tables) -> float:
         table = tables("nrr/fig3")
@@ -31,8 +31,8 @@ def _relu_gap(shifted: bool) -> Read:
 def activity_types(table: xarray.Dataset, margin: float = 1e-3) -> dict[tuple[bool, ...], float]:
     """The share of the ReLU networks' strength ‖w_in‖‖w_out‖ in each pattern of activity.
 
-    A neuron is on for a sample where `z > margin ‖w‖‖x‖`: at the corners of XoR a neuron that
-    points to one sample is exactly at its threshold for two others.
+    A neuron is on for a sample if `z > margin ‖w‖‖x‖`: at the corners of XoR, a neuron that points
+    to one sample is exactly at its threshold for two others.
     """
     reads, x = table["reads"].to_numpy(), table["x"].to_numpy()
     size = np.linalg.norm(reads, axis=-1)
@@ -67,17 +67,17 @@ CLAIMS = (
         "From small weights, ReLU networks on XoR follow the loss of a GDLN with a pathway for "
         "each sample.",
         "ReLU networks of 128 neurons against the race from the GDLN's own small weights; mean "
-        "|ΔL| / L(0) over the run, mean of the seeds.",
+        "|ΔL| / L(0) over the run, mean over seeds.",
         (
             Measure("mean |ΔL| / L(0)", _relu_gap(False), most=0.05),
             Measure("mean |ΔL| / L(0) after a shift in time", _relu_gap(True), most=0.01),
             Measure(
-                "mean |ΔL| / L(0), without a shift, as close as the shape",
+                "mean |ΔL| / L(0) without a shift, with the threshold for the shape",
                 _relu_gap(False),
                 most=0.01,
-                otherwise="The shape is that of the GDLN, but the moment of the fall depends on "
-                "the draw of the initial weights: without a shift in time the mean difference is "
-                "{:.2%} of the initial loss.",
+                otherwise="The shape is that of the GDLN, but when the loss falls depends on the "
+                "random initial weights: without a shift in time, the mean difference is {:.2%} "
+                "of the initial loss.",
             ),
         ),
     ),
@@ -86,18 +86,19 @@ CLAIMS = (
         "Fig. 3a",
         "The neurons of a ReLU network trained on XoR fall into four functional types, one for "
         "each sample.",
-        "Shares of the strength ‖w_in‖‖w_out‖ in neurons that point to within 20° of a sample, "
-        "and in neurons that are on for exactly one sample (z > 1e-3 ‖w‖‖x‖), all seeds together.",
+        "Shares of the strength ‖w_in‖‖w_out‖ in neurons whose weights point within 20° of a "
+        "sample, and in neurons that are on for exactly one sample (z > 1e-3 ‖w‖‖x‖), all seeds "
+        "together.",
         (
             Measure("strength within 20° of a sample", _by_direction(np.sum), least=0.95),
-            Measure("strength of the least of the four types", _by_direction(np.min), least=0.05),
+            Measure("strength of the weakest of the four types", _by_direction(np.min), least=0.05),
             Measure(
-                "strength in neurons that are on for one sample alone",
+                "strength in neurons that are on for only one sample",
                 _on_for_one,
                 least=0.95,
-                otherwise="By the pattern of activity only {:.0%} of the strength is in neurons "
-                "on for one sample alone: a neuron that points nearly, but not exactly, to a "
-                "corner also answers, weakly, to a neighbouring one. The four types are types of "
+                otherwise="Judged by activity, only {:.0%} of the strength is in neurons that are "
+                "on for only one sample: a neuron that points nearly, but not exactly, to a "
+                "corner also responds weakly to a neighbouring one. The four types are types of "
                 "direction.",
             ),
         ),

@@ -1,4 +1,4 @@
-"""Claims of the talk on λ-balanced weights: exact solution, rich and lazy learning, many tasks."""
+"""Claims of the talk on λ-balanced weights: exact solution, rich and lazy, task sequences."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 
 def slide_loss(table: xarray.Dataset, *, corrected: bool, until: float = 2.0) -> float:
-    """Eqs 13–15 of the talk against flows, largest difference of loss over L(0), all λ.
+    """Eqs 13–15 of the talk against flows: largest difference of loss relative to L(0), all λ.
 
-    With F = [[−λ/2 I, Σᵀ], [Σ, λ/2 I]] they are QQᵀ = Z A⁻¹ Zᵀ, Z = e^{Ft}Q₀ and A = I + Q₀ᵀΦQ₀;
-    in F's eigenbasis Φ is (e^{2ft} − 1)/2f, and as printed (e^{ft} − 1)/f for the directions that
-    are in no mode, where f = ±λ/2. Times up to `until`: as written they lose digits later on.
+    With F = [[−λ/2 I, Σᵀ], [Σ, λ/2 I]] they are QQᵀ = Z A⁻¹ Zᵀ, Z = e^{Ft}Q₀ and A = I + Q₀ᵀΦQ₀; in
+    F's eigenbasis Φ is (e^{2ft} − 1)/2f, but the talk prints (e^{ft} − 1)/f for the directions
+    outside all modes, where f = ±λ/2. Times go up to `until`: as written, the equations lose digits
+    later.
     """
     from neuralrace.papers.talk.regimes import task
 
@@ -55,7 +56,7 @@ def slide_loss(table: xarray.Dataset, *, corrected: bool, until: float = 2.0) ->
 
 
 def bend(which: Callable[[np.ndarray], Any]) -> Callable[[xarray.Dataset], float]:
-    """First fall of the loss over its steepest, at the λ that `which` picks (by its place)."""
+    """The initial slope of the loss over the steepest, at the λ whose index `which` picks."""
 
     def measured(table: xarray.Dataset) -> float:
         place = int(which(table["lam"].to_numpy()))
@@ -65,18 +66,18 @@ def bend(which: Callable[[np.ndarray], Any]) -> Callable[[xarray.Dataset], float
 
 
 def travel(table: xarray.Dataset, shape: str, lam: Callable[..., Any], scale: int = 0) -> float:
-    """Mean kernel distance at the end, at a shape, the λ that `lam` picks and a scale."""
+    """Mean final kernel distance for a shape, the λ that `lam` picks, and a scale."""
     mean = table["distance"].mean("seed").sel(shape=shape).isel(scale=scale)
     return float(mean.isel(lam=int(lam(table["lam"].to_numpy()))))
 
 
 def most_balanced(lams: np.ndarray) -> Any:
-    """The place of the λ nearest to zero."""
+    """The index of the λ nearest to zero."""
     return np.abs(lams).argmin()
 
 
 def delay(table: xarray.Dataset) -> float:
-    """Half of the kernel's way over half of the loss, in time, at the largest λ over that at 0."""
+    """Half-time of the kernel over half-time of the loss, at the largest λ relative to λ = 0."""
     from neuralrace.papers.talk.delayed_rich import half_times
 
     learned, turned = half_times(table)
@@ -86,18 +87,18 @@ def delay(table: xarray.Dataset) -> float:
 
 
 def final_kernel(which: Callable[[np.ndarray], Any]) -> Callable[[xarray.Dataset], float]:
-    """Kernel distance at the end of `delayed_rich`, at the λ that `which` picks."""
+    """Final kernel distance of `delayed_rich`, at the λ that `which` picks."""
     return lambda table: float(table["kernel"].to_numpy()[int(which(table["lam"].to_numpy())), -1])
 
 
 def _changes(table: xarray.Dataset) -> list[int]:
-    """The places in time at which a task is the last: of each change, and the end."""
+    """The time indices at which tasks end: at each change, and at the end."""
     time = table["time"].to_numpy()
     return [*np.searchsorted(time, table["changes"].to_numpy()), len(time) - 1]
 
 
 def left_to_learn(table: xarray.Dataset) -> float:
-    """The loss on a task when the next one comes, over that of a silent network, worst task."""
+    """The loss on a task when the next one begins, relative to zero output, worst task."""
     from neuralrace.papers.talk.regimes import task
 
     s = settings_of(table)
@@ -109,7 +110,7 @@ def left_to_learn(table: xarray.Dataset) -> float:
 
 
 def forgetting_gap(table: xarray.Dataset) -> float:
-    """The rise of the first task's loss from its change to the end, exact over simulated, − 1."""
+    """The rise of the first task's loss after it ends: exact over simulated, minus 1."""
     first = _changes(table)[0]
     rises = [
         float(table[name].to_numpy()[0, -1] - table[name].to_numpy()[0, first])
@@ -123,16 +124,17 @@ CLAIMS = (
         "talk/partitioned-solution",
         "“Partitioned solution”, eqs 13–15",
         "Learning from λ-balanced weights is solved exactly, for any sizes.",
-        "The solution against flows: loss at four λ of a 5–4–4 network, loss and tangent kernel of "
-        "a 4–4–8 network; and eqs 13–15 written out, as printed and corrected, up to t = 2.",
+        "The solution against flows: the loss of a 5–4–4 network at four λ, and the loss and "
+        "tangent kernel of a 4–4–8 network; and eqs 13–15 written out, as printed and corrected, "
+        "up to t = 2.",
         (
             Measure(
-                "5–4–4, largest difference of loss over L(0)",
+                "5–4–4, largest difference of loss, relative to L(0)",
                 read("lambda_trajectories", gap("exact", "simulated")),
                 most=1e-8,
             ),
             Measure(
-                "4–4–8, largest difference of loss over L(0)",
+                "4–4–8, largest difference of loss, relative to L(0)",
                 read("delayed_rich", gap("loss", "simulated")),
                 most=1e-8,
             ),
@@ -142,17 +144,17 @@ CLAIMS = (
                 most=1e-6,
             ),
             Measure(
-                "eqs 13–15, last term of eq. 15 corrected: difference of loss over L(0)",
+                "eqs 13–15, last term of eq. 15 corrected: difference of loss, relative to L(0)",
                 read("lambda_trajectories", lambda t: slide_loss(t, corrected=True)),
                 most=1e-8,
             ),
             Measure(
-                "eqs 13–15 as printed: difference of loss over L(0)",
+                "eqs 13–15 as printed: difference of loss, relative to L(0)",
                 read("lambda_trajectories", lambda t: slide_loss(t, corrected=False)),
                 most=1e-8,
-                otherwise="As printed, the last term of eq. 15 is wrong for unequal sizes and "
-                "λ ≠ 0, by up to {:.1%} of the initial loss here. Right is "
-                "(e^(2λ⊥t/τ) − I)/(2λ⊥).",
+                otherwise="As printed, the last term of eq. 15 is wrong for unequal sizes and λ ≠ "
+                "0, by up to {:.1%} of the initial loss here. The correct term is (e^(2λ⊥t/τ) − "
+                "I)/(2λ⊥).",
             ),
         ),
     ),
@@ -160,8 +162,8 @@ CLAIMS = (
         "talk/exponential-to-sigmoidal",
         "“From exponential to sigmoidal dynamics”",
         "The relative scale of the layers takes learning from exponential to sigmoidal curves.",
-        "One initial map, shared differently by λ: the first fall of the loss over its steepest, "
-        "1 for an exponential.",
+        "One initial map, which λ divides differently between the layers: the initial slope of "
+        "the loss over its steepest slope, 1 for an exponential.",
         (
             Measure(
                 "λ nearest to zero",
@@ -176,8 +178,8 @@ CLAIMS = (
         "talk/rich-and-lazy",
         "“Rich and lazy learning”",
         "Small balanced weights learn richly; unbalanced or large ones lazily.",
-        "Distance of the tangent kernel at the end from that at the start, square networks, mean "
-        "of the seeds, by λ and the singular values of the initial map.",
+        "Distance between the final and the initial tangent kernel, square networks, mean over "
+        "seeds, by λ and the singular values of the initial map.",
         (
             Measure(
                 "λ = 0, smallest scale",
@@ -204,9 +206,9 @@ CLAIMS = (
                     ),
                 ),
                 most=0.2,
-                otherwise="Large weights alone are not lazy: from the largest scale the kernel "
-                "goes {:.0%} of that way at λ = 0. Balanced weights end at W₁ᵀW₁ = V S Vᵀ whatever "
-                "their scale; it is λ that decides.",
+                otherwise="Large weights alone are not lazy: at λ = 0, the kernel moves {:.0%} as "
+                "far from the largest scale as from the smallest. Balanced weights end at W₁ᵀW₁ = "
+                "V S Vᵀ whatever their scale; λ decides.",
             ),
         ),
     ),
@@ -215,8 +217,8 @@ CLAIMS = (
         "“Architecture and learning regime”",
         "Which sign of λ is lazy depends on the architecture: positive for a funnel, negative for "
         "an inverted funnel, either for a square network.",
-        "Kernel distance at the end, smallest scale, largest |λ| of either sign, over that at "
-        "λ = 0; mean of the seeds.",
+        "Final kernel distance from the smallest scale, at the largest |λ| of either sign, "
+        "relative to λ = 0; mean over seeds.",
         (
             *(
                 Measure(
@@ -244,13 +246,13 @@ CLAIMS = (
     Claim(
         "talk/delayed-rich",
         "“Delayed rich regime”",
-        "Where the larger layer does not reach all that the task needs, learning starts lazily and "
-        "the representation turns later.",
-        "A 4–4–8 network, λ = −8 … 8: time of half of the kernel's way over time of half of the "
-        "fall of the loss, and kernel distances at the end.",
+        "If the larger layer does not reach every direction that the task needs, learning starts "
+        "lazily and the representation changes later.",
+        "A 4–4–8 network, λ = −8 … 8: the half-time of the kernel's movement over the half-time "
+        "of the loss, and final kernel distances.",
         (
             Measure(
-                "half-times, kernel over loss, largest λ over λ = 0",
+                "half-times, kernel over loss, largest λ relative to λ = 0",
                 read("delayed_rich", delay),
                 least=2.0,
             ),
@@ -272,25 +274,25 @@ CLAIMS = (
     Claim(
         "talk/continual-exact",
         "“Exact continual learning dynamics”",
-        "A sequence of tasks is solved exactly, with what is forgotten.",
+        "A sequence of tasks is solved exactly, including forgetting.",
         "Three tasks, one after another: the loss on each at all times, exact against the flow; "
-        "what is left of a task when the next comes, over a silent network's loss; the rise of "
-        "the first task's loss after its turn.",
+        "the loss on a task when the next one begins, relative to zero output; the rise of the "
+        "first task's loss after it ends.",
         (
             Measure(
-                "largest difference of loss over the largest loss",
+                "largest difference of loss, relative to the largest loss",
                 read("continual", gap("exact", "simulated")),
                 most=1e-8,
             ),
             Measure(
-                "left of a task when the next comes, worst",
+                "loss on a task when the next begins, relative to zero output, worst task",
                 read("continual", left_to_learn),
                 most=0.01,
-                otherwise="In the time given {:.1%} of the worst task is left to learn; the "
+                otherwise="In the given time, {:.1%} of the worst task is not learned; the "
                 "solution is exact all the same.",
             ),
             Measure(
-                "what is forgotten of the first task, exact over simulated, − 1",
+                "forgetting of the first task: exact over simulated, minus 1",
                 read("continual", forgetting_gap),
                 most=1e-6,
             ),

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     import xarray
 
 OTHER_RATE = {"d": 2.0, "depths": (1,)}
-"""A chain of one edge with λ = 2, s = 1: where the rates as printed differ from the right ones."""
+"""The chain with λ = 2, s = 1, for which the printed rates differ from the correct ones."""
 
 
 def depth_curves(table: xarray.Dataset) -> np.ndarray:
-    """Every depth and the limit, over the final strength."""
+    """The strengths of every depth and of the limit, relative to the final strength."""
     s = settings_of(table)
     return np.stack([*table["exact"].to_numpy(), table["limit"].to_numpy()]) * s["d"] / s["s"]
 
 
 def sharper_chains(table: xarray.Dataset) -> float:
-    """The least factor of `wait_over_rise` from one depth to the next, the limit being the last."""
+    """The smallest factor of `wait_over_rise` from one depth to the next; the limit is last."""
     sharp = wait_over_rise(table["time"].to_numpy(), depth_curves(table))
     return float((sharp[1:] / sharp[:-1]).min())
 
@@ -37,13 +37,13 @@ def _reached(time: np.ndarray, curves: np.ndarray, part: float) -> np.ndarray:
 
 
 def deep_over_limit(table: xarray.Dataset) -> float:
-    """The time to half of the deepest chain over that of the limit, both in units τ/D."""
+    """The half-time of the deepest chain relative to the limit's, both in units of τ/D."""
     times = _reached(table["time"].to_numpy(), depth_curves(table), 0.5)
     return float(times[-2] / times[-1])
 
 
 def as_printed(table: xarray.Dataset, which: str) -> float:
-    """How far the rate printed for D = 1 or in the limit of many edges leads, over s/λ."""
+    """The largest error, relative to s/λ, of the rate printed for D = 1 or for many edges."""
     s = settings_of(table)
     time, final = table["time"].to_numpy(), s["s"] / s["d"]
     if which == "shallow":
@@ -58,20 +58,20 @@ def as_printed(table: xarray.Dataset, which: str) -> float:
 
 
 def slowing(table: xarray.Dataset) -> float:
-    """The slowest step of the descent before half of the loss is gone, over the fastest of all."""
+    """The slowest step of the descent before the loss has halved, over the fastest step of all."""
     speed = np.linalg.norm(np.diff(table["path"].to_numpy(), axis=0), axis=1)
     loss = table["path_loss"].to_numpy()
     return float(speed[: int((loss <= loss[0] / 2).argmax())].min() / speed.max())
 
 
 def wait_over_rise(time: np.ndarray, curves: np.ndarray) -> np.ndarray:
-    """(K,): the time to half of curves (K, T) that go to 1, over that from 10 to 90 %."""
+    """(K,): the half-time of curves (K, T) that go to 1, over their time from 10 to 90 %."""
     low, half, high = (_reached(time, curves, f) for f in (0.1, 0.5, 0.9))
     return half / (high - low)
 
 
 def apart(depth: int) -> Callable[[xarray.Dataset], float]:
-    """Of the way from its start, the time to half of the weakest mode over the strongest's."""
+    """The half-time, measured from its start, of the weakest mode over that of the strongest."""
 
     def measured(table: xarray.Dataset) -> float:
         curves = table["simulated"].to_numpy()[depth]
@@ -83,7 +83,7 @@ def apart(depth: int) -> Callable[[xarray.Dataset], float]:
 
 
 def sharper(table: xarray.Dataset) -> float:
-    """By how much another edge sharpens the transitions, least of all modes and depths."""
+    """The factor by which another edge sharpens the transitions, smallest over modes and depths."""
     from neuralrace.papers.talk.stages import sharpness
 
     sharp = sharpness(table)
@@ -94,19 +94,19 @@ CLAIMS = (
     Claim(
         "talk/trajectories-by-depth",
         "“Analytic learning trajectory”",
-        "A shallow chain learns exponentially, a deep one along a sigmoid, a very deep one after a "
-        "long wait; each along a known formula.",
-        "Closed forms against flows of chains of D = 1, 2, 10 edges from a₀ = 0.05; the first "
-        "change over the largest (1 for an exponential), and the time to half over the time from "
-        "10 to 90 %, for each depth and the limit of many edges.",
+        "A shallow chain learns exponentially, a deep one along a sigmoid, a very deep one after "
+        "a long wait; each follows a known formula.",
+        "Closed forms against flows of chains of D = 1, 2, 10 edges from a₀ = 0.05; the initial "
+        "rate of change over the largest (1 for an exponential), and the half-time over the time "
+        "from 10 to 90 %, for each depth and the limit of many edges.",
         (
             Measure(
-                "closed forms against flows, largest difference over s/λ",
+                "closed forms against flows, largest difference relative to s/λ",
                 read("depth", gap("exact", "simulated")),
                 most=1e-6,
             ),
             Measure(
-                "first change over the largest, D = 1",
+                "initial over largest rate of change, D = 1",
                 read("depth", lambda t: first_over_steepest(depth_curves(t))[0]),
                 least=0.99,
             ),
@@ -116,39 +116,39 @@ CLAIMS = (
                 most=0.5,
             ),
             Measure(
-                "wait over rise, least factor from one depth to the next",
+                "wait over rise, smallest factor from one depth to the next",
                 read("depth", sharper_chains),
                 least=1.1,
             ),
             Measure(
-                "D = 1 as printed, λ = 2, s = 1: largest difference over s/λ",
+                "D = 1 as printed, λ = 2, s = 1: largest difference relative to s/λ",
                 read("depth", lambda t: as_printed(t, "shallow"), **OTHER_RATE),
                 most=1e-6,
-                otherwise="The rate printed for D = 1, e^(−t/τ), is right for λ = 1; with λ = 2 it "
-                "is off by up to {:.0%} of s/λ. Right is e^(−λt/τ).",
+                otherwise="The rate printed for D = 1, e^(−t/τ), is correct for λ = 1; with λ = 2 "
+                "it is off by up to {:.0%} of s/λ. The correct rate is e^(−λt/τ).",
             ),
             Measure(
-                "D → ∞ as printed, λ = 2, s = 1: largest difference over s/λ",
+                "D → ∞ as printed, λ = 2, s = 1: largest difference relative to s/λ",
                 read("depth", lambda t: as_printed(t, "limit"), **OTHER_RATE),
                 most=1e-6,
-                otherwise="The exponent printed for many edges, … − t/τ, is right for s² = λ; with "
-                "λ = 2, s = 1 it is off by up to {:.0%} of s/λ. Right is … − (s²/λ) t/τ, in "
-                "units τ/D.",
+                otherwise="The exponent printed for many edges, … − t/τ, is correct for s² = λ; "
+                "with λ = 2, s = 1 it is off by up to {:.0%} of s/λ. The correct one is … − "
+                "(s²/λ) t/τ, in units τ/D.",
             ),
             Measure(
-                "time to half, deepest chain over the limit",
+                "half-time, deepest chain over the limit",
                 read("depth", deep_over_limit),
                 least=0.9,
                 most=1.1,
                 otherwise="The formula headed D ≥ 3 is the limit of many edges: the deepest chain "
-                "here is at half after {:.2f} of the time it gives.",
+                "here reaches half after {:.2f} of the time that it gives.",
             ),
         ),
     ),
     Claim(
         "talk/saddle-by-depth",
         "“Error surface”",
-        "Depth introduces a saddle point, and descent slows beside it.",
+        "Depth introduces a saddle point, and descent slows down near it.",
         "The chain of two edges: its stationary point at zero, and a descent that passes by.",
         (
             Measure(
@@ -166,12 +166,12 @@ CLAIMS = (
                 most=1e-9,
             ),
             Measure(
-                "slowest step before half of the loss is gone, over the fastest",
+                "slowest step before the loss has halved, over the fastest",
                 read("error_surface", slowing),
                 most=0.5,
             ),
             Measure(
-                "last loss over first",
+                "final over initial loss",
                 read("error_surface", lambda t: t["path_loss"][-1] / t["path_loss"][0]),
                 most=1e-6,
             ),
@@ -181,10 +181,9 @@ CLAIMS = (
         "talk/several-chains",
         "“Full networks act like several 1D chains”",
         "A deep linear network learns each mode as a chain of scalars does.",
-        "Strengths of the modes of flows from small aligned weights against closed forms of "
-        "chains, D = 1, 2, 3; and, from small random weights, times to half of the levels of a "
-        "tree against chains that start at the expected strength and learn infinitely many "
-        "features.",
+        "Mode strengths in flows from small aligned weights against closed forms of chains, D = "
+        "1, 2, 3; and, from small random weights, half-times of the levels of a tree against "
+        "chains that start at the expected strength and learn infinitely many features.",
         (
             Measure(
                 "aligned starts: largest difference of a mode's strength",
@@ -192,11 +191,12 @@ CLAIMS = (
                 most=1e-6,
             ),
             Measure(
-                "random starts: times to half, worst level, over those of chains, − 1",
+                "random starts: half-times relative to chains, minus 1, worst level",
                 read("differentiation", level_gap("limit")),
                 most=0.05,
-                otherwise="From random weights, with features drawn, chains that know only width "
-                "and scale are an approximation: the worst level of a tree is {:.1%} off in time.",
+                otherwise="From random weights and with sampled features, chains that know only "
+                "width and scale are an approximation: the half-time of the worst level of a tree "
+                "is off by {:.1%}.",
             ),
         ),
     ),
@@ -205,9 +205,9 @@ CLAIMS = (
         "“Depth introduces stage-like transitions”",
         "In a shallow network all modes learn at once, in a deep one each waits and then "
         "transitions.",
-        "Modes of singular values 4, 2, 1, by depth: time to half of the way from its start of the "
-        "weakest over that of the strongest; and by what factor each edge raises the time to half "
-        "over the time from 10 to 90 %, least of all modes and depths.",
+        "Modes of singular values 4, 2, 1, by depth: the half-time of the weakest mode over that "
+        "of the strongest; and the factor by which each edge raises the ratio of half-time to the "
+        "time from 10 to 90 %, smallest over modes and depths.",
         (
             Measure(
                 "weakest over strongest, shallow",
@@ -216,7 +216,11 @@ CLAIMS = (
                 most=1.05,
             ),
             Measure("weakest over strongest, deepest", read("stages", apart(-1)), least=1.5),
-            Measure("sharper with each edge by", read("stages", sharper), least=1.1),
+            Measure(
+                ("factor by which each edge sharpens transitions"),
+                read("stages", sharper),
+                least=1.1,
+            ),
         ),
     ),
 )

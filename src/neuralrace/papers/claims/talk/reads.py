@@ -1,4 +1,4 @@
-"""What the talk's claims read from the data of its figures, in common."""
+"""Numbers that several of the talk's claims read from the data of its figures."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 def read(name: str, of: Callable[[xarray.Dataset], Any], **changes: Any) -> Read:
-    """A number made of the data of one figure."""
+    """A function that reads a number from the data of one figure."""
     return lambda tables: float(of(tables(f"talk/{name}", **changes)))
 
 
 def gap(one: str, other: str) -> Callable[[xarray.Dataset], float]:
-    """The largest difference of two curves over the largest value of the first."""
+    """The largest difference of two curves, relative to the largest value of the first."""
     return lambda table: float(np.abs(table[one] - table[other]).max() / np.abs(table[one]).max())
 
 
 def first_over_steepest(curves: np.ndarray) -> np.ndarray:
-    """(K,): the first change of each curve (K, T) over its largest: 1 for an exponential."""
+    """(K,): the first change of each curve (K, T) over its largest change: 1 for an exponential."""
     changes = np.abs(np.diff(curves, axis=1))
     return changes[:, 0] / changes.max(axis=1)

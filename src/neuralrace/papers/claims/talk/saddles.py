@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def share_at_saddles(table: xarray.Dataset) -> float:
-    """The share of all plateaus that lie at a listed point with its loss within 1 %."""
+    """The share of all plateaus that lie at a listed point and have its loss within 1 %."""
     from neuralrace.papers.talk.saddles import matched
 
     hits = matched(table)
@@ -30,13 +30,13 @@ def sequences(table: xarray.Dataset) -> list[tuple[int, ...]]:
 
 
 def fewest_saddles(table: xarray.Dataset) -> float:
-    """The least number of different saddles (points with a way out) at which a run rests."""
+    """The smallest number of different saddles (points with a way out) at which a run rests."""
     index = table["index"].to_numpy()
     return float(min(sum(index[p] > 0 for p in set(run)) for run in sequences(table)))
 
 
 def downward(table: xarray.Dataset) -> float:
-    """The share of steps from saddle to saddle after which fewer ways out are left."""
+    """The share of steps from saddle to saddle that reduce the number of ways out."""
     index = table["index"].to_numpy()
     steps = [index[b] < index[a] for run in sequences(table) for a, b in pairwise(run)]
     return float(np.mean(steps)) if steps else float("nan")
@@ -61,8 +61,9 @@ CLAIMS = (
         "talk/saddles-visited",
         "“Depth introduces a hierarchy of saddle points”, “Dynamics pass near …”",
         "There is a hierarchy of saddle points, and learning passes near them one after another.",
-        "Five modes, starts of 1e-6, plateaus found from the loss alone: those within a tenth of "
-        "the least singular value of a listed saddle with its loss to 1 %.",
+        "Five modes, initial weights of 1e-6, plateaus found from the loss alone: the share of "
+        "those within a tenth of the smallest singular value of a listed saddle and with its loss "
+        "within 1 %.",
         (
             Measure(
                 "share of plateaus at a listed saddle",
@@ -71,7 +72,7 @@ CLAIMS = (
             ),
             Measure("fewest saddles that a run rests at", read("saddles", fewest_saddles), least=3),
             Measure(
-                "share of steps to a saddle with fewer ways out",
+                "share of steps that lead to a saddle with fewer ways out",
                 read("saddles", downward),
                 least=1,
             ),
@@ -91,12 +92,12 @@ CLAIMS = (
                 least=1,
             ),
             Measure(
-                "most saddles with equally many learned modes that runs rest at",
+                "largest number of saddles with equally many learned modes at which runs rest",
                 read("saddles", ways),
                 least=2,
-                otherwise="Here runs differ in when and how long they rest, not in the order: they "
-                "rest at {:.0f} saddle for each number of learned modes. Separated singular values "
-                "and small starts fix the order.",
+                otherwise="Here runs differ in when and how long they rest, not in the order of "
+                "saddles: they rest at {:.0f} saddle for each number of learned modes. Separate "
+                "singular values and small starts fix the order.",
             ),
         ),
     ),

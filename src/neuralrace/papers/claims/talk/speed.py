@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def mean_time(table: xarray.Dataset, kind: str) -> np.ndarray:
-    """(depth,): mean time to half of the loss, in units τ/D."""
+    """(depth,): mean time in which the loss halves, in units of τ/D."""
     return table["time"].sel(kind=kind).mean("seed").to_numpy()
 
 
 def growth(table: xarray.Dataset) -> np.ndarray:
-    """By how much each further edge multiplies the time from small random weights."""
+    """The factor by which each further edge multiplies the time from small random weights."""
     times = mean_time(table, "small random")
     return times[1:] / times[:-1]
 
@@ -42,13 +42,13 @@ def pretrained_off(table: xarray.Dataset) -> float:
 
 
 def rise_over_depth(table: xarray.Dataset) -> float:
-    """Growth of the time from layers of fixed strength over that of D, shallowest to deepest."""
+    """Growth of the time from layers of fixed strength, relative to the growth of D."""
     times, depths = mean_time(table, "pretrained-like"), table["depth"].to_numpy()
     return float(times[-1] / times[0] * depths[0] / depths[-1])
 
 
 def rise_of_fixed_product(table: xarray.Dataset, deepest: int = 100) -> float:
-    """The same for chains of one product b₀^D, that of the shallowest network; most of all D."""
+    """The same for chains with the product b₀^D of the shallowest network; largest over D."""
     from neuralrace.papers.talk.training_speed import pretrained_time
 
     s = settings_of(table)
@@ -70,24 +70,24 @@ CLAIMS = (
         "talk/speed-small-random",
         "“Training speed”, “Effect of initialization”",
         "From small random weights the time to learn grows exponentially with depth, as 1/b₀^D.",
-        "Time to half of the loss (units τ/D) of networks with 8 neurons per layer, D = 2 … 6, "
-        "b₀ = 0.5, mean of the seeds; and chains of 6 edges by their closed form.",
+        "Time in which the loss halves (units of τ/D) for networks with 8 neurons per layer, D = "
+        "2 … 6, b₀ = 0.5, mean over seeds; and for chains of 6 edges by their closed form.",
         (
             Measure(
-                "least factor from one depth to the next",
+                "smallest factor from one depth to the next",
                 read("training_speed", lambda t: growth(t).min()),
                 least=1.3,
             ),
             Measure(
-                "mean factor from one depth to the next, over 1/b₀",
+                "mean factor from one depth to the next, relative to 1/b₀",
                 read(
                     "training_speed",
                     lambda t: np.exp(np.log(growth(t)).mean()) * settings_of(t)["random"],
                 ),
                 least=0.8,
                 most=1.25,
-                otherwise="Each edge costs {:.2f} times the factor 1/b₀: of a random product b₀^D "
-                "is only the scale, and its directions differ in strength.",
+                otherwise="Each edge costs {:.2f} times the factor 1/b₀: b₀^D is only the scale "
+                "of a random product, whose directions differ in strength.",
             ),
             Measure(
                 "exponent of 1/b₀ in the time of a chain of 6 edges",
@@ -103,9 +103,9 @@ CLAIMS = (
         "talk/speed-pretrained",
         "“Effect of initialization”",
         "From pretrained weights the time to learn grows at most linearly with depth, as D/b₀².",
-        "Networks from balanced aligned weights, their closed form, and its growth with depth over "
-        "that of D: with a fixed product b₀^D (to D = 100), and with layers of fixed b₀ = 0.8 "
-        "(D = 2 … 6).",
+        "Networks from balanced aligned weights against their closed form, and its growth with "
+        "depth relative to the growth of D: with a fixed product b₀^D (up to D = 100), and with "
+        "layers of fixed b₀ = 0.8 (D = 2 … 6).",
         (
             Measure(
                 "networks against the closed form of a chain, worst depth",
@@ -113,17 +113,17 @@ CLAIMS = (
                 most=1e-3,
             ),
             Measure(
-                "growth over that of D, fixed product",
+                "growth relative to D, fixed product",
                 read("training_speed", rise_of_fixed_product),
                 most=1.0,
             ),
             Measure(
-                "growth over that of D, fixed strength of a layer",
+                "growth relative to D, fixed strength of a layer",
                 read("training_speed", rise_over_depth),
                 most=1.0,
-                otherwise="It is so if pretraining leaves a product that does not fall with depth. "
-                "From layers of a fixed b₀ < 1 the time grows faster than D, here {:.2f} times as "
-                "much, and as b₀^(2−D) in the end: D/b₀² is then no bound.",
+                otherwise="This holds if the product of pretrained weights does not fall with "
+                "depth. From layers with a fixed b₀ < 1, the time grows faster than D, here "
+                "{:.2f} times as much, and eventually as b₀^(2−D), so D/b₀² is not a bound.",
             ),
         ),
     ),
@@ -131,7 +131,7 @@ CLAIMS = (
         "talk/speed-orthogonal",
         "“Effect of initialization”",
         "From orthogonal weights the time to learn does not depend on depth.",
-        "Networks with 8 neurons per layer, D = 2 … 6, mean of the seeds, units τ/D.",
+        "Networks with 8 neurons per layer, D = 2 … 6, mean over seeds, units of τ/D.",
         (
             Measure(
                 "largest time over smallest",

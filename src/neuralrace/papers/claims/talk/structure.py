@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 def model_covariances(flip: float, variance: float) -> dict[str, np.ndarray]:
-    """Covariances of the sixteen items of each world from the graph itself, without its symmetry.
+    """Covariances of the sixteen items of each world, from the graph and not from its symmetry.
 
     Gaussian features have the precision L + I/variance, L the Laplacian of the graph (couplings 1);
-    on the tree items agree as (1 − 2 flip)² for each level below their last common node.
+    on the tree, the correlation of two items is (1 − 2 flip)² for each level below their last
+    common node.
     """
     place = np.arange(16)
     step = np.abs(place[:, None] - place)
@@ -46,7 +47,7 @@ def model_covariances(flip: float, variance: float) -> dict[str, np.ndarray]:
 
 
 def symmetry_gap(table: xarray.Dataset) -> float:
-    """Eigenvalues from symmetry against those of the graphs' covariances, worst, relative."""
+    """Eigenvalues from symmetry against the graphs' covariances: largest relative difference."""
     s = settings_of(table)
     graphs = model_covariances(s["flip"], s["variance"])
     found = [
@@ -57,12 +58,12 @@ def symmetry_gap(table: xarray.Dataset) -> float:
 
 
 def sample_error(table: xarray.Dataset) -> np.ndarray:
-    """(world, features): relative error of sampled eigenvalues, root mean square of the draws."""
+    """(world, features): relative error of sampled eigenvalues, root mean square over draws."""
     return np.sqrt((table["error"] ** 2).mean("seed").to_numpy())
 
 
 def sample_rate(table: xarray.Dataset) -> float:
-    """How far the exponent of the error against the number of features is from −½, worst world."""
+    """The largest deviation from −½ of the exponent of the error against the number of features."""
     error, number = sample_error(table), table["features"].to_numpy()
     slope = np.log(error[:, -1] / error[:, 0]) / np.log(number[-1] / number[0])
     return float(np.abs(slope + 0.5).max())
@@ -76,7 +77,7 @@ def level_times(table: xarray.Dataset, name: str) -> np.ndarray:
 
 
 def level_gap(name: str) -> Callable[[xarray.Dataset], float]:
-    """Times of the levels, simulated over those predicted, worst distance from 1."""
+    """Simulated over predicted times of the levels: largest difference from 1."""
 
     def measured(table: xarray.Dataset) -> float:
         return float(np.abs(level_times(table, "simulated") / level_times(table, name) - 1).max())
@@ -85,7 +86,7 @@ def level_gap(name: str) -> Callable[[xarray.Dataset], float]:
 
 
 def _sampled(table: xarray.Dataset) -> tuple[nr.tasks.World, np.ndarray, np.ndarray]:
-    """The tree, and singular values and item vectors (as rows) of the features drawn from it."""
+    """The tree, with singular values and item vectors (as rows) of features drawn from it."""
     s = settings_of(table)
     world = nr.tasks.tree_world(tuple(s["branching"]), flip=s["flip"])
     y = np.asarray(world.dataset(s["features"], key=s["key"]).y["y"])
@@ -93,14 +94,14 @@ def _sampled(table: xarray.Dataset) -> tuple[nr.tasks.World, np.ndarray, np.ndar
 
 
 def decay(table: xarray.Dataset) -> float:
-    """The largest singular value of a level over the smallest of the level above, worst level."""
+    """The largest singular value of a level over the smallest one above it, worst level."""
     world, values, _ = _sampled(table)
     levels = [values[world.levels == k] for k in range(world.levels.max() + 1)]
     return max(float(below.max() / above.min()) for above, below in pairwise(levels))
 
 
 def mirror(table: xarray.Dataset) -> float:
-    """The least part (squared) of any level's contrasts in the singular vectors of its rank."""
+    """The smallest share of any level's contrasts in the singular vectors of its rank."""
     world, _, vectors = _sampled(table)
     parts = []
     for level in range(world.levels.max() + 1):
@@ -116,8 +117,8 @@ CLAIMS = (
         "“Analytic link”, “Learning diverse structures”",
         "With many features only the singular value decomposition of the items' correlations "
         "matters, and it is known exactly for partitions, trees, rings and grids.",
-        "Sixteen items: eigenvalues from symmetry against those of the covariance made from the "
-        "graph; and eigenvalues of features drawn, by their number.",
+        "Sixteen items: eigenvalues from symmetry against those of the covariance computed from "
+        "the graph; and eigenvalues of sampled features, by their number.",
         (
             Measure(
                 "from symmetry against the graph, worst relative difference",
@@ -125,12 +126,12 @@ CLAIMS = (
                 most=1e-10,
             ),
             Measure(
-                "drawn features, exponent of the error, distance from −½, worst world",
+                "sampled features, exponent of the error, difference from −½, worst world",
                 read("structures", sample_rate),
                 most=0.1,
             ),
             Measure(
-                "drawn features, error at the largest number, worst world",
+                "sampled features, error at the largest number, worst world",
                 read("structures", lambda t: sample_error(t)[:, -1].max()),
                 most=0.05,
             ),
@@ -139,24 +140,24 @@ CLAIMS = (
     Claim(
         "talk/differentiation-must",
         "“Progressive differentiation”",
-        "Singular vectors mirror a hierarchy and singular values decay with its levels, so that "
-        "these networks must differentiate progressively.",
+        "Singular vectors mirror a hierarchy and singular values decay with its levels, so these "
+        "networks must differentiate progressively.",
         "Features drawn from a binary tree of three levels: their singular values and vectors by "
-        "level, and times to half of each level from small random weights, simulated and "
+        "level, and the half-time of each level from small random weights, simulated and "
         "predicted from those weights.",
         (
             Measure(
-                "a level's largest singular value over the least of the level above, worst",
+                "a level's largest singular value over the smallest of the level above, worst",
                 read("differentiation", decay),
                 most=0.95,
             ),
             Measure(
-                "least part of a level in the singular vectors of its rank",
+                "smallest share of a level in the singular vectors of its rank",
                 read("differentiation", mirror),
                 least=0.95,
             ),
             Measure(
-                "time to half of a level over that of the level above, least",
+                "half-time of a level over that of the level above, smallest",
                 read(
                     "differentiation",
                     lambda t: np.exp(np.diff(np.log(level_times(t, "simulated"))).min()),
@@ -164,7 +165,7 @@ CLAIMS = (
                 least=1.1,
             ),
             Measure(
-                "times against those predicted, worst level",
+                "simulated against predicted times, worst level",
                 read("differentiation", level_gap("predicted")),
                 most=0.05,
             ),

@@ -1,0 +1,64 @@
+"""Descent whose steps are as long as the curvature allows, up to a given flow time."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import final
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from neuralrace.dynamics.methods import Stepper
+from neuralrace.dynamics.systems import Batch, State, System
+
+
+class TimedSystem(System):
+    """A system whose state counts its own flow time, in `state["time"]`, up to `horizon`.
+
+    It knows a bound on its curvature, so that steps of any length can be taken safely.
+    """
+
+    horizon: float | Array
+
+    @abstractmethod
+    def probe(self, state: State) -> PyTree:
+        """What the search for the largest curvature begins from."""
+
+    @abstractmethod
+    def curvature(self, state: State, probe: PyTree) -> tuple[Float[Array, ""], PyTree]:
+        """A bound on the largest eigenvalue of the Gauss–Newton matrix, and the next probe."""
+
+
+@final
+class BoundedDescent(Stepper):
+    """Gradient descent with step min(`largest`, `caution` / curvature, what remains of the time).
+
+    Descent on a quadratic with curvature c converges for steps below 2/c; `caution` = 1 is half
+    of that. The curvature comes from power iterations that go on from step to step, one per step.
+    """
+
+    largest: float | Array
+    caution: float | Array = 1.0
+
+    def begin(self, state: State) -> PyTree:
+        return None
+
+    def step(
+        self, system: System, state: State, memory: PyTree, batch: Batch | None, going: Array | None
+    ) -> tuple[Float[Array, ""], State, PyTree]:
+        assert isinstance(system, TimedSystem)
+        curvature, probe = system.curvature(state, state["probe"])
+        bound = jnp.minimum(self.largest, self.caution / jnp.maximum(curvature, 1e-30))
+        rate = jnp.maximum(jnp.minimum(bound, system.horizon - state["time"]), 0.0)
+        rate = rate if going is None else rate * going
+        learned = {name: leaf for name, leaf in state.items() if name not in ("time", "probe")}
+        loss, change = system.loss_and_step(learned, rate, batch)
+        moved = jax.tree.map(jnp.add, learned, change)
+        return loss, moved | {"time": state["time"] + rate, "probe": probe}, memory
+
+
+def arrived(system: System, state: State) -> Array:
+    """Whether a state has reached the horizon of its system, to the rounding of its clock."""
+    assert isinstance(system, TimedSystem)
+    return state["time"] >= system.horizon * (1 - 1e-6)

@@ -9,7 +9,8 @@ from neuralrace import tasks
 from neuralrace.dynamics import train_routing
 from neuralrace.dynamics.bounded import BoundedDescent
 from neuralrace.dynamics.routed import RoutedMoments, accuracies
-from neuralrace.dynamics.routing import drawn, initial_shapes, initial_stds
+from neuralrace.dynamics.routing import _of_images, drawn, initial_shapes, initial_stds
+from neuralrace.dynamics.systems import Batch
 from tests.test_errors import says
 
 M, K, H = 4, 2, 6
@@ -126,9 +127,9 @@ def test_the_curvature_bounds_that_of_the_loss():
     task = small_task(inputs="rotated")
     moments, system = system_of(task)
     w = weights_of(moments.variance.shape[1], scale=0.5)
-    probe = system.probe(w)
+    state = w | {"probe": system.probe(w)}
     for _ in range(100):
-        bound, probe = system.curvature(w, probe)
+        bound, state["probe"] = system.curvature(state)
 
     def outputs(w):  # √(n G_ij λ) F_j A_i: its Jacobian J has JᵀJ = the Gauss–Newton matrix
         maps = jnp.einsum("jch,hk,ikd->ijcd", w["decoders"], w["hidden"], w["encoders"])
@@ -184,9 +185,99 @@ def test_the_class_modes_learn_what_all_white_pixels_learn():
     assert final(race) == pytest.approx(final(whole), rel=0.05)
 
 
+def images_system(task, **how):
+    how = {"leak": 1.0, "sampled": None, "products": "float64"} | how
+    return _of_images(task, task.routes, 1e9, np.dtype(float), **how)
+
+
+def everything(task, n=None):
+    n = len(task.images.train) if n is None else n
+    return Batch(jnp.arange(n), jnp.ones(n))
+
+
+@pytest.mark.parametrize("leak", [1.0, 0.1])
+@pytest.mark.parametrize("inputs", ["permuted", "rotated"])
+def test_cross_entropy_is_that_of_every_route_and_image(inputs, leak):
+    task = small_task(inputs=inputs, outputs="random")
+    system = images_system(task, leak=leak)
+    routes = [tuple(map(int, r)) for r in np.argwhere(task.routes)]
+    samples = [tuple(map(jnp.asarray, task.samples(i, j))) for i, j in routes]
+    slope = lambda h: jnp.maximum(h, leak * h)
+
+    def lost(w):
+        total = 0.0
+        for (i, j), (x, y) in zip(routes, samples, strict=True):
+            hidden = slope(slope(x @ w["encoders"][i].T) @ w["hidden"].T)
+            answers = jax.nn.log_softmax(hidden @ w["decoders"][j].T)
+            total -= jnp.mean(jnp.take_along_axis(answers, y.argmax(axis=1)[:, None], 1))
+        return total / len(routes)
+
+    w = weights_of(64)
+    folded = dict(w)
+    if inputs == "permuted":
+        order = [np.argsort(table) for table in task.inputs]
+        folded["encoders"] = jnp.stack([w["encoders"][i][:, order[i]] for i in range(M)])
+    folded["decoders"] = jnp.stack([w["decoders"][j][task.outputs[j]] for j in range(M)])
+    loss, gradient = jax.value_and_grad(lost)(w)
+    seen, step = system.loss_and_step(folded, -1.0, everything(task))
+    assert float(seen) == pytest.approx(float(loss), rel=1e-5)
+    np.testing.assert_allclose(step["hidden"], gradient["hidden"], atol=1e-5)
+    wanted = [gradient["decoders"][j][task.outputs[j]] for j in range(M)]
+    np.testing.assert_allclose(step["decoders"], jnp.stack(wanted), atol=1e-5)
+    assert float(system.loss(folded)) == pytest.approx(float(loss), rel=1e-5)
+
+
+def test_a_few_sampled_outputs_have_the_right_gradient_on_average():
+    task = small_task(
+        routes=np.array([[1, 1, 1, 0], [0, 1, 1, 0], [1, 0, 1, 1], [0, 0, 0, 1]], bool)
+    )
+    w = weights_of(64)
+    order = np.random.default_rng(0)
+    exact = images_system(task).loss_and_step(w, -1.0, everything(task, 50))[1]["decoders"]
+    few = images_system(task, sampled=2)
+    step = jax.jit(lambda index: few.loss_and_step(w, -1.0, Batch(index, jnp.ones(50)))[1])
+    each = [step(jnp.asarray(order.permutation(50)))["decoders"] for _ in range(400)]
+    spread = np.std(each, axis=0) / np.sqrt(400)
+    assert (np.abs(np.mean(each, axis=0) - exact) <= 5 * spread + 1e-9).all()
+    assert spread.max() > 1e-6
+
+
+def test_the_curvature_of_images_bounds_that_of_their_loss():
+    task = small_task()
+    system = images_system(task)
+    w = weights_of(64, scale=0.5)
+    state, batch = w | {"probe": system.probe(w)}, everything(task)
+    for _ in range(100):
+        bound, state["probe"] = system.curvature(state, batch)
+    gradient = lambda w: {k: system.loss_and_step(w, -1.0, batch)[1][k] for k in w}
+    vector = jax.tree.map(jnp.ones_like, w)
+    turn = jax.jit(lambda v: jax.jvp(gradient, (w,), (v,))[1])
+    for _ in range(100):
+        vector = turn(vector)
+        size = jnp.sqrt(sum(jnp.sum(v**2) for v in vector.values()))
+        vector = jax.tree.map(lambda v, size=size: v / size, vector)
+    assert size <= bound
+
+
+def test_the_authors_protocol_and_ours_end_alike():
+    optax = pytest.importorskip("optax")
+    task = small_task(inputs="rotated")
+    how = {"time": 60.0, "hidden": 16, "scale": 0.5, "seeds": 2}
+    ours = train_routing(task, batch_size=64, sampled=1, record_every=50, **how)
+    theirs = train_routing(
+        task, batch_size=8, sampled=None, optimizer=optax.sgd(0.01, momentum=0.9), steps=600,
+        record_every=600, **how,
+    )  # fmt: skip
+    np.testing.assert_allclose(theirs.values["elapsed"][:, -1], 60.0, rtol=0.02)
+    np.testing.assert_allclose(ours.loss[:, -1], theirs.loss[:, -1], atol=0.15)
+    assert (ours.loss[:, -1] < 0.7 * ours.loss[:, 0]).all()
+
+
 def test_bad_calls_are_told():
     moments = small_task().moments()
-    with says("task is of the wrong kind", got="ImageRouting", wanted="Moments"):
+    with says("task is of the wrong kind", got="ndarray", wanted="Moments"):
+        train_routing(np.zeros(3), time=1.0)
+    with says("batch_size is larger", got="batch_size=512", wanted="1 to 200"):
         train_routing(small_task(), time=1.0)
     with says("these are no routes", got="shape (3, 3)", wanted="(4, 4)"):
         train_routing(moments, routes=[np.ones((3, 3), bool)], time=1.0)

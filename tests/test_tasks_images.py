@@ -234,7 +234,7 @@ def test_white_inputs_have_one_mode_fewer_than_classes():
     np.testing.assert_allclose(z.T @ z / len(z), np.eye(9), atol=1e-6)
     rest = y - x @ np.linalg.lstsq(x, y, rcond=1e-6)[0]  # the modes do all that regression can
     assert (rest**2).sum() / len(x) == pytest.approx(white.power - (modes.cross**2).sum())
-    with says("class modes are an exact reduction only of white inputs", fix="whiten=True"):
+    with says("class modes are a reduction of white inputs", fix="whiten=True"):
         task.moments().class_modes()
 
 

@@ -26,8 +26,13 @@ class TimedSystem(System):
         """What the search for the largest curvature begins from."""
 
     @abstractmethod
-    def curvature(self, state: State, probe: PyTree) -> tuple[Float[Array, ""], PyTree]:
-        """A bound on the largest eigenvalue of the Gauss–Newton matrix, and the next probe."""
+    def curvature(
+        self, state: State, batch: Batch | None = None
+    ) -> tuple[Float[Array, ""], PyTree]:
+        """A bound on the largest eigenvalue of the Gauss–Newton matrix, and the next probe.
+
+        It begins from `state["probe"]`.
+        """
 
 
 @final
@@ -48,14 +53,12 @@ class BoundedDescent(Stepper):
         self, system: System, state: State, memory: PyTree, batch: Batch | None, going: Array | None
     ) -> tuple[Float[Array, ""], State, PyTree]:
         assert isinstance(system, TimedSystem)
-        curvature, probe = system.curvature(state, state["probe"])
+        curvature, probe = system.curvature(state, batch)
         bound = jnp.minimum(self.largest, self.caution / jnp.maximum(curvature, 1e-30))
         rate = jnp.maximum(jnp.minimum(bound, system.horizon - state["time"]), 0.0)
         rate = rate if going is None else rate * going
-        learned = {name: leaf for name, leaf in state.items() if name not in ("time", "probe")}
-        loss, change = system.loss_and_step(learned, rate, batch)
-        moved = jax.tree.map(jnp.add, learned, change)
-        return loss, moved | {"time": state["time"] + rate, "probe": probe}, memory
+        loss, change = system.loss_and_step(state, rate, batch)
+        return loss, jax.tree.map(jnp.add, state, change) | {"probe": probe}, memory
 
 
 def arrived(system: System, state: State) -> Array:

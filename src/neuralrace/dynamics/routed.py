@@ -119,20 +119,17 @@ class RoutedMoments(RoutedNetwork):
             "hidden": jnp.einsum("jch,jck->hk", C, to_F),
             "decoders": to_F @ W.T,
         }
-        rest = {name: jnp.zeros_like(leaf) for name, leaf in state.items() if name not in LEARNED}
-        if "time" in rest:
-            rest["time"] = rest["time"] + rate
-        if "probe" in state:
-            rest["probe"] = jax.tree.map(jnp.zeros_like, state["probe"])
-        return self._loss(N, B, T, R), change | rest
+        return self._loss(N, B, T, R), change | timed(state, rate)
 
-    def curvature(self, state: State, probe: PyTree) -> tuple[Float[Array, ""], PyTree]:
+    def curvature(
+        self, state: State, batch: Batch | None = None
+    ) -> tuple[Float[Array, ""], PyTree]:
         """The sum of the bounds for encoders, hidden layer and decoders alone.
 
         Encoder i: λ(N_i) λ(Σ_i); decoder j: λ(W X_j Wᵀ) with X_j = Σ_i G_ij T_i; hidden layer:
         λ(Σ_j C_jᵀC_j) max_j λ(X_j); all times n.
         """
-        _, W, C = (state[name] for name in LEARNED)
+        W, C, probe = state["hidden"], state["decoders"], state["probe"]
         _, N, _ = self._forward(state)
         T, _ = self._encoded(state)
         X = self._to_outputs(T)
@@ -169,6 +166,13 @@ class RoutedMoments(RoutedNetwork):
     def _loss(self, N: Array, B: Array, T: Array, R: Array) -> Float[Array, ""]:
         n = 1.0 / jnp.sum(self.routes)
         return 0.5 * (self.power + n * (jnp.sum(N * T) - 2 * jnp.sum(B.mT * R)))
+
+
+def timed(state: State, rate: float | Array) -> State:
+    """How the parts of a state that are no weights move: the clock by the rate, probes not."""
+    rest = {name: leaf for name, leaf in state.items() if name not in LEARNED}
+    still = jax.tree.map(jnp.zeros_like, rest)
+    return still | ({"time": still["time"] + rate} if "time" in still else {})
 
 
 def lengths(vectors: PyTree) -> tuple[PyTree, PyTree]:

@@ -65,6 +65,11 @@ class Moments:
         return self.basis.shape[2]
 
     @property
+    def inputs_seen(self) -> int:
+        """How many coordinates of its inputs are ever seen."""
+        return self.variance.shape[1]
+
+    @property
     def classes(self) -> int:
         """How many outputs a domain has."""
         return self.cross.shape[1]
@@ -72,14 +77,14 @@ class Moments:
     def class_modes(self) -> Moments:
         """The race of the class modes: nothing but the directions that tell classes apart.
 
-        Of white inputs the squared loss sees only the rows of P. The others neither help nor
-        hinder (their weights just decay), so that `classes − 1` modes in place of all pixels
-        learn the same. Needs `moments(whiten=True)`.
+        Of white inputs only the rows of P have anything to learn. Weights from other directions
+        just decay, and matter no more where they start small; what is dropped is the noise
+        that they add at first. Needs `moments(whiten=True)`.
         """
         seen = self.variance > 0
         if not np.allclose(self.variance[seen], 1.0):
             raise NeuralRaceError(
-                "class modes are an exact reduction only of white inputs",
+                "class modes are a reduction of white inputs",
                 got="inputs that are not white",
                 wanted="a covariance of ones",
                 fix="task.moments(whiten=True).class_modes()",
@@ -117,6 +122,29 @@ class ImageRouting:
     def M(self) -> int:
         """The number of domains on either side."""
         return len(self.routes)
+
+    @property
+    def pixels(self) -> int:
+        """How many inputs a domain has."""
+        return self.inputs.shape[1]
+
+    @property
+    def inputs_seen(self) -> int:
+        """How many of its inputs are looked at: all."""
+        return self.pixels
+
+    @property
+    def classes(self) -> int:
+        """How many outputs a domain has."""
+        return self.outputs.shape[1]
+
+    @functools.cached_property
+    def largest_variance(self) -> float:
+        """The largest variance of any input domain, in any direction."""
+        covariance, _ = self._base
+        tables = self.inputs[:1] if self.alike else self.inputs
+        own = (transformed(transformed(covariance, table).T, table) for table in tables)
+        return max(float(np.linalg.eigvalsh(each)[-1]) for each in own)
 
     @property
     def alike(self) -> bool:

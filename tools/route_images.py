@@ -216,9 +216,10 @@ def equal(cell: Cell, made: Tasks, steps: int = 1000, rate: float = 0.5) -> dict
             other = jax.tree.map(lambda a, g: a - rate * g, other, gb)
             losses.append((la, lb))
         la, lb = np.array([[float(a), float(b)] for a, b in losses]).T
+        at_end = gap(w, other)
     return dataclasses.asdict(cell) | {
         "images": len(x), "run_steps": steps, "gradient_gap": at_start,
-        "loss_gap": float(np.abs(la / lb - 1).max()), "weight_gap": gap(w, other),
+        "loss_gap": float(np.abs(la / lb - 1).max()), "weight_gap": at_end,
         "loss_first_last": [float(la[0]), float(la[-1])],
     }  # fmt: skip
 

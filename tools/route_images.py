@@ -1,0 +1,293 @@
+"""Routing with real images at full size (NRR §5), cell by cell, for a given number of minutes.
+
+    PYTHONPATH=src python tools/route_images.py --data FOLDER --out FOLDER --minutes 9 must white
+
+Each cell is one method, one choice of routes and all seeds. Its numbers are appended to
+`cells.jsonl` in the folder as soon as it is done, and a second call goes on from there. Needs
+nothing but JAX, equinox, optax, SciPy and scikit-learn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuralrace import tasks
+from neuralrace.dynamics import train_routing
+
+SHARES = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
+"""K/M of the trained routes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One method on one choice of routes, with all its seeds."""
+
+    plan: str
+    method: str
+    K: int
+    M: int = 40
+    inputs: str = "permuted"
+    routes: str = "circulant"
+    scale: float = 0.1
+    time: float = 7500.0
+    seeds: int = 10
+    hidden: int = 128
+    leak: float = 1.0
+    span: float = 180.0
+
+
+def plans(seeds: int) -> dict[str, list[Cell]]:
+    """What can be run, by name; the most valuable first."""
+    both = ("circulant", "random")
+    few = (2, 3, 4, 6, 8)
+    ours = {"seeds": seeds}
+    domains = [max(1, round(40 * share)) for share in SHARES]
+    hundred = [max(1, round(100 * share)) for share in SHARES]
+    found = {
+        "must": [
+            Cell("must", m, K, **ours) for m in ("statistics", "race", "cross") for K in domains
+        ],
+        "authors": [
+            Cell("authors", m, 8, time=2000.0, seeds=2) for m in ("cross", "authors")
+        ],
+        "routes": [
+            Cell("routes", m, K, routes=r, **ours)
+            for m in ("statistics", "cross") for r in both for K in few
+        ],
+        "rotated": [
+            Cell("rotated", m, K, inputs="rotated", **ours)
+            for m in ("statistics", "cross") for K in domains
+        ],
+        "white": [Cell("white", "white", K, **ours) for K in domains],
+        "scales": [
+            Cell("scales", m, 10, scale=s, **ours)
+            for m in ("race", "statistics", "cross") for s in (10.0, 1.0, 0.1, 0.01, 0.001)
+        ],
+        "leaky": [
+            Cell("leaky", "cross", K, inputs=i, leak=0.01, **ours)
+            for i in ("permuted", "rotated") for K in domains
+        ],
+        "hundred": [
+            Cell("hundred", m, K, M=100, time=15000.0, **ours)
+            for m in ("statistics", "race", "cross") for K in hundred
+        ],
+        "transition": [
+            Cell("transition", "race", max(1, round(M * share)), M=M, routes=r, **ours)
+            for M in (10, 40, 100) for r in both for share in (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6)
+            if round(M * share) >= 1
+        ],
+        "equal": [Cell("equal", "equal", 4, M=10, seeds=1)],
+    }  # fmt: skip
+    found["quick"] = [
+        Cell("quick", m, 4, M=10, time=200.0, seeds=2, scale=0.3, hidden=32)
+        for m in ("statistics", "white", "race", "cross", "authors")
+    ]
+    return found
+
+
+class Tasks:
+    """Tasks and moments, each made once."""
+
+    def __init__(self, images: Any) -> None:
+        self.images, self.made = images, {}
+
+    def __call__(self, cell: Cell) -> Any:
+        kind = (cell.M, cell.inputs, cell.span)
+        how = {"inputs": cell.inputs, "span": cell.span}
+        task = self._kept(kind, lambda: tasks.image_routing(self.images, cell.M, 1, **how))
+        if cell.method in ("cross", "authors"):
+            return task
+        if cell.method == "statistics":
+            return self._kept((*kind, "raw"), task.moments)
+        white = self._kept((*kind, "white"), lambda: task.moments(whiten=True))
+        return white if cell.method == "white" else white.class_modes()
+
+    def _kept(self, name: Any, make: Any) -> Any:
+        if name not in self.made:
+            self.made[name] = make()
+        return self.made[name]
+
+
+def routes_of(cell: Cell) -> np.ndarray:
+    """The trained routes of a cell."""
+    make = {"circulant": tasks.circulant_routes, "random": tasks.random_routes}
+    return make[cell.routes](cell.M, cell.K)
+
+
+def measured(cell: Cell, made: Tasks, rate: float, products: str, every: int) -> dict[str, Any]:
+    """Train all seeds of a cell; accuracy at the end, and along the way."""
+    task, routes = made(cell), routes_of(cell)
+    how: dict[str, Any] = {"record_every": every}
+    if cell.method == "cross":
+        size = min(512, len(task.images.train))
+        how |= {"batch_size": size, "sampled": 4, "leak": cell.leak, "products": products}
+    if cell.method == "authors":
+        import optax
+
+        steps = round(cell.time * 0.1 / rate)
+        how = {"batch_size": 8, "sampled": None, "optimizer": optax.sgd(rate, momentum=0.9)}
+        how |= {"steps": steps, "record_every": max(1, steps // 10), "products": products}
+    begin = time.perf_counter()
+    run = train_routing(
+        task, time=cell.time, routes=[routes], scale=cell.scale, seeds=cell.seeds,
+        hidden=cell.hidden, **how,
+    )  # fmt: skip
+    seconds = time.perf_counter() - begin
+    values = {name: np.asarray(v)[0] for name, v in run.values.items()}
+    ended = values["elapsed"][:, -1]
+    moving = float((np.diff(values["elapsed"], axis=1).max(axis=0) > 0).sum()) * (
+        float(run.steps[1]) if len(run.steps) > 1 else 1.0
+    )
+    return dataclasses.asdict(cell) | {
+        "ratio": tasks.route_ratio(routes),
+        "trained": values["trained"][:, -1].round(5).tolist(),
+        "untrained": values["untrained"][:, -1].round(5).tolist(),
+        "loss": np.asarray(run.loss)[0, :, -1].round(6).tolist(),
+        "elapsed": ended.round(2).tolist(),
+        "steps": int(run.steps[-1]),
+        "seconds": round(seconds, 2),
+        "us_per_step_and_run": round(1e6 * seconds / max(moving, 1.0) / cell.seeds, 1),
+        "course": {
+            name: v.mean(axis=0).round(4).tolist() for name, v in values.items()
+        } | {"loss": np.asarray(run.loss)[0].mean(axis=0).round(5).tolist()},
+    }  # fmt: skip
+
+
+def equal(cell: Cell, made: Tasks, steps: int = 1000, rate: float = 0.5) -> dict[str, Any]:
+    """Gradients and a run by moments, against the same from all images, in float64."""
+    from neuralrace.dynamics import routing_system
+
+    with jax.enable_x64(True):
+        task = tasks.image_routing(made.images, cell.M, cell.K)
+        moments = task.moments()
+        system = routing_system(moments, dtype="float64")
+        basis = jnp.asarray(moments.basis[0])
+        x = jnp.asarray(task.images.train, float) - jnp.asarray(task.mean)
+        y = jax.nn.one_hot(task.images.labels, task.classes, dtype=float)
+        z, y = x @ basis.T, y - y.mean(axis=0)
+        parts = max(1, len(z) // 5000)
+        z, y = (a[: parts * (len(a) // parts)].reshape(parts, -1, a.shape[1]) for a in (z, y))
+        share = system.routes / jnp.sum(system.routes)
+        if z.shape[0] * z.shape[1] != len(x):
+            raise SystemExit("the number of images must be a multiple of their parts")
+
+        def lost(w: Any, pair: Any) -> Any:
+            x, y = pair
+            second = jnp.einsum("bd,ihd,kh->bik", x, w["encoders"], w["hidden"])
+            answers = jnp.einsum("bik,jck->bijc", second, w["decoders"])
+            each = jnp.sum((answers - y[:, None, None]) ** 2, axis=-1) / 2
+            return jnp.sum(jnp.mean(each, axis=0) * share)
+
+        @jax.jit
+        def by_images(w: Any) -> Any:
+            total = jax.tree.map(jnp.zeros_like, (jnp.zeros(()), w))
+            add = lambda t, pair: (
+                jax.tree.map(jnp.add, t, jax.value_and_grad(lost)(w, pair)), None
+            )  # fmt: skip
+            return jax.tree.map(lambda a: a / parts, jax.lax.scan(add, total, (z, y))[0])
+
+        by_moments = jax.jit(lambda w: system.loss_and_step(w, -1.0))
+        keys = jax.random.split(jax.random.key(0), 3)
+        H = cell.hidden
+        w = {
+            "encoders": 0.03 * jax.random.normal(keys[0], (cell.M, H, z.shape[2])),
+            "hidden": 0.06 * jax.random.normal(keys[1], (H, H)),
+            "decoders": 0.06 * jax.random.normal(keys[2], (cell.M, task.classes, H)),
+        }
+        gap = lambda a, b: max(
+            float(jnp.abs(a[k] - b[k]).max() / jnp.abs(a[k]).max()) for k in a
+        )  # fmt: skip
+        (_, first), (_, second) = by_images(w), by_moments(w)
+        at_start, other, losses = gap(first, second), w, []
+        for _ in range(steps):
+            (la, ga), (lb, gb) = by_images(w), by_moments(other)
+            w = jax.tree.map(lambda a, g: a - rate * g, w, ga)
+            other = jax.tree.map(lambda a, g: a - rate * g, other, gb)
+            losses.append((la, lb))
+        la, lb = np.array([[float(a), float(b)] for a, b in losses]).T
+        at_end = gap(w, other)
+    return dataclasses.asdict(cell) | {
+        "images": len(x), "run_steps": steps, "gradient_gap": at_start,
+        "loss_gap": float(np.abs(la / lb - 1).max()), "weight_gap": at_end,
+        "loss_first_last": [float(la[0]), float(la[-1])],
+    }  # fmt: skip
+
+
+def done_before(path: Path) -> Iterator[dict[str, Any]]:
+    """The cells that an earlier call has finished."""
+    if path.exists():
+        for line in path.read_text().splitlines():
+            yield json.loads(line)
+
+
+def told(row: dict[str, Any]) -> str:
+    """A cell in one line."""
+    if row["method"] == "equal":
+        keys = ("images", "run_steps", "gradient_gap", "loss_gap", "weight_gap", "loss_first_last")
+        return "equal: " + ", ".join(f"{k} {row[k]}" for k in keys)
+    mean, sd = (lambda n, f=f: float(f(row[n])) for f in (np.mean, np.std))
+    note = "  sd > .05" if max(sd("trained"), sd("untrained")) > 0.05 else ""
+    return (
+        f"{row['plan']:10} {row['method']:10} {row['inputs']:8} {row['routes']:9} M={row['M']:3} "
+        f"K={row['K']:2} K/M={row['K'] / row['M']:.2f} s2/s1={row['ratio']:.3f} "
+        f"gain={row['scale']:g} leak={row['leak']:g} T={np.mean(row['elapsed']):.0f} "
+        f"trained {mean('trained'):.4f} ± {sd('trained'):.4f} "
+        f"untrained {mean('untrained'):.4f} ± {sd('untrained'):.4f} "
+        f"loss {mean('loss'):.4f} steps {row['steps']} {row['seconds']:.1f} s "
+        f"{row['us_per_step_and_run']:.0f} us{note}"
+    )
+
+
+def main() -> None:
+    """Run the cells of the plans that are named, until the minutes are over."""
+    known = plans(10)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="+", choices=list(known), metavar="PLAN", help=str([*known]))
+    parser.add_argument("--images", default="mnist")
+    parser.add_argument("--data", default=None)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=9.0)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--tests", type=int, default=None, help="test images; all by default")
+    parser.add_argument("--rate", type=float, default=1e-3, help="of the authors' protocol")
+    parser.add_argument("--products", default="bfloat16")
+    parser.add_argument("--record-every", type=int, default=1000)
+    given = parser.parse_args()
+    begin = time.monotonic()
+    given.out.mkdir(parents=True, exist_ok=True)
+    path = given.out / "cells.jsonl"
+    rows = list(done_before(path))
+    fields = [f.name for f in dataclasses.fields(Cell)]
+    seen = {json.dumps([row[f] for f in fields]) for row in rows}
+    sys.stdout.write(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}\n")
+    made = Tasks(tasks.images(given.images, given.data).take(None, given.tests))
+    cells = [cell for name in given.names for cell in plans(given.seeds)[name]]
+    for cell in cells:
+        if json.dumps([getattr(cell, f) for f in fields]) in seen:
+            continue
+        if time.monotonic() - begin > 60 * given.minutes:
+            sys.stdout.write("the minutes are over; the same call goes on from here\n")
+            break
+        if cell.method == "equal":
+            row = equal(cell, made)
+        else:
+            row = measured(cell, made, given.rate, given.products, given.record_every)
+        with path.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        sys.stdout.write(told(row) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -16,6 +17,7 @@ from neuralrace.errors import NeuralRaceError
 
 if TYPE_CHECKING:
     from neuralrace.papers import Written
+    from neuralrace.study import Study
 
 FOLDER = Path("out/figures")
 
@@ -39,6 +41,51 @@ def demo(out: Path, quick: bool) -> None:
     for sentence in found.sentences:
         click.echo(f"• {sentence}")
     click.echo(f"The report: {found.report.resolve().as_uri()}")
+
+
+_FILE = click.argument("file", type=click.Path(path_type=Path))
+_CHANGES = click.option(
+    "--set",
+    "changes",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Change a dotted key, such as training.steps=500.",
+)
+_QUICK = click.option("--quick", is_flag=True, help="The small version: section [quick].")
+
+
+@commands.command()
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@_CHANGES
+@_QUICK
+@click.option("--schema", is_flag=True, help="Print the JSON schema of a study, for editors.")
+def check(file: Path | None, changes: tuple[str, ...], quick: bool, schema: bool) -> None:
+    """Check a study without computing: keys, kinds, files, expressions, sweeps."""
+    if schema:
+        from neuralrace.study import Study
+
+        click.echo(json.dumps(Study.schema(), indent=1, ensure_ascii=False))
+        return
+    if file is None:
+        raise NeuralRaceError(
+            "no study was named", got="no file", wanted="a TOML file", fix="neuralrace new"
+        )
+    study = _study(file, changes, quick)
+    problem = study.check()
+    click.echo(f"{file}: {study.title}")
+    click.echo("\n".join(problem.sentences))
+
+
+def _study(file: Path, changes: tuple[str, ...], quick: bool) -> Study:
+    """The study with what was typed on the command line."""
+    from neuralrace.study import Study, value_of
+
+    _use_float64()
+    study = Study.load(file)
+    if quick:
+        study = study.quick()
+    typed = {key: value_of(value) for key, value in _pairs(changes).items()}
+    return study.changed(typed, "--set") if typed else study
 
 
 @commands.command(name="list")

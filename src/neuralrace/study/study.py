@@ -1,0 +1,117 @@
+"""A study: what a file asks, checked, ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from neuralrace.checks import file_path
+from neuralrace.study.build import Problem, build
+from neuralrace.study.checking import need_pydantic, settings_of
+from neuralrace.study.document import Document, read_document, to_toml
+from neuralrace.study.grid import check_grid
+from neuralrace.study.options import training_options
+
+if TYPE_CHECKING:
+    from neuralrace.study.model import Settings
+    from neuralrace.study.result import Result
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A task, gatings and questions from a file, or written down in Python.
+
+    Keys and kinds are checked when a study is made; `check` also builds everything it names.
+    `document` is what was written, `settings` the same with all defaults. The file is described
+    in docs/studies.md.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> study = nr.Study.of(
+    ...     questions=["contest"],
+    ...     task={"builtin": "extended_xor", "parameters": {"delta": 1.2}},
+    ...     gatings={"linear": {"builtin": "linear_pathways"}, "xor": {"builtin": "xor_pathways"}},
+    ...     contest={"check": False},
+    ... )
+    >>> result = study.run()
+    >>> result["contest"].sentences[0]
+    'linear is predicted to learn first, at t = 13.51; xor 27 % later.'
+    >>> result.table("contest")["candidate"].to_list()
+    ['linear', 'xor']
+
+    ```
+    """
+
+    document: Document
+
+    def __post_init__(self) -> None:
+        _ = self.settings
+
+    @classmethod
+    def load(cls, path: str | Path) -> Study:
+        """The study in a TOML file; paths in it are relative to its folder."""
+        return cls(read_document(path))
+
+    @classmethod
+    def of(cls, **sections: Any) -> Study:
+        """A study of these sections, each a mapping; paths are relative to the current folder."""
+        return cls(Document({k: v for k, v in sections.items() if v is not None}))
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Every setting, with defaults for those that are not written down."""
+        return settings_of(self.document)
+
+    @property
+    def title(self) -> str:
+        """The study's title, or the name of its file."""
+        return self.settings.title or Path(self.document.file).stem
+
+    def changed(self, changes: Mapping[str, Any], source: str = "Python") -> Study:
+        """The study with other values for some dotted keys.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> study = nr.Study.of(questions=["train"], task={"builtin": "xor"})
+        >>> study.changed({"training.steps": 50}).settings.training.steps
+        50
+
+        ```
+        """
+        return Study(self.document.changed(changes, source))
+
+    def quick(self) -> Study:
+        """The study in its small version: with the values of its section `[quick]`."""
+        return self.changed(self.settings.quick, "quick")
+
+    def check(self) -> Problem:
+        """Build all that the study names and compute nothing; errors name file and key."""
+        problem = build(self.settings, self.document)
+        training_options(problem)
+        check_grid(self.settings, self.document)
+        return problem
+
+    def run(self, *, tell: Callable[[str], None] = lambda line: None) -> Result:
+        """Answer the questions, in this process; `tell` is called with a line at every stage.
+
+        Training follows JAX's precision: turn on float64 first, as the command line does, or set
+        `training.dtype`.
+        """
+        from neuralrace.study.run import run
+
+        return run(self, tell)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the study as TOML; paths in it are not changed."""
+        path = file_path(path, "study.toml")
+        path.write_text(to_toml(self.document.content), encoding="utf-8")
+        return path
+
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """The JSON schema of a study, with which editors complete and check the file."""
+        return need_pydantic().schema()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -147,12 +148,12 @@ def chain_parts(
     hidden = {f"h{i + 1}" if len(widths) > 1 else "h": w for i, w in enumerate(widths)}
     if len(x) == len(y) == 1:
         row = [*x, *hidden, *y]
-        edges = {f"W{i + 1}": pair for i, pair in enumerate(zip(row, row[1:], strict=False))}
+        edges = {f"W{i + 1}": pair for i, pair in enumerate(pairwise(row))}
     else:
         layers = [list(x), *([node] for node in hidden), list(y)]
         edges = {
             f"{source}_{target}": (source, target)
-            for low, high in zip(layers, layers[1:], strict=False)
+            for low, high in pairwise(layers)
             for source in low
             for target in high
         }

@@ -94,9 +94,8 @@ def _key(document: Document, found: Mapping[str, Any]) -> str:
     value: Any = document.content
     parts: list[str] = []
     for part in found["loc"]:
-        if (isinstance(value, Mapping) and part in value) or (
-            isinstance(value, list | tuple) and isinstance(part, int) and part < len(value)
-        ):
+        listed = isinstance(value, list | tuple) and isinstance(part, int)
+        if (isinstance(value, Mapping) and part in value) or (listed and part < len(value)):
             value = value[part]
         elif isinstance(value, Mapping) and "." in str(part):  # a dotted key, or tables in tables
             for piece in str(part).split("."):

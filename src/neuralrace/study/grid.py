@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def check_grid(settings: Settings, document: Document) -> None:
         here = place / "phase_diagram"
         _check_spread(settings.phase_diagram.values, here / "values")
         values = spread(settings.phase_diagram.values)
-        if len(values) < 2 or any(b <= a for a, b in zip(values, values[1:], strict=False)):
+        if len(values) < 2 or any(b <= a for a, b in pairwise(values)):
             raise (here / "values").error(
                 "the values must increase",
                 got=f"{values[:6]}",

@@ -1,5 +1,6 @@
 """Reports: plain values in, one HTML page with its data files beside it out."""
 
+from neuralrace.report.markup import html
 from neuralrace.report.page import (
     Code,
     Curve,
@@ -15,6 +16,7 @@ from neuralrace.report.page import (
     Table,
     Text,
 )
+from neuralrace.report.writing import write
 
 __all__ = [
     "Code",
@@ -30,4 +32,6 @@ __all__ = [
     "Setting",
     "Table",
     "Text",
+    "html",
+    "write",
 ]

@@ -1,0 +1,175 @@
+// Every drawing of curves becomes one that can be hovered, zoomed and hidden in parts.
+"use strict";
+
+const style = (element, name) => getComputedStyle(element).getPropertyValue(name).trim();
+const shown = (v) => (v === null || v === undefined ? "" : String(Number(v.toPrecision(4))));
+const positive = (log, v) => (v === null || (log && v <= 0) ? null : v);
+
+function element(name, attributes, parent, text) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  parent.append(made);
+  return made;
+}
+
+// The columns that uPlot draws: x, then of each curve y, and low and high where it has seeds.
+function columns(given, xlog, ylog) {
+  const tables = given.curves.map((curve) => {
+    const kept = curve.x.map((x, i) => i).filter((i) => !xlog || curve.x[i] > 0);
+    const parts = [curve.y].concat(curve.low ? [curve.low, curve.high] : []);
+    return [kept.map((i) => curve.x[i])].concat(
+      parts.map((part) => kept.map((i) => positive(ylog, part[i])))
+    );
+  });
+  return uPlot.join(tables);
+}
+
+function live(figure) {
+  const given = JSON.parse(figure.querySelector("script").textContent);
+  const legend = [...figure.querySelectorAll(".legend button")];
+  const place = element("div", { class: "chart" }, figure);
+  figure.querySelector(".drawing").after(place);
+  const tools = element("div", { class: "tools" }, figure);
+  place.after(tools);
+  const log = element("button", { type: "button" }, tools, "log " + given.ylabel);
+  const whole = element("button", { type: "button" }, tools, "whole range");
+  element("span", { class: "hint" }, tools, "Drag to zoom; click a name to hide its curve.");
+  const at = element("span", { class: "at" }, tools);
+  const hidden = new Set();
+  const series = []; // of each column but the first: the curve it belongs to
+  given.curves.forEach((curve, i) => series.push(...(curve.low ? [i, i, i] : [i])));
+  const firsts = given.curves.map((_, i) => series.indexOf(i) + 1);
+  log.hidden = !given.curves.some((curve) => curve.y.some((y) => y > 0));
+  let ylog = given.ylog;
+  let plot = null;
+
+  function size() {
+    const width = Math.max(240, place.clientWidth);
+    return { width, height: Math.round(Math.min(360, Math.max(240, width * 0.5))) };
+  }
+
+  function axis(label, isLog) {
+    const font = "12px " + style(document.body, "font-family");
+    return {
+      label, font, labelFont: "13px " + style(document.body, "font-family"), labelSize: 22,
+      stroke: style(document.body, "--soft"), grid: { stroke: style(document.body, "--faint"), width: 1 },
+      ticks: { show: false }, gap: 4, space: isLog ? 24 : 50,
+      values: (_, splits) => splits.map((v) => (v === null ? "" : shown(v))),
+    };
+  }
+
+  function drawn() {
+    const lines = [{}];
+    const bands = [];
+    series.forEach((i, k) => {
+      const first = k + 1 === firsts[i];
+      const line = legend[i].querySelector("line");
+      const stroke = style(line, "stroke");
+      const kind = given.curves[i].kind;
+      lines.push({
+        show: !hidden.has(i), points: { show: false }, stroke: first ? stroke : "transparent",
+        width: parseFloat(style(line, "stroke-width")), dash: kind === "theory" ? [7, 4] : undefined,
+        label: String(i),
+      });
+      if (first && given.curves[i].low)
+        bands.push({ series: [k + 3, k + 2], fill: `color-mix(in srgb, ${stroke} 20%, transparent)` });
+    });
+    const options = {
+      ...size(), series: lines, bands, legend: { show: false }, padding: [8, 10, 0, 0],
+      scales: {
+        x: { time: false, distr: given.xlog ? 3 : 1 },
+        y: { distr: ylog ? 3 : 1 },
+      },
+      axes: [axis(given.xlabel, given.xlog), { ...axis(given.ylabel, ylog), size: 54 }],
+      cursor: {
+        drag: { x: true, y: true, uni: 40, dist: 5 },
+        points: { show: (u, k) => (k > 0 && firsts.includes(k) ? undefined : false), size: 7 },
+        dataIdx: (u, k, at) => nearest(u.data[k], at),
+      },
+      hooks: { setCursor: [read], setScale: [zoomed] },
+    };
+    place.replaceChildren();
+    if (plot) plot.destroy();
+    plot = new uPlot(options, columns(given, given.xlog, ylog), place);
+    touch(plot);
+    log.setAttribute("aria-pressed", String(ylog));
+    whole.disabled = true;
+  }
+
+  function nearest(values, at) {
+    for (let d = 0; d < values.length; d++)
+      for (const i of [at - d, at + d]) if (values[i] !== undefined && i in values) return i;
+    return at;
+  }
+
+  function read(u) {
+    const { idx, idxs } = u.cursor;
+    const inside = idx !== null && idx !== undefined;
+    at.textContent = inside ? `${given.xlabel} ${shown(u.data[0][idx])}` : "";
+    legend.forEach((button, i) => {
+      const value = inside ? u.data[firsts[i]][idxs[firsts[i]]] : null;
+      button.querySelector("output").textContent = hidden.has(i) ? "" : shown(value);
+    });
+  }
+
+  function zoomed(u, key) {
+    const x = u.data[0];
+    const { min, max } = u.scales.x;
+    if (key === "x") whole.disabled = min <= x[0] && max >= x[x.length - 1];
+    else if (u.cursor.event) whole.disabled = false;
+  }
+
+  // Two fingers zoom along x; one finger reads values, and scrolls the page up and down.
+  function touch(u) {
+    const fingers = new Map();
+    let begin = null;
+    const spread = () => {
+      const [a, b] = [...fingers.values()];
+      return { middle: (a + b) / 2, apart: Math.max(10, Math.abs(a - b)) };
+    };
+    const left = (event) => event.clientX - u.over.getBoundingClientRect().left;
+    u.over.addEventListener("pointerdown", (event) => {
+      if (event.pointerType !== "touch") return;
+      fingers.set(event.pointerId, left(event));
+      if (fingers.size === 2) {
+        const now = spread();
+        begin = { ...now, value: u.posToVal(now.middle, "x"), ...u.scales.x };
+      }
+    });
+    u.over.addEventListener("pointermove", (event) => {
+      if (!fingers.has(event.pointerId)) return;
+      fingers.set(event.pointerId, left(event));
+      if (fingers.size === 1) u.setCursor({ left: left(event), top: u.over.clientHeight / 2 });
+      if (fingers.size !== 2 || !begin || given.xlog) return;
+      const now = spread();
+      const range = ((begin.max - begin.min) * begin.apart) / now.apart;
+      const min = begin.value - (range * now.middle) / u.over.clientWidth;
+      const x = u.data[0];
+      u.setScale("x", { min: Math.max(x[0], min), max: Math.min(x[x.length - 1], min + range) });
+    });
+    for (const name of ["pointerup", "pointercancel", "pointerleave"])
+      u.over.addEventListener(name, (event) => {
+        fingers.delete(event.pointerId);
+        begin = null;
+      });
+  }
+
+  legend.forEach((button, i) => {
+    button.disabled = false;
+    button.addEventListener("click", () => {
+      hidden.has(i) ? hidden.delete(i) : hidden.add(i);
+      button.setAttribute("aria-pressed", String(!hidden.has(i)));
+      series.forEach((j, k) => j === i && plot.setSeries(k + 1, { show: !hidden.has(i) }));
+      read(plot);
+    });
+  });
+  log.addEventListener("click", () => { ylog = !ylog; drawn(); });
+  whole.addEventListener("click", drawn);
+  figure.classList.add("live");
+  drawn();
+  new ResizeObserver(() => size().width !== plot.width && plot.setSize(size())).observe(figure);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawn);
+}
+
+for (const figure of document.querySelectorAll("figure.curves")) live(figure);

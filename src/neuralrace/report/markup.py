@@ -1,0 +1,367 @@
+"""A page as one HTML text that needs nothing beside it: style, script and pictures are part of it.
+
+Whatever was given is escaped. The page also forbids itself, by its content security policy, to load
+anything from elsewhere and to run any script but the package's own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import struct
+from collections.abc import Iterable, Sequence
+from functools import cache
+from html import escape
+from importlib.resources import files
+from itertools import groupby
+from typing import Any
+
+from neuralrace.report import chart
+from neuralrace.report.formulas import formula
+from neuralrace.report.names import address, place
+from neuralrace.report.page import (
+    Code,
+    Curves,
+    Equation,
+    File,
+    Page,
+    Part,
+    Picture,
+    Provenance,
+    Section,
+    Setting,
+    Table,
+    Text,
+)
+
+CONTENTS = 3
+"""The number of sections from which a page has a list of its contents."""
+
+SMALLEST = 0.62
+"""How far a picture may shrink on a phone before it scrolls instead: seven points stay legible."""
+
+
+def html(page: Page) -> str:
+    """The whole page as HTML.
+
+    ```python
+    >>> from neuralrace import report
+    >>> page = report.Page("a < b", answer=["`xor` wins."])
+    >>> text = report.html(page)
+    >>> "<title>a &lt; b</title>" in text, "<code>xor</code> wins." in text
+    (True, True)
+
+    ```
+    """
+    return _Writer().page(page)
+
+
+def value(given: Any, digits: int = 4) -> str:
+    """A value as it is read on a page.
+
+    ```python
+    >>> from neuralrace.report.markup import value
+    >>> value(0.123456), value([1, 2.0]), value(None), value(True), value({"a": 1})
+    ('0.1235', '1, 2', '–', 'true', 'a: 1')
+
+    ```
+    """
+    if given is None:
+        return "–"
+    if hasattr(given, "tolist"):
+        given = given.tolist()
+    if isinstance(given, bool):
+        return "true" if given else "false"
+    if isinstance(given, float):
+        return f"{given:.{digits}g}"
+    if isinstance(given, (list, tuple)):
+        return ", ".join(value(v, digits) for v in given)
+    if isinstance(given, dict):
+        return ", ".join(f"{name}: {value(v, digits)}" for name, v in given.items())
+    return str(given)
+
+
+class _Writer:
+    """Writes one page; keeps the names of places that are taken."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+        self.drawings = 0
+
+    def page(self, page: Page) -> str:
+        sections = [*page.sections]
+        entries: list[tuple[str, str, list[tuple[str, str]]]] = []
+        body = [self.section(section, 2, entries) for section in sections]
+        if page.settings:
+            body.append(self.closing("Settings", _settings(page.settings), entries))
+        if page.files:
+            body.append(self.closing("Files", _file_list(page.files), entries))
+        if page.provenance is not None:
+            body.append(self.closing("How this was made", _provenance(page.provenance), entries))
+        scripts = [_script(), _asset("page.js")] if self.drawings else []
+        sheets = [_asset("page.css"), _palette()] + [_asset("uPlot.min.css")] * bool(scripts)
+        answer = "".join(map(_paragraphs, page.answer))
+        return "\n".join(
+            [
+                '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+                '<meta name="viewport" content="width=device-width, initial-scale=1">',
+                f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">',
+                f"<title>{escape(page.title)}</title>",
+                f"<style>{chr(10).join(sheets)}</style></head>",
+                f"<body><header><h1>{_inline(page.title)}</h1>",
+                f'<div class="question">{_paragraphs(page.question)}</div>' * bool(page.question),
+                f'<div class="answer">{answer}</div>' * bool(answer),
+                _contents(entries) if len(sections) >= CONTENTS else "",
+                "</header><main>",
+                *body,
+                "</main>",
+                *(f"<script>{script}</script>" for script in scripts),
+                "</body></html>\n",
+            ]
+        )
+
+    def closing(self, title: str, body: str, entries: list[Any]) -> str:
+        """A section that every report ends with."""
+        name = place(title, self.taken)
+        entries.append((name, title, []))
+        return f'<section id="{name}"><h2>{title}</h2>{body}</section>'
+
+    def section(self, section: Section, level: int, entries: list[Any]) -> str:
+        name = place(section.title, self.taken)
+        below: list[Any] = []
+        entries.append((name, section.title, below))
+        heading = f"<h{level}>{_inline(section.title)}</h{level}>"
+        body = "\n".join(self.parts(section.parts, min(level + 1, 6), below))
+        if section.folded:
+            return f'<details id="{name}"><summary>{heading}</summary>{body}</details>'
+        return f'<section id="{name}">{heading}{body}</section>'
+
+    def parts(self, parts: Sequence[Part], level: int, below: list[Any]) -> Iterable[str]:
+        for are_files, group in groupby(parts, lambda part: isinstance(part, File)):
+            if are_files:
+                links = (_link(part) for part in group if isinstance(part, File))
+                yield f'<p class="links">{" · ".join(links)}</p>'
+                continue
+            for part in group:
+                yield self.part(part, level, below)
+
+    def part(self, part: Part, level: int, below: list[Any]) -> str:
+        match part:
+            case Text():
+                return _paragraphs(part.text)
+            case Code():
+                return f"<pre><code>{escape(part.text)}</code></pre>"
+            case Table():
+                return _table(part)
+            case Curves():
+                return self.curves(part)
+            case Picture():
+                return _picture(part)
+            case Equation():
+                caption = _caption(part.caption)
+                return f'<figure><div class="equation">{formula(part)}</div>{caption}</figure>'
+            case Section():
+                return self.section(part, level, below)
+            case File():
+                return _link(part)
+
+    def curves(self, curves: Curves) -> str:
+        self.drawings += 1
+        name = place(f"curves-{self.drawings}", self.taken)
+        drawing = chart.drawing(curves, name)
+        entries = []
+        for curve, stroke in zip(curves.curves, chart.strokes(curves), strict=True):
+            line = f'<line class="{curve.kind}" x2="34" y1="5" y2="5" style="stroke:{stroke}"/>'
+            entries.append(
+                '<li><button type="button" aria-pressed="true" disabled>'
+                f'<svg aria-hidden="true">{line}</svg>{escape(chart.label(curve))} '
+                "<output></output></button></li>"
+            )
+        return (
+            f'<figure class="curves" id="{name}">'
+            f'<script type="application/json">{chart.numbers(curves)}</script>'
+            f'{drawing}<ul class="legend">{"".join(entries)}</ul>'
+            f"{_caption(curves.caption, curves.file)}</figure>"
+        )
+
+
+# ---- text ----------------------------------------------------------------------------------------
+
+
+def _inline(text: str) -> str:
+    """Escaped text, words between backticks as code."""
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
+
+
+def _paragraphs(text: str) -> str:
+    parts = (part.strip() for part in re.split(r"\n\s*\n", text))
+    return "".join(f"<p>{_inline(part)}</p>" for part in parts if part)
+
+
+def _caption(text: str, file: str = "") -> str:
+    link = f'<p><a href="{address(file)}" download>{escape(file)}</a></p>' if file else ""
+    body = _paragraphs(text) + link
+    return f"<figcaption>{body}</figcaption>" if body else ""
+
+
+def _contents(entries: Sequence[tuple[str, str, Sequence[Any]]]) -> str:
+    """Links to the sections, and to those directly inside them."""
+
+    def listed(those: Sequence[Any], depth: int) -> str:
+        if not those or depth == 0:
+            return ""
+        items = (
+            f'<li><a href="#{name}">{_inline(title)}</a>{listed(below, depth - 1)}</li>'
+            for name, title, below in those
+        )
+        return f"<ul>{''.join(items)}</ul>"
+
+    return f'<nav aria-label="Contents">{listed(entries, 2)}</nav>'
+
+
+# ---- tables --------------------------------------------------------------------------------------
+
+
+def _table(table: Table) -> str:
+    columns = zip(*table.rows, strict=True) if table.rows else ((),) * len(table.head)
+    numeric = [_is_numeric(column) for column in columns]
+    head = "".join(
+        f'<th scope="col"{_number(n)}>{_inline(str(name))}</th>'
+        for name, n in zip(table.head, numeric, strict=True)
+    )
+    rows = (
+        "<tr>" + "".join(_cell(c, n) for c, n in zip(row, numeric, strict=True)) + "</tr>"
+        for row in table.rows
+    )
+    body = _scrolling(head, rows)
+    return f"<figure>{body}{_caption(table.caption, table.file)}</figure>"
+
+
+def _scrolling(head: str, rows: Iterable[str], kind: str = "") -> str:
+    """A table that scrolls sideways by itself where it is wider than the page."""
+    return (
+        f'<div class="scroll" tabindex="0"><table{kind}><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def _is_numeric(column: Sequence[Any]) -> bool:
+    plain = [c.item() if hasattr(c, "item") else c for c in column if c is not None]
+    return bool(plain) and all(
+        isinstance(c, int | float) and c is not True and c is not False for c in plain
+    )
+
+
+def _number(numeric: bool) -> str:
+    return ' class="number"' * numeric
+
+
+def _cell(cell: Any, numeric: bool) -> str:
+    if hasattr(cell, "item"):
+        cell = cell.item()
+    if isinstance(cell, bool):
+        word, sign = ("yes", "✓") if cell else ("no", "✗")
+        mark = f'<span class="{word}" role="img" aria-label="{word}">{sign}</span>'
+        return f'<td class="truth">{mark}</td>'
+    return f"<td{_number(numeric)}>{_inline(value(cell))}</td>"
+
+
+def _settings(settings: Sequence[Setting]) -> str:
+    about = any(setting.about for setting in settings)
+    rows = []
+    for setting in settings:
+        shown = _inline(value(setting.value, digits=12))
+        if not setting.is_default:
+            usual = _inline(value(setting.default, digits=12))
+            shown = f'<span class="changed">{shown}</span> (default {usual})'
+        cells = [f"<code>{escape(setting.name)}</code>", shown]
+        cells += [_inline(setting.about)] * about + [_inline(setting.source)]
+        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    names = ("setting", "value", *(("what it is",) if about else ()), "from")
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    return _scrolling(head, rows, ' class="full"')
+
+
+def _provenance(made: Provenance) -> str:
+    packages = ", ".join(f"{name} {version}" for name, version in made.packages.items())
+    rows = {
+        "command": f"<code>{escape(made.command)}</code>" if made.command else "",
+        "version": escape(" ".join(filter(None, ["neuralrace", made.version])))
+        * bool(made.version),
+        "commit": f"<code>{escape(made.commit)}</code>" if made.commit else "",
+        "date": escape(made.date),
+        "seeds": escape(", ".join(map(str, made.seeds))),
+        "devices": escape(", ".join(made.devices)),
+        "time": "" if made.seconds is None else f"{made.seconds:.1f} s",
+        "packages": escape(packages),
+    }
+    return "<dl>" + "".join(f"<dt>{k}</dt><dd>{v}</dd>" for k, v in rows.items() if v) + "</dl>"
+
+
+# ---- files and pictures --------------------------------------------------------------------------
+
+
+def _link(file: File) -> str:
+    about = f": {_inline(file.about)}" if file.about else ""
+    return f'<a href="{address(file.name)}">{escape(file.name)}</a>{about}'
+
+
+def _file_list(those: Sequence[File]) -> str:
+    return "<ul>" + "".join(f"<li>{_link(file)}</li>" for file in those) + "</ul>"
+
+
+def _picture(picture: Picture) -> str:
+    alt = escape(picture.alt)
+    if isinstance(picture.source, str):
+        link = address(picture.source)
+        shown = f'<a href="{link}"><img src="{link}" alt="{alt}" loading="lazy"></a>'
+    else:
+        png = picture.source.startswith(b"\x89PNG")
+        kind = "image/png" if png else "image/svg+xml"
+        data = base64.b64encode(picture.source).decode()
+        width = _width(picture.source)
+        least = f' style="--least:{SMALLEST * width:.0f}px"' if width else ""
+        wide = f' width="{width:.0f}"' if width else ""
+        shown = f'<img src="data:{kind};base64,{data}" alt="{alt}"{wide}{least}>'
+    return f'<figure><div class="picture">{shown}</div>{_caption(picture.caption)}</figure>'
+
+
+def _width(picture: bytes) -> float:
+    """The width at which a picture is shown, in pixels: 1.6 times that on paper; 0: not known."""
+    if picture.startswith(b"\x89PNG"):
+        return struct.unpack(">I", picture[16:20])[0] / 2  # two dots per pixel
+    found = re.search(rb'<svg[^>]*?\swidth="([0-9.]+)pt"', picture[:5000])
+    return float(found[1]) * 96 / 72 * 1.3 if found else 0.0
+
+
+# ---- style, script, policy -----------------------------------------------------------------------
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("neuralrace.report").joinpath("assets", name).read_text("utf-8")
+
+
+@cache
+def _script() -> str:
+    """The vendored library, with its licence."""
+    return f"/*\nuPlot\n{_asset('uPlot.LICENSE')}\n*/\n{_asset('uPlot.iife.min.js')}"
+
+
+@cache
+def _palette() -> str:
+    return (
+        f":root {{ {chart.palette(dark=False)} }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root {{ {chart.palette(dark=True)} }} }}"
+    )
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Nothing from elsewhere; of scripts only those of which this is the digest."""
+    digests = (base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
+    return (
+        f"default-src 'none'; img-src 'self' data: file:; style-src 'unsafe-inline'; "
+        f"script-src {allowed}; base-uri 'none'; form-action 'none'"
+    )

@@ -1,0 +1,91 @@
+"""A page into a folder, with its data files beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from neuralrace.checks import file_path, writable_folder
+from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.report.markup import html
+from neuralrace.report.names import PAGE
+from neuralrace.report.page import Curves, File, Page, Part, Picture, Section, Table
+
+
+def write(page: Page, folder: str | os.PathLike[str]) -> Path:
+    """Write a report: `index.html` in the folder, and its data files beside it.
+
+    The page needs no network and can be opened from the file system. The same page gives the same
+    bytes. Files whose content is not given must be in the folder already.
+
+    **Returns** the path of the page.
+
+    ```python
+    >>> import tempfile
+    >>> from neuralrace import report
+    >>> table = report.Table(("gating", "time"), [("xor", 1.25)], file="contest.csv")
+    >>> page = report.Page("XoR", sections=[report.Section("Contest", [table])])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sorted(path.name for path in report.write(page, folder).parent.iterdir())
+    ['contest.csv', 'index.html']
+
+    ```
+    """
+    check_kind("page", page, Page, "for example Page('My study', answer=['…'])")
+    target = writable_folder(file_path(folder, "report.write(page, 'out/report')"))
+    text = html(page)
+    contents = _contents(page)
+    for name, content in contents.items():
+        path = target / name
+        if content is None:
+            if not path.is_file():
+                raise NeuralRaceError(
+                    f"the page links a file {name!r} that is not there",
+                    got="no content, and no such file in the folder of the page",
+                    wanted="the content, or the file",
+                    fix=f"File({name!r}, about, content), or save the file there first",
+                )
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    place = target / PAGE
+    place.write_bytes(text.encode())
+    return place
+
+
+def _contents(page: Page) -> dict[str, bytes | None]:
+    """What goes into each file that the page links; None for a file that is there already."""
+    found: dict[str, bytes | None] = {}
+    for name, content in _linked(page):
+        data = content.encode() if isinstance(content, str) else content
+        if data is not None and found.get(name, data) not in (None, data):
+            raise NeuralRaceError(
+                f"two things are to go into the same file {name!r}",
+                got="two contents that differ",
+                wanted="a name of its own for each file",
+                fix="rename one of them",
+            )
+        found[name] = found.get(name) if data is None else data
+    return found
+
+
+def _linked(page: Page) -> Iterator[tuple[str, bytes | str | None]]:
+    for part in _parts(page.sections):
+        match part:
+            case Table() | Curves() if part.file:
+                yield part.file, part.csv()
+            case Picture() if isinstance(part.source, str):
+                yield part.source, None
+            case File():
+                yield part.name, part.content
+            case _:
+                pass
+    yield from ((file.name, file.content) for file in page.files)
+
+
+def _parts(parts: Sequence[Part]) -> Iterator[Part]:
+    for part in parts:
+        yield part
+        if isinstance(part, Section):
+            yield from _parts(part.parts)

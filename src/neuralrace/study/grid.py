@@ -113,6 +113,13 @@ def _check_axis(
     key: str, values: list[Any], document: Document, place: Place, named: str = ""
 ) -> None:
     where = place / (named or key)
+    if named and key.split(".")[0] not in ("task", "gatings"):
+        raise where.error(
+            "a phase diagram varies the task or its gatings",
+            got=key,
+            wanted="a key of task or gatings",
+            fix="for example task.parameters.delta; [sweep] varies any key",
+        )
     if key.split(".")[0] in ("sweep", "phase_diagram", "quick", "questions", "title", "about"):
         raise where.error(
             "this key cannot be varied",

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralrace.plot import draw_matrix, style
-from neuralrace.report import File, Page, Part, Picture, Section, Setting, Table, Text, provenance
+from neuralrace.report import File, Page, Part, Picture, Section, Setting, Table, Text
 from neuralrace.study.document import to_toml
+from neuralrace.study.provenance import provenance
 from neuralrace.study.script import files_beside
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ UNUSED = ("sweep", "quick", "title", "about")
 
 def page_of(result: Result, command: str = "") -> Page:
     """The whole page."""
-    study, problem = result.study, result.problem
+    study = result.study
     settings = study.settings
     asked = settings.about or " ".join(answer.title for answer in result.answers.values())
     answers = [answer.sentences[0] for answer in result.answers.values() if answer.sentences]
@@ -94,7 +95,9 @@ def settings_with_sources(result: Result) -> Iterator[Setting]:
                 continue  # the other ways to name a task or a gating
             else:
                 source = _source(document, key)
-                default = None if field.is_required() else field.get_default(call_default_factory=True)
+                default = (
+                    None if field.is_required() else field.get_default(call_default_factory=True)
+                )
                 yield Setting(key, _plain(value), source, field.description or "", _plain(default))
 
     yield from walk(study.settings, "")

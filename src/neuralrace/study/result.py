@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from neuralrace.checks import file_path, writable_folder
+from neuralrace.errors import NeuralRaceError
 from neuralrace.report import write
 from neuralrace.study.answers import Answer
 from neuralrace.study.build import Problem
@@ -16,7 +17,6 @@ from neuralrace.study.page import page_of
 from neuralrace.study.places import nearest
 from neuralrace.study.script import files_beside, script_of
 from neuralrace.trajectory import save_table
-from neuralrace.errors import NeuralRaceError
 
 if TYPE_CHECKING:
     import pandas

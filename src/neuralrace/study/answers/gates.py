@@ -122,11 +122,7 @@ def certify(work: Work) -> Answer:
             certified(run, mate, floor=runs[(i + 1) % len(runs)] if several else None)
             for i, (run, mate) in enumerate(zip(runs, mates, strict=True))
         ]
-    curves = [
-        Curve(
-            work.followed, found[0].time, np.stack([c.outputs_over_time for c in found]), "theory"
-        )
-    ]
+    curves = [Curve(name, found[0].time, np.stack([c.outputs_over_time for c in found]), "theory")]
     floors = [c.floor for c in found if c.floor is not None]
     if floors:
         floor = np.stack([c.outputs_over_time for c in floors])
@@ -153,7 +149,7 @@ def certify(work: Work) -> Answer:
     }
     if floors:
         numbers["outputs_floor"] = float(np.mean([c.outputs_mean for c in floors]))
-    sentences = _certificate_sentences(work.followed, found, floors)
+    sentences = _certificate_sentences(name, found, floors)
     return Answer("certify", "Is it the same function?", sentences, parts, numbers, tuple(found))
 
 
@@ -178,7 +174,8 @@ def _certificate_sentences(
         f"{percent(max(c.outputs_max for c in floors))} apart."
     )
     times = f"{average / other:.2g} times as far away as another seed of the ReLU network itself"
-    return f"{text}.", apart, f"So {same}, but {times}."
+    joined = f"So {same}." if all(c.holds() for c in found) else f"So {same}, but {times}."
+    return f"{text}.", apart, joined
 
 
 # ---- types and explanations ---------------------------------------------------------------------

@@ -64,25 +64,15 @@ def trained_times(work: Work, values: list[float]) -> tuple[np.ndarray, np.ndarr
     work.tell(f"training {options.networks * len(chosen)} ReLU networks …")
     problems = [at(work, value) for value in chosen]
     arguments = plain(training_options(work.problem)) | {"seeds": options.networks}
-    of_task = options.key.startswith("task.")
-    level = criterion(work)
     with (work.problem.place / "phase_diagram" / "networks").blamed():
-        if of_task:  # the same network on other data: one program
-            many = train_ensemble(
-                work.problem.relu,
-                [work.narrow(problem.data) for problem in problems],
-                axis=("value", chosen),
-                key=work.keys[0],
-                **arguments,
-            )
-            return np.array(chosen), crossing_time(many.time, many.loss, level)
-        times = []
-        for problem in problems:
-            one = plain(training_options(problem)) | {"seeds": options.networks}
-            data = work.narrow(problem.data)
-            run = train_ensemble(problem.relu, data, key=work.keys[0], **one)
-            times.append(crossing_time(run.time, run.loss, level))
-        return np.array(chosen), np.stack(times)
+        many = train_ensemble(
+            work.problem.relu,
+            [work.narrow(problem.data) for problem in problems],
+            axis=("value", chosen),
+            key=work.keys[0],
+            **arguments,
+        )
+        return np.array(chosen), crossing_time(many.time, many.loss, criterion(work))
 
 
 def _sentences(

@@ -30,6 +30,7 @@ ROOMS = {
     "reln": "ReLU networks as gated ones",
     "explanation": "Which small model explains a network",
     "interop": "Networks from elsewhere",
+    "sweeps": "Many cells, here or on a cluster",
     "linear": "Deep linear networks",
     "analysis": "What was learned",
     "plot": "Pictures",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from neuralrace import reduction as reduction
     from neuralrace import reln as reln
     from neuralrace import statistics as statistics
+    from neuralrace import sweeps as sweeps
     from neuralrace import tasks as tasks
     from neuralrace import trajectory as trajectory
     from neuralrace.architecture import Architecture as Architecture
@@ -58,6 +59,9 @@ if TYPE_CHECKING:
     from neuralrace.relu import ReLUNetwork as ReLUNetwork
     from neuralrace.statistics import PathStatistics as PathStatistics
     from neuralrace.statistics import path_statistics as path_statistics
+    from neuralrace.sweeps import Sweep as Sweep
+    from neuralrace.sweeps import open_sweep as open_sweep
+    from neuralrace.sweeps import sweep as sweep
     from neuralrace.trajectory import Trajectory as Trajectory
     from neuralrace.trajectory import compare as compare
     from neuralrace.trajectory import concat as concat
@@ -98,6 +102,9 @@ _HOME = {
     "ReLUNetwork": "relu",
     "PathStatistics": "statistics",
     "path_statistics": "statistics",
+    "Sweep": "sweeps",
+    "open_sweep": "sweeps",
+    "sweep": "sweeps",
     "Trajectory": "trajectory",
     "compare": "trajectory",
     "concat": "trajectory",
@@ -119,6 +126,7 @@ _ROOMS = (
     "reduction",
     "reln",
     "statistics",
+    "sweeps",
     "tasks",
     "trajectory",
 )

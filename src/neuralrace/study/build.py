@@ -178,7 +178,8 @@ def gating_of(
         return arch, made
     masks = masks_of(gating, settings, data, folder, place)
     with place.blamed():
-        return pathways(data, masks, hidden=pathway_widths(gating, settings, masks))
+        widths = pathway_widths(gating, settings, masks)
+        return pathways(data, masks, widths, **ends_of(gating))
 
 
 def masks_of(
@@ -212,6 +213,12 @@ def pathway_widths(
     graph = settings.network.graph
     total = hidden_widths(settings)[0] if graph is None else max(graph.sizes.values())
     return max(1, total // max(1, len(masks)))
+
+
+def ends_of(gating: Gating) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Which pathways do not read all inputs, or do not write all outputs."""
+    ends = {"inputs": dict(gating.inputs), "outputs": dict(gating.outputs)}
+    return {name: those for name, those in ends.items() if those}
 
 
 def _called_gating(

@@ -98,6 +98,7 @@ Widths: TypeAlias = Annotated[
     ),
 ]
 Numbers: TypeAlias = Annotated[tuple[float, ...], BeforeValidator(_as_tuple)]
+Ends: TypeAlias = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_ends)]
 Edges: TypeAlias = Annotated[dict[str, tuple[str, str]], BeforeValidator(_ends)]
 
 
@@ -210,6 +211,12 @@ class Gating(Section):
         None,
         description="neurons of each pathway; the first hidden layer is divided equally by default",
         examples=[64, {"common": 64, "one": 32}],
+    )
+    inputs: Ends = Field(
+        {}, description="input nodes of pathways that do not read all", examples=[{"one": ["x"]}]
+    )
+    outputs: Ends = Field(
+        {}, description="output nodes of pathways that do not write all", examples=[{"one": ["y"]}]
     )
 
 

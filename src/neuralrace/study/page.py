@@ -15,6 +15,7 @@ from neuralrace.study.script import files_beside
 
 if TYPE_CHECKING:
     from neuralrace.study.result import Result
+    from neuralrace.study.study import Study
 
 SHOWN = 400
 """Samples or columns of a task that a picture can still show."""
@@ -38,7 +39,7 @@ def page_of(result: Result, command: str = "") -> Page:
         question=asked,
         answer=answers,
         sections=[*sections, Section("The task", list(_task(result)))],
-        settings=list(settings_with_sources(result)),
+        settings=list(settings_with_sources(study)),
         files=_files(result),
         provenance=provenance(
             seeds=[settings.training.key], command=command, seconds=result.seconds
@@ -75,9 +76,9 @@ def _some(values: list[Any]) -> str:
     return ", ".join(map(str, values[:8])) + (" …" if len(values) > 8 else "")
 
 
-def settings_with_sources(result: Result) -> Iterator[Setting]:
+def settings_with_sources(study: Study) -> Iterator[Setting]:
     """Every setting with its value and where that came from."""
-    document, study = result.study.document, result.study
+    document = study.document
     asked = set(study.settings.questions)
 
     def walk(model: Any, before: str) -> Iterator[Setting]:

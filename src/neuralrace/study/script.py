@@ -15,6 +15,7 @@ from neuralrace.study.build import (
     UNGATED,
     Problem,
     chain_parts,
+    ends_of,
     graph_of,
     hidden_widths,
     masks_of,
@@ -240,7 +241,7 @@ def _gating_code(problem: Problem, gating: Gating, settings: Settings) -> str:
         code = mapping({n: _mask_code(problem, text) for n, text in gating.masks.items()})
     else:
         code = _each_code(problem, str(gating.each))
-    return call("nr.pathways", "data", code, hidden=widths)
+    return call("nr.pathways", "data", code, hidden=widths, **ends_of(gating))
 
 
 def _each_code(problem: Problem, label: str) -> str:

@@ -18,6 +18,7 @@ from neuralrace.study.options import training_options
 if TYPE_CHECKING:
     from neuralrace.study.model import Settings
     from neuralrace.study.result import Result
+    from neuralrace.study.sweeping import SweepResult
 
 
 @final
@@ -104,6 +105,44 @@ class Study:
         from neuralrace.study.run import run
 
         return run(self, tell)
+
+    def sweep(
+        self,
+        *,
+        store: str | Path | None = None,
+        workers: int | None = None,
+        scheduler: str | None = None,
+        slurm: Mapping[str, Any] | None = None,
+    ) -> SweepResult:
+        """The numbers of all answers at every cell of `[sweep]`, with one network per seed.
+
+        The arguments are those of `nr.sweep`: where results are kept, and who computes.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> study = nr.Study.of(
+        ...     questions=["contest"],
+        ...     task={"builtin": "extended_xor", "parameters": {"delta": 1.2}},
+        ...     gatings={"linear": {"builtin": "linear_pathways"}},
+        ...     contest={"check": False},
+        ...     sweep={"over": {"task.parameters.delta": [0.5, 1.0]}},
+        ... )
+        >>> study.sweep().sweep.data["time_linear"].values.round(2)
+        array([[32.43],
+               [16.22]])
+
+        ```
+        """
+        from neuralrace.study.sweeping import run_sweep
+
+        if self.settings.sweep is None:
+            raise (self.document.place / "sweep").error(
+                "this study has no sweep",
+                got="no section [sweep]",
+                wanted="dotted keys and their values",
+                fix='add [sweep.over] with "task.parameters.delta" = [0.4, 1.2]',
+            )
+        return run_sweep(self, store=store, workers=workers, scheduler=scheduler, slurm=slurm)
 
     def save(self, path: str | Path) -> Path:
         """Write the study as TOML; paths in it are not changed."""

@@ -28,8 +28,18 @@ NEED_WEIGHTS = ("discover", "explain")
 class Work:
     """The computations of one study, each made when it is first asked for."""
 
-    def __init__(self, problem: Problem, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        tell: Callable[[str], None] = lambda line: None,
+        seeds: list[int] | None = None,
+        relu: Trajectory | None = None,
+    ) -> None:
+        """`seeds` are those of a cell of a sweep; `relu` are its networks, where they are known."""
         self.problem, self.settings, self.tell = problem, problem.settings, tell
+        self.seeds: int | list[int] = self.settings.training.seeds if seeds is None else seeds
+        if relu is not None:
+            self.__dict__["relu"] = relu
 
     def asks(self, *questions: str) -> bool:
         """Whether one of these questions is asked."""
@@ -95,10 +105,21 @@ class Work:
         first, second = jax.random.split(jax.random.key(self.settings.training.key))
         return first, second
 
+    def start_keys(self, key: jax.Array) -> list[jax.Array]:
+        """The key of every network's initial weights, as `train_ensemble` has them."""
+        if isinstance(self.seeds, int):
+            return list(jax.random.split(key, self.seeds))
+        return [jax.random.fold_in(key, seed) for seed in self.seeds]
+
+    @property
+    def count(self) -> int:
+        """How many networks of each kind are trained."""
+        return self.seeds if isinstance(self.seeds, int) else len(self.seeds)
+
     @cached_property
     def relu(self) -> Trajectory:
         """The ReLU networks on the task, an ensemble over seeds."""
-        count = self.settings.training.seeds
+        count = self.count
         self.tell(f"training {count} ReLU network{'s' if count > 1 else ''} …")
         net, data = self.problem.relu, self.narrow(self.problem.data)
         record: dict[str, Any] = dict.fromkeys(self.settings.training.record, True)
@@ -111,7 +132,7 @@ class Work:
     @cached_property
     def gated(self) -> Trajectory:
         """Gated networks with the gating that is followed, an ensemble over seeds."""
-        count = self.settings.training.seeds
+        count = self.count
         self.tell(f"training {count} gated network{'s' if count > 1 else ''}: {self.followed} …")
         arch, data = self.gated_network
         net, data = GDLN(arch), self.narrow(data)
@@ -126,7 +147,7 @@ class Work:
         """The race from the initial weights of each gated network."""
         net, network = GDLN(self.gated_network[0]), self.settings.network
         found = []
-        for key in jax.random.split(self.keys[1], self.settings.training.seeds):
+        for key in self.start_keys(self.keys[1]):
             weights = net.init(key, network.scale, network.kind, dtype=self.dtype)
             start = self.race.start({e: np.asarray(w, np.float64) for e, w in weights.items()})
             rate = learning_rate(self.settings.training)
@@ -137,7 +158,7 @@ class Work:
         self, net: Network, data: Dataset, key: jax.Array, record: dict[str, Any], name: str
     ) -> Trajectory:
         training = self.settings.training
-        options = plain(training_options(self.problem)) | {"record": record}
+        options = plain(training_options(self.problem)) | {"record": record, "seeds": self.seeds}
         if self.problem.evaluated:
             others = self.problem.evaluated.items()
             options["evaluate"] = {n: self.narrow(d) for n, d in others}
@@ -155,11 +176,11 @@ class Work:
         self, net: Network, data: Dataset, key: jax.Array, options: dict[str, Any]
     ) -> Trajectory:
         """Single runs side by side: `compress` is an option of these alone."""
-        seeds, scale, kind = (options.pop(name) for name in ("seeds", "scale", "kind"))
+        _, scale, kind = (options.pop(name) for name in ("seeds", "scale", "kind"))
         options.pop("members_at_once", None)
         dtype = options.pop("dtype", None)
         runs = []
-        for each in jax.random.split(key, seeds):
+        for each in self.start_keys(key):
             start = net.init(each, scale, kind, dtype=dtype)
             more = {"key": jax.random.fold_in(each, 1)} if "batch_size" in options else {}
             compress = self.settings.training.compress

@@ -226,6 +226,14 @@ def types(work: Work) -> Answer:
     return Answer("types", "Which neurons come about?", tuple(sentences), parts, numbers, found)
 
 
+def _rows_asked(work: Work) -> list[str]:
+    rows = [row for row in work.settings.explain.rows if row != "gatings"]
+    return [
+        *(work.problem.candidates if len(rows) < len(work.settings.explain.rows) else ()),
+        *rows,
+    ]
+
+
 def explain(work: Work) -> Answer:
     """All small models of the ReLU networks in one table."""
     work.tell("comparing explanations …")
@@ -264,6 +272,10 @@ def explain(work: Work) -> Answer:
         ),
         Section("As the library prints it", [Code(str(found))], folded=True),
     ]
-    numbers = {f"error_{row.name.replace(' ', '_')}": float(row.error) for row in found.rows}
+    numbers = dict.fromkeys((f"error_{n}" for n in _rows_asked(work)), np.nan)
+    for row in found.rows:
+        name = row.kind if row.kind != "gating" else row.name
+        name = "discovered" if isinstance(row.found, Discovery) else name
+        numbers[f"error_{name}"] = float(row.error)
     title = "Which small model explains them?"
     return Answer("explain", title, found.sentences, parts, numbers, found)

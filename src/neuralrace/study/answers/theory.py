@@ -39,7 +39,10 @@ def contest(work: Work) -> Answer:
         parts.append(Section("As the library prints it", [Code(str(found))], folded=True))
     numbers = {f"time_{name}": float(time) for name, time in found.times.items()}
     if checked:
-        numbers |= {f"kept_{name}": float(share) for name, share in found.kept.items()}
+        reference = found.check.reference
+        numbers[f"time_{ALIGNED}"] = np.nan if reference is None else float(reference.time)
+        shares = found.kept
+        numbers |= {f"kept_{n}": float(shares.get(n, np.nan)) for n in (*found.times, ALIGNED)}
     return Answer("contest", "Which gating learns first?", tuple(sentences), parts, numbers, found)
 
 

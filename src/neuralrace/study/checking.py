@@ -263,7 +263,13 @@ def _gatings(settings: Settings, place: Place) -> None:
         called = way in ("builtin", "python")
         _only_with(gating, ["parameters"], called, here, "`builtin` or `python` with it")
         masked = way in ("masks", "each", "file")
-        _only_with(gating, ["hidden", "inputs", "outputs"], masked, here, "`masks`, `each` or `file` with it")
+        _only_with(
+            gating,
+            ["hidden", "inputs", "outputs"],
+            masked,
+            here,
+            "`masks`, `each` or `file` with it",
+        )
         if way == "gates" and settings.network.graph is None:
             raise (here / "gates").error(
                 "gates belong to the nodes and edges of a graph",

@@ -29,7 +29,8 @@ def page_of(result: Result, command: str = "") -> Page:
     study = result.study
     settings = study.settings
     asked = settings.about or " ".join(answer.title for answer in result.answers.values())
-    answers = [answer.sentences[0] for answer in result.answers.values() if answer.sentences]
+    each = [answer.short or answer.sentences[:1] for answer in result.answers.values()]
+    answers = [" ".join(sentences) for sentences in each if sentences]
     sections = [
         Section(answer.title, [Text("\n\n".join(answer.sentences)), *answer.parts])
         for answer in result.answers.values()

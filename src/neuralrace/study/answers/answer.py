@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Answer:
     """The answer to one question of a study.
 
-    `sentences` sum it up in words, `parts` are what the report shows of it, `numbers` what a sweep
+    `sentences` sum it up in words, of which `short` stand at the top of the report; `parts` are what the report shows of it, `numbers` what a sweep
     records. `value` is the library's own object, such as a `Contest`. `data` are tables to keep as
     netCDF, by the name of the file.
     """
@@ -33,6 +33,7 @@ class Answer:
     numbers: Mapping[str, float] = field(default_factory=dict)
     value: Any = None
     data: Mapping[str, xarray.Dataset] = field(default_factory=dict)
+    short: tuple[str, ...] = ()
 
     @property
     def table(self) -> pandas.DataFrame:

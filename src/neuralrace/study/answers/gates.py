@@ -150,7 +150,8 @@ def certify(work: Work) -> Answer:
     if floors:
         numbers["outputs_floor"] = float(np.mean([c.outputs_mean for c in floors]))
     sentences = _certificate_sentences(name, found, floors)
-    return Answer("certify", "Is it the same function?", sentences, parts, numbers, tuple(found))
+    title, short = "Is it the same function?", sentences[-1:]
+    return Answer("certify", title, sentences, parts, numbers, tuple(found), short=short)
 
 
 def _certificate_sentences(

@@ -54,7 +54,8 @@ def train(work: Work) -> Answer:
     }
     data = {"relu_networks.nc": kept_values(work, runs)}
     title = "What do ReLU networks do?"
-    return Answer("train", title, (f"{text}.", f"{reached}."), parts, numbers, runs, data)
+    said = (f"{text}.", f"{reached}.")
+    return Answer("train", title, said, parts, numbers, runs, data, short=said)
 
 
 def _evaluated(work: Work, runs: Trajectory) -> list[Curve]:
@@ -133,7 +134,9 @@ def predict(work: Work) -> Answer:
     ]
     data = {"gated_networks.nc": kept_values(work, runs)}
     title = "What will the loss do?"
-    return Answer("predict", title, tuple(sentences), parts, numbers, (runs, solved), data)
+    short = tuple(s for s in sentences if s.startswith("From") or "ReLU network" in s)
+    found = (runs, solved)
+    return Answer("predict", title, tuple(sentences), parts, numbers, found, data, short)
 
 
 def _relu_sentence(work: Work, follows: list[Comparison]) -> str:

@@ -43,7 +43,8 @@ def phase_diagram(work: Work) -> Answer:
         parts.append(Section("As the library prints it", [Code(str(found))], folded=True))
     numbers = {f"crossover_{i + 1}": c.value for i, c in enumerate(found.crossovers)}
     title = f"Where does the winner change with {name}?"
-    return Answer("phase_diagram", title, sentences, parts, numbers, (found, trained))
+    value = (found, trained)
+    return Answer("phase_diagram", title, sentences, parts, numbers, value, short=sentences)
 
 
 def at(work: Work, value: float) -> Problem:

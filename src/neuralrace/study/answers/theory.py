@@ -43,7 +43,16 @@ def contest(work: Work) -> Answer:
         numbers[f"time_{ALIGNED}"] = np.nan if reference is None else float(reference.time)
         shares = found.kept
         numbers |= {f"kept_{n}": float(shares.get(n, np.nan)) for n in (*found.times, ALIGNED)}
-    return Answer("contest", "Which gating learns first?", tuple(sentences), parts, numbers, found)
+    kept = found.check.sentences(found.winner) if checked else []
+    return Answer(
+        "contest",
+        "Which gating learns first?",
+        tuple(sentences),
+        parts,
+        numbers,
+        found,
+        short=(sentences[0], *kept[:2]),
+    )
 
 
 def first_sentence(found: Contest) -> str:

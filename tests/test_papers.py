@@ -9,9 +9,9 @@ import xarray
 
 import verification.papers
 from neuralrace import papers
-from neuralrace.papers import Agreement, Figure, Setting, settings_of
+from neuralrace.papers import Agreement, Figure, Setting, gallery, settings_of
 from neuralrace.papers.nrr import fig3, fig4
-from neuralrace.papers.record import Record, command, gallery, load_figure, markdown, read_record
+from neuralrace.papers.record import Record, command, load_figure, markdown, read_record
 from neuralrace.trajectory import save_table
 from tests.test_errors import says
 
@@ -271,12 +271,18 @@ def test_the_gallery_shows_what_lies_in_the_folder_in_the_given_order(tmp_path):
         figure.publish(figure.run(figure.resolve()), tmp_path)
     (tmp_path / "nrr" / "note.txt").write_text("no figure")
     page = gallery(tmp_path, ["nrr/b"]).read_text()
-    assert page.index('id="nrr-b"') < page.index('id="nrr-a"')
+    assert page.index('id="nrr-b-a-toy"') < page.index('id="nrr-a-a-toy"')
     assert "A &lt;toy&gt;" in page
     assert "<toy>" not in page
+    assert "2 of 2 measured lines agree with the papers, in 2 figures." in page
+    assert "neuralrace reproduce nrr/a" in page
     for end in ("pdf", "png", "nc", "md"):
         assert f'href="nrr/a.{end}"' in page
         assert (tmp_path / f"nrr/a.{end}").exists()
+    (tmp_path / "nrr" / "a.pdf").unlink()
+    again = gallery(tmp_path, ["nrr/b"]).read_text()
+    assert "nrr/a.pdf" not in again
+    assert "nrr/a.png" in again
 
 
 def test_what_is_no_figure_is_not_read(tmp_path):

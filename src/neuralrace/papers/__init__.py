@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from importlib import import_module
 
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of, unknown
-from neuralrace.papers.record import Record, Written, gallery, load_figure, read_record, shown
+from neuralrace.papers.gallery import gallery
+from neuralrace.papers.record import Record, Written, load_figure, read_record, shown
 
 __all__ = [
     "Agreement",

@@ -1,8 +1,7 @@
-"""Pages and galleries: a figure's picture, data and agreement, written where they can be read."""
+"""A figure's files: its picture, its data with the record of how they were made, and its page."""
 
 from __future__ import annotations
 
-import html
 import json
 import logging
 import os
@@ -22,7 +21,6 @@ __all__ = [
     "Record",
     "Written",
     "command",
-    "gallery",
     "load_figure",
     "markdown",
     "read_record",
@@ -313,104 +311,3 @@ def command(record: Record) -> str:
         if name in record.changed
     ]
     return " ".join(["neuralrace reproduce", record.name, *changes])
-
-
-# ---- the gallery ---------------------------------------------------------------------------------
-
-
-def gallery(folder: Path, order: Sequence[str] = ()) -> Path:
-    """Write `index.html` into the folder: every figure whose data lie there, with its agreement.
-
-    `order` names figures in the order in which they are shown; others come after them.
-
-    ```python
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from neuralrace import papers
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     papers.gallery(Path(folder)).name
-    'index.html'
-
-    ```
-    """
-    places = {name: i for i, name in enumerate(order)}
-    records = sorted(
-        stored(folder, "*/*.nc").values(), key=lambda r: (places.get(r.name, len(places)), r.name)
-    )
-    page = folder / "index.html"
-    entries = "".join(f'<li><a href="#{_id(r)}">{_text(r.name)}</a></li>' for r in records)
-    page.write_text(
-        _PAGE.replace("{style}", _STYLE)
-        .replace("{entries}", entries)
-        .replace("{cards}", "\n".join(map(_card, records)))
-    )
-    return page
-
-
-def _id(record: Record) -> str:
-    return _text(record.name.replace("/", "-"))
-
-
-def _text(text: str) -> str:
-    return html.escape(text)
-
-
-def _card(record: Record) -> str:
-    stem, title = _text(record.name), _text(record.title)
-    rows = "".join(
-        f'<tr class="{_CLASS[row["holds"]]}"><td>{_MARK[row["holds"]]}</td>'
-        f"<td>{_text(row['what'])}</td><td>{_text(row['measured'])}</td>"
-        f"<td>{_text(row['target'])}</td></tr>"
-        for row in record.agreement
-    )
-    quick = '<span class="quick">quick version</span>' if record.quick else ""
-    return f"""<article id="{_id(record)}">
-<header><h2><span class="name">{stem}</span> {title}</h2>
-<p class="verdict">{_text(record.verdict)} {quick}</p></header>
-<a href="{stem}.pdf"><img src="{stem}.png" alt="{title}" loading="lazy"></a>
-<p><b>The paper states:</b> {_text(record.states)}</p>
-<table><thead><tr><th></th><th></th><th>measured</th><th>target</th></tr></thead>
-<tbody>{rows}</tbody></table>
-<footer><a href="{stem}.pdf">PDF</a> · <a href="{stem}.png">PNG</a> ·
-<a href="{stem}.nc">data</a> · <a href="{stem}.md">page with all settings</a> ·
-<code>{_text(command(record))}</code> · {record.seconds:.1f} s</footer>
-</article>"""
-
-
-_CLASS = {True: "yes", False: "no", None: "none"}
-_MARK = {True: "✓", False: "✗", None: "·"}
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>neuralrace: the papers' figures</title>
-<style>{style}</style></head>
-<body><header class="top"><h1>The papers' figures, made anew</h1>
-<p>Nothing is fitted: every prediction starts from the task, the gating, the initial weights and
-the step. Each figure comes with what the paper states, what was measured, and the data.</p>
-<nav><ul>{entries}</ul></nav></header>
-<main>
-{cards}
-</main></body></html>
-"""
-_STYLE = """
-:root { color-scheme: light; }
-body { margin: 0 auto; padding: 2rem 1.2rem 4rem; max-width: 62rem; color: #1a1a1a;
-  background: #f6f6f3; font: 16px/1.5 system-ui, "Segoe UI", Helvetica, Arial, sans-serif; }
-h1 { margin: 0; font-size: 1.7rem; } h2 { margin: 0; font-size: 1.15rem; }
-.top p { max-width: 44rem; color: #444; } a { color: #00598c; }
-nav ul { display: flex; flex-wrap: wrap; gap: .4rem; padding: 0; list-style: none; }
-nav a { display: block; padding: .15rem .7rem; border: 1px solid #ccc; border-radius: 1rem;
-  background: #fff; text-decoration: none; }
-article { margin: 1.6rem 0; padding: 1.2rem 1.4rem; background: #fff; border: 1px solid #ddd;
-  border-radius: .5rem; }
-article header { display: flex; flex-wrap: wrap; justify-content: space-between; gap: .3rem 1rem; }
-.name { margin-right: .4rem; color: #00598c; font-weight: 500; }
-.verdict { margin: 0; color: #444; } .quick { padding: 0 .5rem; border-radius: 1rem;
-  background: #fbecd0; }
-img { display: block; max-width: 100%; margin: 1rem auto; }
-table { width: 100%; border-collapse: collapse; font-size: .9rem; }
-th { text-align: left; color: #555; font-weight: 500; }
-td, th { padding: .25rem .5rem; border-bottom: 1px solid #eee; vertical-align: top; }
-tr.yes td:first-child { color: #006b4f; } tr.no td { color: #9b2d00; font-weight: 600; }
-footer { margin-top: .8rem; color: #555; font-size: .85rem; overflow-wrap: anywhere; }
-"""

@@ -26,6 +26,7 @@ from neuralrace.reduction.equations.symbols import (
     conserved,
     equations,
     latex,
+    statistics_in_symbols,
     written_mode,
 )
 from neuralrace.reduction.solving.full_size import Source, full_weights
@@ -284,6 +285,20 @@ class Race:
         ```
         """
         return {mode.block.name: equations(mode) for mode in self._written(start)[0]}
+
+    def coefficients(self, start: StartLike | None = None) -> dict[str, dict[str, float]]:
+        """The values of S and D in `equations`, for every mode in whose equations they stand.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> race = nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0)))
+        >>> {name: float(round(v, 6)) for name, v in race.coefficients()["mode1"].items()}
+        {'S': 1.0, 'D': 1.0}
+
+        ```
+        """
+        found = {m.block.name: statistics_in_symbols(m) for m in self._written(start)[0]}
+        return {name: values for name, values in found.items() if values is not None}
 
     def latex(self, start: StartLike | None = None, *, full: bool = False) -> str:
         """The merged equations as LaTeX, modes of equal form written once, with their S and D.

@@ -1,5 +1,6 @@
 """Reports: plain values in, one HTML page with its data files beside it out."""
 
+from neuralrace.report.making import provenance
 from neuralrace.report.markup import html
 from neuralrace.report.page import (
     Code,
@@ -16,6 +17,7 @@ from neuralrace.report.page import (
     Table,
     Text,
 )
+from neuralrace.report.parts import curves_of, equations_of
 from neuralrace.report.writing import write
 
 __all__ = [
@@ -32,6 +34,9 @@ __all__ = [
     "Setting",
     "Table",
     "Text",
+    "curves_of",
+    "equations_of",
     "html",
+    "provenance",
     "write",
 ]

@@ -24,6 +24,9 @@ POINTS = 600
 DIGITS = 6
 """Digits of the numbers on the page; the file beside it has all."""
 
+DOTS = 12
+"""Up to this number of points of a curve are marked each."""
+
 WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 62, 12, 12, 46
 """The size of a drawing and its margins, in units of a pixel."""
@@ -157,6 +160,8 @@ def drawing(curves: Curves, name: str) -> str:
                 kept = thinned(curve.mean)
                 line = _line(across(np.asarray(curve.x)[kept]), up(curve.mean[kept]))
                 parts.append(f'<path class="{kind}" d="{line}" style="stroke:{stroke}"/>')
+                if len(kept) <= DOTS:
+                    parts += _dots(across(np.asarray(curve.x)[kept]), up(curve.mean[kept]), stroke)
     return "".join([*parts, "</g></svg>"])
 
 
@@ -222,7 +227,7 @@ def ticks(low: float, high: float, log: bool = False) -> list[float]:
         decades = [float(f"1e{n}") for n in range(first, last + 1, step)]
         if len(decades) > 1:
             return decades
-    rough = (high - low) / 5
+    rough = (high - low) / 7
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(m * unit for m in (1, 2, 5, 10) if m * unit >= rough * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
@@ -239,6 +244,15 @@ def _line(x: np.ndarray, y: np.ndarray) -> str:
         else:
             pen = "M"
     return "".join(parts)
+
+
+def _dots(x: np.ndarray, y: np.ndarray, colour: str) -> list[str]:
+    points = zip(x.tolist(), y.tolist(), strict=True)
+    return [
+        f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" style="fill:{colour}"/>'
+        for a, b in points
+        if math.isfinite(a) and math.isfinite(b)
+    ]
 
 
 def _area(curve: Curve, across: _Axis, up: _Axis) -> str:

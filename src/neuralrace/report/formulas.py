@@ -126,16 +126,16 @@ def _printer() -> MathMLPresentationPrinter:
             terms = super()._as_ordered_terms(expr, order)
             return sorted(terms, key=lambda term: term.could_extract_minus_sign())  # S − D B
 
-        def _print_Derivative(self, expr: Any) -> Any:
+        def _print_Derivative(self, e: Any) -> Any:
             below = []
-            for variable, count in expr.variable_count:
+            for variable, count in e.variable_count:
                 below += [self._letter("d"), self._print(variable**count)]
-            order = sum(count for _, count in expr.variable_count)
+            order = sum(count for _, count in e.variable_count)
             d = self._letter("d")
             above = d if order == 1 else self._element("msup", d, self._print(order))
             return self._element(
                 "mfrac",
-                self._element("mrow", above, self._print(expr.expr)),
+                self._element("mrow", above, self._print(e.expr)),
                 self._element("mrow", *below),
             )
 
@@ -180,4 +180,8 @@ class _Elements(HTMLParser):
     def handle_comment(self, data: str) -> None:
         self.plain = False
 
-    handle_decl = handle_pi = handle_comment
+    def handle_decl(self, decl: str) -> None:
+        self.plain = False
+
+    def handle_pi(self, data: str) -> None:
+        self.plain = False

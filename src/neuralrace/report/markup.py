@@ -10,7 +10,7 @@ import base64
 import hashlib
 import re
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -41,6 +41,12 @@ CONTENTS = 3
 SMALLEST = 0.62
 """How far a picture may shrink on a phone before it scrolls instead: seven points stay legible."""
 
+PIXELS_PER_POINT = 1.75
+"""The pixels that show one point of a picture in SVG."""
+
+PIXELS_PER_DOT = PIXELS_PER_POINT * 72 / 200
+"""The pixels that show one dot of a picture in PNG, of which an inch has 200."""
+
 
 def html(page: Page) -> str:
     """The whole page as HTML.
@@ -54,7 +60,12 @@ def html(page: Page) -> str:
 
     ```
     """
-    return _Writer().page(page)
+    return _Writer({}).page(page)
+
+
+def html_in_folder(page: Page, widths: Mapping[str, float]) -> str:
+    """The whole page, given the widths of the pictures that are files beside it."""
+    return _Writer(widths).page(page)
 
 
 def value(given: Any, digits: int = 4) -> str:
@@ -85,7 +96,8 @@ def value(given: Any, digits: int = 4) -> str:
 class _Writer:
     """Writes one page; keeps the names of places that are taken."""
 
-    def __init__(self) -> None:
+    def __init__(self, widths: Mapping[str, float]) -> None:
+        self.widths = widths
         self.taken: set[str] = set()
         self.drawings = 0
 
@@ -130,7 +142,8 @@ class _Writer:
     def section(self, section: Section, level: int, entries: list[Any]) -> str:
         name = place(section.title, self.taken)
         below: list[Any] = []
-        entries.append((name, section.title, below))
+        if not section.folded:
+            entries.append((name, section.title, below))
         heading = f"<h{level}>{_inline(section.title)}</h{level}>"
         body = "\n".join(self.parts(section.parts, min(level + 1, 6), below))
         if section.folded:
@@ -157,7 +170,7 @@ class _Writer:
             case Curves():
                 return self.curves(part)
             case Picture():
-                return _picture(part)
+                return self.picture(part)
             case Equation():
                 caption = _caption(part.caption)
                 return f'<figure><div class="equation">{formula(part)}</div>{caption}</figure>'
@@ -184,6 +197,19 @@ class _Writer:
             f'{drawing}<ul class="legend">{"".join(entries)}</ul>'
             f"{_caption(curves.caption, curves.file)}</figure>"
         )
+
+    def picture(self, picture: Picture) -> str:
+        if isinstance(picture.source, str):
+            source, width = address(picture.source), self.widths.get(picture.source, 0.0)
+        else:
+            kind = "png" if picture.source.startswith(b"\x89PNG") else "svg+xml"
+            data = base64.b64encode(picture.source).decode()
+            source, width = f"data:image/{kind};base64,{data}", picture_width(picture.source)
+        size = f' width="{width:.0f}" style="--least:{SMALLEST * width:.0f}px"' if width else ""
+        shown = f'<img src="{source}" alt="{escape(picture.alt)}" loading="lazy"{size}>'
+        if isinstance(picture.source, str):
+            shown = f'<a href="{source}">{shown}</a>'
+        return f'<figure><div class="picture">{shown}</div>{_caption(picture.caption)}</figure>'
 
 
 # ---- text ----------------------------------------------------------------------------------------
@@ -215,7 +241,8 @@ def _contents(entries: Sequence[tuple[str, str, Sequence[Any]]]) -> str:
             f'<li><a href="#{name}">{_inline(title)}</a>{listed(below, depth - 1)}</li>'
             for name, title, below in those
         )
-        return f"<ul>{''.join(items)}</ul>"
+        flat = ' class="flat"' * (depth == 2 and not any(below for _, _, below in those))
+        return f"<ul{flat}>{''.join(items)}</ul>"
 
     return f'<nav aria-label="Contents">{listed(entries, 2)}</nav>'
 
@@ -311,28 +338,15 @@ def _file_list(those: Sequence[File]) -> str:
     return "<ul>" + "".join(f"<li>{_link(file)}</li>" for file in those) + "</ul>"
 
 
-def _picture(picture: Picture) -> str:
-    alt = escape(picture.alt)
-    if isinstance(picture.source, str):
-        link = address(picture.source)
-        shown = f'<a href="{link}"><img src="{link}" alt="{alt}" loading="lazy"></a>'
-    else:
-        png = picture.source.startswith(b"\x89PNG")
-        kind = "image/png" if png else "image/svg+xml"
-        data = base64.b64encode(picture.source).decode()
-        width = _width(picture.source)
-        least = f' style="--least:{SMALLEST * width:.0f}px"' if width else ""
-        wide = f' width="{width:.0f}"' if width else ""
-        shown = f'<img src="data:{kind};base64,{data}" alt="{alt}"{wide}{least}>'
-    return f'<figure><div class="picture">{shown}</div>{_caption(picture.caption)}</figure>'
+def picture_width(picture: bytes) -> float:
+    """The width at which a picture is shown, in pixels, told by its first bytes; 0: not known.
 
-
-def _width(picture: bytes) -> float:
-    """The width at which a picture is shown, in pixels: 1.6 times that on paper; 0: not known."""
+    Both are shown so large that text of eight points is 14 pixels high.
+    """
     if picture.startswith(b"\x89PNG"):
-        return struct.unpack(">I", picture[16:20])[0] / 2  # two dots per pixel
-    found = re.search(rb'<svg[^>]*?\swidth="([0-9.]+)pt"', picture[:5000])
-    return float(found[1]) * 96 / 72 * 1.3 if found else 0.0
+        return struct.unpack(">I", picture[16:20])[0] * PIXELS_PER_DOT
+    found = re.search(rb'<svg[^>]*?\swidth="([0-9.]+)pt"', picture)
+    return float(found[1]) * PIXELS_PER_POINT if found else 0.0
 
 
 # ---- style, script, policy -----------------------------------------------------------------------

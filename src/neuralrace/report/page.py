@@ -111,9 +111,9 @@ class Curve:
     Curves of the same name have the same colour, so that a simulation and its theory belong
     together: `Curve("xor", t, a)` and `Curve("xor", t, b, "theory")`.
 
-    **Arguments:** `x` is (T,) and increasing. `y` is (T,), or (S, T) for S seeds, of which the mean
-    is drawn and the range from least to largest is shaded. NaN is a gap. `kind` is
-    `"simulation"` (solid), `"theory"` (dashed) or `"relu"` (solid and wide).
+    **Arguments:** `x` is (T,), from least to largest. `y` is (T,), or (S, T) for S seeds, of which
+    the mean is drawn and the range shaded. NaN is a gap. `kind` is `"simulation"` (solid),
+    `"theory"` (dashed) or `"relu"` (solid and wide).
 
     ```python
     >>> from neuralrace import report
@@ -141,12 +141,12 @@ class Curve:
                 wanted="x (T,) and y (T,) or (S, T), not empty",
                 fix="record both at the same moments",
             )
-        if not (np.isfinite(x).all() and (np.diff(x) > 0).all()):
+        if not (np.isfinite(x).all() and (np.diff(x) >= 0).all()):
             raise NeuralRaceError(
-                f"x of curve {self.name!r} does not increase",
+                f"x of curve {self.name!r} is out of order",
                 got=f"{shown(self.x)}",
-                wanted="finite numbers, each larger than the one before",
-                fix="sort by x, and keep one point of each x",
+                wanted="finite numbers, none smaller than the one before",
+                fix="sort the points by x",
             )
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "y", y)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from neuralrace.checks import file_path, writable_folder
 from neuralrace.errors import NeuralRaceError, check_kind
-from neuralrace.report.markup import html
+from neuralrace.report.markup import html_in_folder, picture_width
 from neuralrace.report.names import PAGE
 from neuralrace.report.page import Curves, File, Page, Part, Picture, Section, Table
 
@@ -34,7 +34,6 @@ def write(page: Page, folder: str | os.PathLike[str]) -> Path:
     """
     check_kind("page", page, Page, "for example Page('My study', answer=['…'])")
     target = writable_folder(file_path(folder, "report.write(page, 'out/report')"))
-    text = html(page)
     contents = _contents(page)
     for name, content in contents.items():
         path = target / name
@@ -50,8 +49,18 @@ def write(page: Page, folder: str | os.PathLike[str]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     place = target / PAGE
-    place.write_bytes(text.encode())
+    place.write_bytes(html_in_folder(page, _widths(page, target)).encode())
     return place
+
+
+def _widths(page: Page, folder: Path) -> dict[str, float]:
+    """The widths of the pictures that are files beside the page."""
+    found = {}
+    for part in _parts(page.sections):
+        if isinstance(part, Picture) and isinstance(part.source, str):
+            with (folder / part.source).open("rb") as file:
+                found[part.source] = picture_width(file.read(5000))
+    return found
 
 
 def _contents(page: Page) -> dict[str, bytes | None]:

@@ -30,14 +30,7 @@ def draw(run: Trajectory, what: str, *, label: str | None, ax: Axes | None, **st
             "the label is a name", got=f"{label!r:.80}", wanted="text", fix="label='simulation'"
         )
     method = run.settings.get("method")
-    curves = _by_place(run, _values(run, what))
-    if len(curves) == 1:
-        (curve,) = curves.values()
-        (name,) = curves
-        fallback = method if not name and isinstance(method, str) else name or what
-        curves = {label or _unused(fallback, ax): curve}
-    elif label is not None:
-        curves = {f"{label}, {name}": curve for name, curve in curves.items()}
+    curves = named_curves(run, what, label, ax)
     return draw_curves(
         run.time,
         curves,
@@ -47,6 +40,24 @@ def draw(run: Trajectory, what: str, *, label: str | None, ax: Axes | None, **st
         ax=ax,
         **style,
     )
+
+
+def named_curves(
+    run: Trajectory, what: str, label: str | None = None, ax: Axes | None = None
+) -> dict[str, np.ndarray]:
+    """What to draw of a run by name, each of shape (T,), or (seeds, T).
+
+    A lone curve is called by the `label`, or by a name that the axes do not have yet.
+    """
+    curves = _by_place(run, _values(run, what))
+    if len(curves) == 1:
+        (name,) = curves
+        method = run.settings.get("method")
+        fallback = method if not name and isinstance(method, str) else name or what
+        return {label or _unused(fallback, ax): curves[name]}
+    if label is not None:
+        return {f"{label}, {name}": curve for name, curve in curves.items()}
+    return curves
 
 
 def _values(run: Trajectory, what: str) -> dict[str, np.ndarray]:

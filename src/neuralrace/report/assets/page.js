@@ -3,6 +3,7 @@
 
 const style = (element, name) => getComputedStyle(element).getPropertyValue(name).trim();
 const shown = (v) => (v === null || v === undefined ? "" : String(Number(v.toPrecision(4))));
+const faint = (rgb) => rgb.replace("rgb(", "rgba(").replace(")", ", 0.2)");
 const positive = (log, v) => (v === null || (log && v <= 0) ? null : v);
 
 function element(name, attributes, parent, text) {
@@ -11,6 +12,23 @@ function element(name, attributes, parent, text) {
   if (text !== undefined) made.textContent = text;
   parent.append(made);
   return made;
+}
+
+// Powers of ten between two positive ends, or round numbers where there are less than two of them.
+function ticks(low, high) {
+  const first = Math.ceil(Math.log10(low) - 1e-9);
+  const last = Math.floor(Math.log10(high) + 1e-9);
+  const step = Math.max(1, Math.ceil((last - first) / 6));
+  const found = [];
+  for (let n = first; n <= last; n += step) found.push(Number(`1e${n}`));
+  if (found.length > 1) return found;
+  const rough = (high - low) / 7;
+  const unit = 10 ** Math.floor(Math.log10(rough));
+  const width = unit * [1, 2, 5, 10].find((m) => m * unit >= rough * (1 - 1e-9));
+  const round = [];
+  for (let n = Math.ceil(low / width); n * width <= high; n++)
+    round.push(Number((n * width).toPrecision(12)));
+  return round;
 }
 
 // The columns that uPlot draws: x, then of each curve y, and low and high where it has seeds.
@@ -33,8 +51,8 @@ function live(figure) {
   const tools = element("div", { class: "tools" }, figure);
   place.after(tools);
   const log = element("button", { type: "button" }, tools, "log " + given.ylabel);
-  const whole = element("button", { type: "button" }, tools, "whole range");
   element("span", { class: "hint" }, tools, "Drag to zoom; click a name to hide its curve.");
+  const whole = element("button", { type: "button" }, tools, "whole range");
   const at = element("span", { class: "at" }, tools);
   const hidden = new Set();
   const series = []; // of each column but the first: the curve it belongs to
@@ -49,12 +67,20 @@ function live(figure) {
     return { width, height: Math.round(Math.min(360, Math.max(240, width * 0.5))) };
   }
 
+  function scale(isLog) {
+    const room = (low, high) => (high > low ? (high / low) ** 0.04 : 2);
+    const range = (u, low, high) =>
+      low === null ? [0.1, 1] : [low / room(low, high), high * room(low, high)];
+    return isLog ? { distr: 3, range } : { distr: 1 };
+  }
+
   function axis(label, isLog) {
     const font = "12px " + style(document.body, "font-family");
     return {
       label, font, labelFont: "13px " + style(document.body, "font-family"), labelSize: 22,
       stroke: style(document.body, "--soft"), grid: { stroke: style(document.body, "--faint"), width: 1 },
-      ticks: { show: false }, gap: 4, space: isLog ? 24 : 50,
+      ticks: { show: false }, gap: 4,
+      ...(isLog && { splits: (u, i, low, high) => ticks(low, high), filter: (u, all) => all }),
       values: (_, splits) => splits.map((v) => (v === null ? "" : shown(v))),
     };
   }
@@ -68,26 +94,27 @@ function live(figure) {
       const stroke = style(line, "stroke");
       const kind = given.curves[i].kind;
       lines.push({
-        show: !hidden.has(i), points: { show: false }, stroke: first ? stroke : "transparent",
+        show: !hidden.has(i), stroke: first ? stroke : "transparent",
         width: parseFloat(style(line, "stroke-width")), dash: kind === "theory" ? [7, 4] : undefined,
+        points: { show: first && given.curves[i].x.length <= 12, size: 7, fill: stroke },
         label: String(i),
       });
       if (first && given.curves[i].low)
-        bands.push({ series: [k + 3, k + 2], fill: `color-mix(in srgb, ${stroke} 20%, transparent)` });
+        bands.push({ series: [k + 3, k + 2], fill: faint(stroke) });
     });
     const options = {
       ...size(), series: lines, bands, legend: { show: false }, padding: [8, 10, 0, 0],
       scales: {
         x: { time: false, distr: given.xlog ? 3 : 1 },
-        y: { distr: ylog ? 3 : 1 },
+        y: scale(ylog),
       },
-      axes: [axis(given.xlabel, given.xlog), { ...axis(given.ylabel, ylog), size: 54 }],
+      axes: [{ ...axis(given.xlabel, given.xlog), size: 26 }, { ...axis(given.ylabel, ylog), size: 54 }],
       cursor: {
         drag: { x: true, y: true, uni: 40, dist: 5 },
         points: { show: (u, k) => (k > 0 && firsts.includes(k) ? undefined : false), size: 7 },
         dataIdx: (u, k, at) => nearest(u.data[k], at),
       },
-      hooks: { setCursor: [read], setScale: [zoomed] },
+      hooks: { setCursor: [read], setScale: [zoomed], setSelect: [selected] },
     };
     place.replaceChildren();
     if (plot) plot.destroy();
@@ -117,7 +144,10 @@ function live(figure) {
     const x = u.data[0];
     const { min, max } = u.scales.x;
     if (key === "x") whole.disabled = min <= x[0] && max >= x[x.length - 1];
-    else if (u.cursor.event) whole.disabled = false;
+  }
+
+  function selected(u) {
+    if (u.select.width > 0 && u.select.height > 0) whole.disabled = false;
   }
 
   // Two fingers zoom along x; one finger reads values, and scrolls the page up and down.

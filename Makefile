@@ -6,7 +6,7 @@ READY := .venv/.ready
 .PHONY: demo test test-slow lint format docs verify bench figures claims clean
 
 demo: $(READY)
-	$(BIN)/neuralrace demo --out out/demo
+	$(BIN)/neuralrace run examples/studies/demo.toml --out out/demo
 
 test: lint
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow and not cluster and not browser"

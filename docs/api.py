@@ -35,7 +35,7 @@ ROOMS = {
     "analysis": "What was learned",
     "plot": "Pictures",
     "papers": "The papers' figures",
-    "demo": "The main job",
+    "study": "Studies",
     "errors": "The package's error",
     "types": "Types of arguments and results",
 }

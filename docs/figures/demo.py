@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from docs.figures import FOLDER
 from neuralrace.demo import demo
+
+from docs.figures import FOLDER
 
 
 def main(folder: Path = FOLDER) -> None:

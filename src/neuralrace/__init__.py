@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from neuralrace import reduction as reduction
     from neuralrace import reln as reln
     from neuralrace import statistics as statistics
+    from neuralrace import study as study
     from neuralrace import sweeps as sweeps
     from neuralrace import tasks as tasks
     from neuralrace import trajectory as trajectory
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from neuralrace.relu import ReLUNetwork as ReLUNetwork
     from neuralrace.statistics import PathStatistics as PathStatistics
     from neuralrace.statistics import path_statistics as path_statistics
+    from neuralrace.study import Study as Study
     from neuralrace.sweeps import Sweep as Sweep
     from neuralrace.sweeps import open_sweep as open_sweep
     from neuralrace.sweeps import sweep as sweep
@@ -102,6 +104,7 @@ _HOME = {
     "ReLUNetwork": "relu",
     "PathStatistics": "statistics",
     "path_statistics": "statistics",
+    "Study": "study",
     "Sweep": "sweeps",
     "open_sweep": "sweeps",
     "sweep": "sweeps",
@@ -126,6 +129,7 @@ _ROOMS = (
     "reduction",
     "reln",
     "statistics",
+    "study",
     "sweeps",
     "tasks",
     "trajectory",

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralrace.plot import draw_matrix, style
-from neuralrace.report import File, Page, Part, Picture, Section, Setting, Table, Text
+from neuralrace.report import File, Page, Part, Picture, Section, Setting, Table, Text, provenance
 from neuralrace.study.document import to_toml
-from neuralrace.study.provenance import provenance
 from neuralrace.study.script import files_beside
 
 if TYPE_CHECKING:

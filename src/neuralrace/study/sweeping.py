@@ -12,7 +12,18 @@ import numpy as np
 
 from neuralrace.checks import file_path, writable_folder
 from neuralrace.dynamics import train_ensemble
-from neuralrace.report import Curve, Curves, File, Page, Part, Section, Table, Text, write
+from neuralrace.report import (
+    Curve,
+    Curves,
+    File,
+    Page,
+    Part,
+    Section,
+    Table,
+    Text,
+    provenance,
+    write,
+)
 from neuralrace.study.answers import ANSWERS
 from neuralrace.study.build import Problem, build
 from neuralrace.study.checking import settings_of
@@ -20,7 +31,6 @@ from neuralrace.study.document import Document, to_toml
 from neuralrace.study.grid import axes_of
 from neuralrace.study.options import plain, training_options
 from neuralrace.study.page import settings_with_sources
-from neuralrace.study.provenance import provenance
 from neuralrace.study.script import files_beside
 from neuralrace.study.work import Work
 from neuralrace.sweeps import Sweep, sweep
@@ -120,13 +130,14 @@ def _group(
     axes[SEED] = list(dict.fromkeys(int(cells[i][SEED]) for i in members))
     work = Work(problems[members[0]], seeds=axes[SEED])
     several = {n: v for n, v in axes.items() if n in ("scale", "learning_rate") and v != [None]}
+    together: dict[str, Any] = {**options[members[0]], "seeds": axes[SEED], **several}
     runs = train_ensemble(
         work.problem.relu,
         [work.narrow(data.gated({})) for data in datasets.values()],
         axis=("data", np.arange(len(datasets))),
         key=work.keys[0],
         record=work.relu_record(work.problem.data),
-        **(options[members[0]] | {"seeds": axes[SEED]} | several),
+        **together,
     )
     found = {}
     for i, digest in zip(members, digests, strict=True):
@@ -194,7 +205,7 @@ class SweepResult:
             ],
             settings=list(settings_with_sources(study)),
             files=files,
-            provenance=provenance(list(seeds), command, self.seconds),
+            provenance=provenance(seeds=list(seeds), command=command, seconds=self.seconds),
         )
 
 

@@ -122,12 +122,14 @@ class Work:
         count = self.count
         self.tell(f"training {count} ReLU network{'s' if count > 1 else ''} …")
         net, data = self.problem.relu, self.narrow(self.problem.data)
+        return self._trained(net, data, self.keys[0], self.relu_record(data), "relu")
+
+    def relu_record(self, data: Dataset) -> dict[str, Any]:
+        """What the questions need of the ReLU networks."""
         record: dict[str, Any] = dict.fromkeys(self.settings.training.record, True)
         if self.asks(*NEED_WEIGHTS):
             record["weights"] = True
-        if self.asks("certify"):
-            record |= evidence(net, data)
-        return self._trained(net, data, self.keys[0], record, "relu")
+        return record | (evidence(self.problem.relu, data) if self.asks("certify") else {})
 
     @cached_property
     def gated(self) -> Trajectory:
@@ -182,9 +184,10 @@ class Work:
         runs = []
         for each in self.start_keys(key):
             start = net.init(each, scale, kind, dtype=dtype)
-            more = {"key": jax.random.fold_in(each, 1)} if "batch_size" in options else {}
-            compress = self.settings.training.compress
-            runs.append(train(net, start, data, compress=compress, **options, **more))
+            more = dict(options, compress=self.settings.training.compress)
+            if "batch_size" in options:
+                more["key"] = jax.random.fold_in(each, 1)
+            runs.append(train(net, start, data, **more))
         return concat(runs, "seed")
 
     # ---- precision -----------------------------------------------------------------------------

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 class Answer:
     """The answer to one question of a study.
 
-    `sentences` sum it up in words, of which `short` stand at the top of the report; `parts` are what the report shows of it, `numbers` what a sweep
-    records. `value` is the library's own object, such as a `Contest`. `data` are tables to keep as
-    netCDF, by the name of the file.
+    `sentences` sum it up in words, of which `short` stand at the top of the report. `parts` are
+    what the report shows of it, `numbers` what a sweep records. `value` is the library's own
+    object, such as a `Contest`. `data` are tables to keep as netCDF, by the name of the file.
     """
 
     question: str

@@ -64,7 +64,7 @@ def trained_times(work: Work, values: list[float]) -> tuple[np.ndarray, np.ndarr
     chosen = list(options.networks_at or values)
     work.tell(f"training {options.networks * len(chosen)} ReLU networks …")
     problems = [at(work, value) for value in chosen]
-    arguments = plain(training_options(work.problem)) | {"seeds": options.networks}
+    arguments: dict[str, Any] = plain(training_options(work.problem)) | {"seeds": options.networks}
     with (work.problem.place / "phase_diagram" / "networks").blamed():
         many = train_ensemble(
             work.problem.relu,

@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralrace.contests import Contest
 from neuralrace.reduction import Race
-from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, Text
+from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
 from neuralrace.study.answers.answer import Answer, finite, percent
 from neuralrace.study.work import Work
 
@@ -20,7 +20,7 @@ LONGER = 1.6
 """Curves are drawn until this many times the time of the last gating that learns."""
 
 SYSTEMS = 6
-"""How many systems of equations a page shows; all are in the LaTeX below them."""
+"""More systems of equations than this are folded away."""
 
 
 def contest(work: Work) -> Answer:
@@ -140,18 +140,9 @@ def race_sentence(race: Race) -> str:
 
 def race_parts(race: Race) -> list[Part]:
     """Equations to look at, the table of blocks as printed, and LaTeX to copy."""
-    systems: dict[str, tuple[list[str], Any]] = {}
-    for name, equations in race.equations().items():
-        same = systems.setdefault(str(equations), ([], equations))
-        same[0].append(name)
-    parts: list[Part] = [
-        Equation(equations, caption=", ".join(names))
-        for names, equations in list(systems.values())[:SYSTEMS]
-        if equations
-    ]
-    left = len(systems) - SYSTEMS
-    if left > 0:
-        parts.append(Text(f"{left} more systems are in the LaTeX."))
+    parts: list[Part] = list(equations_of(race))
+    if sum(isinstance(part, Equation) for part in parts) > SYSTEMS:
+        parts = [Section("Equations", parts, folded=True)]
     printed = Section("As the library prints it", [Code(str(race))], folded=True)
     return [*parts, printed, Section("LaTeX", [Code(race.latex())], folded=True)]
 

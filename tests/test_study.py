@@ -84,7 +84,7 @@ MASK = st.recursive(
 
 
 @given(MASK)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_mask_says_what_python_says_of_every_sample(text):
     """Row by row with Python's own rules, and the NumPy code that scripts have for it."""
     tree = expressions.parse(text)
@@ -226,8 +226,8 @@ def check_script(result, folder, monkeypatch):
 
 
 def test_answers_and_the_script_have_the_same_numbers(tmp_path, monkeypatch):
-    result = xor(["contest", "reduce", "predict", "train", "certify"]).run()
-    assert list(result.answers) == ["contest", "reduce", "predict", "train", "certify"]
+    result = xor(["contest", "reduce", "predict", "train"]).run()
+    assert list(result.answers) == ["contest", "reduce", "predict", "train"]
     times = result["contest"].value.times
     assert result.table("contest")["time"].to_list() == sorted(times.values())
     assert result.numbers["time_xor"] == times["xor"]
@@ -244,6 +244,7 @@ def test_answers_and_the_script_have_the_same_numbers(tmp_path, monkeypatch):
     ("questions", "sections"),
     [
         (["discover", "train"], {"discover": {"most": 3, "networks": 1}}),
+        (["certify", "predict"], {"training": {"steps": 40, "seeds": 2}}),
         (["types"], {"types": {"types": 2, "neurons": 60}}),
         (["explain"], {"explain": {"rows": ["gatings", "narrow"], "types": 4}}),
         (
@@ -378,6 +379,10 @@ def test_a_sweep_goes_on_and_tells_what_failed(tmp_path):
     xarray.testing.assert_identical(again.sweep.data, found.sweep.data)
     page = found.report(tmp_path / "out").read_text(encoding="utf-8")
     assert "Sweep of 4 cells" in page and (tmp_path / "out" / "cells.csv").exists()
+
+
+@pytest.mark.slow
+def test_a_cell_that_fails_has_its_error_in_its_place():
     content = dict(xor(["predict"]).document.content)
     bad = {"contest.criterion": 1e-30, "contest.longest": 1.0, "seed": 0}
     good = {"contest.criterion": 0.3, "contest.longest": 1e5, "seed": 0}
@@ -398,7 +403,7 @@ def test_help_imports_nothing_heavy(command):
     heavy = (*HEAVY, "pydantic", "dask", "zarr")
     code = (
         "import sys\nfrom neuralrace.cli import commands\n"
-        f"commands({command}, standalone_mode=False)\n"
+        f"try:\n    commands({command})\nexcept SystemExit:\n    pass\n"
         f"print([m for m in {heavy} if m in sys.modules])"
     )
     assert in_a_fresh_process(code).splitlines()[-1] == "[]"
@@ -486,3 +491,9 @@ SAYS = {
     "my_csv": "ReLU networks",
 }
 """What each must find."""
+
+
+def test_the_reference_of_keys_is_current():
+    from docs import study_keys
+
+    assert study_keys.PAGE.read_text() == study_keys.page(), "`python -m docs.study_keys` writes it"

@@ -40,7 +40,7 @@ class Study:
     ... )
     >>> result = study.run()
     >>> result["contest"].sentences[0]
-    'linear is predicted to learn first, at t = 13.51; xor 27 % later.'
+    'linear is predicted to learn first, at t = 8.021; xor 33 % later.'
     >>> result.table("contest")["candidate"].to_list()
     ['linear', 'xor']
 
@@ -128,8 +128,8 @@ class Study:
         ...     sweep={"over": {"task.parameters.delta": [0.5, 1.0]}},
         ... )
         >>> study.sweep().sweep.data["time_linear"].values.round(2)
-        array([[32.43],
-               [16.22]])
+        array([[21.  ],
+               [ 9.81]])
 
         ```
         """

@@ -27,11 +27,10 @@ def train(work: Work) -> Answer:
     who = numbered(len(last), "ReLU network").capitalize().replace("relu", "ReLU")
     text = f"{who} {'starts' if len(last) == 1 else 'start'} at a loss of {first:.4g} and "
     text += f"{'ends' if len(last) == 1 else 'end'} at {last.mean():.4g}"
-    reached = f"A loss of {level:.4g} is reached at {time_range(times[there])}"
-    if not there.any():
-        reached = f"None reaches a loss of {level:.4g}"
-    elif not there.all():
-        reached += f", by {there.sum()} of {len(times)}"
+    reached = f"None reaches a loss of {level:.4g}"
+    if there.any():
+        reached = f"A loss of {level:.4g} is reached at {time_range(times[there])}"
+        reached += "" if there.all() else f", by {there.sum()} of {len(times)}"
     rows = [
         [i + 1, float(runs.loss[i, 0]), float(runs.loss[i, -1]), finite(half[i]), finite(times[i])]
         for i in range(len(last))

@@ -245,7 +245,14 @@ def test_answers_and_the_script_have_the_same_numbers(tmp_path, monkeypatch):
     [
         (["discover", "train"], {"discover": {"most": 3, "networks": 1}}),
         (["certify", "predict"], {"training": {"steps": 40, "seeds": 2}}),
-        (["types"], {"types": {"types": 2, "neurons": 60}}),
+        (
+            ["types"],
+            {
+                "types": {"types": 2, "neurons": 60},
+                "network": {"widths": 16, "scale": 1e-4},
+                "training": {"steps": 200, "learning_rate": 0.2},
+            },
+        ),
         (["explain"], {"explain": {"rows": ["gatings", "narrow"], "types": 4}}),
         (
             ["phase_diagram"],
@@ -264,7 +271,7 @@ def test_answers_and_the_script_have_the_same_numbers(tmp_path, monkeypatch):
                 "predict": {"gating": "linear"},
             },
         ),
-        (["predict"], {"training": {"steps": 40, "compress": True, "batch_size": 2, "seeds": 2}}),
+        (["predict"], {"training": {"steps": 40, "compress": True, "seeds": 2}}),
         (
             ["train"],
             {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 from collections import Counter
@@ -129,7 +130,7 @@ def run(
         numbers, failed = found.numbers, 0
     page = found.report(folder, command=typed)
     if as_json:
-        click.echo(json.dumps(numbers, ensure_ascii=False))
+        click.echo(json.dumps(_finite(numbers), ensure_ascii=False))
     else:
         for sentence in found.sentences:
             click.echo(f"• {sentence}")
@@ -152,6 +153,15 @@ def status(folder: Path) -> None:
 def _slurm_options(text: str | None) -> dict[str, object] | None:
     """`partition=cpu,cores=8` as options of a SLURM cluster."""
     return None if text is None else _read_values(_pairs(tuple(text.split(","))))
+
+
+def _finite(value: object) -> object:
+    """Numbers for JSON, which knows neither infinity nor NaN: they become null."""
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _read_values(pairs: Mapping[str, str]) -> dict[str, object]:

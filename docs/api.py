@@ -34,6 +34,7 @@ ROOMS = {
     "linear": "Deep linear networks",
     "analysis": "What was learned",
     "plot": "Pictures",
+    "report": "Reports",
     "papers": "The papers' figures",
     "study": "Studies",
     "errors": "The package's error",

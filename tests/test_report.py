@@ -191,9 +191,8 @@ def test_markup_in_a_text_is_text():
         assert not [name for name in attributes if name.startswith("on")]
     data = [json.loads(text) for text in page.texts["script"] if text.startswith("{")]
     assert data[0]["xlabel"] == EVIL
-    for tag in ("h1", "title", "h2", "figcaption", "td", "th", "pre", "dd", "mi", "text", "button"):
-        texts = "".join("".join(page.texts.get(t, ())) for t in (tag, "p", "code"))
-        assert "<script>alert(1)</script>" in texts, tag
+    for tag in ("title", "h1", "h2", "h3", "p", "td", "th", "code", "dd", "mi", "text", "button"):
+        assert "<script>alert(1)</script>" in "".join(page.texts[tag]), tag
     assert page.named("img")[0]["alt"] == EVIL
     assert "<script>alert(1)</script>" in page.named("math")[0]["alttext"]
 
@@ -428,6 +427,14 @@ def test_bad_curves_and_tables_are_refused():
         Curves([Curve("a", [0], [1]), Curve("a", [0], [2])])
     with says("row 2 of a table", got="1 cells", wanted="2 cells: a, b", fix="None"):
         Table(("a", "b"), [(1, 2), (3,)])
+    with says("parts of section 'S'", got="str 'text'", wanted="a list", fix="list"):
+        Section("S", "text")
+    with says("a part of section 'S'", got="str", wanted="Text or Code", fix="Text("):
+        Section("S", ["text"])
+    with says("answer must be a list", got="str 'yes'", wanted="a list", fix="answer=["):
+        Page("T", answer="yes")
+    with says("an entry of sections", got="Text", wanted="Section", fix="Sections in sections"):
+        Page("T", sections=[Text("a")])
     with says("no picture", got="b'GIF8", wanted="SVG or a PNG", fix="Picture.of"):
         Picture(b"GIF89a", alt="")
     with says("expression of SymPy", got="str", wanted="SymPy", fix="race.equations"):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from neuralrace import plot as plot
     from neuralrace import reduction as reduction
     from neuralrace import reln as reln
+    from neuralrace import report as report
     from neuralrace import statistics as statistics
     from neuralrace import study as study
     from neuralrace import sweeps as sweeps
@@ -128,6 +129,7 @@ _ROOMS = (
     "plot",
     "reduction",
     "reln",
+    "report",
     "statistics",
     "study",
     "sweeps",

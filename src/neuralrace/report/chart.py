@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from neuralrace.report.page import Curve, Curves
 COLOURS = ("0072B2", "E69F00", "009E73", "CC79A7", "56B4E9", "D55E00", "882255", "999933")
 """The cycle of the package's style (Okabe–Ito and two of Tol's), safe for the colour-blind."""
 
-SHADES = {"simulation": (0.2, 0.0), "relu": (0.55, -0.3), "theory": (-0.5, 0.6)}
+SHADES = {"simulation": (0.2, 0.0), "relu": (0.55, -0.1), "theory": (-0.5, 0.6)}
 """How far a kind of curve is mixed with white (above 0) or black: on white paper, and on dark."""
 
 POINTS = 600
@@ -28,7 +29,7 @@ DOTS = 12
 """Up to this number of points of a curve are marked each."""
 
 WIDTH, HEIGHT = 640, 320
-LEFT, RIGHT, TOP, BOTTOM = 62, 12, 12, 46
+LEFT, RIGHT, TOP, BOTTOM = 76, 14, 30, 46
 """The size of a drawing and its margins, in units of a pixel."""
 
 
@@ -56,7 +57,7 @@ def strokes(curves: Curves) -> list[str]:
     from matplotlib.colors import to_hex
 
     ramp = colormaps["viridis"]
-    places = {name: 0.15 + 0.7 * i / (len(names) - 1) for i, name in enumerate(names)}
+    places = {name: 0.25 + 0.6 * i / (len(names) - 1) for i, name in enumerate(names)}
     return [to_hex(ramp(places[curve.name])) for curve in curves.curves]
 
 
@@ -136,17 +137,17 @@ def drawing(curves: Curves, name: str) -> str:
     for value in ticks(*x_range, curves.xlog):
         at = across(value)
         parts.append(f'<path class="grid" d="M{at:.1f} {TOP}V{HEIGHT - BOTTOM}"/>')
-        parts.append(f'<text class="x" x="{at:.1f}" y="{HEIGHT - BOTTOM + 17}">{value:g}</text>')
+        parts.append(
+            f'<text class="x" x="{at:.1f}" y="{HEIGHT - BOTTOM + 18}">{_short(value)}</text>'
+        )
     for value in ticks(*y_range, curves.ylog):
         at = up(value)
         parts.append(f'<path class="grid" d="M{LEFT} {at:.1f}H{WIDTH - RIGHT}"/>')
-        parts.append(f'<text class="y" x="{LEFT - 7}" y="{at + 4:.1f}">{value:g}</text>')
-    middle = (HEIGHT - BOTTOM + TOP) / 2
+        parts.append(f'<text class="y" x="{LEFT - 7}" y="{at + 4:.1f}">{_short(value)}</text>')
     parts += [
         f'<text class="x label" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}">'
         f"{html.escape(curves.xlabel)}</text>",
-        f'<text class="x label" transform="translate(14 {middle}) rotate(-90)">'
-        f"{html.escape(curves.ylabel)}</text>",
+        f'<text class="label" x="4" y="16">{html.escape(curves.ylabel)}</text>',
         f'<g clip-path="url(#{name}-inside)">',
     ]
     drawn = list(zip(curves.curves, strokes(curves), strict=True))
@@ -163,6 +164,11 @@ def drawing(curves: Curves, name: str) -> str:
                 if len(kept) <= DOTS:
                     parts += _dots(across(np.asarray(curve.x)[kept]), up(curve.mean[kept]), stroke)
     return "".join([*parts, "</g></svg>"])
+
+
+def _short(number: float) -> str:
+    """A number as it stands at an axis: 1e-8, not 1e-08."""
+    return re.sub(r"e([-+])0", r"e\1", f"{number:g}")
 
 
 def described(curves: Curves) -> str:

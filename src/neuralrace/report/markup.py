@@ -38,6 +38,9 @@ from neuralrace.report.page import (
 CONTENTS = 3
 """The number of sections from which a page has a list of its contents."""
 
+WORDS = 24
+"""The number of characters from which a cell is given a width at which sentences read well."""
+
 SMALLEST = 0.62
 """How far a picture may shrink on a phone before it scrolls instead: seven points stay legible."""
 
@@ -291,7 +294,9 @@ def _cell(cell: Any, numeric: bool) -> str:
         word, sign = ("yes", "✓") if cell else ("no", "✗")
         mark = f'<span class="{word}" role="img" aria-label="{word}">{sign}</span>'
         return f'<td class="truth">{mark}</td>'
-    return f"<td{_number(numeric)}>{_inline(value(cell))}</td>"
+    text = value(cell)
+    kind = _number(numeric) or ' class="words"' * (len(text) > WORDS)
+    return f"<td{kind}>{_inline(text)}</td>"
 
 
 def _settings(settings: Sequence[Setting]) -> str:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from neuralrace.checks import one_of, real_array, shown
-from neuralrace.errors import NeuralRaceError
+from neuralrace.checks import entries, one_of, real_array, shown
+from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.report.names import file_name
 
 if TYPE_CHECKING:
@@ -393,9 +393,15 @@ class Section:
     parts: Sequence[Part]
     folded: bool = False
 
+    def __post_init__(self) -> None:
+        for part in entries(f"the parts of section {self.title!r}", self.parts):
+            check_kind(f"a part of section {self.title!r}", part, PARTS, "Text('…') for sentences")
+
 
 Part: TypeAlias = Text | Code | Table | Curves | Picture | Equation | File | Section
 """What a section can hold."""
+
+PARTS = (Text, Code, Table, Curves, Picture, Equation, File, Section)
 
 
 @final
@@ -422,6 +428,12 @@ class Page:
     settings: Sequence[Setting] = ()
     files: Sequence[File] = ()
     provenance: Provenance | None = None
+
+    def __post_init__(self) -> None:
+        kinds = {"answer": str, "sections": Section, "settings": Setting, "files": File}
+        for name, kind in kinds.items():
+            for one in entries(name, getattr(self, name), f"pass a list: {name}=[…]"):
+                check_kind(f"an entry of {name}", one, kind, f"give {kind.__name__}s in {name}")
 
 
 def _check_optional_file(name: str) -> None:

@@ -17,7 +17,7 @@ LISTED = 4
 """Up to this many modes of equal equations are named; of more, the first and the last."""
 
 MEANING = (
-    "S and D are Σ^yx and Σ^x of a path along the mode, given that the path is on; where paths "
+    "S and D are Σʸˣ and Σˣ of a path along the mode, given that the path is on; where paths "
     "overlap or differ, they are coefficients of the merged equations."
 )
 """What the letters of `Race.equations` stand for."""

@@ -32,8 +32,8 @@ function ticks(low, high) {
 }
 
 // The columns that uPlot draws: x, then of each curve y, and low and high where it has seeds.
-function columns(given, xlog, ylog) {
-  const tables = given.curves.map((curve) => {
+function columns(curves, xlog, ylog) {
+  const tables = curves.map((curve) => {
     const kept = curve.x.map((x, i) => i).filter((i) => !xlog || curve.x[i] > 0);
     const parts = [curve.y].concat(curve.low ? [curve.low, curve.high] : []);
     return [kept.map((i) => curve.x[i])].concat(
@@ -50,13 +50,17 @@ function live(figure) {
   figure.querySelector(".drawing").after(place);
   const tools = element("div", { class: "tools" }, figure);
   place.after(tools);
-  const log = element("button", { type: "button" }, tools, "log " + given.ylabel);
+  const log = element("button", { type: "button" }, tools, "log axis");
   element("span", { class: "hint" }, tools, "Drag to zoom; click a name to hide its curve.");
   const whole = element("button", { type: "button" }, tools, "whole range");
   const at = element("span", { class: "at" }, tools);
   const hidden = new Set();
   const series = []; // of each column but the first: the curve it belongs to
-  given.curves.forEach((curve, i) => series.push(...(curve.low ? [i, i, i] : [i])));
+  const layers = ["relu", "simulation", "theory"]; // theory on top
+  const order = layers.flatMap((kind) =>
+    given.curves.map((_, i) => i).filter((i) => given.curves[i].kind === kind)
+  );
+  order.forEach((i) => series.push(...(given.curves[i].low ? [i, i, i] : [i])));
   const firsts = given.curves.map((_, i) => series.indexOf(i) + 1);
   log.hidden = !given.curves.some((curve) => curve.y.some((y) => y > 0));
   let ylog = given.ylog;
@@ -111,14 +115,15 @@ function live(figure) {
       axes: [{ ...axis(given.xlabel, given.xlog), size: 26 }, { ...axis(given.ylabel, ylog), size: 54 }],
       cursor: {
         drag: { x: true, y: true, uni: 40, dist: 5 },
-        points: { show: (u, k) => (k > 0 && firsts.includes(k) ? undefined : false), size: 7 },
+        y: false, points: { size: (u, k) => (firsts.includes(k) ? 7 : 0) },
         dataIdx: (u, k, at) => nearest(u.data[k], at),
       },
       hooks: { setCursor: [read], setScale: [zoomed], setSelect: [selected] },
     };
     place.replaceChildren();
     if (plot) plot.destroy();
-    plot = new uPlot(options, columns(given, given.xlog, ylog), place);
+    const curves = order.map((i) => given.curves[i]);
+    plot = new uPlot(options, columns(curves, given.xlog, ylog), place);
     touch(plot);
     log.setAttribute("aria-pressed", String(ylog));
     whole.disabled = true;

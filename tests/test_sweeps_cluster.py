@@ -44,6 +44,7 @@ def test_workers_give_the_same_bits_as_this_process(address, tmp_path):
     assert content(stores["here"]) == content(stores["there"])
 
 
+@pytest.mark.slow
 def test_networks_trained_on_workers_are_the_same(address):
     axes = {"delta": [0.0, 0.5, 1.0, 1.5], "seed": range(3)}
     how = {"task": "extended_xor", "hidden": 8, "scale": 0.1, "learning_rate": 0.2, "steps": 20}

@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from neuralrace.checks import shown
 from neuralrace.errors import NeuralRaceError
-from neuralrace.sweeps.definition import NAME, RESERVED, Cell, Function, found_function, name_of
+from neuralrace.sweeps.definition import (
+    NAME,
+    RESERVED,
+    Cell,
+    Function,
+    found_function,
+    name_of,
+    set_precision,
+)
 
 Result: TypeAlias = dict[str, np.ndarray]
 """What the function returned for one cell."""
@@ -37,11 +44,8 @@ def run_named(
     function: str, cells: list[Cell], settings: Mapping[str, Any], float64: bool
 ) -> list[Result | str]:
     """`run_cells` on a worker: the function by its name, in the precision of the sweep."""
-    import jax
-
+    set_precision(float64)
     called = found_function(function)
-    if jax.config.read("jax_enable_x64") != float64:
-        jax.config.update("jax_enable_x64", float64)
     return run_cells(called, cells, settings)
 
 
@@ -53,13 +57,12 @@ def run_cells(
     Where the batch as a whole raises, its cells are run one by one, so that only those fail that
     raise on their own.
     """
-    with threadpool_limits(1):  # so that NumPy's bits are the same everywhere
-        try:
-            given: Any = function(cells, **settings)
-        except Exception as error:
-            if len(cells) == 1:
-                return [_told(error)]
-            return [run_cells(function, [cell], settings)[0] for cell in cells]
+    try:
+        given: Any = function(cells, **settings)
+    except Exception as error:
+        if len(cells) == 1:
+            return [_told(error)]
+        return [run_cells(function, [cell], settings)[0] for cell in cells]
     if not isinstance(given, Sequence) or len(given) != len(cells):
         count = f" of {len(given)}" if isinstance(given, Sequence) else ""
         raise NeuralRaceError(

@@ -6,7 +6,9 @@ import inspect
 import itertools
 import json
 import math
+import os
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -136,8 +138,6 @@ def defined(
     coords: Mapping[str, Sequence[Any]] | None,
 ) -> tuple[Definition, Function]:
     """Check everything; the definition, and the function that it names."""
-    import jax
-
     called = found_function(function) if isinstance(function, str) else function
     check_function("function", called, "for example function='my_module:my_function'")
     given = by_name("axes", axes, "for example axes={'delta': [0.0, 0.5], 'seed': range(10)}")
@@ -168,9 +168,23 @@ def defined(
         _box(batch, dict(zip(grid, shape, strict=True))),
         names,
         labels,
-        bool(jax.config.read("jax_enable_x64")),
+        precision(),
     )
     return definition, called
+
+
+def precision() -> bool:
+    """Whether JAX computes in float64 here; it is not imported for that."""
+    if "jax" in sys.modules:
+        return bool(sys.modules["jax"].config.read("jax_enable_x64"))
+    return os.environ.get("JAX_ENABLE_X64", "0").lower() in ("y", "yes", "t", "true", "on", "1")
+
+
+def set_precision(float64: bool) -> None:
+    """Let JAX compute in float64 or float32, now or when it will be imported."""
+    if "jax" in sys.modules and precision() != float64:
+        sys.modules["jax"].config.update("jax_enable_x64", float64)
+    os.environ["JAX_ENABLE_X64"] = "1" if float64 else "0"
 
 
 def name_of(function: Function) -> str:

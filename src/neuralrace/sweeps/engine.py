@@ -5,19 +5,21 @@ from __future__ import annotations
 import contextlib
 import math
 import multiprocessing
-import os
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol, runtime_checkable
+
+from threadpoolctl import threadpool_limits
 
 from neuralrace.checks import by_name
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.sweeps.cells import Result, run_cells, run_named
 from neuralrace.sweeps.definition import Definition, Function, check_importable
 
-DEATHS = 10
-"""How many workers may die on one batch before it is given up, and stays missing."""
+DEATHS = 3
+"""How many workers may die on one batch before it is suspected, and then given up."""
 
 AHEAD = 2
 """Batches under way per worker: one is computed, the next is there already."""
@@ -30,6 +32,9 @@ ALONE = {
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
 }
 """The environment of a worker: one thread for OpenBLAS, OpenMP, MKL and XLA (`NPROC`)."""
+
+CONNECTING = 10.0
+"""Seconds in which a scheduler must answer."""
 
 ATTENTION = 0.5
 """Seconds between looks at how many workers there are."""
@@ -73,23 +78,36 @@ class OnWorkers:
         self.running = 0
 
     def batches(self, todo: list[int]) -> Iterator[tuple[int, list[Result | str] | None]]:
-        """Each batch with its results; None for one whose workers died."""
+        """Each batch with its results; None for one whose workers died.
+
+        dask suspects all batches that wait at a worker that dies. Suspects are therefore tried
+        again at the end, one at a time: only those that kill workers on their own are given up.
+        """
+        suspects = []
+        for batch, found in self._computed(todo, alone=False):
+            if found is None:
+                suspects.append(batch)
+            else:
+                yield batch, found
+        yield from self._computed(suspects, alone=True)
+
+    def _computed(
+        self, todo: list[int], alone: bool
+    ) -> Iterator[tuple[int, list[Result | str] | None]]:
         from distributed import as_completed
 
-        left = iter(todo)
-        at: dict[Any, int] = {}
-        size = 1
+        left, at = iter(todo), {}
         queue = as_completed([], loop=self.client.loop, raise_errors=False)
-        threads, looked = 1, 0.0
+        threads, looked = 1, -ATTENTION
         for _ in todo:
             if time.monotonic() - looked > ATTENTION:
                 threads, looked = sum(self.client.nthreads().values()) or 1, time.monotonic()
-            while len(at) < AHEAD * threads and (batch := next(left, None)) is not None:
+            most = 1 if alone else AHEAD * threads
+            while len(at) < most and (batch := next(left, None)) is not None:
                 future = self._submitted(batch)
                 at[future] = batch
                 queue.add(future)
-            size = max(size, len(self.definition.cells_of(next(iter(at.values())))))
-            self.running = min(threads, len(at)) * size
+            self.running = min(threads, len(at)) * math.prod(self.definition.batch)
             future = next(queue)
             yield at.pop(future), self._result(future)
             future.release()
@@ -102,7 +120,7 @@ class OnWorkers:
             told.cells_of(batch),
             told.settings,
             told.float64,
-            key=f"batch-{batch}-{os.getpid()}-{id(self)}",
+            key=f"batch-{batch}-{uuid.uuid4().hex}",
             pure=False,
             priority=-batch,
         )
@@ -138,7 +156,8 @@ def engine_of(
 ) -> Iterator[Engine]:
     """The engine that the options of a sweep ask for, closed at the end."""
     if not (workers or scheduler or slurm is not None):
-        yield InProcess(definition, function)
+        with threadpool_limits(1):  # as workers do, so that NumPy's bits are the same
+            yield InProcess(definition, function)
         return
     check_importable(function)
     _check_not_inherited()
@@ -154,7 +173,7 @@ def engine_of(
         elif scheduler is None:
             where = stack.enter_context(_local_cluster(workers or 1))
         try:
-            client = stack.enter_context(Client(where, set_as_default=False))
+            client = stack.enter_context(Client(where, timeout=CONNECTING, set_as_default=False))
         except (OSError, ValueError) as error:
             raise NeuralRaceError(
                 f"there is no scheduler at {scheduler!r}",

@@ -131,8 +131,8 @@ def sweep(
     version) is refused. Without a store the results are kept in memory.
 
     **Failures:** a cell that raises is recorded in `Sweep.failed`, and the rest goes on. A worker
-    that dies is no failed cell: its batch is computed again by another. A batch on which ten
-    workers died stays missing, and the call raises when the others are done.
+    that dies is no failed cell: its batch is computed again by another. A batch that kills every
+    worker, also when it runs alone, stays missing, and the call raises when the others are done.
 
     **Returns:** a `Sweep`. `nr.open_sweep(store)` reads it again, `nr.sweeps.status(store)` says
     how far it is. `dims` and `coords` label arrays: `dims={"loss": "time"}`, `coords={"time":

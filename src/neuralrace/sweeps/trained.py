@@ -5,17 +5,15 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace import tasks
 from neuralrace.checks import one_of
-from neuralrace.dataset import Dataset
-from neuralrace.dynamics import train_ensemble
 from neuralrace.errors import NeuralRaceError, check_kind, listed
-from neuralrace.relu import ReLUNetwork
-from neuralrace.trajectory import crossing_time
+
+if TYPE_CHECKING:
+    from neuralrace.dataset import Dataset
 
 OWN = ("seed", "scale", "learning_rate")
 """Axes that are not parameters of the task."""
@@ -59,6 +57,11 @@ def train_relu(
 
     ```
     """
+    from neuralrace import tasks
+    from neuralrace.dynamics import train_ensemble
+    from neuralrace.relu import ReLUNetwork
+    from neuralrace.trajectory import crossing_time
+
     one_of("task", task, tasks.__all__, "for example task='extended_xor'")
     fixed = {"scale": scale, "learning_rate": learning_rate}
     datasets: dict[str, Dataset] = {}
@@ -104,6 +107,9 @@ def train_relu(
 
 
 def _made(task: str, parameters: Mapping[str, Any]) -> Dataset:
+    from neuralrace import tasks
+    from neuralrace.dataset import Dataset
+
     made = getattr(tasks, task)
     try:
         inspect.signature(made).bind(**parameters)

@@ -164,6 +164,11 @@ BAD = {
         "questions",
         "one hidden layer",
     ),
+    "types with a bias": (
+        xor("[network]\nbias = true", questions='["types"]'),
+        "questions",
+        "column of ones",
+    ),
     "optimizer and rate": (
         GOOD + '[training]\nlearning_rate = 0.1\noptimizer = { name = "adam" }',
         "training.learning_rate",

@@ -342,6 +342,13 @@ def _questions(settings: Settings, place: Place) -> None:
                 wanted="learning_rate in place of optimizer, and loss = 'squared'",
                 fix=f"leave out {question!r}, or change [training]",
             )
+    if "types" in asked and settings.network.bias:
+        raise here.error(
+            "'types' is known for networks without a bias",
+            got="bias = true",
+            wanted="a column of ones in the task in its place",
+            fix="leave out bias, or 'types'",
+        )
     for question in ("types", "explain"):
         several = len(settings.network.widths) > 1 or (settings.network.depth or 1) > 1
         if question in asked and (several or settings.network.graph is not None):

@@ -94,9 +94,9 @@ def predict(work: Work) -> Answer:
     theory = [compare(run, own) for run, own in zip(members(runs), solved, strict=True)]
     sentences = [
         f"The gating {work.followed} {race_sentence(race)}",
-        "From the initial weights, with nothing fitted, this predicts the loss of the gated "
-        f"network within {percent(mean(theory))} of the initial loss on average "
-        f"({percent(max(c.max for c in theory))} at most).",
+        "Predicted from the initial weights, with nothing fitted, the loss of the gated network "
+        f"is off by {percent(mean(theory))} of the initial loss on average, and by "
+        f"{percent(max(c.max for c in theory))} at most.",
     ]
     if mean(theory) > 1e-3:
         sentences.append("The rest is that random weights are not quite aligned with the modes.")
@@ -133,7 +133,7 @@ def predict(work: Work) -> Answer:
     ]
     data = {"gated_networks.nc": kept_values(work, runs)}
     title = "What will the loss do?"
-    short = tuple(s for s in sentences if s.startswith("From") or "ReLU network" in s)
+    short = tuple(s for s in sentences if s.startswith("Predicted") or "ReLU network" in s)
     found = (runs, solved)
     return Answer("predict", title, tuple(sentences), parts, numbers, found, data, short)
 

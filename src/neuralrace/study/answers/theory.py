@@ -114,7 +114,7 @@ def _losses(entrants: Mapping[str, Any]) -> Curves:
 def reduce(work: Work) -> Answer:
     """The equations of every gating."""
     races = work.reduced
-    sentences = tuple(f"{name}: {race_sentence(race)}" for name, race in races.items())
+    sentences = tuple(f"{name} {race_sentence(race)}" for name, race in races.items())
     parts: list[Part] = [Table(*_blocks(races), "Blocks of every gating", "reduce.csv")]
     for name, race in races.items():
         parts.append(Section(name, race_parts(race)))
@@ -127,9 +127,9 @@ def race_sentence(race: Race) -> str:
     """What a gating reduces to, and how exact that is."""
     scalar = sum(block.is_scalar for block in race.blocks)
     kind = "scalar modes" if scalar == len(race.blocks) else f"blocks, {scalar} of them scalar"
-    what = f"reduces to {len(race.blocks)} independent {kind}"
     if not race.reduces:
-        what = "does not reduce: one block holds all, and is solved"
+        return "does not reduce: one block holds all, and is solved as it is."
+    what = f"reduces to {len(race.blocks)} independent {kind}"
     how = (
         "exactly: no coupling is dropped"
         if race.is_exact

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import multiprocessing
+import subprocess
+import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -238,8 +241,9 @@ def _local_cluster(workers: int) -> Any:
     )
 
 
-def _slurm_cluster(slurm: Mapping[str, Any], jobs: int) -> Any:
-    """Jobs of SLURM, with one worker process per core."""
+@contextmanager
+def _slurm_cluster(slurm: Mapping[str, Any], jobs: int) -> Iterator[Any]:
+    """Jobs of SLURM, with one worker process per core; a job that ends is replaced."""
     from dask_jobqueue.slurm import SLURMCluster
 
     options = dict(slurm)
@@ -249,8 +253,45 @@ def _slurm_cluster(slurm: Mapping[str, Any], jobs: int) -> Any:
     prologue = [f"export {name}={value}" for name, value in ALONE.items()]
     options["job_script_prologue"] = [*prologue, *options.get("job_script_prologue", ())]
     memory = options.pop("memory", f"{MEMORY * cores} GiB")
-    return SLURMCluster(cores=cores, processes=cores, memory=memory, n_workers=jobs, **options)
+    with SLURMCluster(cores=cores, processes=cores, memory=memory, **options) as cluster:
+        over = threading.Event()
+        thread = threading.Thread(target=_replace_jobs, args=(cluster, jobs, over), daemon=True)
+        thread.start()
+        try:
+            yield cluster
+        finally:
+            over.set()
+            thread.join()
 
+
+def _replace_jobs(cluster: Any, jobs: int, over: threading.Event) -> None:
+    """Keep that many jobs: one that ended, by its time limit for example, is submitted again.
+
+    dask-jobqueue notices no jobs that end, so SLURM is asked. Jobs that always end are not
+    submitted forever.
+    """
+    lost = 0
+    while lost <= LOST * jobs:
+        cluster.scale(jobs=jobs)
+        if over.wait(LOOKING):
+            return
+        asked = subprocess.run(["squeue", "--me", "-h", "-o", "%i"], capture_output=True, text=True)
+        there = asked.stdout.split()
+        for name, job in [*cluster.workers.items()]:
+            if asked.returncode == 0 and job.job_id and job.job_id not in there:
+                lost += 1
+                cluster.workers.pop(name, None)
+                cluster.sync(job.close)
+    logging.getLogger(__name__).error(
+        "%d jobs of SLURM ended; no more are submitted. Their logs say why.", lost
+    )
+
+
+LOOKING = 10.0
+"""Seconds between looks at the jobs of SLURM."""
+
+LOST = 10
+"""How many times a job of SLURM is submitted again."""
 
 MEMORY = 2
 """GiB per core that a job of SLURM asks for where `memory` is left out."""

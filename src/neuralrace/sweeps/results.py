@@ -300,8 +300,8 @@ def writing(path: Path, definition: Definition) -> Iterator[Results]:
             fix="choose another store, or change these keys back",
         )
     with _locked(path):
-        for left in path.rglob("*.partial"):  # of a process that was killed
-            left.unlink(missing_ok=True)
+        for left in (*path.rglob("*.partial"), path / "status" / RUNNING):
+            left.unlink(missing_ok=True)  # of a process that was killed
         try:
             yield Results(there, arrays)
         finally:
@@ -332,8 +332,8 @@ def told(path: Path) -> dict[str, Any] | None:
         return None
     try:
         return json.loads((path / "status" / RUNNING).read_text())
-    except (OSError, ValueError):  # it has just begun, or ended
-        return None
+    except (OSError, ValueError):  # it has just begun, or ends
+        return {}
 
 
 def _make_store(path: Path, definition: Definition) -> None:

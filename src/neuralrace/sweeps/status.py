@@ -66,9 +66,9 @@ def status(store: str | os.PathLike[str]) -> Status:
     if now is None:
         return Status(results.definition.cells, done, failed, 0, False, None)
     missing = results.definition.cells - done - failed
-    since = done + failed - now["before"]
+    since = done + failed - now.get("before", done + failed)
     seconds = (now["now"] - now["since"]) * missing / since if since > 0 else None
-    running = min(now["running"], missing)
+    running = min(now.get("running", 0), missing)
     return Status(results.definition.cells, done, failed, running, True, seconds)
 
 

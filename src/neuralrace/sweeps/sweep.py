@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -18,7 +19,7 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.progress import progress
 from neuralrace.sweeps.cells import Failure
 from neuralrace.sweeps.definition import BATCH, Definition, Function, defined
-from neuralrace.sweeps.engine import check_engine, engine_of, require
+from neuralrace.sweeps.engine import Engine, check_engine, engine_of, require
 from neuralrace.sweeps.results import (
     DONE,
     MISSING,
@@ -201,22 +202,40 @@ def open_sweep(store: str | os.PathLike[str]) -> Sweep:
     return _swept(read_store(file_path(store, "open_sweep('runs/xor.zarr')")))
 
 
-def _computed(results: Results, engine: Any, todo: list[int], path: Path | None) -> list[int]:
+def _computed(results: Results, engine: Engine, todo: list[int], path: Path | None) -> list[int]:
     """Compute and keep these batches; the ones whose workers died."""
-    cells = results.definition.cells
     before = int((results.status != MISSING).sum())
-    since, told, dead = time.time(), 0.0, []
-    with progress(cells - before, "sweep", "cells") as advance:
-        if path is not None:
-            tell(path, since, before, engine.running)
+    dead = []
+    with (
+        progress(results.definition.cells - before, "sweep", "cells") as advance,
+        _telling(path, before, engine),
+    ):
         for batch, found in engine.batches(todo):
             if found is None:
                 dead.append(batch)
             advance(results.give_up(batch) if found is None else results.write(batch, found))
-            if path is not None and time.monotonic() - told > TELLING:
-                told = time.monotonic()
-                tell(path, since, before, engine.running)
     return dead
+
+
+@contextmanager
+def _telling(path: Path | None, before: int, engine: Engine) -> Iterator[None]:
+    """Write down every `TELLING` seconds how a run goes, for `status`."""
+    if path is None:
+        yield
+        return
+    since, over = time.time(), threading.Event()
+
+    def tell_again() -> None:
+        while not over.wait(TELLING):
+            tell(path, since, before, engine.running)
+
+    thread = threading.Thread(target=tell_again, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def _swept(results: Results) -> Sweep:

@@ -339,6 +339,10 @@ def test_every_setting_says_where_it_came_from(tmp_path):
     assert sources["training.seeds"] == (2, "default")
     assert sources["task.parameters"][1] == str(path)
     assert not any(name.startswith(("explain", "sweep", "quick")) for name in sources)
+    graph = nr.Study.load(ROOT / "examples/studies/routing.toml")
+    shown = {setting.name: setting for setting in settings_with_sources(graph)}
+    assert "network.widths" not in shown and "network.graph.sizes" in shown
+    assert shown["task.parameters"].is_default  # there is no default to compare with
 
 
 def test_the_page_has_the_answers_and_links_files_that_are_there(tmp_path):

@@ -9,6 +9,7 @@ import numpy as np
 
 from neuralrace.plot import draw_matrix, style
 from neuralrace.report import File, Page, Part, Picture, Section, Setting, Table, Text, provenance
+from neuralrace.study.answers.answer import PICTURE
 from neuralrace.study.document import to_toml
 from neuralrace.study.script import files_beside
 
@@ -57,7 +58,7 @@ def _task(result: Result) -> Iterator[Part]:
         import matplotlib.pyplot as plt
 
         with style():
-            figure, axes = plt.subplots(1, 2, figsize=(6.4, 2.6))
+            figure, axes = plt.subplots(2, 1, figsize=(PICTURE[0], 2 * PICTURE[1]))
             draw_matrix(inputs, rows="feature", columns="sample", ax=axes[0])
             draw_matrix(targets, rows="target", columns="sample", ax=axes[1])
             axes[0].set_title("inputs")

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import pandas
     import xarray
 
+PICTURE = (3.5, 2.5)
+"""Inches of a picture: as wide as fits a phone with text that can be read."""
+
 
 @final
 @dataclass(frozen=True, eq=False)

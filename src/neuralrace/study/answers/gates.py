@@ -13,7 +13,7 @@ from neuralrace.reln import certify as certified
 from neuralrace.reln import discover as discovered
 from neuralrace.reln import types as types_of
 from neuralrace.report import Code, Curve, Curves, Part, Picture, Section, Table
-from neuralrace.study.answers.answer import Answer, finite, numbered, percent
+from neuralrace.study.answers.answer import PICTURE, Answer, finite, numbered, percent
 from neuralrace.study.options import discover_options, explain_options, types_options
 from neuralrace.study.work import Work, members
 from neuralrace.trajectory import compare
@@ -104,7 +104,7 @@ def _patterns(work: Work, found: Discovery) -> Picture:
 
     by = "context" if "context" in work.problem.data.labels else None
     with style():
-        figure, ax = plt.subplots(figsize=(5.0, 3.0))
+        figure, ax = plt.subplots(figsize=PICTURE)
         found.plot(label=by, ax=ax)
     alt = "How often the members of each pathway found are on, for each sample."
     return Picture.of(figure, alt=alt, caption="Pathways found, and the samples they are on for")

@@ -8,7 +8,7 @@ import numpy as np
 
 from neuralrace.plot import style
 from neuralrace.report import Curve, Curves, Part, Picture, Section, Table
-from neuralrace.study.answers.answer import Answer, finite, numbered, percent, time_range
+from neuralrace.study.answers.answer import PICTURE, Answer, finite, numbered, percent, time_range
 from neuralrace.study.answers.theory import race_parts, race_sentence
 from neuralrace.study.options import CRITERION
 from neuralrace.study.work import Work, members
@@ -161,7 +161,7 @@ def _drawn(work: Work) -> list[Part]:
     import matplotlib.pyplot as plt
 
     with style():
-        figure, ax = plt.subplots(figsize=(5.0, 3.2))
+        figure, ax = plt.subplots(figsize=PICTURE)
         arch.draw(data, ax=ax)
     alt = f"The graph of the gating {work.followed}: hidden nodes {', '.join(arch.hidden)}."
     picture = Picture.of(figure, alt=alt, caption=f"The gated network: {work.followed}")

@@ -11,7 +11,7 @@ from neuralrace.contests import phase_diagram as diagram
 from neuralrace.dynamics import train_ensemble
 from neuralrace.plot import COLOURS, style
 from neuralrace.report import Code, Curve, Curves, Part, Picture, Section, Table
-from neuralrace.study.answers.answer import Answer, finite, numbered, percent
+from neuralrace.study.answers.answer import PICTURE, Answer, finite, numbered, percent
 from neuralrace.study.answers.networks import criterion
 from neuralrace.study.build import Problem, build
 from neuralrace.study.checking import settings_of
@@ -113,7 +113,7 @@ def _picture(found: PhaseDiagram, trained: tuple[np.ndarray, np.ndarray] | None)
     import matplotlib.pyplot as plt
 
     with style():
-        figure, ax = plt.subplots(figsize=(5.0, 3.2))
+        figure, ax = plt.subplots(figsize=PICTURE)
         found.plot(ax=ax)
         if trained is not None:
             values, times = trained

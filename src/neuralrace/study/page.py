@@ -95,14 +95,18 @@ def settings_with_sources(study: Study) -> Iterator[Setting]:
                     yield from walk(section, f"{key}.{inner}.")
             elif before.startswith(("gatings.", "task")) and not document.has(key):
                 continue  # the other ways to name a task or a gating
+            elif key in ("network.widths", "network.depth") and model.graph is not None:
+                continue  # a graph has its own sizes
             else:
-                source = _source(document, key)
-                default = (
-                    None if field.is_required() else field.get_default(call_default_factory=True)
-                )
-                yield Setting(key, _plain(value), source, field.description or "", _plain(default))
+                yield _setting(key, value, field, _source(document, key))
 
     yield from walk(study.settings, "")
+
+
+def _setting(key: str, value: Any, field: Any, source: str) -> Setting:
+    default = None if field.is_required() else field.get_default(call_default_factory=True)
+    default = None if default in ({}, ()) else _plain(default)  # nothing to compare with
+    return Setting(key, _plain(value), source, field.description or "", default)
 
 
 OPTIONS = {

@@ -38,6 +38,7 @@ RESULTS = {
     *("linear.Visit", "reln.Activity", "reln.Certificate", "reln.Clusters", "reln.Discovery"),
     *("reln.Horizons", "reln.Patterns", "reln.Shares", "reln.Stages", "reln.Switches"),
     *("explanation.Explanation", "explanation.Row"),
+    *("sweeps.Definition", "sweeps.Failure", "sweeps.Status", "Sweep"),
     "tasks.World",
 }
 """Classes that functions return and users read; their methods are called, not their constructors.
@@ -125,7 +126,7 @@ def things() -> SimpleNamespace:
 def valid_calls() -> tuple[Call, ...]:
     """Every call, by the name under which users know it."""
     every = (*_foundation(), *_runs(), *_theory(), *_contests(), *_analysis(), *_linear())
-    return (*every, *_reln(), *_explanation(), *_tasks(), *_losses(), *_interop())
+    return (*every, *_reln(), *_explanation(), *_tasks(), *_losses(), *_interop(), *_sweeps())
 
 
 def _call(name: str, function: Callable[..., Any], *positional: Any, **named: Any) -> Call:
@@ -663,6 +664,36 @@ def _interop() -> Iterator[Call]:
         yield _call("to_torch", nr.to_torch, t.net, t.weights, t.data)
     else:
         RESULTS.add("to_torch")  # no call succeeds without PyTorch
+
+
+def squares(cells: Any, power: int = 2) -> list[dict[str, Any]]:
+    """What the sweep of the table computes."""
+    return [{"power": np.ones(2) * cell["x"] ** power} for cell in cells]
+
+
+def _sweeps() -> Iterator[Call]:
+    t = things()
+    axes = {"x": [1.0, 2.0], "seed": [0, 1, 2]}
+    labels: dict[str, Any] = {"dims": {"power": ["time"]}, "coords": {"time": [0.0, 1.0]}}
+    yield _call(
+        "sweep", nr.sweep, squares, axes, settings={"power": 3}, batch=2, **labels, workers=0
+    )
+    store = t.folder / "sweep.zarr"
+    found = nr.sweep(squares, axes, batch={"x": 1}, **labels, store=store)
+    one = nr.sweep("verification.valid_calls:flat", axes)
+    yield _call("open_sweep", nr.open_sweep, store)
+    yield _call("sweeps.status", nr.sweeps.status, store)
+    yield _call("Sweep.plot", one.plot, "y", over="x", ax=None)
+    cells = [{"delta": 0.5, "seed": 0}, {"delta": 1.0, "seed": 3}]
+    how: dict[str, Any] = {"task": "extended_xor", "steps": 3, "hidden": 4, "scale": 0.1}
+    how |= {"learning_rate": 0.1, "criterion": 0.2, "key": 0, "parameters": {"sign": 1.0}}
+    yield _call("sweeps.train_relu", nr.sweeps.train_relu, cells, **how)
+    assert found.missing == 0
+
+
+def flat(cells: Any) -> list[dict[str, Any]]:
+    """One number per cell, for a picture."""
+    return [{"y": cell["x"]} for cell in cells]
 
 
 def _recorder(*positional: Any, **named: Any) -> nr.TorchRecorder:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from neuralrace import __version__
-from neuralrace.checks import by_name, check_function, entries, shown
+from neuralrace.checks import by_name, entries, list_of_names, shown
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 
 Cell: TypeAlias = Mapping[str, Any]
@@ -139,9 +139,9 @@ def defined(
 ) -> tuple[Definition, Function]:
     """Check everything; the definition, and the function that it names."""
     called = found_function(function) if isinstance(function, str) else function
-    check_function("function", called, "for example function='my_module:my_function'")
+    check_kind("function", called, Callable, "for example function='my_module:my_function'")  # type: ignore[arg-type]
     given = by_name("axes", axes, "for example axes={'delta': [0.0, 0.5], 'seed': range(10)}")
-    grid = {_name("axis", name): _values(name, values) for name, values in given.items()}
+    grid = {_name("an axis", name): _values(name, values) for name, values in given.items()}
     if not grid:
         raise NeuralRaceError(
             "a sweep needs at least one axis",
@@ -152,12 +152,14 @@ def defined(
     options = by_name("settings", {} if settings is None else settings, "settings={'steps': 100}")
     _check_settings(called, options)
     names = {
-        _name("result", name): (d,) if isinstance(d, str) else tuple(entries("dims", d))
-        for name, d in by_name("dims", dims or {}, "dims={'loss': 'time'}").items()
+        _name("a result", name): (d,) if isinstance(d, str) else tuple(list_of_names("dims", d))
+        for name, d in by_name("dims", {} if dims is None else dims, "{'loss': 'time'}").items()
     }
     labels = {
-        _name("coordinate", name): _values(name, values)
-        for name, values in by_name("coords", coords or {}, "coords={'time': times}").items()
+        _name("a coordinate", name): _values(name, values)
+        for name, values in by_name(
+            "coords", {} if coords is None else coords, "coords={'time': times}"
+        ).items()
     }
     _check_labels(grid, names, labels)
     shape = tuple(len(values) for values in grid.values())
@@ -249,7 +251,7 @@ def plain(what: str, value: Any) -> Any:
 def _name(what: str, name: str) -> str:
     if not NAME.fullmatch(name) or name in RESERVED:
         raise NeuralRaceError(
-            f"{name!r:.60} cannot be the name of a {what} of a sweep",
+            f"{name!r:.60} cannot be the name of {what} of a sweep",
             got=f"{name!r:.60}",
             wanted="letters, digits, _ and dots, a letter first; not " + listed(RESERVED),
             fix="for example 'delta' or 'task.delta'",
@@ -331,7 +333,7 @@ def _check_settings(function: Function, settings: Mapping[str, Any]) -> None:
 def _check_labels(
     grid: Mapping[str, Any], dims: Mapping[str, tuple[str, ...]], coords: Mapping[str, Any]
 ) -> None:
-    inner = {_name("dimension", d) for names in dims.values() for d in names}
+    inner = {_name("a dimension", d) for names in dims.values() for d in names}
     clash = sorted({*grid} & ({*dims} | inner | {*coords}))
     unused = sorted({*coords} - inner)
     if clash or unused:

@@ -138,7 +138,8 @@ class Results:
 
     def __init__(self, definition: Definition, arrays: Arrays) -> None:
         self.definition, self.arrays = definition, arrays
-        self.status = np.asarray(arrays.get("status")[...])
+        self.marks = arrays.get("status")
+        self.status = np.asarray(self.marks[...])
         self.template = self._known()
         self.waiting: dict[int, list[Result | str]] = {}
         self.given_up: set[int] = set()
@@ -193,7 +194,7 @@ class Results:
             errors[:] = told
             self.arrays.get("error")[box] = errors.reshape(shape)
         marks = np.array([FAILED if error else DONE for error in told], "uint8").reshape(shape)
-        self.arrays.get("status")[box] = marks  # last: the batch is done
+        self.marks[box] = marks  # last: the batch is done
         self.status[box] = marks
         return len(found)
 

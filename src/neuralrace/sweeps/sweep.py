@@ -229,6 +229,7 @@ def _telling(path: Path | None, before: int, engine: Engine) -> Iterator[None]:
         while not over.wait(TELLING):
             tell(path, since, before, engine.running)
 
+    tell(path, since, before, engine.running)
     thread = threading.Thread(target=tell_again, daemon=True)
     thread.start()
     try:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.checks import one_of
-from neuralrace.errors import NeuralRaceError, check_kind, listed
+from neuralrace.checks import by_name, entries, one_of, real_number
+from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.sweeps.definition import plain
 
 if TYPE_CHECKING:
     from neuralrace.dataset import Dataset
@@ -63,13 +64,16 @@ def train_relu(
     from neuralrace.trajectory import crossing_time
 
     one_of("task", task, tasks.__all__, "for example task='extended_xor'")
+    fix = "for example cells=[{'delta': 0.5, 'seed': 0}]"
+    cells = [by_name("a cell", cell, fix) for cell in entries("cells", cells, fix)]
+    given = by_name("parameters", {} if parameters is None else parameters, "{'sign': -1.0}")
     fixed = {"scale": scale, "learning_rate": learning_rate}
     datasets: dict[str, Dataset] = {}
     groups: dict[Any, list[int]] = {}
     names = []
     for i, cell in enumerate(cells):
-        own = {**(parameters or {}), **{k: v for k, v in cell.items() if k not in OWN}}
-        name = json.dumps(own, sort_keys=True)
+        own = {**given, **{k: v for k, v in cell.items() if k not in OWN}}
+        name = json.dumps(plain("parameters", own), sort_keys=True)
         if name not in datasets:
             datasets[name] = _made(task, own)
         names.append(name)
@@ -147,4 +151,6 @@ def _of(cell: Mapping[str, Any], axis: str, fixed: Mapping[str, Any]) -> Any:
             wanted=f"a {axis} for every cell",
             fix=f"for example settings={{{axis!r}: 0.1, …}}",
         )
-    return value
+    if axis == "seed":
+        return whole_number("a seed", value, least=0, fix="for example 'seed': range(10)")
+    return real_number(f"the {axis} of a cell", value, fix=f"for example {axis}=0.1")

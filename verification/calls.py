@@ -283,7 +283,7 @@ def succeeds(call: Call) -> bool:
 
 def uncalled() -> set[str]:
     """The public names that no valid call of the table is about."""
-    rooms = ("analysis", "contests", "linear", "reln", "sweeps", "tasks")
+    rooms = ("analysis", "contests", "linear", "reln", "study", "sweeps", "tasks")
     names = {name for name in nr.__all__ if not inspect.ismodule(getattr(nr, name))}
     for room in rooms:
         public = getattr(nr, room)

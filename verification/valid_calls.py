@@ -39,6 +39,7 @@ RESULTS = {
     *("reln.Horizons", "reln.Patterns", "reln.Shares", "reln.Stages", "reln.Switches"),
     *("explanation.Explanation", "explanation.Row"),
     *("sweeps.Definition", "sweeps.Failure", "sweeps.Status", "Sweep"),
+    *("study.Answer", "study.Result", "study.StudyError", "study.SweepResult"),
     "tasks.World",
 }
 """Classes that functions return and users read; their methods are called, not their constructors.
@@ -126,7 +127,16 @@ def things() -> SimpleNamespace:
 def valid_calls() -> tuple[Call, ...]:
     """Every call, by the name under which users know it."""
     every = (*_foundation(), *_runs(), *_theory(), *_contests(), *_analysis(), *_linear())
-    return (*every, *_reln(), *_explanation(), *_tasks(), *_losses(), *_interop(), *_sweeps())
+    return (
+        *every,
+        *_reln(),
+        *_explanation(),
+        *_tasks(),
+        *_losses(),
+        *_interop(),
+        *_sweeps(),
+        *_study(),
+    )
 
 
 def _call(name: str, function: Callable[..., Any], *positional: Any, **named: Any) -> Call:
@@ -689,6 +699,34 @@ def _sweeps() -> Iterator[Call]:
     how |= {"learning_rate": 0.1, "criterion": 0.2, "key": 0, "parameters": {"sign": 1.0}}
     yield _call("sweeps.train_relu", nr.sweeps.train_relu, cells, **how)
     assert found.missing == 0
+
+
+def _study() -> Iterator[Call]:
+    t = things()
+    table, masks = t.folder / "table.csv", t.folder / "masks.csv"
+    table.write_text("a,b,kind\n1,2,pear\n3,1,fig\n")
+    masks.write_text("left,right\n1,0\n0,1\n")
+    task = {"builtin": "extended_xor", "parameters": {"delta": 1.2}}
+    gatings = {"xor": {"each": "sample"}}
+    sections: dict[str, Any] = {"questions": ["reduce"], "task": task, "gatings": gatings}
+    study = nr.Study.of(**sections, sweep={"over": {"task.parameters.delta": [0.5, 1.0]}})
+    yield _call("Study", nr.Study.of, **sections)
+    yield _call("Study.load", nr.Study.load, study.save(t.folder / "study.toml"))
+    yield _call("Study.save", study.save, t.folder / "saved.toml")
+    yield _call("Study.changed", study.changed, {"training.steps": 5}, source="here")
+    yield _call("Study.run", study.run, tell=lambda line: None)
+    yield _call("Study.sweep", study.sweep, workers=0)
+    read: dict[str, Any] = {"x": ["a"], "y": ["b"], "labels": ["kind"], "standardise": True}
+    yield _call("study.read_task", nr.study.read_task, table, **read)
+    yield _call("study.read_table", nr.study.read_table, table)
+    yield _call("study.read_masks", nr.study.read_masks, masks)
+    yield _call("study.new_study", _new_study, csv=table)
+    yield _call("study.value_of", nr.study.value_of, "0.5")
+
+
+def _new_study(csv: Any) -> Path:
+    """A study in a new folder: an existing one is not overwritten."""
+    return nr.study.new_study(Path(tempfile.mkdtemp(prefix="calls")) / "study.toml", csv)
 
 
 def flat(cells: Any) -> list[dict[str, Any]]:

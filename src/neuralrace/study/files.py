@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from neuralrace.checks import file_path
+from neuralrace.checks import by_name, file_path, list_of_names, switch
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.study.places import nearest
@@ -50,7 +50,7 @@ def read_task(
 
     ```
     """
-    table = read_table(path)
+    table, named = read_table(path), list_of_names("labels", labels)
     nodes = {"x": _by_node(x, "x"), "y": _by_node(y, "y")}
     for end, columns in nodes.items():
         if not any(columns.values()):
@@ -63,10 +63,10 @@ def read_task(
     shown, wanted = (
         {node: _numbers(table, names) for node, names in nodes[end].items()} for end in "xy"
     )
-    if standardise:
+    if switch("standardise", standardise):
         shown = {node: _standard(values) for node, values in shown.items()}
     weights = None if weight is None else _numbers(table, [weight])[:, 0]
-    return Dataset(shown, wanted, None, weights, {name: _label(table, name) for name in labels})
+    return Dataset(shown, wanted, None, weights, {name: _label(table, name) for name in named})
 
 
 def read_masks(path: str | Path) -> dict[str, np.ndarray]:
@@ -184,23 +184,22 @@ def _netcdf(path: Path) -> dict[str, np.ndarray]:
 
 
 def _by_node(columns: Columns, node: str) -> dict[str, list[str]]:
-    if isinstance(columns, str):
-        return {node: [columns]}
-    if isinstance(columns, Mapping):
-        return {
-            name or node: [those] if isinstance(those, str) else list(those)
-            for name, those in columns.items()
-        }
-    return {node: list(columns)}
+    if not isinstance(columns, Mapping):
+        columns = {node: columns}
+    named = by_name(node, columns, f"for example {node}={{'{node}': ['size']}}")
+    return {
+        name or node: [those] if isinstance(those, str) else list_of_names(node, those)
+        for name, those in named.items()
+    }
 
 
 def _column(table: Mapping[str, np.ndarray], name: str) -> np.ndarray:
-    if name not in table:
+    if not isinstance(name, str) or name not in table:
         raise NeuralRaceError(
-            f"the file has no column {name!r}",
-            got=repr(name),
+            f"the file has no column {name!r:.80}",
+            got=f"{name!r:.80}",
             wanted=f"one of {', '.join(table)}",
-            fix=nearest(name, table) or "check the spelling",
+            fix=nearest(str(name), table) or "check the spelling",
         )
     return table[name]
 

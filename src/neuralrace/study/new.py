@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from neuralrace.checks import file_path
 from neuralrace.errors import NeuralRaceError
 from neuralrace.study.document import to_toml, toml_value
 from neuralrace.study.files import read_table
@@ -100,7 +101,7 @@ def new_study(path: str | os.PathLike[str], csv: str | os.PathLike[str] | None =
 
     ```
     """
-    path = Path(path)
+    path = file_path(path, "study.toml")
     if path.exists():
         raise NeuralRaceError(
             f"{str(path)!r} is there already",
@@ -108,7 +109,7 @@ def new_study(path: str | os.PathLike[str], csv: str | os.PathLike[str] | None =
             wanted="a name that is not taken",
             fix="choose another name, or remove the file",
         )
-    text = _of_csv(Path(csv), path.parent) if csv is not None else _of_xor()
+    text = _of_csv(file_path(csv, "my.csv"), path.parent) if csv is not None else _of_xor()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

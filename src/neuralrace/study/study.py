@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from neuralrace.checks import file_path
+from neuralrace.checks import by_name, check_function, file_path, writable_folder
+from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.study.build import Problem, build
 from neuralrace.study.checking import need_pydantic, settings_of
 from neuralrace.study.document import Document, read_document, to_toml
@@ -50,6 +51,7 @@ class Study:
     document: Document
 
     def __post_init__(self) -> None:
+        check_kind("document", self.document, Document, "use nr.Study.load or nr.Study.of")
         _ = self.settings
 
     @classmethod
@@ -83,7 +85,8 @@ class Study:
 
         ```
         """
-        return Study(self.document.changed(changes, source))
+        fix = "for example {'training.steps': 500}"
+        return Study(self.document.changed(by_name("changes", changes, fix), source))
 
     def quick(self) -> Study:
         """The study in its small version: with the values of its section `[quick]`."""
@@ -96,7 +99,7 @@ class Study:
         check_grid(self.settings, self.document)
         return problem
 
-    def run(self, *, tell: Callable[[str], None] = lambda line: None) -> Result:
+    def run(self, *, tell: Callable[[str], None] | None = None) -> Result:
         """Answer the questions, in this process; `tell` is called with a line at every stage.
 
         Training follows JAX's precision: turn on float64 first, as the command line does, or set
@@ -104,7 +107,8 @@ class Study:
         """
         from neuralrace.study.run import run
 
-        return run(self, tell)
+        check_function("tell", tell, "for example tell=print")
+        return run(self, tell or (lambda line: None))
 
     def sweep(
         self,
@@ -147,7 +151,16 @@ class Study:
     def save(self, path: str | Path) -> Path:
         """Write the study as TOML; paths in it are not changed."""
         path = file_path(path, "study.toml")
-        path.write_text(to_toml(self.document.content), encoding="utf-8")
+        text = to_toml(self.document.content)
+        writable_folder(path.parent)
+        if path.is_dir():
+            raise NeuralRaceError(
+                f"{str(path)!r} is a folder",
+                got="a folder",
+                wanted="the path of a file",
+                fix="name the file: study.toml",
+            )
+        path.write_text(text, encoding="utf-8")
         return path
 
     @staticmethod

@@ -714,7 +714,7 @@ def _study() -> Iterator[Call]:
     yield _call("Study.load", nr.Study.load, study.save(t.folder / "study.toml"))
     yield _call("Study.save", study.save, t.folder / "saved.toml")
     yield _call("Study.changed", study.changed, {"training.steps": 5}, source="here")
-    yield _call("Study.run", study.run, tell=lambda line: None)
+    yield _call("Study.run", study.run)
     yield _call("Study.sweep", study.sweep, workers=0)
     read: dict[str, Any] = {"x": ["a"], "y": ["b"], "labels": ["kind"], "standardise": True}
     yield _call("study.read_task", nr.study.read_task, table, **read)

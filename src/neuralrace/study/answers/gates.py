@@ -74,8 +74,8 @@ def _discovery_sentences(work: Work, found: Discovery) -> tuple[str, ...]:
             f" and finds exactly the {numbered(len(wanted), 'pattern')} of the gating "
             f"{work.followed}"
             if patterns == wanted
-            else f" and finds {both} of the {numbered(len(wanted), 'pattern')} of the gating "
-            f"{work.followed}, beside {len(patterns) - both} others"
+            else f" and finds {both} of {len(wanted)} patterns of the gating {work.followed}, "
+            f"beside {len(patterns) - both} others"
         )
     follow = (
         "A gated network with these gates and the ReLU network's own initial weights is "
@@ -174,8 +174,11 @@ def _certificate_sentences(
         f"Two seeds of the ReLU network are {percent(other)} and "
         f"{percent(max(c.outputs_max for c in floors))} apart."
     )
-    times = f"{average / other:.2g} times as far away as another seed of the ReLU network itself"
-    joined = f"So {same}." if all(c.holds() for c in found) else f"So {same}, but {times}."
+    ratio = average / other if other else np.inf
+    times = f"{ratio:.0f}" if ratio >= 100 else f"{ratio:.2g}"
+    joined = f"So {same}: it is {times} times as far away as another seed of the ReLU network."
+    if all(c.holds() for c in found):
+        joined = f"So {same}."
     return f"{text}.", apart, joined
 
 

@@ -6,14 +6,14 @@ READY := .venv/.ready
 .PHONY: demo test test-slow lint format docs verify bench figures claims clean
 
 demo: $(READY)
-	$(BIN)/neuralrace demo --out out/demo
+	$(BIN)/neuralrace run examples/studies/demo.toml --out out/demo
 
 test: lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow and not cluster and not browser"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow and not browser"
 
-# What takes more than five seconds, and what needs a browser.
+# What takes more than five seconds, and what needs worker processes or a browser.
 test-slow: $(READY) .venv/.docs
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "(slow or browser) and not cluster"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "slow or cluster or browser"
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -53,7 +53,7 @@ claims: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,study]'
 	touch $(READY)
 
 clean:

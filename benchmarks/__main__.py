@@ -18,6 +18,7 @@ from benchmarks import (  # noqa: E402
     foundation,
     reduction,
     solving,
+    sweeps,
 )
 
 BENCHMARKS = {
@@ -57,6 +58,10 @@ BENCHMARKS = {
     "aligned patterns: 64 samples over 16": alignment.samples_ratio,
     "aligned patterns: 64 inputs over 4": alignment.inputs_ratio,
     "kept share of aligned gates over aligned patterns": alignment.consistency_ratio,
+    "sweep: milliseconds per batch in the process": lambda: sweeps.overhead(0),
+    "sweep: milliseconds per batch on two workers": lambda: sweeps.overhead(2),
+    "sweep: batches of 1 s, two workers over one": sweeps.second_worker,
+    "sweep: seconds for 10 000 XoR cells on two workers": sweeps.xor_sweep,
 }
 """The ratios by name, each with the function that measures it."""
 

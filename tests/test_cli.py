@@ -162,7 +162,7 @@ def test_an_error_is_a_message_and_not_a_traceback(monkeypatch):
     assert "nrr/fig4" in str(caught.value)
 
 
-@pytest.mark.parametrize("command", [("reproduce", "toy/one"), ("claims",), ("demo", "--quick")])
+@pytest.mark.parametrize("command", [("reproduce", "toy/one"), ("claims",)])
 def test_a_place_that_cannot_be_written_is_found_before_computing(
     toy, tmp_path, monkeypatch, capsys, command
 ):

@@ -18,7 +18,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SLOW = {"contest", "dynamics", "kept", "reduction", "reln", "report", "types"}
+SLOW = {"contest", "dynamics", "kept", "reduction", "reln", "report", "sweeps", "types"}
 """Pages whose examples take more than five seconds together."""
 
 FENCE = re.compile(

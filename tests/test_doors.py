@@ -28,7 +28,7 @@ FENCE = re.compile(r"^```python\b[^\n]*\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE
 
 def outside() -> Iterator[tuple[str, str]]:
     """Name and text of everything that may use public names only: modules, scripts and pages."""
-    folders = ["src/neuralrace/papers", "src/neuralrace/demo", "examples", "docs"]
+    folders = ["src/neuralrace/papers", "src/neuralrace/study", "examples", "docs"]
     for folder in [*folders, "verification", "benchmarks"]:
         for path in sorted((ROOT / folder).rglob("*.py")):
             yield str(path.relative_to(ROOT)), path.read_text()

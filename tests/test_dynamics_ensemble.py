@@ -315,3 +315,27 @@ def test_members_know_their_data_and_its_weights():
     np.testing.assert_allclose(many.isel(weighted=1, seed=0).sample_weight, [0.1, 0.2, 0.3, 0.4])
     assert many.sample_weight.shape == (2, 2, 4)
     assert ensemble(TASKS).sample_weight is None
+
+
+# ---- which seeds --------------------------------------------------------------------------------
+
+
+def test_a_seed_of_a_list_starts_alike_whatever_others_there_are():
+    net = nr.ReLUNetwork((3, 6, 1))
+    data = nr.tasks.extended_xor(0.5)
+    how = {"key": 0, "scale": 0.3, "learning_rate": 0.1, "steps": 20}
+    some = nr.train_ensemble(net, data, seeds=[7, 2, 5], **how)
+    np.testing.assert_array_equal(some.axes["seed"], [7, 2, 5])
+    for i, seed in enumerate([7, 2, 5]):
+        start = net.init(jax.random.fold_in(jax.random.key(0), seed), 0.3)
+        alone = nr.train(net, start, data, learning_rate=0.1, steps=20)
+        np.testing.assert_allclose(some.loss[i], alone.loss, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seeds", [[], [1, 1], [-1], [0.5], [2**32], "12"])
+def test_seeds_that_are_none_are_refused(seeds):
+    with pytest.raises(nr.NeuralRaceError, match="seed"):
+        nr.train_ensemble(
+            nr.ReLUNetwork((3, 6, 1)), nr.tasks.extended_xor(0.5), key=0, seeds=seeds,
+            learning_rate=0.1, steps=2,
+        )  # fmt: skip

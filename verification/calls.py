@@ -289,7 +289,7 @@ def succeeds(call: Call) -> bool:
 
 def uncalled() -> set[str]:
     """The public names without a valid call in the table."""
-    rooms = ("analysis", "contests", "linear", "reln", "tasks")
+    rooms = ("analysis", "contests", "linear", "reln", "study", "sweeps", "tasks")
     names = {name for name in nr.__all__ if not inspect.ismodule(getattr(nr, name))}
     for room in rooms:
         public = getattr(nr, room)

@@ -39,6 +39,8 @@ RESULTS = {
     *("reln.Horizons", "reln.Patterns", "reln.Sampling", "reln.Shares", "reln.Stages"),
     "reln.Switches",
     *("explanation.Explanation", "explanation.Row"),
+    *("sweeps.Definition", "sweeps.Failure", "sweeps.Status", "Sweep"),
+    *("study.Answer", "study.Result", "study.StudyError", "study.SweepResult"),
     "tasks.World",
 }
 """Classes that functions return and users read; their methods are called, not their constructors.
@@ -126,7 +128,16 @@ def things() -> SimpleNamespace:
 def valid_calls() -> tuple[Call, ...]:
     """Every call, by its public name."""
     every = (*_foundation(), *_runs(), *_theory(), *_contests(), *_analysis(), *_linear())
-    return (*every, *_reln(), *_explanation(), *_tasks(), *_losses(), *_interop())
+    return (
+        *every,
+        *_reln(),
+        *_explanation(),
+        *_tasks(),
+        *_losses(),
+        *_interop(),
+        *_sweeps(),
+        *_study(),
+    )
 
 
 def _call(name: str, function: Callable[..., Any], *positional: Any, **named: Any) -> Call:
@@ -662,6 +673,64 @@ def _interop() -> Iterator[Call]:
         yield _call("to_torch", nr.to_torch, t.net, t.weights, t.data)
     else:
         RESULTS.add("to_torch")  # no call succeeds without PyTorch
+
+
+def squares(cells: Any, power: int = 2) -> list[dict[str, Any]]:
+    """What the sweep of the table computes."""
+    return [{"power": np.ones(2) * cell["x"] ** power} for cell in cells]
+
+
+def _sweeps() -> Iterator[Call]:
+    t = things()
+    axes = {"x": [1.0, 2.0], "seed": [0, 1, 2]}
+    labels: dict[str, Any] = {"dims": {"power": ["time"]}, "coords": {"time": [0.0, 1.0]}}
+    yield _call(
+        "sweep", nr.sweep, squares, axes, settings={"power": 3}, batch=2, **labels, workers=0
+    )
+    store = t.folder / "sweep.zarr"
+    found = nr.sweep(squares, axes, batch={"x": 1}, **labels, store=store)
+    one = nr.sweep("verification.valid_calls:flat", axes)
+    yield _call("open_sweep", nr.open_sweep, store)
+    yield _call("sweeps.status", nr.sweeps.status, store)
+    yield _call("Sweep.plot", one.plot, "y", over="x", ax=None)
+    cells = [{"delta": 0.5, "seed": 0}, {"delta": 1.0, "seed": 3}]
+    how: dict[str, Any] = {"task": "extended_xor", "steps": 3, "hidden": 4, "scale": 0.1}
+    how |= {"learning_rate": 0.1, "criterion": 0.2, "key": 0, "parameters": {"sign": 1.0}}
+    yield _call("sweeps.train_relu", nr.sweeps.train_relu, cells, **how)
+    assert found.missing == 0
+
+
+def _study() -> Iterator[Call]:
+    t = things()
+    table, masks = t.folder / "table.csv", t.folder / "masks.csv"
+    table.write_text("a,b,kind\n1,2,pear\n3,1,fig\n")
+    masks.write_text("left,right\n1,0\n0,1\n")
+    task = {"builtin": "extended_xor", "parameters": {"delta": 1.2}}
+    gatings = {"xor": {"each": "sample"}}
+    sections: dict[str, Any] = {"questions": ["reduce"], "task": task, "gatings": gatings}
+    study = nr.Study.of(**sections, sweep={"over": {"task.parameters.delta": [0.5, 1.0]}})
+    yield _call("Study", nr.Study.of, **sections)
+    yield _call("Study.load", nr.Study.load, study.save(t.folder / "study.toml"))
+    yield _call("Study.save", study.save, t.folder / "saved.toml")
+    yield _call("Study.changed", study.changed, {"training.steps": 5}, source="here")
+    yield _call("Study.run", study.run)
+    yield _call("Study.sweep", study.sweep, workers=0)
+    read: dict[str, Any] = {"x": ["a"], "y": ["b"], "labels": ["kind"], "standardise": True}
+    yield _call("study.read_task", nr.study.read_task, table, **read)
+    yield _call("study.read_table", nr.study.read_table, table)
+    yield _call("study.read_masks", nr.study.read_masks, masks)
+    yield _call("study.new_study", _new_study, csv=table)
+    yield _call("study.value_of", nr.study.value_of, "0.5")
+
+
+def _new_study(csv: Any) -> Path:
+    """A study in a new folder: an existing one is not overwritten."""
+    return nr.study.new_study(Path(tempfile.mkdtemp(prefix="calls")) / "study.toml", csv)
+
+
+def flat(cells: Any) -> list[dict[str, Any]]:
+    """One number per cell, for a picture."""
+    return [{"y": cell["x"]} for cell in cells]
 
 
 def _recorder(*positional: Any, **named: Any) -> nr.TorchRecorder:

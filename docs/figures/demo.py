@@ -1,16 +1,75 @@
-"""The picture of README.md: the overview of the demo."""
+"""The picture of README.md: two studies in one overview."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
+import jax
+import numpy as np
+
+import neuralrace as nr
 from docs.figures import FOLDER
-from neuralrace.demo import demo
+from neuralrace.plot import COLOURS, draw_curves, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+STUDIES = Path(__file__).parents[2] / "examples" / "studies"
+WIDTH = 7.2
+"""Inches: two columns of a paper."""
 
 
 def main(folder: Path = FOLDER) -> None:
-    """Run the demo and write its overview as `demo.png` into the folder."""
+    """Run both studies and write their overview as `demo.png` into the folder."""
+    import matplotlib.pyplot as plt
+
+    jax.config.update("jax_enable_x64", True)
+    xor = nr.Study.load(STUDIES / "xor_transition.toml").run()
+    contexts = nr.Study.load(STUDIES / "demo.toml").run()
     folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory() as out:
-        (folder / "demo.png").write_bytes(demo(Path(out)).picture.read_bytes())
+    with style():
+        figure, axes = plt.subplots(2, 3, figsize=(WIDTH, 4.5), width_ratios=(1, 1.25, 1))
+        phases(xor, axes[0, 0])
+        arch, data = contexts.problem.candidates["all_but_one"]
+        arch.draw(data, ax=axes[1, 0]).set_title("all_but_one gating")
+        rows = {"Δ = 0.4": xor, "three contexts": contexts}
+        for row, (name, result) in zip(axes, rows.items(), strict=True):
+            losses(result, row[1])
+            row[1].set_title(f"{name}: loss")
+            label = "context" if "context" in result.problem.data.labels else None
+            result["discover"].value.plot(label=label, ax=row[2])
+            row[2].set_title("gates found in ReLU networks")
+    figure.savefig(folder / "demo.png", dpi=200, pil_kwargs={"optimize": True})
+    plt.close(figure)
+
+
+def phases(result: nr.study.Result, ax: Axes) -> None:
+    """The phase diagram, and the learning times of trained ReLU networks on it."""
+    found, (values, times) = result["phase_diagram"].value
+    found.plot(ax=ax)
+    ax.plot(
+        np.repeat(values, times.shape[1]),
+        times.ravel(),
+        "o",
+        color=COLOURS["relu"],
+        markeredgecolor=COLOURS["theory"],
+        markeredgewidth=0.4,
+        markersize=4,
+        clip_on=False,
+        label="ReLU networks",
+    )
+    ax.legend(loc="lower left")
+    ax.set_title("extended XoR: time to learn")
+
+
+def losses(result: nr.study.Result, ax: Axes) -> None:
+    """ReLU networks, gated networks, and the prediction."""
+    relu, (gated, predicted) = result["train"].value, result["predict"].value
+    draw_curves(relu.time, {"ReLU networks": relu.loss}, kind="relu", ax=ax)
+    draw_curves(gated.time, {"gated networks": gated.loss}, ax=ax)
+    curve = np.stack([each.loss for each in predicted])
+    draw_curves(gated.time, {"predicted": curve}, kind="theory", ax=ax)
+    ax.set_xlim(0, relu.time[-1])
+    ax.set_ylim(0, 1.4 * relu.loss.max())  # room for the legend above curves that fall
+    ax.legend(loc="upper right", ncols=2, columnspacing=0.8, handlelength=1.3, handletextpad=0.5)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from neuralrace import reln as reln
     from neuralrace import report as report
     from neuralrace import statistics as statistics
+    from neuralrace import study as study
+    from neuralrace import sweeps as sweeps
     from neuralrace import tasks as tasks
     from neuralrace import trajectory as trajectory
     from neuralrace.architecture import Architecture as Architecture
@@ -59,6 +61,10 @@ if TYPE_CHECKING:
     from neuralrace.relu import ReLUNetwork as ReLUNetwork
     from neuralrace.statistics import PathStatistics as PathStatistics
     from neuralrace.statistics import path_statistics as path_statistics
+    from neuralrace.study import Study as Study
+    from neuralrace.sweeps import Sweep as Sweep
+    from neuralrace.sweeps import open_sweep as open_sweep
+    from neuralrace.sweeps import sweep as sweep
     from neuralrace.trajectory import Trajectory as Trajectory
     from neuralrace.trajectory import compare as compare
     from neuralrace.trajectory import concat as concat
@@ -99,6 +105,10 @@ _HOME = {
     "ReLUNetwork": "relu",
     "PathStatistics": "statistics",
     "path_statistics": "statistics",
+    "Study": "study",
+    "Sweep": "sweeps",
+    "open_sweep": "sweeps",
+    "sweep": "sweeps",
     "Trajectory": "trajectory",
     "compare": "trajectory",
     "concat": "trajectory",
@@ -121,6 +131,8 @@ _ROOMS = (
     "reln",
     "report",
     "statistics",
+    "study",
+    "sweeps",
     "tasks",
     "trajectory",
 )

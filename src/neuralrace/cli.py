@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -16,6 +19,7 @@ from neuralrace.errors import NeuralRaceError
 
 if TYPE_CHECKING:
     from neuralrace.papers import Written
+    from neuralrace.study import Study
 
 FOLDER = Path("out/figures")
 
@@ -26,19 +30,167 @@ def commands() -> None:
     """Gated deep linear networks, the neural race reduction, and ReLU networks as gated ones."""
 
 
-@commands.command()
-@click.option("--out", type=click.Path(path_type=Path), default=Path("out/demo"), show_default=True)
-@click.option("--quick", is_flag=True, help="Smaller networks, in seconds.")
-def demo(out: Path, quick: bool) -> None:
-    """Which gated network is a ReLU network? The whole arc on two tasks, as an HTML report."""
-    writable_folder(out)
-    _use_float64()
-    from neuralrace.demo import demo as run
+_FILE = click.argument("file", type=click.Path(path_type=Path))
+_CHANGES = click.option(
+    "--set",
+    "changes",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Change a dotted key, such as training.steps=500.",
+)
+_QUICK = click.option("--quick", is_flag=True, help="The small version: section [quick].")
 
-    found = run(out, quick=quick, tell=lambda line: click.echo(line, err=True))
-    for sentence in found.sentences:
-        click.echo(f"• {sentence}")
-    click.echo(f"The report: {found.report.resolve().as_uri()}")
+
+@commands.command()
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@_CHANGES
+@_QUICK
+@click.option("--schema", is_flag=True, help="Print the JSON schema of a study, for editors.")
+def check(file: Path | None, changes: tuple[str, ...], quick: bool, schema: bool) -> None:
+    """Check a study without computing: keys, kinds, files, expressions, sweeps."""
+    if schema:
+        from neuralrace.study import Study
+
+        click.echo(json.dumps(Study.schema(), indent=1, ensure_ascii=False))
+        return
+    if file is None:
+        raise NeuralRaceError(
+            "no study was named", got="no file", wanted="a TOML file", fix="neuralrace new"
+        )
+    study = _study(file, changes, quick)
+    problem = study.check()
+    click.echo(f"{file}: {study.title}")
+    click.echo("\n".join(problem.sentences))
+
+
+@commands.command()
+@click.argument("file", type=click.Path(path_type=Path), default=Path("study.toml"))
+@click.option("--csv", type=click.Path(path_type=Path), help="A table to write the study for.")
+def new(file: Path, csv: Path | None) -> None:
+    """Write a commented study to begin with; FILE is study.toml by default."""
+    from neuralrace.study import new_study
+
+    path = new_study(file, csv)
+    click.echo(f"{path}: change it to your question, then run")
+    click.echo(f"  neuralrace check {path}")
+    click.echo(f"  neuralrace run {path}")
+
+
+@commands.command()
+@_FILE
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="The folder of the report; out/NAME for the study NAME.toml by default.",
+)
+@_CHANGES
+@click.option("--seeds", metavar="N", help="How many networks, or repetitions of a sweep.")
+@_QUICK
+@click.option("--workers", type=int, help="Processes of a sweep on this machine, or SLURM jobs.")
+@click.option("--scheduler", metavar="ADDRESS", help="A dask cluster that computes the sweep.")
+@click.option("--slurm", metavar="OPTIONS", help="Such as partition=cpu,cores=8,memory=8GB.")
+@click.option("--json", "as_json", is_flag=True, help="Print the numbers of all answers as JSON.")
+def run(
+    file: Path,
+    out: Path | None,
+    changes: tuple[str, ...],
+    seeds: str | None,
+    quick: bool,
+    workers: int | None,
+    scheduler: str | None,
+    slurm: str | None,
+    as_json: bool,
+) -> None:
+    """Run a study and write its report; a sweep goes on where it was stopped."""
+    folder = Path("out") / file.stem if out is None else out
+    study = _study(file, changes, quick)
+    swept = study.settings.sweep is not None
+    if seeds is not None:
+        key = "sweep.seeds" if swept else "training.seeds"
+        study = study.changed(_read_values({key: seeds}), "--seeds")
+    study.check()
+    writable_folder(folder)
+    typed = _typed("run", file, changes, seeds, quick)
+    if swept:
+        from neuralrace.study import STORE
+
+        jobs = _slurm_options(slurm)
+        found = study.sweep(store=folder / STORE, workers=workers, scheduler=scheduler, slurm=jobs)
+        numbers = found.sweep.data.to_dataframe().reset_index().to_dict("list")
+        failed = len(found.sweep.failed) + found.sweep.missing
+    else:
+        if workers is not None or scheduler is not None or slurm is not None:
+            raise NeuralRaceError(
+                f"{file} has no sweep to share among workers",
+                got="--workers, --scheduler or --slurm",
+                wanted="a section [sweep]",
+                fix="leave them out: a single study runs in this process",
+            )
+        found = study.run(tell=lambda line: click.echo(line, err=True))
+        numbers, failed = found.numbers, 0
+    page = found.report(folder, command=typed)
+    if as_json:
+        click.echo(json.dumps(_finite(numbers), ensure_ascii=False))
+    else:
+        for sentence in found.sentences:
+            click.echo(f"• {sentence}")
+    click.echo(f"The report: {page.resolve().as_uri()}", err=as_json)
+    if failed:
+        raise SystemExit(2)
+
+
+@commands.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def status(folder: Path) -> None:
+    """How far a sweep is: done, running, failed, time left. FOLDER is that of its report."""
+    from neuralrace.study import STORE
+    from neuralrace.sweeps import status as how_far
+
+    inside = folder / STORE
+    click.echo(str(how_far(inside if inside.exists() else folder)))
+
+
+def _slurm_options(text: str | None) -> dict[str, object] | None:
+    """`partition=cpu,cores=8` as options of a SLURM cluster."""
+    return None if text is None else _read_values(_pairs(tuple(text.split(","))))
+
+
+def _finite(value: object) -> object:
+    """Numbers for JSON, which knows neither infinity nor NaN: they become null."""
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _read_values(pairs: Mapping[str, str]) -> dict[str, object]:
+    from neuralrace.study import value_of
+
+    return {key: value_of(value) for key, value in pairs.items()}
+
+
+def _typed(
+    command: str, file: Path, changes: tuple[str, ...], seeds: str | None, quick: bool
+) -> str:
+    """The command that gives the same numbers, as it is typed."""
+    words = ["neuralrace", command, str(file)]
+    for change in changes:
+        words += ["--set", change]
+    words += [] if seeds is None else ["--seeds", seeds]
+    return shlex.join([*words, *(["--quick"] if quick else [])])
+
+
+def _study(file: Path, changes: tuple[str, ...], quick: bool) -> Study:
+    """The study with what was typed on the command line."""
+    from neuralrace.study import Study
+
+    _use_float64()
+    study = Study.load(file)
+    if quick:
+        study = study.quick()
+    typed = _read_values(_pairs(changes))
+    return study.changed(typed, "--set") if typed else study
 
 
 @commands.command(name="list")

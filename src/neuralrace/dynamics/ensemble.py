@@ -49,7 +49,7 @@ def train_ensemble(
     data: Dataset | Sequence[Dataset],
     *,
     key: Key,
-    seeds: int = 1,
+    seeds: int | Sequence[int] = 1,
     scale: Scales = 1.0,
     kind: str = "gaussian",
     learning_rate: float | Sequence[float] | None = None,
@@ -73,7 +73,9 @@ def train_ensemble(
 
     Every combination is run. Run i of the seeds starts from
     `net.init(jax.random.split(key, seeds)[i], scale, kind)` and gives the numbers that `train`
-    gives from there; its batches are those of `key=jax.random.fold_in(that key, 1)`.
+    gives from there; its batches are those of `key=jax.random.fold_in(that key, 1)`. A list of
+    seeds instead of their number starts the run of seed s from `jax.random.fold_in(key, s)`, so
+    that it does not depend on which others run with it.
 
     **Arguments:** `key`, a JAX key or an integer; `data`, one dataset or several of one shape (a
     task over a parameter), whose axis in the result is `axis = (name, coordinates)`, `("data",
@@ -179,7 +181,7 @@ def flow_ensemble(
     *,
     key: Key,
     times: ArrayLike,
-    seeds: int = 1,
+    seeds: int | Sequence[int] = 1,
     scale: Scales = 1.0,
     kind: str = "gaussian",
     loss: str | SampleLoss = "squared",

@@ -54,7 +54,7 @@ class Grid:
     by_edge: Any
     rates: list[float]
     key: Any
-    seeds: int
+    seeds: int | list[int]
     kind: str
     dtype: Any
     axes: dict[str, Any]
@@ -77,11 +77,11 @@ class Grid:
         for name, value in (("record", record), ("evaluate", options.get("evaluate"))):
             if value is not None:
                 by_name(name, value, f"for example {name}={{'weights': True}}")
-        seeds = whole_number("seeds", seeds, fix="for example seeds=10")
+        seeds = _seeds(seeds)
         taken = {**(record or {}), **(options.get("evaluate") or {})}
         axes = _ensemble_axes(data, given, scale, learning_rate, seeds, axis, taken)
         key = random_key(key, "an ensemble")
-        sample = net.init(jax.random.split(key, seeds)[0], scales[0], kind, dtype)
+        sample = net.init(_keys(key, seeds)[0], scales[0], kind, dtype)
         posed = [pose(net, sample, each, record=record, **options) for each in given]
         if posed[0].streamed:
             raise NeuralRaceError(
@@ -108,7 +108,7 @@ class Grid:
     @property
     def _counts(self) -> tuple[int, int, int, int]:
         scales = len(jax.tree.leaves(self.by_edge)[0])
-        return len(self.datasets), scales, max(1, len(self.rates)), self.seeds
+        return len(self.datasets), scales, max(1, len(self.rates)), len(self.axes["seed"])
 
     def that_fit(self, stops: np.ndarray) -> int:
         """How many members keep within `MEMORY`, several copies of the weights included."""
@@ -134,7 +134,7 @@ class Grid:
     def weights(self, members: Chunk) -> Weights:
         """The initial weights of some members."""
         _, scale, _, seed = members.rows.T
-        keys = jax.random.split(self.key, self.seeds)[seed]
+        keys = _keys(self.key, self.seeds)[seed]
         scales = jax.tree.map(lambda leaf: leaf[scale], self.by_edge)
         return spread(_init(self.net, self.kind, self.dtype, keys, scales))
 
@@ -162,7 +162,7 @@ class Grid:
 
     def batches(self, members: Chunk, size: int, samples: int) -> Batches:
         """Batches with a key of its own for every member."""
-        keys = jax.random.split(self.key, self.seeds)[members.rows[:, 3]]
+        keys = _keys(self.key, self.seeds)[members.rows[:, 3]]
         return Batches(spread(jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys)), size, samples)
 
     @property
@@ -218,7 +218,7 @@ def _ensemble_axes(
     datasets: list[Dataset],
     scale: Any,
     rate: Any,
-    seeds: int,
+    seeds: int | list[int],
     axis: Any,
     record: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -264,7 +264,7 @@ def _ensemble_axes(
             )
         if np.ndim(value) == 1:
             axes.append((name, [float(v) for v in value]))
-    axes.append(("seed", np.arange(seeds)))
+    axes.append(("seed", np.arange(seeds) if isinstance(seeds, int) else np.asarray(seeds)))
     names = [*(name for name, _ in axes), "time", "loss", *record]
     if len(set(names)) < len(names):
         raise NeuralRaceError(
@@ -274,6 +274,29 @@ def _ensemble_axes(
             fix="call the axis of the datasets, or what is recorded, something else",
         )
     return dict(axes)
+
+
+def _seeds(seeds: Any) -> int | list[int]:
+    """How many seeds there are, or which ones."""
+    fix = "for example seeds=10, or seeds=[0, 3, 4]"
+    if not _is_list(seeds) and not isinstance(seeds, range):
+        return whole_number("seeds", seeds, fix=fix)
+    found = [whole_number("a seed", seed, least=0, fix=fix) for seed in seeds]
+    if not found or len(set(found)) < len(found) or max(found) >= 2**32:
+        raise NeuralRaceError(
+            "seeds must be different and at least one",
+            got=f"{found!r:.80}",
+            wanted="each number once, below 2³²",
+            fix=fix,
+        )
+    return found
+
+
+def _keys(key: Any, seeds: int | list[int]) -> Any:
+    """The random key of every seed."""
+    if isinstance(seeds, int):
+        return jax.random.split(key, seeds)
+    return jax.vmap(lambda s: jax.random.fold_in(key, s))(np.asarray(seeds, np.uint32))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))

@@ -1,0 +1,71 @@
+"""The reference of studies in docs/studies.md: `python -m docs.study_keys` writes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from neuralrace import Study
+
+PAGE = Path(__file__).with_name("studies.md")
+BEGIN, END = "<!-- keys: begin -->", "<!-- keys: end -->"
+
+SECTIONS = {
+    "": "At the top",
+    "Task": "`[task]`, and `[training.evaluate.NAME]`",
+    "Network": "`[network]`",
+    "Graph": "`[network.graph]`",
+    "Gating": "`[gatings.NAME]`",
+    "Training": "`[training]`",
+    "ContestOptions": "`[contest]`",
+    "PredictOptions": "`[predict]`",
+    "DiscoverOptions": "`[discover]`",
+    "ReduceOptions": "`[reduce]`",
+    "TypesOptions": "`[types]`",
+    "ExplainOptions": "`[explain]`",
+    "PhaseOptions": "`[phase_diagram]`",
+    "Sweep": "`[sweep]`",
+    "Spread": "Evenly spaced values",
+}
+"""Names of sections in the schema, in the order of the page."""
+
+
+def reference() -> str:
+    """Every key of every section, from the schema."""
+    schema = Study.schema()
+    lines: list[str] = []
+    for name, title in SECTIONS.items():
+        section = schema if not name else schema["$defs"][name]
+        lines += ["", f"### {title}", "", section["description"], ""]
+        lines += ["| key | default | what it is |", "|---|---|---|", *_rows(section)]
+    return "\n".join(lines).strip()
+
+
+def _rows(section: dict[str, Any]) -> Iterator[str]:
+    for key, entry in section["properties"].items():
+        default = "needed" if key in section.get("required", ()) else _shown(entry)
+        yield f"| `{key}` | {default} | {entry.get('description', '')} |"
+
+
+def _shown(entry: dict[str, Any]) -> str:
+    default = entry.get("default")
+    if default in (None, "", [], {}) or isinstance(default, dict):
+        return "–"
+    if isinstance(default, bool):
+        return "true" if default else "false"
+    if isinstance(default, list):
+        return ", ".join(f"`{value}`" for value in default)
+    return f"`{default}`"
+
+
+def page() -> str:
+    """The page with the reference of today."""
+    text = PAGE.read_text()
+    inner = f"{BEGIN}\n{reference()}\n{END}"
+    return re.sub(f"{BEGIN}.*{END}", lambda match: inner, text, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

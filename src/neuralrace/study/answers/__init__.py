@@ -1,0 +1,25 @@
+"""The answers to the questions of a study, one function per question."""
+
+from collections.abc import Callable, Mapping
+
+from neuralrace.study.answers.answer import Answer
+from neuralrace.study.answers.gates import certify, discover, explain, types
+from neuralrace.study.answers.networks import predict, train
+from neuralrace.study.answers.phases import phase_diagram
+from neuralrace.study.answers.theory import contest, reduce
+from neuralrace.study.work import Work
+
+ANSWERS: Mapping[str, Callable[[Work], Answer]] = {
+    "contest": contest,
+    "phase_diagram": phase_diagram,
+    "reduce": reduce,
+    "predict": predict,
+    "train": train,
+    "types": types,
+    "discover": discover,
+    "certify": certify,
+    "explain": explain,
+}
+"""In the order in which they are answered and shown."""
+
+__all__ = ["ANSWERS", "Answer"]

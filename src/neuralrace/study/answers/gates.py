@@ -1,0 +1,285 @@
+"""Answers on the gates of ReLU networks: found, certified, predicted as types, explained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from neuralrace.explanation import explain as explained
+from neuralrace.plot import style
+from neuralrace.reln import Certificate, Discovery
+from neuralrace.reln import certify as certified
+from neuralrace.reln import discover as discovered
+from neuralrace.reln import types as types_of
+from neuralrace.report import Code, Curve, Curves, Part, Picture, Section, Table
+from neuralrace.study.answers.answer import PICTURE, Answer, finite, numbered, percent
+from neuralrace.study.options import discover_options, explain_options, types_options
+from neuralrace.study.work import Work, members
+from neuralrace.trajectory import compare
+
+
+def discover(work: Work) -> Answer:
+    """The gates in the activity of the ReLU networks."""
+    runs = members(work.relu)[: work.settings.discover.networks]
+    work.tell(f"looking for gates in {numbered(len(runs), 'ReLU network')} …")
+    with (work.problem.place / "discover").blamed():
+        found = discovered(runs, work.narrow(work.problem.data), **discover_options(work.settings))
+    rows: list[list[Any]] = []
+    for node, clusters in found.layers.items():
+        for i, share in enumerate(clusters.share):
+            on = np.flatnonzero(clusters.pattern[i] > 0.5) + 1
+            rows.append([node, i + 1, float(share), len(on), _listed(on)])
+    head = ["layer", "pathway", "share of the weight", "samples on", "which, counted from 1"]
+    parts: list[Part] = [_patterns(work, found), Table(head, rows, "Pathways found", "gates.csv")]
+    if len(found.curve) > 1:
+        curve = Curve("gap", list(found.curve), list(found.curve.values()), "simulation")
+        parts.insert(
+            1,
+            Curves(
+                [curve],
+                xlabel="pathways",
+                ylabel="gap to the ReLU loss / L(0)",
+                ylog=True,
+                caption="How many pathways it takes",
+                alt="The gap between gated and ReLU networks over the number of pathways.",
+                file="elbow.csv",
+            ),
+        )
+    parts.append(Section("As the library prints it", [Code(str(found))], folded=True))
+    there = sum(len(patterns) for patterns in found.patterns.values())
+    numbers = {"pathways_found": float(there), "discovery_gap": float(found.discrepancy)}
+    sentences = _discovery_sentences(work, found)
+    return Answer("discover", "Which gates do ReLU networks use?", sentences, parts, numbers, found)
+
+
+def _listed(samples: np.ndarray) -> str:
+    shown = ", ".join(map(str, samples[:12].tolist()))
+    return f"{shown} …" if len(samples) > 12 else shown
+
+
+def _discovery_sentences(work: Work, found: Discovery) -> tuple[str, ...]:
+    patterns = {tuple(p > 0.5) for those in found.patterns.values() for p in those}
+    tried = f" (of {min(found.curve)} to {max(found.curve)} tried)" if found.curve else ""
+    text = (
+        f"MHS Algorithm 1, shown nothing but the activity of "
+        f"{numbered(len(found.runs), 'ReLU network')}, settles on "
+        f"{numbered(len(patterns), 'pathway')}{tried}"
+    )
+    one_layer = len(found.patterns) == 1
+    if work.problem.candidates and one_layer and work.settings.network.graph is None:
+        wanted = {tuple(p) for p in prototypes(work).values()}
+        both = len(wanted & patterns)
+        text += (
+            f" and finds exactly the {numbered(len(wanted), 'pattern')} of the gating "
+            f"{work.followed}"
+            if patterns == wanted
+            else f" and finds {both} of {len(wanted)} patterns of the gating {work.followed}, "
+            f"beside {len(patterns) - both} others"
+        )
+    follow = (
+        "A gated network with these gates and the ReLU network's own initial weights is "
+        f"{percent(found.discrepancy)} from it."
+    )
+    if found.withheld is not None:
+        follow = f"No gated network was trained to follow: {found.withheld}."
+    clusters = next(iter(found.layers.values()))
+    off = float(clusters.share @ clusters.mismatch)
+    rounded = (
+        f"What is rounded away: over training a neuron differs from its pathway on {off:.1f} of "
+        f"{clusters.pattern.shape[1]} samples."
+    )
+    return f"{text}.", follow, rounded
+
+
+def prototypes(work: Work) -> dict[str, np.ndarray]:
+    """The patterns of the gating that is followed, by pathway."""
+    arch, data = work.gated_network
+    ones = np.ones(data.n_samples)
+    return {v: np.asarray(data.gates.get(v, ones)) > 0.5 for v in arch.hidden}
+
+
+def _patterns(work: Work, found: Discovery) -> Picture:
+    import matplotlib.pyplot as plt
+
+    by = "context" if "context" in work.problem.data.labels else None
+    with style():
+        figure, ax = plt.subplots(figsize=PICTURE)
+        found.plot(label=by, ax=ax)
+    alt = "How often the members of each pathway found are on, for each sample."
+    return Picture.of(figure, alt=alt, caption="Pathways found, and the samples they are on for")
+
+
+# ---- certificate --------------------------------------------------------------------------------
+
+
+def certify(work: Work) -> Answer:
+    """How nearly the gated network is the ReLU network (MHS Definition 3.1)."""
+    runs, mates, name = members(work.relu), members(work.gated), work.followed
+    several = len(runs) > 1
+    with (work.problem.place / "questions").blamed():
+        found = [
+            certified(run, mate, floor=runs[(i + 1) % len(runs)] if several else None)
+            for i, (run, mate) in enumerate(zip(runs, mates, strict=True))
+        ]
+    curves = [Curve(name, found[0].time, np.stack([c.outputs_over_time for c in found]), "theory")]
+    floors = [c.floor for c in found if c.floor is not None]
+    if floors:
+        floor = np.stack([c.outputs_over_time for c in floors])
+        curves.append(Curve("another seed", floors[0].time, floor, "relu"))
+    rows = [
+        [i + 1, c.outputs_mean, c.outputs_max, c.loss.mean, c.times_floor_outputs]
+        for i, c in enumerate(found)
+    ]
+    head = ["seed", "outputs, mean", "outputs, largest", "loss, mean", "times another seed"]
+    parts: list[Part] = [
+        Curves(
+            curves,
+            ylabel="distance of outputs / √(2 L(0))",
+            caption="Distance of the outputs from those of the ReLU network",
+            alt="The distance of outputs over time, next to that of another seed.",
+            file="certify_outputs.csv",
+        ),
+        Table(head, rows, "One certificate per seed", "certify.csv"),
+        Section("As the library prints it", [Code(str(found[0]))], folded=True),
+    ]
+    numbers = {
+        "outputs_distance": float(np.mean([c.outputs_mean for c in found])),
+        "outputs_distance_max": max(c.outputs_max for c in found),
+    }
+    if floors:
+        numbers["outputs_floor"] = float(np.mean([c.outputs_mean for c in floors]))
+    sentences = _certificate_sentences(name, found, floors)
+    title, short = "Is it the same function?", sentences[-1:]
+    return Answer("certify", title, sentences, parts, numbers, tuple(found), short=short)
+
+
+def _certificate_sentences(
+    name: str, found: list[Certificate], floors: list[Certificate]
+) -> tuple[str, ...]:
+    average = float(np.mean([c.outputs_mean for c in found]))
+    text = (
+        f"On every sample at every moment, the outputs of the gating {name} are "
+        f"{percent(average)} from those of the ReLU network on average and "
+        f"{percent(max(c.outputs_max for c in found))} at most, as parts of its initial root mean "
+        "square error √(2 L(0))"
+    )
+    same = "the gated network is not the same function to the last digit (MHS Definition 3.1)"
+    if all(c.holds() for c in found):
+        same = "the gated network is the same function (MHS Definition 3.1)"
+    if not floors:
+        return f"{text}.", f"So {same}."
+    other = float(np.mean([c.outputs_mean for c in floors]))
+    apart = (
+        f"Two seeds of the ReLU network are {percent(other)} and "
+        f"{percent(max(c.outputs_max for c in floors))} apart."
+    )
+    ratio = average / other if other else np.inf
+    times = f"{ratio:.0f}" if ratio >= 100 else f"{ratio:.2g}"
+    joined = f"So {same}: it is {times} times as far away as another seed of the ReLU network."
+    if all(c.holds() for c in found):
+        joined = f"So {same}."
+    return f"{text}.", apart, joined
+
+
+# ---- types and explanations ---------------------------------------------------------------------
+
+
+def types(work: Work) -> Answer:
+    """The ReLU network from task, width and scale alone, as a few types of neurons."""
+    work.tell("following types of neurons …")
+    with (work.problem.place / "types").blamed():
+        found = types_of(work.problem.data, **types_options(work.settings))
+    told = str(found)
+    first, *rest = told.splitlines()
+    curves = [
+        Curve(f"{len(found)} types", found.trajectory.time, found.trajectory.loss, "theory"),
+        Curve("wide limit", found.wide.time, found.wide.loss, "theory"),
+    ]
+    gap = compare(found.wide, found.trajectory).mean
+    sentences = [
+        f"{numbered(len(found), 'type')} of neurons, predicted from task, width and scale, "
+        f"{'follows' if len(found) == 1 else 'follow'} the wide limit within {percent(gap)} of "
+        "the initial loss on average."
+    ]
+    numbers = {"types_gap": gap}
+    if work.asks("train", "discover", "certify", "explain"):
+        away = [compare(run, found.trajectory).mean for run in members(work.relu)]
+        who = numbered(len(away), "trained ReLU network")
+        verb = "is" if len(away) == 1 else "are"
+        sentences.append(
+            f"{who[:1].upper()}{who[1:]} {verb} {percent(float(np.mean(away)))} from them."
+        )
+        curves.insert(0, Curve("ReLU networks", work.relu.time, work.relu.loss, "relu"))
+        numbers["types_distance"] = float(np.mean(away))
+    picture = Picture.of(
+        found.plot(),
+        alt="A timeline: the loss, the share of every type, and its gates on every sample.",
+        caption="Types of neurons over time",
+    )
+    parts: list[Part] = [
+        Curves(
+            curves,
+            caption="Loss by types of neurons",
+            alt="The loss predicted by types of neurons over time.",
+            file="types_losses.csv",
+        ),
+        picture,
+        Section("The story of the types", [Code("\n".join([first, *rest]))], folded=True),
+    ]
+    return Answer("types", "Which neurons come about?", tuple(sentences), parts, numbers, found)
+
+
+def _rows_asked(work: Work) -> list[str]:
+    rows = [row for row in work.settings.explain.rows if row != "gatings"]
+    return [
+        *(work.problem.candidates if len(rows) < len(work.settings.explain.rows) else ()),
+        *rows,
+    ]
+
+
+def explain(work: Work) -> Answer:
+    """All small models of the ReLU networks in one table."""
+    work.tell("comparing explanations …")
+    with (work.problem.place / "explain").blamed():
+        found = explained(
+            work.relu,
+            dict(work.problem.candidates) or None,
+            data=work.narrow(work.problem.data),
+            **explain_options(work.settings),
+        )
+    head = ["explanation", "loss", "outputs", "times another seed", "kept", "variables"]
+    rows: list[list[Any]] = []
+    for row in found.rows:
+        times = found.times_floor(row.name)
+        rows.append(
+            [
+                row.name,
+                row.loss,
+                row.outputs,
+                None if times is None else finite(times[1]),
+                row.kept,
+                row.variables,
+            ]
+        )
+    curves = [Curve("ReLU networks", work.relu.time, work.relu.loss, "relu")]
+    curves += [
+        Curve(row.name, row.trajectory.time, row.trajectory.loss, "theory") for row in found.rows
+    ]
+    parts: list[Part] = [
+        Table(head, rows, "Explanations, best first", "explain.csv"),
+        Curves(
+            curves,
+            caption="Loss of every explanation",
+            alt="The loss of the ReLU networks and of every explanation over time.",
+            file="explain_losses.csv",
+        ),
+        Section("As the library prints it", [Code(str(found))], folded=True),
+    ]
+    numbers = dict.fromkeys((f"error_{n}" for n in _rows_asked(work)), np.nan)
+    for row in found.rows:
+        name = row.kind if row.kind != "gating" else row.name
+        name = "discovered" if isinstance(row.found, Discovery) else name
+        numbers[f"error_{name}"] = float(row.error)
+    title = "Which small model explains them?"
+    return Answer("explain", title, found.sentences, parts, numbers, found)

@@ -1,0 +1,173 @@
+"""Answers from trained networks: ReLU networks, and gated ones against their prediction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from neuralrace.plot import style
+from neuralrace.report import Curve, Curves, Part, Picture, Section, Table
+from neuralrace.study.answers.answer import PICTURE, Answer, finite, numbered, percent, time_range
+from neuralrace.study.answers.theory import race_parts, race_sentence
+from neuralrace.study.options import CRITERION
+from neuralrace.study.work import Work, members
+from neuralrace.trajectory import Comparison, Trajectory, compare, crossing_time
+
+DRAWN = 30
+"""Nodes of a graph that can still be told apart in a picture."""
+
+
+def train(work: Work) -> Answer:
+    """What ReLU networks do on the task."""
+    runs, level = work.relu, criterion(work)
+    times, half = (crossing_time(runs.time, runs.loss, x) for x in (level, runs.loss[0, 0] / 2))
+    first, last = float(runs.loss[:, 0].mean()), runs.loss[:, -1]
+    there = np.isfinite(times)
+    who = numbered(len(last), "ReLU network").capitalize().replace("relu", "ReLU")
+    text = f"{who} {'starts' if len(last) == 1 else 'start'} at a loss of {first:.4g} and "
+    text += f"{'ends' if len(last) == 1 else 'end'} at {last.mean():.4g}"
+    reached = f"None reaches a loss of {level:.4g}"
+    if there.any():
+        reached = f"A loss of {level:.4g} is reached at {time_range(times[there])}"
+        reached += "" if there.all() else f", by {there.sum()} of {len(times)}"
+    rows = [
+        [i + 1, float(runs.loss[i, 0]), float(runs.loss[i, -1]), finite(half[i]), finite(times[i])]
+        for i in range(len(last))
+    ]
+    head = ["seed", "initial loss", "final loss", "time to half", f"time to {level:.4g}"]
+    parts: list[Part] = [
+        Curves(
+            [Curve("ReLU networks", runs.time, runs.loss, "relu"), *_evaluated(work, runs)],
+            caption=f"Loss of {numbered(len(last), 'ReLU network')}",
+            alt="The loss of the ReLU networks over time.",
+            file="train_losses.csv",
+        ),
+        Table(head, rows, "Every network", "train.csv"),
+    ]
+    numbers = {
+        "initial_loss": first,
+        "final_loss": float(last.mean()),
+        "half_time": float(half.mean()),
+        "learning_time": float(times.mean()),
+    }
+    data = {"relu_networks.nc": kept_values(work, runs)}
+    title = "What do ReLU networks do?"
+    said = (f"{text}.", f"{reached}.")
+    return Answer("train", title, said, parts, numbers, runs, data, short=said)
+
+
+def _evaluated(work: Work, runs: Trajectory) -> list[Curve]:
+    found = []
+    for name in work.problem.evaluated:
+        values: Any = runs.values[name]
+        loss = values["loss"] if isinstance(values, dict) else values
+        found.append(Curve(f"on {name}", runs.time, np.asarray(loss)))
+    return found
+
+
+def criterion(work: Work) -> float:
+    """The loss that counts as learned."""
+    options = work.settings.contest
+    level = CRITERION if options.criterion is None else options.criterion
+    if not options.relative:
+        return level
+    from neuralrace.dataset import zero_loss
+
+    return level * float(zero_loss(work.problem.data))
+
+
+def kept_values(work: Work, runs: Trajectory) -> Any:
+    """The runs as a table, with what the study asks to record and without what is only passing."""
+    table = runs.to_xarray()
+    wanted = {"loss", *work.settings.training.record, *work.problem.evaluated}
+    extra = [v for v in table.data_vars if str(v).split(".")[0].split("/")[0] not in wanted]
+    return table.drop_vars([v for v in extra if v != "loss"])
+
+
+# ---- prediction ---------------------------------------------------------------------------------
+
+
+def predict(work: Work) -> Answer:
+    """The loss of gated networks from their initial weights, with nothing fitted."""
+    runs, solved, race = work.gated, work.predicted, work.race
+    theory = [compare(run, own) for run, own in zip(members(runs), solved, strict=True)]
+    sentences = [
+        f"The gating {work.followed} {race_sentence(race)}",
+        "Predicted from the initial weights, with nothing fitted, the loss of the gated network "
+        f"is off by {percent(mean(theory))} of the initial loss on average, and by "
+        f"{percent(max(c.max for c in theory))} at most.",
+    ]
+    if mean(theory) > 1e-3:
+        sentences.append("The rest is that random weights are not quite aligned with the modes.")
+    curves = [
+        Curve(f"gated networks ({work.followed})", runs.time, runs.loss),
+        Curve("predicted", runs.time, np.stack([own.loss for own in solved]), "theory"),
+    ]
+    numbers = {
+        "prediction_error": mean(theory),
+        "prediction_error_max": max(c.max for c in theory),
+        "gated_final_loss": float(runs.loss[:, -1].mean()),
+    }
+    head = ["seed", "mean error", "largest error", "shift in time"]
+    columns = [[i + 1, c.mean, c.max, c.shift] for i, c in enumerate(theory)]
+    if work.asks("train", "discover", "certify", "explain"):
+        follows = [compare(run, own) for run, own in zip(members(work.relu), solved, strict=True)]
+        sentences.append(_relu_sentence(work, follows))
+        curves.insert(0, Curve("ReLU networks", work.relu.time, work.relu.loss, "relu"))
+        numbers["relu_distance"] = mean(follows)
+        numbers["relu_distance_after_shift"] = float(np.mean([c.mean_after_shift for c in follows]))
+        head += ["ReLU network: mean", "after a shift"]
+        for row, c in zip(columns, follows, strict=True):
+            row += [c.mean, c.mean_after_shift]
+    parts: list[Part] = [
+        Curves(
+            curves,
+            caption="Simulated and predicted loss",
+            alt="The losses of simulated networks over time, and the predicted loss.",
+            file="predict_losses.csv",
+        ),
+        Table(head, columns, "Distances of losses, as shares of the initial loss", "predict.csv"),
+        *_drawn(work),
+        *race_parts(race),
+    ]
+    data = {"gated_networks.nc": kept_values(work, runs)}
+    title = "What will the loss do?"
+    short = tuple(s for s in sentences if s.startswith("Predicted") or "ReLU network" in s)
+    found = (runs, solved)
+    return Answer("predict", title, tuple(sentences), parts, numbers, found, data, short)
+
+
+def _relu_sentence(work: Work, follows: list[Comparison]) -> str:
+    runs = members(work.relu)
+    who = f"{len(runs)} ReLU networks of the same scale are"
+    if len(runs) == 1:
+        who = "One ReLU network of the same scale is"
+    shifted = float(np.mean([c.mean_after_shift for c in follows]))
+    text = f"{who} {percent(mean(follows))} from the prediction ({percent(shifted)} once shifted "
+    text += "in time)"
+    if len(runs) > 1:
+        pairs = [(a, b) for i, a in enumerate(runs) for b in runs[i + 1 :]]
+        apart = mean([compare(a, b) for a, b in pairs])
+        text += f", and {percent(apart)} from each other"
+    return f"{text}."
+
+
+def _drawn(work: Work) -> list[Part]:
+    """The gated network, where it is small enough to draw."""
+    arch, data = work.gated_network
+    if len(arch.sizes) > DRAWN:
+        return []
+    import matplotlib.pyplot as plt
+
+    with style():
+        figure, ax = plt.subplots(figsize=PICTURE)
+        arch.draw(data, ax=ax)
+    alt = f"The graph of the gating {work.followed}: hidden nodes {', '.join(arch.hidden)}."
+    picture = Picture.of(figure, alt=alt, caption=f"The gated network: {work.followed}")
+    return [Section("The gated network", [picture], folded=len(arch.hidden) > 6)]
+
+
+def mean(compared: list[Comparison]) -> float:
+    """The mean over networks of the mean distance over time."""
+    return float(np.mean([c.mean for c in compared]))

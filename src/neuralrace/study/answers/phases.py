@@ -1,0 +1,162 @@
+"""The answer over a number of the task: where the winner changes, and ReLU networks beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from neuralrace.contests import PhaseDiagram
+from neuralrace.contests import phase_diagram as diagram
+from neuralrace.dynamics import train_ensemble
+from neuralrace.plot import COLOURS, style
+from neuralrace.report import Code, Curve, Curves, Part, Picture, Section, Table
+from neuralrace.study.answers.answer import PICTURE, Answer, finite, numbered, percent
+from neuralrace.study.answers.networks import criterion
+from neuralrace.study.build import Problem, build
+from neuralrace.study.checking import settings_of
+from neuralrace.study.grid import spread
+from neuralrace.study.options import contest_options, plain, training_options
+from neuralrace.study.work import Work
+from neuralrace.trajectory import crossing_time
+
+
+def phase_diagram(work: Work) -> Answer:
+    """A contest at every value, the crossovers, and the learning times of ReLU networks."""
+    options = work.settings.phase_diagram
+    assert options is not None
+    name = options.name or options.key.rpartition(".")[2]
+    values = spread(options.values)
+    work.tell(f"the contest at {len(values)} values of {name} …")
+    with (work.problem.place / "phase_diagram").blamed():
+        found = diagram(
+            lambda value: at(work, value).candidates,
+            name,
+            values,
+            precision=options.precision,
+            **contest_options(work.settings),
+        )
+    trained = trained_times(work, values)
+    sentences = _sentences(found, trained)
+    parts: list[Part] = [_picture(found, trained), _curves(found, trained), _table(found, trained)]
+    if work.settings.contest.check:
+        parts.append(Section("As the library prints it", [Code(str(found))], folded=True))
+    numbers = {f"crossover_{i + 1}": c.value for i, c in enumerate(found.crossovers)}
+    title = f"Where does the winner change with {name}?"
+    value = (found, trained)
+    return Answer("phase_diagram", title, sentences, parts, numbers, value, short=sentences)
+
+
+def at(work: Work, value: float) -> Problem:
+    """The study's task and gatings at a value of the number that is varied."""
+    assert work.settings.phase_diagram is not None
+    changes: dict[str, Any] = {work.settings.phase_diagram.key: value}
+    made = work.problem.document.changed(changes, "phase_diagram")
+    return build(settings_of(made), made)
+
+
+def trained_times(work: Work, values: list[float]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Values with trained ReLU networks, and their learning times `(V, seeds)`; or None."""
+    options = work.settings.phase_diagram
+    assert options is not None
+    if not options.networks:
+        return None
+    chosen = list(options.networks_at or values)
+    work.tell(f"training {options.networks * len(chosen)} ReLU networks …")
+    problems = [at(work, value) for value in chosen]
+    arguments: dict[str, Any] = plain(training_options(work.problem)) | {"seeds": options.networks}
+    with (work.problem.place / "phase_diagram" / "networks").blamed():
+        many = train_ensemble(
+            work.problem.relu,
+            [work.narrow(problem.data) for problem in problems],
+            axis=("value", chosen),
+            key=work.keys[0],
+            **arguments,
+        )
+        return np.array(chosen), crossing_time(many.time, many.loss, criterion(work))
+
+
+def _sentences(
+    found: PhaseDiagram, trained: tuple[np.ndarray, np.ndarray] | None
+) -> tuple[str, ...]:
+    name = found.parameter
+    places = ", ".join(
+        f"from {c.below} to {c.above} at {name} = {c.value:.4f}" for c in found.crossovers
+    )
+    first = (
+        f"Without training anything, the gating that learns first is predicted to change {places}."
+    )
+    if not found.crossovers:
+        first = f"{found.winners[0] or 'No gating'} is first at every value of {name}."
+    if trained is None:
+        return (first,)
+    values, times = trained
+    where = np.searchsorted(found.values, values)
+    fast = np.min(list(found.times.values()), axis=0)[where]
+    slow = np.max(list(found.times.values()), axis=0)[where]
+    there = np.isfinite(times) & np.isfinite(fast)[:, None]
+    if not there.any():
+        return first, "None of the trained ReLU networks reaches the criterion."
+    gap = np.where(there, np.abs(times / fast[:, None] - 1), np.nan)
+    nearer = (gap < np.abs(times / slow[:, None] - 1))[there]
+    worst = int(np.nanargmax(np.nanmax(np.where(there, gap, -1), axis=1)))
+    return (
+        first,
+        f"Of {numbered(int(there.sum()), 'ReLU network')} trained at {len(values)} values of "
+        f"{name}, {nearer.sum()} are nearer to the time of the fastest gating than to that of the "
+        f"slowest: {percent(float(np.nanmean(gap)))} off on average, "
+        f"{percent(float(np.nanmax(gap)))} at most ({name} = {values[worst]:g}).",
+    )
+
+
+def _picture(found: PhaseDiagram, trained: tuple[np.ndarray, np.ndarray] | None) -> Picture:
+    import matplotlib.pyplot as plt
+
+    with style():
+        figure, ax = plt.subplots(figsize=PICTURE)
+        found.plot(ax=ax)
+        if trained is not None:
+            values, times = trained
+            ax.plot(
+                np.repeat(values, times.shape[1]),
+                times.ravel(),
+                "o",
+                color=COLOURS["relu"],
+                markeredgecolor=COLOURS["theory"],
+                markeredgewidth=0.4,
+                markersize=4,
+                clip_on=False,
+                label="ReLU networks",
+            )
+            ax.legend(loc="lower left")
+    alt = f"Predicted learning times over {found.parameter}, the ground of the winner shaded."
+    return Picture.of(figure, alt=alt, caption=f"Learning time over {found.parameter}")
+
+
+def _curves(found: PhaseDiagram, trained: tuple[np.ndarray, np.ndarray] | None) -> Curves:
+    curves = [
+        Curve(name, found.values, np.where(np.isfinite(times), times, np.nan), "theory")
+        for name, times in found.times.items()
+    ]
+    if trained is not None:
+        curves.append(Curve("ReLU networks", trained[0], trained[1].T, "relu"))
+    return Curves(
+        curves,
+        xlabel=found.parameter,
+        ylabel="learning time",
+        caption="The same, to hover and zoom",
+        alt=f"Learning times over {found.parameter}.",
+        file="phase_diagram.csv",
+    )
+
+
+def _table(found: PhaseDiagram, trained: tuple[np.ndarray, np.ndarray] | None) -> Table:
+    times = {} if trained is None else dict(zip(trained[0].tolist(), trained[1], strict=True))
+    head = [found.parameter, "first", *found.times, *(["ReLU networks"] if times else [])]
+    rows: list[list[Any]] = []
+    for k, value in enumerate(found.values.tolist()):
+        row = [value, found.winners[k], *(finite(t[k]) for t in found.times.values())]
+        if times:
+            row.append(finite(float(np.mean(times[value]))) if value in times else None)
+        rows.append(row)
+    return Table(head, rows, "Learning times", "phases.csv")

@@ -1,0 +1,157 @@
+"""Answers that need no training: the contest, and the reduction of every gating."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from neuralrace.contests import Contest
+from neuralrace.reduction import Race
+from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
+from neuralrace.study.answers.answer import Answer, finite, percent
+from neuralrace.study.work import Work
+
+ALIGNED = "aligned"
+"""The reference of a contest: the gates that small neurons align to by themselves."""
+
+LONGER = 1.6
+"""Curves are drawn until this many times the time of the last gating that learns."""
+
+SYSTEMS = 6
+"""More systems of equations than this are folded away."""
+
+
+def contest(work: Work) -> Answer:
+    """Which gating learns first, by how much, and whether a ReLU network would keep its gates."""
+    found, checked = work.contest, work.settings.contest.check
+    entrants = dict(found.entrants)
+    if checked and found.check.reference is not None:
+        entrants.setdefault(ALIGNED, found.check.reference)
+    sentences = [first_sentence(found)]
+    if checked:
+        others = [n for n in _order(found) if n not in (found.winner, ALIGNED)]
+        sentences += found.check.sentences(found.winner)
+        sentences += [f"{name}: {found.check.verdict(name)}." for name in others]
+    parts: list[Part] = [_table(found, entrants, checked), _losses(entrants)]
+    if checked:
+        parts.append(Section("As the library prints it", [Code(str(found))], folded=True))
+    numbers = {f"time_{name}": float(time) for name, time in found.times.items()}
+    if checked:
+        reference = found.check.reference
+        numbers[f"time_{ALIGNED}"] = np.nan if reference is None else float(reference.time)
+        shares = found.kept
+        numbers |= {f"kept_{n}": float(shares.get(n, np.nan)) for n in (*found.times, ALIGNED)}
+    kept = found.check.sentences(found.winner) if checked else []
+    return Answer(
+        "contest",
+        "Which gating learns first?",
+        tuple(sentences),
+        parts,
+        numbers,
+        found,
+        short=(sentences[0], *kept[:2]),
+    )
+
+
+def first_sentence(found: Contest) -> str:
+    """Who is first, and how much later the next is."""
+    if found.winner is None:
+        return "No gating reaches the criterion."
+    text = f"{found.winner} is predicted to learn first, at t = {found.times[found.winner]:.4g}"
+    second = [name for name in _order(found) if name != found.winner][:1]
+    if not second:
+        return f"{text}."
+    margin = found.margins[second[0]]
+    later = f"{percent(margin)} later" if np.isfinite(margin) else "never"
+    return f"{text}; {second[0]} {later}."
+
+
+def _order(found: Contest) -> list[str]:
+    return sorted(found.times, key=found.times.__getitem__)
+
+
+def _table(found: Contest, entrants: Mapping[str, Any], checked: bool) -> Table:
+    head = ["candidate", "time", "later by", "strength", "reduction", "method"]
+    head += ["implementable", "kept"] if checked else []
+    rows = []
+    for name in sorted(entrants, key=lambda n: entrants[n].time):
+        entrant = entrants[name]
+        first = np.nan if found.winner is None else found.times[found.winner]
+        margin = entrant.time / first - 1
+        row: list[Any] = [
+            name,
+            finite(entrant.time),
+            f"{100 * margin:.1f} %" if np.isfinite(margin) else None,
+            entrant.strength,
+            "exact" if entrant.race.is_exact else f"residual {entrant.race.residual:.1e}",
+            entrant.method,
+        ]
+        if checked:
+            row += [found.check.implementable.get(name), finite(found.check.kept.get(name, np.nan))]
+        rows.append(row)
+    levels = " / ".join(sorted({f"{e.criterion:.4g}" for e in entrants.values()}))
+    caption = f"Time to a loss of {levels}; start: {found.start}"
+    return Table(head, rows, caption, file="contest.csv")
+
+
+def _losses(entrants: Mapping[str, Any]) -> Curves:
+    reached = [e.time for e in entrants.values() if np.isfinite(e.time)]
+    times = np.linspace(0, LONGER * max(reached, default=1.0), 301)
+    curves = [
+        Curve(name, times, e.race.solve(times=times, start=e.start).loss, "theory")
+        for name, e in entrants.items()
+    ]
+    caption = "Predicted losses"
+    alt = f"Predicted losses over time of {', '.join(entrants)}."
+    return Curves(curves, caption=caption, alt=alt, file="contest_losses.csv")
+
+
+# ---- reduction ----------------------------------------------------------------------------------
+
+
+def reduce(work: Work) -> Answer:
+    """The equations of every gating."""
+    races = work.reduced
+    sentences = tuple(f"{name} {race_sentence(race)}" for name, race in races.items())
+    parts: list[Part] = [Table(*_blocks(races), "Blocks of every gating", "reduce.csv")]
+    for name, race in races.items():
+        parts.append(Section(name, race_parts(race)))
+    numbers = {f"blocks_{name}": float(len(race.blocks)) for name, race in races.items()}
+    numbers |= {f"residual_{name}": float(race.residual) for name, race in races.items()}
+    return Answer("reduce", "What are the equations?", sentences, parts, numbers, races)
+
+
+def race_sentence(race: Race) -> str:
+    """What a gating reduces to, and how exact that is."""
+    scalar = sum(block.is_scalar for block in race.blocks)
+    kind = "scalar modes" if scalar == len(race.blocks) else f"blocks, {scalar} of them scalar"
+    if not race.reduces:
+        return "does not reduce: one block holds all, and is solved as it is."
+    what = f"reduces to {len(race.blocks)} independent {kind}"
+    how = (
+        "exactly: no coupling is dropped"
+        if race.is_exact
+        else f"approximately: couplings up to {race.residual:.1e} are dropped"
+    )
+    return f"{what}, {how}."
+
+
+def race_parts(race: Race) -> list[Part]:
+    """Equations to look at, the table of blocks as printed, and LaTeX to copy."""
+    parts: list[Part] = list(equations_of(race))
+    if sum(isinstance(part, Equation) for part in parts) > SYSTEMS:
+        parts = [Section("Equations", parts, folded=True)]
+    printed = Section("As the library prints it", [Code(str(race))], folded=True)
+    return [*parts, printed, Section("LaTeX", [Code(race.latex())], folded=True)]
+
+
+def _blocks(races: Mapping[str, Race]) -> tuple[list[str], list[list[Any]]]:
+    head = ["gating", "block", "scalar", "strength"]
+    rows: list[list[Any]] = [
+        [name, block.name, bool(block.is_scalar), float(block.drive)]
+        for name, race in races.items()
+        for block in race.blocks
+    ]
+    return head, rows

@@ -1,0 +1,315 @@
+"""From settings to the library's own objects: the task, the network, the gatings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset, pathways
+from neuralrace.relu import ReLUNetwork
+from neuralrace.study import expressions
+from neuralrace.study.document import Document
+from neuralrace.study.files import read_masks, read_table, read_task
+from neuralrace.study.places import Place
+from neuralrace.study.targets import GATINGS, TASKS, builtin, called, own
+
+if TYPE_CHECKING:
+    from neuralrace.study.model import Gating, Settings, Task
+
+SAMPLE = "sample"
+"""`each = "sample"` means one pathway per sample, unless there is a label of that name."""
+
+UNGATED = "graph"
+"""The name of a graph without gates, where a study has no gatings."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A task with its network and gatings, ready for questions.
+
+    `candidates` are `{gating: (arch, data)}`; `evaluated` are the other tasks by name.
+    """
+
+    settings: Settings
+    document: Document
+    data: Dataset
+    relu: ReLUNetwork
+    candidates: Mapping[str, tuple[Architecture, Dataset]]
+    evaluated: Mapping[str, Dataset]
+
+    @property
+    def place(self) -> Place:
+        return self.document.place
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What was built, one line per part."""
+        data, arch = self.data, self.relu.arch
+        ends = [f"{n} ({a.shape[1]})" for n, a in (*data.x.items(), *data.y.items())]
+        labels = f", labels {', '.join(data.labels)}" if data.labels else ""
+        lines = [f"task: {data.n_samples} samples, {', '.join(ends)}{labels}"]
+        nodes = ", ".join(f"{node} ({arch.sizes[node]})" for node in arch.hidden)
+        lines.append(f"network: hidden {nodes}")
+        for name, (graph, _) in self.candidates.items():
+            widths = ", ".join(f"{node} ({graph.sizes[node]})" for node in graph.hidden)
+            lines.append(f"gating {name}: {widths:.200}")
+        return (*lines, f"questions: {', '.join(self.settings.questions)}")
+
+
+def build(settings: Settings, document: Document) -> Problem:
+    """Everything that a study names, or an error with the key at fault."""
+    place, folder = document.place, document.folder
+    data = task_of(settings.task, folder, place / "task")
+    evaluated = {
+        name: task_of(task, folder, place / "training" / "evaluate" / name)
+        for name, task in settings.training.evaluate.items()
+    }
+    with (place / "network").blamed():
+        arch = graph_of(settings, data)
+        relu = ReLUNetwork(arch, leak=settings.network.leak, bias=settings.network.bias)
+    candidates = {
+        name: gating_of(name, settings, data, arch, folder, place / "gatings" / name)
+        for name in settings.gatings
+    }
+    return Problem(settings, document, data, relu, candidates, evaluated)
+
+
+# ---- the task -----------------------------------------------------------------------------------
+
+
+def task_of(task: Task, folder: Path, place: Place) -> Dataset:
+    """The dataset that a task names, without gates."""
+    if task.file is not None:
+        with (place / "file").blamed():
+            read_table(folder / task.file)
+        with place.blamed():
+            return read_task(
+                folder / task.file, task.x, task.y, task.labels, task.weight, task.standardise
+            )
+    if task.builtin is not None:
+        function = builtin(task.builtin, TASKS, "task", place / "builtin")
+    else:
+        function = own(str(task.python), folder, place / "python")
+    made = called(function, (), task.parameters, place)
+    if isinstance(made, tuple) and made:
+        made = made[0]  # trained and untrained routes
+    if not isinstance(made, Dataset):
+        raise (place / "python").error(
+            "the function returns no task",
+            got=f"{type(made).__name__} {made!r:.60}",
+            wanted="an nr.Dataset",
+            fix="return nr.Dataset({'x': inputs}, {'y': targets}, labels={…})",
+        )
+    return made.gated({})
+
+
+def names_of(task: Task, folder: Path, data: Dataset) -> dict[str, np.ndarray]:
+    """What masks may name: nodes, columns of the task's file, and labels, which come first."""
+    columns = {} if task.file is None else read_table(folder / task.file)
+    labels = {name: np.asarray(value) for name, value in data.labels.items()}
+    nodes = {name: np.asarray(value) for name, value in {**data.x, **data.y}.items()}
+    return {**nodes, **{n: c for n, c in columns.items() if c.ndim == 1}, **labels}
+
+
+# ---- the network --------------------------------------------------------------------------------
+
+
+def hidden_widths(settings: Settings) -> tuple[int, ...]:
+    """The widths of the hidden layers."""
+    network = settings.network
+    return network.widths * (network.depth or 1)
+
+
+def graph_of(settings: Settings, data: Dataset) -> Architecture:
+    """The graph of the ReLU network: the user's own, a chain, or layers between several nodes."""
+    graph = settings.network.graph
+    ends = {n: a.shape[1] for n, a in {**data.x, **data.y}.items()}
+    if graph is not None:
+        named = {end for pair in graph.edges.values() for end in pair}
+        sizes = {n: s for n, s in ends.items() if n in named} | graph.sizes
+        return Architecture(sizes=sizes, edges=dict(graph.edges))
+    return Architecture(*chain_parts(data, hidden_widths(settings)))
+
+
+def chain_parts(
+    data: Dataset, widths: tuple[int, ...]
+) -> tuple[dict[str, int], dict[str, tuple[str, str]]]:
+    """Sizes and edges of hidden layers in a row, between all inputs and all outputs."""
+    x = {n: a.shape[1] for n, a in data.x.items()}
+    y = {n: a.shape[1] for n, a in data.y.items()}
+    hidden = {f"h{i + 1}" if len(widths) > 1 else "h": w for i, w in enumerate(widths)}
+    if len(x) == len(y) == 1:
+        row = [*x, *hidden, *y]
+        edges = {f"W{i + 1}": pair for i, pair in enumerate(pairwise(row))}
+    else:
+        layers = [list(x), *([node] for node in hidden), list(y)]
+        edges = {
+            f"{source}_{target}": (source, target)
+            for low, high in pairwise(layers)
+            for source in low
+            for target in high
+        }
+    return {**x, **hidden, **y}, edges
+
+
+# ---- the gatings --------------------------------------------------------------------------------
+
+
+def gating_of(
+    name: str, settings: Settings, data: Dataset, arch: Architecture, folder: Path, place: Place
+) -> tuple[Architecture, Dataset]:
+    """The gated network of a gating, and the task with its gates."""
+    gating = settings.gatings[name]
+    if gating.builtin is not None or gating.python is not None:
+        return _called_gating(gating, data, folder, place)
+    if gating.gates is not None:
+        gates = _evaluated(gating.gates, settings, data, folder, place / "gates")
+        with (place / "gates").blamed():
+            made = data.gated({n: m for n, m in gates.items() if m is not None})
+            _check_gates(arch, made, place / "gates")
+        return arch, made
+    masks = masks_of(gating, settings, data, folder, place)
+    with place.blamed():
+        widths = pathway_widths(gating, settings, masks)
+        return pathways(data, masks, widths, **ends_of(gating))
+
+
+def masks_of(
+    gating: Gating, settings: Settings, data: Dataset, folder: Path, place: Place
+) -> dict[str, Any]:
+    """For each pathway where it is on: a mask, or None for always."""
+    if gating.masks is not None:
+        if not gating.masks:
+            raise (place / "masks").error(
+                "there are no pathways",
+                got="masks = {}",
+                wanted="one expression per pathway",
+                fix='for example masks = { one = "context == 1" }',
+            )
+        return _evaluated(gating.masks, settings, data, folder, place / "masks")
+    if gating.each is not None:
+        return _each(gating.each, data, place / "each")
+    with (place / "file").blamed():
+        masks = read_masks(folder / str(gating.file))
+    for name, mask in masks.items():
+        _check_mask(mask, data, place / "file", name)
+    return masks
+
+
+def pathway_widths(
+    gating: Gating, settings: Settings, masks: Mapping[str, Any]
+) -> int | dict[str, int]:
+    """Neurons of each pathway; by default those of the hidden layers, divided equally."""
+    if gating.hidden is not None:
+        return gating.hidden if isinstance(gating.hidden, int) else dict(gating.hidden)
+    graph = settings.network.graph
+    total = hidden_widths(settings)[0] if graph is None else max(graph.sizes.values())
+    return max(1, total // max(1, len(masks)))
+
+
+def ends_of(gating: Gating) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Which pathways do not read all inputs, or do not write all outputs."""
+    ends = {"inputs": dict(gating.inputs), "outputs": dict(gating.outputs)}
+    return {name: those for name, those in ends.items() if those}
+
+
+def _called_gating(
+    gating: Gating, data: Dataset, folder: Path, place: Place
+) -> tuple[Architecture, Dataset]:
+    if gating.builtin is not None:
+        key = place / "builtin"
+        function = builtin(gating.builtin, GATINGS, "gating", key)
+    else:
+        key = place / "python"
+        function = own(str(gating.python), folder, key)
+    made = called(function, (data,), gating.parameters, place)
+    pair = made if isinstance(made, tuple) and len(made) == 2 else (None, None)
+    if not isinstance(pair[0], Architecture) or not isinstance(pair[1], Dataset):
+        raise key.error(
+            "the function returns no gating",
+            got=f"{type(made).__name__} {made!r:.60}",
+            wanted="(arch, data): an nr.Architecture and an nr.Dataset with gates",
+            fix="return nr.pathways(data, masks, hidden=100)",
+        )
+    return pair[0], pair[1]
+
+
+def _evaluated(
+    masks: Mapping[str, str], settings: Settings, data: Dataset, folder: Path, place: Place
+) -> dict[str, Any]:
+    names = names_of(settings.task, folder, data)
+    found: dict[str, Any] = {}
+    for name, text in masks.items():
+        with (place / name).blamed():
+            tree = expressions.parse(text)
+            found[name] = None if tree is None else expressions.evaluate(tree, names)
+        if found[name] is not None:
+            _check_mask(found[name], data, place / name, name)
+    return found
+
+
+def _each(label: str, data: Dataset, place: Place) -> dict[str, np.ndarray]:
+    if label == SAMPLE and label not in data.labels:
+        return data.one_per_sample()
+    if label not in data.labels:
+        raise place.unknown("label", label, [*data.labels, SAMPLE])
+    values = np.asarray(data.labels[label])
+    return {pathway_name(label, value): values == value for value in np.unique(values)}
+
+
+def pathway_name(label: str, value: object) -> str:
+    """The name of the pathway for one value of a label: an identifier.
+
+    ```python
+    >>> from neuralrace.study.build import pathway_name
+    >>> pathway_name("context", 1), pathway_name("size", -0.5)
+    ('context1', 'size_m0_5')
+
+    ```
+    """
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    if text[:1] == "-":
+        text = f"_m{text[1:]}"
+    return re.sub(r"\W", "_", f"{label}{text}")
+
+
+def _check_mask(mask: np.ndarray, data: Dataset, place: Place, name: str) -> None:
+    if mask.shape != (data.n_samples,):
+        raise place.error(
+            f"the mask {name!r} does not fit the task",
+            got=f"{len(mask)} values",
+            wanted=f"{data.n_samples}, one per sample",
+            fix="write one row per sample, in the order of the task",
+        )
+    if not mask.any():
+        raise place.error(
+            f"the pathway {name!r} is on for no sample",
+            got=f"a mask of {data.n_samples} samples that is nowhere on",
+            wanted="at least one sample",
+            fix="check the values: " + "; ".join(_values(data)),
+        )
+
+
+def _values(data: Dataset) -> list[str]:
+    """The values that each label has, for a message."""
+    said = []
+    for name, label in data.labels.items():
+        values = np.unique(np.asarray(label)).tolist()
+        rest = " …" if len(values) > 6 else ""
+        said.append(f"{name} is one of {', '.join(map(repr, values[:6]))}{rest}")
+    return said or ["the task has no labels"]
+
+
+def _check_gates(arch: Architecture, data: Dataset, place: Place) -> None:
+    known = [*arch.sizes, *arch.edges]
+    for name in data.gates:
+        if name not in known:
+            raise (place / name).unknown("node or edge", name, known)

@@ -1,0 +1,360 @@
+"""From a document to settings: kinds and keys by pydantic, then what must fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from neuralrace.errors import NeuralRaceError
+from neuralrace.study.document import Document, toml_value
+from neuralrace.study.places import Place, StudyError, nearest
+
+if TYPE_CHECKING:
+    from neuralrace.study.model import Settings
+
+SEE = "`neuralrace new` writes a study with every section; docs/studies.md has every key"
+
+
+def settings_of(document: Document) -> Settings:
+    """The settings of a study, or an error with file and key."""
+    from pydantic import ValidationError
+
+    model = need_pydantic()
+    try:
+        settings = model.Settings.model_validate(dict(document.content))
+    except ValidationError as error:
+        raise _first_error(document, error) from error
+    for check in (_task, _network, _gatings, _training, _questions):
+        check(settings, document.place)
+    return settings
+
+
+def need_pydantic() -> Any:
+    """The models; pydantic is part of the extra `study`."""
+    try:
+        from neuralrace.study import model
+    except ImportError as error:
+        raise NeuralRaceError(
+            "studies need another package",
+            got=str(error),
+            wanted="pydantic",
+            fix="pip install 'neuralrace[study]'",
+        ) from error
+    return model
+
+
+# ---- what pydantic found ------------------------------------------------------------------------
+
+
+def _first_error(document: Document, error: Any) -> StudyError:
+    """The first problem; how many others there are is said with it."""
+    problems: dict[str, list[dict[str, Any]]] = {}
+    for found in error.errors(include_url=False):
+        problems.setdefault(_key(document, found), []).append(found)
+    # a key that is not known comes first: what is missing is often the same key, misspelled
+    unknown = [key for key, those in problems.items() if those[0]["type"] == "extra_forbidden"]
+    key = (unknown or list(problems))[0]
+    found = problems[key]
+    others = [f"also {other}" for other in problems if other != key]
+    more = f" ({', '.join(others[:3])}{' …' if len(others) > 3 else ''})" if others else ""
+    place = Place(document.file, key)
+    match found[0]["type"]:
+        case "extra_forbidden":
+            name = key.rpartition(".")[2]
+            known = list(_fields(key.rpartition(".")[0]))
+            return place.error(
+                f"there is no key {name!r}{more}",
+                got=f"{name} = {found[0]['input']!r:.60}",
+                wanted=f"one of {', '.join(known)}",
+                fix=nearest(name, known) or f"leave it out; {SEE}",
+            )
+        case "missing":
+            return place.error(
+                f"this key is missing{more}",
+                got=f"no {key!r}",
+                wanted=_about(key) or "a value",
+                fix=f"add it{_example(key)}",
+            )
+    wanted = " or ".join(dict.fromkeys(_wanted(each) for each in found))
+    value = found[0]["input"]
+    close = ""
+    if found[0]["type"] == "literal_error":
+        close = nearest(str(value), found[0]["ctx"]["expected"].replace("'", "").split(", "))
+    about = _about(key)
+    return place.error(
+        f"this value cannot be meant{more}",
+        got=f"{_kind(value)} {value!r:.80}",
+        wanted=wanted + (f": {about}" if about else ""),
+        fix=close or f"change it{_example(key)}",
+    )
+
+
+def _key(document: Document, found: Mapping[str, Any]) -> str:
+    """The dotted key of a problem: as much of pydantic's place as stands in the document."""
+    value: Any = document.content
+    parts: list[str] = []
+    for part in found["loc"]:
+        listed = isinstance(value, list | tuple) and isinstance(part, int)
+        if (isinstance(value, Mapping) and part in value) or (listed and part < len(value)):
+            value = value[part]
+        elif isinstance(value, Mapping) and "." in str(part):  # a dotted key, or tables in tables
+            for piece in str(part).split("."):
+                value = value.get(piece) if isinstance(value, Mapping) else None
+        elif found["type"] == "missing" and part == found["loc"][-1]:
+            pass
+        else:
+            continue
+        parts.append(str(part))
+    return ".".join(parts)
+
+
+def _wanted(found: Mapping[str, Any]) -> str:
+    said = found["msg"]
+    for begin in ("Input should be a valid ", "Input should be ", "Value error, "):
+        if said.startswith(begin):
+            said = ("a valid " if "valid" in begin else "") + said[len(begin) :]
+            break
+    words = {
+        "a valid integer": "a whole number",
+        "a valid string": "a text",
+        "a valid boolean": "true or false",
+        "a valid dictionary": "a table",
+        "a valid tuple": "a list",
+        "a valid number": "a number",
+    }
+    for kind, word in words.items():
+        if said.startswith(kind):
+            return word
+    return "a table" if "instance of" in said else said[:1].lower() + said[1:]
+
+
+def _kind(value: object) -> str:
+    kinds = {bool: "the switch", int: "the whole number", float: "the number", str: "the text"}
+    return kinds.get(type(value), "the table" if isinstance(value, Mapping) else "the list")
+
+
+def _fields(key: str) -> Mapping[str, Any]:
+    """The fields of the section at a dotted key."""
+    from pydantic import BaseModel
+
+    def models(annotation: Any) -> Iterator[type[BaseModel]]:
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            yield annotation
+        for inner in getattr(annotation, "__args__", ()):
+            yield from models(inner)
+
+    model = need_pydantic()
+    current: type[BaseModel] = model.Settings
+    below: list[type[BaseModel]] = []
+    for part in key.split(".") if key else ():
+        if part in model.fields_of(current) and not below:
+            found = list(models(model.fields_of(current)[part].annotation))
+            is_table = "dict" in str(model.fields_of(current)[part].annotation)
+            if found and is_table:  # {name: section}: the next part is a name
+                below = found
+            elif found:
+                current = found[0]
+            else:
+                return {}
+        elif below:
+            current, below = below[0], []
+        else:
+            return {}
+    return model.fields_of(current)
+
+
+def _field(key: str) -> Any:
+    parts = key.split(".")
+    while parts:
+        field = _fields(".".join(parts[:-1])).get(parts[-1])
+        if field is not None:
+            return field
+        parts.pop()
+    return None
+
+
+def _about(key: str) -> str:
+    field = _field(key)
+    return "" if field is None else field.description or ""
+
+
+def _example(key: str) -> str:
+    section, _, last = key.rpartition(".")
+    field = _fields(section).get(last)
+    if field is None or not field.examples:
+        return f"; {SEE}"
+    return f", for example {last} = {toml_value(field.examples[0])}"
+
+
+# ---- what must fit together ---------------------------------------------------------------------
+
+
+def _one_of(section: Any, keys: Sequence[str], place: Place, example: str) -> str:
+    """The one of these keys that is there."""
+    there = [key for key in keys if getattr(section, key) is not None]
+    if len(there) != 1:
+        raise place.error(
+            "several of these keys are given" if there else "one of these keys is needed",
+            got=", ".join(there) or "none of them",
+            wanted=f"exactly one of {', '.join(keys)}",
+            fix=f"keep one of {', '.join(there)}" if there else f"for example {example}",
+        )
+    return there[0]
+
+
+def _only_with(section: Any, keys: Sequence[str], used: bool, place: Place, why: str) -> None:
+    for key in keys if not used else ():
+        if key in section.model_fields_set:
+            raise (place / key).error(
+                "this key has no meaning here",
+                got=f"{key} = {getattr(section, key)!r:.60}",
+                wanted=why,
+                fix=f"leave out {key}",
+            )
+
+
+def check_task(task: Any, place: Place) -> None:
+    """A task by itself: where it comes from, and what goes with that."""
+    source = _one_of(task, ("builtin", "file", "python"), place, 'builtin = "extended_xor"')
+    _only_with(task, ["parameters"], source != "file", place, "`builtin` or `python` with it")
+    columns = ["x", "y", "labels", "weight", "standardise"]
+    _only_with(task, columns, source == "file", place, "`file` with it")
+
+
+def _task(settings: Settings, place: Place) -> None:
+    check_task(settings.task, place / "task")
+    for name, task in settings.training.evaluate.items():
+        check_task(task, place / "training" / "evaluate" / name)
+
+
+def _network(settings: Settings, place: Place) -> None:
+    network, here = settings.network, place / "network"
+    given = network.model_fields_set
+    if network.depth is not None and len(network.widths) > 1:
+        raise (here / "depth").error(
+            "there are as many layers as widths",
+            got=f"depth = {network.depth}, widths = {list(network.widths)}",
+            wanted="one width with a depth, or a list of widths",
+            fix="leave out depth",
+        )
+    if not network.widths:
+        raise (here / "widths").error(
+            "the network has no hidden layer",
+            got="widths = []",
+            wanted="at least one width",
+            fix="for example widths = 128",
+        )
+    if network.graph is not None:
+        for key in ("widths", "depth"):
+            if key in given:
+                raise (here / key).error(
+                    "a graph has its own sizes",
+                    got=f"{key} and graph",
+                    wanted="one of them",
+                    fix=f"leave out {key}, or the graph",
+                )
+
+
+def _gatings(settings: Settings, place: Place) -> None:
+    ways = ("masks", "each", "file", "builtin", "gates", "python")
+    for name, gating in settings.gatings.items():
+        here = place / "gatings" / name
+        way = _one_of(gating, ways, here, 'masks = { one = "context == 1" }')
+        called = way in ("builtin", "python")
+        _only_with(gating, ["parameters"], called, here, "`builtin` or `python` with it")
+        masked = way in ("masks", "each", "file")
+        _only_with(
+            gating,
+            ["hidden", "inputs", "outputs"],
+            masked,
+            here,
+            "`masks`, `each` or `file` with it",
+        )
+        if way == "gates" and settings.network.graph is None:
+            raise (here / "gates").error(
+                "gates belong to the nodes and edges of a graph",
+                got="gates without [network.graph]",
+                wanted="a graph, or masks for pathways",
+                fix="add [network.graph], or write masks in place of gates",
+            )
+    chosen = settings.predict.gating
+    if chosen is not None and chosen not in settings.gatings:
+        raise (place / "predict" / "gating").unknown("gating", chosen, settings.gatings)
+
+
+def _training(settings: Settings, place: Place) -> None:
+    training, here = settings.training, place / "training"
+    if training.learning_rate is not None and training.optimizer is not None:
+        raise (here / "learning_rate").error(
+            "an optimizer has its own learning rate",
+            got="learning_rate and optimizer",
+            wanted="one of them",
+            fix='write optimizer = { name = "adam", learning_rate = 0.01 }',
+        )
+    if training.record_at is not None and training.record_every is not None:
+        raise (here / "record_at").error(
+            "it is said twice when to record",
+            got="record_every and record_at",
+            wanted="one of them",
+            fix="leave out record_every",
+        )
+
+
+NEED_DESCENT = ("predict", "types", "discover", "certify", "explain")
+"""Questions whose theory is that of gradient descent on the squared loss."""
+
+
+def _questions(settings: Settings, place: Place) -> None:
+    asked, here = settings.questions, place / "questions"
+    twice = [q for i, q in enumerate(asked) if q in asked[:i]]
+    if twice:
+        raise here.error(
+            "a question is asked twice", got=twice[0], wanted="each once", fix="leave one out"
+        )
+    if "phase_diagram" in asked and settings.phase_diagram is None:
+        raise (place / "phase_diagram").error(
+            "a phase diagram needs to know what is varied",
+            got="no section [phase_diagram]",
+            wanted="the key that is varied, and its values",
+            fix='add [phase_diagram] with key = "task.parameters.delta" and values = [0, 1, 2]',
+        )
+    for question in ("predict", "certify", "phase_diagram"):
+        if question in asked and not settings.gatings:
+            raise here.error(
+                f"{question!r} is about gatings, and there are none",
+                got="no section [gatings.NAME]",
+                wanted="at least one gating",
+                fix='add [gatings.one] with masks = { all = "always" }',
+            )
+    if "reduce" in asked and not settings.gatings and settings.network.graph is None:
+        raise here.error(
+            "'reduce' is about a gating or a graph",
+            got="neither [gatings.NAME] nor [network.graph]",
+            wanted="at least one of them",
+            fix='add [gatings.one] with masks = { all = "always" }',
+        )
+    descent = settings.training.optimizer is None and settings.training.loss == "squared"
+    for question in NEED_DESCENT:
+        if question in asked and not descent:
+            raise here.error(
+                f"{question!r} is known for gradient descent on the squared loss",
+                got="an optimizer" if settings.training.optimizer else settings.training.loss,
+                wanted="learning_rate in place of optimizer, and loss = 'squared'",
+                fix=f"leave out {question!r}, or change [training]",
+            )
+    if "types" in asked and settings.network.bias:
+        raise here.error(
+            "'types' is known for networks without a bias",
+            got="bias = true",
+            wanted="a column of ones in the task in its place",
+            fix="leave out bias, or 'types'",
+        )
+    for question in ("types", "explain"):
+        several = len(settings.network.widths) > 1 or (settings.network.depth or 1) > 1
+        if question in asked and (several or settings.network.graph is not None):
+            raise here.error(
+                f"{question!r} is known for one hidden layer",
+                got="a graph" if settings.network.graph else "several hidden layers",
+                wanted="one width in [network]",
+                fix=f"leave out {question!r}, or write widths = 128",
+            )

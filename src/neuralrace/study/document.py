@@ -1,0 +1,206 @@
+"""A study as it is written: TOML in, dotted keys, changes with where they came from, TOML out."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, final
+
+from neuralrace.checks import file_path
+from neuralrace.errors import NeuralRaceError
+from neuralrace.study.places import Place, StudyError
+
+LARGEST = 10_000_000
+"""Bytes of a study. A longer one is a mistake: tables of data have their own files."""
+
+NOTEBOOK = "the study"
+"""What a study is called that was made in Python and has no file."""
+
+
+@final
+@dataclass(frozen=True)
+class Document:
+    """What stands in a study, not yet checked.
+
+    `file` is how it is called in messages, `folder` what its paths are relative to, and `sources`
+    says where a key came from if not from the file.
+    """
+
+    content: Mapping[str, Any]
+    file: str = NOTEBOOK
+    folder: Path = Path()
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.file)
+
+    def has(self, key: str) -> bool:
+        """Whether the dotted key is written down."""
+        value: Any = self.content
+        for part in key.split("."):
+            if not isinstance(value, Mapping) or part not in value:
+                return False
+            value = value[part]
+        return True
+
+    def changed(self, changes: Mapping[str, Any], source: str) -> Document:
+        """With other values for some dotted keys.
+
+        ```python
+        >>> from neuralrace.study.document import Document
+        >>> made = Document({"task": {"builtin": "xor"}}).changed({"network.scale": 0.1}, "--set")
+        >>> made.content, made.sources
+        ({'task': {'builtin': 'xor'}, 'network': {'scale': 0.1}}, {'network.scale': '--set'})
+
+        ```
+        """
+        content: Any = dict(self.content)
+        for key, value in changes.items():
+            content = _with(content, key, key.split("."), value, Place(self.file, key))
+        return replace(
+            self, content=content, sources={**self.sources, **dict.fromkeys(changes, source)}
+        )
+
+
+def _with(content: Any, key: str, parts: list[str], value: Any, place: Place) -> dict[str, Any]:
+    if not isinstance(content, Mapping) or not all(parts):
+        raise place.error(
+            f"{key!r} is no dotted key of a study",
+            got=repr(key),
+            wanted="section.key, such as training.steps",
+            fix="check the spelling",
+        )
+    first, *rest = parts
+    inner = _with(content.get(first, {}), key, rest, value, place) if rest else value
+    return {**content, first: inner}
+
+
+def read_document(path: object) -> Document:
+    """The document in a TOML file; a syntax error names the line."""
+    path = file_path(path, "study.toml")
+    place = Place(str(path))
+    try:
+        data = path.read_bytes()
+        if len(data) > LARGEST:
+            raise OSError(0, f"a file of {len(data)} bytes")
+        text = data.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no text in UTF-8"
+        raise place.error(
+            "this study cannot be read",
+            got=reason or type(error).__name__,
+            wanted="a TOML file",
+            fix="check the name; `neuralrace new` writes a study to begin with",
+        ) from error
+    try:
+        return Document(tomllib.loads(text), str(path), path.parent)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise _syntax(place, text, error) from error
+
+
+def _syntax(place: Place, text: str, error: Exception) -> StudyError:
+    found = re.search(r"\(at (?:line (\d+), column (\d+)|end of document)\)", str(error))
+    lines = text.splitlines() or [""]
+    line = int(found[1]) if found and found[1] else len(lines)
+    said = re.sub(r"\s*\(at .*\)", "", str(error))
+    return Place(place.file, f"line {line}").error(
+        "this is no TOML",
+        got=f"{lines[min(line, len(lines)) - 1].strip()!r:.100}",
+        wanted=said[:1].lower() + said[1:],
+        fix="text stands in quotes, lists in [ ], tables in { }, one key = value per line",
+    )
+
+
+def value_of(text: str) -> Any:
+    """What is typed after `--set key=`: a TOML value, or else text.
+
+    ```python
+    >>> from neuralrace.study.document import value_of
+    >>> value_of("0.5"), value_of("[1, 2]"), value_of("adam")
+    (0.5, [1, 2], 'adam')
+
+    ```
+    """
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+
+
+def dotted(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value that is no table, with its dotted key."""
+    for name, value in content.items():
+        key = f"{before}.{name}" if before else str(name)
+        if isinstance(value, Mapping) and value:
+            yield from dotted(value, key)
+        else:
+            yield key, value
+
+
+# ---- writing ------------------------------------------------------------------------------------
+
+
+def to_toml(content: Mapping[str, Any]) -> str:
+    """The document as TOML.
+
+    ```python
+    >>> from neuralrace.study.document import to_toml
+    >>> print(to_toml({"questions": ["contest"], "task": {"builtin": "xor"}}))
+    questions = ["contest"]
+    <BLANKLINE>
+    [task]
+    builtin = "xor"
+    <BLANKLINE>
+
+    ```
+    """
+    return "\n".join(_table(content, ())).lstrip("\n") + "\n"
+
+
+def _table(content: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    plain = {k: v for k, v in content.items() if not isinstance(v, Mapping) and v is not None}
+    if path and (plain or not content):
+        yield f"\n[{'.'.join(map(_key, path))}]"
+    for name, value in plain.items():
+        yield f"{_key(name)} = {toml_value(value)}"
+    for name, value in content.items():
+        if isinstance(value, Mapping):
+            yield from _table(value, (*path, name))
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+
+
+def toml_value(value: Any) -> str:
+    """A value as it is written after `key =`."""
+    if hasattr(value, "tolist"):  # arrays and NumPy's numbers
+        value = value.tolist()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return (
+            repr(value)
+            if math.isfinite(value)
+            else {"inf": "inf", "-inf": "-inf"}.get(str(value), "nan")
+        )
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(k)} = {toml_value(v)}" for k, v in value.items()) + "}"
+    raise NeuralRaceError(
+        "this cannot be written into a study",
+        got=f"{type(value).__name__} {value!r:.60}",
+        wanted="numbers, texts, true or false, lists and tables of these",
+        fix="name a function of yours instead: python = 'module:function'",
+    )

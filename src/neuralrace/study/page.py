@@ -1,0 +1,147 @@
+"""A study's result as a page of the report: answers, settings with their sources, provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neuralrace.plot import draw_matrix, style
+from neuralrace.report import File, Page, Part, Picture, Section, Setting, Table, Text, provenance
+from neuralrace.study.answers.answer import PICTURE
+from neuralrace.study.document import to_toml
+from neuralrace.study.script import files_beside
+
+if TYPE_CHECKING:
+    from neuralrace.study.result import Result
+    from neuralrace.study.study import Study
+
+SHOWN = 400
+"""Samples or columns of a task that a picture can still show."""
+
+UNUSED = ("sweep", "quick", "title", "about")
+"""Keys that are no settings of the computation."""
+
+
+def page_of(result: Result, command: str = "") -> Page:
+    """The whole page."""
+    study = result.study
+    settings = study.settings
+    asked = settings.about or " ".join(answer.title for answer in result.answers.values())
+    each = [answer.short or answer.sentences[:1] for answer in result.answers.values()]
+    answers = [" ".join(sentences) for sentences in each if sentences]
+    sections = [
+        Section(answer.title, [Text("\n\n".join(answer.sentences)), *answer.parts])
+        for answer in result.answers.values()
+    ]
+    return Page(
+        title=study.title,
+        question=asked,
+        answer=answers,
+        sections=[*sections, Section("The task", list(_task(result)))],
+        settings=list(settings_with_sources(study)),
+        files=_files(result),
+        provenance=provenance(
+            seeds=[settings.training.key], command=command, seconds=result.seconds
+        ),
+    )
+
+
+def _task(result: Result) -> Iterator[Part]:
+    """What is to be learned: sizes, and a picture of the targets."""
+    data = result.problem.data
+    yield Text("\n\n".join(f"{line[:1].upper()}{line[1:]}." for line in result.problem.sentences))
+    targets = np.hstack([np.asarray(y, float) for y in data.y.values()]).T
+    inputs = np.hstack([np.asarray(x, float) for x in data.x.values()]).T
+    if max(*targets.shape, *inputs.shape) <= SHOWN:
+        import matplotlib.pyplot as plt
+
+        with style():
+            figure, axes = plt.subplots(2, 1, figsize=(PICTURE[0], 2 * PICTURE[1]))
+            draw_matrix(inputs, rows="feature", columns="sample", ax=axes[0])
+            draw_matrix(targets, rows="target", columns="sample", ax=axes[1])
+            axes[0].set_title("inputs")
+            axes[1].set_title("targets")
+        alt = f"Inputs and targets of {data.n_samples} samples, one column per sample."
+        yield Picture.of(figure, alt=alt, caption="The task: one column per sample")
+    rows = [
+        (name, len(np.unique(np.asarray(label))), _some(np.unique(np.asarray(label)).tolist()))
+        for name, label in data.labels.items()
+    ]
+    if rows:
+        yield Table(("label", "values", "which"), rows, "What is known of the samples")
+
+
+def _some(values: list[Any]) -> str:
+    return ", ".join(map(str, values[:8])) + (" …" if len(values) > 8 else "")
+
+
+def settings_with_sources(study: Study) -> Iterator[Setting]:
+    """Every setting with its value and where that came from."""
+    document = study.document
+    asked = set(study.settings.questions)
+
+    def walk(model: Any, before: str) -> Iterator[Setting]:
+        for name, field in type(model).model_fields.items():
+            key = f"{before}{name}"
+            value = getattr(model, name)
+            if key in UNUSED or (key in OPTIONS and not asked & set(OPTIONS[key])):
+                continue
+            if hasattr(type(value), "model_fields"):
+                yield from walk(value, f"{key}.")
+            elif isinstance(value, dict) and any(hasattr(v, "model_dump") for v in value.values()):
+                for inner, section in value.items():
+                    yield from walk(section, f"{key}.{inner}.")
+            elif before.startswith(("gatings.", "task")) and not document.has(key):
+                continue  # the other ways to name a task or a gating
+            elif key in ("network.widths", "network.depth") and model.graph is not None:
+                continue  # a graph has its own sizes
+            else:
+                yield _setting(key, value, field, _source(document, key))
+
+    yield from walk(study.settings, "")
+
+
+def _setting(key: str, value: Any, field: Any, source: str) -> Setting:
+    default = None if field.is_required() else field.get_default(call_default_factory=True)
+    default = None if default in ({}, ()) else _plain(default)  # nothing to compare with
+    return Setting(key, _plain(value), source, field.description or "", default)
+
+
+OPTIONS = {
+    "contest": ("contest", "phase_diagram", "predict", "train", "certify"),
+    "predict": ("predict", "certify"),
+    "discover": ("discover",),
+    "reduce": ("reduce", "predict"),
+    "types": ("types",),
+    "explain": ("explain",),
+    "phase_diagram": ("phase_diagram",),
+}
+"""Sections of options, and the questions that use them; others are not shown."""
+
+
+def _source(document: Any, key: str) -> str:
+    for changed, source in document.sources.items():
+        if key == changed or changed.startswith(f"{key}.") or key.startswith(f"{changed}."):
+            return source
+    return document.file if document.has(key) else "default"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, dict):
+        return ", ".join(f"{k} = {_plain(v)}" for k, v in value.items())
+    return value
+
+
+def _files(result: Result) -> list[File]:
+    files = [
+        File("study.toml", "the study itself", to_toml(result.study.document.content)),
+        File("study.py", "a Python script that does the same", result.script),
+    ]
+    files += [File(path.name, "used by the study") for path in files_beside(result.problem)]
+    for answer in result.answers.values():
+        files += [File(name, "every run, as netCDF") for name in answer.data]
+    return files

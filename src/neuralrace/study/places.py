@@ -1,0 +1,93 @@
+"""Where in a study something is wrong: the file and the dotted key, in every message."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import final
+
+from neuralrace.errors import NeuralRaceError
+
+
+@final
+class StudyError(NeuralRaceError):
+    """Something in a study that cannot be meant, with its file and its dotted key.
+
+    ```python
+    >>> from neuralrace.study import StudyError
+    >>> error = StudyError("a.toml", "task.file", "no such file", got="'b.csv'",
+    ...                    wanted="a file that is there", fix="check the name")
+    >>> error.file, error.key, str(error).splitlines()[0]
+    ('a.toml', 'task.file', 'a.toml, task.file: no such file.')
+
+    ```
+    """
+
+    def __init__(
+        self, file: str, key: str, problem: str, *, got: object, wanted: object, fix: str
+    ) -> None:
+        self.file, self.key, self.problem = file, key, problem
+        where = f"{file}, {key}" if key else file
+        super().__init__(f"{where}: {problem}", got=got, wanted=wanted, fix=fix)
+
+    def __reduce__(self) -> tuple:
+        parts = (self.file, self.key, self.problem, str(self.got), str(self.wanted), self.fix)
+        return _rebuild, parts
+
+
+def _rebuild(file: str, key: str, problem: str, got: str, wanted: str, fix: str) -> StudyError:
+    return StudyError(file, key, problem, got=got, wanted=wanted, fix=fix)
+
+
+@final
+@dataclass(frozen=True)
+class Place:
+    """A key of a study; `place / "task"` is the key below it."""
+
+    file: str
+    key: str = ""
+
+    def __truediv__(self, name: str) -> Place:
+        return Place(self.file, f"{self.key}.{name}" if self.key else name)
+
+    def error(self, problem: str, *, got: object, wanted: object, fix: str) -> StudyError:
+        """The error that blames this key."""
+        return StudyError(self.file, self.key, problem, got=got, wanted=wanted, fix=fix)
+
+    def unknown(self, what: str, name: str, known: Iterable[str]) -> StudyError:
+        """The error for a name that is not known, with the nearest one as a hint."""
+        names = [str(k) for k in known]
+        return self.error(
+            f"there is no {what} {name!r:.80}",
+            got=f"{name!r:.80}",
+            wanted=f"one of {', '.join(names)}" if names else "nothing: there are none",
+            fix=nearest(name, names) or f"choose one of these, or leave {name!r:.80} out",
+        )
+
+    @contextmanager
+    def blamed(self, fix: str = "change this key, or leave it out") -> Iterator[None]:
+        """Whatever goes wrong inside is an error of this key."""
+        try:
+            yield
+        except StudyError:
+            raise
+        except NeuralRaceError as error:
+            raise self.error(
+                error.what, got=error.got, wanted=error.wanted, fix=error.fix
+            ) from error
+        except Exception as error:
+            text = str(error).strip().splitlines()
+            raise self.error(
+                "this could not be done",
+                got=f"{type(error).__name__}: {text[0] if text else ''}"[:300],
+                wanted="something that raises no error",
+                fix=fix,
+            ) from error
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`did you mean …?` with the nearest of the names, or nothing."""
+    close = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else ""

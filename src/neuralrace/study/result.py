@@ -1,0 +1,91 @@
+"""What a study found: its answers, tables, and the report with everything behind them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+from neuralrace.checks import file_path, writable_folder
+from neuralrace.errors import NeuralRaceError
+from neuralrace.report import write
+from neuralrace.study.answers import Answer
+from neuralrace.study.build import Problem
+from neuralrace.study.page import page_of
+from neuralrace.study.places import nearest
+from neuralrace.study.script import files_beside, script_of
+from neuralrace.trajectory import save_table
+
+if TYPE_CHECKING:
+    import pandas
+
+    from neuralrace.study.study import Study
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The answers of a study; made by `Study.run`.
+
+    `result["contest"]` is one `Answer`; `answers` are all of them, in the order of the report.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> study = nr.Study.of(questions=["reduce"], task={"builtin": "xor"},
+    ...                     gatings={"xor": {"each": "sample"}})
+    >>> result = study.run()
+    >>> list(result.answers), result["reduce"].numbers["blocks_xor"]
+    (['reduce'], 4.0)
+
+    ```
+    """
+
+    study: Study
+    problem: Problem
+    answers: Mapping[str, Answer]
+    seconds: float
+
+    def __getitem__(self, question: str) -> Answer:
+        if question not in self.answers:
+            raise NeuralRaceError(
+                f"this study did not ask {question!r}",
+                got=repr(question),
+                wanted=f"one of {', '.join(self.answers)}",
+                fix=nearest(question, self.answers) or "add it to the questions of the study",
+            )
+        return self.answers[question]
+
+    def table(self, question: str) -> pandas.DataFrame:
+        """The table of an answer, as pandas has it."""
+        return self[question].table
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """All answers in words."""
+        return tuple(said for answer in self.answers.values() for said in answer.sentences)
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """All numbers of all answers, by name."""
+        return {k: v for answer in self.answers.values() for k, v in answer.numbers.items()}
+
+    @property
+    def script(self) -> str:
+        """A Python script that does the same with the public names of the library."""
+        return script_of(self.problem)
+
+    def report(self, folder: str | Path, *, command: str = "") -> Path:
+        """Write the report, its data and the script into a folder; returns the page.
+
+        `command` is what was typed, for the page.
+        """
+        folder = writable_folder(file_path(folder, "out/study"))
+        for answer in self.answers.values():
+            for name, table in answer.data.items():
+                save_table(table, folder / name)
+        for source in files_beside(self.problem):
+            if source.resolve().parent != folder.resolve():
+                shutil.copyfile(source, folder / source.name)
+        return write(page_of(self, command), folder)

@@ -1,0 +1,169 @@
+"""A study: what a file asks, checked, ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from neuralrace.checks import by_name, check_function, file_path, writable_folder
+from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.study.build import Problem, build
+from neuralrace.study.checking import need_pydantic, settings_of
+from neuralrace.study.document import Document, read_document, to_toml
+from neuralrace.study.grid import check_grid
+from neuralrace.study.options import training_options
+
+if TYPE_CHECKING:
+    from neuralrace.study.model import Settings
+    from neuralrace.study.result import Result
+    from neuralrace.study.sweeping import SweepResult
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A task, gatings and questions from a file, or written down in Python.
+
+    Keys and kinds are checked when a study is made; `check` also builds everything it names.
+    `document` is what was written, `settings` the same with all defaults. The file is described
+    in docs/studies.md.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> study = nr.Study.of(
+    ...     questions=["contest"],
+    ...     task={"builtin": "extended_xor", "parameters": {"delta": 1.2}},
+    ...     gatings={"linear": {"builtin": "linear_pathways"}, "xor": {"builtin": "xor_pathways"}},
+    ...     contest={"check": False},
+    ... )
+    >>> result = study.run()
+    >>> result["contest"].sentences[0]
+    'linear is predicted to learn first, at t = 8.021; xor 33 % later.'
+    >>> result.table("contest")["candidate"].to_list()
+    ['linear', 'xor']
+
+    ```
+    """
+
+    document: Document
+
+    def __post_init__(self) -> None:
+        check_kind("document", self.document, Document, "use nr.Study.load or nr.Study.of")
+        _ = self.settings
+
+    @classmethod
+    def load(cls, path: str | Path) -> Study:
+        """The study in a TOML file; paths in it are relative to its folder."""
+        return cls(read_document(path))
+
+    @classmethod
+    def of(cls, **sections: Any) -> Study:
+        """A study of these sections, each a mapping; paths are relative to the current folder."""
+        return cls(Document({k: v for k, v in sections.items() if v is not None}))
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Every setting, with defaults for those that are not written down."""
+        return settings_of(self.document)
+
+    @property
+    def title(self) -> str:
+        """The study's title, or the name of its file."""
+        return self.settings.title or Path(self.document.file).stem
+
+    def changed(self, changes: Mapping[str, Any], source: str = "Python") -> Study:
+        """The study with other values for some dotted keys.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> study = nr.Study.of(questions=["train"], task={"builtin": "xor"})
+        >>> study.changed({"training.steps": 50}).settings.training.steps
+        50
+
+        ```
+        """
+        fix = "for example {'training.steps': 500}"
+        return Study(self.document.changed(by_name("changes", changes, fix), source))
+
+    def quick(self) -> Study:
+        """The study in its small version: with the values of its section `[quick]`."""
+        return self.changed(self.settings.quick, "quick")
+
+    def check(self) -> Problem:
+        """Build all that the study names and compute nothing; errors name file and key."""
+        problem = build(self.settings, self.document)
+        training_options(problem)
+        check_grid(self.settings, self.document)
+        return problem
+
+    def run(self, *, tell: Callable[[str], None] | None = None) -> Result:
+        """Answer the questions, in this process; `tell` is called with a line at every stage.
+
+        Training follows JAX's precision: turn on float64 first, as the command line does, or set
+        `training.dtype`.
+        """
+        from neuralrace.study.run import run
+
+        check_function("tell", tell, "for example tell=print")
+        return run(self, tell or (lambda line: None))
+
+    def sweep(
+        self,
+        *,
+        store: str | Path | None = None,
+        workers: int | None = None,
+        scheduler: str | None = None,
+        slurm: Mapping[str, Any] | None = None,
+    ) -> SweepResult:
+        """The numbers of all answers at every cell of `[sweep]`, with one network per seed.
+
+        The arguments are those of `nr.sweep`: where results are kept, and who computes.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> study = nr.Study.of(
+        ...     questions=["contest"],
+        ...     task={"builtin": "extended_xor", "parameters": {"delta": 1.2}},
+        ...     gatings={"linear": {"builtin": "linear_pathways"}},
+        ...     contest={"check": False},
+        ...     sweep={"over": {"task.parameters.delta": [0.5, 1.0]}},
+        ... )
+        >>> study.sweep().sweep.data["time_linear"].values.round(2)
+        array([[21.  ],
+               [ 9.81]])
+
+        ```
+        """
+        from neuralrace.study.sweeping import run_sweep
+
+        if self.settings.sweep is None:
+            raise (self.document.place / "sweep").error(
+                "this study has no sweep",
+                got="no section [sweep]",
+                wanted="dotted keys and their values",
+                fix='add [sweep.over] with "task.parameters.delta" = [0.4, 1.2]',
+            )
+        return run_sweep(self, store=store, workers=workers, scheduler=scheduler, slurm=slurm)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the study as TOML; paths in it are not changed."""
+        path = file_path(path, "study.toml")
+        text = to_toml(self.document.content)
+        writable_folder(path.parent)
+        if path.is_dir():
+            raise NeuralRaceError(
+                f"{str(path)!r} is a folder",
+                got="a folder",
+                wanted="the path of a file",
+                fix="name the file: study.toml",
+            )
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    @staticmethod
+    def schema() -> dict[str, Any]:
+        """The JSON schema of a study, with which editors complete and check the file."""
+        return need_pydantic().schema()

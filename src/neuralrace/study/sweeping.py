@@ -1,0 +1,270 @@
+"""The questions of a study at every cell of a sweep: the numbers of their answers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from neuralrace.checks import file_path, writable_folder
+from neuralrace.dynamics import train_ensemble
+from neuralrace.report import (
+    Curve,
+    Curves,
+    File,
+    Page,
+    Part,
+    Section,
+    Table,
+    Text,
+    provenance,
+    write,
+)
+from neuralrace.study.answers import ANSWERS
+from neuralrace.study.build import Problem, build
+from neuralrace.study.checking import settings_of
+from neuralrace.study.document import Document, to_toml
+from neuralrace.study.grid import axes_of
+from neuralrace.study.options import plain, training_options
+from neuralrace.study.page import settings_with_sources
+from neuralrace.study.script import files_beside
+from neuralrace.study.work import Work
+from neuralrace.sweeps import Sweep, sweep
+from neuralrace.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from neuralrace.study.study import Study
+
+SEED = "seed"
+"""The axis of the repetitions."""
+
+VECTORS = ("network.scale", "training.learning_rate")
+"""Keys, besides those of the task, whose values can run side by side in one program."""
+
+STORE = "sweep.zarr"
+"""The store of a sweep in the folder of its report."""
+
+ROWS = 2000
+"""Cells that the table of a page shows; all are in the CSV file."""
+
+
+def answer_cells(
+    cells: Sequence[Mapping[str, Any]], *, study: Mapping[str, Any], folder: str, **files: str
+) -> list[Any]:
+    """The numbers of every cell; ReLU networks of cells that differ only in numbers together.
+
+    A cell that cannot be answered has its exception in its place. `files` are fingerprints of the
+    files of the study, so that other files make another sweep.
+    """
+    document = Document(study, "the study", Path(folder))
+    problems: list[Any] = []
+    for cell in cells:
+        changes = {key: value for key, value in cell.items() if key != SEED}
+        try:
+            made = document.changed(changes, "sweep")
+            problems.append(build(settings_of(made), made))
+        except Exception as error:
+            problems.append(error)
+    networks = _trained_together(cells, problems)
+    return [
+        problem
+        if isinstance(problem, Exception)
+        else _numbers(problem, int(cell[SEED]), networks.get(i))
+        for i, (cell, problem) in enumerate(zip(cells, problems, strict=True))
+    ]
+
+
+def _numbers(problem: Problem, seed: int, relu: Trajectory | None) -> Any:
+    work = Work(problem, seeds=[seed], relu=relu)
+    found: dict[str, float] = {}
+    try:
+        for question, answer in ANSWERS.items():
+            if work.asks(question):
+                found |= {k: float(v) for k, v in answer(work).numbers.items()}
+    except Exception as error:
+        return error
+    return found
+
+
+def _trained_together(
+    cells: Sequence[Mapping[str, Any]], problems: Sequence[Any]
+) -> dict[int, Trajectory]:
+    """The ReLU networks of cells by their place, trained as one program where that is possible."""
+    groups: dict[Any, list[int]] = {}
+    for i, problem in enumerate(problems):
+        if isinstance(problem, Problem) and _can_share(problem):
+            options = training_options(problem)
+            shared = {k: repr(v) for k, v in options.items() if k not in ("scale", "learning_rate")}
+            shapes = [
+                (n, a.shape) for part in (problem.data.x, problem.data.y) for n, a in part.items()
+            ]
+            name = problem.relu, repr(sorted(shared.items())), repr(shapes)
+            groups.setdefault((name, problem.data.sample_weight is None), []).append(i)
+    found: dict[int, Trajectory] = {}
+    for members in groups.values():
+        if len(members) > 1:
+            found |= _group(members, cells, problems)
+    return found
+
+
+def _can_share(problem: Problem) -> bool:
+    settings = problem.settings
+    trained = {"train", "discover", "explain"} & set(settings.questions)
+    alone = "certify" in settings.questions or problem.evaluated
+    return bool(trained) and not alone and settings.training.checkpoint is None
+
+
+def _group(
+    members: list[int], cells: Sequence[Mapping[str, Any]], problems: Sequence[Any]
+) -> dict[int, Trajectory]:
+    digests = [problems[i].data.digest() for i in members]
+    datasets = {d: problems[i].data for d, i in zip(digests, members, strict=True)}
+    options = {i: plain(training_options(problems[i])) for i in members}
+    axes: dict[str, list[Any]] = {"data": list(datasets)}
+    for name in ("scale", "learning_rate"):
+        axes[name] = list(dict.fromkeys(options[i].get(name) for i in members))
+    axes[SEED] = list(dict.fromkeys(int(cells[i][SEED]) for i in members))
+    work = Work(problems[members[0]], seeds=axes[SEED])
+    several = {n: v for n, v in axes.items() if n in ("scale", "learning_rate") and v != [None]}
+    together: dict[str, Any] = {**options[members[0]], "seeds": axes[SEED], **several}
+    runs = train_ensemble(
+        work.problem.relu,
+        [work.narrow(data.gated({})) for data in datasets.values()],
+        axis=("data", np.arange(len(datasets))),
+        key=work.keys[0],
+        record=work.relu_record(work.problem.data),
+        **together,
+    )
+    found = {}
+    for i, digest in zip(members, digests, strict=True):
+        place: dict[str, Any] = {"data": axes["data"].index(digest)}
+        place |= {n: axes[n].index(options[i][n]) for n in several}
+        run = runs.isel(**place, seed=[axes[SEED].index(int(cells[i][SEED]))])
+        found[i] = run
+    return found
+
+
+# ---- the whole sweep ----------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SweepResult:
+    """What a sweep of a study found: the numbers of all answers at every cell.
+
+    `sweep.data` is a labelled `xarray.Dataset`; see `nr.sweep`.
+    """
+
+    study: Study
+    sweep: Sweep
+    seconds: float
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """How many cells there are, how many failed, and the range of every number."""
+        first, counts, *rest = str(self.sweep).splitlines()
+        failed = [line.strip() for line in rest if line.strip().startswith("failed")]
+        lines = [f"{first}; {counts.strip()}.", *failed]
+        for name, values in self.sweep.data.data_vars.items():
+            known = np.asarray(values)[np.isfinite(np.asarray(values))]
+            if len(known):
+                lines.append(f"{name}: {known.min():.4g} to {known.max():.4g}.")
+        return tuple(lines)
+
+    def report(self, folder: str | Path, *, command: str = "") -> Path:
+        """Write the report and a CSV file of all cells into a folder; returns the page."""
+        folder = writable_folder(file_path(folder, "out/study"))
+        frame = self.sweep.data.to_dataframe().reset_index()
+        (folder / "cells.csv").write_text(frame.to_csv(index=False), encoding="utf-8")
+        return write(self._page(command, frame), folder)
+
+    def _page(self, command: str, frame: Any) -> Page:
+        study = self.study
+        parts: list[Part] = [Text("\n\n".join(self.sentences[1:]))]
+        for name in self.sweep.data.data_vars:
+            parts += _curves(self.sweep, str(name))
+        rows = [[_cell(v) for v in row] for row in frame.head(ROWS).itertuples(index=False)]
+        table = Table([str(c) for c in frame.columns], rows, "Cells")
+        document = study.document
+        files = [
+            File("study.toml", "the study itself", to_toml(document.content)),
+            File("cells.csv", "every cell"),
+        ]
+        seeds = range(study.settings.sweep.seeds if study.settings.sweep else 1)
+        return Page(
+            title=study.title,
+            question=study.settings.about or "How do the answers change?",
+            answer=self.sentences[:1],
+            sections=[
+                Section("Over the sweep", parts),
+                Section("Every cell", [table], folded=True),
+            ],
+            settings=list(settings_with_sources(study)),
+            files=files,
+            provenance=provenance(seeds=list(seeds), command=command, seconds=self.seconds),
+        )
+
+
+def _cell(value: Any) -> Any:
+    value = value.item() if hasattr(value, "item") else value
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _curves(found: Sweep, name: str) -> list[Curves]:
+    """A number over the first axis that increases, one curve per value of the second."""
+    values = found.data[name]
+    over = [
+        d
+        for d in values.dims
+        if d != SEED and values[d].dtype.kind in "fiu" and (np.diff(values[d]) > 0).all()
+    ]
+    over = [d for d in over if values.sizes[d] > 1]
+    if not over or not np.isfinite(values).any():
+        return []
+    first, others = over[0], [d for d in values.dims if d not in (over[0], SEED)]
+    stacked = values.stack(curve=others) if others else values.expand_dims(curve=1)
+    curves = []
+    for i in range(min(stacked.sizes["curve"], 8)):
+        part = stacked.isel(curve=i)
+        labels = [f"{d} = {part[d].item()}" for d in others]
+        y = part.transpose(SEED, first).values if SEED in part.dims else part.values
+        curves.append(Curve(", ".join(labels) or name, values[first].values, y))
+    alt = f"{name} over {first}."
+    file = f"sweep_{name}.csv"
+    return [Curves(curves, xlabel=str(first), ylabel=name, caption=name, alt=alt, file=file)]
+
+
+def run_sweep(
+    study: Study,
+    *,
+    store: str | Path | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    slurm: Mapping[str, Any] | None = None,
+) -> SweepResult:
+    """All cells of a study's sweep; see `nr.sweep` for where they are computed."""
+    import time
+
+    begin = time.perf_counter()
+    problem, settings = study.check(), study.settings
+    assert settings.sweep is not None
+    content = {k: v for k, v in study.document.content.items() if k not in ("sweep", "quick")}
+    files = {
+        f"file_{i}": hashlib.sha256(path.read_bytes()).hexdigest()
+        for i, path in enumerate(files_beside(problem))
+    }
+    found = sweep(
+        answer_cells,
+        {**axes_of(settings), SEED: list(range(settings.sweep.seeds))},
+        settings={"study": content, "folder": str(study.document.folder.resolve()), **files},
+        store=store,
+        batch=settings.sweep.batch,
+        workers=workers,
+        scheduler=scheduler,
+        slurm=slurm,
+    )
+    return SweepResult(study, found, time.perf_counter() - begin)

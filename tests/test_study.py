@@ -1,0 +1,513 @@
+"""Studies: masks, what is built, answers, the script that does the same, reports and sweeps."""
+
+import json
+import re
+import runpy
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neuralrace as nr
+from neuralrace import cli
+from neuralrace.study import expressions
+from neuralrace.study.document import Document, to_toml
+from neuralrace.study.page import page_of, settings_with_sources
+from neuralrace.study.script import NAMES
+from neuralrace.study.sweeping import answer_cells
+from tests.test_errors import says
+from tests.test_house import HEAVY, in_a_fresh_process
+
+ROOT = Path(__file__).parent.parent
+STUDIES = sorted((ROOT / "examples" / "studies").glob("*.toml"))
+
+
+def xor(questions, **sections):
+    """A small study of the extended XoR."""
+    base = {
+        "task": {"builtin": "extended_xor", "parameters": {"delta": 0.4}},
+        "network": {"widths": 16, "scale": 1e-2},
+        "gatings": {
+            "linear": {"masks": {"positive": "y > 0", "negative": "y < 0"}},
+            "xor": {"each": "sample"},
+        },
+        "training": {"steps": 60, "learning_rate": 0.2, "record_every": 4},
+        "contest": {"check": False},
+    }
+    return nr.Study.of(questions=questions, **(base | sections))
+
+
+def run(*arguments):
+    result = CliRunner().invoke(cli.commands, [str(a) for a in arguments])
+    if result.exception is not None:
+        raise result.exception
+    return result.stdout
+
+
+# ---- masks --------------------------------------------------------------------------------------
+
+COLUMNS = {
+    "context": np.array([1, 2, 3, 1, 2]),
+    "size": np.array([-1.0, 0.5, 2.0, 0.0, 2.5]),
+    "kind": np.array(["pear", "fig", "fig", "plum", "pear"]),
+}
+NUMBER = st.integers(-1, 3)
+ATOM = st.one_of(
+    st.builds(
+        "{} {} {}".format,
+        st.sampled_from(["context", "size"]),
+        st.sampled_from(["==", "!=", "<", "<=", ">", ">="]),
+        NUMBER,
+    ),
+    st.builds("{} < {} <= {}".format, NUMBER, st.just("size"), NUMBER),
+    st.builds("kind {} {!r}".format, st.sampled_from(["==", "!="]), st.sampled_from(["fig", "x"])),
+    st.builds(
+        "context {} {}".format, st.sampled_from(["in", "not in"]), st.lists(NUMBER, max_size=3)
+    ),
+    st.just("kind in ['pear', 'plum']"),
+)
+MASK = st.recursive(
+    ATOM,
+    lambda inner: st.one_of(
+        st.builds("not ({})".format, inner),
+        st.builds("({}) and ({})".format, inner, inner),
+        st.builds("({}) or ({})".format, inner, inner),
+    ),
+    max_leaves=6,
+)
+
+
+@given(MASK)
+@settings(max_examples=60, deadline=None)
+def test_a_mask_says_what_python_says_of_every_sample(text):
+    """Row by row with Python's own rules, and the NumPy code that scripts have for it."""
+    tree = expressions.parse(text)
+    found = expressions.evaluate(tree, COLUMNS)
+    rows = [{n: c[i].item() for n, c in COLUMNS.items()} for i in range(5)]
+    np.testing.assert_array_equal(found, [bool(eval(text, {}, row)) for row in rows])
+    np.testing.assert_array_equal(eval(expressions.code(tree), {"np": np}, COLUMNS), found)
+
+
+def test_always_and_columns_of_nodes():
+    assert expressions.parse(" always ") is None
+    names = {"x": np.array([[1.0, -2.0], [3.0, 4.0]])}
+    read = lambda text: expressions.evaluate(expressions.parse(text), names).tolist()
+    assert read("x[1] > 0") == [False, True]
+    with says("'x' has 2 columns", got="x[2]", wanted="x[0] … x[1]", fix="from 0"):
+        read("x[2] > 0")
+
+
+# ---- what is built ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table(tmp_path):
+    """One table in three kinds of files: two inputs, a text target, a label and a weight."""
+    columns = {
+        "a": np.array([1.0, 2.0, 3.0, 6.0]),
+        "b": np.array([0.0, 1.0, 0.0, 1.0]),
+        "kind": np.array(["yes", "no", "no", "yes"]),
+        "w": np.array([1.0, 1.0, 1.0, 3.0]),
+    }
+    rows = ["a,b,kind,w", *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+    (tmp_path / "my.csv").write_text("\n".join(rows) + "\n")
+    np.savez(tmp_path / "my.npz", **columns)
+    data = xarray.Dataset({name: ("sample", column) for name, column in columns.items()})
+    data.to_netcdf(tmp_path / "my.nc", engine="h5netcdf")
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", ["csv", "npz", "nc"])
+def test_a_task_from_a_file(table, kind):
+    data = nr.study.read_task(
+        table / f"my.{kind}", x={"in": ["a", "b"]}, y=["kind"], labels=["kind"], weight="w"
+    )
+    np.testing.assert_array_equal(data.x["in"], [[1, 0], [2, 1], [3, 0], [6, 1]])
+    np.testing.assert_array_equal(data.y["y"], [[0, 1], [1, 0], [1, 0], [0, 1]])  # no, yes
+    np.testing.assert_allclose(data.sample_weight, [1 / 6, 1 / 6, 1 / 6, 1 / 2])
+    assert data.mask(kind="yes").tolist() == [True, False, False, True]
+    scaled = nr.study.read_task(table / f"my.{kind}", x=["a"], y=["b"], standardise=True)
+    np.testing.assert_allclose(scaled.x["x"][:, 0], (np.array([1, 2, 3, 6]) - 3) / np.sqrt(3.5))
+
+
+def test_every_way_to_name_a_gating_gives_the_same(tmp_path):
+    """XoR's pathways by masks, by a label, by a file, by a builtin and by a function."""
+    (tmp_path / "masks.csv").write_text("a,b,c,d\n1,0,0,0\n0,1,0,0\n0,0,1,0\n0,0,0,1\n")
+    (tmp_path / "own.py").write_text(
+        "import neuralrace as nr\n"
+        "def gating(data, width):\n"
+        "    return nr.pathways(data, data.one_per_sample(), hidden=width)\n"
+    )
+    ways = {
+        "masks": {"masks": {n: f"sample == {i + 1}" for i, n in enumerate("abcd")}},
+        "each": {"each": "sample"},
+        "file": {"file": "masks.csv", "hidden": 4},
+        "builtin": {"builtin": "xor_pathways", "parameters": {"total": 16}},
+        "python": {"python": "own:gating", "parameters": {"width": 4}},
+    }
+    content = dict(xor(["contest"], gatings=ways).document.content)
+    problem = nr.Study(Document(content, folder=tmp_path)).check()
+    for arch, data in problem.candidates.values():
+        assert [arch.sizes[v] for v in arch.hidden] == [4, 4, 4, 4]
+        np.testing.assert_array_equal([data.gates[v] for v in arch.hidden], np.eye(4))
+
+
+def test_networks_of_a_study():
+    made = lambda **network: xor(["train"], network=network).check().relu
+    assert made(widths=5, depth=2).arch == nr.Architecture.chain(3, 5, 5, 1)
+    assert made(widths=[5, 6]).arch == nr.Architecture.chain(3, 5, 6, 1)
+    assert made(widths=5, leak=0.1, bias=True) == nr.ReLUNetwork((3, 5, 1), leak=0.1, bias=True)
+    graph = {"sizes": {"h": 4}, "edges": {"A": ["x", "h"], "B": ["h", "y"], "skip": ["x", "y"]}}
+    arch = made(graph=graph).arch
+    assert dict(arch.edges)["skip"] == ("x", "y") and dict(arch.sizes) == {"x": 3, "y": 1, "h": 4}
+    several = xor(["train"], task={"builtin": "contextual", "parameters": {"items": 4}}, gatings={})
+    assert several.check().relu.arch.inputs == ("item", "context")
+
+
+def test_a_study_is_saved_and_loaded(tmp_path):
+    study = xor(["contest", "train"], title='A "quoted" title', about="two\nlines")
+    again = nr.Study.load(study.save(tmp_path / "study.toml"))
+    assert again.settings == study.settings
+    with says("cannot be written", got="Dataset", wanted="numbers", fix="python ="):
+        to_toml({"task": [nr.tasks.xor()]})
+
+
+# ---- answers, and the script that does the same -------------------------------------------------
+
+
+def same(left, right):
+    """The same numbers, in whatever objects they are."""
+    np.testing.assert_array_equal(np.asarray(left), np.asarray(right))
+
+
+def check_script(result, folder):
+    """Run the script beside its files, and compare every answer with the result's."""
+    import matplotlib.pyplot as plt
+
+    result.report(folder)
+    plt.close("all")
+    names = runpy.run_path(str(folder / "study.py"))
+    for question, answer in result.answers.items():
+        found = names[NAMES[question]]
+        match question:
+            case "contest":
+                assert found.times == answer.value.times
+            case "reduce":
+                assert {n: r.latex() for n, r in found.items()} == {
+                    n: r.latex() for n, r in answer.value.items()
+                }
+            case "train":
+                same(found.loss, answer.value.loss)
+            case "predict":
+                same(names["gated_runs"].loss, answer.value[0].loss)
+                for mine, own in zip(found, answer.value[1], strict=True):
+                    same(mine.loss, own.loss)
+            case "discover":
+                same(found.patterns["h"], answer.value.patterns["h"])
+                assert found.discrepancy == answer.value.discrepancy
+            case "certify":
+                for mine, own in zip(found, answer.value, strict=True):
+                    same(mine.outputs, own.outputs)
+            case "phase_diagram":
+                assert found.crossovers == answer.value[0].crossovers
+                if answer.value[1] is not None:
+                    same(names["learning_times"], answer.value[1][1])
+            case "types":
+                same(found.trajectory.loss, answer.value.trajectory.loss)
+            case "explain":
+                assert [r.error for r in found.rows] == [r.error for r in answer.value.rows]
+    return names
+
+
+def test_answers_and_the_script_have_the_same_numbers(tmp_path):
+    training = {"steps": 60, "learning_rate": 0.2, "record_every": 4, "seeds": 1}
+    result = xor(["predict", "contest"], training=training).run()
+    assert list(result.answers) == ["contest", "predict"]
+    times = result["contest"].value.times
+    assert result.table("contest")["time"].to_list() == sorted(times.values())
+    assert result.numbers["time_xor"] == times["xor"]
+    assert result["predict"].numbers["prediction_error"] < 1e-2
+    assert "xor is predicted to learn first" in result.sentences[0]
+    names = check_script(result, tmp_path)
+    assert names["net"].arch == result.problem.candidates["xor"][0]
+    with xarray.open_dataset(tmp_path / "gated_networks.nc", engine="h5netcdf") as saved:
+        same(saved["loss"], result["predict"].value[0].loss)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("questions", "sections"),
+    [
+        (["discover", "train"], {"discover": {"most": 3, "networks": 1}}),
+        (["certify", "predict"], {"training": {"steps": 40, "seeds": 2}}),
+        (
+            ["types"],
+            {
+                "types": {"types": 2, "neurons": 60},
+                "network": {"widths": 16, "scale": 1e-4},
+                "training": {"steps": 200, "learning_rate": 0.2},
+            },
+        ),
+        (["explain"], {"explain": {"rows": ["gatings", "narrow"], "types": 4}}),
+        (
+            ["phase_diagram"],
+            {
+                "phase_diagram": {
+                    "key": "task.parameters.delta",
+                    "values": [0.4, 1.2],
+                    "networks": 1,
+                }
+            },
+        ),
+        (
+            ["predict", "train"],
+            {
+                "training": {"steps": 40, "dtype": "float32", "seeds": 1, "record": ["outputs"]},
+                "predict": {"gating": "linear"},
+            },
+        ),
+        (["predict"], {"training": {"steps": 40, "compress": True, "seeds": 2}}),
+        (
+            ["train"],
+            {
+                "training": {
+                    "steps": 40,
+                    "optimizer": {"name": "adam", "learning_rate": 0.01},
+                    "evaluate": {"other": {"builtin": "extended_xor", "parameters": {"delta": 1}}},
+                    "until": 0.3,
+                },
+                "network": {"widths": [6, 6], "bias": True, "leak": 0.1, "scale": 0.3},
+            },
+        ),
+    ],
+)
+def test_the_script_of_every_question(questions, sections, tmp_path):
+    check_script(xor(questions, **sections).run(), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["table", pytest.param("module", marks=pytest.mark.slow)])
+def test_the_script_of_a_table_and_of_a_module(name, table, tmp_path):
+    (tmp_path / "own.py").write_text(
+        "import neuralrace as nr\n\ndef make(delta):\n    return nr.tasks.extended_xor(delta)\n"
+    )
+    csv = {"file": "my.csv", "x": ["a", "b"], "y": ["kind"], "labels": ["kind"], "weight": "w"}
+    gatings = {
+        "low": {"masks": {"low": "a < 3 and kind != 'x'", "rest": "a >= 3"}},
+        "kinds": {"each": "kind", "hidden": {"kindno": 3, "kindyes": 4}},
+    }
+    own = {"python": "own:make", "parameters": {"delta": 0.4}}
+    tasks = {"table": (csv, gatings), "module": (own, {"xor": {"each": "sample"}})}
+    task, those = tasks[name]
+    content = dict(xor(["reduce", "train"], task=task, gatings=those).document.content)
+    result = nr.Study(Document(content, folder=tmp_path)).run()
+    names = check_script(result, tmp_path / "out")
+    for gating, pair in result.problem.candidates.items():
+        assert names["gatings"][gating][0] == pair[0]
+        assert names["gatings"][gating][1].digest() == pair[1].digest()
+
+
+def test_a_question_that_was_not_asked():
+    result = xor(["reduce"]).run()
+    with says("did not ask 'redce'", got="'redce'", wanted="reduce", fix="'reduce'?"):
+        result.table("redce")
+
+
+def test_no_winner_is_an_error_of_the_criterion():
+    with pytest.raises(nr.study.StudyError) as caught:
+        xor(["predict"], contest={"criterion": 1e-30, "check": False, "longest": 1.0}).run()
+    assert caught.value.key == "contest.criterion" and "[predict] gating" in caught.value.fix
+
+
+# ---- the page -----------------------------------------------------------------------------------
+
+
+def test_every_setting_says_where_it_came_from(tmp_path):
+    path = tmp_path / "study.toml"
+    study = xor(["train"], quick={"network.scale": 0.05})
+    study.save(path)
+    study = nr.Study.load(path).quick().changed({"training.steps": 8}, "--set")
+    sources = {s.name: (s.value, s.source) for s in settings_with_sources(study)}
+    assert sources["training.steps"] == (8, "--set")
+    assert sources["network.scale"] == (0.05, "quick")
+    assert sources["network.widths"] == ([16], str(path))
+    assert sources["training.seeds"] == (2, "default")
+    assert sources["task.parameters"][1] == str(path)
+    assert not any(name.startswith(("explain", "sweep", "quick")) for name in sources)
+    graph = nr.Study.load(ROOT / "examples/studies/routing.toml")
+    shown = {setting.name: setting for setting in settings_with_sources(graph)}
+    assert "network.widths" not in shown and "network.graph.sizes" in shown
+    assert shown["task.parameters"].is_default  # there is no default to compare with
+
+
+def test_the_page_has_the_answers_and_links_files_that_are_there(tmp_path):
+    result = xor(["contest", "train"], title="<b>XoR</b> & more").run()
+    page = page_of(result, "neuralrace run x.toml")
+    assert page.answer[0] == result["contest"].sentences[0]
+    index = result.report(tmp_path / "out", command="neuralrace run x.toml")
+    text = index.read_text(encoding="utf-8")
+    assert "&lt;b&gt;XoR&lt;/b&gt; &amp; more" in text and "<b>XoR</b>" not in text
+    linked = set(re.findall(r'href="([^"#:]+)"', text))
+    assert {"study.py", "study.toml", "contest.csv", "relu_networks.nc"} <= linked
+    assert all((tmp_path / "out" / name).exists() for name in linked)
+    assert "neuralrace run x.toml" in text
+
+
+# ---- sweeps -------------------------------------------------------------------------------------
+
+
+def test_cells_together_are_the_cells_alone():
+    """One program for all cells of a batch, or one program each: the same numbers."""
+    study = xor(["train"], training={"steps": 30, "learning_rate": 0.2})
+    content = dict(study.document.content)
+    cells = [
+        {"task.parameters.delta": delta, "network.scale": scale, "seed": seed}
+        for delta in (0.4, 1.2)
+        for scale in (0.1, 0.3)
+        for seed in (0, 3)
+    ]
+    together = answer_cells(cells, study=content, folder=".")
+    alone = [answer_cells([cell], study=content, folder=".")[0] for cell in cells]
+    for one, other in zip(together, alone, strict=True):
+        assert one.keys() == other.keys()
+        np.testing.assert_allclose(list(one.values()), list(other.values()), rtol=1e-10)
+    assert len({found["final_loss"] for found in together}) == len(cells)
+
+
+def test_a_sweep_goes_on_and_tells_what_failed(tmp_path):
+    pytest.importorskip("zarr")
+    study = xor(
+        ["contest"],
+        sweep={"over": {"task.parameters.delta": [0.4, 1.2]}, "seeds": 2, "batch": 2},
+    )
+    found = study.sweep(store=tmp_path / "s.zarr")
+    assert found.sweep.missing == 0 and found.sweep.data["time_xor"].shape == (2, 2)
+    alone = xor(["contest"]).run().numbers["time_xor"]
+    assert found.sweep.data["time_xor"].values[0, 0] == alone
+    again = study.sweep(store=tmp_path / "s.zarr")
+    xarray.testing.assert_identical(again.sweep.data, found.sweep.data)
+    page = found.report(tmp_path / "out").read_text(encoding="utf-8")
+    assert "Sweep of 4 cells" in page and (tmp_path / "out" / "cells.csv").exists()
+
+
+@pytest.mark.slow
+def test_a_cell_that_fails_has_its_error_in_its_place():
+    content = dict(xor(["predict"]).document.content)
+    bad = {"contest.criterion": 1e-30, "contest.longest": 1.0, "seed": 0}
+    good = {"contest.criterion": 0.3, "contest.longest": 1e5, "seed": 0}
+    first, second = answer_cells([bad, good], study=content, folder=".")
+    assert isinstance(first, nr.NeuralRaceError) and second["prediction_error"] < 1e-2
+
+
+def test_a_study_without_a_sweep_says_so():
+    with says("has no sweep", got="no section", wanted="dotted keys", fix="[sweep.over]"):
+        xor(["contest"]).sweep()
+
+
+# ---- the command line ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["check", "--help"]])
+def test_help_imports_nothing_heavy(command):
+    heavy = (*HEAVY, "pydantic", "dask", "zarr")
+    code = (
+        "import sys\nfrom neuralrace.cli import commands\n"
+        f"try:\n    commands({command})\nexcept SystemExit:\n    pass\n"
+        f"print([m for m in {heavy} if m in sys.modules])"
+    )
+    assert in_a_fresh_process(code).splitlines()[-1] == "[]"
+
+
+def test_run_writes_a_report_and_prints_the_answers(tmp_path):
+    path = xor(["contest"]).save(tmp_path / "study.toml")
+    output = run("run", path, "--out", tmp_path / "out", "--set", "task.parameters.delta=1.2")
+    assert "• linear is predicted to learn first" in output
+    page = tmp_path / "out" / "index.html"
+    assert page.resolve().as_uri() in output
+    assert "--set task.parameters.delta=1.2" in page.read_text(encoding="utf-8")
+    numbers = json.loads(run("run", path, "--out", tmp_path / "out", "--json"))
+    assert numbers["time_xor"] < numbers["time_linear"]
+    with says("no sweep to share", got="--workers", wanted="[sweep]", fix="leave them out"):
+        run("run", path, "--out", tmp_path / "out", "--workers", "2")
+
+
+def test_a_sweep_from_the_command_line(tmp_path):
+    pytest.importorskip("zarr")
+    study = xor(["contest"], sweep={"over": {"task.parameters.delta": [0.4, 1.2]}, "batch": 1})
+    path = study.save(tmp_path / "study.toml")
+    output = run("run", path, "--out", tmp_path / "out", "--seeds", "2")
+    assert "Sweep of 4 cells" in output and "4 done, 0 failed" in output
+    assert "4 cells: 4 done" in run("status", tmp_path / "out")
+
+
+def test_the_schema_knows_every_section():
+    schema = json.loads(run("check", "--schema"))
+    assert set(schema["required"]) == {"questions", "task"}
+    assert {"gatings", "training", "sweep"} <= set(schema["properties"])
+    with says("no study was named", got="no file", wanted="TOML", fix="neuralrace new"):
+        run("check")
+
+
+def test_a_new_study_can_be_checked_and_is_not_overwritten(tmp_path):
+    output = run("new", tmp_path / "a.toml")
+    assert "neuralrace run" in output
+    assert "gating xor: sample1 (32)" in run("check", tmp_path / "a.toml")
+    with says("is there already", got="a file", wanted="not taken", fix="another name"):
+        run("new", tmp_path / "a.toml")
+
+
+def test_a_table_becomes_a_report_in_three_commands(tmp_path):
+    shutil.copy(ROOT / "examples/studies/my_csv.csv", tmp_path / "my.csv")
+    run("new", tmp_path / "my.toml", "--csv", tmp_path / "my.csv")
+    assert "task: 30 samples" in run("check", tmp_path / "my.toml")
+    options = ["--set", 'questions=["contest"]', "--set", "contest.check=false"]
+    run("run", tmp_path / "my.toml", "--quick", "--out", tmp_path / "out", *options)
+    assert (tmp_path / "out" / "index.html").exists() and (tmp_path / "out" / "my.csv").exists()
+
+
+# ---- the studies that ship ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_a_study_of_the_examples_is_right_and_listed(path):
+    nr.Study.load(path).check()
+    nr.Study.load(path).quick().check()
+    assert f"examples/studies/{path.name}" in (ROOT / "docs" / "studies.md").read_text()
+
+
+def test_five_studies_ship():
+    names = {path.stem for path in STUDIES}
+    assert names == {"demo", "xor_transition", "context_decision", "routing", "my_csv"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_a_study_of_the_examples_runs(path, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["neuralrace", "run", str(path), "--quick"])
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 0
+    assert (tmp_path / "out" / path.stem / "index.html").exists()
+    assert SAYS[path.stem] in capsys.readouterr().out
+
+
+SAYS = {
+    "demo": "all_but_one is predicted to learn first",
+    "xor_transition": "from xor to linear at Δ = 0.8165",
+    "context_decision": "A ReLU network would not keep the gates of answer.",
+    "routing": "reduces to 4 independent scalar modes, exactly",
+    "my_csv": "ReLU networks",
+}
+"""What each must find."""
+
+
+def test_the_reference_of_keys_is_current():
+    from docs import study_keys
+
+    assert study_keys.PAGE.read_text() == study_keys.page(), "`python -m docs.study_keys` writes it"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -16,7 +16,19 @@ from neuralrace.reln.observed.activity import activity
 from neuralrace.reln.observed.runs import network_of
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import Key
+from neuralrace.types import ArrayLike, Key
+
+DIGITS = 3
+"""Fractions count as the same if they agree in this number of digits."""
+
+LARGE = 4_000_000
+"""K-means sees at most this many numbers, patterns times samples, at once."""
+
+PART = 2_000_000
+"""Patterns are unpacked in parts of about this many numbers."""
+
+PASSES = 10
+"""The most passes over all patterns, where K-means has seen a part of them."""
 
 RESTARTS = 10
 """The number of starts of K-means, of which the best is kept."""
@@ -46,20 +58,25 @@ class Clusters:
 @final
 @dataclass(frozen=True, eq=False)
 class LayerActivity:
-    """The activity of one layer in R runs: `bits` `(R, T, size, B)`, `votes` `(R, T, size)`.
+    """The activity of one layer in R runs: `gates` `(R, T, size, B)`, `votes` `(R, T, size)`.
 
-    `bits` are patterns over N samples in B = ⌈N/8⌉ bytes; `votes` say how much each neuron counts.
+    Patterns over N samples are kept as bits in B = ⌈N/8⌉ bytes, or as fractions with B = N. `votes`
+    say how much each neuron counts.
     """
 
-    bits: UInt8[np.ndarray, "R T size B"]
+    gates: UInt8[np.ndarray, "R T size B"] | Float[np.ndarray, "R T size B"]
     votes: Float[np.ndarray, "R T size"]
 
 
 def activity_of(
-    runs: Sequence[Trajectory], data: Dataset, boundary: float
+    runs: Sequence[Trajectory],
+    data: Dataset,
+    boundary: float,
+    gates: Sequence[Mapping[str, ArrayLike]] | None = None,
 ) -> dict[str, LayerActivity]:
     """The activity of every hidden node in all runs, each run looked at once."""
-    seen = [_seen(run, data, boundary) for run in runs]
+    given = [None] * len(runs) if gates is None else gates
+    seen = [_seen(run, data, boundary, some) for run, some in zip(runs, given, strict=True)]
     return {
         node: LayerActivity(*map(np.stack, zip(*(each[node] for each in seen), strict=True)))
         for node in network_of(runs[0]).arch.hidden
@@ -71,33 +88,56 @@ def activity_of(
 class ActivitySamples:
     """The different activity samples of one layer, how much each counts, and whose they are.
 
-    `pattern` `(U, N)`, `weight` `(U,)`, and `which` `(R, T, size)`: the pattern of each neuron.
-    `importance` `(N,)` is the weight of every sample of the data as a part of the largest. Patterns
-    that differ only where it is 0 count as one; there, `pattern` is how often its neurons are on.
+    `gates` `(U, B)` as in `LayerActivity`, `weight` `(U,)`, and `which` `(R, T, size)`: the pattern
+    of each neuron. `importance` `(N,)` is the weight of every sample of the data as a part of the
+    largest. Patterns that differ only where it is 0 count as one; there, `ignored` `(U, I)` says
+    how often its neurons are on.
     """
 
-    pattern: Float[np.ndarray, "U N"]
+    gates: UInt8[np.ndarray, "U B"] | Float[np.ndarray, "U B"]
     weight: Float[np.ndarray, " U"]
     which: Int[np.ndarray, "R T size"]
     importance: Float[np.ndarray, " N"]
+    ignored: Float[np.ndarray, "U I"]
 
     @staticmethod
     def of(layer: LayerActivity, data: Dataset, weighted: bool) -> ActivitySamples:
         weights = np.asarray(data.probability, np.float64)
         importance = weights / weights.max()
-        bits, place = layer.bits.reshape(-1, layer.bits.shape[-1]), layer.votes.shape
-        votes = layer.votes.ravel() if weighted and layer.votes.any() else np.ones(len(bits))
-        counted = np.packbits(importance > 0)
-        _, first, which = np.unique(bits & counted, axis=0, return_index=True, return_inverse=True)
+        gates, place = layer.gates.reshape(-1, layer.gates.shape[-1]), layer.votes.shape
+        votes = layer.votes.ravel() if weighted and layer.votes.any() else np.ones(len(gates))
+        if gates.dtype == np.uint8:
+            counted = gates & np.packbits(importance > 0)
+        else:
+            counted = np.where(importance > 0, np.round(gates, DIGITS), 0.0)
+        _, first, which = np.unique(counted, axis=0, return_index=True, return_inverse=True)
         which = which.ravel()
         weight = np.bincount(which, weights=votes)
-        pattern = _unpacked(bits[first], len(importance))
-        ignored = np.flatnonzero(importance == 0)
-        if len(ignored):
-            on = _unpacked(bits, len(importance))[:, ignored]
-            rate = [np.bincount(which, weights=votes * column) for column in on.T]
-            pattern[:, ignored] = np.stack(rate, axis=1) / np.where(weight > 0, weight, 1)[:, None]
-        return ActivitySamples(pattern, weight, which.reshape(place), importance)
+        without = np.flatnonzero(importance == 0)
+        total = np.where(weight > 0, weight, 1)
+        ignored = np.zeros((len(weight), len(without)))
+        for i, n in enumerate(without):
+            bits = gates.dtype == np.uint8
+            on = _unpacked(gates[:, n // 8, None], 8)[:, n % 8] if bits else gates[:, n]
+            ignored[:, i] = np.bincount(which, weights=votes * on) / total
+        return ActivitySamples(gates[first], weight, which.reshape(place), importance, ignored)
+
+    def __len__(self) -> int:
+        return len(self.gates)
+
+    def patterns(self, rows: slice | Int[np.ndarray, " r"]) -> Float[np.ndarray, "r N"]:
+        """Some of the patterns, one number for each sample."""
+        some = self.gates[rows]
+        found = _unpacked(some, len(self.importance)) if some.dtype == np.uint8 else some.copy()
+        found[:, self.importance == 0] = self.ignored[rows]
+        return found
+
+    def parts(self) -> Iterator[tuple[slice, Float[np.ndarray, "r N"]]]:
+        """All patterns, a part of them at a time."""
+        many = max(1, PART // len(self.importance))
+        for begin in range(0, len(self), many):
+            rows = slice(begin, begin + many)
+            yield rows, self.patterns(rows)
 
 
 def _unpacked(bits: UInt8[np.ndarray, "U B"], samples: int) -> Float[np.ndarray, "U N"]:
@@ -105,11 +145,16 @@ def _unpacked(bits: UInt8[np.ndarray, "U B"], samples: int) -> Float[np.ndarray,
 
 
 def _seen(
-    run: Trajectory, data: Dataset, boundary: float
-) -> dict[str, tuple[UInt8[np.ndarray, "T size B"], Float[np.ndarray, "T size"]]]:
-    """For each hidden node, which neurons are on, in bits, and how much each counts."""
+    run: Trajectory, data: Dataset, boundary: float, gates: Mapping[str, ArrayLike] | None
+) -> dict[str, tuple[np.ndarray, Float[np.ndarray, "T size"]]]:
+    """For each hidden node the gates of neurons, bits or fractions, and how much each counts."""
     if isinstance(run.net, ReLUNetwork):
-        found = activity(run, data, boundary=boundary)
+        found = activity(run, data, boundary=boundary, gates=gates)
+        if found.fractions is not None:
+            given = found.fractions.items()
+            return {
+                n: (found.opened(np.moveaxis(g, 1, 2)), found.counted(n, 0.0)) for n, g in given
+            }
         return {n: (_bits(on), found.counted(n, 0.0)) for n, on in found.on.items()}
     arch, moments = network_of(run).arch, len(run.time)
     seen = {}
@@ -145,11 +190,15 @@ def clustered(
         label = same.ravel()[label]
     k = len(on)
     weight = np.bincount(label, weights=samples.weight, minlength=k)
-    rows = np.eye(k)[label].T * samples.weight  # (K, U)
     total = np.where(weight > 0, weight, 1.0)
-    apart = (samples.pattern[:, counts] != on[label]).sum(axis=1)
+    mean, mismatch = np.zeros((k, len(counts))), np.zeros(k)
+    for rows, patterns in samples.parts():
+        each = np.eye(k)[label[rows]].T * samples.weight[rows]  # (K, rows)
+        mean += each @ patterns
+        apart = ((patterns[:, counts] > 0.5) != on[label[rows]]).sum(axis=1)
+        mismatch += each @ apart
+    mean /= total[:, None]
     votes = (np.eye(k)[label[samples.which]]).sum(axis=1)  # (R, size, K)
-    mean = rows @ samples.pattern / total[:, None]
     slope = mean
     if rounded:
         slope = np.where(mean > 0.5, 1.0, 0.0)
@@ -158,7 +207,7 @@ def clustered(
         centroid=mean,
         pattern=leak + (1 - leak) * slope,
         share=weight / weight.sum(),
-        mismatch=rows @ apart / total,
+        mismatch=mismatch / total,
         member=votes.argmax(axis=2),
     )
 
@@ -167,17 +216,51 @@ def _means(samples: ActivitySamples, count: int, seed: int) -> tuple[np.ndarray,
     """The centroids on samples that count, and the nearest of them for every different pattern.
 
     Distances are weighted by the sample weights of the data, as if a sample of weight 2 were two.
+    Very many patterns are not held in memory at once: K-means sees some of them, drawn by their
+    weight, and its centroids are then improved on all (Lloyd's iteration).
     """
     counts = samples.importance > 0
-    points = samples.pattern[:, counts]
-    if len(points) <= count:
-        return points, np.arange(len(points))
+    if len(samples) <= count:
+        return samples.patterns(slice(None))[:, counts], np.arange(len(samples))
     from sklearn.cluster import KMeans
 
+    some, many = slice(None), LARGE // len(counts)
+    if large := len(samples) > max(many, count):
+        size = max(count, min(many, int((samples.weight > 0).sum())))
+        rng = np.random.default_rng(seed)
+        chance = samples.weight / samples.weight.sum()
+        some = np.sort(rng.choice(len(samples), size, replace=False, p=chance))
     root = np.sqrt(samples.importance[counts])
     means = KMeans(count, n_init=RESTARTS, random_state=seed)  # type: ignore[arg-type]
-    means = means.fit(points * root, sample_weight=samples.weight)
-    return np.asarray(means.cluster_centers_) / root, np.asarray(means.labels_)
+    points = samples.patterns(some)[:, counts] * root
+    means = means.fit(points, sample_weight=samples.weight[some])
+    centroids = np.asarray(means.cluster_centers_) / root
+    return _improved(samples, centroids) if large else (centroids, np.asarray(means.labels_))
+
+
+def _improved(
+    samples: ActivitySamples, centroids: Float[np.ndarray, "K n"]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lloyd's iteration over all patterns, a part of them at a time."""
+    counts = samples.importance > 0
+    importance = samples.importance[counts]
+    label = np.full(len(samples), -1)
+    for _ in range(PASSES):
+        before = label.copy()
+        total, weight = np.zeros_like(centroids), np.zeros(len(centroids))
+        toward = (importance * centroids).T
+        size = (importance * centroids**2).sum(axis=1)
+        for rows, patterns in samples.parts():
+            points = patterns if counts.all() else patterns[:, counts]
+            label[rows] = (size - 2 * points @ toward).argmin(axis=1)
+            each = np.eye(len(centroids))[label[rows]].T * samples.weight[rows]
+            total += each @ points
+            weight += each.sum(axis=1)
+        mine = weight > 0
+        centroids = np.where(mine[:, None], total / np.where(mine, weight, 1)[:, None], centroids)
+        if (label == before).all():
+            break
+    return centroids, label
 
 
 def seed_of(key: Key) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed
-from neuralrace.reln.observed.runs import recorded_weights, relu_of
+from neuralrace.reln.observed.runs import gates_over_time, recorded_weights, relu_of
 from neuralrace.reln.observed.shares import OTHER, Shares, added, checked_prototypes
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
@@ -27,6 +27,9 @@ BOUNDARY = 1e-3
 Nearer to zero, the sign of z says little.
 """
 
+ROUNDING = 1e-9
+"""Fractions within this of on or off are on or off."""
+
 LEAST = 0.01
 """Neurons below this part of the largest weight of their layer are not counted."""
 
@@ -40,7 +43,9 @@ class Activity:
     `(T, size)`, is ‖w_in‖‖w_out‖ of each neuron; `undecided[node]`, `(T,)`, the part of all
     neurons and samples whose pre-activation is within the boundary, weighted by `weight`: where
     it is not small the patterns depend on the rule. `boundary` is that rule, `leak` the slope of
-    a neuron that is off.
+    a neuron that is off. `fractions[node]`, `(T, N, size)`, are the gates that were given in place
+    of the rule, or None: `on` is then where they are nearer to 1 than to `leak`, and `undecided`
+    the part that is neither.
 
     ```python
     >>> import jax, neuralrace as nr
@@ -60,6 +65,7 @@ class Activity:
     undecided: dict[str, np.ndarray]
     boundary: float
     leak: float
+    fractions: dict[str, np.ndarray] | None = None
 
     def index(self, at: float | None = None) -> int:
         """The recorded moment nearest to time `at`; the last if that is `None`."""
@@ -71,11 +77,17 @@ class Activity:
     def gates(self, at: float | None = None) -> dict[str, Float[np.ndarray, "N size"]]:
         """The patterns at the recorded moment nearest to `at` (the last by default), as gates.
 
-        1 where a neuron is on and `leak` where it is off: `data.gated(found.gates())` freezes
-        every neuron's own gates (MHS §3).
+        1 where a neuron is on and `leak` where it is off, or the `fractions` that were given:
+        `data.gated(found.gates())` freezes every neuron's own gates (MHS §3).
         """
         k = self.index(at)
+        if self.fractions is not None:
+            return {node: gates[k].copy() for node, gates in self.fractions.items()}
         return {node: np.where(on[k], 1.0, self.leak) for node, on in self.on.items()}
+
+    def opened(self, gates: Float[np.ndarray, ...]) -> Float[np.ndarray, ...]:
+        """How open gates are: 0 at the `leak`, 1 where a neuron is on."""
+        return (gates - self.leak) / (1 - self.leak)
 
     def counted(self, node: str, least: float = LEAST) -> Float[np.ndarray, "T size"]:
         """The weight of every neuron of `node` as a part of all, at every moment: `(T, size)`.
@@ -270,7 +282,13 @@ class Switches:
         return float(given @ self.count)
 
 
-def activity(run: Trajectory, data: Dataset, *, boundary: float = BOUNDARY) -> Activity:
+def activity(
+    run: Trajectory,
+    data: Dataset,
+    *,
+    boundary: float = BOUNDARY,
+    gates: Mapping[str, ArrayLike] | None = None,
+) -> Activity:
     """The pattern of every hidden neuron over samples and training, and its weight.
 
     The weight of a neuron is ‖w_in‖‖w_out‖: w_in all its incoming weights, those of several edges
@@ -286,7 +304,9 @@ def activity(run: Trajectory, data: Dataset, *, boundary: float = BOUNDARY) -> A
     itself uses its own rule, leak included; the margin only decides what is counted.
 
     **Arguments:** `run`, a single run of a `ReLUNetwork` recorded with `record={"weights": True}`;
-    `data`, the dataset it was trained on (or any other with the same nodes).
+    `data`, the dataset it was trained on (or any other with the same nodes). `gates`, in place of
+    the boundary, are gates of every neuron at every recorded moment, `{node: (T, N, size)}`; they
+    may be fractions, such as those of `nr.reln.sliding_over`.
 
     ```python
     >>> import jax, neuralrace as nr
@@ -324,7 +344,22 @@ def activity(run: Trajectory, data: Dataset, *, boundary: float = BOUNDARY) -> A
         now = {edge: w[k] for edge, w in weights.items()}
         for node, seen in _moment(net, now, x, boundary):
             on[node][k], weight[node][k], undecided[node][k] = seen
-    return Activity(run.time, on, weight, undecided, float(boundary), net.leak)
+    found = Activity(run.time, on, weight, undecided, float(boundary), net.leak)
+    return found if gates is None else _with_fractions(found, gates_over_time(run, data, gates))
+
+
+def _with_fractions(found: Activity, gates: Mapping[str, np.ndarray]) -> Activity:
+    """The activity with gates that were given in place of its own."""
+    on, undecided = {}, {}
+    for node, values in gates.items():
+        share = found.opened(np.asarray(values, np.float64))
+        weight = found.weight[node]
+        total = np.where((sums := weight.sum(axis=1)) > 0, sums, 1.0)
+        on[node] = share > 0.5
+        between = ((share > ROUNDING) & (share < 1 - ROUNDING)).mean(axis=1)
+        undecided[node] = (between * weight).sum(axis=1) / total
+    fractions = {node: np.asarray(values, np.float64) for node, values in gates.items()}
+    return replace(found, on=on, undecided=undecided, fractions=fractions)
 
 
 def _moment(
@@ -343,9 +378,11 @@ def _moment(
         w_in = np.sqrt(added((w**2).sum(axis=1) for _, w in incoming))
         w_out = np.sqrt(added((weights[e] ** 2).sum(axis=0) for e in arch.outgoing[node]))
         sent = np.sqrt(added((h[source] ** 2).sum(axis=1) for source, _ in incoming))
-        margin = boundary * w_in * sent[:, None]
+        margin = boundary * w_in * sent[:, None] if boundary else 0.0
         weight = w_in * w_out
-        close = float((np.abs(z) <= margin).mean(axis=0) @ weight)
+        on = z > margin
+        close = float((on != (z >= -margin)).mean(axis=0) @ weight)
         total = weight.sum()
-        yield node, (z > margin, weight, close / total if total > 0 else 0.0)
-        h[node] = np.where(z > 0, z, net.leak * z)
+        yield node, (on, weight, close / total if total > 0 else 0.0)
+        if any(arch.edges[e][1] in arch.hidden for e in arch.outgoing[node]):
+            h[node] = np.where(z > 0, z, net.leak * z)

@@ -187,6 +187,8 @@ def test_a_run_without_weights_cannot_be_staged():
     run = nr.train(net, net.init(0, scale=0.1), data, learning_rate=0.1, steps=5)
     with says("did not record its weights", got="records", wanted="weights"):
         nr.reln.staged(run, data)
+    with says("did not record its weights", got="records", wanted="weights"):
+        nr.reln.sliding_over(run, data)
 
 
 def test_a_run_that_has_not_begun_to_learn_cannot_be_staged():

@@ -80,6 +80,12 @@ def case(name: str) -> Case:
     return Case(data, width, 0.005 / width, 0.001 * data.n_samples, 8000)
 
 
+@functools.cache
+def seeds_of(name: str) -> list[nr.Trajectory]:
+    """Trained networks of a task."""
+    return case(name).runs()
+
+
 def apart(runs: list[nr.Trajectory], others: list[nr.Trajectory]) -> tuple[float, float]:
     """The mean distance of losses and of outputs over pairs of runs."""
     found = [nr.compare(a, b) for a, b in zip(runs, others, strict=True)]
@@ -145,7 +151,7 @@ def stages(full: bool) -> Measurement:
     for name in ("different", "C = 3") if full else ("small",):
         this = case(name)
         run = this.recorded()
-        seeds = apart([run] * SEEDS, this.runs())
+        seeds = apart([run] * SEEDS, seeds_of(name))
         errors = {}
         for kind in ("sliding", "measured", "rounded") if full else ("sliding", "rounded"):
             staged = nr.reln.staged(run, this.data, stages=STAGES, gates=kind)
@@ -232,7 +238,7 @@ def table_rows(full: bool) -> tuple[Row, ...]:
     found = []
     for name, wanted in (ROWS if full else SMALL).items():
         this = case(name)
-        runs = this.runs()
+        runs = seeds_of(name)
         seeds = floor_of(runs)
         began = time.perf_counter()
         this.runs(seeds=1)

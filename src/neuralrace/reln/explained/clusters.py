@@ -21,14 +21,14 @@ from neuralrace.types import ArrayLike, Key
 DIGITS = 3
 """Fractions count as the same if they agree in this number of digits."""
 
-LARGE = 4_000_000
+LARGE = 2_000_000
 """K-means sees at most this many numbers, patterns times samples, at once."""
 
 PART = 2_000_000
 """Patterns are unpacked in parts of about this many numbers."""
 
 PASSES = 10
-"""The most passes over all patterns, where K-means has seen a part of them."""
+"""The most passes over patterns, first over those that K-means sees and then over all of them."""
 
 RESTARTS = 10
 """The number of starts of K-means, of which the best is kept."""
@@ -118,30 +118,31 @@ class ActivitySamples:
         ignored = np.zeros((len(weight), len(without)))
         for i, n in enumerate(without):
             bits = gates.dtype == np.uint8
-            on = _unpacked(gates[:, n // 8, None], 8)[:, n % 8] if bits else gates[:, n]
+            on = np.unpackbits(gates[:, n // 8, None], axis=1)[:, n % 8] if bits else gates[:, n]
             ignored[:, i] = np.bincount(which, weights=votes * on) / total
         return ActivitySamples(gates[first], weight, which.reshape(place), importance, ignored)
 
     def __len__(self) -> int:
         return len(self.gates)
 
-    def patterns(self, rows: slice | Int[np.ndarray, " r"]) -> Float[np.ndarray, "r N"]:
-        """Some of the patterns, one number for each sample."""
+    def patterns(
+        self, rows: slice | Int[np.ndarray, " r"], single: bool = False
+    ) -> Float[np.ndarray, "r N"]:
+        """Some of the patterns, one number for each sample, in `single` precision or double."""
         some = self.gates[rows]
-        found = _unpacked(some, len(self.importance)) if some.dtype == np.uint8 else some.copy()
-        found[:, self.importance == 0] = self.ignored[rows]
+        if some.dtype == np.uint8:
+            some = np.unpackbits(some, axis=1, count=len(self.importance))
+        found = some.astype(np.float32 if single else np.float64)
+        if self.ignored.shape[1]:
+            found[:, self.importance == 0] = self.ignored[rows]
         return found
 
-    def parts(self) -> Iterator[tuple[slice, Float[np.ndarray, "r N"]]]:
+    def parts(self, single: bool = False) -> Iterator[tuple[slice, Float[np.ndarray, "r N"]]]:
         """All patterns, a part of them at a time."""
         many = max(1, PART // len(self.importance))
         for begin in range(0, len(self), many):
             rows = slice(begin, begin + many)
-            yield rows, self.patterns(rows)
-
-
-def _unpacked(bits: UInt8[np.ndarray, "U B"], samples: int) -> Float[np.ndarray, "U N"]:
-    return np.unpackbits(bits, axis=1, count=samples).astype(np.float64)
+            yield rows, self.patterns(rows, single)
 
 
 def _seen(
@@ -195,7 +196,8 @@ def clustered(
     for rows, patterns in samples.parts():
         each = np.eye(k)[label[rows]].T * samples.weight[rows]  # (K, rows)
         mean += each @ patterns
-        apart = ((patterns[:, counts] > 0.5) != on[label[rows]]).sum(axis=1)
+        points = patterns if counts.all() else patterns[:, counts]
+        apart = ((points > 0.5) != on[label[rows]]).sum(axis=1)
         mismatch += each @ apart
     mean /= total[:, None]
     votes = (np.eye(k)[label[samples.which]]).sum(axis=1)  # (R, size, K)
@@ -231,7 +233,8 @@ def _means(samples: ActivitySamples, count: int, seed: int) -> tuple[np.ndarray,
         chance = samples.weight / samples.weight.sum()
         some = np.sort(rng.choice(len(samples), size, replace=False, p=chance))
     root = np.sqrt(samples.importance[counts])
-    means = KMeans(count, n_init=RESTARTS, random_state=seed)  # type: ignore[arg-type]
+    options = {"n_init": RESTARTS, "random_state": seed} | ({"max_iter": PASSES} if large else {})
+    means = KMeans(count, **options)  # type: ignore[arg-type]
     points = samples.patterns(some)[:, counts] * root
     means = means.fit(points, sample_weight=samples.weight[some])
     centroids = np.asarray(means.cluster_centers_) / root
@@ -248,12 +251,13 @@ def _improved(
     for _ in range(PASSES):
         before = label.copy()
         total, weight = np.zeros_like(centroids), np.zeros(len(centroids))
-        toward = (importance * centroids).T
+        toward = (importance * centroids).T.astype(np.float32)
         size = (importance * centroids**2).sum(axis=1)
-        for rows, patterns in samples.parts():
+        for rows, patterns in samples.parts(single=True):
             points = patterns if counts.all() else patterns[:, counts]
             label[rows] = (size - 2 * points @ toward).argmin(axis=1)
-            each = np.eye(len(centroids))[label[rows]].T * samples.weight[rows]
+            each = np.eye(len(centroids), dtype=np.float32)[label[rows]].T
+            each = each * samples.weight[rows].astype(np.float32)
             total += each @ points
             weight += each.sum(axis=1)
         mine = weight > 0

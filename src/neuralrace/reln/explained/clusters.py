@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from neuralrace.checks import generator
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
-from neuralrace.reln.observed.activity import activity
+from neuralrace.reln.observed.activity import activity, opened
 from neuralrace.reln.observed.runs import network_of
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory

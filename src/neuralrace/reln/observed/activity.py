@@ -348,11 +348,16 @@ def activity(
     return found if gates is None else _with_fractions(found, gates_over_time(run, data, gates))
 
 
+def opened(gates: Float[np.ndarray, "..."], leak: float) -> Float[np.ndarray, "..."]:
+    """How open gates are: 0 at the `leak`, 1 where a neuron is on."""
+    return (gates - leak) / (1 - leak)
+
+
 def _with_fractions(found: Activity, gates: Mapping[str, np.ndarray]) -> Activity:
     """The activity with gates that were given in place of its own."""
     on, undecided = {}, {}
     for node, values in gates.items():
-        share = found.opened(np.asarray(values, np.float64))
+        share = opened(np.asarray(values, np.float64), found.leak)
         weight = found.weight[node]
         total = np.where((sums := weight.sum(axis=1)) > 0, sums, 1.0)
         on[node] = share > 0.5

@@ -152,9 +152,9 @@ def _seen(
     if isinstance(run.net, ReLUNetwork):
         found = activity(run, data, boundary=boundary, gates=gates)
         if found.fractions is not None:
-            given = found.fractions.items()
             return {
-                n: (found.opened(np.moveaxis(g, 1, 2)), found.counted(n, 0.0)) for n, g in given
+                n: (opened(np.moveaxis(g, 1, 2), found.leak), found.counted(n, 0.0))
+                for n, g in found.fractions.items()
             }
         return {n: (_bits(on), found.counted(n, 0.0)) for n, on in found.on.items()}
     arch, moments = network_of(run).arch, len(run.time)

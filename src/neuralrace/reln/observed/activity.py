@@ -85,10 +85,6 @@ class Activity:
             return {node: gates[k].copy() for node, gates in self.fractions.items()}
         return {node: np.where(on[k], 1.0, self.leak) for node, on in self.on.items()}
 
-    def opened(self, gates: Float[np.ndarray, ...]) -> Float[np.ndarray, ...]:
-        """How open gates are: 0 at the `leak`, 1 where a neuron is on."""
-        return (gates - self.leak) / (1 - self.leak)
-
     def counted(self, node: str, least: float = LEAST) -> Float[np.ndarray, "T size"]:
         """The weight of every neuron of `node` as a part of all, at every moment: `(T, size)`.
 
@@ -348,7 +344,7 @@ def activity(
     return found if gates is None else _with_fractions(found, gates_over_time(run, data, gates))
 
 
-def opened(gates: Float[np.ndarray, "..."], leak: float) -> Float[np.ndarray, "..."]:
+def opened(gates: Float[np.ndarray, ...], leak: float) -> Float[np.ndarray, ...]:
     """How open gates are: 0 at the `leak`, 1 where a neuron is on."""
     return (gates - leak) / (1 - leak)
 

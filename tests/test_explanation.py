@@ -93,6 +93,9 @@ def test_the_advice():
     assert "Use the narrow network" in both.advice
     assert any("as good as 4 types" in s for s in both.sentences)
     assert any("as good as any gating" in s for s in both.sentences)
+    few = replace(types, variables=4)  # fewer variables, but no better than the narrow network
+    assert table(narrow, few).best is narrow
+    assert table(replace(narrow, outputs=0.014), few).best is few
     far = table(row("mine", "gating", 0.05, 8))
     assert far.best is None
     assert "5.0 times" in far.advice

@@ -255,3 +255,21 @@ def test_activity_is_kept_in_bits_and_computed_moment_by_moment():
     assert (seen.on["h"] == (z > 1e-3 * np.linalg.norm(path["W1"], axis=2)[:, None]
                              * np.linalg.norm(data.x["x"], axis=1)[:, None])).all()  # fmt: skip
     assert peak < 3 * moments * samples * neurons
+
+
+def test_activity_takes_fractions():
+    data, net = nr.tasks.xor(), nr.ReLUNetwork((2, 32, 1), leak=0.1)
+    run = nr.train(net, net.init(0, scale=1e-3), data, learning_rate=0.1, steps=300,
+                   record_every=10, record={"weights": True})  # fmt: skip
+    gates = nr.reln.sliding_over(run, data)
+    found = nr.reln.activity(run, data, gates=gates)
+    np.testing.assert_array_equal(found.gates()["h"], gates["h"][-1])
+    np.testing.assert_array_equal(found.on["h"], gates["h"] > 0.55)
+    assert found.undecided["h"][-1] > 0.1  # it slides
+    assert "on the boundary" in str(found)
+    plain = nr.reln.activity(run, data, boundary=0.0)
+    same = nr.reln.activity(run, data, gates={"h": np.where(plain.on["h"], 1.0, 0.1)})
+    np.testing.assert_array_equal(same.on["h"], plain.on["h"])
+    assert not same.undecided["h"].any()
+    with says("do not fit the run", got="(30, 4, 32)", wanted="(31, 4, 32)"):
+        nr.reln.activity(run, data, gates={"h": gates["h"][1:]})

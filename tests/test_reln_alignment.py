@@ -226,10 +226,26 @@ def test_how_large_a_scale_is_too_large():
     saved = found.aligned_at / small - found.aligned_at / large
     assert saved == pytest.approx(np.log(30) / found.fastest)
     assert found.ratio(200, 1.0) == np.inf
+    assert found.too_large(200, 1e-3) is None
+    assert "times as long as learning" in (found.too_large(200, 1.0) or "")
     with says("the width", got="-2", wanted="integer"):
         found.ratio(-2, 1e-3)
     with says("scale", got="0", wanted="above 0"):
         found.ratio(200, 0)
+
+
+def test_growth_is_that_of_a_trained_network():
+    """Squared weights when 1 % of the loss has gone, over those at first."""
+    data = tasks.extended_xor(0.4)
+    net = nr.ReLUNetwork((3, 400, 1))
+    for scale in (1e-3, 3e-3):
+        run = nr.train(net, net.init(0, scale=scale), data, learning_rate=0.02, steps=1500,
+                       record={"weights": True})  # fmt: skip
+        squares = sum((np.asarray(w) ** 2).sum(axis=(1, 2)) for w in run.values["weights"].values())
+        gone = np.argmax(run.loss <= 0.99 * run.loss[0])
+        said = nr.reln.aligned_patterns(data, neurons=300).growth(400, scale)
+        assert squares[gone] / squares[0] == pytest.approx(said, rel=0.25)
+    assert np.isnan(nr.reln.aligned_patterns(tasks.parity(3), neurons=100).growth(400, 1e-3))
 
 
 @pytest.mark.parametrize("zero", ["x", "y"])

@@ -385,3 +385,50 @@ def test_a_curve_without_an_elbow_is_said_to_have_none():
     assert "no elbow" not in str(replace(found, curve=curve))
     assert replace(found, curve={1: 0.02, 2: 0.015, 3: 0.014}).has_elbow is False
     assert replace(found, curve={}).has_elbow is None
+
+
+# ---- many patterns, and fractions ---------------------------------------------------------------
+
+
+def test_patterns_that_are_seen_in_parts_give_the_same_pathways(monkeypatch):
+    """With weights on samples too, some of them zero."""
+    from neuralrace.reln.explained import clusters
+    from neuralrace.reln.observed import bits
+
+    x = np.random.default_rng(0).normal(size=(20, 3))
+    y = np.maximum(x @ np.random.default_rng(1).normal(size=(3, 3)), 0)
+    data = nr.Dataset({"x": x}, {"y": y}, sample_weight=[1, 2] * 9 + [0, 0])
+    net = nr.ReLUNetwork((3, 60, 3))
+    run = nr.train(net, net.init(0, scale=1e-2), data, learning_rate=0.1, steps=400,
+                   record_every=10, record={"weights": True})  # fmt: skip
+    whole = nr.reln.discover(run, data, pathways=3)
+    monkeypatch.setattr(clusters, "WHOLE", 20 * 100)
+    monkeypatch.setattr(clusters, "FIRST", 20 * 100)
+    monkeypatch.setattr(clusters, "ROUNDS", 50)
+    monkeypatch.setattr(bits, "BLOCK", 20 * 7)
+    layer = clusters.activity_of([run], data, 0.0)["h"]
+    assert len(clusters.ActivitySamples.of(layer, data, True).first) > 100
+    parts = nr.reln.discover(run, data, pathways=3)
+    np.testing.assert_array_equal(parts.patterns["h"], whole.patterns["h"])
+    np.testing.assert_allclose(parts.share["h"], whole.share["h"], atol=0.02)
+    np.testing.assert_allclose(parts.layers["h"].centroid, whole.layers["h"].centroid, atol=0.05)
+
+
+def test_fractions_are_discovered_in_place_of_patterns():
+    """On plain XoR neurons slide on two samples; gates that are on or off cannot follow."""
+    data, net = nr.tasks.xor(), nr.ReLUNetwork((2, 32, 1))
+    run = nr.train(net, net.init(0, scale=1e-3), data, learning_rate=0.1, steps=300,
+                   record_every=10, record={"weights": True})  # fmt: skip
+    gates = nr.reln.sliding_over(run, data)
+    found = nr.reln.discover(run, data, pathways=4, gates=gates, rounded=False)
+    own = nr.reln.discover(run, data, pathways=4, rounded=False)
+    assert ((found.patterns["h"] >= 0) & (found.patterns["h"] <= 1)).all()
+    assert not np.allclose(found.patterns["h"], own.patterns["h"], atol=1e-3)
+    assert found.discrepancy < own.discrepancy / 3
+    same = {"h": nr.reln.activity(run, data, boundary=0.0).on["h"].astype(float)}
+    again = nr.reln.discover(run, data, pathways=4, gates=[same], rounded=False)
+    np.testing.assert_allclose(again.patterns["h"], own.patterns["h"], atol=1e-12)
+    with says("gates must be given for every run", got="2 and 1", wanted="(T, N, size)"):
+        nr.reln.discover(run, data, gates=[gates, gates])
+    with says("do not fit the run", got="(30, 4, 32)", wanted="(31, 4, 32)"):
+        nr.reln.discover(run, data, gates={"h": gates["h"][1:]})

@@ -12,8 +12,15 @@ from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.reln.explained.types import symmetries
 from neuralrace.reln.explained.types.crowd import Crowd, descend
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
+from neuralrace.reln.explained.types.story import where
 from neuralrace.reln.explained.types.symmetries import fold, moved
-from neuralrace.reln.explained.types.timeline import events_of, states_of, where
+from neuralrace.reln.explained.types.timeline import (
+    events_of,
+    states_of,
+    strongest,
+    together,
+    without_chatter,
+)
 from tests.test_errors import says
 
 SCALE = float(np.sqrt(4e-8 / 128))  # MHS Fig. 2
@@ -261,12 +268,79 @@ def test_a_switch_in_the_last_interval_is_not_sliding(xor):
     assert (replace(xor, gates=gates).states[-3:] == SLIDING).all()
 
 
+def test_gates_that_go_back_and_forth_slide():
+    """For long: they slide. Briefly: they switch to what follows. At the end, the last counts."""
+    time = np.arange(100, 200, 2.0)
+    chatter, late, end = (np.zeros(len(time), int) for _ in range(3))
+    chatter[10:40:2] = ON
+    late[20], late[22:] = ON, ON
+    end[-1] = ON
+    states = np.stack([chatter, late, end], axis=1)[:, None]
+    found = without_chatter(time, states)[:, 0]
+    assert found[:10, 0].tolist() == [OFF] * 10
+    assert (found[10:39, 0] == SLIDING).all()
+    assert (found[41:, 0] == OFF).all()
+    assert found[:, 1].tolist() == [OFF] * 20 + [ON] * (len(time) - 20)
+    assert found[:, 2].tolist() == end.tolist()
+    assert len(events_of(time, states)) > 30
+    told = together(events_of(time, without_chatter(time, states)))
+    assert [(e.state, e.samples.tolist()) for e in told] == [(SLIDING, [0]), (ON, [1]), (OFF, [0]),
+                                                             (ON, [2])]  # fmt: skip
+
+
+def test_events_that_follow_each_other_closely_are_one():
+    states = np.zeros((6, 1, 3), int)
+    states[2:, 0, 0], states[3:, 0, 1], states[5:, 0, 2] = ON, ON, ON
+    told = together(events_of(np.array([10.0, 11, 12, 13, 14, 15]), states))
+    assert [(e.time, e.samples.tolist()) for e in told] == [(12.0, [0, 1]), (15.0, [2])]
+
+
+def test_types_that_do_the_same_are_told_as_one():
+    states = np.zeros((4, 3, 2), int)
+    states[1:, 0, 0], states[2:, 1, 0] = ON, ON  # the same, at another time
+    assert strongest(states, np.array([0.3, 0.3, 0.4])) == [[0, 1], [2]]
+    assert strongest(states, np.array([0.5, 0.499, 0.001])) == [[0, 1]]
+    same = nr.reln.types(
+        nr.tasks.extended_xor(0.4), width=128, scale=SCALE, learning_rate=0.1, steps=400, types=4,
+        neurons=500,
+    )  # fmt: skip
+    text = str(same)
+    assert text.count("of the strength at the end") == 1
+    assert "do the same" in text
+    assert len(same.events) == 0
+
+
+def test_types_that_never_turn_on_are_left_out(xor):
+    assert xor.gates.any(axis=(0, 2)).all()
+    many = nr.reln.types(
+        nr.tasks.context_decision(cue=1.0), width=200, scale=1e-3, learning_rate=0.06, steps=400,
+        types=16, neurons=300,
+    )  # fmt: skip
+    assert many.gates.any(axis=(0, 2)).all()
+    assert str(many).startswith(f"{len(many)} types of neurons")
+
+
+def test_the_number_of_types_is_chosen_where_none_is_given(xor):
+    options = {"width": 128, "scale": SCALE, "learning_rate": 0.1, "steps": 400, "neurons": 500}
+    found = nr.reln.types(xor.data, **options)
+    assert len(found) == 1
+    assert "the fewest that stay within 2 % of the wide limit" in str(found)
+    assert found.error.outputs <= 0.02
+    assert "It differs from the wide limit by" in str(found)
+    assert "fewest" not in str(xor)
+
+
 def test_samples_are_named_by_their_labels():
     data = nr.tasks.contextual(contexts=3, items=2, joined=True)
     assert where(np.array([2, 3]), data) == "for context 2"
     assert where(np.array([0, 2, 4]), data) == "for item 1"
     assert where(np.array([3]), data) == "for item 2 and context 2"
     assert where(np.arange(6), data) == "for all samples"
+    assert where(np.array([2, 5]), data) == "for samples 3 and 6"
+    more = nr.tasks.contextual(contexts=3, items=4, joined=True)
+    assert where(np.array([0, 1, 8, 9]), more) == "for item 1 or 2 and context 1 or 3"
+    decision = nr.tasks.context_decision(cue=1.0)  # its labels do not name single samples
+    assert where(np.array([11]), decision) == "for sample 12"
 
 
 def test_the_story_names_types_times_and_contexts(items):
@@ -309,6 +383,8 @@ OPTIONS = {
         ({"steps": 10}, "does not begin to fall"),
         ({"width": (64, 64)}, "one hidden layer"),
         ({"types": 0}, "the number of types"),
+        ({"types": 2.5}, "the number of types"),
+        ({"neurons": 1}, "more types than neurons"),
         ({"scale": -1.0}, "scale"),
         ({"learning_rate": 0.0}, "learning rate"),
         ({"key": "zero"}, "key"),
@@ -317,6 +393,31 @@ OPTIONS = {
 def test_wrong_arguments(changed, told):
     with says(told, got="", wanted=""):
         nr.reln.types(nr.tasks.extended_xor(0.4), **(OPTIONS | changed))
+
+
+def test_one_rule_says_which_scale_is_too_large():
+    """`types` refuses where `aligned` and contests say that neurons do not align in time."""
+    data = nr.tasks.extended_xor(0.4)
+    with says("too large for neurons to align", got="scale = 0.05", wanted="2"):
+        nr.reln.types(data, **(OPTIONS | {"scale": 0.05}))
+    with pytest.warns(UserWarning, match="squared weights grow by a factor of only"):
+        nr.reln.aligned(data, width=64, scale=0.05)
+    found = nr.contest(data, scale=0.05, width=64)
+    assert "too large for neurons to align before the loss falls: squared weights" in str(found)
+
+
+def test_weights_that_align_after_the_loss_has_begun_to_fall():
+    """XoR from σ = 1e-3: at a fall by 1e-4 weights have hardly grown, at 1e-3 they have."""
+    data = nr.tasks.extended_xor(0.4)
+    found = nr.reln.types(data, width=200, scale=1e-3, learning_rate=0.06, steps=600, types=2,
+                          neurons=500)  # fmt: skip
+    at = np.searchsorted(found.trajectory.time, found.time[0])
+    fallen = 1 - found.trajectory.loss[at] / found.trajectory.loss[0]
+    assert 1e-4 < fallen < 0.05
+    net = nr.ReLUNetwork((3, 200, 1))
+    many = nr.train_ensemble(net, data, key=1, seeds=3, scale=1e-3, learning_rate=0.06, steps=600,
+                             record_every=5)  # fmt: skip
+    assert np.mean([nr.compare(many.isel(seed=i), found.trajectory).mean for i in range(3)]) < 0.01
 
 
 def test_a_task_on_which_no_neuron_learns():

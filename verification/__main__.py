@@ -85,7 +85,8 @@ def sources(claim: Claim) -> str:
     paths = [f"src/neuralrace/{room}{end}" for room in below for end in ("", ".py")]
     module = claim.measure.__module__.replace(".", "/") + ".py"
     paths += [module, "constraints.txt", *sorted(f"benchmarks/{p.name}" for p in BENCHMARKS)]
-    paths += [f"verification/{name}.py" for name in ("cases", "claim", "foundation")]
+    also = getattr(sys.modules[claim.measure.__module__], "ALSO", ())  # modules it takes tasks from
+    paths += [f"verification/{name}.py" for name in ("cases", "claim", "foundation", *also)]
     paths = [path for path in paths if (ROOT / path).exists()]
     content = _git("ls-tree", "-r", "HEAD", *paths) + _git("diff", "HEAD", "--", *paths)
     content += _git("ls-files", "--others", "--exclude-standard", "--", *paths)

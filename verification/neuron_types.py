@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -16,8 +17,11 @@ TOP = "reln"
 STAGES = 64
 """The number of stages of log time."""
 
-SEEDS = 3
+SEEDS = 5
 """The number of trained networks per task."""
+
+KEY = 2021
+"""The key of the networks to compare with; none of them was looked at before."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Case:
         """Trained networks; a narrower network starts with the same total strength."""
         wide = width or self.width
         many = nr.train_ensemble(
-            self.network(wide), self.data, key=11, seeds=seeds,
+            self.network(wide), self.data, key=KEY, seeds=seeds,
             scale=self.scale * (self.width / wide) ** 0.5, learning_rate=self.learning_rate,
             steps=self.steps, record_every=max(1, self.steps // 200), record={"outputs": True},
         )  # fmt: skip
@@ -80,6 +84,12 @@ def case(name: str) -> Case:
     return Case(data, width, 0.005 / width, 0.001 * data.n_samples, 8000)
 
 
+@functools.cache
+def seeds_of(name: str) -> list[nr.Trajectory]:
+    """Trained networks of a task."""
+    return case(name).runs()
+
+
 def apart(runs: list[nr.Trajectory], others: list[nr.Trajectory]) -> tuple[float, float]:
     """The mean distance of losses and of outputs over pairs of runs."""
     found = [nr.compare(a, b) for a, b in zip(runs, others, strict=True)]
@@ -87,7 +97,9 @@ def apart(runs: list[nr.Trajectory], others: list[nr.Trajectory]) -> tuple[float
 
 
 def floor_of(runs: list[nr.Trajectory]) -> tuple[float, float]:
-    return apart(runs, runs[1:] + runs[:1])
+    """The mean distance over all pairs of seeds."""
+    pairs = list(combinations(runs, 2))
+    return apart([a for a, _ in pairs], [b for _, b in pairs])
 
 
 def both(distance: tuple[float, float]) -> str:
@@ -143,7 +155,7 @@ def stages(full: bool) -> Measurement:
     for name in ("different", "C = 3") if full else ("small",):
         this = case(name)
         run = this.recorded()
-        seeds = apart([run] * 3, this.runs())
+        seeds = apart([run] * SEEDS, seeds_of(name))
         errors = {}
         for kind in ("sliding", "measured", "rounded") if full else ("sliding", "rounded"):
             staged = nr.reln.staged(run, this.data, stages=STAGES, gates=kind)
@@ -151,20 +163,57 @@ def stages(full: bool) -> Measurement:
         met &= errors["sliding"][0] <= seeds[0] and errors["sliding"][1] <= seeds[1]
         told = ", ".join(f"{kind} {both(e)}" for kind, e in errors.items())
         found.append(f"{name}: {told}, seeds {both(seeds)}")
-    note = "" if met else "sliding gates are limited by being observed only at recorded moments"
+    note = (
+        "Sliding gates are solved for between recorded moments, with the weights at both ends. "
+        "Filippov's condition at single moments, averaged over a stage, misses when neurons arrive "
+        "at boundaries and leave them while the loss falls: .0043/.0221 for C = 3 with five "
+        "moments in a stage, .0028/.0164 with eight."
+    )
     return Measurement("; ".join(found), met, note)
+
+
+@claim(
+    SECTION,
+    "plain XoR (Δ = 0): races of the ReLU network with sliding gates (outputs within 5 %), beside "
+    "those with gates that are on or off",
+    "one race for each of five seeds",
+)
+def plain_xor(full: bool) -> Measurement:
+    data, width, steps = nr.tasks.xor(), 128 if full else 32, 800 if full else 300
+    net = nr.ReLUNetwork((2, width, 1))
+    races: dict[str, list[int]] = {"sliding": [], "on or off": []}
+    for seed in range(5 if full else 1):
+        run = nr.train(
+            net, net.init(seed, scale=2e-4 / width**0.5 if full else 1e-3), data,
+            learning_rate=0.1, steps=steps, record_every=8, record={"weights": True},
+        )  # fmt: skip
+        fractions = nr.reln.horizons(run, data, gates=nr.reln.sliding_over(run, data)).stages()
+        rounded = nr.reln.horizons(run, data, boundary=0.0).stages()
+        races["sliding"].append(fractions.races if not len(fractions.unresolved) else -1)
+        races["on or off"].append(rounded.races)
+    told = "; ".join(f"{kind}: {', '.join(map(str, many))}" for kind, many in races.items())
+    return Measurement(told, set(races["sliding"]) == {1})
 
 
 # ---- types --------------------------------------------------------------------------------------
 
 ROWS: dict[str, dict[int, tuple[float, float]]] = {
-    "different": {64: (0.0048, 0.036), 128: (0.0019, 0.021)},
+    "different": {64: (0.0048, 0.036), 128: (0.0019, 0.021), 200: (0.0015, 0.018)},
     "C = 3": {8: (0.0027, 0.0170), 16: (0.0021, 0.0151)},
     "C = 4": {8: (0.0042, 0.024), 16: (0.0024, 0.0185)},
     "C = 5": {8: (0.0021, 0.0188), 16: (0.0021, 0.0183)},
 }
 """Target errors of loss and outputs, for each task and number of types."""
 
+
+WIDE: dict[str, tuple[float, float]] = {
+    "different": (0.0009, 0.0123),
+    "C = 3": (0.0011, 0.0120),
+    "C = 4": (0.0010, 0.0152),
+    "C = 5": (0.0009, 0.0154),
+    "small": (0.02, 0.08),
+}
+"""The same for the wide limit."""
 
 SMALL: dict[str, dict[int, tuple[float, float]]] = {"small": {4: (0.02, 0.08)}}
 """The same for the quick version, a small task: bounds of .02 for the loss and .08 for outputs."""
@@ -185,6 +234,7 @@ class Row:
     narrow: Distance
     wide: Distance
     seconds: float
+    trained: float
 
 
 @functools.cache
@@ -192,7 +242,11 @@ def table_rows(full: bool) -> tuple[Row, ...]:
     found = []
     for name, wanted in (ROWS if full else SMALL).items():
         this = case(name)
-        runs = this.runs()
+        runs = seeds_of(name)
+        seeds = floor_of(runs)
+        began = time.perf_counter()
+        this.runs(seeds=1)
+        trained = time.perf_counter() - began
         for count, bound in wanted.items():
             began = time.perf_counter()
             prediction = this.types(count, 2000 if full else 300)
@@ -200,7 +254,7 @@ def table_rows(full: bool) -> tuple[Row, ...]:
             error = apart(runs, [prediction.trajectory] * SEEDS)
             narrow = apart(runs, this.runs(count))
             wide = apart(runs, [prediction.wide] * SEEDS)
-            found.append(Row(name, count, bound, floor_of(runs), error, narrow, wide, took))
+            found.append(Row(name, count, bound, seeds, error, narrow, wide, took, trained))
     return tuple(found)
 
 
@@ -211,33 +265,45 @@ def within(distance: Distance, bound: Distance) -> bool:
 @claim(
     SECTION,
     "types, from task, width and scale alone, against trained networks "
-    f"({SEEDS} seeds): loss/outputs",
-    "no worse than .0048/.036, .0019/.021 (different, K = 64, 128), .0027/.017, .0021/.0151 "
-    "(C = 3, K = 8, 16), .0042/.024, .0024/.0185 (C = 4), .0021/.0188, .0021/.0183 (C = 5); "
-    "small version: .02/.08 (K = 4)",
+    f"({SEEDS} fresh seeds): loss/outputs, beside a narrow ReLU network of as many neurons; "
+    "seconds, beside training one network",
+    "types no worse than .0048/.036, .0019/.021, .0015/.018 (different, K = 64, 128, 200), "
+    ".0027/.017, .0021/.0151 (C = 3, K = 8, 16), .0042/.024, .0024/.0185 (C = 4), "
+    ".0021/.0188, .0021/.0183 (C = 5); small version: .02/.08 (K = 4)",
 )
 def table(full: bool) -> Measurement:
     rows = table_rows(full)
-    told = [f"{r.name}, K = {r.count}: {both(r.types)}, {r.seconds:.0f} s" for r in rows]
-    return Measurement("; ".join(told), all(within(r.types, r.bound) for r in rows))
+    told = [
+        f"{r.name}, K = {r.count}: {both(r.types)}, narrow {both(r.narrow)}, {r.seconds:.0f} s, "
+        f"training {r.trained:.0f} s"
+        for r in rows
+    ]
+    above = [f"{r.name}, K = {r.count}" for r in rows if not within(r.types, r.bound)]
+    seeds = ", ".join(
+        f"{name} {both(far)}" for name, far in {r.name: r.seeds for r in rows}.items()
+    )
+    note = f"Above the target: {'; '.join(above)}. Distance of these seeds: {seeds}." * bool(above)
+    return Measurement("; ".join(told), not above, note)
 
 
 @claim(
     SECTION,
-    f"the wide limit against trained networks ({SEEDS} seeds): loss/outputs, beside the distance "
-    "of seeds",
-    "loss and outputs within twice the distance of seeds",
+    f"the wide limit against trained networks ({SEEDS} fresh seeds): loss/outputs, beside the "
+    "distance of seeds",
+    "no worse than .0009/.0123 (different), .0011/.0120 (C = 3), .0010/.0152 (C = 4), .0009/.0154 "
+    "(C = 5); small version: .02/.08",
 )
 def wide_limit(full: bool) -> Measurement:
     rows = {r.name: r for r in table_rows(full)}.values()  # one per task
     told = [f"{r.name}: {both(r.wide)}, seeds {both(r.seeds)}" for r in rows]
-    met = all(within(r.wide, (2 * r.seeds[0], 2 * r.seeds[1])) for r in rows)
-    return Measurement("; ".join(told), met)
+    met = all(within(r.wide, WIDE[r.name]) for r in rows)
+    note = "" if met else "An error is partly chance: it includes the distance of seeds beside it."
+    return Measurement("; ".join(told), met, note)
 
 
 @claim(
     SECTION,
-    f"types against a narrow ReLU network of as many neurons ({SEEDS} seeds): loss/outputs",
+    f"types against a narrow ReLU network of as many neurons ({SEEDS} fresh seeds): loss/outputs",
     "types are closer to the trained networks, in loss and outputs",
 )
 def narrow_networks(full: bool) -> Measurement:

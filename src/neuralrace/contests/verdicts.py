@@ -54,7 +54,8 @@ class Check:
     of the aligned gates (`reln.aligned`), or None if there is none, and `reason` says why.
     `fastest` is s*, the largest growth rate of a small neuron, or NaN if it is not known. `ratio`
     is the time that neurons take to align over the time that the network takes to learn
-    (`AlignedPatterns.ratio`), or NaN if the start does not determine it.
+    (`AlignedPatterns.ratio`), or NaN if the start does not determine it. `unaligned` is the reason
+    why neurons do not align before the loss falls (`AlignedPatterns.too_large`), or None.
 
     Aligned gates and s* are known for one hidden layer. If any candidate is deeper, there is no
     reference, and each of its layers is checked while the other layers follow their given gates.
@@ -68,6 +69,7 @@ class Check:
     ratio: float
     reason: str = ""
     unchecked: Mapping[str, str] = field(default_factory=dict)
+    unaligned: str | None = None
 
     def verdict(self, name: str) -> str:
         """What a ReLU network would do with a candidate's gates, in words."""
@@ -131,7 +133,7 @@ class Check:
 
     @property
     def _is_unaligned(self) -> bool:
-        return self.ratio > 1
+        return self.unaligned is not None
 
     @property
     def _is_unreliable(self) -> bool:
@@ -157,8 +159,8 @@ class Check:
             said.append(f"There is no reference: {self.reason or 'it is not known'}.")
         if self._is_unaligned:
             said.append(
-                "The start is too large for neurons to align before the loss falls: aligning takes "
-                f"{self.ratio:.3g} times as long as learning, so the check says little."
+                "The start is too large for neurons to align before the loss falls: "
+                f"{self.unaligned}, so the check says little."
             )
         if self._is_unreliable:
             said.append(
@@ -253,7 +255,7 @@ def check(
 ) -> Check:
     """Compare every candidate with the gates that a ReLU network aligns to."""
     random = random_key(key, "contest")
-    fastest, ratio = np.nan, np.nan
+    fastest, ratio, unaligned = np.nan, np.nan, None
     kept: dict[str, float] = {}
     unchecked: dict[str, str] = {}
     with progress(len(entrants) + 3, "checking gates", "gatings") as advance:
@@ -262,7 +264,9 @@ def check(
         else:
             patterns = aligned_patterns(task, key=key)
             fastest, scale = patterns.fastest, rule.random_scale(width)
-            ratio = np.nan if scale is None else patterns.ratio(width, scale)
+            if scale is not None:
+                ratio = patterns.ratio(width, scale)
+                unaligned = patterns.too_large(width, scale)
             advance(1)
             reference, reason = entrants.get(ALIGNED), ""
             if reference is None:
@@ -276,7 +280,7 @@ def check(
                 kept[name], unchecked[name] = np.nan, error.what
             advance(1)
     can = {name: _implementable(entrant, task) for name, entrant in entrants.items()}
-    return Check(entrants, kept, can, reference, fastest, ratio, reason, unchecked)
+    return Check(entrants, kept, can, reference, fastest, ratio, reason, unchecked, unaligned)
 
 
 def _reference(

@@ -122,9 +122,20 @@ class Explanation:
     def best(self) -> Row | None:
         """The row to use: of those that are near, the one with the fewest variables.
 
-        None where nothing is near, or where no network was trained to compare with.
+        Types of neurons are out where a narrow network of as many neurons is as good. None where
+        nothing is near, or where no network was trained to compare with.
         """
-        return min(self.near, key=lambda row: row.variables or 0, default=None)
+        near = [row for row in self.near if not (row.kind == TYPES and self._narrow_is_as_good)]
+        return min(near, key=lambda row: row.variables or 0, default=None)
+
+    @property
+    def _narrow_is_as_good(self) -> bool:
+        """Whether the narrow network is at least as near as the types of neurons."""
+        types, narrow = (
+            next((row.error for row in self.rows if row.kind == kind), None)
+            for kind in (TYPES, NARROW)
+        )
+        return types is not None and narrow is not None and bool(self.runs) and narrow <= types
 
     @property
     def advice(self) -> str:
@@ -168,7 +179,7 @@ class Explanation:
         narrow = next((row for row in self.rows if row.kind == NARROW), None)
         gatings = [row for row in self.rows if row.kind == GATING]
         said = []
-        if types is not None and narrow is not None and self.runs and narrow.error <= types.error:
+        if self._narrow_is_as_good and types is not None and narrow is not None:
             said.append(f"The {narrow.name} is as good as {types.name}, and costs less.")
         if narrow is not None and gatings and narrow.error <= min(row.error for row in gatings):
             said.append(f"The {narrow.name} is as good as any gating.")

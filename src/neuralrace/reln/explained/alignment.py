@@ -28,6 +28,12 @@ NEURONS = 2000
 ROUNDING = 1e-9
 """Shares below this are rounding."""
 
+FALLEN = 0.01
+"""Neurons must have aligned before the loss has fallen by this share of its initial value."""
+
+GROWN = 2.0
+"""Neurons cannot have aligned before their squared weights have grown by this factor."""
+
 LIMIT = 2000
 """Up to this number of implementable patterns, all of them are checked for fixed points."""
 
@@ -111,13 +117,66 @@ class AlignedPatterns:
             return math.inf if self.fastest else 0.0
         return self.aligned_at * 2 * self.fastest / folds
 
+    def growth(self, width: int, scale: float) -> float:
+        """By which factor squared weights have grown when 1 % of the loss has gone.
+
+        Aligned neurons of total strength a lower the loss by a s*, of ½⟨‖y‖²⟩, and have squared
+        weights of 2a in sum. With those of the start, N σ² (d + o) for inputs and targets that span
+        d and o dimensions, the factor at a fall by the share f = 1 % is
+
+            1 + f ⟨‖y‖²⟩ / (s* N σ² (d + o)) .
+
+        Neurons whose weights have not doubled still point in their first directions. NaN where s*
+        is not known or zero.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> found = nr.reln.aligned_patterns(nr.tasks.extended_xor(0.4), key=0)
+        >>> found.growth(200, 1e-3) > 30, found.growth(200, 0.01) < 2
+        (True, True)
+
+        ```
+        """
+        width = whole_number("the width", width, fix="for example width=200")
+        scale = real_number("scale", scale, above=0, fix="for example scale=1e-3")
+        if not self.fastest > 0:
+            return math.nan
+        samples = Samples.of(self.data)
+        spanned = sum(int(np.linalg.matrix_rank(v)) for v in (samples.x, samples.y))
+        squares = float((samples.p @ samples.y**2).sum())
+        return 1 + FALLEN * squares / (self.fastest * width * scale**2 * spanned)
+
+    def too_large(self, width: int, scale: float) -> str | None:
+        """Why neurons of this start do not align before the loss falls, or None where they do.
+
+        This is the one place that says so: `aligned`, `consistency` and contests warn by it, and
+        `types` warns too, and refuses where weights do not double.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> found = nr.reln.aligned_patterns(nr.tasks.extended_xor(0.4), key=0)
+        >>> found.too_large(200, 1e-3) is None
+        True
+        >>> found.too_large(200, 0.01)
+        'squared weights grow by a factor of only 1.34 until 1 % of the loss has gone'
+
+        ```
+        """
+        ratio, growth = self.ratio(width, scale), self.growth(width, scale)
+        if ratio > 1:
+            return f"aligning takes {ratio:.3g} times as long as learning"
+        if growth < GROWN:
+            gone = f"until {100 * FALLEN:g} % of the loss has gone"
+            return f"squared weights grow by a factor of only {growth:.3g} {gone}"
+        return None
+
     def warn_if_large(self, width: int, scale: float) -> None:
         """Warn where neurons of this start have not aligned before the loss falls."""
-        if (ratio := self.ratio(width, scale)) > 1:
+        if (reason := self.too_large(width, scale)) is not None:
             warn_user(
                 f"scale={scale:g} is too large for {width} neurons to align before the loss "
-                f"falls: aligning takes {ratio:.3g} times as long as learning, so that the aligned "
-                "gates say little about this network; start from smaller weights"
+                f"falls: {reason}, so that the aligned gates say little about this network; start "
+                "from smaller weights"
             )
 
     def rest(self) -> Dataset:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Bool, Float, Int, UInt8
 
 from neuralrace.checks import generator
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.progress import progress
-from neuralrace.reln.observed.activity import activity
-from neuralrace.reln.observed.bits import blocks, different, on_for, packed, unpacked
+from neuralrace.reln.observed.activity import activity, opened
+from neuralrace.reln.observed.bits import blocks, different, packed, unpacked
 from neuralrace.reln.observed.runs import network_of
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import Key
+from neuralrace.types import ArrayLike, Key
+
+DIGITS = 3
+"""Fractions count as the same if they agree in this number of digits."""
 
 RESTARTS = 10
 """The number of starts of K-means, of which the best is kept."""
@@ -100,20 +103,25 @@ class Clusters:
 @final
 @dataclass(frozen=True, eq=False)
 class LayerActivity:
-    """The activity of one layer in R runs: `bits` `(R, T, size, B)`, `votes` `(R, T, size)`.
+    """The activity of one layer in R runs: `gates` `(R, T, size, B)`, `votes` `(R, T, size)`.
 
-    `bits` are patterns over N samples in B = ⌈N/8⌉ bytes; `votes` say how much each neuron counts.
+    Patterns over N samples are kept as bits in B = ⌈N/8⌉ bytes, or as fractions with B = N. `votes`
+    say how much each neuron counts.
     """
 
-    bits: UInt8[np.ndarray, "R T size B"]
+    gates: UInt8[np.ndarray, "R T size B"] | Float[np.ndarray, "R T size B"]
     votes: Float[np.ndarray, "R T size"]
 
 
 def activity_of(
-    runs: Sequence[Trajectory], data: Dataset, boundary: float
+    runs: Sequence[Trajectory],
+    data: Dataset,
+    boundary: float,
+    gates: Sequence[Mapping[str, ArrayLike]] | None = None,
 ) -> dict[str, LayerActivity]:
     """The activity of every hidden node in all runs, each run looked at once."""
-    seen = [_seen(run, data, boundary) for run in runs]
+    given = [None] * len(runs) if gates is None else gates
+    seen = [_seen(run, data, boundary, some) for run, some in zip(runs, given, strict=True)]
     return {
         node: LayerActivity(*map(np.stack, zip(*(each[node] for each in seen), strict=True)))
         for node in network_of(runs[0]).arch.hidden
@@ -123,15 +131,15 @@ def activity_of(
 @final
 @dataclass(frozen=True, eq=False)
 class ActivitySamples:
-    """All activity samples of one layer as bits, how much each counts, and which are the same.
+    """All activity samples of one layer, how much each counts, and which are the same.
 
-    For M = R T size of them: `bits` `(M, B)`, `votes` `(M,)`, and `which` `(R, T, size)`: the
-    number of its pattern among the U different ones, whose first places are `first` `(U,)`.
-    `importance` `(N,)` is the weight of every sample of the data as a part of the largest. Patterns
-    that differ only where it is 0 count as one.
+    For M = R T size of them: `gates` `(M, B)`, bits or fractions as in `LayerActivity`, `votes`
+    `(M,)`, and `which` `(R, T, size)`: the number of its pattern among the U different ones, whose
+    first places are `first` `(U,)`. `importance` `(N,)` is the weight of every sample of the data
+    as a part of the largest. Patterns that differ only where it is 0 count as one.
     """
 
-    bits: UInt8[np.ndarray, "M B"]
+    gates: UInt8[np.ndarray, "M B"] | Float[np.ndarray, "M B"]
     votes: Float[np.ndarray, " M"]
     first: Int[np.ndarray, " U"]
     which: Int[np.ndarray, "R T size"]
@@ -141,11 +149,15 @@ class ActivitySamples:
     def of(layer: LayerActivity, data: Dataset, weighted: bool) -> ActivitySamples:
         weights = np.asarray(data.probability, np.float64)
         importance = weights / weights.max()
-        bits, place = layer.bits.reshape(-1, layer.bits.shape[-1]), layer.votes.shape
-        votes = layer.votes.ravel() if weighted and layer.votes.any() else np.ones(len(bits))
-        counted = bits if (importance > 0).all() else bits & np.packbits(importance > 0)
+        gates, place = layer.gates.reshape(-1, layer.gates.shape[-1]), layer.votes.shape
+        votes = layer.votes.ravel() if weighted and layer.votes.any() else np.ones(len(gates))
+        counts, counted = importance > 0, gates
+        if gates.dtype != np.uint8:
+            counted = np.where(counts, np.round(gates, DIGITS), 0.0) + 0.0  # no −0
+        elif not counts.all():
+            counted = gates & np.packbits(counts)
         first, which = different(counted)
-        return ActivitySamples(bits, votes, first, which.reshape(place), importance)
+        return ActivitySamples(gates, votes, first, which.reshape(place), importance)
 
     @property
     def weight(self) -> Float[np.ndarray, " U"]:
@@ -155,13 +167,12 @@ class ActivitySamples:
     def points(
         self, which: Int[np.ndarray, " V"] | slice, columns: Int[np.ndarray, " C"]
     ) -> Float[np.ndarray, "V C"]:
-        """Some of the different patterns on some samples: 0 or 1, times √importance."""
+        """Some of the different patterns on some samples, times √importance."""
         root = np.sqrt(self.importance[columns])
         chosen = self.first[which]
         found = np.empty((len(chosen), len(columns)))
         for rows in blocks(len(chosen), len(self.importance)):
-            whole = unpacked(self.bits[chosen[rows]], len(self.importance))
-            np.multiply(whole[:, columns], root, out=found[rows])
+            np.multiply(self.on(chosen[rows])[:, columns], root, out=found[rows])
         return found
 
     def means(self, label: Int[np.ndarray, " U"], count: int) -> Float[np.ndarray, "K N"]:
@@ -171,7 +182,7 @@ class ActivitySamples:
         found = np.zeros((count, len(self.importance)))
         for rows in blocks(len(each), len(self.importance)):
             parts = np.eye(count)[:, each[rows]] * self.votes[rows]
-            found += parts @ self._on(self.bits[rows])
+            found += parts @ self.on(rows)
         return found / np.where(total > 0, total, 1.0)[:, None]
 
     def nearest(self, centroid: Float[np.ndarray, "K N"]) -> Int[np.ndarray, " U"]:
@@ -180,20 +191,29 @@ class ActivitySamples:
         far = (scaled * centroid).sum(axis=1)  # ‖c‖² − 2 c·x; ‖x‖² is the same for all centroids
         found = np.empty(len(self.first), int)
         for rows in blocks(len(found), len(self.importance)):
-            on = self._on(self.bits[self.first[rows]])
+            on = self.on(self.first[rows])
             found[rows] = (far - 2 * (on @ scaled.T)).argmin(axis=1)
         return found
 
-    def _on(self, bits: UInt8[np.ndarray, "V B"]) -> Float[np.ndarray, "V N"]:
-        return unpacked(bits, len(self.importance)).astype(np.float64)
+    def on(self, rows: Int[np.ndarray, " V"] | slice) -> Float[np.ndarray, "V N"]:
+        """How open the gates of some activity samples are, one number for each sample of data."""
+        some = self.gates[rows]
+        if some.dtype == np.uint8:
+            some = unpacked(some, len(self.importance))
+        return some.astype(np.float64)
 
 
 def _seen(
-    run: Trajectory, data: Dataset, boundary: float
-) -> dict[str, tuple[UInt8[np.ndarray, "T size B"], Float[np.ndarray, "T size"]]]:
-    """For each hidden node, which neurons are on, in bits, and how much each counts."""
+    run: Trajectory, data: Dataset, boundary: float, gates: Mapping[str, ArrayLike] | None
+) -> dict[str, tuple[np.ndarray, Float[np.ndarray, "T size"]]]:
+    """For each hidden node the gates of neurons, bits or fractions, and how much each counts."""
     if isinstance(run.net, ReLUNetwork):
-        found = activity(run, data, boundary=boundary)
+        found = activity(run, data, boundary=boundary, gates=gates)
+        if found.fractions is not None:
+            return {
+                n: (opened(np.moveaxis(g, 1, 2), found.leak), found.counted(n, 0.0))
+                for n, g in found.fractions.items()
+            }
         return {n: (bits, found.counted(n, 0.0)) for n, bits in found.packed.bits.items()}
     arch, moments = network_of(run).arch, len(run.time)
     seen = {}
@@ -227,7 +247,7 @@ def clustered(
     weight = np.bincount(label, weights=samples.weight, minlength=k)
     gates = np.zeros((k, len(counts)), bool)
     gates[:, counts] = on
-    apart = _apart(samples, np.packbits(gates, axis=1), np.packbits(counts), label)
+    apart = _apart(samples, gates, counts, label)
     off = np.bincount(label, weights=samples.weight * apart, minlength=k)
     votes = (np.eye(k)[label[samples.which]]).sum(axis=1)  # (R, size, K)
     mean = samples.means(label, k)
@@ -244,14 +264,15 @@ def clustered(
 
 def _apart(
     samples: ActivitySamples,
-    gates: UInt8[np.ndarray, "K B"],
-    counts: UInt8[np.ndarray, " B"],
+    gates: Bool[np.ndarray, "K N"],
+    counts: Bool[np.ndarray, " N"],
     label: Int[np.ndarray, " U"],
 ) -> Int[np.ndarray, " U"]:
     """On how many samples that count every different pattern differs from its gates."""
     found = np.empty(len(label), int)
     for rows in blocks(len(label), len(counts)):
-        found[rows] = on_for((samples.bits[samples.first[rows]] ^ gates[label[rows]]) & counts)
+        differs = (samples.on(samples.first[rows]) > 0.5) != gates[label[rows]]
+        found[rows] = (differs & counts).sum(axis=1)
     return found
 
 
@@ -265,8 +286,7 @@ def _means(
     counts = np.flatnonzero(samples.importance)
     different = len(samples.first)
     if different <= count:
-        whole = unpacked(samples.bits[samples.first], len(samples.importance))
-        return whole[:, counts].astype(np.float64), np.arange(different), None
+        return samples.on(samples.first)[:, counts], np.arange(different), None
     if different * len(counts) > WHOLE:
         return _sampled_means(samples, counts, count, seed)
     from sklearn.cluster import KMeans

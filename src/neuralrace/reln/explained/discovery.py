@@ -246,6 +246,7 @@ def discover(
     weighted: bool = True,
     rounded: bool = True,
     boundary: float = 0.0,
+    gates: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]] | None = None,
     most: int = 8,
     key: Key = 0,
 ) -> Discovery:
@@ -279,8 +280,10 @@ def discover(
     at that moment. `rounded=False` uses the centroids themselves as gates. `boundary` decides
     what is on, as in `activity`, but is 0 unless given: the ReLU's own rule, as published.
     Averaged over time, a neuron that slides along z = 0 is on for a fraction of it, which any
-    other rule would round away. `key`, a JAX key or an
-    integer, is that of K-means.
+    other rule would round away. `gates`, in place of the boundary, are gates of every neuron at
+    every recorded moment, `{node: (T, N, size)}`, for several runs a list of these; they may be
+    fractions, such as those of `nr.reln.sliding_over`. Their centroids are fractions too with
+    `rounded=False`. `key`, a JAX key or an integer, is that of K-means.
 
     ```python
     >>> import jax, neuralrace as nr
@@ -318,7 +321,8 @@ def discover(
             wanted="gradient descent on all samples with one learning rate and the squared loss",
             fix="give the number of pathways: pathways=4",
         )
-    layers = activity_of(singles, data, boundary)
+    given = None if gates is None else _gates_of_runs(singles, gates)
+    layers = activity_of(singles, data, boundary, given)
     samples = {node: ActivitySamples.of(layer, data, weighted) for node, layer in layers.items()}
     for run in singles:
         weights_of(run)
@@ -360,6 +364,21 @@ def _counts(
 
 def _is_elbow(pathways: object) -> bool:
     return isinstance(pathways, str) and pathways == ELBOW
+
+
+def _gates_of_runs(
+    runs: Sequence[Trajectory], gates: Mapping[str, ArrayLike] | Sequence[Mapping[str, ArrayLike]]
+) -> Sequence[Mapping[str, ArrayLike]]:
+    """The gates of every run; a single run may come without a list."""
+    every = [gates] if isinstance(gates, Mapping) else list(gates)
+    if len(every) != len(runs) or not all(isinstance(run.net, ReLUNetwork) for run in runs):
+        raise NeuralRaceError(
+            "gates must be given for every run of a ReLU network",
+            got=f"gates for {len(every)} and {len(runs)} runs",
+            wanted="{node: (T, N, size)} for each of them",
+            fix="gates=[nr.reln.sliding_over(run, data) for run in runs]",
+        )
+    return every
 
 
 def elbow(discrepancy: ArrayLike) -> int:

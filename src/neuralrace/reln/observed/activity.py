@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, final
@@ -16,7 +16,7 @@ from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import NeuralRaceError, check_kind, listed, spelled
 from neuralrace.progress import progress
 from neuralrace.reln.observed.bits import PackedPatterns, blocks, different, on_for, packed
-from neuralrace.reln.observed.runs import relu_of, single_weights
+from neuralrace.reln.observed.runs import gates_over_time, relu_of, single_weights
 from neuralrace.reln.observed.shares import OTHER, Shares, added, checked_prototypes
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
@@ -30,6 +30,9 @@ BOUNDARY = 1e-3
 
 Nearer to zero, the sign of z says little.
 """
+
+ROUNDING = 1e-9
+"""Fractions within this of on or off are on or off."""
 
 LEAST = 0.01
 """Neurons below this part of the largest weight of their layer are not counted."""
@@ -45,7 +48,9 @@ class Activity:
     `(T, size)`, is ‖w_in‖‖w_out‖ of each neuron; `undecided[node]`, `(T,)`, the part of all
     neurons and samples whose pre-activation is within the boundary, weighted by `weight`: where
     it is not small the patterns depend on the rule. `boundary` is that rule, `leak` the slope of
-    a neuron that is off.
+    a neuron that is off. `fractions[node]`, `(T, N, size)`, are the gates that were given in place
+    of the rule, or None: `on` is then where they are nearer to 1 than to `leak`, and `undecided`
+    the part that is neither.
 
     ```python
     >>> import jax, neuralrace as nr
@@ -65,6 +70,7 @@ class Activity:
     undecided: dict[str, np.ndarray]
     boundary: float
     leak: float
+    fractions: dict[str, np.ndarray] | None = None
 
     @cached_property
     def packed(self) -> PackedPatterns:
@@ -81,10 +87,12 @@ class Activity:
     def gates(self, at: float | None = None) -> dict[str, Float[np.ndarray, "N size"]]:
         """The patterns at the recorded moment nearest to `at` (the last by default), as gates.
 
-        1 where a neuron is on and `leak` where it is off: `data.gated(found.gates())` freezes
-        every neuron's own gates (MHS §3).
+        1 where a neuron is on and `leak` where it is off, or the `fractions` that were given:
+        `data.gated(found.gates())` freezes every neuron's own gates (MHS §3).
         """
         k = self.index(at)
+        if self.fractions is not None:
+            return {node: gates[k].copy() for node, gates in self.fractions.items()}
         return {n: np.where(self.packed.moment(n, k), 1.0, self.leak) for n in self.on}
 
     def counted(self, node: str, least: float = LEAST) -> Float[np.ndarray, "T size"]:
@@ -284,7 +292,13 @@ class Switches:
         return float(given @ self.count)
 
 
-def activity(run: Trajectory, data: Dataset, *, boundary: float = BOUNDARY) -> Activity:
+def activity(
+    run: Trajectory,
+    data: Dataset,
+    *,
+    boundary: float = BOUNDARY,
+    gates: Mapping[str, ArrayLike] | None = None,
+) -> Activity:
     """The pattern of every hidden neuron over samples and training, and its weight.
 
     The weight of a neuron is ‖w_in‖‖w_out‖: w_in all its incoming weights, those of several edges
@@ -300,7 +314,9 @@ def activity(run: Trajectory, data: Dataset, *, boundary: float = BOUNDARY) -> A
     itself uses its own rule, leak included; the margin only decides what is counted.
 
     **Arguments:** `run`, a single run of a `ReLUNetwork` recorded with `record={"weights": True}`;
-    `data`, the dataset it was trained on (or any other with the same nodes).
+    `data`, the dataset it was trained on (or any other with the same nodes). `gates`, in place of
+    the boundary, are gates of every neuron at every recorded moment, `{node: (T, N, size)}`; they
+    may be fractions, such as those of `nr.reln.sliding_over`.
 
     ```python
     >>> import jax, neuralrace as nr
@@ -337,7 +353,27 @@ def activity(run: Trajectory, data: Dataset, *, boundary: float = BOUNDARY) -> A
             for node, seen in _moment(net, now, x, float(boundary), into, advance).items():
                 weight[node][k], undecided[node][k] = seen
     on = PackedPatterns(bits, samples)
-    return Activity(run.time, on, weight, undecided, float(boundary), net.leak)
+    found = Activity(run.time, on, weight, undecided, float(boundary), net.leak)
+    return found if gates is None else _with_fractions(found, gates_over_time(run, data, gates))
+
+
+def opened(gates: Float[np.ndarray, ...], leak: float) -> Float[np.ndarray, ...]:
+    """How open gates are: 0 at the `leak`, 1 where a neuron is on."""
+    return (gates - leak) / (1 - leak)
+
+
+def _with_fractions(found: Activity, gates: Mapping[str, np.ndarray]) -> Activity:
+    """The activity with gates that were given in place of its own."""
+    on, undecided = {}, {}
+    for node, values in gates.items():
+        share = opened(np.asarray(values, np.float64), found.leak)
+        weight = found.weight[node]
+        total = np.where((sums := weight.sum(axis=1)) > 0, sums, 1.0)
+        on[node] = share > 0.5
+        between = ((share > ROUNDING) & (share < 1 - ROUNDING)).mean(axis=1)
+        undecided[node] = (between * weight).sum(axis=1) / total
+    fractions = {node: np.asarray(values, np.float64) for node, values in gates.items()}
+    return replace(found, on=on, undecided=undecided, fractions=fractions)
 
 
 def _moment(

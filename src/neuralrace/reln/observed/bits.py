@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Int, UInt8
+from jaxtyping import Bool, Int, Shaped, UInt8
 
 BLOCK = 2**20
 """The most numbers that are computed or unpacked at once: 8 MB, which fit into a cache."""
@@ -28,11 +28,12 @@ def on_for(bits: UInt8[np.ndarray, "... B"]) -> np.ndarray:
 
 
 def different(
-    bits: UInt8[np.ndarray, "... B"],
+    bits: Shaped[np.ndarray, "... B"],
 ) -> tuple[Int[np.ndarray, " U"], Int[np.ndarray, " M"]]:
-    """Where each different pattern first occurs, in the order of bits, and which one each is."""
+    """Where each different pattern first occurs, in the order of bytes, and which one each is."""
     rows = np.ascontiguousarray(bits.reshape(-1, bits.shape[-1]))
-    whole = rows.view(np.dtype((np.void, rows.shape[1])))[:, 0]  # compared byte by byte
+    size = rows.shape[1] * rows.itemsize
+    whole = rows.view(np.dtype((np.void, size)))[:, 0]  # compared byte by byte
     _, first, which = np.unique(whole, return_index=True, return_inverse=True)
     return first, which.ravel()
 

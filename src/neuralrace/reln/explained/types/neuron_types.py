@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import jax
 import numpy as np
@@ -14,13 +13,14 @@ from jaxtyping import Float, Int
 from neuralrace.checks import generator, real_number, shown
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
+from neuralrace.reln.explained.alignment import FALLEN, GROWN, aligned_patterns
 from neuralrace.reln.explained.fixed_points import Samples
-from neuralrace.reln.explained.types.crowd import Crowd, Descended, Neurons, descend
+from neuralrace.reln.explained.types.crowd import Crowd
+from neuralrace.reln.explained.types.grouping import chosen_types, drawn, wide_limit
 from neuralrace.reln.explained.types.staged import split_outputs
+from neuralrace.reln.explained.types.story import story
 from neuralrace.reln.explained.types.symmetries import (
     Symmetries,
-    fold,
-    moved,
     row_space,
     symmetries_of,
     tolerance_of,
@@ -30,10 +30,11 @@ from neuralrace.reln.explained.types.timeline import (
     draw_timeline,
     events_of,
     states_of,
-    story,
+    together,
+    without_chatter,
 )
 from neuralrace.reln.explained.types.type_stages import TypeStages, event_driven
-from neuralrace.trajectory import Trajectory
+from neuralrace.trajectory import Comparison, Trajectory, compare
 from neuralrace.types import Key
 
 if TYPE_CHECKING:
@@ -41,24 +42,6 @@ if TYPE_CHECKING:
 
 NEURONS = 2000
 """The number of random neurons that stand for the network."""
-
-BEGUN = 1e-4
-"""Neurons count as aligned when the loss has fallen by this share of its initial value."""
-
-GROWN = 2.0
-"""Neurons cannot have aligned if their squared norm has grown by less than this factor by then."""
-
-LOOKS = 8
-"""The number of times, evenly in log time after the alignment, at which directions are compared."""
-
-TRIES = 4
-"""The number of clusterings, with and without split clusters each, among which to choose."""
-
-BEFORE = 200
-"""The steps are divided by this to see when neurons have aligned."""
-
-BETWEEN = 32
-"""The number of recorded moments from one such time to the next."""
 
 
 @final
@@ -72,7 +55,8 @@ class NeuronTypes:
     over the steps from moment i to the next (the last one is repeated); it is a fraction where the
     type slides. `w` and `a`
     are its input and output weights, and `symmetries` those of the task: a type stands for all of
-    its images under them.
+    its images under them. `chosen` says how the number of types came about where it is not the one
+    that was asked for.
     """
 
     trajectory: Trajectory
@@ -86,6 +70,7 @@ class NeuronTypes:
     data: Dataset
     learning_rate: float
     leak: float = 0.0
+    chosen: str = ""
     _reduced: tuple[Samples, Symmetries, np.ndarray, np.ndarray] = field(repr=False, kw_only=True)
 
     def __len__(self) -> int:
@@ -111,8 +96,26 @@ class NeuronTypes:
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
-        """When a type turns on, turns off or begins to slide, and on which samples."""
-        return events_of(self.time, self.states)
+        """When a type turns on, turns off or begins to slide, and on which samples.
+
+        A gate that goes back and forth counts as one that slides, states that last for less than a
+        tenth of their time are left out, and events that follow each other so closely are one.
+        """
+        return together(events_of(self.time, self._steady))
+
+    @cached_property
+    def _steady(self) -> Int[np.ndarray, "T K N"]:
+        return without_chatter(self.time, self.states)
+
+    @cached_property
+    def error(self) -> Comparison:
+        """How far the types are from the wide limit: an estimate of what grouping costs.
+
+        `error.mean` is mean |ΔL|/L(0), `error.outputs` the mean distance of outputs over √(2 L(0)).
+        A trained network is away from the wide limit too, by chance: about as far as two of its
+        seeds are from each other.
+        """
+        return compare(self.wide, self.trajectory)
 
     def stages(self, tolerance: float = 0.05) -> TypeStages:
         """The event-driven form: a sequence of gated networks with rank-one pathways.
@@ -149,17 +152,32 @@ class NeuronTypes:
     def plot(self) -> Figure:
         """A timeline: the loss, the share of every type, and its gates on every sample."""
         return draw_timeline(
-            (self.trajectory, self.wide), self.time, self.shares, self.gates, self.data
+            (self.trajectory, self.wide),
+            self.time,
+            self.shares,
+            self._steady,
+            self.gates,
+            self.data,
         )
 
     def __str__(self) -> str:
+        settings, error = self.trajectory.settings, self.error
+        many = f"{len(self)} type{'s' * (len(self) > 1)} of neurons"
+        differ = "It differs" if len(self) == 1 else "They differ"
+        assert error.outputs is not None  # types record them
+        loss, outputs = (f"{max(100 * each, 0.01):.2g}" for each in (error.mean, error.outputs))
+        head = [
+            f"{many} in place of {settings['width']}{self.chosen}. {self.symmetries}",
+            f"{differ} from the wide limit by {loss} % in the loss and {outputs} % in the outputs, "
+            "on average; a trained network differs from it by chance, about as two seeds do.",
+        ]
         return story(
+            head,
             self.trajectory,
             self.time,
             self.shares[-1],
-            self.states,
+            self._steady,
             self.events,
-            str(self.symmetries),
             self.data,
         )
 
@@ -171,7 +189,7 @@ def types(
     scale: float,
     learning_rate: float,
     steps: int,
-    types: int,
+    types: int | None = None,
     key: Key = 0,
     neurons: int = NEURONS,
     leak: float = 0.0,
@@ -198,8 +216,11 @@ def types(
 
     **Arguments:** `data`, the task, whose gates are ignored; a bias is a column of ones. `width` H
     and `scale` σ, the standard deviation of all initial weights, of the network that is predicted.
-    `learning_rate` and `steps` of its training. `types` K, how many types. `key` (a JAX key or an
-    integer) draws the neurons. `neurons` M, how many. `leak`, the slope of a neuron that is off.
+    `learning_rate` and `steps` of its training. `types` K, how many types; left out, it is the
+    smallest of 1, 2, 4, 8, 16 and 32 whose outputs stay within 2 % of the wide limit, which is
+    about what two seeds of a trained network differ by, or 32. Types that never turn on are
+    left out, so that there may be fewer. `key` (a JAX key or an integer) draws the neurons.
+    `neurons` M, how many. `leak`, the slope of a neuron that is off.
 
     Moments are recorded evenly until neurons have aligned, and about evenly in log time from then.
 
@@ -224,13 +245,15 @@ def types(
             fix="for deeper networks train them, and use nr.reln.discover",
         )
     width = whole_number("the width", width, fix="for example width=700")
-    count = whole_number("the number of types", types, fix="for example types=8")
+    count = types
+    if count is not None:
+        count = whole_number("the number of types", count, fix="for example types=8, or none")
     many = whole_number("the number of neurons", neurons, fix="for example neurons=2000")
     scale = real_number("scale", scale, above=0, fix="for example scale=1e-5")
     rate = real_number("the learning rate", learning_rate, above=0, fix="for example 0.1")
     leak = real_number("leak", leak, least=0, below=1, fix="leak=0.0 is the plain ReLU")
     steps = whole_number("steps", steps, fix="for example steps=8000")
-    if count > min(width, many):
+    if count is not None and count > min(width, many):
         raise NeuralRaceError(
             "there cannot be more types than neurons",
             got=f"types = {count}",
@@ -239,19 +262,22 @@ def types(
         )
     random = generator(key)
     samples = Samples.of(data)
+    _check_scale(data, width, scale, leak, key)
     tolerance = tolerance_of(data)
     inputs, outputs = row_space(samples.x, tolerance), row_space(samples.y, tolerance)
     small = Samples(samples.x @ inputs, samples.y @ outputs, samples.p)
     found = symmetries_of(small, tolerance)
     with jax.enable_x64(True):
         crowd = Crowd.of(small, found, leak)
-    wide = _wide_limit(crowd, _drawn(small, random, many, scale, width), rate, steps, scale)
+    wide = wide_limit(crowd, drawn(small, random, many, scale, width), rate, steps)
     grid = wide.stops
-    done, members = _nearest(crowd, found, wide, count, rate, random)
+    done, members, chosen = chosen_types(crowd, found, wide, count, min(width, many), rate, random)
     counts = np.diff(done.values["on"], axis=0) / np.diff(done.stops)[:, None, None]
     gates = leak + (1 - leak) * np.concatenate([counts, counts[-1:]])
     strength = np.linalg.norm(done.final["w"], axis=1) * np.linalg.norm(done.final["a"], axis=1)
     order = np.argsort(-strength)
+    if leak == 0:  # a neuron that is never on never moves
+        order = order[done.values["on"][-1].any(axis=1)[order]]
     told = {
         "width": width,
         "scale": scale,
@@ -276,7 +302,7 @@ def types(
         trajectory=trajectory(
             np.append(wide.loss[:at], done.loss),
             np.concatenate([wide.outputs[:at], done.values["outputs"]]),
-            f"{count} types of neurons",
+            f"{len(order)} types of neurons",
         ),
         wide=trajectory(wide.loss, wide.outputs, "the wide limit"),
         time=rate * done.stops,
@@ -288,150 +314,21 @@ def types(
         data=data.gated({}),
         learning_rate=rate,
         leak=leak,
+        chosen=chosen,
         _reduced=(small, found, inputs, outputs),
     )
 
 
-# ---- the wide limit -----------------------------------------------------------------------------
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Wide:
-    """The wide limit: loss and outputs, the moment at which it begins to learn, and neurons then.
-
-    `looks` are the neurons at a few moments, the first of them when the loss begins to fall.
-    """
-
-    stops: Int[np.ndarray, " T"]
-    loss: Float[np.ndarray, " T"]
-    outputs: Float[np.ndarray, "T N o"]
-    begins: int
-    looks: list[Neurons]
-
-
-def _drawn(
-    samples: Samples, random: np.random.Generator, many: int, scale: float, width: int
-) -> Neurons:
-    """Random neurons with the total strength of a network of this width and scale."""
-    _, d, o = samples.shape
-    deviation = scale * np.sqrt(width / many)
-    both = deviation * random.normal(size=(many, d + o))
-    return {"w": both[:, :d], "a": both[:, d:]}
-
-
-def _wide_limit(crowd: Crowd, neurons: Neurons, rate: float, steps: int, scale: float) -> _Wide:
-    """All neurons together, from their start to the end."""
-    grid = np.unique(np.append(np.arange(0, steps + 1, max(1, steps // BEFORE)), steps))
-    initial = float(0.5 * (crowd.p @ (crowd.y**2).sum(axis=1)))
-    part = descend(crowd, neurons, rate, grid, until=(1 - BEGUN) * initial)
-    begins = len(part.stops) - 1
-    if not part.loss[-1] <= (1 - BEGUN) * initial or begins > len(grid) - 3:
-        raise NeuralRaceError(
-            "the loss does not begin to fall in this time",
-            got=f"{part.loss[-1]:.6g} after {part.stops[-1]} steps, at first {initial:.6g}",
-            wanted=f"a fall by {BEGUN:g} of the initial loss, and some steps after it",
-            fix="take more steps; nr.reln.aligned_patterns(data) says whether neurons learn at all",
-        )
-    grown = _squares(part.final) / _squares(neurons)
-    if grown < GROWN:
+def _check_scale(data: Dataset, width: int, scale: float, leak: float, key: Key) -> None:
+    """Warn where neurons hardly align before the loss falls, and raise where they cannot."""
+    patterns = aligned_patterns(data, key=key, leak=leak)
+    growth = patterns.growth(width, scale)
+    if growth < GROWN:
+        gone = f"until {100 * FALLEN:g} % of the loss has gone"
         raise NeuralRaceError(
             "the initial weights are too large for neurons to align before the loss falls",
-            got=f"scale = {scale:g}: squared norms grow by a factor of {grown:.3g} until then",
+            got=f"scale = {scale:g}: squared weights grow by a factor of {growth:.3g} {gone}",
             wanted=f"a factor of at least {GROWN:g}",
             fix="predict a network with smaller initial weights, such as a tenth of this scale",
         )
-    stops, loss, outputs = [part.stops], [part.loss], [part.values["outputs"]]
-    looks = [part.final]
-    cuts = np.unique(np.geomspace(part.stops[-1], steps, LOOKS + 1).round().astype(int))
-    for i, j in pairwise(cuts):
-        some = np.unique(np.linspace(i, j, BETWEEN + 1).round().astype(int))
-        part = descend(crowd, looks[-1], rate, some)
-        stops.append(part.stops[1:])
-        loss.append(part.loss[1:])
-        outputs.append(part.values["outputs"][1:])
-        looks.append(part.final)
-    joined = np.concatenate
-    return _Wide(joined(stops), joined(loss), joined(outputs), begins, looks)
-
-
-def _squares(neurons: Neurons) -> float:
-    return float((neurons["w"] ** 2).sum() + (neurons["a"] ** 2).sum())
-
-
-# ---- clusters -----------------------------------------------------------------------------------
-
-
-def _nearest(
-    crowd: Crowd,
-    symmetries: Symmetries,
-    wide: _Wide,
-    count: int,
-    rate: float,
-    random: np.random.Generator,
-) -> tuple[Descended, Int[np.ndarray, " K"]]:
-    """Types that stay close to the wide limit: what became of them, and their members."""
-    directions = _Directions.of(symmetries, wide.looks)
-    stops, wanted = wide.stops[wide.begins :], wide.outputs[wide.begins :]
-    best: tuple[Descended, np.ndarray] | None = None
-    least = np.inf
-    for split in (False, True) if count % 2 == 0 else (False,):
-        for _ in range(TRIES if 1 < count - split < len(directions.weight) else 1):
-            start, members = directions.clustered(count, split, int(random.integers(2**31)))
-            done = descend(crowd, start, rate, stops, counting=True)
-            squares = ((done.values["outputs"] - wanted) ** 2).sum(axis=2) @ np.asarray(crowd.p)
-            apart = float(np.trapezoid(np.sqrt(squares), stops))
-            if best is None or apart < least:
-                best, least = (done, members), apart
-    assert best is not None
-    return best
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Directions:
-    """Folded neurons: unit directions at every look, squared norms at first, and mean strengths."""
-
-    units: list[np.ndarray]
-    squares: Float[np.ndarray, " M"]
-    weight: Float[np.ndarray, " M"]
-    inputs: int
-
-    @staticmethod
-    def of(symmetries: Symmetries, looks: list[Neurons]) -> _Directions:
-        every = [np.concatenate([n["w"], n["a"]], axis=1) for n in looks]
-        d = looks[0]["w"].shape[1]
-        squares = [(both**2).sum(axis=1) for both in every]
-        units = [both / np.sqrt(size)[:, None] for both, size in zip(every, squares, strict=True)]
-        pairs = [(unit[:, :d], unit[:, d:]) for unit in units]
-        images = fold(symmetries, pairs)
-        units = [np.concatenate(moved(symmetries, images, w, a), axis=1) for w, a in pairs]
-        weight = np.mean([size / size.sum() for size in squares], axis=0)
-        return _Directions(units, squares[0], weight, d)
-
-    def clustered(self, count: int, split: bool, seed: int) -> tuple[Neurons, np.ndarray]:
-        """The types at their start, and how many neurons each has as members."""
-        from sklearn.cluster import KMeans
-
-        options: dict[str, Any] = {"n_init": 1, "random_state": seed}
-        means = KMeans(count // 2 if split else count, **options)
-        label = means.fit(np.concatenate(self.units, axis=1), sample_weight=self.weight).labels_
-        types, members = [], []
-        for k in range(means.n_clusters):  # type: ignore[arg-type]
-            mine = np.asarray(label) == k
-            unit, size = self.units[0][mine], self.squares[mine]
-            total = size.sum()
-            mean = size @ unit / total
-            spread = np.zeros_like(mean)
-            if split:
-                _, s, vt = np.linalg.svd(
-                    np.sqrt(size / total)[:, None] * (unit - mean), full_matrices=False
-                )
-                spread = s[0] * vt[0]
-            for sign in (1, -1) if split else (1,):
-                place = mean + sign * spread
-                length = float(np.linalg.norm(place)) or 1.0
-                types.append(place / length * np.sqrt(total / (1 + split)))
-                members.append(int(mine.sum()))
-        both = np.array(types)
-        return {"w": both[:, : self.inputs], "a": both[:, self.inputs :]}, np.array(members)
+    patterns.warn_if_large(width, scale)

@@ -203,17 +203,53 @@ def filippov(
 
     `outputs` are those of the network, where they are not the sum over these neurons.
     """
-    z = w @ samples.x.T
-    slope = np.where(z > 0, 1.0, leak)
-    o = (slope * z).T @ a if outputs is None else outputs
-    q = (a @ (samples.y - o).T) * samples.p
+    z, slope, q = _driven(samples, w, a, leak, outputs)
     gram = samples.x @ samples.x.T
     speed = (slope * q) @ gram
     near = np.abs(z) <= rate * (np.abs(speed) + np.abs(q) * np.diag(gram))
     for _ in range(HOPS):  # a hop over one boundary moves the neuron along the others too
         near |= np.abs(z) <= rate * (np.abs(speed) + (near * np.abs(q)) @ np.abs(gram))
-    boundary, sign, length = _boundaries(samples.x)
-    return _solved(samples.x, slope, q, near & (length > 0), boundary, sign * length, leak)
+    return _solved(samples.x, slope, q, near, leak)
+
+
+def filippov_between(
+    samples: Samples,
+    first: tuple[Float[np.ndarray, "M d"], Float[np.ndarray, "M o"]],
+    last: tuple[Float[np.ndarray, "M d"], Float[np.ndarray, "M o"]],
+    slides: Bool[np.ndarray, "M N"],
+    duration: float,
+    leak: float = 0.0,
+) -> Float[np.ndarray, "M N"]:
+    """The mean gates of all neurons between two moments, from their weights (w, a) at both.
+
+    Over an interval of length T a neuron moves by Δw = T Σ_m g_m q_m x_m. So the condition of
+    `sliding_gates` becomes, with q the mean of both ends,
+
+        Σ_m g_m (x_n·x_m) q_m = Δz_n / T ,
+
+    for all n that slide at one of the ends (`slides`), or whose z_n changes its sign in between.
+    Where a neuron slides all the time Δz_n is zero, and this is the same condition. Where it
+    arrives at a boundary, leaves or crosses it, the right-hand side says when.
+    """
+    _, before, early = _driven(samples, *first, leak)
+    _, after, late = _driven(samples, *last, leak)
+    move = (last[0] - first[0]) / duration
+    free = slides | (before != after)
+    return _solved(samples.x, before, (early + late) / 2, free, leak, move)[0]
+
+
+def _driven(
+    samples: Samples,
+    w: Float[np.ndarray, "M d"],
+    a: Float[np.ndarray, "M o"],
+    leak: float,
+    outputs: Float[np.ndarray, "N o"] | None = None,
+) -> tuple[Float[np.ndarray, "M N"], Float[np.ndarray, "M N"], Float[np.ndarray, "M N"]]:
+    """z, its slope and q_n = p_n (a·r_n) of every neuron on every sample."""
+    z = w @ samples.x.T
+    slope = np.where(z > 0, 1.0, leak)
+    o = (slope * z).T @ a if outputs is None else outputs
+    return z, slope, (a @ (samples.y - o).T) * samples.p
 
 
 def _boundaries(
@@ -230,27 +266,31 @@ def _solved(
     slope: Float[np.ndarray, "M N"],
     q: Float[np.ndarray, "M N"],
     near: Bool[np.ndarray, "M N"],
-    boundary: Int[np.ndarray, " N"],
-    side: Float[np.ndarray, " N"],
     leak: float,
+    move: Float[np.ndarray, "M d"] | None = None,
 ) -> tuple[Float[np.ndarray, "M N"], Int[np.ndarray, "M N"]]:
     """Gates by coordinate descent on the shares of time that neurons spend beyond boundaries.
 
     The share of boundary s is α_s. Samples on its side have gate leak + (1 − leak) α_s, those on
-    the other side leak + (1 − leak)(1 − α_s). Where Q_s = Σ_n q_n ‖x_n‖ < 0 the boundary attracts.
+    the other side leak + (1 − leak)(1 − α_s). Where Q_s = Σ_n q_n ‖x_n‖ < 0 the boundary attracts,
+    and only there a neuron stays. If it is known that it `move`s by dw/dt, the side is no matter.
     """
+    boundary, sign, length = _boundaries(x)
+    side = sign * length
     kinds = np.unique(boundary)
     normal = np.stack([x[s] / (np.linalg.norm(x[s]) or 1.0) for s in kinds])
     members = boundary[None] == kinds[:, None]
     push = (1 - leak) * q @ (members * np.abs(side)).T  # Q_s of every neuron, (M, S)
-    reached = (near @ members.T.astype(float)) > 0
-    slides = reached & (push < 0)
+    reached = ((near & (length > 0)) @ members.T.astype(float)) > 0
+    slides = reached & ((push < 0) if move is None else (push != 0))
     above = ((slope == 1) == (side > 0)) | (np.abs(side) == 0)
     share = np.stack([above[:, s] for s in kinds], axis=1).astype(float)
     share = np.where(slides, 0.5, share)
     cosine = normal @ normal.T
     fixed = np.where(side > 0, leak, 1.0)  # gates where every share is zero
     still = (q * fixed) @ x @ normal.T  # dz/dt along each normal where every share is zero
+    if move is not None:
+        still = still - move @ normal.T
     _coordinate_descent(share, slides, push, still, cosine)
     each = share[:, np.searchsorted(kinds, boundary)]
     beyond = np.where(side > 0, each, 1 - each)

@@ -16,7 +16,13 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.reln.explained.types.crowd import Crowd, descend
-from neuralrace.reln.explained.types.sliding import Layer, filippov, one_hidden_layer
+from neuralrace.reln.explained.types.sliding import (
+    SLIDING,
+    Layer,
+    filippov,
+    filippov_between,
+    one_hidden_layer,
+)
 from neuralrace.reln.observed.runs import check_trained_on, descent_of, recorded_weights
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
@@ -51,7 +57,9 @@ def staged(
     `record={"weights": True}`; `data`, the dataset it was trained on; `stages`, the number of
     stages; fewer are used where fewer moments were recorded. `gates`:
 
-    - `"sliding"`: the fractions of `sliding_gates`, averaged over recorded moments of a stage;
+    - `"sliding"`: fractions by Filippov's condition, as in `sliding_gates`, from the weights at
+      recorded moments: between two of them a gate is the fraction with which the neuron moves from
+      its one place to its other, which at a boundary that holds it is nowhere;
     - `"measured"`: the share of steps on which a neuron was on. This trains the network again, to
       count at every step;
     - `"rounded"`: the same, rounded to 0 and 1, for comparison.
@@ -96,7 +104,7 @@ def staged(
     with jax.enable_x64(True):
         crowd = Crowd.of(start.samples, None, leak)
     if gates == "sliding":
-        table = _sliding(layer, cuts, rate, leak)
+        table = _sliding(layer, stops, cuts, rate, leak)
     else:
         on = descend(crowd, first, rate, stops[cuts], counting=True).values["on"]
         share = np.diff(on, axis=0) / np.diff(stops[cuts])[:, None, None]
@@ -137,18 +145,28 @@ def split_outputs(
 
 
 def _sliding(
-    layer: Callable[[int], Layer], cuts: Int[np.ndarray, " S_1"], rate: float, leak: float
+    layer: Callable[[int], Layer],
+    stops: Int[np.ndarray, " T"],
+    cuts: Int[np.ndarray, " S_1"],
+    rate: float,
+    leak: float,
 ) -> Float[np.ndarray, "S N M"]:
-    """The mean gates of every stage, by the trapezoidal rule over some recorded moments."""
+    """The mean gates of every stage, from the weights at some of its recorded moments."""
 
     @cache
-    def at(i: int) -> np.ndarray:
+    def at(i: int) -> tuple[Layer, np.ndarray]:
         seen = layer(i)
-        return filippov(seen.samples, seen.w, seen.a, rate, leak)[0].T
+        return seen, filippov(seen.samples, seen.w, seen.a, rate, leak)[1] == SLIDING
 
     means = []
     for begin, end in pairwise(cuts):
         looks = np.unique(np.linspace(begin, end, LOOKS).round().astype(int))
-        inside = np.stack([at(int(i)) for i in looks])
-        means.append(np.trapezoid(inside, looks, axis=0) / (end - begin))
+        total = 0.0
+        for i, j in pairwise(looks):
+            (early, held), (late, holds) = at(int(i)), at(int(j))
+            steps = int(stops[j] - stops[i])
+            ends = (early.w, early.a), (late.w, late.a)
+            gates = filippov_between(early.samples, *ends, held | holds, rate * steps, leak)
+            total = total + steps * gates.T
+        means.append(total / (stops[end] - stops[begin]))
     return np.stack(means)

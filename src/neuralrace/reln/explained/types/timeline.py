@@ -16,17 +16,17 @@ from neuralrace.trajectory import Trajectory
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+TOLD = 6
+"""The number of types that are told and drawn; those that do the same count as one."""
+
+FAINT = 0.005
+"""Types with less than this share of the strength at the end are not told one by one."""
+
 SLIDES = 0.02
 """A gate that is on for a share of the steps between this and one minus this slides."""
 
-TOLD = 6
-"""The number of types whose story is told, and that are drawn."""
-
-EVENTS = 6
-"""The number of events that are told of a type, the first ones."""
-
-VERBS = {OFF: "switches off", ON: "switches on", SLIDING: "begins to slide"}
-"""What a type does when it enters a state."""
+BRIEF = 1.1
+"""A state is brief if its end is less than this many times as late as its beginning."""
 
 
 @final
@@ -57,6 +57,45 @@ def states_of(shares: Float[np.ndarray, "I K N"]) -> Int[np.ndarray, "I K N"]:
     return np.where(slides, SLIDING, states)
 
 
+def without_chatter(
+    time: Float[np.ndarray, " T"], states: Int[np.ndarray, "T K N"]
+) -> Int[np.ndarray, "T K N"]:
+    """The states in which a gate stays for a while; see `BRIEF`.
+
+    Brief states that follow each other are one stretch. A stretch that is long as a whole is a
+    gate that goes back and forth, which is to slide. A brief stretch counts as what follows it, and
+    as its own last state at the end.
+    """
+    found = states.copy()
+    flat = found.reshape(len(time), -1)
+    for i in np.flatnonzero((flat[1:] != flat[:-1]).any(axis=0)):
+        flat[:, i] = _settled(time, flat[:, i])
+    return found
+
+
+def _settled(time: Float[np.ndarray, " T"], states: Int[np.ndarray, " T"]) -> np.ndarray:
+    """`without_chatter` for one gate."""
+    starts = np.flatnonzero(np.append(True, states[1:] != states[:-1]))
+    ends = np.append(starts[1:], len(time) - 1)
+    lasts = time[ends] >= BRIEF * time[starts]
+    found = states.copy()
+    i = 0
+    while i < len(starts):
+        if lasts[i]:
+            i += 1
+            continue
+        j = i
+        while j < len(starts) and not lasts[j]:
+            j += 1
+        begin, end = starts[i], starts[j] if j < len(starts) else len(time)
+        if time[end - 1] >= BRIEF * time[begin]:
+            found[begin:end] = SLIDING
+        else:
+            found[begin:end] = states[min(end, len(time) - 1)]
+        i = j
+    return found
+
+
 def events_of(time: Float[np.ndarray, " T"], states: Int[np.ndarray, "T K N"]) -> tuple[Event, ...]:
     """Every change of state, those of one type at one time to one state together."""
     found = []
@@ -69,115 +108,90 @@ def events_of(time: Float[np.ndarray, " T"], states: Int[np.ndarray, "T K N"]) -
     return tuple(found)
 
 
-def where(samples: Int[np.ndarray, " n"], data: Dataset) -> str:
-    """A set of samples in words, by the labels of the data where these name it."""
-    count = data.n_samples
-    if len(samples) == count:
-        return "for all samples"
-    if not len(samples):
-        return "for no sample"
-    labels = {name: np.asarray(values) for name, values in data.labels.items()}
-    labels = {name: values for name, values in labels.items() if values.ndim == 1}
-    for name, values in labels.items():
-        mine = np.unique(values[samples])
-        if len(mine) < len(np.unique(values)) and np.isin(values, mine).sum() == len(samples):
-            return f"for {name} {_several([str(v) for v in mine])}"
-    if len(samples) == 1 and labels:
-        n = int(samples[0])
-        return "for " + " and ".join(f"{name} {values[n]}" for name, values in labels.items())
-    if len(samples) <= 4:
-        return f"for sample{'s' * (len(samples) > 1)} {_several([str(n + 1) for n in samples])}"
-    return f"for {len(samples)} samples"
+def together(events: tuple[Event, ...]) -> tuple[Event, ...]:
+    """Events of one type and kind that follow each other briefly, as one at the first time."""
+    found: list[Event] = []
+    for event in events:
+        same = (e for e in found if (e.type, e.state) == (event.type, event.state))
+        last = next((e for e in same if event.time < BRIEF * e.time), None)
+        if last is None:
+            found.append(event)
+        else:
+            every = np.union1d(last.samples, event.samples)
+            found[found.index(last)] = Event(last.time, last.type, last.state, every)
+    return tuple(found)
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
+def strongest(states: Int[np.ndarray, "T K N"], shares: Float[np.ndarray, " K"]) -> list[list[int]]:
+    """The groups of types to be told and drawn, the one with the largest share first.
+
+    Types of a group do the same: they go through the same states in the same order on every
+    sample, if not at the same times.
+    """
+    groups: dict[tuple[bytes, ...], list[int]] = {}
+    for k in range(states.shape[1]):
+        columns = states[:, k].T
+        changes = [np.append(True, column[1:] != column[:-1]) for column in columns]
+        orders = [column[new] for column, new in zip(columns, changes, strict=True)]
+        groups.setdefault(tuple(o.tobytes() for o in orders), []).append(k)
+    every = sorted(groups.values(), key=lambda group: -shares[group].sum())
+    return [group for group in every[:TOLD] if shares[group].sum() >= FAINT]
 
 
-def _several(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def story(
-    trajectory: Trajectory,
-    time: Float[np.ndarray, " T"],
-    shares: Float[np.ndarray, " K"],
-    states: Int[np.ndarray, "T K N"],
-    events: tuple[Event, ...],
-    symmetric: str,
-    data: Dataset,
-) -> str:
-    """What happens, in sentences."""
-    settings, loss = trajectory.settings, trajectory.loss
-    count = len(shares)
-    lines = [
-        f"{count} type{'s' * (count > 1)} of neurons in place of {settings['width']}. {symmetric}",
-        f"Neurons align until t = {time[0]:.4g}. The loss falls from {loss[0]:.4g} to "
-        f"{loss[-1]:.4g} at t = {time[-1]:.4g}, with {_counted(len(events), 'event')}.",
-    ]
-    for k in range(min(count, TOLD)):
-        first = states[0, k]
-        lines.append(
-            f"Type {k + 1} has {100 * shares[k]:.0f} % of the strength at the end. "
-            f"It starts on {where(np.flatnonzero(first == ON), data)}."
-        )
-        mine = [event for event in events if event.type == k + 1]
-        lines += [
-            f"  From t = {event.time:.4g} on, it {VERBS[event.state]} {where(event.samples, data)}."
-            for event in mine[:EVENTS]
-        ]
-        if len(mine) > EVENTS:
-            rest = len(mine) - EVENTS
-            follow = f"{_counted(rest, 'more event')} follow{'s' * (rest == 1)}"
-            slides = int((states[-1, k] == SLIDING).sum())
-            lines.append(
-                f"  {follow}; at the end it is on for {int((states[-1, k] == ON).sum())} samples "
-                f"and slides for {slides}."
-            )
-    if count > TOLD:
-        lines.append(f"The other {count - TOLD} have {100 * shares[TOLD:].sum():.0f} % together.")
-    return "\n".join(lines)
+def _name(group: list[int]) -> str:
+    """A short name of a group of types, counted from 1."""
+    first = [str(k + 1) for k in sorted(group)]
+    if len(first) == 1:
+        return f"type {first[0]}"
+    return f"types {', '.join(first)}" if len(first) <= 3 else f"{len(first)} types"
 
 
 def draw_timeline(
     runs: tuple[Trajectory, Trajectory],
     time: Float[np.ndarray, " T"],
     shares: Float[np.ndarray, "T K"],
+    states: Int[np.ndarray, "T K N"],
     gates: Float[np.ndarray, "T K N"],
     data: Dataset,
 ) -> Figure:
-    """The loss, the shares of types, and the gates of every type on every sample, over time."""
+    """The loss, the shares of types, and the gates of every type on every sample, over time.
+
+    Types that do the same are drawn as one, with the gates of the strongest.
+    """
     import matplotlib.pyplot as plt
 
-    rows = min(gates.shape[1], TOLD)
-    names = [f"type {k + 1}" for k in range(rows)]
+    groups = strongest(states, shares[-1])
+    names = [_name(group) for group in groups]
+    rows = len(groups)
+    beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
     with style():
         figure, axes = plt.subplots(
-            2 + rows, 1, figsize=(6.4, 3.4 + 0.9 * rows), sharex=True, squeeze=False,
+            2 + rows, 1, figsize=(7.2, 3.4 + 0.9 * rows), sharex=True, squeeze=False,
             layout="constrained", height_ratios=[1.6, 1.6, *[1.0] * rows],
         )  # fmt: skip
         top, second, *strips = axes[:, 0]
         for run, label, line in zip(runs, ("types", "wide limit"), ("--", ":"), strict=True):
             top.plot(run.time[1:], run.loss[1:], line, label=label)
         top.set(ylabel="loss", ylim=(0, None))
-        top.legend(loc="upper right")
+        top.legend(**beside)
         top.set_title("a  loss", loc="left")
         draw_curves(
             time,
-            {name: shares[:, k] for k, name in enumerate(names)},
+            {n: shares[:, g].sum(axis=1) for n, g in zip(names, groups, strict=True)},
             kind="theory",
             ylabel="share",
             ax=second,
         )
         second.set(xlabel="", ylim=(0, None))
+        second.legend(**beside)
         second.set_title("b  share of the strength", loc="left")
         edges = np.append(time, time[-1] + (time[-1] - time[-2]))
-        for k, strip in enumerate(strips):
+        for name, group, strip in zip(names, groups, strips, strict=True):
             strip.pcolormesh(
-                edges, np.arange(data.n_samples + 1), gates[:, k].T, vmin=0, vmax=1,
+                edges, np.arange(data.n_samples + 1), gates[:, group[0]].T, vmin=0, vmax=1,
                 cmap="Greys", rasterized=True,
             )  # fmt: skip
-            strip.set(ylabel=f"{names[k]}\nsample", ylim=(data.n_samples, 0))
+            strip.set(ylabel=f"{name}\nsample", ylim=(data.n_samples, 0))
         strips[0].set_title("c  gates: black is on, white is off, grey slides", loc="left")
         strips[-1].set(xlabel="time", xscale="log", xlim=(time[0] / 2, time[-1]))
         for which in (strips[-1].xaxis.set_major_formatter, strips[-1].xaxis.set_minor_formatter):

@@ -45,7 +45,7 @@ class Look:
         return {**size, **self.rc}
 
 
-_LOOK: ContextVar[Look] = ContextVar("look", default=Look())
+_LOOK: ContextVar[Look] = ContextVar("look")
 
 
 def current_look() -> Look:
@@ -58,7 +58,7 @@ def current_look() -> Look:
 
     ```
     """
-    return _LOOK.get()
+    return _LOOK.get(Look())
 
 
 @contextmanager

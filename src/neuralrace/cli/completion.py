@@ -18,6 +18,12 @@ def _beginning(words: Iterable[str], begun: str) -> list[str]:
     return [word for word in words if word.startswith(begun)]
 
 
+def _words(context: click.Context, name: str) -> list[str]:
+    """The words of an argument; click has not given them a name when an option is half typed."""
+    given = context.params.get(name) or ()
+    return [*map(str, given if isinstance(given, tuple) else (given,)), *context.args]
+
+
 def names_of_figures(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Figures, papers, and `all`."""
     from neuralrace import papers
@@ -40,16 +46,16 @@ def settings_of_figures(
     """The settings of the figures that are named on the line, or of all."""
     from neuralrace import papers
 
-    known = [name for name in context.params.get("names") or () if name in papers.names()]
+    known = [name for name in _words(context, "names") if name in papers.names()]
     keys = (key for name in known or papers.names() for key in papers.find(name).settings)
     return _beginning((f"{key}=" for key in dict.fromkeys(keys)), begun)
 
 
 def keys_of_study(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """The dotted keys that stand in the study on the line."""
-    file = context.params.get("file")
+    files = _words(context, "file")
     try:
-        content = tomllib.loads(Path(file).read_text(encoding="utf-8")) if file else {}
+        content = tomllib.loads(Path(files[0]).read_text(encoding="utf-8")) if files else {}
     except (OSError, ValueError):
         return []
     return _beginning((f"{key}=" for key in _dotted(content)), begun)

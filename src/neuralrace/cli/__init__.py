@@ -8,7 +8,7 @@ from neuralrace import __version__
 from neuralrace.cli.citing import cite
 from neuralrace.cli.completion import VARIABLE, completion
 from neuralrace.cli.figures import claims, reproduce, show
-from neuralrace.cli.studies import check, new, run, status
+from neuralrace.cli.studies import check, new, report, run, status
 from neuralrace.errors import NeuralRaceError
 
 INTERRUPTED = 130
@@ -28,7 +28,7 @@ def commands() -> None:
     """Gated deep linear networks, the neural race reduction, and ReLU networks as gated ones."""
 
 
-for _command in (new, check, run, status, show, reproduce, claims, cite, completion):
+for _command in (new, check, run, report, status, show, reproduce, claims, cite, completion):
     commands.add_command(_command)
 
 

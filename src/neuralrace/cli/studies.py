@@ -147,6 +147,32 @@ def run(
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="Another folder to write to.")
+@JSON
+@with_look
+def report(folder: Path, out: Path | None, as_json: bool) -> None:
+    """Write the report in FOLDER again, without computing: a new look, or a sweep so far."""
+    from neuralrace.plot import Look, current_look
+    from neuralrace.study import write_again
+
+    use_float64()
+    found = write_again(folder, out)
+    if found.pictures and current_look() != Look():
+        click.echo(
+            f"curves have the new look; pictures ({found.pictures}) stay as they were drawn: "
+            f"`neuralrace run {folder / 'study.toml'}` draws them anew",
+            err=True,
+        )
+    if as_json:
+        print_json({"page": found.page, "missing": found.missing, "failed": found.failed})
+        return
+    if found.missing or found.failed:
+        click.echo(f"{found.missing} cells are missing, {found.failed} failed")
+    click.echo(f"The report: {found.page.resolve().as_uri()}")
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
 @JSON
 def status(folder: Path, as_json: bool) -> None:
     """How far a sweep is: done, running, failed, time left. FOLDER is that of its report."""

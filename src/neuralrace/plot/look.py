@@ -39,7 +39,7 @@ class Look:
     formats: tuple[str, ...] = ()
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[Any, Any]:
         """The parameters of matplotlib that go over the package's style."""
         size = {} if self.figsize is None else {"figure.figsize": self.figsize}
         return {**size, **self.rc}
@@ -99,6 +99,7 @@ def _parameters(rc: Mapping[str, Any]) -> dict[str, Any]:
 
     known = [n for n in matplotlib.rcParams if n not in NO_LOOK and n.split(".")[0] not in NO_LOOK]
     found = {}
+    name: Any  # matplotlib's own type of names lists them all
     for name, value in rc.items():
         if name not in known:
             close = nearest_name(name, known)
@@ -175,7 +176,7 @@ def picture_bytes(figure: matplotlib.figure.Figure, kind: str) -> bytes:
         "pdf": {"CreationDate": None},
         "png": {},
     }
-    fixed = {"svg.hashsalt": "neuralrace", "svg.fonttype": "path"}
+    fixed: dict[Any, Any] = {"svg.hashsalt": "neuralrace", "svg.fonttype": "path"}
     buffer = io.BytesIO()
     with matplotlib.rc_context({**fixed, **current.parameters}):
         figure.savefig(buffer, format=kind, metadata=undated[kind])

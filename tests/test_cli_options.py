@@ -243,3 +243,27 @@ def test_cite_chooses_by_paper_figure_and_key():
     assert set(PAPERS) == {name.split("/")[0] for name in nr.papers.names()}
     with says("nothing to cite", got="'nrrr'", wanted="mhs", fix="'nrr'?"):
         run("cite", "nrrr")
+
+
+# ---- the page -----------------------------------------------------------------------------------
+
+
+def test_the_page_has_every_command_and_option():
+    """And names no command for an option that does not have it."""
+    page = (ROOT / "docs" / "cli.md").read_text()
+    rows = dict(re.findall(r"^\| (`--[^|]*?) \| ([^|]*?) \|", page, re.MULTILINE))
+    assert set(re.findall(r"^\| `neuralrace (\w+)", page, re.MULTILINE)) == set(
+        cli.commands.commands
+    )
+    told = {}
+    for options, commands in rows.items():
+        for option in re.findall(r"`(--\w+)", options):
+            told[option] = set(re.findall(r"`(\w+)`", commands))
+    told["--json"] = set(cli.commands.commands) - told["--json"]  # "all but"
+    real = {}
+    for name, command in cli.commands.commands.items():
+        for parameter in command.params:
+            for option in parameter.opts:
+                if option.startswith("--"):
+                    real.setdefault(option, set()).add(name)
+    assert told == real

@@ -10,6 +10,7 @@ import pytest
 
 from neuralrace import report
 from neuralrace.plot import draw_curves, look, picture_bytes, style
+from neuralrace.plot.look import SIZES
 from tests.test_errors import says
 
 
@@ -36,6 +37,15 @@ def test_parameters_go_over_the_style_and_end_with_the_block():
     assert dict(matplotlib.rcParams) == before
     with style():
         assert matplotlib.rcParams["font.family"] == ["DejaVu Sans"]
+
+
+def test_all_text_follows_the_size_of_the_font():
+    with style():
+        plain = {name: matplotlib.rcParams[name] for name in ("font.size", *SIZES)}
+    with look(rc={"font.size": 2 * plain["font.size"]}), style():
+        assert {name: matplotlib.rcParams[name] / 2 for name in plain} == plain
+    with look(rc={"font.size": 20, "axes.labelsize": 9}), style():
+        assert matplotlib.rcParams["axes.labelsize"] == 9
 
 
 def test_a_picture_has_the_size_and_the_fonts_of_the_look():
@@ -78,11 +88,11 @@ def test_a_report_has_its_pictures_and_curves_as_files(tmp_path):
         page = report.Page("T", sections=[report.Section("One", [drawn, given, inner])])
         text = report.write(page, tmp_path).read_text()
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["figure_1.pdf", "figure_1.svg", "figure_2.pdf", "figure_2.svg", "index.html"]
+    assert names == ["figure_1.pdf", "figure_1.svg", "figure_3.pdf", "figure_3.svg", "index.html"]
     assert all(f'href="{name}"' in text for name in names[:4])
     assert (tmp_path / "figure_1.svg").read_bytes() == drawn.source
-    assert inches((tmp_path / "figure_2.svg").read_bytes()) == pytest.approx((4, 2))
-    assert (tmp_path / "figure_2.pdf").read_bytes().startswith(b"%PDF")
+    assert inches((tmp_path / "figure_3.svg").read_bytes()) == pytest.approx((4, 2))
+    assert (tmp_path / "figure_3.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_a_report_without_a_look_has_no_files_of_pictures(tmp_path):

@@ -21,6 +21,15 @@ LARGEST = 100.0
 """The longest side of a picture in inches. More is a mistake, such as a size in pixels."""
 
 
+SIZES: Mapping[str, float] = {
+    "axes.titlesize": 1.0,
+    "axes.labelsize": 1.0,
+    "xtick.labelsize": 7 / 8,
+    "ytick.labelsize": 7 / 8,
+    "legend.fontsize": 7 / 8,
+}
+"""The sizes of text that the package's style sets, as shares of its `font.size`."""
+
 NO_LOOK = (
     *("animation", "backend", "backend_fallback", "docstring", "interactive", "keymap", "macosx"),
     *("timezone", "tk", "toolbar", "webagg"),
@@ -40,9 +49,16 @@ class Look:
 
     @property
     def parameters(self) -> dict[Any, Any]:
-        """The parameters of matplotlib that go over the package's style."""
-        size = {} if self.figsize is None else {"figure.figsize": self.figsize}
-        return {**size, **self.rc}
+        """The parameters of matplotlib that go over the package's style.
+
+        With another `font.size`, all text keeps its share of it.
+        """
+        found: dict[Any, Any] = {}
+        if self.figsize is not None:
+            found["figure.figsize"] = self.figsize
+        if "font.size" in self.rc:
+            found |= {name: share * self.rc["font.size"] for name, share in SIZES.items()}
+        return {**found, **self.rc}
 
 
 _LOOK: ContextVar[Look] = ContextVar("look")

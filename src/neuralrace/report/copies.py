@@ -32,16 +32,16 @@ def _parts(parts: Sequence[Part], numbers: Iterator[int]) -> Iterator[Part]:
             yield replace(part, parts=list(_parts(part.parts, numbers)))
             continue
         yield part
-        copies: dict[str, bytes] = {}
         if isinstance(part, Curves):
             copies = _drawn(part)
         elif isinstance(part, Picture) and isinstance(part.source, bytes):
             own = "png" if part.source.startswith(b"\x89PNG") else "svg"
             there = {**part.copies, own: part.source}
             copies = {kind: there[kind] for kind in current_look().formats if kind in there}
-        if copies:
-            name = f"figure_{next(numbers)}"
-            yield from (File(f"{name}.{kind}", "", data) for kind, data in copies.items())
+        else:
+            continue
+        name = f"figure_{next(numbers)}"  # also of one without copies: a name stays the same
+        yield from (File(f"{name}.{kind}", "", data) for kind, data in copies.items())
 
 
 def _drawn(curves: Curves) -> dict[str, bytes]:

@@ -28,11 +28,16 @@ FENCE = re.compile(r"^```python\b[^\n]*\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE
 
 def outside() -> Iterator[tuple[str, str]]:
     """Name and text of everything that may use public names only: modules, scripts and pages."""
-    folders = ["src/neuralrace/papers", "src/neuralrace/study", "examples", "docs"]
+    folders = [
+        "src/neuralrace/cli",
+        "src/neuralrace/papers",
+        "src/neuralrace/study",
+        "examples",
+        "docs",
+    ]
     for folder in [*folders, "verification", "benchmarks"]:
         for path in sorted((ROOT / folder).rglob("*.py")):
             yield str(path.relative_to(ROOT)), path.read_text()
-    yield "src/neuralrace/cli.py", (SOURCE / "cli.py").read_text()
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         for i, block in enumerate(FENCE.finditer(path.read_text())):
             yield f"{path.relative_to(ROOT)}, block {i + 1}", without_prompts(block["code"])

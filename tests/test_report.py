@@ -221,7 +221,7 @@ def test_every_field_that_holds_text_is_in_the_page_of_markup():
         for field in fields(kind)
         if "str" in str(field.type)
     }
-    chosen = {"Curve.kind", "Curves.file", "File.content", "Picture.source"}
+    chosen = {"Curve.kind", "Curves.file", "File.content", "Picture.source", "Picture.copies"}
     assert wanted - chosen == found - {"Table.rows", "Setting.value", "Setting.default"}
 
 

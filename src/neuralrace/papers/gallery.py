@@ -16,7 +16,7 @@ TITLES = {
 }
 """The papers, by the folder of their figures."""
 
-ABOUT = {"pdf": "", "png": "", "nc": "the data", "md": "a page with all settings"}
+ABOUT = {"pdf": "", "png": "", "svg": "", "nc": "the data", "md": "a page with all settings"}
 """The files of a figure, by how their names end, and what they are."""
 
 

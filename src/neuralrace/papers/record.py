@@ -81,13 +81,17 @@ class Record:
 @final
 @dataclass(frozen=True)
 class Written:
-    """The files of a figure, and the record that stands in them."""
+    """The files of a figure, and the record that stands in them.
+
+    `others` are pictures in further formats that `neuralrace.plot.look` asks for.
+    """
 
     record: Record
     pdf: Path
     png: Path
     data: Path
     page: Path
+    others: tuple[Path, ...] = ()
 
 
 def stamped(table: xarray.Dataset, record: Record) -> xarray.Dataset:
@@ -172,6 +176,7 @@ def _not_a_figure(what: str, got: str) -> NeuralRaceError:
 
 def write(table: xarray.Dataset, picture: matplotlib.figure.Figure, out: Path) -> Written:
     """Write a figure's picture, data and page under `out`, in the folder of its paper."""
+    from neuralrace.plot import current_look, picture_bytes
     from neuralrace.trajectory import save_table
 
     record = read_record(table)
@@ -187,10 +192,17 @@ def write(table: xarray.Dataset, picture: matplotlib.figure.Figure, out: Path) -
         ) from error
     pdf, png, data, page = (stem.with_suffix(f".{end}") for end in ("pdf", "png", "nc", "md"))
     save_table(table, data)
+    look = current_look()
+    if look.figsize is not None:
+        picture.set_size_inches(look.figsize)
+    dpi = look.rc.get("savefig.dpi", 200)
     picture.savefig(pdf, metadata={"Title": f"{record.name}: {record.title}"})
-    picture.savefig(png, dpi=200, pil_kwargs={"optimize": True})
+    picture.savefig(png, dpi=dpi, pil_kwargs={"optimize": True})
+    others = {stem.with_suffix(f".{k}"): k for k in look.formats if k not in ("pdf", "png")}
+    for path, kind in others.items():
+        path.write_bytes(picture_bytes(picture, kind))
     page.write_text(markdown(record))
-    return Written(record, pdf, png, data, page)
+    return Written(record, pdf, png, data, page, tuple(others))
 
 
 # ---- a page --------------------------------------------------------------------------------------

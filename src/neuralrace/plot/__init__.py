@@ -3,10 +3,14 @@
 from neuralrace.plot.activity import draw_raster, draw_reach, draw_shares
 from neuralrace.plot.curves import draw_curves, draw_matrix
 from neuralrace.plot.graph import draw_graph
+from neuralrace.plot.look import FORMATS, Look, current_look, look, picture_bytes
 from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
 
 __all__ = [
     "COLOURS",
+    "FORMATS",
+    "Look",
+    "current_look",
     "cycle_colour",
     "draw_curves",
     "draw_graph",
@@ -14,6 +18,8 @@ __all__ = [
     "draw_raster",
     "draw_reach",
     "draw_shares",
+    "look",
+    "picture_bytes",
     "shade",
     "style",
 ]

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
+from neuralrace.plot.look import current_look
+
 _FILE = Path(__file__).with_name("neuralrace.mplstyle")
 
 COLOURS: Mapping[str, str] = MappingProxyType(
@@ -26,6 +28,8 @@ COLOURS: Mapping[str, str] = MappingProxyType(
 def style() -> Iterator[None]:
     """Apply the package's matplotlib style inside a ``with`` block, and restore what was before.
 
+    What `look` says goes over it.
+
     ```python
     >>> import matplotlib
     >>> with style():
@@ -36,7 +40,7 @@ def style() -> Iterator[None]:
     """
     import matplotlib.style
 
-    with matplotlib.style.context(_FILE):
+    with matplotlib.style.context([_FILE, current_look().parameters]):
         yield
 
 

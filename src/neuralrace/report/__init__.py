@@ -1,5 +1,6 @@
 """Reports: plain values in, one HTML page with its data files beside it out."""
 
+from neuralrace.report.keeping import from_json, to_json
 from neuralrace.report.making import provenance
 from neuralrace.report.markup import html
 from neuralrace.report.page import (
@@ -36,7 +37,9 @@ __all__ = [
     "Text",
     "curves_of",
     "equations_of",
+    "from_json",
     "html",
     "provenance",
+    "to_json",
     "write",
 ]

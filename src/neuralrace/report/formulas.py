@@ -29,6 +29,10 @@ BETTER = {
 """Signs of SymPy's printer that fonts draw poorly, and those to use instead."""
 
 
+class Typeset(str):
+    """A formula that is MathML already, as `formula` made it before."""
+
+
 def formula(equation: Equation) -> str:
     """The equations as MathML, one below the other, equality signs aligned.
 
@@ -47,6 +51,8 @@ def formula(equation: Equation) -> str:
     import sympy
 
     given = equation.expressions
+    if isinstance(given, Typeset):
+        return _checked(given)
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     for one in several:
         if not isinstance(one, sympy.Basic) or not several:
@@ -60,6 +66,18 @@ def formula(equation: Equation) -> str:
     latex = html.escape(r" \\ ".join(_latex(one) for one in several))
     table = f'<mtable displaystyle="true">{rows}</mtable>'
     return f'<math display="block" alttext="{latex}">{table}</math>'
+
+
+def _checked(given: Typeset) -> str:
+    """MathML of before, which must have no other elements, and be closed where it ends."""
+    if not (given.startswith("<math ") and given.endswith("</math>") and _is_plain(given)):
+        raise NeuralRaceError(
+            "this is no formula that was typeset before",
+            got=f"{str(given)!r:.80}",
+            wanted="MathML",
+            fix="give the expression of SymPy",
+        )
+    return str(given)
 
 
 def _row(expression: Any) -> str:

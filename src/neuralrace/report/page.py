@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from neuralrace.checks import entries, one_of, real_array, shown
 from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.plot import FORMATS, current_look, picture_bytes
 from neuralrace.report.names import file_name
 
 if TYPE_CHECKING:
@@ -227,7 +228,8 @@ class Picture:
     """A picture with a text in its place for those who cannot see it.
 
     **Arguments:** `source` is the picture itself, SVG or PNG, as bytes; it becomes part of the
-    page. A text is instead the path of a file beside the page, relative to its folder.
+    page. A text is instead the path of a file beside the page, relative to its folder. `copies`
+    are the same picture in other formats, which `write` puts beside the page.
 
     ```python
     >>> from neuralrace import report
@@ -240,8 +242,11 @@ class Picture:
     source: bytes | str
     alt: str
     caption: str = ""
+    copies: Mapping[str, bytes] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        for kind in self.copies:
+            one_of("format of a copy", kind, FORMATS, "make them with Picture.of")
         if isinstance(self.source, str):
             file_name(self.source)
         elif not self.source.startswith(b"\x89PNG") and b"<svg" not in self.source[:2000]:
@@ -256,6 +261,8 @@ class Picture:
     def of(cls, figure: matplotlib.figure.Figure, alt: str, caption: str = "") -> Picture:
         """A figure of matplotlib as a picture in SVG, the same bytes each time; it is closed.
 
+        `neuralrace.plot.look` says in which other formats it is kept, and how large it is.
+
         ```python
         >>> from neuralrace import report
         >>> from neuralrace.plot import draw_curves
@@ -265,14 +272,13 @@ class Picture:
 
         ```
         """
-        import matplotlib
         import matplotlib.pyplot as plt
 
-        buffer = io.BytesIO()
-        with matplotlib.rc_context({"svg.hashsalt": "neuralrace", "svg.fonttype": "path"}):
-            figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        others = [kind for kind in current_look().formats if kind != "svg"]
+        copies = {kind: picture_bytes(figure, kind) for kind in others}
+        source = picture_bytes(figure, "svg")
         plt.close(figure)
-        return cls(buffer.getvalue(), alt, caption)
+        return cls(source, alt, caption, copies)
 
 
 @final

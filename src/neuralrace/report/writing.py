@@ -8,6 +8,7 @@ from pathlib import Path
 
 from neuralrace.checks import file_path, writable_folder
 from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.report.copies import with_copies
 from neuralrace.report.markup import html_in_folder, picture_width
 from neuralrace.report.names import PAGE
 from neuralrace.report.page import Curves, File, Page, Part, Picture, Section, Table
@@ -17,7 +18,8 @@ def write(page: Page, folder: str | os.PathLike[str]) -> Path:
     """Write a report: `index.html` in the folder, and its data files beside it.
 
     The page needs no network and can be opened from the file system. The same page gives the same
-    bytes. Files whose content is not given must be in the folder already.
+    bytes. Files whose content is not given must be in the folder already. Inside a block of
+    `neuralrace.plot.look`, pictures and curves are also written as files of its formats.
 
     **Returns** the path of the page.
 
@@ -34,6 +36,7 @@ def write(page: Page, folder: str | os.PathLike[str]) -> Path:
     """
     check_kind("page", page, Page, "for example Page('My study', answer=['…'])")
     target = writable_folder(file_path(folder, "report.write(page, 'out/report')"))
+    page = with_copies(page)
     contents = _contents(page)
     for name, content in contents.items():
         path = target / name

@@ -1,5 +1,6 @@
 """Studies: a question in a file, its answers, and a report on them."""
 
+from neuralrace.study.again import Rewritten, write_again
 from neuralrace.study.answers import Answer
 from neuralrace.study.document import value_of
 from neuralrace.study.files import read_masks, read_table, read_task
@@ -13,6 +14,7 @@ __all__ = [
     "STORE",
     "Answer",
     "Result",
+    "Rewritten",
     "Study",
     "StudyError",
     "SweepResult",
@@ -21,4 +23,5 @@ __all__ = [
     "read_table",
     "read_task",
     "value_of",
+    "write_again",
 ]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from neuralrace.checks import file_path, writable_folder
 from neuralrace.errors import NeuralRaceError
-from neuralrace.report import write
+from neuralrace.report import File, to_json, write
 from neuralrace.study.answers import Answer
 from neuralrace.study.build import Problem
 from neuralrace.study.page import page_of
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     import pandas
 
     from neuralrace.study.study import Study
+
+
+KEPT = "page.json"
+"""The page as plain values, from which `neuralrace report` writes it again."""
 
 
 @final
@@ -88,4 +92,7 @@ class Result:
         for source in files_beside(self.problem):
             if source.resolve().parent != folder.resolve():
                 shutil.copyfile(source, folder / source.name)
-        return write(page_of(self, command), folder)
+        page = page_of(self, command)
+        page = replace(page, files=[*page.files, File(KEPT, "this page as JSON")])
+        (folder / KEPT).write_text(to_json(page), encoding="utf-8")
+        return write(page, folder)

@@ -161,7 +161,7 @@ class SweepResult:
 
     study: Study
     sweep: Sweep
-    seconds: float
+    seconds: float | None
 
     @property
     def sentences(self) -> tuple[str, ...]:

@@ -1,0 +1,295 @@
+"""Commands on the papers: their figures and their claims."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from neuralrace.checks import writable_folder
+from neuralrace.cli.completion import names_of_figures, names_of_papers, settings_of_figures
+from neuralrace.cli.options import JSON, pairs, print_json, use_float64, with_look
+from neuralrace.errors import NeuralRaceError
+
+if TYPE_CHECKING:
+    from neuralrace.papers import Written
+    from neuralrace.papers.claims import Entry
+
+FOLDER = Path("out/figures")
+
+
+@click.command(name="list")
+@click.argument("names", nargs=-1, shell_complete=names_of_figures)
+@click.option("--settings", is_flag=True, help="Also every setting, its value and its source.")
+@JSON
+def show(names: tuple[str, ...], settings: bool, as_json: bool) -> None:
+    """List the figures that can be reproduced, one per line."""
+    from neuralrace import papers
+    from neuralrace.papers import shown
+
+    found = {name: papers.find(name) for name in papers.chosen(names or ("all",))}
+    if as_json:
+        rows: list[dict[str, Any]] = [{"name": n, "title": f.title} for n, f in found.items()]
+        for row in rows if settings else ():
+            row["settings"] = {
+                key: {"value": s.value, "about": s.about, "source": s.source}
+                for key, s in found[row["name"]].settings.items()
+            }
+        print_json(rows)
+        return
+    width = max(map(len, found))
+    for name, figure in found.items():
+        click.echo(f"{name:<{width}}  {figure.title}")
+        for key, setting in figure.settings.items() if settings else ():
+            click.echo(f"    {key}={shown(setting.value)}  {setting.about} ({setting.source})")
+
+
+@click.command()
+@click.argument("names", nargs=-1, shell_complete=names_of_figures)
+@click.option("--quick", is_flag=True, help="A faithful small version, in seconds.")
+@click.option("--seeds", metavar="N", help="How many repetitions, where a figure has any.")
+@click.option(
+    "--set",
+    "changes",
+    metavar="KEY=VALUE",
+    multiple=True,
+    shell_complete=settings_of_figures,
+    help="Change a setting; `neuralrace list --settings` shows them. Lists: 1,2,3.",
+)
+@click.option(
+    "--from",
+    "files",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Draw stored data (.nc) again, without computing.",
+)
+@click.option("--out", type=click.Path(path_type=Path), default=FOLDER, show_default=True)
+@JSON
+@with_look
+def reproduce(
+    names: tuple[str, ...],
+    quick: bool,
+    seeds: str | None,
+    changes: tuple[str, ...],
+    files: tuple[Path, ...],
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Make figures of the papers: PDF, PNG, the data, a page with the agreement, and a gallery.
+
+    NAMES are figures such as nrr/fig4, a paper such as nrr, or all.
+    """
+    wanted = pairs(changes) | ({} if seeds is None else {"seeds": seeds})
+    if files:
+        if names or wanted or quick:
+            raise NeuralRaceError(
+                "stored data are drawn as they are",
+                got="--from together with " + ("names" if names else "other settings"),
+                wanted="--from FILE and --out, --format, --figsize, --rc alone",
+                fix="leave out --from to compute anew",
+            )
+        written = _redraw(files, out, as_json)
+    else:
+        written = _make(names, quick, wanted, out, as_json)
+    if as_json:
+        print_json([_row(one) for one in written])
+    else:
+        click.echo(f"The gallery: {out / 'index.html'}")
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[PAPER]...", shell_complete=names_of_papers)
+@click.option("--quick", is_flag=True, help="Small versions of the figures; settles nothing.")
+@click.option(
+    "--from",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="Where `reproduce` wrote its data: figures with the same settings are read from there.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Also write the page, such as docs/claims.md; its sections on other papers are kept.",
+)
+@JSON
+def claims(
+    names: tuple[str, ...], quick: bool, folder: Path | None, out: Path | None, as_json: bool
+) -> None:
+    """Measure the claims of the papers, all or those named, and print the verdicts."""
+    from neuralrace import papers
+    from neuralrace.papers.claims import QUICK, Tables, ledger, markdown
+
+    wanted = ledger(*names)
+    tables = Tables(quick, folder, tell=lambda text: click.echo(text, err=True))
+    tables.look_for(papers.chosen(names or ("all",)))
+    if out is not None:
+        _check_page(out)
+    use_float64()
+    if quick:
+        click.echo(f"Measured with {QUICK}:", err=as_json)
+    entries = []
+    for claim in wanted:
+        entries.append(claim.measure(tables))
+        if not as_json:
+            _tell_claim(entries[-1])
+    count = Counter(entry.verdict.value for entry in entries)
+    total = "In all: " + ", ".join(f"{n} {verdict}" for verdict, n in count.items()) + "."
+    click.echo(total, err=as_json)
+    if quick:
+        click.echo(f"These were {QUICK}: leave out --quick for verdicts.", err=as_json)
+    if as_json:
+        print_json([_entry(entry) for entry in entries])
+    if out is not None:
+        page = out.read_text() if out.exists() else ""
+        same_size = (QUICK in page) == quick
+        out.write_text(markdown(entries, quick=quick, page=page if same_size else ""))
+        click.echo(f"The page: {out}", err=as_json)
+
+
+def _tell_claim(entry: Entry) -> None:
+    claim = entry.claim
+    click.echo(f"{entry.verdict.value}: {claim.name} ({claim.where}): {claim.says}")
+    for measure, value in entry.pairs:
+        mark = "✓" if measure.met(value) else "✗"
+        click.echo(f"  {mark} {measure.what}: {value:{measure.form}} ({measure.threshold})")
+    for text in entry.qualifications:
+        click.echo(f"  · {text}")
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    claim = entry.claim
+    return {
+        "name": claim.name,
+        "where": claim.where,
+        "says": claim.says,
+        "verdict": entry.verdict.value,
+        "measured": [
+            {"what": m.what, "value": v, "threshold": m.threshold, "met": bool(m.met(v))}
+            for m, v in entry.pairs
+        ],
+        "qualifications": entry.qualifications,
+    }
+
+
+def _check_page(out: Path) -> None:
+    """Raise where a page cannot be written, before anything is measured for it."""
+    if out.is_dir():
+        raise NeuralRaceError(
+            f"{str(out)!r} is a folder",
+            got="a folder",
+            wanted="the path of a page",
+            fix=f"name the page: --out {out / 'claims.md'}",
+        )
+    writable_folder(out.parent)
+    if out.exists() and not os.access(out, os.W_OK):
+        raise NeuralRaceError(
+            f"cannot write to {str(out)!r}",
+            got="a file that is read-only",
+            wanted="a file that can be written",
+            fix="choose another file, or allow writing",
+        )
+
+
+def _make(
+    names: tuple[str, ...], quick: bool, changes: Mapping[str, str], out: Path, quiet: bool
+) -> list[Written]:
+    from neuralrace import papers
+    from neuralrace.papers import unknown
+
+    if not names:
+        raise NeuralRaceError(
+            "nothing was named",
+            got="no figure",
+            wanted=f"one or more of {', '.join(papers.names())}",
+            fix="`neuralrace reproduce all --quick` makes a small version of every one",
+        )
+    figures = [papers.find(name) for name in papers.chosen(names)]
+    known = dict.fromkeys(key for figure in figures for key in figure.settings)
+    for key in changes:
+        if key not in known:
+            those = ", ".join(figure.name for figure in figures)
+            if key == "seeds":
+                raise _no_seeds(those, known)
+            raise unknown("setting", key, known, f"of {those}")
+    # every setting is read before the first figure is computed
+    values = [
+        figure.resolve(
+            quick=quick, changes={k: v for k, v in changes.items() if k in figure.settings}
+        )
+        for figure in figures
+    ]
+    writable_folder(out)
+    use_float64()
+    found = []
+    for i, (figure, those) in enumerate(zip(figures, values, strict=True)):
+        click.echo(f"[{i + 1}/{len(figures)}] {figure.name}: computing …", err=True)
+        found.append(figure.publish(figure.run(those, quick=quick), out))
+        _tell(found[-1], quiet)
+        _gallery(out)
+    return found
+
+
+def _no_seeds(those: str, known: Iterable[str]) -> NeuralRaceError:
+    return NeuralRaceError(
+        f"there are no seeds in {those}: nothing is repeated there",
+        got="a number of seeds",
+        wanted=f"what can be set there: {', '.join(known) or 'nothing'}",
+        fix="leave out the seeds; `neuralrace list --settings` has every setting",
+    )
+
+
+def _redraw(files: Iterable[Path], out: Path, quiet: bool) -> list[Written]:
+    from neuralrace import papers
+    from neuralrace.papers import load_figure, read_record
+
+    tables = [load_figure(file) for file in files]
+    writable_folder(out)
+    found = []
+    for table in tables:
+        found.append(papers.find(read_record(table).name).publish(table, out))
+        _tell(found[-1], quiet)
+    _gallery(out)
+    return found
+
+
+def _gallery(out: Path) -> None:
+    from neuralrace import papers
+    from neuralrace.papers import gallery
+
+    gallery(out, papers.names())
+
+
+def _files(written: Written) -> list[str]:
+    paths = (written.pdf, written.png, *written.others, written.data, written.page)
+    return [str(path) for path in paths]
+
+
+def _tell(written: Written, quiet: bool) -> None:
+    if quiet:
+        return
+    record = written.record
+    click.echo(f"{record.name}: {record.verdict} (computed in {record.seconds:.1f} s)")
+    for row in record.agreement:
+        mark = {True: "✓", False: "✗", None: "·"}[row["holds"]]
+        click.echo(f"  {mark} {row['what']}: {row['measured']} ({row['target']})")
+    if record.changed:
+        other = ", ".join(record.changed)
+        click.echo(f"  (bounds are those for the default settings; not default: {other})")
+    click.echo("  " + ", ".join(_files(written)))
+
+
+def _row(written: Written) -> dict[str, Any]:
+    record = written.record
+    return {
+        "name": record.name,
+        "verdict": record.verdict,
+        "quick": record.quick,
+        "changed": record.changed,
+        "agreement": [dict(row) for row in record.agreement],
+        "seconds": record.seconds,
+        "files": _files(written),
+    }

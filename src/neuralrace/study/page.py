@@ -10,9 +10,8 @@ import numpy as np
 from neuralrace.plot import draw_matrix, style
 from neuralrace.report import File, Page, Part, Picture, Section, Setting, Table, Text, provenance
 from neuralrace.study.answers.answer import PICTURE
-from neuralrace.study.document import to_toml
+from neuralrace.study.copies import SCRIPT, copied_files
 from neuralrace.study.grid import axes_of
-from neuralrace.study.script import files_beside
 
 if TYPE_CHECKING:
     from neuralrace.study.result import Result
@@ -148,10 +147,9 @@ def _plain(value: Any) -> Any:
 
 def _files(result: Result) -> list[File]:
     files = [
-        File("study.toml", "the study itself", to_toml(result.study.document.content)),
-        File("study.py", "a Python script that does the same", result.script),
+        *copied_files(result.problem),
+        File(SCRIPT, "a Python script that does the same", result.script),
     ]
-    files += [File(path.name, "used by the study") for path in files_beside(result.problem)]
     for answer in result.answers.values():
         files += [File(name, "every run, as netCDF") for name in answer.data]
     return files

@@ -27,11 +27,11 @@ from neuralrace.report import (
 from neuralrace.study.answers import ANSWERS
 from neuralrace.study.build import Problem, build
 from neuralrace.study.checking import settings_of
-from neuralrace.study.document import Document, to_toml
+from neuralrace.study.copies import copied_files, copies, originals
+from neuralrace.study.document import Document
 from neuralrace.study.grid import axes_of
 from neuralrace.study.options import plain, training_options
 from neuralrace.study.page import settings_with_sources
-from neuralrace.study.script import files_beside
 from neuralrace.study.work import Work
 from neuralrace.sweeps import Sweep, sweep
 from neuralrace.trajectory import Trajectory
@@ -204,22 +204,18 @@ class SweepResult:
     def report(self, folder: str | Path, *, command: str = "") -> Path:
         """Write the report and a CSV file of all cells into a folder; returns the page."""
         folder = writable_folder(file_path(folder, "out/study"))
-        frame = self.table
-        (folder / "cells.csv").write_text(frame.to_csv(index=False), encoding="utf-8")
-        return write(self._page(command, frame), folder)
+        problem = build(self.study.settings, self.study.document)
+        page = self._page(command, self.table, problem)
+        return write(page, folder, keep=originals(problem))
 
-    def _page(self, command: str, frame: pandas.DataFrame) -> Page:
+    def _page(self, command: str, frame: pandas.DataFrame, problem: Problem) -> Page:
         study = self.study
         parts: list[Part] = [Text("\n\n".join(self.sentences[1:]))]
         for name in self.sweep.data.data_vars:
             parts += _curves(self.sweep, str(name))
         rows = [[_cell(v) for v in row] for row in frame.head(ROWS).itertuples(index=False)]
         table = Table([str(c) for c in frame.columns], rows, "Cells")
-        document = study.document
-        files = [
-            File("study.toml", "the study itself", to_toml(document.content)),
-            File("cells.csv", "every cell"),
-        ]
+        cells = File("cells.csv", "every cell", frame.to_csv(index=False))
         seeds = range(study.settings.sweep.seeds if study.settings.sweep else 1)
         return Page(
             title=study.title,
@@ -230,7 +226,7 @@ class SweepResult:
                 Section("Every cell", [table], folded=True),
             ],
             settings=list(settings_with_sources(study)),
-            files=files,
+            files=[*copied_files(problem), cells],
             provenance=provenance(seeds=list(seeds), command=command, seconds=self.seconds),
         )
 
@@ -283,7 +279,7 @@ def run_sweep(
     content = {k: v for k, v in study.document.content.items() if k not in WORDS}
     files = {
         f"file_{i}": hashlib.sha256(path.read_bytes()).hexdigest()
-        for i, path in enumerate(files_beside(problem))
+        for i, path in enumerate(copies(problem))
     }
     found = sweep(
         answer_cells,

@@ -344,8 +344,10 @@ def _phase_lines(problem: Problem) -> list[str]:
                 key=Raw(None, _keys(problem, 0)),
                 **trained,
             ),
-            "learning_times = nr.trajectory.crossing_time("
-            f"many.time, many.loss, {_criterion_code(settings)})",
+            "learning_times = [",
+            f"    nr.trajectory.crossing_time(many.time, loss, {_criterion_code(settings)})",
+            "    for loss, value in zip(many.loss, networks_at, strict=True)",
+            "]",
             "print(learning_times)",
         ]
     return lines
@@ -363,7 +365,7 @@ def with_raw(model: Any, path: list[str], raw: Raw) -> Any:
 def _criterion_code(settings: Settings) -> str:
     level = settings.contest.criterion
     text = repr(0.2 if level is None else level)
-    return f"{text} * nr.dataset.zero_loss(data)" if settings.contest.relative else text
+    return f"{text} * nr.dataset.zero_loss(task(value))" if settings.contest.relative else text
 
 
 # ---- simulation ---------------------------------------------------------------------------------

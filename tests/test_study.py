@@ -467,7 +467,8 @@ def test_a_table_becomes_a_report_in_three_commands(tmp_path):
     assert "task: 30 samples" in run("check", tmp_path / "my.toml")
     options = ["--set", 'questions=["contest"]', "--set", "contest.check=false"]
     run("run", tmp_path / "my.toml", "--quick", "--out", tmp_path / "out", *options)
-    assert (tmp_path / "out" / "index.html").exists() and (tmp_path / "out" / "my.csv").exists()
+    assert (tmp_path / "out" / "index.html").exists()
+    assert (tmp_path / "out" / "files" / "my.csv").exists()
 
 
 # ---- the studies that ship ----------------------------------------------------------------------

@@ -276,6 +276,18 @@ def check_function(what: str, value: object, fix: str) -> None:
         )
 
 
+def not_overwritten(path: Path, kept: Iterable[Path]) -> Path:
+    """A path to write to, or an error where it is one of the files that are to be kept."""
+    if path.resolve() in {each.resolve() for each in kept}:
+        raise NeuralRaceError(
+            f"the report would overwrite {path.name!r}",
+            got=str(path),
+            wanted="another folder than that of the study",
+            fix="choose one with --out, or report(folder)",
+        )
+    return path
+
+
 def writable_folder(folder: Path) -> Path:
     """A folder, made if it is not there, in which files can be written."""
     try:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from neuralrace.checks import file_path, writable_folder
+from neuralrace.checks import file_path, not_overwritten, writable_folder
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.report.copies import with_copies
 from neuralrace.report.markup import html_in_folder, picture_width
@@ -14,12 +14,14 @@ from neuralrace.report.names import PAGE
 from neuralrace.report.page import Curves, File, Page, Part, Picture, Section, Table
 
 
-def write(page: Page, folder: str | os.PathLike[str]) -> Path:
+def write(page: Page, folder: str | os.PathLike[str], *, keep: Sequence[Path] = ()) -> Path:
     """Write a report: `index.html` in the folder, and its data files beside it.
 
     The page needs no network and can be opened from the file system. The same page gives the same
     bytes. Files whose content is not given must be in the folder already. Inside a block of
-    `neuralrace.plot.look`, pictures and curves are also written as files of its formats.
+    `neuralrace.plot.look`, pictures and curves are also written as files of its formats. `keep` are
+    files that must not change: an error is raised where the page would overwrite one, before
+    anything is written.
 
     **Returns** the path of the page.
 
@@ -38,6 +40,10 @@ def write(page: Page, folder: str | os.PathLike[str]) -> Path:
     target = writable_folder(file_path(folder, "report.write(page, 'out/report')"))
     page = with_copies(page)
     contents = _contents(page)
+    for name, content in {**contents, PAGE: b""}.items():
+        path = target / name
+        if content is not None and not (path.is_file() and path.read_bytes() == content):
+            not_overwritten(path, keep)
     for name, content in contents.items():
         path = target / name
         if content is None:

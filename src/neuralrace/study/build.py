@@ -262,23 +262,34 @@ def _each(label: str, data: Dataset, place: Place) -> dict[str, np.ndarray]:
     if label not in data.labels:
         raise place.unknown("label", label, [*data.labels, SAMPLE])
     values = np.asarray(data.labels[label])
-    return {pathway_name(label, value): values == value for value in np.unique(values)}
+    names = pathway_names(label, np.unique(values))
+    return {name: values == value for name, value in names.items()}
 
 
-def pathway_name(label: str, value: object) -> str:
-    """The name of the pathway for one value of a label: an identifier.
+def pathway_names(label: str, values: np.ndarray) -> dict[str, Any]:
+    """A name for the pathway of each value of a label: an identifier that no other value has.
 
     ```python
-    >>> from neuralrace.study.build import pathway_name
-    >>> pathway_name("context", 1), pathway_name("size", -0.5)
-    ('context1', 'size_m0_5')
+    >>> import numpy as np
+    >>> from neuralrace.study.build import pathway_names
+    >>> pathway_names("size", np.array([-0.5, 1.0]))
+    {'size_m0_5': -0.5, 'size1': 1.0}
+    >>> list(pathway_names("kind", np.array(["p+", "p-"])))
+    ['kindp_', 'kindp__2']
 
     ```
     """
-    text = f"{value:g}" if isinstance(value, float) else str(value)
-    if text[:1] == "-":
-        text = f"_m{text[1:]}"
-    return re.sub(r"\W", "_", f"{label}{text}")
+    found: dict[str, Any] = {}
+    for value in values.tolist():
+        text = f"{value:g}" if isinstance(value, float) else str(value)
+        text = f"_m{text[1:]}" if text[:1] == "-" else text
+        first = re.sub(r"[^A-Za-z0-9_]", "_", f"{label}{text}")
+        first = first if first[:1].isalpha() else f"p{first}"
+        name, number = first, 2
+        while name in found:
+            name, number = f"{first}_{number}", number + 1
+        found[name] = value
+    return found
 
 
 def _check_mask(mask: np.ndarray, data: Dataset, place: Place, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -259,6 +260,13 @@ def _gatings(settings: Settings, place: Place) -> None:
     ways = ("masks", "each", "file", "builtin", "gates", "python")
     for name, gating in settings.gatings.items():
         here = place / "gatings" / name
+        if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) or name == "aligned":
+            raise here.error(
+                f"{name!r:.60} cannot be the name of a gating",
+                got=f"{name!r:.60}",
+                wanted="letters, digits and _, a letter first; 'aligned' is the reference",
+                fix="rename it, for example [gatings.by_context]",
+            )
         way = _one_of(gating, ways, here, 'masks = { one = "context == 1" }')
         called = way in ("builtin", "python")
         _only_with(gating, ["parameters"], called, here, "`builtin` or `python` with it")
@@ -341,6 +349,15 @@ def _questions(settings: Settings, place: Place) -> None:
                 got="an optimizer" if settings.training.optimizer else settings.training.loss,
                 wanted="learning_rate in place of optimizer, and loss = 'squared'",
                 fix=f"leave out {question!r}, or change [training]",
+            )
+    for question in ("contest", "phase_diagram", "types"):
+        given = settings.contest.start is not None and question != "types"
+        if question in asked and settings.network.kind != "gaussian" and not given:
+            raise here.error(
+                f"{question!r} is known for Gaussian initial weights",
+                got=f"network.kind = {settings.network.kind!r}",
+                wanted="kind = 'gaussian' in [network]",
+                fix=f"leave out kind, or {question!r}",
             )
     if "types" in asked and settings.network.bias:
         raise here.error(

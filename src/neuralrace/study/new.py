@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from keyword import iskeyword
 from pathlib import Path
 
 import numpy as np
@@ -186,10 +187,14 @@ def _csv_gatings(table: dict[str, np.ndarray], labels: list[str], inputs: list[s
     )
     shown = [name for name in labels if name.isidentifier() and len(np.unique(table[name])) > 1]
     if shown:
-        return text + f"\n[gatings.by_{shown[0]}]\neach = {toml_value(shown[0])}\n"
-    named = [n for n in inputs if n.isidentifier() and table[n].dtype.kind in "fiu"]
-    if named:
-        middle = f"{float(np.median(table[named[0]])):.6g}"
-        masks = f'{{ low = "{named[0]} <= {middle}", high = "{named[0]} > {middle}" }}'
-        return text + f"\n[gatings.halves]\nmasks = {masks}\n"
+        name = f"by_{shown[0]}" if shown[0].isascii() else "by_label"
+        return text + f"\n[gatings.{name}]\neach = {toml_value(shown[0])}\n"
+    for name in inputs:
+        column = table[name]
+        if not name.isidentifier() or iskeyword(name) or column.dtype.kind not in "fiu":
+            continue  # no name that a mask can have, or no number
+        middle = f"{float(column.mean()):.6g}"
+        if (column <= float(middle)).any() and (column > float(middle)).any():
+            masks = f'{{ low = "{name} <= {middle}", high = "{name} > {middle}" }}'
+            return text + f"\n[gatings.halves]\nmasks = {masks}\n"
     return text + '\n[gatings.by_sample]\neach = "sample"\n'

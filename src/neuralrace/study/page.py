@@ -10,8 +10,8 @@ import numpy as np
 from neuralrace.plot import draw_matrix, style
 from neuralrace.report import File, Page, Part, Picture, Section, Setting, Table, Text, provenance
 from neuralrace.study.answers.answer import PICTURE
-from neuralrace.study.document import to_toml
-from neuralrace.study.script import files_beside
+from neuralrace.study.copies import SCRIPT, copied_files
+from neuralrace.study.grid import axes_of
 
 if TYPE_CHECKING:
     from neuralrace.study.result import Result
@@ -101,6 +101,15 @@ def settings_with_sources(study: Study) -> Iterator[Setting]:
                 yield _setting(key, value, field, _source(document, key))
 
     yield from walk(study.settings, "")
+    sweep = study.settings.sweep
+    if sweep is not None:
+        about = "a key that is varied"
+        for key, values in axes_of(study.settings).items():
+            source = _source(document, "sweep.over")
+            yield Setting(f"sweep.over.{key}", values, source, about)
+        for name in ("seeds", "batch"):
+            field, key = type(sweep).model_fields[name], f"sweep.{name}"
+            yield _setting(key, getattr(sweep, name), field, _source(document, key))
 
 
 def _setting(key: str, value: Any, field: Any, source: str) -> Setting:
@@ -138,10 +147,9 @@ def _plain(value: Any) -> Any:
 
 def _files(result: Result) -> list[File]:
     files = [
-        File("study.toml", "the study itself", to_toml(result.study.document.content)),
-        File("study.py", "a Python script that does the same", result.script),
+        *copied_files(result.problem),
+        File(SCRIPT, "a Python script that does the same", result.script),
     ]
-    files += [File(path.name, "used by the study") for path in files_beside(result.problem)]
     for answer in result.answers.values():
         files += [File(name, "every run, as netCDF") for name in answer.data]
     return files

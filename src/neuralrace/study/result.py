@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
-from neuralrace.checks import file_path, writable_folder
+from neuralrace.checks import file_path, not_overwritten, writable_folder
 from neuralrace.errors import NeuralRaceError
 from neuralrace.report import File, to_json, write
 from neuralrace.study.answers import Answer
 from neuralrace.study.build import Problem
+from neuralrace.study.copies import originals
 from neuralrace.study.page import page_of
 from neuralrace.study.places import nearest
-from neuralrace.study.script import files_beside, script_of
+from neuralrace.study.script import script_of
 from neuralrace.trajectory import save_table
 
 if TYPE_CHECKING:
@@ -83,16 +83,15 @@ class Result:
     def report(self, folder: str | Path, *, command: str = "") -> Path:
         """Write the report, its data and the script into a folder; returns the page.
 
-        `command` is what was typed, for the page.
+        `command` is what was typed, for the page. Files that the study reads are copied; none of
+        them is overwritten.
         """
         folder = writable_folder(file_path(folder, "out/study"))
+        keep = originals(self.problem)
         for answer in self.answers.values():
             for name, table in answer.data.items():
-                save_table(table, folder / name)
-        for source in files_beside(self.problem):
-            if source.resolve().parent != folder.resolve():
-                shutil.copyfile(source, folder / source.name)
+                save_table(table, not_overwritten(folder / name, keep))
         page = page_of(self, command)
         page = replace(page, files=[*page.files, File(KEPT, "this page as JSON")])
-        (folder / KEPT).write_text(to_json(page), encoding="utf-8")
-        return write(page, folder)
+        not_overwritten(folder / KEPT, keep).write_text(to_json(page), encoding="utf-8")
+        return write(page, folder, keep=keep)

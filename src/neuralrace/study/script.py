@@ -20,9 +20,10 @@ from neuralrace.study.build import (
     hidden_widths,
     masks_of,
     names_of,
-    pathway_name,
+    pathway_names,
     pathway_widths,
 )
+from neuralrace.study.copies import copies, own_modules
 from neuralrace.study.grid import spread
 from neuralrace.study.options import (
     Raw,
@@ -33,7 +34,6 @@ from neuralrace.study.options import (
     training_options,
     types_options,
 )
-from neuralrace.study.targets import own_file
 from neuralrace.study.work import NEED_WEIGHTS
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def script_of(problem: Problem) -> str:
         *_gates_lines(problem),
     ]
     text = "\n".join(body)
-    own = _own_modules(settings)
-    title = (settings.title or Path(problem.document.file).stem).replace('"""', "'''")
+    own = own_modules(problem)
+    title = _one_line(settings.title or Path(problem.document.file).stem)
     head = [
         f'"""{title}. Made from a study by neuralrace {__version__}."""',
         "",
@@ -82,22 +82,6 @@ def script_of(problem: Problem) -> str:
         head += ["sys.path.insert(0, str(HERE))", ""]
         head += [f"import {name}  # noqa: E402" for name in own]
     return "\n".join([*head, *body, ""])
-
-
-def files_beside(problem: Problem) -> list[Path]:
-    """Files that the script and the study need beside them: tables, masks and own modules."""
-    settings, folder = problem.settings, problem.document.folder
-    names = [task.file for task in (settings.task, *settings.training.evaluate.values())]
-    names += [gating.file for gating in settings.gatings.values()]
-    found = [folder / name for name in names if name is not None]
-    found += [file for m in _own_modules(settings) if (file := own_file(m, folder)) is not None]
-    return list(dict.fromkeys(found))
-
-
-def _own_modules(settings: Settings) -> list[str]:
-    tasks = (settings.task, *settings.training.evaluate.values())
-    targets = [each.python for each in (*tasks, *settings.gatings.values())]
-    return list(dict.fromkeys(target.partition(":")[0] for target in targets if target))
 
 
 # ---- writing code -------------------------------------------------------------------------------
@@ -134,7 +118,12 @@ def _indented(text: str, by: int = 4) -> str:
 
 
 def _heading(text: str) -> list[str]:
-    return ["", f"# {text}"]
+    return ["", f"# {_one_line(text)}"]
+
+
+def _one_line(text: str) -> str:
+    """Text of the user's for a comment or a docstring: it cannot end either."""
+    return " ".join(text.split()).replace("\\", "/").replace('"', "'")
 
 
 # ---- task, network, gatings ---------------------------------------------------------------------
@@ -142,7 +131,7 @@ def _heading(text: str) -> list[str]:
 
 def _task_lines(problem: Problem) -> list[str]:
     settings = problem.settings
-    lines = [*_heading("the task"), f"data = {task_code(settings.task)}"]
+    lines = [*_heading("the task"), f"data = {task_code(problem, settings.task)}"]
     if settings.training.dtype != "float64":
         kind = settings.training.dtype
         lines += [
@@ -158,7 +147,7 @@ def _task_lines(problem: Problem) -> list[str]:
     return lines
 
 
-def task_code(task: Task) -> str:
+def task_code(problem: Problem, task: Task) -> str:
     """The dataset of a task."""
     if task.file is not None:
         options: dict[str, Any] = {
@@ -168,12 +157,17 @@ def task_code(task: Task) -> str:
         }
         options |= {} if task.weight is None else {"weight": task.weight}
         options |= {"standardise": True} if task.standardise else {}
-        return call("nr.study.read_task", f"HERE / {Path(task.file).name!r}", **options)
+        return call("nr.study.read_task", _copy(problem, task.file), **options)
     if task.python is not None:
         module, _, function = task.python.partition(":")
         return call(f"{module}.{function}", **task.parameters)
     made = call(f"nr.tasks.{task.builtin}", **task.parameters)
     return f"{made}[0]  # the trained routes" if task.builtin == "routing" else made
+
+
+def _copy(problem: Problem, file: str) -> str:
+    """The path of the copy of a file."""
+    return f"HERE / {copies(problem)[problem.document.folder / file]!r}"
 
 
 def _columns(columns: Mapping[str, tuple[str, ...]], node: str) -> dict[str, list[str]]:
@@ -211,7 +205,8 @@ def _gating_lines(problem: Problem) -> list[str]:
     if problem.candidates:
         lines += _heading("which pathway is on for which sample")
         if problem.settings.task.file is not None and _uses_columns(problem):
-            lines.append(f"table = {_table_code(problem.settings.task)}")
+            file = _copy(problem, problem.settings.task.file)
+            lines.append(f"table = nr.study.read_table({file})")
         codes = gating_codes(problem, problem.settings)
         lines.append(f"gatings = {mapping(codes)}")
     return lines
@@ -236,7 +231,7 @@ def _gating_code(problem: Problem, gating: Gating, settings: Settings) -> str:
     masks = masks_of(gating, settings, problem.data, folder, place)
     widths = pathway_widths(gating, settings, masks)
     if gating.file is not None:
-        code = f"nr.study.read_masks(HERE / {Path(gating.file).name!r})"
+        code = f"nr.study.read_masks({_copy(problem, gating.file)})"
     elif gating.masks is not None:
         code = mapping({n: _mask_code(problem, text) for n, text in gating.masks.items()})
     else:
@@ -249,7 +244,8 @@ def _each_code(problem: Problem, label: str) -> str:
         return "data.one_per_sample()"
     values = np.unique(np.asarray(problem.data.labels[label]))
     code = f"np.asarray(data.labels[{label!r}])"
-    return mapping({pathway_name(label, v): f"{code} == {v.item()!r}" for v in values})
+    names = pathway_names(label, values)
+    return mapping({name: f"{code} == {value!r}" for name, value in names.items()})
 
 
 def _mask_code(problem: Problem, text: str) -> str:
@@ -276,10 +272,6 @@ def _is_column(problem: Problem, name: str) -> bool:
 def _uses_columns(problem: Problem) -> bool:
     codes = "".join(gating_codes(problem, problem.settings).values())
     return "table[" in codes
-
-
-def _table_code(task: Task) -> str:
-    return f"nr.study.read_table(HERE / {Path(str(task.file)).name!r})"
 
 
 # ---- theory -------------------------------------------------------------------------------------
@@ -325,7 +317,7 @@ def _phase_lines(problem: Problem) -> list[str]:
     lines = [
         *_heading(f"where does the winner change with {name}?"),
         "def task(value):",
-        f"    return {_indented(task_code(varied.task)).strip()}",
+        f"    return {_indented(task_code(problem, varied.task)).strip()}",
         "",
         "",
         "def candidates(value):",
@@ -352,8 +344,10 @@ def _phase_lines(problem: Problem) -> list[str]:
                 key=Raw(None, _keys(problem, 0)),
                 **trained,
             ),
-            "learning_times = nr.trajectory.crossing_time("
-            f"many.time, many.loss, {_criterion_code(settings)})",
+            "learning_times = [",
+            f"    nr.trajectory.crossing_time(many.time, loss, {_criterion_code(settings)})",
+            "    for loss, value in zip(many.loss, networks_at, strict=True)",
+            "]",
             "print(learning_times)",
         ]
     return lines
@@ -371,7 +365,7 @@ def with_raw(model: Any, path: list[str], raw: Raw) -> Any:
 def _criterion_code(settings: Settings) -> str:
     level = settings.contest.criterion
     text = repr(0.2 if level is None else level)
-    return f"{text} * nr.dataset.zero_loss(data)" if settings.contest.relative else text
+    return f"{text} * nr.dataset.zero_loss(task(value))" if settings.contest.relative else text
 
 
 # ---- simulation ---------------------------------------------------------------------------------
@@ -402,7 +396,7 @@ def _trained(problem: Problem, net: str, data: str, which: int) -> str:
     options["record"] = _record(problem, net, data, relu=which == 0)
     if problem.evaluated:
         tasks = problem.settings.training.evaluate
-        codes = {n: _narrowed(problem, task_code(task)) for n, task in tasks.items()}
+        codes = {n: _narrowed(problem, task_code(problem, task)) for n, task in tasks.items()}
         options["evaluate"] = Raw(None, mapping(codes))
     key = _keys(problem, which)
     if which == 0 or problem.settings.training.compress is None:

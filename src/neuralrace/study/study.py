@@ -12,6 +12,7 @@ from neuralrace.checks import by_name, check_function, file_path, writable_folde
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.study.build import Problem, build
 from neuralrace.study.checking import need_pydantic, settings_of
+from neuralrace.study.copies import check_modules
 from neuralrace.study.document import Document, read_document, to_toml
 from neuralrace.study.grid import check_grid
 from neuralrace.study.options import training_options
@@ -96,6 +97,7 @@ class Study:
         """Build all that the study names and compute nothing; errors name file and key."""
         problem = build(self.settings, self.document)
         training_options(problem)
+        check_modules(problem)
         check_grid(self.settings, self.document)
         return problem
 

@@ -51,7 +51,8 @@ def builtin(name: str, known: tuple[str, ...], what: str, place: Place) -> Calla
 def own(target: str, folder: Path, place: Place) -> Callable[..., Any]:
     """The function `module:function`; a module beside the study comes before an installed one."""
     name, sign, attribute = target.partition(":")
-    if not sign or not name or not attribute.isidentifier():
+    parts = [*name.split("."), attribute]
+    if not sign or not all(part.isidentifier() for part in parts):
         raise place.error(
             "this names no function",
             got=repr(target),

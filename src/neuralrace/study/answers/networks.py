@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neuralrace.dataset import Dataset
 from neuralrace.plot import style
 from neuralrace.report import Curve, Curves, Part, Picture, Section, Table
 from neuralrace.study.answers.answer import PICTURE, Answer, finite, numbered, percent, time_range
@@ -14,20 +15,24 @@ from neuralrace.study.options import CRITERION
 from neuralrace.study.work import Work, members
 from neuralrace.trajectory import Comparison, Trajectory, compare, crossing_time
 
+if TYPE_CHECKING:
+    from neuralrace.study.model import Settings
+
 DRAWN = 30
 """Nodes of a graph that can still be told apart in a picture."""
 
 
 def train(work: Work) -> Answer:
     """What ReLU networks do on the task."""
-    runs, level = work.relu, criterion(work)
-    times, half = (crossing_time(runs.time, runs.loss, x) for x in (level, runs.loss[0, 0] / 2))
+    runs, level = work.relu, criterion(work.settings, work.problem.data)
+    times, half = crossing_time(runs.time, runs.loss, level), times_to_half(runs.time, runs.loss)
     first, last = float(runs.loss[:, 0].mean()), runs.loss[:, -1]
     there = np.isfinite(times)
     who = numbered(len(last), "ReLU network").capitalize().replace("relu", "ReLU")
     text = f"{who} {'starts' if len(last) == 1 else 'start'} at a loss of {first:.4g} and "
     text += f"{'ends' if len(last) == 1 else 'end'} at {last.mean():.4g}"
-    reached = f"None reaches a loss of {level:.4g}"
+    text += "" if len(last) == 1 else " on average"
+    reached = f"{'It never' if len(last) == 1 else 'None'} reaches a loss of {level:.4g}"
     if there.any():
         reached = f"A loss of {level:.4g} is reached at {time_range(times[there])}"
         reached += "" if there.all() else f", by {there.sum()} of {len(times)}"
@@ -36,15 +41,17 @@ def train(work: Work) -> Answer:
         for i in range(len(last))
     ]
     head = ["seed", "initial loss", "final loss", "time to half", f"time to {level:.4g}"]
-    parts: list[Part] = [
-        Curves(
+
+    def parts() -> list[Part]:
+        curves = Curves(
             [Curve("ReLU networks", runs.time, runs.loss, "relu"), *_evaluated(work, runs)],
+            xlabel="step" if runs.clock == "steps" else "time",
             caption=f"Loss of {numbered(len(last), 'ReLU network')}",
             alt="The loss of the ReLU networks over time.",
             file="train_losses.csv",
-        ),
-        Table(head, rows, "Every network", "train.csv"),
-    ]
+        )
+        return [curves, Table(head, rows, "Every network", "train.csv")]
+
     numbers = {
         "initial_loss": first,
         "final_loss": float(last.mean()),
@@ -57,6 +64,11 @@ def train(work: Work) -> Answer:
     return Answer("train", title, said, parts, numbers, runs, data, short=said)
 
 
+def times_to_half(time: np.ndarray, loss: np.ndarray) -> np.ndarray:
+    """When the loss of each network is half of its own initial loss; NaN if never."""
+    return np.array([float(crossing_time(time, each, each[0] / 2)) for each in loss])
+
+
 def _evaluated(work: Work, runs: Trajectory) -> list[Curve]:
     found = []
     for name in work.problem.evaluated:
@@ -66,15 +78,15 @@ def _evaluated(work: Work, runs: Trajectory) -> list[Curve]:
     return found
 
 
-def criterion(work: Work) -> float:
-    """The loss that counts as learned."""
-    options = work.settings.contest
+def criterion(settings: Settings, data: Dataset) -> float:
+    """The loss that counts as learned on this task."""
+    options = settings.contest
     level = CRITERION if options.criterion is None else options.criterion
     if not options.relative:
         return level
     from neuralrace.dataset import zero_loss
 
-    return level * float(zero_loss(work.problem.data))
+    return level * float(zero_loss(data))
 
 
 def kept_values(work: Work, runs: Trajectory) -> Any:
@@ -99,7 +111,8 @@ def predict(work: Work) -> Answer:
         f"{percent(max(c.max for c in theory))} at most.",
     ]
     if mean(theory) > 1e-3:
-        sentences.append("The rest is that random weights are not quite aligned with the modes.")
+        batch = work.settings.training.batch_size
+        sentences.append(remaining_error(bool(race.is_exact), batch))
     curves = [
         Curve(f"gated networks ({work.followed})", runs.time, runs.loss),
         Curve("predicted", runs.time, np.stack([own.loss for own in solved]), "theory"),
@@ -120,22 +133,31 @@ def predict(work: Work) -> Answer:
         head += ["ReLU network: mean", "after a shift"]
         for row, c in zip(columns, follows, strict=True):
             row += [c.mean, c.mean_after_shift]
-    parts: list[Part] = [
-        Curves(
+
+    def parts() -> list[Part]:
+        losses = Curves(
             curves,
             caption="Simulated and predicted loss",
             alt="The losses of simulated networks over time, and the predicted loss.",
             file="predict_losses.csv",
-        ),
-        Table(head, columns, "Distances of losses, as shares of the initial loss", "predict.csv"),
-        *_drawn(work),
-        *race_parts(race),
-    ]
+        )
+        caption = "Distances of losses, as shares of the initial loss"
+        table = Table(head, columns, caption, "predict.csv")
+        return [losses, table, *_drawn(work), *race_parts(race)]
+
     data = {"gated_networks.nc": kept_values(work, runs)}
     title = "What will the loss do?"
     short = tuple(s for s in sentences if s.startswith("Predicted") or "ReLU network" in s)
     found = (runs, solved)
     return Answer("predict", title, tuple(sentences), parts, numbers, found, data, short)
+
+
+def remaining_error(exact: bool, batch_size: int | None) -> str:
+    """What a prediction leaves out, as far as it is known without fitting anything."""
+    causes = ["random weights are not quite aligned with the modes"]
+    causes += [] if exact else ["couplings between blocks were dropped"]
+    causes += [] if batch_size is None else ["training in batches is random"]
+    return f"The remaining error is there because {', and because '.join(causes)}."
 
 
 def _relu_sentence(work: Work, follows: list[Comparison]) -> str:

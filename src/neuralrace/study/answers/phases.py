@@ -37,11 +37,20 @@ def phase_diagram(work: Work) -> Answer:
             **contest_options(work.settings),
         )
     trained = trained_times(work, values)
-    sentences = _sentences(found, trained)
-    parts: list[Part] = [_picture(found, trained), _curves(found, trained), _table(found, trained)]
-    if work.settings.contest.check:
-        parts.append(Section("As the library prints it", [Code(str(found))], folded=True))
-    numbers = {f"crossover_{i + 1}": c.value for i, c in enumerate(found.crossovers)}
+    sentences = phase_sentences(found, trained)
+
+    def parts() -> list[Part]:
+        shown = [_picture(found, trained), _curves(found, trained), _table(found, trained)]
+        if not work.settings.contest.check:
+            return shown
+        return [*shown, Section("As the library prints it", [Code(str(found))], folded=True)]
+
+    places = [c.value for c in found.crossovers] or [np.nan]
+    numbers = {
+        "crossovers": float(len(found.crossovers)),
+        "first_crossover": places[0],
+        "last_crossover": places[-1],
+    }
     title = f"Where does the winner change with {name}?"
     value = (found, trained)
     return Answer("phase_diagram", title, sentences, parts, numbers, value, short=sentences)
@@ -73,15 +82,20 @@ def trained_times(work: Work, values: list[float]) -> tuple[np.ndarray, np.ndarr
             key=work.keys[0],
             **arguments,
         )
-        return np.array(chosen), crossing_time(many.time, many.loss, criterion(work))
+        levels = [criterion(work.settings, problem.data) for problem in problems]
+        pairs = zip(many.loss, levels, strict=True)
+        times = [crossing_time(many.time, loss, level) for loss, level in pairs]
+        return np.array(chosen), np.stack(times)
 
 
-def _sentences(
+def phase_sentences(
     found: PhaseDiagram, trained: tuple[np.ndarray, np.ndarray] | None
 ) -> tuple[str, ...]:
-    name = found.parameter
+    """Where the winner changes, and how near trained networks are to the fastest gating."""
+    name, nobody = found.parameter, "no gating"
     places = ", ".join(
-        f"from {c.below} to {c.above} at {name} = {c.value:.4f}" for c in found.crossovers
+        f"from {c.below or nobody} to {c.above or nobody} at {name} = {c.value:.4f}"
+        for c in found.crossovers
     )
     first = (
         f"Without training anything, the gating that learns first is predicted to change {places}."
@@ -98,14 +112,20 @@ def _sentences(
     if not there.any():
         return first, "None of the trained ReLU networks reaches the criterion."
     gap = np.where(there, np.abs(times / fast[:, None] - 1), np.nan)
-    nearer = (gap < np.abs(times / slow[:, None] - 1))[there]
+    far = np.where(np.isfinite(slow)[:, None], np.abs(times / slow[:, None] - 1), np.inf)
+    nearer = int((gap < far)[there].sum())
     worst = int(np.nanargmax(np.nanmax(np.where(there, gap, -1), axis=1)))
-    return (
-        first,
-        f"Of {numbered(int(there.sum()), 'ReLU network')} trained at {len(values)} values of "
-        f"{name}, {nearer.sum()} are nearer to the time of the fastest gating than to that of the "
-        f"slowest: {percent(float(np.nanmean(gap)))} off on average, "
-        f"{percent(float(np.nanmax(gap)))} at most ({name} = {values[worst]:g}).",
+    text = f"Of {numbered(times.size, 'ReLU network')} trained at "
+    text += f"{numbered(len(values), 'value')} of {name}, {there.sum()} "
+    text += "reaches the criterion" if there.sum() == 1 else "reach the criterion"
+    if len(found.times) > 1:
+        verb = "is" if nearer == 1 else "are"
+        text += f", and {nearer} {verb} nearer to the time of the fastest gating than to that of "
+        text += "the slowest"
+    return first, (
+        f"{text}. Their times differ from that of the fastest gating by "
+        f"{percent(float(np.nanmean(gap)))} on average, {percent(float(np.nanmax(gap)))} at most "
+        f"({name} = {values[worst]:g})."
     )
 
 

@@ -1,0 +1,102 @@
+"""Sentences and numbers of answers, where networks do not do what is usual."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.contests.phases import Crossover
+from neuralrace.study.answers.networks import remaining_error, times_to_half
+from neuralrace.study.answers.phases import phase_sentences, trained_times
+from neuralrace.study.work import Work
+from tests.test_errors import says
+from tests.test_study import xor
+
+
+def phases(times, crossovers=()):
+    """What sentences are made of, as `nr.phase_diagram` returns it."""
+    table = {name: np.array(values, float) for name, values in times.items()}
+    values = np.arange(len(next(iter(table.values()))), dtype=float)
+    best = min(table, key=lambda name: table[name][0])
+    winners = (best if np.isfinite(table[best][0]) else None,)
+    return SimpleNamespace(
+        parameter="d", values=values, times=table, crossovers=crossovers, winners=winners
+    )
+
+
+def test_networks_that_never_learn_are_counted_among_the_trained():
+    trained = np.array([0.0, 1.0]), np.array([[1.0, np.nan], [2.0, 2.0]])
+    said = phase_sentences(phases({"a": [1, 2], "b": [5, 5]}), trained)[1]
+    assert "Of 4 ReLU networks trained at 2 values of d, 3 reach the criterion" in said
+    assert "3 are nearer to the time of the fastest gating" in said
+
+
+def test_a_gating_that_never_learns_is_not_what_a_slow_network_is_near_to():
+    trained = np.array([0.0]), np.array([[3.0]])
+    said = phase_sentences(phases({"a": [1], "b": [np.inf]}), trained)[1]
+    assert "1 is nearer to the time of the fastest gating" in said
+
+
+def test_one_gating_is_neither_fastest_nor_slowest():
+    trained = np.array([0.0]), np.array([[3.0]])
+    said = phase_sentences(phases({"a": [1]}), trained)[1]
+    assert "nearer" not in said and "200 %" in said
+
+
+def test_a_range_without_a_winner_is_told_as_such():
+    found = phases({"a": [1, np.inf]}, (Crossover(0.5, "a", None),))
+    assert "from a to no gating at d = 0.5000" in phase_sentences(found, None)[0]
+
+
+def test_a_relative_criterion_is_that_of_the_task_at_each_value(tmp_path, monkeypatch):
+    """The loss of answering zero changes with the task: half of it is another loss each time."""
+    text = "import neuralrace as nr\n\n\ndef make(size=1.0):\n    data = nr.tasks.xor()\n"
+    text += "    return nr.Dataset(data.x, {'y': size * data.y['y']}, labels=data.labels)\n"
+    (tmp_path / "sized.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    study = xor(
+        ["phase_diagram"],
+        task={"python": "sized:make", "parameters": {"size": 1.0}},
+        gatings={"xor": {"each": "sample"}},
+        network={"widths": 16, "scale": 0.3},
+        training={"steps": 100, "learning_rate": 0.2, "record_every": 1},
+        contest={"check": False, "criterion": 0.5, "relative": True},
+        phase_diagram={"key": "task.parameters.size", "values": [0.5, 1.0], "networks": 1},
+    )
+    work = Work(study.check())
+    found = trained_times(work, [0.5, 1.0])
+    assert found is not None
+    # alone, with the criterion of its own task
+    small = study.changed({"task.parameters.size": 0.5, "questions": ["train"]})
+    runs = Work(small.changed({"training.seeds": 1}).check()).relu
+    level = 0.5 * nr.dataset.zero_loss(small.check().data)
+    alone = nr.trajectory.crossing_time(runs.time, runs.loss, level)
+    np.testing.assert_allclose(found[1][0], alone, rtol=1e-9)
+
+
+def test_the_time_to_half_is_that_of_each_network():
+    time = np.array([0.0, 1.0, 2.0])
+    loss = np.array([[1.0, 0.5, 0.0], [4.0, 2.0, 0.0]])
+    np.testing.assert_allclose(times_to_half(time, loss), [1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("exact", "batch", "words"),
+    [(True, None, "aligned"), (False, None, "couplings"), (True, 4, "batches")],
+)
+def test_what_remains_is_blamed_on_what_it_comes_from(exact, batch, words):
+    assert words in remaining_error(exact, batch)
+
+
+def test_names_of_gatings_are_identifiers():
+    for name in ("a b", "größe", "aligned", "../x"):
+        with says("cannot be the name", got=name, wanted="letters", fix="rename"):
+            xor(["contest"], gatings={name: {"each": "sample"}})
+
+
+def test_theory_of_gaussian_starts_is_not_used_for_others():
+    network = {"widths": 16, "scale": 0.5, "kind": "xavier"}
+    with says("Gaussian", got="xavier", wanted="gaussian", fix="kind"):
+        xor(["contest"], network=network)
+    assert xor(["train"], network=network).settings.network.kind == "xavier"

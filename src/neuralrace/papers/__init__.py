@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 _FIGURES = {
-    "nrr": ("fig3", "fig4", "fig5", "fig6", "fig7", "appendix_a2"),
+    "nrr": ("fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9", "fig10", "appendix_a2"),
     "mhs": ("fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9"),
     "talk": (
         "depth",

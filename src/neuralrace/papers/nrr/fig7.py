@@ -35,7 +35,9 @@ SETTINGS = common_settings(
         (2, 3, 4, 6, 8), "K of circulant and random routes", "ours: both at equal K", quick=(2, 3)
     ),
     methods=Setting(
-        METHODS, "squared loss by moments, race of class modes, cross-entropy", "ours; NRR: cross"
+        METHODS,
+        "squared loss by moments, race of class modes, cross-entropy",
+        "ours; NRR: cross",
     ),
     scale=Setting(0.1, "gain of the initial weights", TABLES, quick=0.3),
 )
@@ -55,7 +57,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def transfer(table: xarray.Dataset) -> np.ndarray:
-    """Accuracy of untrained routes of every row: 0 at chance, 1 where it is that of trained ones."""
+    """Accuracy of untrained routes of every row: 0 at chance, 1 where it is the trained one."""
     from neuralrace.papers.nrr.transition import transferred
 
     return transferred(means(table, "trained"), means(table, "untrained"))

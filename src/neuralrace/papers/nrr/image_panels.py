@@ -78,8 +78,9 @@ def enough_routes(table: xarray.Dataset, name: str, **wanted: Any) -> tuple[Agre
             Agreement(
                 f"{name}, {label}: trained − untrained accuracy from K/M = {ENOUGH} on",
                 f"≤ {NEAR}: “as good as the training performance when ≈ 40 % … are trained”",
-                text, bool((gap <= NEAR).all()),
-            )  # fmt: skip
+                text,
+                bool((gap <= NEAR).all()),
+            )
         )
     return tuple(found)
 

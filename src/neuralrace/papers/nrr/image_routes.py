@@ -42,7 +42,8 @@ def common_settings(**others: Setting) -> dict[str, Setting]:
             True, "read cells that were measured on a GPU, where there are any", "ours", quick=False
         ),
         "cells": Setting(
-            None, "file in which computed cells are kept, to go on from; as of tools/route_images.py",
+            None,
+            "file in which computed cells are kept, to go on from; as of tools/route_images.py",
             "ours",
         ),
         "slow": Setting(False, "compute at full size even without a GPU", "ours", quick=True),
@@ -52,7 +53,10 @@ def common_settings(**others: Setting) -> dict[str, Setting]:
             7500.0, "flow time: learning rate × steps / (1 − momentum)", TABLES, quick=500.0
         ),
         "batch": Setting(
-            512, "images of a step with cross-entropy", "ours; NRR: 8, at equal flow time", quick=128
+            512,
+            "images of a step with cross-entropy",
+            "ours; NRR: 8, at equal flow time",
+            quick=128,
         ),
         "seeds": Setting(10, "repetitions of each cell", TABLES, quick=2),
         "key": Setting(0, "random key of the draw", "ours"),
@@ -141,7 +145,8 @@ def measure(cells: Iterable[Cell], settings: Settings) -> xarray.Dataset:
         if not found:
             raise refusal
         rest = []
-    table = tabled([hit for cell in cells if (hit := (found | computed(rest, settings)).get(cell))])
+    found |= computed(rest, settings)
+    table = tabled([found[cell] for cell in cells if cell in found])
     return table.assign_attrs(missing=len(cells) - table.sizes["cell"])
 
 

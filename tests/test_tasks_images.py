@@ -84,7 +84,9 @@ def test_missing_truncated_and_changed_files_are_told(small_mnist, monkeypatch):
     packed = bytearray(gzip.compress(whole))
     packed[10] = 7  # a kind of block that deflate does not have
     path.write_bytes(bytes(packed))
-    with says("t10k-images-idx3-ubyte cannot be read", got="invalid block", fix="get the file again"):
+    with says(
+        "t10k-images-idx3-ubyte cannot be read", got="invalid block", fix="get the file again"
+    ):
         tasks.images("mnist", folder)
     path.write_bytes(b"")
     with says("cannot be read", got="begins with b''", wanted="an idx file"):

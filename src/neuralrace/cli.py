@@ -352,7 +352,14 @@ def _make(names: tuple[str, ...], quick: bool, changes: Mapping[str, str], out: 
     _use_float64()
     for i, (figure, those) in enumerate(zip(figures, values, strict=True)):
         click.echo(f"[{i + 1}/{len(figures)}] {figure.name}: computing …", err=True)
-        _tell(figure.publish(figure.run(those, quick=quick), out))
+        try:
+            table = figure.run(those, quick=quick)
+        except papers.TooSlow as error:
+            if len(figures) == 1:
+                raise
+            click.echo(f"{figure.name} is left out: {error}", err=True)
+            continue
+        _tell(figure.publish(table, out))
         _gallery(out)
     click.echo(f"The gallery: {out / 'index.html'}")
 

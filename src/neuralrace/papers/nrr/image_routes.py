@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Setting, Settings
+from neuralrace.papers.figure import Setting, Settings, TooSlow
 
 if TYPE_CHECKING:
     import xarray
@@ -253,11 +253,11 @@ def product_speed(size: int = 1024) -> float:
     matrix = np.ones((size, size), np.float32)
     begin = time.perf_counter()
     for _ in range(3):
-        matrix @ matrix
+        _ = matrix @ matrix
     return 3 * 2 * size**3 / (time.perf_counter() - begin)
 
 
-def too_slow(cells: Sequence[Cell]) -> nr.NeuralRaceError | None:
+def too_slow(cells: Sequence[Cell]) -> TooSlow | None:
     """An error where there is no GPU and the cells would take long here; None otherwise."""
     import jax
 
@@ -266,7 +266,7 @@ def too_slow(cells: Sequence[Cell]) -> nr.NeuralRaceError | None:
     seconds = sum(map(work, cells)) / product_speed()
     if seconds <= PATIENCE:
         return None
-    return nr.NeuralRaceError(
+    return TooSlow(
         "this is too much for a processor without a GPU",
         got=f"{len(cells)} cells to compute, about {_duration(seconds)} here, judging by the speed "
         "of its matrix products",

@@ -279,7 +279,7 @@ def test_bad_calls_are_told():
         train_routing(np.zeros(3), time=1.0)
     with says("batch_size is larger", got="batch_size=512", wanted="1 to 200"):
         train_routing(small_task(), time=1.0)
-    with says("these are no routes", got="shape (3, 3)", wanted="(4, 4)"):
+    with says("these are not routes", got="shape (3, 3)", wanted="(4, 4)"):
         train_routing(moments, routes=[np.ones((3, 3), bool)], time=1.0)
     with says("does not fit the routes", got="1 coordinates for 2", wanted="one coordinate"):
         train_routing(moments, routes=[moments.routes] * 2, axis=("K", [1]), time=1.0)

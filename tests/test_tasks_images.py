@@ -81,6 +81,16 @@ def test_missing_truncated_and_changed_files_are_told(small_mnist, monkeypatch):
     path.write_bytes(gzip.compress(whole)[:-9])
     with says("t10k-images-idx3-ubyte cannot be read", got="EOFError"):
         tasks.images("mnist", folder)
+    packed = bytearray(gzip.compress(whole))
+    packed[10] = 7  # a kind of block that deflate does not have
+    path.write_bytes(bytes(packed))
+    with says(
+        "t10k-images-idx3-ubyte cannot be read", got="invalid block", fix="get the file again"
+    ):
+        tasks.images("mnist", folder)
+    path.write_bytes(b"")
+    with says("cannot be read", got="begins with b''", wanted="an idx file"):
+        tasks.images("mnist", folder)
     path.write_bytes(b"<html>")
     with says("cannot be read", got="begins with b'<htm'", wanted="an idx file"):
         tasks.images("mnist", folder)
@@ -251,6 +261,10 @@ def test_bad_tasks_are_told():
     base = tasks.images("digits").take(50, 10)
     with says("cannot be trained with more output domains", got="K = 5, M = 4"):
         tasks.image_routing(base, M=4, K=5)
+    with says("cannot be trained with more output domains", got="K = 5, M = 4"):
+        tasks.random_routes(4, 5)
+    with says("these are not routes", got="shape (3, 4)", wanted="(4, 4)"):
+        tasks.image_routing(base, M=4, routes=np.ones((3, 4), bool))
     with says("unknown inputs 'twisted'"):
         tasks.image_routing(base, inputs="twisted")
     with says("inputs must be one table per domain", got="shape (2, 64)", wanted="(4, 64)"):

@@ -227,7 +227,14 @@ def _make(
     found = []
     for i, (figure, those) in enumerate(zip(figures, values, strict=True)):
         click.echo(f"[{i + 1}/{len(figures)}] {figure.name}: computing …", err=True)
-        found.append(figure.publish(figure.run(those, quick=quick), out))
+        try:
+            table = figure.run(those, quick=quick)
+        except papers.TooSlow as error:
+            if len(figures) == 1:
+                raise
+            click.echo(f"{figure.name} is left out: {error}", err=True)
+            continue
+        found.append(figure.publish(table, out))
         _tell(found[-1], quiet)
         _gallery(out)
     return found

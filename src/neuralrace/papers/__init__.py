@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib import import_module
 
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of, unknown
+from neuralrace.papers.figure import (
+    Agreement,
+    Figure,
+    Setting,
+    Settings,
+    TooSlow,
+    settings_of,
+    unknown,
+)
 from neuralrace.papers.gallery import gallery
 from neuralrace.papers.record import Record, Written, load_figure, read_record, shown
 
@@ -15,6 +23,7 @@ __all__ = [
     "Record",
     "Setting",
     "Settings",
+    "TooSlow",
     "Written",
     "chosen",
     "find",
@@ -28,7 +37,7 @@ __all__ = [
 ]
 
 _FIGURES = {
-    "nrr": ("fig3", "fig4", "fig5", "fig6", "appendix_a2"),
+    "nrr": ("fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9", "fig10", "appendix_a2"),
     "mhs": ("fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9"),
     "talk": (
         "depth",

@@ -210,6 +210,18 @@ class Figure:
         return stamped(table, replace(read_record(table), agreement=rows))
 
 
+class TooSlow(NeuralRaceError):
+    """A figure is too much for this machine; with several figures, the others are still made.
+
+    ```python
+    >>> from neuralrace import papers
+    >>> papers.TooSlow("too much", got="18 days", wanted="a GPU", fix="--quick").fix
+    '--quick'
+
+    ```
+    """
+
+
 def _counts(usual: Any) -> bool:
     """Whether these are counts: whole numbers above 0."""
     return all(isinstance(v, int) and not isinstance(v, bool) and v > 0 for v in _several(usual))

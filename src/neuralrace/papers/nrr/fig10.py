@@ -1,0 +1,86 @@
+"""NRR Fig. 10: routing with images, from initial weights of several scales."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
+from neuralrace.papers.nrr.image_panels import LOOKS, draw_accuracy, listed, where_from
+from neuralrace.papers.nrr.image_routes import (
+    METHODS,
+    TABLES,
+    Cell,
+    common_settings,
+    means,
+    measure,
+    rows_of,
+)
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import xarray
+
+SETTINGS = common_settings(
+    K=Setting(10, "output domains trained with each input", "NRR Fig. 10, caption", quick=5),
+    scales=Setting((10.0, 1.0, 0.1, 0.01, 0.001), "gains of the initial weights", TABLES),
+    methods=Setting(
+        METHODS, "squared loss by moments, race of class modes, cross-entropy", "ours; NRR: cross",
+        quick=("race", "statistics"),
+    ),
+    high=Setting(0.8, "trained routes are “reasonably good” from this accuracy on", "ours"),
+)  # fmt: skip
+
+
+def compute(settings: Settings) -> xarray.Dataset:
+    """Accuracies at every scale."""
+    s = settings
+    same = {k: s[k] for k in ("M", "K", "time", "hidden", "seeds")}
+    return measure([Cell(m, scale=g, **same) for m in s["methods"] for g in s["scales"]], s)
+
+
+def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+    """Accuracy against the gain."""
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(3.4, 2.6))
+    draw_accuracy(table, "scale", ax, "permuted inputs; dashed: trained")
+    ax.set(xscale="log", xlabel="gain of the initial weights")
+    ax.legend(loc="upper left")
+    return figure
+
+
+def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+    """Accuracies, and whether trained routes are good at every scale."""
+    from neuralrace.papers.figure import settings_of
+
+    high = settings_of(table)["high"]
+    rows = (*where_from(table), *listed(table, "gain", "scale"))
+    for method, (_, _, label) in LOOKS.items():
+        own = rows_of(table, method=method)
+        if own.sizes["cell"]:
+            good = own["scale"].to_numpy()[means(own, "trained") >= high]
+            rows += (
+                Agreement(
+                    f"{label}: gains at which trained routes reach {high:g}",
+                    "all: “reasonably good for all scales”",
+                    ", ".join(f"{g:g}" for g in np.sort(good)) or "none",
+                    len(good) == own.sizes["cell"],
+                ),
+            )
+    return rows
+
+
+FIGURE = Figure(
+    name="nrr/fig10",
+    title="Routing with images: small and large initial weights",
+    states=(
+        "Trained routes are reasonably good from all scales; untrained ones work from small ones "
+        "only (Fig. 10)."
+    ),
+    settings=SETTINGS,
+    compute=compute,
+    draw=draw,
+    agreement=agreement,
+)

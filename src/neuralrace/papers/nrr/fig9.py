@@ -1,0 +1,42 @@
+"""NRR Fig. 9: routing with images and leaky ReLU networks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from neuralrace.papers.figure import Figure, Setting, Settings
+from neuralrace.papers.nrr import fig8
+from neuralrace.papers.nrr.image_routes import SHARES, TABLES, common_settings, measure
+
+if TYPE_CHECKING:
+    import xarray
+
+SETTINGS = common_settings(
+    shares=Setting(SHARES, "K/M, share of trained routes", TABLES, quick=(0.2, 0.4)),
+    methods=Setting(("cross",), "cross-entropy alone knows leaky networks", "NRR §5"),
+    leak=Setting(
+        0.01,
+        "slope below 0 of both hidden layers; the published code adds none at one layer",
+        "NRR Fig. 9, caption",
+    ),
+    scale=Setting(0.1, "gain of the initial weights", TABLES, quick=0.3),
+)
+
+
+def compute(settings: Settings) -> xarray.Dataset:
+    """Accuracies for permuted and for rotated inputs."""
+    return measure(fig8.cells(settings, settings["leak"]), settings)
+
+
+FIGURE = Figure(
+    name="nrr/fig9",
+    title="Routing with images: leaky ReLU networks",
+    states=(
+        "With leaky ReLU too, trained routes are always good, and untrained ones are as good when "
+        "about 25 % of the routes are trained (Fig. 9)."
+    ),
+    settings=SETTINGS,
+    compute=compute,
+    draw=fig8.draw,
+    agreement=fig8.agreement,
+)

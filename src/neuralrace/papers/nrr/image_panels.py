@@ -1,0 +1,100 @@
+"""Pictures and lines of agreement that NRR Figs 7–10 share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neuralrace.papers.figure import Agreement
+from neuralrace.papers.nrr.image_routes import means, origins, rows_of
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+    import xarray
+
+LOOKS = {
+    "statistics": ("#0072B2", "o", "squared loss"),
+    "race": ("#009E73", "^", "race"),
+    "cross": ("#D55E00", "s", "cross-entropy"),
+}
+"""Colour, marker and name of each method."""
+
+NEAR = 0.01
+"""Untrained routes work if their accuracy is that of trained ones but for this."""
+
+ENOUGH = 0.4
+"""K/M from which on untrained routes work (NRR Figs 7, 8)."""
+
+
+def draw_accuracy(
+    table: xarray.Dataset, x: str, ax: matplotlib.axes.Axes, title: str, **wanted: Any
+) -> None:
+    """Accuracy of trained (dashed) and untrained routes (solid) against a column of the table."""
+    for method, (colour, marker, label) in LOOKS.items():
+        rows = rows_of(table, method=method, **wanted).sortby(x)
+        if not rows.sizes["cell"]:
+            continue
+        place = rows[x].to_numpy()
+        for name, line in (("untrained", "-"), ("trained", (0, (4, 2)))):
+            shown = means(rows, name)
+            spread = rows[name].std("seed").to_numpy()
+            ax.errorbar(
+                place, shown, spread, color=colour, linestyle=line, marker=marker, markersize=3,
+                linewidth=1.2 if name == "untrained" else 0.8, capsize=1.5, elinewidth=0.7,
+                markerfacecolor=colour if name == "untrained" else "white",
+                label=label if name == "untrained" else None,
+            )  # fmt: skip
+    ax.axhline(0.1, color="0.6", linestyle=":", linewidth=0.8)
+    ax.set(title=title, ylim=(0, 1), ylabel="accuracy")
+    ax.legend(loc="lower right")
+
+
+def where_from(table: xarray.Dataset) -> tuple[Agreement, ...]:
+    """Where the numbers come from, and how many cells are missing."""
+    missing = int(table.attrs["missing"])
+    return (
+        Agreement("where the numbers come from", "reported", origins(table)),
+        Agreement(
+            "cells that are neither stored nor computed here, for want of a GPU",
+            "0", str(missing), missing == 0,
+        ),
+    )  # fmt: skip
+
+
+def enough_routes(table: xarray.Dataset, name: str, **wanted: Any) -> tuple[Agreement, ...]:
+    """Whether untrained routes work from K/M = .4 on, for each method."""
+    found = []
+    for method, (_, _, label) in LOOKS.items():
+        rows = rows_of(table, method=method, **wanted)
+        rows = rows.isel(cell=np.flatnonzero(rows["share"].to_numpy() >= ENOUGH - 1e-9))
+        if not rows.sizes["cell"]:
+            continue
+        gap = means(rows, "trained") - means(rows, "untrained")
+        text = ", ".join(
+            f"K/M = {x:.2g}: {g:.4f}" for x, g in zip(rows["share"].to_numpy(), gap, strict=True)
+        )
+        found.append(
+            Agreement(
+                f"{name}, {label}: trained − untrained accuracy from K/M = {ENOUGH} on",
+                f"≤ {NEAR}: “as good as the training performance when ≈ 40 % … are trained”",
+                text,
+                bool((gap <= NEAR).all()),
+            )
+        )
+    return tuple(found)
+
+
+def listed(table: xarray.Dataset, name: str, x: str, **wanted: Any) -> tuple[Agreement, ...]:
+    """Trained and untrained accuracy of every row, only reported."""
+    found = []
+    for method, (_, _, label) in LOOKS.items():
+        rows = rows_of(table, method=method, **wanted).sortby(x)
+        if rows.sizes["cell"]:
+            each = zip(
+                rows[x].to_numpy(), means(rows, "trained"), means(rows, "untrained"),
+                rows["untrained"].std("seed").to_numpy(), strict=True,
+            )  # fmt: skip
+            text = ", ".join(f"{v:g}: {t:.3f} / {u:.3f} ± {s:.3f}" for v, t, u, s in each)
+            found.append(Agreement(f"{name}, {label}: trained / untrained", "reported", text))
+    return tuple(found)

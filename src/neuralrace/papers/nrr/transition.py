@@ -1,0 +1,88 @@
+"""When untrained routes work, and when learning begins: predictions from the start (NRR §5).
+
+The derivation is in `docs/images.md`. Nothing in it is fitted.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool
+
+from neuralrace.tasks import circulant_routes, random_routes
+
+NODES = 101
+"""Points of the Gaussian quadrature over the start value of the shared mode."""
+
+MAKE = {"circulant": circulant_routes, "random": random_routes}
+"""Trained routes by their kind."""
+
+
+def shared_chance(
+    routes: Bool[np.ndarray, "M M"], hidden: int, *, spread: float | None = None
+) -> float:
+    """The chance that the mode which all routes share is learned first.
+
+    In the singular vectors of the route matrix the modes of a regular G grow by
+    dx_k/dt ∝ g_k x_k², with g_k = σ_k/σ₁, until one of them is large: at time 1/(g_k x_k(0)). The
+    shared mode, g₁ = 1, is first where x₁(0) > g_k x_k(0) for every k. Start values are lengths of
+    Gaussian vectors with `hidden` entries: normal, with relative `spread` (2 H)^−½. So
+
+        chance = ∫ φ(z) Π_{k ≥ 2} Φ( ((1 + δ z) / g_k − 1) / δ ) dz.
+
+    ```python
+    >>> from neuralrace.papers.nrr.transition import shared_chance
+    >>> from neuralrace.tasks import circulant_routes
+    >>> [round(shared_chance(circulant_routes(40, K), 128), 2) for K in (2, 8, 16, 40)]
+    [0.17, 0.65, 1.0, 1.0]
+
+    ```
+    """
+    from scipy.special import ndtr
+
+    values = np.linalg.svd(np.asarray(routes, float), compute_uv=False)
+    rivals = values[1:][values[1:] > 1e-9 * values[0]] / values[0]
+    delta = (2 * hidden) ** -0.5 if spread is None else spread
+    z, weight = np.polynomial.hermite_e.hermegauss(NODES)
+    ahead = ndtr(((1 + delta * z)[:, None] / rivals - 1) / delta).prod(axis=1)
+    return float(weight @ ahead / weight.sum())
+
+
+def printed_rows() -> tuple[dict[str, Any], ...]:
+    """Races with M = 10, 40 and 100 as measured on a GPU, after the prediction was written down.
+
+    Only means over seeds were printed: `trained` (.861 where left out; .8603 to .8612), `untrained`
+    and `sd`, the standard deviation of `untrained`, None where it was not printed.
+    """
+    text = importlib.resources.files("neuralrace.papers.nrr").joinpath("data/transition.jsonl")
+    return tuple(json.loads(line) for line in text.read_text().splitlines())
+
+
+def transferred(trained: np.ndarray, untrained: np.ndarray, classes: int = 10) -> np.ndarray:
+    """The accuracy of untrained routes: 0 at chance, 1 where it is that of trained ones."""
+    return (untrained - 1 / classes) / (trained - 1 / classes)
+
+
+def escape_time(strength: float, M: int, scale: float, hidden: int = 128) -> float:
+    """The flow time after which the first class mode is learned, from small Xavier weights.
+
+    Of the shared mode, encoder a, hidden layer w and decoder c grow by da/dt = (s/M) w c and so on,
+    with s = `strength`, the largest singular value of ⟨y xᵀ⟩. w² − a² and c² − a² do not change.
+    They start at w = `scale`, c = `scale` √(2H/(H + 10)); a starts at right angles to what drives
+    it, so at 0. They are infinite at the time (M / s) ∫₀^∞ da / √((a² + w²)(a² + c²)), which is
+    ∝ M / (s · `scale`).
+
+    ```python
+    >>> from neuralrace.papers.nrr.transition import escape_time
+    >>> [round(escape_time(0.574, 40, scale), -1) for scale in (0.1, 0.01)]
+    [930.0, 9320.0]
+
+    ```
+    """
+    from scipy.special import ellipk
+
+    low, high = sorted((1.0, float(np.sqrt(2 * hidden / (hidden + 10)))))
+    return float(M / (strength * scale) * ellipk(1 - (low / high) ** 2) / high)

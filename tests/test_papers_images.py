@@ -1,0 +1,90 @@
+"""Figures of routing with images: stored cells, cells that are computed, and the predictions."""
+
+import json
+
+import numpy as np
+import pytest
+
+from neuralrace import tasks
+from neuralrace.papers import find
+from neuralrace.papers.nrr import fig7, image_routes
+from neuralrace.papers.nrr.image_routes import Cell, find_cell, measure, stored_rows, too_slow
+from neuralrace.papers.nrr.transition import escape_time, shared_chance
+from tests.test_errors import says
+
+SMALL = {
+    "M": 4, "hidden": 8, "time": 20.0, "seeds": 2, "images": "digits", "stored": False,
+    "methods": ("statistics",), "shares": (0.5,), "few": (2,), "scale": 0.3, "slow": True,
+}  # fmt: skip
+
+
+def test_the_chance_of_the_shared_mode_is_that_of_random_starts():
+    routes, hidden = tasks.circulant_routes(10, 3), 40
+    ratios = np.linalg.svd(routes.astype(float), compute_uv=False) / 3
+    starts = np.linalg.norm(np.random.default_rng(0).normal(size=(20_000, 10, hidden)), axis=2)
+    first = (starts * ratios).argmax(axis=1) == 0
+    assert shared_chance(routes, hidden) == pytest.approx(first.mean(), abs=0.02)
+    assert shared_chance(np.ones((5, 5), bool), 8) == pytest.approx(1.0)
+    assert shared_chance(np.eye(5, dtype=bool), 8) == pytest.approx(0.2)
+
+
+def test_the_escape_time_is_that_of_three_factors():
+    M, s, scale, hidden = 10, 0.3, 0.02, 64
+    a, w, c = 0.0, scale, scale * np.sqrt(2 * hidden / (hidden + 10))
+    time = 0.0
+    while a < 1e3:
+        step = 1e-3 * M / s / max(a, w, c)
+        a, w, c = (v + step * s / M * p for v, p in ((a, w * c), (w, a * c), (c, a * w)))
+        time += step
+    assert escape_time(s, M, scale, hidden) == pytest.approx(time, rel=0.01)
+
+
+def test_stored_cells_are_the_measured_ones_and_say_so():
+    assert all({"device", "commit"} <= set(row) for row in stored_rows())
+    figure = find("nrr/fig7")
+    table = figure.run(figure.resolve())
+    assert table.attrs["missing"] == 0 and table.sizes["seed"] == 10
+    assert set(table["origin"].to_numpy()) == {"NVIDIA H200, commit 36630e8"}
+    one = image_routes.rows_of(table, method="cross", routes="random", K=4)
+    assert one.sizes["cell"] == 1 and float(one["ratio"][0]) == pytest.approx(0.8233, abs=1e-4)
+    assert image_routes.means(one, "untrained")[0] == pytest.approx(0.8670, abs=1e-4)
+    missed = [row.what for row in figure.agreement(table) if row.holds is False]
+    assert len(missed) == 1 and "cross-entropy" in missed[0]
+    fewer = find_cell(Cell("race", 8, 40, seeds=3), stored_rows())
+    assert fewer is not None and fewer.trained.shape == (3,)
+    assert find_cell(Cell("race", 8, 40, seeds=11), stored_rows()) is None
+
+
+def test_cells_are_computed_once_and_kept(tmp_path, monkeypatch):
+    file = tmp_path / "cells.jsonl"
+    figure = find("nrr/fig7")
+    settings = figure.resolve(quick=True, changes=SMALL | {"cells": str(file)})
+    first = figure.run(settings)
+    assert list(first["routes"].to_numpy()) == ["circulant", "random"]
+    assert [json.loads(line)["K"] for line in file.read_text().splitlines()] == [2, 2]
+    with file.open("a") as more:
+        more.write('{"method": "cro')  # cut off
+    monkeypatch.setattr(image_routes, "Made", None)  # nothing can be computed any more
+    again = figure.run(settings)
+    np.testing.assert_array_equal(first["trained"], again["trained"])
+    assert isinstance(fig7.transfer(again), np.ndarray)
+    picture = figure.draw(again)
+    assert len(picture.axes) == 3
+    with pytest.raises(TypeError):
+        figure.run(settings | {"images": "digits", "key": 1})
+
+
+def test_without_a_gpu_it_says_what_it_would_take(monkeypatch):
+    monkeypatch.setattr(image_routes, "product_speed", lambda: 1e10)
+    cells = [Cell("cross", 3, 100)] * 5
+    with says(
+        "too much for a processor", got="5 cells to compute, about", wanted="a GPU", fix="--quick"
+    ):
+        raise too_slow(cells)
+    assert "days" in too_slow(cells).got
+    assert too_slow([Cell("race", 3, 4, time=10.0, seeds=1)]) is None
+    settings = find("nrr/fig7").resolve()
+    with says("too much for a processor", got="1 cells", wanted="GPU", fix="slow=true"):
+        measure(cells[:1], settings)
+    table = measure([Cell("cross", 2, 40), *cells], settings)  # what is stored is drawn
+    assert table.sizes["cell"] == 1 and table.attrs["missing"] == 1

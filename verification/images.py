@@ -67,7 +67,8 @@ def forty_percent(full: bool) -> Measurement:
     parts, fine = [], True
     for method in ("statistics", "race", "cross"):
         rows = at_shares(method)
-        gap = image_routes.means(rows, "trained") - image_routes.means(rows, "untrained")
+        untrained = image_routes.means(rows, "untrained")
+        gap = image_routes.means(rows, "trained") - untrained
         sd = rows["untrained"].std("seed").to_numpy()
         each = zip(
             rows["share"].to_numpy(), image_routes.means(rows, "untrained"), sd, gap, strict=True
@@ -124,10 +125,11 @@ def protocols_end_alike(full: bool) -> Measurement:
 )
 def transition_as_predicted(full: bool) -> Measurement:
     rows = transition.printed_rows()
+    made = [transition.MAKE[row["routes"]](row["M"], row["K"]) for row in rows]
     gap = np.array([
         transition.transferred(row["trained"], row["untrained"])
-        - transition.shared_chance(transition.MAKE[row["routes"]](row["M"], row["K"]), row["hidden"])
-        for row in rows
+        - transition.shared_chance(routes, row["hidden"])
+        for row, routes in zip(rows, made, strict=True)
     ])  # fmt: skip
     worst = rows[int(np.abs(gap).argmax())]
     size = float(np.sqrt(np.mean(gap**2)))

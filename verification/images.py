@@ -11,8 +11,7 @@ import numpy as np
 from neuralrace import tasks
 from neuralrace.dynamics import routing_system
 from neuralrace.papers import find
-from neuralrace.papers.nrr.image_routes import means, origins, rows_of, stored_rows
-from neuralrace.papers.nrr.transition import MAKE, printed_rows, shared_chance, transferred
+from neuralrace.papers.nrr import image_routes, transition
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Figures"
@@ -25,7 +24,7 @@ SPREAD = 0.05
 def measured(**wanted: Any) -> Any:
     """The stored cells of NRR Fig. 7 with these values, by K/M."""
     figure = find("nrr/fig7")
-    return rows_of(figure.run(figure.resolve()), **wanted).sortby("K")
+    return image_routes.rows_of(figure.run(figure.resolve()), **wanted).sortby("K")
 
 
 def at_shares(method: str) -> Any:
@@ -44,7 +43,7 @@ def at_shares(method: str) -> Any:
 )
 def methods_agree(full: bool) -> Measurement:
     rows = {m: at_shares(m) for m in ("statistics", "race", "cross")}
-    trained = {m: means(r, "trained") for m, r in rows.items()}
+    trained = {m: image_routes.means(r, "trained") for m, r in rows.items()}
     text = "; ".join(f"{m} " + ", ".join(f"{v:.4f}" for v in t) for m, t in trained.items())
     gap = np.ptp(np.stack(list(trained.values())), axis=0)
     note = (
@@ -52,7 +51,7 @@ def methods_agree(full: bool) -> Measurement:
         "within .003 of each other."
     )
     return Measurement(
-        f"{text}; largest gap {gap.max():.4f} ({origins(rows['cross'])})",
+        f"{text}; largest gap {gap.max():.4f} ({image_routes.origins(rows['cross'])})",
         bool((gap <= 0.05).all()), note,
     )  # fmt: skip
 
@@ -68,9 +67,12 @@ def forty_percent(full: bool) -> Measurement:
     parts, fine = [], True
     for method in ("statistics", "race", "cross"):
         rows = at_shares(method)
-        gap = means(rows, "trained") - means(rows, "untrained")
+        untrained = image_routes.means(rows, "untrained")
+        gap = image_routes.means(rows, "trained") - untrained
         sd = rows["untrained"].std("seed").to_numpy()
-        each = zip(rows["share"].to_numpy(), means(rows, "untrained"), sd, gap, strict=True)
+        each = zip(
+            rows["share"].to_numpy(), image_routes.means(rows, "untrained"), sd, gap, strict=True
+        )
         parts.append(
             f"{method} untrained "
             + ", ".join(f"{x:g}: {u:.4f} ± {s:.4f}{' (listed)' * int(s > SPREAD)}"
@@ -89,7 +91,7 @@ def forty_percent(full: bool) -> Measurement:
     "≤ 1e-6",
 )
 def moments_are_images(full: bool) -> Measurement:
-    row = next(row for row in stored_rows() if row["method"] == "equal")
+    row = next(row for row in image_routes.stored_rows() if row["method"] == "equal")
     gaps = [row[f"{name}_gap"] for name in ("gradient", "loss", "weight")]
     text = f"{row['images']} images, {row['run_steps']} steps: " + ", ".join(
         f"{g:.1e}" for g in gaps
@@ -105,7 +107,7 @@ def moments_are_images(full: bool) -> Measurement:
     "trained within .02, untrained within the spread of seeds",
 )
 def protocols_end_alike(full: bool) -> Measurement:
-    rows = [row for row in stored_rows() if row["plan"] == "authors"]
+    rows = [row for row in image_routes.stored_rows() if row["plan"] == "authors"]
     (ours,), (theirs,) = ([r for r in rows if r["method"] == m] for m in ("cross", "authors"))
     gap = {k: abs(np.mean(ours[k]) - np.mean(theirs[k])) for k in ("trained", "untrained")}
     spread = max(np.std(ours["untrained"]), np.std(theirs["untrained"]))
@@ -122,11 +124,12 @@ def protocols_end_alike(full: bool) -> Measurement:
     "root mean square ≤ .1 (a bound that was set afterwards; the prediction came before)",
 )
 def transition_as_predicted(full: bool) -> Measurement:
-    rows = printed_rows()
+    rows = transition.printed_rows()
+    made = [transition.MAKE[row["routes"]](row["M"], row["K"]) for row in rows]
     gap = np.array([
-        transferred(row["trained"], row["untrained"])
-        - shared_chance(MAKE[row["routes"]](row["M"], row["K"]), row["hidden"])
-        for row in rows
+        transition.transferred(row["trained"], row["untrained"])
+        - transition.shared_chance(routes, row["hidden"])
+        for row, routes in zip(rows, made, strict=True)
     ])  # fmt: skip
     worst = rows[int(np.abs(gap).argmax())]
     size = float(np.sqrt(np.mean(gap**2)))

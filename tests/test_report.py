@@ -668,3 +668,21 @@ def test_a_browser_runs_the_page_as_it_is(tmp_path):
     text, said = dumped(report.write(evil_page(), tmp_path))
     assert said == []
     assert text.count('class="uplot') == 3
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "times.csv").mkdir()
+    table = report.Table(("gating",), [("xor",)], file="times.csv")
+    page = report.Page("XoR", sections=[report.Section("Contest", [table])])
+    with says("cannot write", got="directory", wanted="written", fix="another folder"):
+        report.write(page, tmp_path)
+
+
+def test_files_to_keep_are_not_overwritten(tmp_path):
+    kept = tmp_path / "times.csv"
+    kept.write_text("mine")
+    table = report.Table(("gating",), [("xor",)], file="times.csv")
+    page = report.Page("XoR", sections=[report.Section("Contest", [table])])
+    with says("would overwrite", got="times.csv", wanted="another folder", fix="--out"):
+        report.write(page, tmp_path, keep=[kept])
+    assert kept.read_text() == "mine" and not (tmp_path / "index.html").exists()

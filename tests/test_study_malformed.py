@@ -35,10 +35,10 @@ BAD = {
     # not TOML
     "no file": (None, "", "cannot be read"),
     "empty": ("", "questions", "missing"),
-    "no TOML": ("questions = [", "line 1", "no TOML"),
-    "unquoted text": ("questions = contest", "line 1", "no TOML"),
-    "key twice": ('title = "a"\ntitle = "b"', "line 2", "no TOML"),
-    "half a table": ('questions = ["contest"]\n[task\nbuiltin = "xor"', "line 2", "no TOML"),
+    "no TOML": ("questions = [", "line 1", "not valid TOML"),
+    "unquoted text": ("questions = contest", "line 1", "not valid TOML"),
+    "key twice": ('title = "a"\ntitle = "b"', "line 2", "not valid TOML"),
+    "half a table": ('questions = ["contest"]\n[task\nbuiltin = "xor"', "line 2", "not valid TOML"),
     "no UTF-8": (b"title = '\xff\xfe'", "", "cannot be read"),
     # keys and kinds
     "unknown section": (GOOD + "[trainig]\nsteps = 5", "trainig", "'training'"),

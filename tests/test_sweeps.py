@@ -214,7 +214,7 @@ def test_a_second_run_computes_only_what_is_missing(tmp_path):
         path.unlink()  # as if the process had been killed before these marks
     (store / "square" / "c" / "1").unlink()
     (store / "square" / "c" / "7.abc.partial").touch()
-    assert str(nr.sweeps.status(store)).endswith("6 missing; stopped, the same call goes on")
+    assert str(nr.sweeps.status(store)).endswith("6 missing; stopped; the same call continues it")
     assert nr.open_sweep(store).missing == 6
     assert np.isnan(nr.open_sweep(store).data["square"].values[3:6]).all()
     again = nr.sweep(sweep_cells.noted, axes, **how)

@@ -34,6 +34,7 @@ __all__ = [
     "is_traced",
     "kind_of",
     "list_of_names",
+    "not_overwritten",
     "one_of",
     "plain_array",
     "plain_number",

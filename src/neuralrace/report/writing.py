@@ -55,11 +55,22 @@ def write(page: Page, folder: str | os.PathLike[str], *, keep: Sequence[Path] = 
                     fix=f"File({name!r}, about, content), or save the file there first",
                 )
             continue
+        _put(path, content)
+    return _put(target / PAGE, html_in_folder(page, _widths(page, target)).encode())
+
+
+def _put(path: Path, content: bytes) -> Path:
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    place = target / PAGE
-    place.write_bytes(html_in_folder(page, _widths(page, target)).encode())
-    return place
+    except OSError as error:
+        raise NeuralRaceError(
+            f"cannot write {str(path)!r}",
+            got=error.strerror or type(error).__name__,
+            wanted="a file that can be written",
+            fix="choose another folder, or make room",
+        ) from error
+    return path
 
 
 def _widths(page: Page, folder: Path) -> dict[str, float]:

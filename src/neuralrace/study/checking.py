@@ -83,7 +83,7 @@ def _first_error(document: Document, error: Any) -> StudyError:
         close = nearest(str(value), found[0]["ctx"]["expected"].replace("'", "").split(", "))
     about = _about(key)
     return place.error(
-        f"this value cannot be meant{more}",
+        f"this value is not valid{more}",
         got=f"{_kind(value)} {value!r:.80}",
         wanted=wanted + (f": {about}" if about else ""),
         fix=close or f"change it{_example(key)}",
@@ -131,7 +131,9 @@ def _wanted(found: Mapping[str, Any]) -> str:
 
 def _kind(value: object) -> str:
     kinds = {bool: "the switch", int: "the whole number", float: "the number", str: "the text"}
-    return kinds.get(type(value), "the table" if isinstance(value, Mapping) else "the list")
+    if isinstance(value, Mapping):
+        return "the table"
+    return "the list" if isinstance(value, list | tuple) else kinds.get(type(value), "the date")
 
 
 def _fields(key: str) -> Mapping[str, Any]:
@@ -301,7 +303,7 @@ def _training(settings: Settings, place: Place) -> None:
         )
     if training.record_at is not None and training.record_every is not None:
         raise (here / "record_at").error(
-            "it is said twice when to record",
+            "record_every and record_at both say when to record",
             got="record_every and record_at",
             wanted="one of them",
             fix="leave out record_every",

@@ -160,7 +160,7 @@ def _csv(path: Path) -> dict[str, np.ndarray]:
         if len(missing):
             raise NeuralRaceError(
                 f"column {str(name)!r} of {path.name!r} has missing values",
-                got=f"nothing in row {missing[0] + 2}, and {len(missing) - 1} others",
+                got=f"nothing in row {missing[0] + 2}; {len(missing)} of {len(column)} are missing",
                 wanted="a value in every row",
                 fix="fill them in, or leave out these rows",
             )

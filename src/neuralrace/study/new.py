@@ -105,7 +105,7 @@ def new_study(path: str | os.PathLike[str], csv: str | os.PathLike[str] | None =
     path = file_path(path, "study.toml")
     if path.exists():
         raise NeuralRaceError(
-            f"{str(path)!r} is there already",
+            f"{str(path)!r} exists already",
             got="a file of that name",
             wanted="a name that is not taken",
             fix="choose another name, or remove the file",

@@ -13,7 +13,7 @@ from neuralrace.errors import NeuralRaceError
 
 @final
 class StudyError(NeuralRaceError):
-    """Something in a study that cannot be meant, with its file and its dotted key.
+    """Something in a study that is wrong, with its file and its dotted key.
 
     ```python
     >>> from neuralrace.study import StudyError

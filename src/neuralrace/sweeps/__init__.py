@@ -1,7 +1,7 @@
 """Sweeps: a function over a grid of cells, in this process or on a cluster, that can be resumed.
 
 `nr.sweep` computes batches of cells that are fixed by the sweep alone, and keeps them as one
-labelled dataset. The same call goes on after a kill at any moment.
+labelled dataset. The same call continues after a kill at any moment.
 """
 
 from neuralrace.sweeps.cells import Failure as Failure

@@ -38,7 +38,7 @@ class Status:
         if not self.missing:
             return f"{line}; complete"
         if not self.active:
-            return f"{line}; stopped, the same call goes on"
+            return f"{line}; stopped; the same call continues it"
         if self.seconds_left is None:
             return f"{line}; just begun"
         return f"{line}; {_span(self.seconds_left)} left"

@@ -81,7 +81,7 @@ def _discovery_sentences(work: Work, found: Discovery) -> tuple[str, ...]:
             f"{work.followed}"
             if patterns == wanted
             else f" and finds {both} of {len(wanted)} patterns of the gating {work.followed}, "
-            f"beside {len(patterns) - both} others"
+            f"and {len(patterns) - both} others"
         )
     follow = (
         "A gated network with these gates and the ReLU network's own initial weights is "
@@ -232,7 +232,7 @@ def types(work: Work) -> Answer:
         )
         return [losses, picture, Section("The types over time", [Code(str(found))], folded=True)]
 
-    return Answer("types", "Which neurons come about?", tuple(sentences), parts, numbers, found)
+    return Answer("types", "Which types of neurons form?", tuple(sentences), parts, numbers, found)
 
 
 def _rows_asked(work: Work) -> list[str]:

@@ -461,7 +461,7 @@ def _row(
             key=asked.key,
         )
         numbers = len(found) * (found.w.shape[-1] + found.a.shape[-1])
-        label = f"{len(found)} types of neurons"
+        label = f"{len(found)} type{'s' * (len(found) != 1)} of neurons"
         made = question.row(label, TYPES, (found.trajectory,), numbers, runs)
         return replace(made, found=found), ()
     few = min(asked.types, question.width)

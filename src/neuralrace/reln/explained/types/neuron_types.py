@@ -302,7 +302,7 @@ def types(
         trajectory=trajectory(
             np.append(wide.loss[:at], done.loss),
             np.concatenate([wide.outputs[:at], done.values["outputs"]]),
-            f"{len(order)} types of neurons",
+            f"{len(order)} type{'s' * (len(order) != 1)} of neurons",
         ),
         wide=trajectory(wide.loss, wide.outputs, "the wide limit"),
         time=rate * done.stops,

@@ -123,3 +123,40 @@ def test_bad_input(run):
     bare = nr.Trajectory(run.time, run.loss, net=run.net, settings=run.settings)
     with says("did not record its weights", got="-", wanted="'weights'", fix="record="):
         nr.explain(bare, data=DATA)
+
+
+def test_the_advice_says_no_more_than_was_compared():
+    narrow, staged = row("narrow network", "narrow", 0.012, 6), row("stages", "staged", 0.001, 500)
+    assert "gating" not in table(narrow).advice
+    assert "no gating" in table(narrow, row("mine", "gating", 0.05, 2)).advice
+    assert "Nothing small" not in table(staged).advice
+    large = table(staged, row("mine", "gating", 0.012, 900))  # near too, with more variables
+    assert large.best.kind == "staged" and "only" not in large.advice
+
+
+def test_rows_that_diverged_come_last():
+    """NaN is neither smaller nor larger than anything, so that sorting by it sorts nothing."""
+    good, bad = row("good", "gating", 0.05, 8), row("bad", "gating", np.nan, 8)
+    found = table(bad, good)
+    assert [r.name for r in found.rows] == ["good", "bad"]
+    assert "the closest, good" in found.advice
+
+
+def test_losses_are_not_measured_by_the_distance_of_outputs():
+    loss_only = Row("mine", "gating", curve(0.01), 8, 0.01, None)
+    found = table(loss_only, floor=(0.01, 0.5))
+    assert found.times_floor("mine") is None and found.near == ()
+    assert "not known" in found.advice
+
+
+def test_a_run_from_zero_has_no_scale(run):
+    net = nr.ReLUNetwork((3, 4, 1))
+    still = nr.train(net, {e: np.zeros_like(w) for e, w in net.init(0).items()}, DATA,
+                     record={"weights": True}, **SETTING)  # fmt: skip
+    with says("the weights of the run are all zero", got="0", wanted="random", fix="init"):
+        nr.explain(still, data=DATA, seeds=2, rows=["narrow"])
+
+
+def test_one_network_is_told_in_the_singular():
+    found = nr.explain(DATA, width=8, scale=1e-3, seeds=1, rows=["narrow"], types=2, **SETTING)
+    assert found.made == "1 ReLU network of width 8 was trained on this data."

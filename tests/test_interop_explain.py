@@ -249,3 +249,37 @@ def test_the_notebook_is_the_example():
     assert len(other) == 2  # where the recording is, and the picture, which is not saved
     assert all("digits_in_torch" in line or "plot" in line for line in other)
     assert sum(bool(cell["outputs"]) for cell in cells) == 3
+
+
+@pytest.fixture(scope="module")
+def checkpoint():
+    """Weights of one moment, imported with any data of three inputs."""
+    layers = {"0.weight": np.random.default_rng(0).normal(size=(8, 3)), "2.weight": np.ones((1, 8))}
+
+    def imported(data, scale=1.0):
+        return nr.from_torch({name: scale * w for name, w in layers.items()}, data)[1]
+
+    return imported
+
+
+def test_samples_of_no_weight_do_not_change_on_how_many_neurons_differ(checkpoint):
+    arch, mine = nr.tasks.xor_pathways(DATA)
+    more = np.random.default_rng(1).normal(size=(12, 3))
+    wide = nr.Dataset(
+        {"x": np.concatenate([DATA.x["x"], more])},
+        {"y": np.concatenate([DATA.y["y"], np.zeros((12, 1))])},
+        sample_weight=np.append(np.ones(4), np.zeros(12)),
+    )
+    gates = {v: np.append(g, np.zeros(12)) for v, g in mine.gates.items()}
+    few = nr.explain(checkpoint(DATA), {"mine": (arch, mine)}, data=DATA, most=2)
+    many = nr.explain(checkpoint(wide), {"mine": (arch, wide.gated(gates))}, data=wide, most=2)
+    assert len(few) == 2 and few.rows[1].differ > 0
+    assert [r.name for r in few.rows] == [r.name for r in many.rows]
+    assert [r.differ for r in few.rows] == pytest.approx([r.differ for r in many.rows])
+
+
+def test_neurons_without_weights_are_near_to_nothing(checkpoint):
+    gatings = {"mine": nr.tasks.xor_pathways(DATA)}
+    found = nr.explain(checkpoint(DATA, scale=0.0), gatings, data=DATA, rows=["gatings"])
+    assert "no neuron has any weight" in found.left_out["mine"]
+    assert found.advice == "No explanation could be made."

@@ -273,3 +273,24 @@ def test_activity_takes_fractions():
     assert not same.undecided["h"].any()
     with says("do not fit the run", got="(30, 4, 32)", wanted="(31, 4, 32)"):
         nr.reln.activity(run, data, gates={"h": gates["h"][1:]})
+
+
+def test_neurons_of_a_network_without_a_kink_are_on_everywhere():
+    """With leak = 1 a gate is 1 on both sides of the boundary."""
+    data, net = nr.tasks.xor(), nr.ReLUNetwork((2, 4, 1), leak=1.0)
+    w = np.random.default_rng(0).normal(size=(2, 4, 2))
+    run = a_run(net, {"W1": w, "W2": np.ones((2, 1, 4))})
+    seen = nr.reln.activity(run, data, gates={"h": np.ones((2, 4, 4))})
+    assert seen.on["h"].all() and (seen.undecided["h"] == 0).all()
+    assert "on for 4.0 of 4 samples" in str(seen)
+    trained = nr.train(net, {"W1": w[0], "W2": np.ones((1, 4))}, data, learning_rate=0.01, steps=5,
+                       record_every=1, record={"weights": True})  # fmt: skip
+    told = str(nr.reln.discover(trained, data, pathways=1))
+    assert "1 pathway in h (100 % on for 4 of 4 samples" in told
+
+
+def test_weights_that_are_not_finite_are_said():
+    weight = np.ones((2, 3))
+    weight[1, 0] = np.nan
+    text = str(found(np.ones((2, 4, 3)), weight))
+    assert "not finite" in text and "neurons count" not in text

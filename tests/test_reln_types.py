@@ -306,8 +306,24 @@ def test_types_that_do_the_same_are_told_as_one():
     )  # fmt: skip
     text = str(same)
     assert text.count("of the strength at the end") == 1
-    assert "do the same" in text
+    assert "do the same." in text  # without events there are no times
     assert len(same.events) == 0
+
+
+def test_times_of_several_types_are_those_of_the_strongest(xor):
+    """Types of a group switch in one order, but at times of their own."""
+    gates = np.zeros((len(xor.time), 2, 4))
+    gates[20:, 0, 0], gates[40:, 1, 0] = 1.0, 1.0
+    pair = {"w": np.tile(xor.w[:, :1], (1, 2, 1)), "a": np.tile(xor.a[:, :1], (1, 2, 1))}
+    text = str(replace(xor, gates=gates, members=np.array([300, 200]), **pair))
+    assert f"From t = {xor.time[20]:.4g} on, they switch on" in text
+    assert "do the same, each at its own times; those of type 1 are told." in text
+
+
+def test_the_strongest_is_told_even_where_all_are_faint():
+    """With 300 types that do different things each has a third of a percent."""
+    states = np.tile((np.arange(300)[:, None] >> np.arange(9)) & 1, (2, 1, 1))
+    assert len(strongest(states, np.full(300, 1 / 300))) == 1
 
 
 def test_types_that_never_turn_on_are_left_out(xor):

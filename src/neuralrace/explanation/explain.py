@@ -300,7 +300,9 @@ def _of_data(
     )
     more = replace(asked, seeds=asked.seeds - 1)
     others = question.ensemble(net, task, scale, more) if more.seeds else []
-    made = f"{asked.seeds} ReLU networks of width {width} were trained on this data."
+    many = "1 ReLU network" if asked.seeds == 1 else f"{asked.seeds} ReLU networks"
+    were = "was" if asked.seeds == 1 else "were"
+    made = f"{many} of width {width} {were} trained on this data."
     return replace(question, runs=(first, *others), made=made)
 
 
@@ -331,6 +333,13 @@ def _of_run(runs: tuple[Trajectory, ...], task: Dataset, asked: _Asked, train: b
     rate, stops = descent_of(first)
     entries = np.concatenate([np.ravel(w) for w in first_weights(first).values()])
     entries = entries[entries != 0]  # biases may start at zero
+    if not len(entries):
+        raise NeuralRaceError(
+            "the weights of the run are all zero at first, so that nothing moves",
+            got="a scale of 0",
+            wanted="a run from random weights",
+            fix="start from net.init(key, scale=1e-3)",
+        )
     scale = float(np.sqrt(np.mean(entries**2)))
     known = [_with_outputs(each, net, task) for each in (first, *others)]
     question = _Question(net, task, scale, rate, stops, tuple(known[:1]), tuple(known[1:]), "")
@@ -452,7 +461,7 @@ def _row(
             key=asked.key,
         )
         numbers = len(found) * (found.w.shape[-1] + found.a.shape[-1])
-        label = f"{len(found)} types of neurons"
+        label = f"{len(found)} type{'s' * (len(found) != 1)} of neurons"
         made = question.row(label, TYPES, (found.trajectory,), numbers, runs)
         return replace(made, found=found), ()
     few = min(asked.types, question.width)

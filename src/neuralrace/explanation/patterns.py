@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -31,14 +32,19 @@ def of_patterns(
     """Gatings by how nearly the neurons have their patterns; the rest is left out, with `reason`.
 
     A neuron is compared with the nearest pathway of a gating at every recorded moment, counted by
-    its part of the weight of its layer. Averages are over moments and hidden nodes.
+    its part of the weight of its layer. Averages are over moments and hidden nodes. Samples of
+    weight 0 do not count.
     """
+    counts = np.asarray(data.probability) > 0
     jobs: list[tuple[str, Callable[[], Row]]] = []
     if "discovered" in rows:
-        jobs.append(("discovered", lambda: _discovered(run, data, most, key)))
+        jobs.append(("discovered", lambda: _discovered(run, data, int(counts.sum()), most, key)))
     if "gatings" in rows and gatings:
-        seen = activity(run, data, boundary=0.0)
-        jobs += [(n, lambda n=n, pair=pair: _given(n, pair, seen)) for n, pair in gatings.items()]
+        seen = activity(run, data.take(counts), boundary=0.0)
+        jobs += [
+            (name, partial(_given, name, arch, gated.take(counts), seen))
+            for name, (arch, gated) in gatings.items()
+        ]
     why = f"no other network can take the steps of this run ({reason})"
     left_out = dict.fromkeys(COLUMNS, why)
     left_out |= {row: why for row in rows if row not in ("discovered", "gatings")}
@@ -58,18 +64,17 @@ def of_patterns(
     )
 
 
-def _discovered(run: Trajectory, data: Dataset, most: int, key: Key) -> Row:
+def _discovered(run: Trajectory, data: Dataset, counted: int, most: int, key: Key) -> Row:
     """As many pathways as are allowed: the elbow needs networks that follow."""
     found = discover(run, data, most, key=key)
-    apart = [each.share @ each.mismatch / data.n_samples for each in found.layers.values()]
+    apart = [each.share @ each.mismatch / counted for each in found.layers.values()]
     count = sum(map(len, found.layers.values()))
     name = f"{count} discovered pathway" + "s" * (count > 1)
     return Row(name, GATING, None, None, differ=float(np.mean(apart)), found=found)
 
 
-def _given(name: str, pair: tuple[Architecture, Dataset], seen: Activity) -> Row:
+def _given(name: str, arch: Architecture, gated: Dataset, seen: Activity) -> Row:
     """A gating of the user's own, for one hidden layer."""
-    arch, gated = pair
     if len(seen.on) != 1:
         raise NeuralRaceError(
             "its patterns are known for one hidden layer only",
@@ -88,5 +93,14 @@ def _given(name: str, pair: tuple[Architecture, Dataset], seen: Activity) -> Row
             fix="leave out this gating",
         )
     table = np.unique(every.astype(bool), axis=1).T
+    weighed = seen.counted(next(iter(seen.on)), 0.0).any(axis=1)
+    if not weighed.any():
+        raise NeuralRaceError(
+            "no neuron has any weight",
+            got="weights of zero, or not finite, at every recorded moment",
+            wanted="a network with incoming and outgoing weights",
+            fix="import the weights of a network that has learned",
+        )
     shares = seen.shares({str(k): row for k, row in enumerate(table)}, least=0.0)
-    return Row(name, GATING, None, None, differ=float(shares.distance.mean() / shares.samples))
+    apart = shares.distance[weighed].mean() / shares.samples
+    return Row(name, GATING, None, None, differ=float(apart))

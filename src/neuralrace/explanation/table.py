@@ -74,9 +74,13 @@ class Row:
 
     @property
     def error(self) -> float:
-        """What rows are sorted by: the distance of outputs, else that of the loss, of patterns."""
+        """What rows are sorted by: the distance of outputs, else that of the loss, of patterns.
+
+        Infinite where a network diverged.
+        """
         known = (self.outputs, self.loss, self.differ)
-        return next((e for e in known if e is not None), np.inf)
+        found = next((e for e in known if e is not None), np.inf)
+        return np.inf if np.isnan(found) else found
 
 
 @final
@@ -107,16 +111,17 @@ class Explanation:
     def times_floor(self, name: str) -> tuple[float, float] | None:
         """How many times further away than another seed a row is, in loss and in outputs."""
         row = self[name]
-        if self.floor is None or row.loss is None or not all(self.floor):
+        if self.floor is None or row.loss is None or row.outputs is None or not all(self.floor):
             return None
-        return row.loss / self.floor[0], row.error / self.floor[1]
+        return row.loss / self.floor[0], row.outputs / self.floor[1]
 
     @property
     def near(self) -> tuple[Row, ...]:
         """The rows whose outputs are at most twice as far away as those of another seed."""
         if self.floor is None:
             return ()
-        return tuple(row for row in self.rows if row.error <= NEAR * self.floor[1])
+        known = [row for row in self.rows if row.outputs is not None]
+        return tuple(row for row in known if row.error <= NEAR * self.floor[1])
 
     @property
     def best(self) -> Row | None:
@@ -150,7 +155,7 @@ class Explanation:
                 f"The patterns of the neurons are nearest to {closest.name}: they differ on "
                 f"{_percent(closest.differ)} of the samples."
             )
-        if self.floor is None:
+        if self.floor is None or all(row.outputs is None for row in self.rows):
             closest = self.rows[0]
             return f"The closest is {closest.name}; how far two seeds are apart is not known."
         best = self.best
@@ -161,11 +166,15 @@ class Explanation:
                 f"Nothing here follows the network: the closest, {closest.name}, is {ratio:.1f} "
                 "times as far away as another seed."
             )
-        if best.kind == STAGED:
+        others = {row.kind for row in self.rows} - {best.kind}
+        if best.kind == STAGED and others and len(self.near) == 1:
             return "Nothing small follows the network: only its own gates in stages do."
-        if best.kind == NARROW:
+        if best.kind == NARROW and GATING in others:
             return f"Use the {best.name}: no gating is as good with fewer variables."
-        return f"Use {best.name}: the fewest variables of all that are about as near as a seed."
+        the = "the " * (best.kind == NARROW)
+        return (
+            f"Use {the}{best.name}: the fewest variables of all that are about as near as a seed."
+        )
 
     @property
     def sentences(self) -> tuple[str, ...]:

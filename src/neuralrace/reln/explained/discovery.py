@@ -21,6 +21,7 @@ from neuralrace.reln.explained.clusters import (
     clustered,
     seed_of,
 )
+from neuralrace.reln.observed.activity import opened
 from neuralrace.reln.observed.runs import (
     check_trained_on,
     first_weights,
@@ -204,14 +205,14 @@ class Discovery:
         parts = []
         leak = leak_of(self.runs[0])
         for node, each in self.layers.items():
-            on = (each.pattern > (1 + leak) / 2).sum(axis=1)
+            on = (opened(each.pattern, leak) > 0.5).sum(axis=1)
             shares = ", ".join(
                 f"{100 * s:.0f} % on for {many}" for s, many in zip(each.share, on, strict=True)
             )
             off = float(each.share @ each.mismatch)
             empty = len(each) - len(np.unique(each.member))
             parts.append(
-                f"{len(each)} pathways in {node}"
+                f"{len(each)} pathway{'s' * (len(each) != 1)} in {node}"
                 + (f", {empty} without neurons" if empty else "")
                 + f" ({shares} of {each.pattern.shape[1]} samples; "
                 f"neurons differ from theirs on {off:.1f}"

@@ -37,6 +37,9 @@ ROUNDING = 1e-9
 LEAST = 0.01
 """Neurons below this part of the largest weight of their layer are not counted."""
 
+UNDECIDED = 0.01
+"""Sentences say how much of the activity is on the boundary where it is more than this part."""
+
 
 @final
 @dataclass(frozen=True)
@@ -220,21 +223,23 @@ class Activity:
         return " ".join(self._sentence(node) for node in self.on)
 
     def _sentence(self, node: str) -> str:
+        if not np.isfinite(self.weight[node][-1]).all():
+            return f"{node}: weights are not finite at t = {self.time[-1]:g}; the run has diverged."
         bits, switches = self.packed.bits[node][-1], self.switches(node)
         last = self.counted(node)[-1]
         kinds = len(different(bits[last > 0])[0])
         carry, size = int((last > 0).sum()), len(last)
         text = (
             f"{node}: {carry} of {size} neurons count at t = {self.time[-1]:g}, with {kinds} "
-            f"patterns, on for {last @ on_for(bits):.1f} of {self.packed.samples} samples on "
-            "average"
+            f"pattern{'s' * (kinds != 1)}, on for {last @ on_for(bits):.1f} of "
+            f"{self.packed.samples} samples on average"
         )
         if len(self.time) > 1:
             text += f"; since t = {self.time[0]:g} they switched {switches.mean(last):.1f} times"
         late = switches.last[last > 0]
         if np.isfinite(late).any():
             text += f", the last time at t = {np.nanmax(late):g}"
-        if self.undecided[node][-1] > LEAST:
+        if self.undecided[node][-1] > UNDECIDED:
             text += f"; {self.undecided[node][-1]:.0%} of their activity is on the boundary"
         return text.replace("%", " %") + "."
 
@@ -358,8 +363,8 @@ def activity(
 
 
 def opened(gates: Float[np.ndarray, ...], leak: float) -> Float[np.ndarray, ...]:
-    """How open gates are: 0 at the `leak`, 1 where a neuron is on."""
-    return (gates - leak) / (1 - leak)
+    """How open gates are: 0 at the `leak`, 1 where a neuron is on, and everywhere if leak = 1."""
+    return np.ones_like(gates) if leak == 1 else (gates - leak) / (1 - leak)
 
 
 def _with_fractions(found: Activity, gates: Mapping[str, np.ndarray]) -> Activity:

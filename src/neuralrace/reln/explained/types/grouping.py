@@ -154,6 +154,7 @@ def _nearest(
             done = descend(crowd, start, rate, stops, counting=True)
             squares = ((done.values["outputs"] - wanted) ** 2).sum(axis=2) @ np.asarray(crowd.p)
             apart = float(np.trapezoid(np.sqrt(squares), stops) / size)
+            apart = apart if np.isfinite(apart) else np.inf  # types that diverged
             if best is None or apart < least:
                 best, least = (done, members), apart
     assert best is not None

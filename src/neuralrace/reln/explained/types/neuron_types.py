@@ -34,6 +34,7 @@ from neuralrace.reln.explained.types.timeline import (
     without_chatter,
 )
 from neuralrace.reln.explained.types.type_stages import TypeStages, event_driven
+from neuralrace.reln.observed.activity import opened
 from neuralrace.trajectory import Comparison, Trajectory, compare
 from neuralrace.types import Key
 
@@ -90,8 +91,7 @@ class NeuronTypes:
     @cached_property
     def states(self) -> Int[np.ndarray, "T K N"]:
         """0 where a type is off, 1 where it is on, 2 where it slides, at every moment."""
-        shares = (self.gates[:-1] - self.leak) / (1 - self.leak)  # one per interval
-        states = states_of(shares)
+        states = states_of(opened(self.gates[:-1], self.leak))  # one per interval
         return np.concatenate([states, states[-1:]])
 
     @cached_property
@@ -302,7 +302,7 @@ def types(
         trajectory=trajectory(
             np.append(wide.loss[:at], done.loss),
             np.concatenate([wide.outputs[:at], done.values["outputs"]]),
-            f"{len(order)} types of neurons",
+            f"{len(order)} type{'s' * (len(order) != 1)} of neurons",
         ),
         wide=trajectory(wide.loss, wide.outputs, "the wide limit"),
         time=rate * done.stops,

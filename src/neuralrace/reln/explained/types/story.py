@@ -72,14 +72,16 @@ def _sentences_of(
     first = states[0, k]
     several = len(group) > 1
     who = f"Types {_several([str(each + 1) for each in group])}" if several else f"Type {k + 1}"
+    mine = [event for event in events if event.type == k + 1]
     alike = " in all and do the same" if several else ""
+    if several and mine:
+        alike += f", each at its own times; those of type {k + 1} are told"
     begin = f"{who} {'have' if several else 'has'} {100 * share:.0f} % of the strength at the end"
     it, s = ("they", "") if several else ("it", "s")
     starts = where(np.flatnonzero(first == ON), data)
     slides = np.flatnonzero(first == SLIDING)
     line = f"{begin}{alike}. {it.capitalize()} start{s} on {starts}"
     lines = [f"{line}, sliding {where(slides, data)}." if len(slides) else f"{line}."]
-    mine = [event for event in events if event.type == k + 1]
     verbs = VERBS_OF_SEVERAL if several else VERBS
     lines += [
         f"  From t = {event.time:.4g} on, {it} {verbs[event.state]} {where(event.samples, data)}."

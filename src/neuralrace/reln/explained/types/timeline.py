@@ -20,7 +20,7 @@ TOLD = 6
 """The number of types that are told and drawn; those that do the same count as one."""
 
 FAINT = 0.005
-"""Types with less than this share of the strength at the end are not told one by one."""
+"""Types with less than this share of the strength at the end are not told, but for the first."""
 
 SLIDES = 0.02
 """A gate that is on for a share of the steps between this and one minus this slides."""
@@ -135,7 +135,7 @@ def strongest(states: Int[np.ndarray, "T K N"], shares: Float[np.ndarray, " K"])
         orders = [column[new] for column, new in zip(columns, changes, strict=True)]
         groups.setdefault(tuple(o.tobytes() for o in orders), []).append(k)
     every = sorted(groups.values(), key=lambda group: -shares[group].sum())
-    return [group for group in every[:TOLD] if shares[group].sum() >= FAINT]
+    return every[:1] + [group for group in every[1:TOLD] if shares[group].sum() >= FAINT]
 
 
 def _name(group: list[int]) -> str:

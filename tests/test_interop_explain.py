@@ -53,6 +53,17 @@ def adam():
     )
 
 
+def test_a_learning_rate_that_the_checkpoints_do_not_follow_is_refused(descent, adam):
+    """The rate of torch's MSELoss is another one, and Adam has none."""
+    states = states_of(descent)
+    with says("do not follow", got="rate 0.05", wanted="gradient descent", fix="2/K"):
+        nr.from_torch(states, DATA, times=descent.steps, learning_rate=0.05)
+    with says("do not follow", got="rate 0.01", wanted="", fix="Adam"):
+        nr.from_torch(
+            states_of(adam), CLASSES, times=adam.steps, learning_rate=0.01, loss="cross_entropy"
+        )
+
+
 def test_plain_descent_from_elsewhere_is_explained_like_our_own(descent):
     _, run = nr.from_torch(states_of(descent), DATA, times=descent.steps, learning_rate=0.1)
     np.testing.assert_allclose(run.time, descent.time)

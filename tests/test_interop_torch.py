@@ -273,7 +273,10 @@ def test_imported_weights_do_not_change_with_the_model():
 
 
 def test_a_learning_rate_makes_time_flow():
-    two = [state(3, 4, 2), state(3, 4, 2)]
+    first = {key: w for key, w in state(3, 4, 2).items() if key.endswith("weight")}
+    net, start = nr.from_torch(first, DATA)
+    ours = nr.train(net, start.final, DATA, learning_rate=0.1, steps=10).final
+    two = [first, {key: np.asarray(ours[edge]) for key, edge in zip(first, ours, strict=True)}]
     _, run = nr.from_torch(two, DATA, times=[0, 10], learning_rate=0.1)
     assert run.clock == "flow" and run.time.tolist() == [0, 1]
     with says("times count steps", got="0.5", wanted="whole numbers"):

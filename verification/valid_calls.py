@@ -40,8 +40,8 @@ RESULTS = {
     "reln.Switches",
     *("explanation.Explanation", "explanation.Row"),
     *("sweeps.Definition", "sweeps.Failure", "sweeps.Status", "Sweep"),
-    *("study.Answer", "study.Result", "study.StudyError", "study.SweepResult"),
-    "tasks.World",
+    *("study.Answer", "study.Result", "study.Rewritten", "study.StudyError", "study.SweepResult"),
+    *("tasks.World", "tasks.ImageRouting", "tasks.Images", "tasks.Moments"),
 }
 """Classes that functions return and users read; their methods are called, not their constructors.
 
@@ -576,6 +576,22 @@ def _tasks() -> Iterator[Call]:
     yield _call("tasks.World.features", tasks.ring_world(4).features, 2, key=0)
     yield _call("tasks.World.dataset", tasks.ring_world(4).dataset, features=2, key=0)
     yield _call("tasks.circulant_routes", tasks.circulant_routes, 3, 2)
+    yield _call("tasks.random_routes", tasks.random_routes, 4, 2, key=0)
+    yield _call("tasks.route_ratio", tasks.route_ratio, tasks.circulant_routes(3, 2))
+    yield _call("tasks.permutations", tasks.permutations, 2, 5, key=0)
+    yield _call("tasks.rotations", tasks.rotations, 2, (2, 2), span=180.0)
+    yield _call("tasks.label_maps", tasks.label_maps, 3, 4, kind="random", key=0)
+    digits = tasks.images("digits").take(40, 10)
+    yield _call("tasks.images", tasks.images, "digits")
+    yield _call("tasks.Images.take", digits.take, 20, 5)
+    routed = tasks.image_routing(digits, M=3, K=2)
+    yield _call("tasks.image_routing", tasks.image_routing, digits, 3, 2, inputs="rotated", key=0)
+    yield _call("tasks.ImageRouting.moments", routed.moments, whiten=True, fold=True)
+    yield _call("tasks.Moments.class_modes", routed.moments(whiten=True).class_modes)
+    yield _call("tasks.ImageRouting.samples", routed.samples, 0, 1, test=False)
+    idx = Path(tempfile.mkdtemp()) / "labels-idx1-ubyte"
+    idx.write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 1, 2]))
+    yield _call("tasks.read_idx", tasks.read_idx, idx)
     yield _call(
         "tasks.contextual",
         tasks.contextual,
@@ -719,6 +735,8 @@ def _study() -> Iterator[Call]:
     yield _call("study.read_task", nr.study.read_task, table, **read)
     yield _call("study.read_table", nr.study.read_table, table)
     yield _call("study.read_masks", nr.study.read_masks, masks)
+    study.run().report(t.folder / "report")
+    yield _call("study.write_again", nr.study.write_again, t.folder / "report")
     yield _call("study.new_study", _new_study, csv=table)
     yield _call("study.value_of", nr.study.value_of, "0.5")
 

@@ -84,6 +84,8 @@ def from_torch(
     with a fixed rate, give it as `learning_rate`, and `batch_size` if it used mini-batches: time is
     then rate · step. With the squared loss on all samples, theory and gated networks can follow.
     PyTorch's `MSELoss` over K outputs is 2/K times the loss here: its rate η is 2η/K here.
+    A rate that does not lead from a checkpoint to the next is an error (the shortest interval is
+    replayed, unless it is long or in mini-batches).
 
     **Returns:** the network and a `Trajectory` with `weights`, `outputs` and `loss`, in the
     precision of the model.

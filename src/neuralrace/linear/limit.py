@@ -40,5 +40,5 @@ def deep_limit(
             fix="for other starts solve the chain of finite depth",
         )
     r0 = s / (d * start)
-    argument = np.log(r0 - 1) + r0 - 1 - depth * s**2 / d * time
+    argument = np.log(r0 - 1) + r0 - 1 - depth * s * (s / d) * time
     return (s / d) / (1 + np.real(wrightomega(argument)))

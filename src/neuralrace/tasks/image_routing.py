@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from neuralrace.checks import generator, one_of, switch
+from neuralrace.checks import generator, one_of, plain_array, switch
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.tasks.images import Images, images
 from neuralrace.tasks.routing import circulant_routes, route_matrix
@@ -164,6 +164,16 @@ class ImageRouting:
 
         ```
         """
+        switch("test", test)
+        for name, domain in (("input", input), ("output", output)):
+            number = whole_number(name, domain, least=0, fix="for example samples(0, 1)")
+            if number >= self.M:
+                raise NeuralRaceError(
+                    f"there is no {name} domain of this number",
+                    got=f"{name} = {number}",
+                    wanted=f"a whole number from 0 to {self.M - 1}",
+                    fix="domains are counted from 0",
+                )
         there = self.images
         pixels, labels = (there.test, there.test_labels) if test else (there.train, there.labels)
         x = transformed(pixels.astype(float) - self.mean, self.inputs[input])
@@ -302,20 +312,21 @@ def image_routing(
 
 
 def _tables(what: str, given: object, M: int, size: int, least: int) -> Int[np.ndarray, "M size"]:
-    tables = np.asarray(given)
+    fix = "make them by tasks.permutations, tasks.rotations or tasks.label_maps"
+    tables = plain_array(what, given, wanted=f"whole numbers of shape ({M}, {size})", fix=fix)
     if tables.shape != (M, size) or tables.dtype.kind not in "iu":
         raise NeuralRaceError(
             f"{what} must be one table per domain",
             got=f"shape {tables.shape} of {tables.dtype}",
             wanted=f"whole numbers of shape ({M}, {size})",
-            fix="make them by tasks.permutations, tasks.rotations or tasks.label_maps",
+            fix=fix,
         )
     if tables.min() < least or tables.max() >= size:
         raise NeuralRaceError(
             f"{what} point outside",
             got=f"{tables.min()} … {tables.max()}",
             wanted=f"{least} … {size - 1}",
-            fix="make them by tasks.permutations, tasks.rotations or tasks.label_maps",
+            fix=fix,
         )
     return tables
 

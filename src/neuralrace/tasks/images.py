@@ -15,7 +15,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Float32, Int, UInt8
 
-from neuralrace.checks import generator, one_of
+from neuralrace.checks import file_path, generator, one_of
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.types import Key
 
@@ -289,7 +289,7 @@ def read_idx(
 
     ```
     """
-    path = Path(path)
+    path = file_path(path, "train-labels-idx1-ubyte.gz")
     content = _content(path)
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] != 8:
         raise _wrong_size(path, f"a file that begins with {content[:4]!r}", "an idx file of bytes")

@@ -90,7 +90,10 @@ def route_ratio(routes: Bool[np.ndarray, "M M"]) -> float:
 
     ```
     """
-    values = np.linalg.svd(route_matrix(routes, len(routes)).astype(float), compute_uv=False)
+    wanted = "a boolean matrix of shape (M, M)"
+    matrix = plain_array("routes", routes, wanted=wanted, fix="for example circulant_routes(40, 4)")
+    size = len(matrix) if matrix.ndim else 0
+    values = np.linalg.svd(route_matrix(matrix, size).astype(float), compute_uv=False)
     return float(values[1] / values[0]) if len(values) > 1 else 0.0
 
 

@@ -59,10 +59,13 @@ def rotations(
     """
     M = whole_number("the number of domains M", M, fix="use M=1 or more")
     span = real_number("span", span, fix="in degrees, such as span=180.0")
-    if len(shape) not in (2, 3) or min(shape) < 1:
+    sides = isinstance(shape, (tuple, list)) and all(
+        isinstance(n, (int, np.integer)) for n in shape
+    )
+    if not sides or len(shape) not in (2, 3) or min(shape) < 1:
         raise NeuralRaceError(
-            "this is no shape of an image",
-            got=repr(shape),
+            "this is not the shape of an image",
+            got=repr(shape)[:80],
             wanted="(height, width) or (channels, height, width)",
             fix="pass images.shape",
         )

@@ -116,7 +116,7 @@ def run(
 
         jobs = _slurm_options(slurm)
         found = study.sweep(store=folder / STORE, workers=workers, scheduler=scheduler, slurm=jobs)
-        numbers = found.sweep.data.to_dataframe().reset_index().to_dict("list")
+        numbers = found.table.to_dict("list")
         failed = len(found.sweep.failed) + found.sweep.missing
     else:
         if workers is not None or scheduler is not None or slurm is not None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from neuralrace.checks import check_axes, one_of
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.plot import draw_curves, style

@@ -44,8 +44,8 @@ class Sweep:
     """What a sweep has computed; see `nr.sweep`.
 
     `data` is an `xarray.Dataset` with the axes of the sweep as its dimensions, and NaN where a
-    cell failed or is missing (whole numbers become floats there, and text is empty); `done` says of each cell
-    whether it was computed; `failed` lists the cells that raised, with their errors;
+    cell failed or is missing (whole numbers become floats there, and text is empty); `done` says of
+    each cell whether it was computed; `failed` lists the cells that raised, with their errors;
     `definition` is all that the numbers depend on; `seconds` is how long all calls computed, up to
     the last batch of each that is in the store.
 

@@ -231,6 +231,7 @@ BAD = {
         "phase_diagram.key",
         "'delta'",
     ),
+    "input and target": (CSV.replace('"b"]', '"c"]'), "task.x", "an input and a target"),
     "quick over no key": (GOOD + '[quick]\n"training.stps" = 3', "quick", "'steps'"),
 }
 

@@ -219,6 +219,15 @@ def check_task(task: Any, place: Place) -> None:
     _only_with(task, ["parameters"], source != "file", place, "`builtin` or `python` with it")
     columns = ["x", "y", "labels", "weight", "standardise"]
     _only_with(task, columns, source == "file", place, "`file` with it")
+    shown, wanted = ([n for names in end.values() for n in names] for end in (task.x, task.y))
+    both = [name for name in shown if name in wanted]
+    if both:
+        raise (place / "x").error(
+            "a column is an input and a target",
+            got=", ".join(both),
+            wanted="each column in x or in y",
+            fix="leave it out of one of them; masks may name any column",
+        )
 
 
 def _task(settings: Settings, place: Place) -> None:

@@ -26,7 +26,16 @@ class Output:
 
 NEVER = "the criterion is not reached within `contest.longest`"
 SHORT = "the loss does not get there within the steps of training"
+SEE = "see `left_out`"
 NO_CHECK = "the check does not apply to these gates"
+
+
+def _outputs_of(what: str) -> str:
+    return (
+        f"the mean distance of the outputs of {what} from those of the ReLU network, as a share of "
+        "its initial root mean square error"
+    )
+
 
 OUTPUTS = (
     Output("time_aligned", "contest", "when the gates that small neurons align to by themselves, "
@@ -57,8 +66,9 @@ OUTPUTS = (
            followed=True),
     Output("relu_distance", "predict", "the mean distance of the predicted loss from that of the "
            "ReLU network, as a share of the initial loss", followed=True, chief=True),
-    Output("relu_distance_after_shift", "predict", "the same distance after the shift in time "
-           "that makes it least", followed=True),
+    Output("relu_distance_after_shift", "predict", "the mean distance of the predicted loss from "
+           "that of the ReLU network, after the shift in time that makes it least, as a share of "
+           "the initial loss", followed=True),
     Output("initial_loss", "train", "the loss of the ReLU network before training"),
     Output("final_loss", "train", "the loss of the ReLU network at the end", chief=True),
     Output("half_time", "train", "when the loss of the ReLU network is half of the initial one",
@@ -74,23 +84,17 @@ OUTPUTS = (
     Output("discovery_gap", "discover", "the mean distance of the loss with the discovered gates "
            "from that of the ReLU network, as a share of the initial loss", "the gates found are "
            "withheld"),
-    Output("outputs_distance", "certify", "the mean distance of the gated network's outputs from "
-           "those of the ReLU network, as a share of its initial root mean square error",
-           followed=True, chief=True),
-    Output("outputs_distance_max", "certify", "the largest such distance, over samples and time",
-           followed=True),
-    Output("outputs_floor", "certify", "the mean such distance between two seeds of the ReLU "
-           "network"),
-    Output("error_discovered", "explain", "the mean distance of the outputs of the discovered "
-           "pathways from those of the ReLU network, as a share of its initial root mean square "
-           "error", "see `left_out`"),
-    Output("error_aligned", "explain", "the same of the gates that small neurons align to",
-           "see `left_out`"),
-    Output("error_staged", "explain", "the same of the network's own gates in stages",
-           "see `left_out`"),
-    Output("error_types", "explain", "the same of a few types of neurons", "see `left_out`"),
-    Output("error_narrow", "explain", "the same of a narrow ReLU network", "see `left_out`"),
-    Output("error_NAME", "explain", "the same of this gating", "see `left_out`"),
+    Output("outputs_distance", "certify", _outputs_of("the gated network"), followed=True,
+           chief=True),
+    Output("outputs_distance_max", "certify", _outputs_of("the gated network").replace(
+           "mean", "largest", 1) + ", over samples and time", followed=True),
+    Output("outputs_floor", "certify", _outputs_of("another seed of the ReLU network")),
+    Output("error_discovered", "explain", _outputs_of("the discovered pathways"), SEE),
+    Output("error_aligned", "explain", _outputs_of("the gates that small neurons align to"), SEE),
+    Output("error_staged", "explain", _outputs_of("the network's own gates in stages"), SEE),
+    Output("error_types", "explain", _outputs_of("a few types of neurons"), SEE),
+    Output("error_narrow", "explain", _outputs_of("a narrow ReLU network"), SEE),
+    Output("error_NAME", "explain", _outputs_of("this gating"), SEE),
     Output("left_out", "explain", "which explanations could not be made, and why"),
 )  # fmt: skip
 """Every output of a sweep, in the order of the questions."""

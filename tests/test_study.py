@@ -443,6 +443,30 @@ def test_a_sweep_from_the_command_line(tmp_path):
     output = run("run", path, "--out", tmp_path / "out", "--seeds", "2")
     assert "Sweep of 4 cells" in output and "4 done, 0 failed" in output
     assert "4 cells: 4 done" in run("status", tmp_path / "out")
+    told = "sweep: 2 cells, task.parameters.delta (2) × seed (1), in 2 batches of at most 1"
+    assert told in run("check", path)
+    with says("no sweep in", got="no such folder", wanted="out/NAME", fix="neuralrace run"):
+        run("status", tmp_path / "other")
+
+
+def test_a_sweep_that_was_stopped_says_how_to_go_on(tmp_path, monkeypatch):
+    pytest.importorskip("zarr")
+    study = xor(["contest"], sweep={"over": {"task.parameters.delta": [0.4, 1.2]}, "batch": 1})
+    path, calls = study.save(tmp_path / "study.toml"), []
+
+    def stops(cells, **settings):
+        calls.append(cells)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+        return [{"time_xor": 1.0}]
+
+    monkeypatch.setattr("neuralrace.study.sweeping.answer_cells", stops)
+    with pytest.raises(SystemExit):
+        run("run", path, "--out", tmp_path / "out", "--set", "network.scale=0.01")
+    said = run("status", tmp_path / "out")
+    assert "1 done, 0 running, 0 failed, 1 missing; stopped" in said
+    command = f"neuralrace run {path} --set network.scale=0.01 --out {tmp_path / 'out'}"
+    assert said.splitlines()[-1].strip() == command
 
 
 def test_the_schema_knows_every_section():

@@ -342,7 +342,7 @@ def writing(path: Path, definition: Definition) -> Iterator[Results]:
             f"the store {str(path)!r} belongs to another sweep",
             got=lines,
             wanted="the same definition",
-            fix="choose another store, or change these keys back",
+            fix="choose another store (another --out), or change these keys back",
         )
     with _locked(path):
         for left in (*path.rglob("*.partial"), path / "status" / RUNNING):

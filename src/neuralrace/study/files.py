@@ -16,6 +16,9 @@ from neuralrace.study.places import nearest
 Columns: TypeAlias = str | Iterable[str] | Mapping[str, str | Iterable[str]]
 """Names of columns: for one node, or `{node: columns}`."""
 
+SEPARATORS = {";": "semicolons", "\t": "tabs"}
+"""What stands between columns in tables that are not separated by commas."""
+
 KINDS = (".csv", ".npz", ".nc")
 
 
@@ -153,6 +156,14 @@ def _csv(path: Path) -> dict[str, np.ndarray]:
     import pandas
 
     frame = pandas.read_csv(path, skipinitialspace=True)
+    for sign, name in SEPARATORS.items():
+        if len(frame.columns) == 1 and sign in str(frame.columns[0]):
+            raise NeuralRaceError(
+                f"the columns of {path.name!r} are separated by {name}",
+                got=f"{str(frame.columns[0])!r:.80}",
+                wanted="commas between columns, and points in numbers",
+                fix="save the table as CSV with commas",
+            )
     found = {}
     for name in frame.columns:
         column = frame[name]
@@ -160,7 +171,8 @@ def _csv(path: Path) -> dict[str, np.ndarray]:
         if len(missing):
             raise NeuralRaceError(
                 f"column {str(name)!r} of {path.name!r} has missing values",
-                got=f"nothing in row {missing[0] + 2}, and {len(missing) - 1} others",
+                got=f"nothing in sample {missing[0] + 1} (line {missing[0] + 2} of the file)"
+                + (f", and {len(missing) - 1} more" if len(missing) > 1 else ""),
                 wanted="a value in every row",
                 fix="fill them in, or leave out these rows",
             )

@@ -189,3 +189,14 @@ def test_cells_that_failed_have_no_winner():
     found = nr.sweep(winners, {"x": [0, 1, 2]})
     first = SweepResult(xor(["contest"]), found).sentences[0]
     assert first == "a learns first at x = 0; b learns first at x = 1; no cell is done at x = 2."
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_networks_that_diverge_are_an_error_of_the_learning_rate():
+    training = TRAINED | {"learning_rate": 500.0, "seeds": 1}
+    study = xor(["train", "discover"], training=training)
+    with says("became infinite", got="learning rate 500", wanted="converges", fix="smaller"):
+        study.run()
+    cells = [{"training.learning_rate": rate, "seed": 1} for rate in (0.2, 500.0)]
+    good, bad = answer_cells(cells, study=dict(xor(["train"]).document.content), folder=".")
+    assert good["final_loss"] < 1 and isinstance(bad, nr.study.StudyError)

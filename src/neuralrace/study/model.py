@@ -263,7 +263,9 @@ class Training(Section):
         default=None, description="end where the loss is at most this", examples=[1e-3]
     )
     record_every: PositiveInt | None = Field(
-        default=None, description="steps between two records; 200 records by default", examples=[10]
+        default=None,
+        description="steps between two records; a two-hundredth of all steps by default",
+        examples=[10],
     )
     record_at: Annotated[tuple[NonNegativeInt, ...], BeforeValidator(_as_tuple)] | None = Field(
         default=None,

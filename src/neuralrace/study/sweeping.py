@@ -67,9 +67,9 @@ def answer_cells(
 
 
 def _numbers(problem: Problem, seed: int, relu: Trajectory | None) -> Any:
-    work = Work(problem, seeds=[seed], relu=relu)
     found: dict[str, float | str] = {}
     try:
+        work = Work(problem, seeds=[seed], relu=relu)
         for question, answer in ANSWERS.items():
             if work.asks(question):
                 made = answer(work)

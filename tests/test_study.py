@@ -516,6 +516,33 @@ def test_a_new_study_of_a_table_takes_columns_for_what_they_are(tmp_path):
     assert list(problem.candidates) == ["one", "by_context"]
 
 
+def test_a_column_is_scaled_after_it_is_standardised(table):
+    columns = {"x": ["a", "kind"], "y": ["b"], "standardise": True}
+    plain = nr.study.read_task(table / "my.csv", **columns)
+    half = nr.study.read_task(table / "my.csv", **columns, scale={"kind": 0.5})
+    np.testing.assert_array_equal(half.x["x"][:, 0], plain.x["x"][:, 0])
+    assert plain.x["x"].shape[1] > 2
+    np.testing.assert_array_equal(half.x["x"][:, 1:], plain.x["x"][:, 1:] / 2)
+    with says("no input column", got="'b'", wanted="a, kind", fix="column of x"):
+        nr.study.read_task(table / "my.csv", **columns, scale={"b": 2.0})
+
+
+def test_a_sweep_varies_how_strong_a_column_is(table):
+    task = {"file": str(table / "my.csv"), "x": ["a"], "y": ["b"]}
+    gatings = {"one": {"masks": {"all": "always"}}}
+    study = nr.Study.of(
+        questions=["contest"],
+        task=task,
+        gatings=gatings,
+        contest={"check": False, "criterion": 0.99, "relative": True},
+        sweep={"over": {"task.scale.a": [1.0, 2.0]}},
+    )
+    assert study.sweep().sweep.missing == 0
+    times = study.sweep().sweep.data["time_one"].values.ravel()
+    assert times[1] < times[0]
+    assert "scale={'a': 2.0}" in study.changed({"task.scale.a": 2.0, "sweep": None}).run().script
+
+
 # ---- the studies that ship ----------------------------------------------------------------------
 
 

@@ -97,7 +97,13 @@ def task_of(task: Task, folder: Path, place: Place) -> Dataset:
             read_table(folder / task.file)
         with place.blamed():
             return read_task(
-                folder / task.file, task.x, task.y, task.labels, task.weight, task.standardise
+                folder / task.file,
+                task.x,
+                task.y,
+                task.labels,
+                task.weight,
+                task.standardise,
+                task.scale,
             )
     if task.builtin is not None:
         function = builtin(task.builtin, TASKS, "task", place / "builtin")

@@ -231,7 +231,7 @@ def check_task(task: Any, place: Place) -> None:
     """A task by itself: where it comes from, and what goes with that."""
     source = _one_of(task, ("builtin", "file", "python"), place, 'builtin = "extended_xor"')
     _only_with(task, ["parameters"], source != "file", place, "`builtin` or `python` with it")
-    columns = ["x", "y", "labels", "weight", "standardise"]
+    columns = ["x", "y", "labels", "weight", "standardise", "scale"]
     _only_with(task, columns, source == "file", place, "`file` with it")
     shown, wanted = ([n for names in end.values() for n in names] for end in (task.x, task.y))
     both = [name for name in shown if name in wanted]

@@ -146,6 +146,11 @@ class Task(Section):
     standardise: bool = Field(
         default=False, description="shift and scale every input column to mean 0, deviation 1"
     )
+    scale: dict[str, float] = Field(
+        default={},
+        description="factors of input columns, after `standardise`: scale.side = 0.5 halves a cue",
+        examples=[{"side": 0.5}],
+    )
 
 
 class Graph(Section):

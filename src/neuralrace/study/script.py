@@ -168,6 +168,7 @@ def task_code(task: Task) -> str:
         }
         options |= {} if task.weight is None else {"weight": task.weight}
         options |= {"standardise": True} if task.standardise else {}
+        options |= {"scale": dict(task.scale)} if task.scale else {}
         return call("nr.study.read_task", f"HERE / {Path(task.file).name!r}", **options)
     if task.python is not None:
         module, _, function = task.python.partition(":")

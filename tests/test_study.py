@@ -497,16 +497,16 @@ def test_a_table_becomes_a_report_in_three_commands(tmp_path):
 def test_a_new_study_of_a_table_takes_columns_for_what_they_are(tmp_path):
     """A counter of rows and a name per row are no inputs; a text with few values is one."""
     rows = [
-        f"{i + 1},p{i},{i % 5 / 4},{['motion', 'colour'][i % 2]},{i % 4},{'abcdefghij'[i % 10]},"
+        f"{i + 1},p{i},{i % 5 / 4},{i % 4},{['motion', 'colour'][i % 2]},{'abcdefghij'[i % 10]},"
         f"fixed,{i % 3}"
         for i in range(32)
     ]
-    head = "trial,subject,strength,context,side,letter,constant,choice"
+    head = "trial,subject,strength,side,context,letter,constant,choice"
     (tmp_path / "my.csv").write_text("\n".join([head, *rows]) + "\n")
     path = nr.study.new_study(tmp_path / "my.toml", tmp_path / "my.csv")
     task, text = nr.Study.load(path).settings.task, path.read_text()
-    assert task.x == {"": ("strength", "context", "side", "letter")}
-    assert task.labels == ("context", "side")
+    assert task.x == {"": ("strength", "side", "context", "letter")}
+    assert task.labels == ("side", "context")
     assert "# Left out: 'trial', it counts the rows." in text
     assert "# Left out: 'subject', every row has another value." in text
     assert "# Left out: 'constant', all its values are the same." in text

@@ -196,7 +196,10 @@ def _is_label(column: np.ndarray) -> bool:
 
 
 def _csv_gatings(table: dict[str, np.ndarray], labels: list[str], inputs: list[str]) -> str:
-    """One pathway that is always on, against one per value of the first label, or two halves."""
+    """One pathway that is always on, against one per value of a label, or two halves.
+
+    The label is the first text, else the first of whole numbers; the target comes last.
+    """
     text = (
         "\n# Candidate gatings: for each pathway an expression that says where it is on.\n"
         "# Names are the columns of the file. The words are\n"
@@ -204,6 +207,7 @@ def _csv_gatings(table: dict[str, np.ndarray], labels: list[str], inputs: list[s
         '[gatings.one]\nmasks = { all = "always" }\n'
     )
     shown = [n for n in labels if n.isidentifier() and 1 < len(np.unique(table[n])) <= FEW]
+    shown.sort(key=lambda n: (n not in inputs, table[n].dtype.kind not in "US"))
     if shown:
         return text + f"\n[gatings.by_{shown[0]}]\neach = {toml_value(shown[0])}\n"
     named = [n for n in inputs if n.isidentifier() and table[n].dtype.kind in "fiu"]

@@ -23,7 +23,7 @@ from neuralrace.report import (
 )
 from neuralrace.study.document import to_toml
 from neuralrace.study.grid import axes_of
-from neuralrace.study.outputs import described, output_of
+from neuralrace.study.outputs import SEE, described, output_of
 from neuralrace.study.page import settings_with_sources
 
 if TYPE_CHECKING:
@@ -141,7 +141,9 @@ def _change(found: Sweep, name: str) -> Iterator[str]:
         ]
         of = f" (mean of {seeds} seeds)" if seeds > 1 else ""
         if told:
-            yield f"{where}{described(name)}: {', '.join(told)}{of}."
+            what = described(name).partition(": ")[2]
+            what = what if where else f"{what[:1].upper()}{what[1:]}"
+            yield f"{where}{what} ({name}) is {' and '.join(told)}{of}."
 
 
 def _missing(found: Sweep) -> Iterator[str]:
@@ -152,7 +154,7 @@ def _missing(found: Sweep) -> Iterator[str]:
             continue
         gone = int((~np.isfinite(values.values) & done).sum())
         output = output_of(str(name))
-        if gone:
+        if gone and not (output is not None and output.missing == SEE):  # told below
             why = f": {output.missing}" if output is not None and output.missing else ""
             yield f"{name} has no value in {gone} of {int(done.sum())} cells{why}."
     if "left_out" in found.data:

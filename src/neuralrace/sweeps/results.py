@@ -54,7 +54,11 @@ class Arrays(Protocol):
 
     def get(self, name: str) -> Any: ...
 
-    seconds: float
+    @property
+    def seconds(self) -> float: ...
+
+    @seconds.setter
+    def seconds(self, value: float) -> None: ...
 
 
 class InMemory:

@@ -13,7 +13,7 @@ from neuralrace.study.build import build
 from neuralrace.study.checking import settings_of
 from neuralrace.study.document import Document
 from neuralrace.study.places import Place, StudyError
-from neuralrace.sweeps.definition import defined
+from neuralrace.sweeps import Definition
 
 if TYPE_CHECKING:
     from neuralrace.study.model import Settings
@@ -50,8 +50,7 @@ def sweep_sentence(settings: Settings) -> str:
     sweep = settings.sweep
     assert sweep is not None
     axes = {**{key: len(values) for key, values in axes_of(settings).items()}, "seed": sweep.seeds}
-    grid = {name: range(count) for name, count in axes.items()}
-    batches = defined(sweep_sentence, grid, None, sweep.batch, None, None)[0].batches
+    batches = Definition.count(axes, sweep.batch)
     told = " × ".join(f"{name} ({count})" for name, count in axes.items())
     many = f"{batches} batches" if batches > 1 else "one batch"
     return f"sweep: {math.prod(axes.values())} cells, {told}, in {many} of at most {sweep.batch}"

@@ -23,7 +23,7 @@ from neuralrace.report import (
 )
 from neuralrace.study.document import to_toml
 from neuralrace.study.grid import axes_of
-from neuralrace.study.outputs import SEE, described, output_of
+from neuralrace.study.outputs import OUTPUTS, SEE, described, output_of
 from neuralrace.study.page import settings_with_sources
 
 if TYPE_CHECKING:
@@ -54,10 +54,17 @@ def sweep_sentences(found: Sweep) -> tuple[str, ...]:
     first, counts, *rest = str(found).splitlines()
     failed = [line.strip() for line in rest if line.strip().startswith("failed")]
     lines = [f"{first}; {counts.strip()}.", *failed]
-    names = [str(name) for name in found.data.data_vars]
+    names = in_order(found)
     chief = [n for n in names if (output := output_of(n)) is not None and output.chief]
     changes = [line for name in chief for line in _change(found, name)]
     return *_winners(found), *changes, *lines, *_missing(found)
+
+
+def in_order(found: Sweep) -> list[str]:
+    """The outputs in the order of the questions; those of no study come last."""
+    order = {output.name: i for i, output in enumerate(OUTPUTS)}
+    place = lambda name: order[o.name] if (o := output_of(name)) is not None else len(order)
+    return sorted(map(str, found.data.data_vars), key=place)
 
 
 def _winners(found: Sweep) -> Iterator[str]:
@@ -149,11 +156,11 @@ def _change(found: Sweep, name: str) -> Iterator[str]:
 def _missing(found: Sweep) -> Iterator[str]:
     """Outputs without a value in cells that are done, with the reason."""
     done = found.done.values
-    for name, values in found.data.data_vars.items():
+    for name in in_order(found):
+        values, output = found.data[name], output_of(name)
         if values.dtype.kind == "O":
             continue
         gone = int((~np.isfinite(values.values) & done).sum())
-        output = output_of(str(name))
         if gone and not (output is not None and output.missing == SEE):  # told below
             why = f": {output.missing}" if output is not None and output.missing else ""
             yield f"{name} has no value in {gone} of {int(done.sum())} cells{why}."
@@ -171,8 +178,8 @@ def sweep_page(study: Study, found: Sweep, frame: pandas.DataFrame, command: str
     sentences = sweep_sentences(found)
     headline = tuple(_winners(found)) or sentences[:1]
     over: list[Part] = [Text("\n\n".join(sentences[len(headline) :]))]
-    for name in found.data.data_vars:
-        over += curves(found, str(name))
+    for name in in_order(found):
+        over += curves(found, name)
     rows = [[_cell(v) for v in row] for row in frame.head(ROWS).itertuples(index=False)]
     cells = Table([str(c) for c in frame.columns], rows, "Cells")
     seeds = found.definition.axes.get(SEED, [1])
@@ -209,9 +216,9 @@ def _settings(study: Study) -> Iterator[Setting]:
 def _outputs(found: Sweep) -> Table:
     """Every output: what it is, its range, and in how many cells it has no value."""
     rows: list[list[Any]] = []
-    for name, values in found.data.data_vars.items():
-        output = output_of(str(name))
-        what = described(str(name)).partition(": ")[2]
+    for name in in_order(found):
+        values, output = found.data[name], output_of(name)
+        what = described(name).partition(": ")[2]
         what += "; of the gating `followed`" if output is not None and output.followed else ""
         if values.dtype.kind == "O":
             rows.append([name, what, None, None, None])

@@ -153,11 +153,16 @@ def test_the_headline_of_a_sweep_says_where_the_winner_changes(swept):
 
 
 def test_values_of_different_gatings_are_not_joined(swept):
-    [chart] = curves(swept, "relu_distance")
+    [chart] = curves(swept, ["relu_distance"])
     assert [curve.name for curve in chart.curves] == ["xor", "linear"]
     np.testing.assert_array_equal(chart.curves[0].mean, [0.1, 1.0, np.nan, np.nan])
     assert chart.xlog and "as a share of the initial loss" in chart.caption
-    assert curves(swept, "winner") == []
+    assert curves(swept, ["winner"]) == []
+    [times] = curves(swept, ["time_linear", "time_xor"])
+    assert [curve.name for curve in times.curves] == ["linear", "xor"]
+    assert (
+        times.caption == "time_NAME: when the loss of each gating falls to the criterion, in theory"
+    )
 
 
 def test_the_page_defines_every_output_and_marks_what_is_swept(swept, tmp_path):

@@ -178,8 +178,8 @@ def sweep_page(study: Study, found: Sweep, frame: pandas.DataFrame, command: str
     sentences = sweep_sentences(found)
     headline = tuple(_winners(found)) or sentences[:1]
     over: list[Part] = [Text("\n\n".join(sentences[len(headline) :]))]
-    for name in in_order(found):
-        over += curves(found, name)
+    for _, names in groupby(in_order(found), key=lambda n: getattr(output_of(n), "name", n)):
+        over += curves(found, list(names))
     rows = [[_cell(v) for v in row] for row in frame.head(ROWS).itertuples(index=False)]
     cells = Table([str(c) for c in frame.columns], rows, "Cells")
     seeds = found.definition.axes.get(SEED, [1])
@@ -236,23 +236,49 @@ def _cell(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def curves(found: Sweep, name: str) -> list[Curves]:
-    """An output over the first axis that increases, one curve per combination of the others.
+def curves(found: Sweep, names: Sequence[str]) -> list[Curves]:
+    """Outputs over the first axis that increases, one curve per combination of the others.
 
-    What belongs to the gating that is followed has one curve for each such gating.
+    There are several outputs where each gating has its own, and one curve for each. What belongs
+    to the gating that is followed has one curve for each such gating.
     """
-    values = found.data[name]
-    first = _over(values)
-    if values.dtype.kind == "O" or first is None or not np.isfinite(values).any():
+    drawn = [curve for name in names for curve in _drawn(found, name, names)]
+    first = _over(found.data[names[0]])
+    if not drawn or first is None:
         return []
-    output = output_of(name)
+    output = output_of(names[0])
+    ylabel, what = names[0], described(names[0])
+    if output is not None and len(names) > 1:
+        ylabel = output.name.removesuffix("_NAME")
+        what = f"{output.name}: {output.what.replace('this gating', 'each gating')}"
+    followed = output is not None and output.followed
+    what += "; one curve for each gating that is followed" if followed else ""
+    many = f": {DRAWN} of {len(drawn)} curves; `cells.csv` has all" if len(drawn) > DRAWN else ""
+    return [
+        Curves(
+            drawn[:DRAWN],
+            xlabel=first,
+            ylabel=ylabel,
+            xlog=is_log_spaced(found.data[first].values),
+            caption=f"{what}{many}",
+            alt=f"{what}, over {first}.",
+            file=f"sweep_{ylabel}.csv",
+        )
+    ]
+
+
+def _drawn(found: Sweep, name: str, names: Sequence[str]) -> Iterator[Curve]:
+    values, output = found.data[name], output_of(name)
+    first = _over(values)
+    if values.dtype.kind == "O" or first is None:
+        return
     groups: Mapping[str, Any] = {"": values}
     if output is not None and output.followed and "followed" in found.data:
         which = found.data["followed"]
-        names = [n for n in dict.fromkeys(which.values.ravel().tolist()) if n]
-        groups = {n: values.where(which == n) for n in names}
+        groups = {n: values.where(which == n) for n in dict.fromkeys(which.values.flat) if n}
+    elif output is not None and len(names) > 1:
+        groups = {name.removeprefix(output.name.removesuffix("NAME")): values}
     others = [d for d in values.dims if d not in (first, SEED)]
-    drawn = []
     for gating, those in groups.items():
         stacked = those.stack(curve=others) if others else those.expand_dims(curve=1)
         for i in range(stacked.sizes["curve"]):
@@ -261,22 +287,8 @@ def curves(found: Sweep, name: str) -> list[Curves]:
             labels += [f"{d} = {part[d].item()}" for d in others]
             y = part.transpose(SEED, first).values if SEED in part.dims else part.values
             if np.isfinite(y).any():
-                drawn.append(Curve(", ".join(labels) or name, values[first].values, y))
-    left_out = (
-        f": {DRAWN} of {len(drawn)} curves; `cells.csv` has all" if len(drawn) > DRAWN else ""
-    )
-    several = "; one curve for each gating that is followed" if len(groups) > 1 else ""
-    return [
-        Curves(
-            drawn[:DRAWN],
-            xlabel=first,
-            ylabel=name,
-            xlog=is_log_spaced(values[first].values),
-            caption=f"{described(name)}{several}{left_out}",
-            alt=f"{described(name)}, over {first}.",
-            file=f"sweep_{name}.csv",
-        )
-    ]
+                y = np.where(np.isfinite(y), y, np.nan)  # a gap
+                yield Curve(", ".join(labels) or name, values[first].values, y)
 
 
 def is_log_spaced(values: Sequence[float] | np.ndarray) -> bool:

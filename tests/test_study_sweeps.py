@@ -169,7 +169,8 @@ def test_the_page_defines_every_output_and_marks_what_is_swept(swept, tmp_path):
     study = xor(["contest"], sweep={"over": {"network.scale": [0.1, 1.0, 10.0, 100.0]}, "seeds": 2})
     page = SweepResult(study, swept).report(tmp_path).read_text(encoding="utf-8")
     assert "when the loss of the gating xor falls to the criterion" in page
-    assert "<code>sweep.batch</code>" in page and "swept" in page
+    assert "<code>sweep.batch</code>" in page and "<code>training.seeds</code>" not in page
+    assert "swept" in page
     lines = (tmp_path / "cells.csv").read_text(encoding="utf-8").splitlines()
     assert lines[0].startswith("network.scale,seed,") and "winner" in lines[0]
 

@@ -205,6 +205,8 @@ def _settings(study: Study) -> Iterator[Setting]:
     """Every setting; those that are swept say so."""
     axes = axes_of(study.settings)
     for setting in settings_with_sources(study):
+        if setting.name == "training.seeds":
+            continue  # a cell has one network; `sweep.seeds` counts
         inside = [key for key in axes if key == setting.name or key.startswith(f"{setting.name}.")]
         if inside:
             value = "swept" if setting.name in inside else f"{setting.value}; swept: {inside[0]}"

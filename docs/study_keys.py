@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from neuralrace import Study
+from neuralrace.study import OUTPUTS
 
 PAGE = Path(__file__).with_name("studies.md")
-BEGIN, END = "<!-- keys: begin -->", "<!-- keys: end -->"
+BEGIN, END = "<!-- {}: begin -->", "<!-- {}: end -->"
 
 SECTIONS = {
     "": "At the top",
@@ -43,6 +43,16 @@ def reference() -> str:
     return "\n".join(lines).strip()
 
 
+def outputs() -> str:
+    """What every output of a sweep is."""
+    lines = ["| output | question | what it is | missing where |", "|---|---|---|---|"]
+    for output in OUTPUTS:
+        what = f"{output.what}; of the gating `followed`" if output.followed else output.what
+        cells = (f"`{output.name}`", f"`{output.question}`", what, output.missing or "–")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def _rows(section: dict[str, Any]) -> Iterator[str]:
     for key, entry in section["properties"].items():
         default = "needed" if key in section.get("required", ()) else _shown(entry)
@@ -63,8 +73,11 @@ def _shown(entry: dict[str, Any]) -> str:
 def page() -> str:
     """The page with the reference of today."""
     text = PAGE.read_text()
-    inner = f"{BEGIN}\n{reference()}\n{END}"
-    return re.sub(f"{BEGIN}.*{END}", lambda match: inner, text, flags=re.DOTALL)
+    for name, inner in (("outputs", outputs()), ("keys", reference())):
+        begin, end = BEGIN.format(name), END.format(name)
+        before, after = text.partition(begin)[0], text.partition(end)[2]
+        text = f"{before}{begin}\n{inner}\n{end}{after}"
+    return text
 
 
 if __name__ == "__main__":

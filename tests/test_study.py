@@ -443,6 +443,30 @@ def test_a_sweep_from_the_command_line(tmp_path):
     output = run("run", path, "--out", tmp_path / "out", "--seeds", "2")
     assert "Sweep of 4 cells" in output and "4 done, 0 failed" in output
     assert "4 cells: 4 done" in run("status", tmp_path / "out")
+    told = "sweep: 2 cells, task.parameters.delta (2) × seed (1), in 2 batches of at most 1"
+    assert told in run("check", path)
+    with says("no sweep in", got="no such folder", wanted="out/NAME", fix="neuralrace run"):
+        run("status", tmp_path / "other")
+
+
+def test_a_sweep_that_was_stopped_says_how_to_go_on(tmp_path, monkeypatch):
+    pytest.importorskip("zarr")
+    study = xor(["contest"], sweep={"over": {"task.parameters.delta": [0.4, 1.2]}, "batch": 1})
+    path, calls = study.save(tmp_path / "study.toml"), []
+
+    def stops(cells, **settings):
+        calls.append(cells)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+        return [{"time_xor": 1.0}]
+
+    monkeypatch.setattr("neuralrace.study.sweeping.answer_cells", stops)
+    with pytest.raises(SystemExit):
+        run("run", path, "--out", tmp_path / "out", "--set", "network.scale=0.01")
+    said = run("status", tmp_path / "out")
+    assert "1 done, 0 running, 0 failed, 1 missing; stopped" in said
+    command = f"neuralrace run {path} --set network.scale=0.01 --out {tmp_path / 'out'}"
+    assert said.splitlines()[-1].strip() == command
 
 
 def test_the_schema_knows_every_section():
@@ -469,6 +493,55 @@ def test_a_table_becomes_a_report_in_three_commands(tmp_path):
     run("run", tmp_path / "my.toml", "--quick", "--out", tmp_path / "out", *options)
     assert (tmp_path / "out" / "index.html").exists()
     assert (tmp_path / "out" / "files" / "my.csv").exists()
+
+
+def test_a_new_study_of_a_table_takes_columns_for_what_they_are(tmp_path):
+    """A counter of rows and a name per row are no inputs; a text with few values is one."""
+    rows = [
+        f"{i + 1},p{i},{i % 5 / 4},{i % 4},{['motion', 'colour'][i % 2]},{'abcdefghij'[i % 10]},"
+        f"fixed,{i % 3}"
+        for i in range(32)
+    ]
+    head = "trial,subject,strength,side,context,letter,constant,choice"
+    (tmp_path / "my.csv").write_text("\n".join([head, *rows]) + "\n")
+    path = nr.study.new_study(tmp_path / "my.toml", tmp_path / "my.csv")
+    task, text = nr.Study.load(path).settings.task, path.read_text()
+    assert task.x == {"": ("strength", "side", "context", "letter")}
+    assert task.labels == ("side", "context")
+    assert "# Left out: 'trial', it counts the rows." in text
+    assert "# Left out: 'subject', every row has another value." in text
+    assert "# Left out: 'constant', all its values are the same." in text
+    assert "phase_diagram" not in text
+    problem = nr.Study.load(path).check()
+    assert problem.data.x["x"].shape == (32, 1 + 2 + 1 + 10)
+    assert list(problem.candidates) == ["one", "by_context"]
+
+
+def test_a_column_is_scaled_after_it_is_standardised(table):
+    columns = {"x": ["a", "kind"], "y": ["b"], "standardise": True}
+    plain = nr.study.read_task(table / "my.csv", **columns)
+    half = nr.study.read_task(table / "my.csv", **columns, scale={"kind": 0.5})
+    np.testing.assert_array_equal(half.x["x"][:, 0], plain.x["x"][:, 0])
+    assert plain.x["x"].shape[1] > 2
+    np.testing.assert_array_equal(half.x["x"][:, 1:], plain.x["x"][:, 1:] / 2)
+    with says("no input column", got="'b'", wanted="a, kind", fix="column of x"):
+        nr.study.read_task(table / "my.csv", **columns, scale={"b": 2.0})
+
+
+def test_a_sweep_varies_how_strong_a_column_is(table):
+    task = {"file": str(table / "my.csv"), "x": ["a"], "y": ["b"]}
+    gatings = {"one": {"masks": {"all": "always"}}}
+    study = nr.Study.of(
+        questions=["contest"],
+        task=task,
+        gatings=gatings,
+        contest={"check": False, "criterion": 0.99, "relative": True},
+        sweep={"over": {"task.scale.a": [1.0, 2.0]}},
+    )
+    assert study.sweep().sweep.missing == 0
+    times = study.sweep().sweep.data["time_one"].values.ravel()
+    assert times[1] < times[0]
+    assert "scale={'a': 2.0}" in study.changed({"task.scale.a": 2.0, "sweep": None}).run().script
 
 
 # ---- the studies that ship ----------------------------------------------------------------------

@@ -47,7 +47,7 @@ BAD = {
     "no task": ('questions = ["contest"]', "task", "missing"),
     "no questions": ('[task]\nbuiltin = "xor"', "questions", "missing"),
     "empty questions": (xor(questions="[]"), "questions", "at least 1"),
-    "unknown question": (xor(questions='["contst"]'), "questions.0", "'contest'"),
+    "unknown question": (xor(questions='["contst"]'), "questions: entry 1", "'contest'"),
     "question twice": (xor(questions='["train", "train"]'), "questions", "twice"),
     "questions as text": (xor(questions='"contest"'), "questions", "a list"),
     "text for a number": (GOOD + '[training]\nsteps = "many"', "training.steps", "whole number"),
@@ -75,7 +75,11 @@ BAD = {
     "a folder": (CSV.replace("my.csv", "folder.csv"), "task.file", "no file"),
     "broken npz": (CSV.replace("my.csv", "broken.npz"), "task.file", "cannot be read"),
     "no rows": (CSV.replace("my.csv", "empty.csv"), "task.file", "no rows"),
-    "missing values": (CSV.replace("my.csv", "holes.csv"), "task.file", "row 3"),
+    "missing values": (
+        CSV.replace("my.csv", "holes.csv"),
+        "task.file",
+        "sample 2 (line 3 of the file)\n",
+    ),
     "no such column": (CSV.replace('"b"', '"bb"'), "task", "no column"),
     "no targets": (CSV.replace('y = ["c"]', ""), "task", "targets"),
     "no such label": (CSV + 'labels = ["context"]', "task", "no column"),
@@ -93,7 +97,7 @@ BAD = {
         "network.depth",
         "as many layers",
     ),
-    "width of nothing": (GOOD + "[network]\nwidths = [8, 0]", "network.widths.1", "greater"),
+    "width of nothing": (GOOD + "[network]\nwidths = [8, 0]", "network.widths: entry 2", "greater"),
     "no layers": (GOOD + "[network]\nwidths = []", "network.widths", "at least one"),
     "graph and widths": (
         xor("[network]\nwidths = 4", GRAPH),
@@ -231,6 +235,26 @@ BAD = {
         "phase_diagram.key",
         "'delta'",
     ),
+    "spread without count": (
+        GOOD + '[sweep.over]\n"network.scale" = { start = 0.1, stop = 1.0 }',
+        "sweep.over.network.scale.count: this key is missing.",
+        "for example count = 21",
+    ),
+    "phases without count": (
+        GOOD
+        + '[phase_diagram]\nkey = "task.parameters.delta"\nvalues = { start = 0.0, stop = 1.0 }',
+        "phase_diagram.values.count: this key is missing.",
+        "how many values",
+    ),
+    "cause of a syntax error": ("questions = [", "line 1: this is no TOML: ", "invalid value"),
+    "large relative criterion": (
+        GOOD + "[contest]\ncriterion = 50\nrelative = true",
+        "contest.criterion",
+        "a share below 1",
+    ),
+    "single equals sign": (xor(MASK % "sample = 1"), "gatings.a.masks.one", "did you mean =="),
+    "semicolons": (CSV.replace("my.csv", "semicolons.csv"), "task.file", "semicolons"),
+    "input and target": (CSV.replace('"b"]', '"c"]'), "task.x", "an input and a target"),
     "quick over no key": (GOOD + '[quick]\n"training.stps" = 3', "quick", "'steps'"),
 }
 
@@ -242,6 +266,7 @@ def folder(tmp_path_factory):
     (folder / "text.csv").write_text("a\nyes\nno\nyes\nno\n")
     (folder / "empty.csv").write_text("a,b,c\n")
     (folder / "holes.csv").write_text("a,b,c\n1,2,3\n4,,6\n")
+    (folder / "semicolons.csv").write_text("a;b;c\n1,5;2;3\n")
     (folder / "my.xlsx").write_text("")
     (folder / "broken.npz").write_text("no archive")
     (folder / "folder.csv").mkdir()

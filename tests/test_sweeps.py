@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import neuralrace as nr
 from neuralrace.sweeps.cells import run_cells
 from neuralrace.sweeps.definition import Definition, defined
-from neuralrace.sweeps.results import InMemory, Results, tell, writing
+from neuralrace.sweeps.results import SECONDS, InMemory, Results, tell, writing
 from tests import sweep_cells
 
 pytest.importorskip("zarr")
@@ -39,11 +39,11 @@ def tells(caught, *words) -> bool:
 
 
 def content(store) -> dict[str, bytes]:
-    """Every file of a store."""
+    """Every file of a store, but for how long it took."""
     return {
         str(path.relative_to(store)): path.read_bytes()
         for path in sorted(Path(store).rglob("*"))
-        if path.is_file()
+        if path.is_file() and path.name != SECONDS
     }
 
 
@@ -190,7 +190,7 @@ def test_a_function_may_return_an_exception_in_the_place_of_a_cell():
     [
         (3.0, "not {name: array or number}"),
         ({}, "not {name: array or number}"),
-        ({"y": "text"}, "'y' is no number or array"),
+        ({"y": ["a", "b"]}, "'y' is no number, text or array"),
         ({"status": 1.0}, "'status' cannot be the name"),
         ({"z": 1.0}, "returned 'z', the first one 'y'"),
         ({"y": 1}, "int64"),
@@ -271,9 +271,9 @@ def test_status_tells_the_time_left(tmp_path):
             results.write(batch, run_cells(sweep_cells.moments, told.cells_of(batch), {}))
         tell(store, time.time() - 8.0, 0, 1)
         status = nr.sweeps.status(store)
-        assert (status.done, status.running, status.missing) == (4, 1, 6)
+        assert (status.done, status.running, status.missing) == (4, 1, 5)
         assert status.seconds_left == pytest.approx(12.0, rel=0.05)
-        assert str(status).endswith("6 missing; about 12 s left")
+        assert str(status).endswith("5 missing; about 12 s left")
     assert not nr.sweeps.status(store).active
 
 
@@ -424,6 +424,46 @@ def test_what_cannot_be_trained_is_said(change, words):
     with pytest.raises(nr.NeuralRaceError) as caught:
         nr.sweeps.train_relu([{"delta": 0.5, "seed": 0}], **HOW | change)
     assert tells(caught, *words)
+
+
+def names(cells):
+    return [
+        {"name": "low" if cell["x"] < 2 else "much higher"} if cell["x"] else ValueError("zero")
+        for cell in cells
+    ]
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["store", "memory"])
+def test_results_can_be_text(kept, tmp_path):
+    store = tmp_path / "s.zarr" if kept else None
+    found = nr.sweep(names, {"x": [1, 0, 2]}, store=store, batch=1)
+    assert found.data["name"].values.tolist() == ["low", "", "much higher"]
+    if store is not None:
+        xarray.testing.assert_identical(nr.open_sweep(store).data, found.data)
+    with pytest.raises(nr.NeuralRaceError):
+        found.plot("name")
+
+
+def slow(cells):
+    time.sleep(0.05)
+    if cells[0]["x"] == 1 and SLOW.pop("stop", False):
+        raise KeyboardInterrupt
+    return [{"y": 1.0} for _ in cells]
+
+
+SLOW = {}
+
+
+def test_the_time_of_a_sweep_is_that_of_all_calls(tmp_path):
+    store = tmp_path / "s.zarr"
+    SLOW["stop"] = True
+    with pytest.raises(KeyboardInterrupt):
+        nr.sweep(slow, {"x": [0, 1, 2]}, store=store, batch=1)
+    first = nr.open_sweep(store).seconds
+    assert first >= 0.05
+    assert nr.sweep(slow, {"x": [0, 1, 2]}, store=store, batch=1).seconds >= first + 0.1
+    again = nr.sweep(slow, {"x": [0, 1, 2]}, store=store, batch=1).seconds
+    assert again == nr.open_sweep(store).seconds  # nothing was left to compute
 
 
 # ---- pictures -----------------------------------------------------------------------------------

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from neuralrace.study import Study
 
 
+COMMAND = "command.txt"
+"""A file beside the store of a sweep with the command that goes on with it."""
+
+
 @click.command()
 @click.argument("file", type=STUDY, required=False)
 @CHANGES
@@ -121,8 +125,10 @@ def run(
         from neuralrace.study import STORE
 
         jobs = None if slurm is None else read_values(pairs(tuple(slurm.split(","))))
+        again = ["--out", str(folder), *_workers(workers, scheduler, slurm)]
+        (folder / COMMAND).write_text(f"{typed} {shlex.join(again)}\n", encoding="utf-8")
         found = study.sweep(store=folder / STORE, workers=workers, scheduler=scheduler, slurm=jobs)
-        numbers = found.sweep.data.to_dataframe().reset_index().to_dict("list")
+        numbers = found.table.to_dict("list")
         failed = len(found.sweep.failed) + found.sweep.missing
     else:
         if workers is not None or scheduler is not None or slurm is not None:
@@ -180,11 +186,26 @@ def status(folder: Path, as_json: bool) -> None:
     from neuralrace.sweeps import status as how_far
 
     inside = folder / STORE
-    found = how_far(inside if inside.exists() else folder)
+    store = inside if inside.exists() else folder
+    if not (store / "zarr.json").exists():
+        raise NeuralRaceError(
+            f"there is no sweep in {str(folder)!r}",
+            got="a folder without one" if folder.is_dir() else "no such folder",
+            wanted="the folder of a report, such as out/NAME for the study NAME.toml",
+            fix="`neuralrace run FILE` begins the sweep of a study with a section [sweep]",
+        )
+    found, command = how_far(store), store.parent / COMMAND
     if as_json:
         print_json({**asdict(found), "missing": found.missing})
-    else:
-        click.echo(str(found))
+        return
+    stopped = not found.active and not found.is_complete and command.is_file()
+    click.echo(f"{found}:\n  {command.read_text(encoding='utf-8').strip()}" if stopped else found)
+
+
+def _workers(workers: int | None, scheduler: str | None, slurm: str | None) -> list[str]:
+    """The options that say who computes, as they are typed."""
+    given = {"--workers": workers, "--scheduler": scheduler, "--slurm": slurm}
+    return [word for name, v in given.items() if v is not None for word in (name, str(v))]
 
 
 def _typed(

@@ -5,12 +5,14 @@ from neuralrace.study.answers import Answer
 from neuralrace.study.document import value_of
 from neuralrace.study.files import read_masks, read_table, read_task
 from neuralrace.study.new import new_study
+from neuralrace.study.outputs import OUTPUTS
 from neuralrace.study.places import StudyError
 from neuralrace.study.result import Result
 from neuralrace.study.study import Study
 from neuralrace.study.sweeping import STORE, SweepResult
 
 __all__ = [
+    "OUTPUTS",
     "STORE",
     "Answer",
     "Result",

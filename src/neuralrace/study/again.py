@@ -83,7 +83,7 @@ def read_sweep(store: Path) -> SweepResult:
             wanted="a store that `neuralrace run` made",
             fix="nr.open_sweep reads any sweep, and Sweep.plot draws it",
         )
-    return SweepResult(Study(_document(found, store.parent)), found, None)
+    return SweepResult(Study(_document(found, store.parent)), found)
 
 
 def _document(found: Sweep, folder: Path) -> Document:

@@ -61,7 +61,12 @@ class Problem:
         for name, (graph, _) in self.candidates.items():
             widths = ", ".join(f"{node} ({graph.sizes[node]})" for node in graph.hidden)
             lines.append(f"gating {name}: {widths:.200}")
-        return (*lines, f"questions: {', '.join(self.settings.questions)}")
+        lines.append(f"questions: {', '.join(self.settings.questions)}")
+        if self.settings.sweep is not None:
+            from neuralrace.study.grid import sweep_sentence
+
+            lines.append(sweep_sentence(self.settings))
+        return tuple(lines)
 
 
 def build(settings: Settings, document: Document) -> Problem:
@@ -92,7 +97,13 @@ def task_of(task: Task, folder: Path, place: Place) -> Dataset:
             read_table(folder / task.file)
         with place.blamed():
             return read_task(
-                folder / task.file, task.x, task.y, task.labels, task.weight, task.standardise
+                folder / task.file,
+                task.x,
+                task.y,
+                task.labels,
+                task.weight,
+                task.standardise,
+                task.scale,
             )
     if task.builtin is not None:
         function = builtin(task.builtin, TASKS, "task", place / "builtin")

@@ -25,7 +25,7 @@ def settings_of(document: Document) -> Settings:
         settings = model.Settings.model_validate(dict(document.content))
     except ValidationError as error:
         raise _first_error(document, error) from error
-    for check in (_task, _network, _gatings, _training, _questions):
+    for check in (_task, _network, _gatings, _training, _contest, _questions):
         check(settings, document.place)
     return settings
 
@@ -56,7 +56,8 @@ def _first_error(document: Document, error: Any) -> StudyError:
     unknown = [key for key, those in problems.items() if those[0]["type"] == "extra_forbidden"]
     key = (unknown or list(problems))[0]
     found = problems[key]
-    others = [f"also {other}" for other in problems if other != key]
+    # a value of several possible kinds is one problem: that of the kind it is nearest to
+    others = [f"also {o}" for o in problems if o != key and not key.startswith(f"{o}.")]
     more = f" ({', '.join(others[:3])}{' …' if len(others) > 3 else ''})" if others else ""
     place = Place(document.file, key)
     match found[0]["type"]:
@@ -83,7 +84,7 @@ def _first_error(document: Document, error: Any) -> StudyError:
         close = nearest(str(value), found[0]["ctx"]["expected"].replace("'", "").split(", "))
     about = _about(key)
     return place.error(
-        f"this value is not valid{more}",
+        f"{_entry(found[0])} is not valid{more}",
         got=f"{_kind(value)} {value!r:.80}",
         wanted=wanted + (f": {about}" if about else ""),
         fix=close or f"change it{_example(key)}",
@@ -95,18 +96,29 @@ def _key(document: Document, found: Mapping[str, Any]) -> str:
     value: Any = document.content
     parts: list[str] = []
     for part in found["loc"]:
-        listed = isinstance(value, list | tuple) and isinstance(part, int)
-        if (isinstance(value, Mapping) and part in value) or (listed and part < len(value)):
+        if isinstance(value, Mapping) and part in value:
             value = value[part]
-        elif isinstance(value, Mapping) and "." in str(part):  # a dotted key, or tables in tables
-            for piece in str(part).split("."):
-                value = value.get(piece) if isinstance(value, Mapping) else None
+        elif isinstance(value, Mapping) and _inside(value, str(part)) is not None:
+            value = _inside(value, str(part))  # tables in tables
         elif found["type"] == "missing" and part == found["loc"][-1]:
             pass
         else:
             continue
         parts.append(str(part))
     return ".".join(parts)
+
+
+def _inside(value: Any, key: str) -> Any:
+    """What stands at a dotted key; None where nothing does."""
+    for piece in key.split("."):
+        value = value.get(piece) if isinstance(value, Mapping) else None
+    return value
+
+
+def _entry(found: Mapping[str, Any]) -> str:
+    """Which entry of a list is at fault, counted from 1."""
+    places = [part for part in found["loc"] if isinstance(part, int)]
+    return f"entry {places[-1] + 1}" if places else "this value"
 
 
 def _wanted(found: Mapping[str, Any]) -> str:
@@ -147,6 +159,8 @@ def _fields(key: str) -> Mapping[str, Any]:
             yield from models(inner)
 
     model = need_pydantic()
+    if key.startswith("sweep.over."):
+        return model.fields_of(model.Spread)
     current: type[BaseModel] = model.Settings
     below: list[type[BaseModel]] = []
     for part in key.split(".") if key else ():
@@ -220,8 +234,17 @@ def check_task(task: Any, place: Place) -> None:
     """A task by itself: where it comes from, and what goes with that."""
     source = _one_of(task, ("builtin", "file", "python"), place, 'builtin = "extended_xor"')
     _only_with(task, ["parameters"], source != "file", place, "`builtin` or `python` with it")
-    columns = ["x", "y", "labels", "weight", "standardise"]
+    columns = ["x", "y", "labels", "weight", "standardise", "scale"]
     _only_with(task, columns, source == "file", place, "`file` with it")
+    shown, wanted = ([n for names in end.values() for n in names] for end in (task.x, task.y))
+    both = [name for name in shown if name in wanted]
+    if both:
+        raise (place / "x").error(
+            "a column is an input and a target",
+            got=", ".join(both),
+            wanted="each column in x or in y",
+            fix="leave it out of one of them; masks may name any column",
+        )
 
 
 def _task(settings: Settings, place: Place) -> None:
@@ -307,6 +330,17 @@ def _training(settings: Settings, place: Place) -> None:
             got="record_every and record_at",
             wanted="one of them",
             fix="leave out record_every",
+        )
+
+
+def _contest(settings: Settings, place: Place) -> None:
+    options = settings.contest
+    if options.relative and options.criterion is not None and options.criterion >= 1:
+        raise (place / "contest" / "criterion").error(
+            "a relative criterion is a share of the loss of answering zero",
+            got=f"criterion = {options.criterion:g}, relative = true",
+            wanted="a share below 1",
+            fix="for example criterion = 0.5; or leave out relative",
         )
 
 

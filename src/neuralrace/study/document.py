@@ -111,10 +111,10 @@ def _syntax(place: Place, text: str, error: Exception) -> StudyError:
     line = int(found[1]) if found and found[1] else len(lines)
     said = re.sub(r"\s*\(at .*\)", "", str(error))
     return Place(place.file, f"line {line}").error(
-        "this is not valid TOML",
+        f"this is not valid TOML: {said[:1].lower()}{said[1:]}",
         got=f"{lines[min(line, len(lines)) - 1].strip()!r:.100}",
-        wanted=said[:1].lower() + said[1:],
-        fix="text stands in quotes, lists in [ ], tables in { }, one key = value per line",
+        wanted="one key = value per line",
+        fix="text stands in quotes, lists in [ ], tables in { }; look also at the line before",
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
@@ -33,6 +34,9 @@ _COMPARISONS: Mapping[type, tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Gt: (">", operator.gt),
     ast.GtE: (">=", operator.ge),
 }
+
+_SINGLE = re.compile(r"(?<![=!<>])=(?!=)")
+"""A single `=`, which compares nothing."""
 
 GRAMMAR = "comparisons of labels, such as context in [1, 3] and not size > 2"
 EXAMPLE = "write it with ==, !=, <, <=, >, >=, in, not in, and, or, not and brackets"
@@ -131,7 +135,7 @@ def parse(text: str) -> Expression | None:
             got=f"{error.args[0] if error.args else 'too deep'}"
             + (f" at character {at}" if at else ""),
             wanted=GRAMMAR,
-            fix=EXAMPLE,
+            fix="did you mean ==, which compares?" if _SINGLE.search(text) else EXAMPLE,
         ) from error
 
 

@@ -8,13 +8,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from neuralrace.checks import by_name, file_path, list_of_names, switch
+from neuralrace.checks import by_name, file_path, list_of_names, real_number, switch
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.study.places import nearest
 
 Columns: TypeAlias = str | Iterable[str] | Mapping[str, str | Iterable[str]]
 """Names of columns: for one node, or `{node: columns}`."""
+
+SEPARATORS = {";": "semicolons", "\t": "tabs"}
+"""What stands between columns in tables that are not separated by commas."""
 
 KINDS = (".csv", ".npz", ".nc")
 
@@ -26,6 +29,7 @@ def read_task(
     labels: Iterable[str] = (),
     weight: str | None = None,
     standardise: bool = False,
+    scale: Mapping[str, float] | None = None,
 ) -> Dataset:
     """A task from a table: CSV (one row per sample), npz or netCDF (arrays, samples first).
 
@@ -35,7 +39,8 @@ def read_task(
     **Arguments:** `x` and `y`, the columns (arrays) that are inputs and targets: a list for one
     node called `x` or `y`, or `{node: columns}`. `labels`, columns that say what a sample is.
     `weight`, the column of sample weights. `standardise` shifts and scales every input column to
-    mean 0 and standard deviation 1; a column that is constant is only shifted.
+    mean 0 and standard deviation 1; a column that is constant is only shifted. `scale` multiplies
+    input columns, by name, after that: `{"side": 0.5}` halves a cue, 0 takes it away.
 
     ```python
     >>> import tempfile
@@ -60,11 +65,14 @@ def read_task(
                 wanted=f"columns among {', '.join(table)}",
                 fix=f'for example {end} = ["{next(iter(table), "column")}"]',
             )
+    factors = _scale(scale, [name for names in nodes["x"].values() for name in names])
     shown, wanted = (
         {node: _numbers(table, names) for node, names in nodes[end].items()} for end in "xy"
     )
     if switch("standardise", standardise):
         shown = {node: _standard(values) for node, values in shown.items()}
+    for node, names in nodes["x"].items():
+        shown[node] = shown[node] * _factors(table, names, factors)
     weights = None if weight is None else _numbers(table, [weight])[:, 0]
     return Dataset(shown, wanted, None, weights, {name: _label(table, name) for name in named})
 
@@ -153,6 +161,14 @@ def _csv(path: Path) -> dict[str, np.ndarray]:
     import pandas
 
     frame = pandas.read_csv(path, skipinitialspace=True)
+    for sign, name in SEPARATORS.items():
+        if len(frame.columns) == 1 and sign in str(frame.columns[0]):
+            raise NeuralRaceError(
+                f"the columns of {path.name!r} are separated by {name}",
+                got=f"{str(frame.columns[0])!r:.80}",
+                wanted="commas between columns, and points in numbers",
+                fix="save the table as CSV with commas",
+            )
     found = {}
     for name in frame.columns:
         column = frame[name]
@@ -160,7 +176,8 @@ def _csv(path: Path) -> dict[str, np.ndarray]:
         if len(missing):
             raise NeuralRaceError(
                 f"column {str(name)!r} of {path.name!r} has missing values",
-                got=f"nothing in row {missing[0] + 2}; {len(missing)} of {len(column)} are missing",
+                got=f"nothing in sample {missing[0] + 1} (line {missing[0] + 2} of the file)"
+                + (f", and {len(missing) - 1} more" if len(missing) > 1 else ""),
                 wanted="a value in every row",
                 fix="fill them in, or leave out these rows",
             )
@@ -229,6 +246,29 @@ def _numbers(table: Mapping[str, np.ndarray], names: Iterable[str]) -> np.ndarra
             fix="check the arrays in the file",
         )
     return np.concatenate([np.asarray(part, float) for part in parts], axis=1)
+
+
+def _scale(scale: Mapping[str, float] | None, inputs: list[str]) -> dict[str, float]:
+    """The factors of input columns, checked."""
+    found = {}
+    for name, factor in by_name("scale", scale or {}, "for example scale={'side': 0.5}").items():
+        if name not in inputs:
+            raise NeuralRaceError(
+                f"{name!r:.80} is no input column, so that it cannot be scaled",
+                got=f"{name!r:.80}",
+                wanted=f"one of {', '.join(inputs)}",
+                fix=nearest(name, inputs) or "name a column of x",
+            )
+        found[name] = real_number(f"scale of {name}", factor, fix="for example 0.5")
+    return found
+
+
+def _factors(
+    table: Mapping[str, np.ndarray], names: Iterable[str], factors: Mapping[str, float]
+) -> np.ndarray:
+    """The factor of every column of a node; text has as many columns as values."""
+    widths = [(name, _numbers(table, [name]).shape[1]) for name in names]
+    return np.concatenate([np.full(width, factors.get(name, 1.0)) for name, width in widths])
 
 
 def _label(table: Mapping[str, np.ndarray], name: str) -> np.ndarray:

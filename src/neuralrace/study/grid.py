@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from neuralrace.study.build import build
 from neuralrace.study.checking import settings_of
 from neuralrace.study.document import Document
 from neuralrace.study.places import Place, StudyError
+from neuralrace.sweeps import Definition
 
 if TYPE_CHECKING:
     from neuralrace.study.model import Settings
@@ -41,6 +43,17 @@ def spread(values: Any) -> list[Any]:
 def axes_of(settings: Settings) -> dict[str, list[Any]]:
     """The keys that a sweep varies, with their values."""
     return {} if settings.sweep is None else {k: spread(v) for k, v in settings.sweep.over.items()}
+
+
+def sweep_sentence(settings: Settings) -> str:
+    """What a sweep computes: its cells, what is varied, seeds and batches."""
+    sweep = settings.sweep
+    assert sweep is not None
+    axes = {**{key: len(values) for key, values in axes_of(settings).items()}, "seed": sweep.seeds}
+    batches = Definition.count(axes, sweep.batch)
+    told = " × ".join(f"{name} ({count})" for name, count in axes.items())
+    many = f"{batches} batches" if batches > 1 else "one batch"
+    return f"sweep: {math.prod(axes.values())} cells, {told}, in {many} of at most {sweep.batch}"
 
 
 def check_grid(settings: Settings, document: Document) -> None:

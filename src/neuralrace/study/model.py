@@ -146,6 +146,11 @@ class Task(Section):
     standardise: bool = Field(
         default=False, description="shift and scale every input column to mean 0, deviation 1"
     )
+    scale: dict[str, float] = Field(
+        default={},
+        description="factors of input columns, after `standardise`: scale.side = 0.5 halves a cue",
+        examples=[{"side": 0.5}],
+    )
 
 
 class Graph(Section):
@@ -263,7 +268,9 @@ class Training(Section):
         default=None, description="end where the loss is at most this", examples=[1e-3]
     )
     record_every: PositiveInt | None = Field(
-        default=None, description="steps between two records; 200 records by default", examples=[10]
+        default=None,
+        description="steps between two records; a two-hundredth of all steps by default",
+        examples=[10],
     )
     record_at: Annotated[tuple[NonNegativeInt, ...], BeforeValidator(_as_tuple)] | None = Field(
         default=None,

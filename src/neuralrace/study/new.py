@@ -13,8 +13,9 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.study.document import to_toml, toml_value
 from neuralrace.study.files import read_table
 
-FEW = 12
-"""A column of numbers with at most this many whole values may be a label."""
+FEW = 8
+"""A column of text or of whole numbers with at most this many values may be a label, and may have
+one pathway per value."""
 
 _HEAD = """# A study: a question in a file. Lines that begin with # are comments.
 #   neuralrace check FILE    says whether it can be run
@@ -24,9 +25,12 @@ _HEAD = """# A study: a question in a file. Lines that begin with # are comments
 title = {title}
 about = {about}
 
-# What to answer. Also: "reduce", "types", "explain", "phase_diagram".
+# What to answer. Also: {also}.
 questions = ["contest", "predict", "train", "discover", "certify"]
 """
+
+ALSO = '"reduce", "types", "explain"'
+"""Questions that a new study does not ask."""
 
 _TASK = """
 # The task: a function of nr.tasks with its parameters. Or a table,
@@ -88,9 +92,10 @@ discover.most = 3
 def new_study(path: str | os.PathLike[str], csv: str | os.PathLike[str] | None = None) -> Path:
     """Write a commented study to begin with; for a CSV file, its columns are filled in.
 
-    The last column of the CSV is taken as the target; columns of text and of few whole numbers as
-    labels; the other columns as inputs. Change what is not meant. An existing file is not
-    overwritten.
+    The last column of the CSV is taken as the target, the others as inputs; columns of text and of
+    few whole numbers are also labels. Columns that count the rows, are constant, or are text with
+    another value in (nearly) every row are left out, and a comment says why. Change what is not
+    meant. An existing file is not overwritten.
 
     ```python
     >>> import tempfile
@@ -125,7 +130,8 @@ def new_study(path: str | os.PathLike[str], csv: str | os.PathLike[str] | None =
 
 
 def _of_xor() -> str:
-    head = _HEAD.replace("{title}", '"Extended XoR"').replace(
+    head = _HEAD.replace("{also}", f'{ALSO}, "phase_diagram"').replace("{title}", '"Extended XoR"')
+    head = head.replace(
         "{about}", '"Which gating does a ReLU network take up: one per class, or one per sample?"'
     )
     rest = _REST.replace("{steps}", "600").replace("{contest}", "criterion = 0.2")
@@ -135,18 +141,17 @@ def _of_xor() -> str:
 def _of_csv(csv: Path, folder: Path) -> str:
     table = read_table(csv)
     *front, target = table
-    labels = [name for name in front if _is_label(table[name])]
-    inputs = [name for name in front if name not in labels] or labels
+    left_out = {name: why for name in front if (why := _useless(table[name]))}
+    inputs = [name for name in front if name not in left_out]
     if not inputs:
         raise NeuralRaceError(
-            f"{csv.name!r} has one column only",
-            got=target,
+            f"{csv.name!r} has no column that can be an input",
+            got="; ".join(f"{n}: {why}" for n, why in left_out.items()) or f"{target} alone",
             wanted="inputs and a target: two columns or more",
-            fix="choose another file",
+            fix="choose another file, or write x and y by hand",
         )
-    values = table[target]
-    classes = [*np.unique(values)] if values.dtype.kind in "US" else []
-    if classes:
+    labels = [name for name in inputs if _is_label(table[name])]
+    if table[target].dtype.kind in "US":
         labels.append(target)
     file = os.path.relpath(csv, folder or Path())
     lines = {
@@ -159,33 +164,51 @@ def _of_csv(csv: Path, folder: Path) -> str:
     task = (
         "\n# The task: a table with one row per sample. The last column was taken as the target;\n"
         "# text is one column of 0 and 1 per value. Inputs are shifted and scaled.\n"
+        + "".join(f"# Left out: {name!r}, {why}.\n" for name, why in left_out.items())
         + to_toml({"task": lines})
     )
     gatings = _csv_gatings(table, labels, inputs)
     title = toml_value(f"What is learned of {csv.name}?")
     about = toml_value("Which pathways learn this task first, and what do ReLU networks do?")
-    head = _HEAD.replace("{title}", title).replace("{about}", about)
+    head = _HEAD.replace("{also}", ALSO).replace("{title}", title).replace("{about}", about)
     contest = "criterion = 0.5\nrelative = true    # half of the loss of answering zero"
     rest = _REST.replace("{steps}", "1000").replace("{contest}", contest)
     return head + task + _NETWORK.replace("{width}", "64") + gatings + rest
 
 
+def _useless(column: np.ndarray) -> str:
+    """Why a column says nothing that a network could learn from; nothing where it may."""
+    values, rows = len(np.unique(column)), len(column)
+    if column.dtype.kind in "iu" and rows > 2 and (np.diff(np.sort(column)) == 1).all():
+        return "it counts the rows"
+    if column.dtype.kind in "US":
+        if values == rows:
+            return "every row has another value"
+        if values > max(FEW, rows // 3):
+            return f"it is text with {values} values in {rows} rows"
+    return "all its values are the same" if values == 1 else ""
+
+
 def _is_label(column: np.ndarray) -> bool:
+    values = len(np.unique(column))
     if column.dtype.kind in "USb":
-        return True
-    whole = column.dtype.kind in "iu"
-    return whole and len(np.unique(column)) <= min(FEW, max(2, len(column) // 3))
+        return values <= FEW
+    return column.dtype.kind in "iu" and values <= min(FEW, max(2, len(column) // 3))
 
 
 def _csv_gatings(table: dict[str, np.ndarray], labels: list[str], inputs: list[str]) -> str:
-    """One pathway that is always on, against one per value of the first label, or two halves."""
+    """One pathway that is always on, against one per value of a label, or two halves.
+
+    The label is the first text, else the first of whole numbers; the target comes last.
+    """
     text = (
         "\n# Candidate gatings: for each pathway an expression that says where it is on.\n"
         "# Names are the columns of the file. The words are\n"
         "# ==, !=, <, <=, >, >=, in, not in, and, or, not; `always` is on for every sample.\n"
         '[gatings.one]\nmasks = { all = "always" }\n'
     )
-    shown = [name for name in labels if name.isidentifier() and len(np.unique(table[name])) > 1]
+    shown = [n for n in labels if n.isidentifier() and 1 < len(np.unique(table[n])) <= FEW]
+    shown.sort(key=lambda n: (n not in inputs, table[n].dtype.kind not in "US"))
     if shown:
         name = f"by_{shown[0]}" if shown[0].isascii() else "by_label"
         return text + f"\n[gatings.{name}]\neach = {toml_value(shown[0])}\n"

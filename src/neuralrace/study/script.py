@@ -157,6 +157,7 @@ def task_code(problem: Problem, task: Task) -> str:
         }
         options |= {} if task.weight is None else {"weight": task.weight}
         options |= {"standardise": True} if task.standardise else {}
+        options |= {"scale": dict(task.scale)} if task.scale else {}
         return call("nr.study.read_task", _copy(problem, task.file), **options)
     if task.python is not None:
         module, _, function = task.python.partition(":")

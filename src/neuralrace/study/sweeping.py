@@ -12,18 +12,7 @@ import numpy as np
 
 from neuralrace.checks import file_path, writable_folder
 from neuralrace.dynamics import train_ensemble
-from neuralrace.report import (
-    Curve,
-    Curves,
-    File,
-    Page,
-    Part,
-    Section,
-    Table,
-    Text,
-    provenance,
-    write,
-)
+from neuralrace.report import write
 from neuralrace.study.answers import ANSWERS
 from neuralrace.study.build import Problem, build
 from neuralrace.study.checking import settings_of
@@ -31,7 +20,7 @@ from neuralrace.study.copies import copied_files, copies, originals
 from neuralrace.study.document import Document
 from neuralrace.study.grid import axes_of
 from neuralrace.study.options import plain, training_options
-from neuralrace.study.page import settings_with_sources
+from neuralrace.study.sweep_page import SEED, sweep_page, sweep_sentences
 from neuralrace.study.work import Work
 from neuralrace.sweeps import Sweep, sweep
 from neuralrace.trajectory import Trajectory
@@ -41,23 +30,14 @@ if TYPE_CHECKING:
 
     from neuralrace.study.study import Study
 
-SEED = "seed"
-"""The axis of the repetitions."""
-
 VECTORS = ("network.scale", "training.learning_rate")
 """Keys, besides those of the task, whose values can run side by side in one program."""
 
 STORE = "sweep.zarr"
 """The store of a sweep in the folder of its report."""
 
-DRAWN = 8
-"""Curves of one picture that can be told apart by their colours."""
-
 WORDS = ("title", "about", "sweep", "quick")
 """Sections that the numbers of a cell do not depend on."""
-
-ROWS = 2000
-"""Cells that the table of a page shows; all are in the CSV file."""
 
 
 def answer_cells(
@@ -87,12 +67,21 @@ def answer_cells(
 
 
 def _numbers(problem: Problem, seed: int, relu: Trajectory | None) -> Any:
-    work = Work(problem, seeds=[seed], relu=relu)
-    found: dict[str, float] = {}
+    found: dict[str, float | str] = {}
     try:
+        work = Work(problem, seeds=[seed], relu=relu)
         for question, answer in ANSWERS.items():
             if work.asks(question):
-                found |= {k: float(v) for k, v in answer(work).numbers.items()}
+                made = answer(work)
+                found |= {k: float(v) for k, v in made.numbers.items()}
+                if question == "explain":
+                    found["left_out"] = "; ".join(
+                        f"{k}: {v}" for k, v in made.value.left_out.items()
+                    )
+        if work.asks("contest"):
+            found["winner"] = work.contest.winner or ""
+        if work.asks("predict", "certify"):
+            found["followed"] = work.followed
     except Exception as error:
         return error
     return found
@@ -171,19 +160,11 @@ class SweepResult:
 
     study: Study
     sweep: Sweep
-    seconds: float | None
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """How many cells there are, how many failed, and the range of every number."""
-        first, counts, *rest = str(self.sweep).splitlines()
-        failed = [line.strip() for line in rest if line.strip().startswith("failed")]
-        lines = [f"{first}; {counts.strip()}.", *failed]
-        for name, values in self.sweep.data.data_vars.items():
-            known = np.asarray(values)[np.isfinite(np.asarray(values))]
-            if len(known):
-                lines.append(f"{name}: {known.min():.4g} to {known.max():.4g}.")
-        return tuple(lines)
+        """Where the winner changes, how the answers change, what failed and what is missing."""
+        return sweep_sentences(self.sweep)
 
     @property
     def table(self) -> pandas.DataFrame:
@@ -205,61 +186,8 @@ class SweepResult:
         """Write the report and a CSV file of all cells into a folder; returns the page."""
         folder = writable_folder(file_path(folder, "out/study"))
         problem = build(self.study.settings, self.study.document)
-        page = self._page(command, self.table, problem)
+        page = sweep_page(self.study, self.sweep, self.table, copied_files(problem), command)
         return write(page, folder, keep=originals(problem))
-
-    def _page(self, command: str, frame: pandas.DataFrame, problem: Problem) -> Page:
-        study = self.study
-        parts: list[Part] = [Text("\n\n".join(self.sentences[1:]))]
-        for name in self.sweep.data.data_vars:
-            parts += _curves(self.sweep, str(name))
-        rows = [[_cell(v) for v in row] for row in frame.head(ROWS).itertuples(index=False)]
-        table = Table([str(c) for c in frame.columns], rows, "Cells")
-        cells = File("cells.csv", "every cell", frame.to_csv(index=False))
-        seeds = range(study.settings.sweep.seeds if study.settings.sweep else 1)
-        return Page(
-            title=study.title,
-            question=study.settings.about or "How do the answers change?",
-            answer=self.sentences[:1],
-            sections=[
-                Section("Over the sweep", parts),
-                Section("Every cell", [table], folded=True),
-            ],
-            settings=list(settings_with_sources(study)),
-            files=[*copied_files(problem), cells],
-            provenance=provenance(seeds=list(seeds), command=command, seconds=self.seconds),
-        )
-
-
-def _cell(value: Any) -> Any:
-    value = value.item() if hasattr(value, "item") else value
-    return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-def _curves(found: Sweep, name: str) -> list[Curves]:
-    """A number over the first axis that increases, one curve per value of the second."""
-    values = found.data[name]
-    over = [
-        d
-        for d in values.dims
-        if d != SEED and values[d].dtype.kind in "fiu" and (np.diff(values[d]) > 0).all()
-    ]
-    over = [d for d in over if values.sizes[d] > 1]
-    if not over or not np.isfinite(values).any():
-        return []
-    first, others = over[0], [d for d in values.dims if d not in (over[0], SEED)]
-    stacked = values.stack(curve=others) if others else values.expand_dims(curve=1)
-    curves = []
-    count = stacked.sizes["curve"]
-    for i in range(min(count, DRAWN)):
-        part = stacked.isel(curve=i)
-        labels = [f"{d} = {part[d].item()}" for d in others]
-        y = part.transpose(SEED, first).values if SEED in part.dims else part.values
-        curves.append(Curve(", ".join(labels) or name, values[first].values, y))
-    alt = f"{name} over {first}."
-    left_out = f": {DRAWN} of {count} curves; `cells.csv` has all" if count > DRAWN else ""
-    caption, file = f"{name}{left_out}", f"sweep_{name}.csv"
-    return [Curves(curves, xlabel=str(first), ylabel=name, caption=caption, alt=alt, file=file)]
 
 
 def run_sweep(
@@ -271,9 +199,6 @@ def run_sweep(
     slurm: Mapping[str, Any] | None = None,
 ) -> SweepResult:
     """All cells of a study's sweep; see `nr.sweep` for where they are computed."""
-    import time
-
-    begin = time.perf_counter()
     problem, settings = study.check(), study.settings
     assert settings.sweep is not None
     content = {k: v for k, v in study.document.content.items() if k not in WORDS}
@@ -283,7 +208,7 @@ def run_sweep(
     }
     found = sweep(
         answer_cells,
-        {**axes_of(settings), SEED: list(range(settings.sweep.seeds))},
+        {**axes_of(settings), SEED: list(range(1, settings.sweep.seeds + 1))},
         settings={"study": content, "folder": str(study.document.folder.resolve()), **files},
         store=store,
         batch=settings.sweep.batch,
@@ -291,4 +216,4 @@ def run_sweep(
         scheduler=scheduler,
         slurm=slurm,
     )
-    return SweepResult(study, found, time.perf_counter() - begin)
+    return SweepResult(study, found)

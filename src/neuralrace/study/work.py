@@ -39,7 +39,7 @@ class Work:
         self.problem, self.settings, self.tell = problem, problem.settings, tell
         self.seeds: int | list[int] = self.settings.training.seeds if seeds is None else seeds
         if relu is not None:
-            self.__dict__["relu"] = relu
+            self.__dict__["relu"] = self._finite(relu)
 
     def asks(self, *questions: str) -> bool:
         """Whether one of these questions is asked."""
@@ -171,8 +171,25 @@ class Work:
                 options["checkpoint_every"] = training.checkpoint_every
         with (self.problem.place / "training").blamed():
             if training.compress is None or name == "relu":
-                return train_ensemble(net, data, key=key, **options)
-            return self._one_by_one(net, data, key, options)
+                return self._finite(train_ensemble(net, data, key=key, **options))
+            return self._finite(self._one_by_one(net, data, key, options))
+
+    def _finite(self, runs: Trajectory) -> Trajectory:
+        """The runs, or an error where one of them diverged: no answer would mean anything."""
+        gone = ~np.isfinite(np.atleast_2d(runs.loss))
+        if gone.any():
+            first = float(runs.time[gone.any(axis=0).argmax()])
+            own = self.settings.training.optimizer
+            how = f"learning rate {learning_rate(self.settings.training):g}"
+            how = how if own is None else f"the optimizer {own.name}"
+            key = "learning_rate" if own is None else "optimizer"
+            raise (self.problem.place / "training" / key).error(
+                f"the loss of {gone.any(axis=1).sum()} of {len(gone)} networks became infinite",
+                got=f"{how}; not finite from t = {first:.4g} on",
+                wanted="a descent that converges",
+                fix="a smaller learning rate, or smaller initial weights",
+            )
+        return runs
 
     def _one_by_one(
         self, net: Network, data: Dataset, key: jax.Array, options: dict[str, Any]

@@ -84,8 +84,8 @@ def _checked(given: Any) -> Result | str:
         if not isinstance(name, str) or not NAME.fullmatch(name) or name in RESERVED:
             return f"TypeError: {name!r:.60} cannot be the name of a result"
         array = np.asarray(value)
-        if array.dtype.kind not in "biufc":
-            return f"TypeError: the result {name!r} is no number or array: {shown(value)}"
+        if array.dtype.kind not in "biufc" and not isinstance(value, str):
+            return f"TypeError: the result {name!r} is no number, text or array: {shown(value)}"
         found[name] = np.ascontiguousarray(array) if array.ndim else array
     return found
 

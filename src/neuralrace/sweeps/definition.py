@@ -77,6 +77,20 @@ class Definition:
         """How many batches there are."""
         return math.prod(self.grid)
 
+    @staticmethod
+    def count(lengths: Mapping[str, int], batch: int | Mapping[str, int]) -> int:
+        """How many batches axes of these lengths would have.
+
+        ```python
+        >>> from neuralrace.sweeps import Definition
+        >>> Definition.count({"delta": 4, "seed": 3}, batch=6)
+        2
+
+        ```
+        """
+        sizes = zip(lengths.values(), _box(batch, lengths), strict=True)
+        return math.prod(-(-length // size) for length, size in sizes)
+
     def box(self, batch: int) -> tuple[slice, ...]:
         """The part of the grid that a batch covers."""
         place = np.unravel_index(batch, self.grid)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from neuralrace.checks import check_axes, one_of
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.plot import draw_curves, style
@@ -30,7 +28,8 @@ def draw_sweep(
     over = axes[0] if over is None else one_of("axis", over, found.definition.axes, "an axis")
     others = [axis for axis in axes if axis != over]
     inner = [str(d) for d in value.dims if d not in found.definition.axes]
-    numbers = [np.issubdtype(found.data[axis].dtype, np.number) for axis in (over, *others[:1])]
+    arrays = (value, *(found.data[axis] for axis in (over, *others[:1])))
+    numbers = [array.dtype.kind in "biuf" for array in arrays]
     if inner or len(others) > 1 or not all(numbers):
         raise NeuralRaceError(
             f"{name!r} has no picture over {over!r} alone",

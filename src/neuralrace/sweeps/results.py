@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 MISSING, DONE, FAILED = 0, 1, 2
 """What `status` says of a cell."""
 
+SECONDS = ".seconds"
+"""The file in which a store keeps how long all calls computed."""
+
 PATIENCE = 2.0
 """Seconds to wait for another process that looks at the store to let go of it."""
 
@@ -51,12 +54,19 @@ class Arrays(Protocol):
 
     def get(self, name: str) -> Any: ...
 
+    @property
+    def seconds(self) -> float: ...
+
+    @seconds.setter
+    def seconds(self, value: float) -> None: ...
+
 
 class InMemory:
     """Arrays of NumPy, by name."""
 
     def __init__(self, definition: Definition) -> None:
         self.kept: dict[str, np.ndarray] = {}
+        self.seconds = 0.0
         _furnish(self, definition)
 
     def make(
@@ -83,6 +93,20 @@ class InStore:
 
     def __init__(self, path: Path, definition: Definition, group: Any) -> None:
         self.path, self.definition, self.group = path, definition, group
+
+    @property
+    def seconds(self) -> float:
+        """How long all calls computed."""
+        try:
+            return float((self.path / "status" / SECONDS).read_text())
+        except (OSError, ValueError):  # nothing is written yet
+            return 0.0
+
+    @seconds.setter
+    def seconds(self, value: float) -> None:
+        draft = self.path / "status" / f"{SECONDS}.partial"
+        draft.write_text(repr(float(value)))
+        draft.replace(self.path / "status" / SECONDS)
 
     def make(
         self, name: str, shape: tuple[int, ...], dtype: np.dtype | str, dims: Sequence[str]
@@ -127,6 +151,15 @@ def _nothing(dtype: np.dtype) -> Any:
     return np.nan if dtype.kind in "fc" else np.zeros((), dtype)[()]
 
 
+def _is_text(array: Any) -> bool:
+    """Whether it holds text: NumPy's own kinds, and the one of Zarr."""
+    return np.dtype(array.dtype).kind in "UOT"
+
+
+def _kind(array: Any) -> str:
+    return "text" if _is_text(array) else str(array.dtype)
+
+
 @final
 class Results:
     """What a sweep has so far; `write` adds a batch.
@@ -149,6 +182,15 @@ class Results:
             return None
         own = {*self.definition.axes, *self.definition.coords, "status", "error"}
         return {n: self.arrays.get(n) for n in self.arrays.names() if n not in own}
+
+    @property
+    def seconds(self) -> float:
+        """How long all calls computed, up to their last batch."""
+        return self.arrays.seconds
+
+    def took(self, seconds: float) -> None:
+        """Add the time of a batch."""
+        self.arrays.seconds += seconds
 
     def missing(self) -> list[int]:
         """The batches that are not done."""
@@ -184,10 +226,15 @@ class Results:
         told = [r if isinstance(r, str) else self._odd(r) for r in found]
         for name, array in (self.template or {}).items():
             inner = array.shape[len(shape) :]
-            part = np.full((len(found), *inner), _nothing(array.dtype), array.dtype)
+            text = _is_text(array)
+            part = np.full(
+                (len(found), *inner),
+                "" if text else _nothing(array.dtype),
+                object if text else array.dtype,
+            )
             for i, result in enumerate(found):
                 if isinstance(result, dict) and not told[i]:
-                    part[i] = result[name]
+                    part[i] = str(result[name]) if text else result[name]
             array[box] = part.reshape(*shape, *inner)
         if any(told):
             errors = np.empty(len(told), object)
@@ -222,15 +269,16 @@ class Results:
                     fix="change dims or coords, or what the function returns",
                 )
             shape = (*self.definition.shape, *value.shape)
-            made[name] = self.arrays.make(name, shape, value.dtype, (*axes, *inner))
+            dtype = "text" if _is_text(value) else value.dtype
+            made[name] = self.arrays.make(name, shape, dtype, (*axes, *inner))
         return made
 
     def _odd(self, result: Result) -> str:
         """Why a result does not fit into the table; nothing where it does."""
         assert self.template is not None
         lead = len(self.definition.shape)
-        wanted = {n: (a.shape[lead:], str(a.dtype)) for n, a in self.template.items()}
-        got = {n: (a.shape, str(a.dtype)) for n, a in result.items()}
+        wanted = {n: (a.shape[lead:], _kind(a)) for n, a in self.template.items()}
+        got = {n: (a.shape, _kind(a)) for n, a in result.items()}
         if {*got} != {*wanted}:
             return f"TypeError: the cell returned {listed(got)}, the first one {listed(wanted)}"
         for name in wanted:
@@ -266,7 +314,7 @@ class Results:
         for name, array in (self.template or {}).items():
             own = self.definition.dims.get(name)
             inner = own or tuple(f"{name}.{i}" for i in range(len(array.shape) - lead))
-            value = np.asarray(array[...])
+            value = np.asarray(array[...], object if _is_text(array) else None)
             if value.dtype.kind in "biu" and (self.status != DONE).any():
                 gone = (self.status != DONE).reshape(*self.status.shape, *[1] * len(inner))
                 value = np.where(gone, np.nan, value)
@@ -298,7 +346,7 @@ def writing(path: Path, definition: Definition) -> Iterator[Results]:
             f"the store {str(path)!r} belongs to another sweep",
             got=lines,
             wanted="the same definition",
-            fix="choose another store, or change these keys back",
+            fix="choose another store (another --out), or change these keys back",
         )
     with _locked(path):
         for left in (*path.rglob("*.partial"), path / "status" / RUNNING):

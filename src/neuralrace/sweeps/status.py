@@ -29,13 +29,18 @@ class Status:
 
     @property
     def missing(self) -> int:
-        """Cells that are neither done nor failed."""
-        return self.cells - self.done - self.failed
+        """Cells that are neither done nor failed, and that are not being computed."""
+        return self.cells - self.done - self.failed - self.running
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every cell is done or failed."""
+        return self.done + self.failed == self.cells
 
     def __str__(self) -> str:
         counts = f"{self.done} done, {self.running} running, {self.failed} failed"
         line = f"{self.cells} cells: {counts}, {self.missing} missing"
-        if not self.missing:
+        if self.is_complete:
             return f"{line}; complete"
         if not self.active:
             return f"{line}; stopped; the same call continues it"

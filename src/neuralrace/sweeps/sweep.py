@@ -44,9 +44,10 @@ class Sweep:
     """What a sweep has computed; see `nr.sweep`.
 
     `data` is an `xarray.Dataset` with the axes of the sweep as its dimensions, and NaN where a
-    cell failed or is missing (whole numbers become floats there); `done` says of each cell
-    whether it was computed; `failed` lists the cells that raised, with their errors;
-    `definition` is all that the numbers depend on.
+    cell failed or is missing (whole numbers become floats there, and text is empty); `done` says of
+    each cell whether it was computed; `failed` lists the cells that raised, with their errors;
+    `definition` is all that the numbers depend on; `seconds` is how long all calls computed, up to
+    the last batch of each that is in the store.
 
     ```python
     >>> import neuralrace as nr
@@ -65,6 +66,7 @@ class Sweep:
     done: xarray.DataArray
     failed: tuple[Failure, ...]
     definition: Definition
+    seconds: float = 0.0
 
     @property
     def missing(self) -> int:
@@ -110,7 +112,7 @@ def sweep(
 
     **What is computed:** `function(cells, **settings)`, a pure function of a list of cells. A
     cell maps the name of every axis to its value there. It returns a list with one
-    `{name: array or number}` per cell, always with the same names, shapes and types, or an
+    `{name: array, number or text}` per cell, always with the same names, shapes and types, or an
     exception in the place of a cell that failed. `axes` maps names (also with dots,
     `task.delta`) to their values: numbers, text, or lists and mappings, whose coordinate is their
     JSON. Seeds are an axis like any other. `settings` are fixed and must be what JSON can hold.
@@ -205,7 +207,7 @@ def open_sweep(store: str | os.PathLike[str]) -> Sweep:
 def _computed(results: Results, engine: Engine, todo: list[int], path: Path | None) -> list[int]:
     """Compute and keep these batches; the ones whose workers died."""
     before = int((results.status != MISSING).sum())
-    dead = []
+    dead, last = [], time.perf_counter()
     with (
         progress(results.definition.cells - before, "sweep", "cells") as advance,
         _telling(path, before, engine),
@@ -214,6 +216,8 @@ def _computed(results: Results, engine: Engine, todo: list[int], path: Path | No
             if found is None:
                 dead.append(batch)
             advance(results.give_up(batch) if found is None else results.write(batch, found))
+            last, begin = time.perf_counter(), last
+            results.took(last - begin)
     return dead
 
 
@@ -249,4 +253,4 @@ def _swept(results: Results) -> Sweep:
         tuple(results.definition.axes),
         name="done",
     )
-    return Sweep(data, done, results.failures(), results.definition)
+    return Sweep(data, done, results.failures(), results.definition, results.seconds)

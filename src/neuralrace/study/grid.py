@@ -48,6 +48,13 @@ def check_grid(settings: Settings, document: Document) -> None:
     place = document.place
     if settings.sweep is not None:
         here = place / "sweep" / "over"
+        if settings.training.checkpoint is not None:
+            raise (place / "training" / "checkpoint").error(
+                "all cells of a sweep would use the same checkpoint",
+                got=repr(settings.training.checkpoint),
+                wanted="no checkpoint: a sweep continues from its own store",
+                fix="leave out checkpoint",
+            )
         for key, values in settings.sweep.over.items():
             _check_spread(values, here / key)
         axes = axes_of(settings)
@@ -120,12 +127,13 @@ def _check_axis(
             wanted="a key of task or gatings",
             fix="for example task.parameters.delta; [sweep] varies any key",
         )
-    if key.split(".")[0] in ("sweep", "phase_diagram", "quick", "questions", "title", "about"):
+    fixed = ("sweep", "phase_diagram", "quick", "questions", "title", "about")
+    if key.split(".")[0] in fixed or key == "training.seeds":
         raise where.error(
             "this key cannot be varied",
             got=key,
             wanted="a key of task, network, gatings, training or contest",
-            fix="for example task.parameters.delta",
+            fix="set sweep.seeds" if key == "training.seeds" else "try task.parameters.delta",
         )
     for value in values:
         _check_changes({key: value}, document, where)

@@ -11,6 +11,7 @@ from neuralrace.plot import draw_matrix, style
 from neuralrace.report import File, Page, Part, Picture, Section, Setting, Table, Text, provenance
 from neuralrace.study.answers.answer import PICTURE
 from neuralrace.study.document import to_toml
+from neuralrace.study.grid import axes_of
 from neuralrace.study.script import files_beside
 
 if TYPE_CHECKING:
@@ -101,6 +102,15 @@ def settings_with_sources(study: Study) -> Iterator[Setting]:
                 yield _setting(key, value, field, _source(document, key))
 
     yield from walk(study.settings, "")
+    sweep = study.settings.sweep
+    if sweep is not None:
+        about = "a key that is varied"
+        for key, values in axes_of(study.settings).items():
+            source = _source(document, "sweep.over")
+            yield Setting(f"sweep.over.{key}", values, source, about)
+        for name in ("seeds", "batch"):
+            field, key = type(sweep).model_fields[name], f"sweep.{name}"
+            yield _setting(key, getattr(sweep, name), field, _source(document, key))
 
 
 def _setting(key: str, value: Any, field: Any, source: str) -> Setting:

@@ -28,6 +28,7 @@ def run(study: Study, tell: Callable[[str], None]) -> Result:
         try:
             with (problem.place / "questions").blamed(f"leave out {question!r}"):
                 answers[question] = answer(work)
+                _ = answers[question].parts  # what cannot be shown is an error of this question
         except StudyError as error:
             error.add_note(f"while answering {question!r}")
             raise

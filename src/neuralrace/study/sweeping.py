@@ -37,6 +37,8 @@ from neuralrace.sweeps import Sweep, sweep
 from neuralrace.trajectory import Trajectory
 
 if TYPE_CHECKING:
+    import pandas
+
     from neuralrace.study.study import Study
 
 SEED = "seed"
@@ -47,6 +49,12 @@ VECTORS = ("network.scale", "training.learning_rate")
 
 STORE = "sweep.zarr"
 """The store of a sweep in the folder of its report."""
+
+DRAWN = 8
+"""Curves of one picture that can be told apart by their colours."""
+
+WORDS = ("title", "about", "sweep", "quick")
+"""Sections that the numbers of a cell do not depend on."""
 
 ROWS = 2000
 """Cells that the table of a page shows; all are in the CSV file."""
@@ -102,7 +110,8 @@ def _trained_together(
             shapes = [
                 (n, a.shape) for part in (problem.data.x, problem.data.y) for n, a in part.items()
             ]
-            name = problem.relu, repr(sorted(shared.items())), repr(shapes)
+            key = problem.settings.training.key
+            name = problem.relu, key, repr(sorted(shared.items())), repr(shapes)
             groups.setdefault((name, problem.data.sample_weight is None), []).append(i)
     found: dict[int, Trajectory] = {}
     for members in groups.values():
@@ -115,7 +124,8 @@ def _can_share(problem: Problem) -> bool:
     settings = problem.settings
     trained = {"train", "discover", "explain"} & set(settings.questions)
     alone = "certify" in settings.questions or problem.evaluated
-    return bool(trained) and not alone and settings.training.checkpoint is None
+    # with `until`, networks that run together run until the last of them may end
+    return bool(trained) and not alone and settings.training.until is None
 
 
 def _group(
@@ -175,14 +185,30 @@ class SweepResult:
                 lines.append(f"{name}: {known.min():.4g} to {known.max():.4g}.")
         return tuple(lines)
 
+    @property
+    def table(self) -> pandas.DataFrame:
+        """One row per cell; where cells failed, with a column of their errors."""
+        data = self.sweep.data
+        if self.sweep.failed:
+            axes = tuple(self.sweep.definition.axes)
+            errors = np.full(self.sweep.done.shape, "", object)
+            for failure in self.sweep.failed:
+                place = [
+                    self.sweep.definition.axes[name].index(value)
+                    for name, value in failure.cell.items()
+                ]
+                errors[tuple(place)] = failure.error
+            data = data.assign(error=(axes, errors))
+        return data.to_dataframe().reset_index()
+
     def report(self, folder: str | Path, *, command: str = "") -> Path:
         """Write the report and a CSV file of all cells into a folder; returns the page."""
         folder = writable_folder(file_path(folder, "out/study"))
-        frame = self.sweep.data.to_dataframe().reset_index()
+        frame = self.table
         (folder / "cells.csv").write_text(frame.to_csv(index=False), encoding="utf-8")
         return write(self._page(command, frame), folder)
 
-    def _page(self, command: str, frame: Any) -> Page:
+    def _page(self, command: str, frame: pandas.DataFrame) -> Page:
         study = self.study
         parts: list[Part] = [Text("\n\n".join(self.sentences[1:]))]
         for name in self.sweep.data.data_vars:
@@ -228,14 +254,16 @@ def _curves(found: Sweep, name: str) -> list[Curves]:
     first, others = over[0], [d for d in values.dims if d not in (over[0], SEED)]
     stacked = values.stack(curve=others) if others else values.expand_dims(curve=1)
     curves = []
-    for i in range(min(stacked.sizes["curve"], 8)):
+    count = stacked.sizes["curve"]
+    for i in range(min(count, DRAWN)):
         part = stacked.isel(curve=i)
         labels = [f"{d} = {part[d].item()}" for d in others]
         y = part.transpose(SEED, first).values if SEED in part.dims else part.values
         curves.append(Curve(", ".join(labels) or name, values[first].values, y))
     alt = f"{name} over {first}."
-    file = f"sweep_{name}.csv"
-    return [Curves(curves, xlabel=str(first), ylabel=name, caption=name, alt=alt, file=file)]
+    left_out = f": {DRAWN} of {count} curves; `cells.csv` has all" if count > DRAWN else ""
+    caption, file = f"{name}{left_out}", f"sweep_{name}.csv"
+    return [Curves(curves, xlabel=str(first), ylabel=name, caption=caption, alt=alt, file=file)]
 
 
 def run_sweep(
@@ -252,7 +280,7 @@ def run_sweep(
     begin = time.perf_counter()
     problem, settings = study.check(), study.settings
     assert settings.sweep is not None
-    content = {k: v for k, v in study.document.content.items() if k not in ("sweep", "quick")}
+    content = {k: v for k, v in study.document.content.items() if k not in WORDS}
     files = {
         f"file_{i}": hashlib.sha256(path.read_bytes()).hexdigest()
         for i, path in enumerate(files_beside(problem))

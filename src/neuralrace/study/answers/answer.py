@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -25,18 +26,24 @@ class Answer:
     """The answer to one question of a study.
 
     `sentences` sum it up in words, of which `short` stand at the top of the report. `parts` are
-    what the report shows of it, `numbers` what a sweep records. `value` is the library's own
-    object, such as a `Contest`. `data` are tables to keep as netCDF, by the name of the file.
+    what the report shows of it; they are made on first use, because a sweep needs the `numbers`
+    alone. `value` is the library's own object, such as a `Contest`. `data` are tables to keep as
+    netCDF, by the name of the file.
     """
 
     question: str
     title: str
     sentences: tuple[str, ...]
-    parts: Sequence[Part]
+    make_parts: Callable[[], Sequence[Part]]
     numbers: Mapping[str, float] = field(default_factory=dict)
     value: Any = None
     data: Mapping[str, xarray.Dataset] = field(default_factory=dict)
     short: tuple[str, ...] = ()
+
+    @cached_property
+    def parts(self) -> Sequence[Part]:
+        """Tables, curves, pictures and equations, in the order of the report."""
+        return self.make_parts()
 
     @property
     def table(self) -> pandas.DataFrame:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from neuralrace.explanation import Explanation
 from neuralrace.explanation import explain as explained
 from neuralrace.plot import style
 from neuralrace.reln import Certificate, Discovery
@@ -25,6 +27,14 @@ def discover(work: Work) -> Answer:
     work.tell(f"looking for gates in {numbered(len(runs), 'ReLU network')} …")
     with (work.problem.place / "discover").blamed():
         found = discovered(runs, work.narrow(work.problem.data), **discover_options(work.settings))
+    there = sum(len(patterns) for patterns in found.patterns.values())
+    numbers = {"pathways_found": float(there), "discovery_gap": float(found.discrepancy)}
+    sentences, title = _discovery_sentences(work, found), "Which gates do ReLU networks use?"
+    parts = partial(_discovery_parts, work, found)
+    return Answer("discover", title, sentences, parts, numbers, found)
+
+
+def _discovery_parts(work: Work, found: Discovery) -> list[Part]:
     rows: list[list[Any]] = []
     for node, clusters in found.layers.items():
         for i, share in enumerate(clusters.share):
@@ -46,11 +56,7 @@ def discover(work: Work) -> Answer:
                 file="elbow.csv",
             ),
         )
-    parts.append(Section("As the library prints it", [Code(str(found))], folded=True))
-    there = sum(len(patterns) for patterns in found.patterns.values())
-    numbers = {"pathways_found": float(there), "discovery_gap": float(found.discrepancy)}
-    sentences = _discovery_sentences(work, found)
-    return Answer("discover", "Which gates do ReLU networks use?", sentences, parts, numbers, found)
+    return [*parts, Section("As the library prints it", [Code(str(found))], folded=True)]
 
 
 def _listed(samples: np.ndarray) -> str:
@@ -132,17 +138,18 @@ def certify(work: Work) -> Answer:
         for i, c in enumerate(found)
     ]
     head = ["seed", "outputs, mean", "outputs, largest", "loss, mean", "times another seed"]
-    parts: list[Part] = [
-        Curves(
+
+    def parts() -> list[Part]:
+        distances = Curves(
             curves,
             ylabel="distance of outputs / √(2 L(0))",
             caption="Distance of the outputs from those of the ReLU network",
             alt="The distance of outputs over time, next to that of another seed.",
             file="certify_outputs.csv",
-        ),
-        Table(head, rows, "One certificate per seed", "certify.csv"),
-        Section("As the library prints it", [Code(str(found[0]))], folded=True),
-    ]
+        )
+        printed = Section("As the library prints it", [Code(str(found[0]))], folded=True)
+        return [distances, Table(head, rows, "One certificate per seed", "certify.csv"), printed]
+
     numbers = {
         "outputs_distance": float(np.mean([c.outputs_mean for c in found])),
         "outputs_distance_max": max(c.outputs_max for c in found),
@@ -190,8 +197,6 @@ def types(work: Work) -> Answer:
     work.tell("following types of neurons …")
     with (work.problem.place / "types").blamed():
         found = types_of(work.problem.data, **types_options(work.settings))
-    told = str(found)
-    first, *rest = told.splitlines()
     curves = [
         Curve(f"{len(found)} types", found.trajectory.time, found.trajectory.loss, "theory"),
         Curve("wide limit", found.wide.time, found.wide.loss, "theory"),
@@ -212,21 +217,21 @@ def types(work: Work) -> Answer:
         )
         curves.insert(0, Curve("ReLU networks", work.relu.time, work.relu.loss, "relu"))
         numbers["types_distance"] = float(np.mean(away))
-    picture = Picture.of(
-        found.plot(),
-        alt="A timeline: the loss, the share of every type, and its gates on every sample.",
-        caption="Types of neurons over time",
-    )
-    parts: list[Part] = [
-        Curves(
+
+    def parts() -> list[Part]:
+        losses = Curves(
             curves,
             caption="Loss by types of neurons",
             alt="The loss predicted by types of neurons over time.",
             file="types_losses.csv",
-        ),
-        picture,
-        Section("The story of the types", [Code("\n".join([first, *rest]))], folded=True),
-    ]
+        )
+        picture = Picture.of(
+            found.plot(),
+            alt="A timeline: the loss, the share of every type, and its gates on every sample.",
+            caption="Types of neurons over time",
+        )
+        return [losses, picture, Section("The types over time", [Code(str(found))], folded=True)]
+
     return Answer("types", "Which neurons come about?", tuple(sentences), parts, numbers, found)
 
 
@@ -248,6 +253,17 @@ def explain(work: Work) -> Answer:
             data=work.narrow(work.problem.data),
             **explain_options(work.settings),
         )
+    numbers = dict.fromkeys((f"error_{n}" for n in _rows_asked(work)), np.nan)
+    for row in found.rows:
+        name = row.kind if row.kind != "gating" else row.name
+        name = "discovered" if isinstance(row.found, Discovery) else name
+        numbers[f"error_{name}"] = float(row.error)
+    title = "Which small model explains them?"
+    parts = partial(_explanation_parts, work, found)
+    return Answer("explain", title, found.sentences, parts, numbers, found)
+
+
+def _explanation_parts(work: Work, found: Explanation) -> list[Part]:
     head = ["explanation", "loss", "outputs", "times another seed", "kept", "variables"]
     rows: list[list[Any]] = []
     for row in found.rows:
@@ -264,9 +280,11 @@ def explain(work: Work) -> Answer:
         )
     curves = [Curve("ReLU networks", work.relu.time, work.relu.loss, "relu")]
     curves += [
-        Curve(row.name, row.trajectory.time, row.trajectory.loss, "theory") for row in found.rows
+        Curve(row.name, row.trajectory.time, row.trajectory.loss, "theory")
+        for row in found.rows
+        if row.trajectory is not None
     ]
-    parts: list[Part] = [
+    return [
         Table(head, rows, "Explanations, best first", "explain.csv"),
         Curves(
             curves,
@@ -276,10 +294,3 @@ def explain(work: Work) -> Answer:
         ),
         Section("As the library prints it", [Code(str(found))], folded=True),
     ]
-    numbers = dict.fromkeys((f"error_{n}" for n in _rows_asked(work)), np.nan)
-    for row in found.rows:
-        name = row.kind if row.kind != "gating" else row.name
-        name = "discovered" if isinstance(row.found, Discovery) else name
-        numbers[f"error_{name}"] = float(row.error)
-    title = "Which small model explains them?"
-    return Answer("explain", title, found.sentences, parts, numbers, found)

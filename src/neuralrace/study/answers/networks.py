@@ -36,15 +36,16 @@ def train(work: Work) -> Answer:
         for i in range(len(last))
     ]
     head = ["seed", "initial loss", "final loss", "time to half", f"time to {level:.4g}"]
-    parts: list[Part] = [
-        Curves(
+
+    def parts() -> list[Part]:
+        curves = Curves(
             [Curve("ReLU networks", runs.time, runs.loss, "relu"), *_evaluated(work, runs)],
             caption=f"Loss of {numbered(len(last), 'ReLU network')}",
             alt="The loss of the ReLU networks over time.",
             file="train_losses.csv",
-        ),
-        Table(head, rows, "Every network", "train.csv"),
-    ]
+        )
+        return [curves, Table(head, rows, "Every network", "train.csv")]
+
     numbers = {
         "initial_loss": first,
         "final_loss": float(last.mean()),
@@ -120,17 +121,18 @@ def predict(work: Work) -> Answer:
         head += ["ReLU network: mean", "after a shift"]
         for row, c in zip(columns, follows, strict=True):
             row += [c.mean, c.mean_after_shift]
-    parts: list[Part] = [
-        Curves(
+
+    def parts() -> list[Part]:
+        losses = Curves(
             curves,
             caption="Simulated and predicted loss",
             alt="The losses of simulated networks over time, and the predicted loss.",
             file="predict_losses.csv",
-        ),
-        Table(head, columns, "Distances of losses, as shares of the initial loss", "predict.csv"),
-        *_drawn(work),
-        *race_parts(race),
-    ]
+        )
+        caption = "Distances of losses, as shares of the initial loss"
+        table = Table(head, columns, caption, "predict.csv")
+        return [losses, table, *_drawn(work), *race_parts(race)]
+
     data = {"gated_networks.nc": kept_values(work, runs)}
     title = "What will the loss do?"
     short = tuple(s for s in sentences if s.startswith("Predicted") or "ReLU network" in s)

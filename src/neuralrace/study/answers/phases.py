@@ -38,10 +38,19 @@ def phase_diagram(work: Work) -> Answer:
         )
     trained = trained_times(work, values)
     sentences = _sentences(found, trained)
-    parts: list[Part] = [_picture(found, trained), _curves(found, trained), _table(found, trained)]
-    if work.settings.contest.check:
-        parts.append(Section("As the library prints it", [Code(str(found))], folded=True))
-    numbers = {f"crossover_{i + 1}": c.value for i, c in enumerate(found.crossovers)}
+
+    def parts() -> list[Part]:
+        shown = [_picture(found, trained), _curves(found, trained), _table(found, trained)]
+        if not work.settings.contest.check:
+            return shown
+        return [*shown, Section("As the library prints it", [Code(str(found))], folded=True)]
+
+    places = [c.value for c in found.crossovers] or [np.nan]
+    numbers = {
+        "crossovers": float(len(found.crossovers)),
+        "first_crossover": places[0],
+        "last_crossover": places[-1],
+    }
     title = f"Where does the winner change with {name}?"
     value = (found, trained)
     return Answer("phase_diagram", title, sentences, parts, numbers, value, short=sentences)

@@ -34,9 +34,12 @@ def contest(work: Work) -> Answer:
         others = [n for n in _order(found) if n not in (found.winner, ALIGNED)]
         sentences += found.check.sentences(found.winner)
         sentences += [f"{name}: {found.check.verdict(name)}." for name in others]
-    parts: list[Part] = [_table(found, entrants, checked), _losses(entrants)]
-    if checked:
-        parts.append(Section("As the library prints it", [Code(str(found))], folded=True))
+
+    def parts() -> list[Part]:
+        printed = Section("As the library prints it", [Code(str(found))], folded=True)
+        shown = [_table(found, entrants, checked), _losses(entrants)]
+        return [*shown, printed] if checked else shown
+
     numbers = {f"time_{name}": float(time) for name, time in found.times.items()}
     if checked:
         reference = found.check.reference
@@ -115,9 +118,11 @@ def reduce(work: Work) -> Answer:
     """The equations of every gating."""
     races = work.reduced
     sentences = tuple(f"{name} {race_sentence(race)}" for name, race in races.items())
-    parts: list[Part] = [Table(*_blocks(races), "Blocks of every gating", "reduce.csv")]
-    for name, race in races.items():
-        parts.append(Section(name, race_parts(race)))
+
+    def parts() -> list[Part]:
+        sections = [Section(name, race_parts(race)) for name, race in races.items()]
+        return [Table(*_blocks(races), "Blocks of every gating", "reduce.csv"), *sections]
+
     numbers = {f"blocks_{name}": float(len(race.blocks)) for name, race in races.items()}
     numbers |= {f"residual_{name}": float(race.residual) for name, race in races.items()}
     return Answer("reduce", "What are the equations?", sentences, parts, numbers, races)

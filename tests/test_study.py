@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import neuralrace as nr
 from neuralrace import cli
 from neuralrace.study import expressions
+from neuralrace.study.answers.gates import in_order
 from neuralrace.study.document import Document, to_toml
 from neuralrace.study.page import page_of, settings_with_sources
 from neuralrace.study.script import NAMES
@@ -322,6 +323,48 @@ def test_no_winner_is_an_error_of_the_criterion():
     with pytest.raises(nr.study.StudyError) as caught:
         xor(["predict"], contest={"criterion": 1e-30, "check": False, "longest": 1.0}).run()
     assert caught.value.key == "contest.criterion" and "[predict] gating" in caught.value.fix
+
+
+@pytest.fixture
+def two_parts(tmp_path):
+    """A target that is linear in two inputs, and a weaker one that is their product."""
+    rows = [f"{a},{b},{a},{0.6 * a * b}" for a in (-1, 1) for b in (-1, 1)]
+    (tmp_path / "my.csv").write_text("\n".join(["a,b,first,second", *rows]) + "\n")
+    gatings = {"whole": {"masks": {"all": "always"}}, "cases": {"each": "sample"}}
+    task = {"file": "my.csv", "x": ["a", "b"], "y": ["first", "second"]}
+    return lambda questions, **more: nr.Study(
+        Document(
+            dict(xor(questions, task=task, gatings=gatings, **more).document.content),
+            folder=tmp_path,
+        )
+    )
+
+
+def test_a_contest_says_where_the_lead_changes_and_what_the_winner_cannot_learn(two_parts):
+    """`whole` learns the linear target first; of the product, ½ · .6² = .18, it learns nothing."""
+    result = two_parts(["contest"], contest={"criterion": 0.4, "check": False}).run()
+    first, lead, limit = result["contest"].short
+    assert first.startswith("whole is predicted to learn first")
+    level = float(re.fullmatch(r"At losses below (0\.\d+) cases leads\.", lead)[1])
+    assert 0.18 <= level < 0.25
+    assert limit == (
+        "whole cannot learn the whole task: no weights bring its loss below 0.18, 26 % of the "
+        "initial loss; cases can get to 0."
+    )
+    table = result.table("contest").set_index("candidate")
+    assert table["least loss"].to_dict() == pytest.approx({"whole": 0.18, "cases": 0.0})
+    below = two_parts(["contest"], contest={"criterion": 0.15, "check": False}).run()
+    first, lead = below["contest"].short
+    assert first.startswith("cases is predicted to learn first")
+    assert lead == f"At losses above {level:.2g} whole leads."
+
+
+@pytest.mark.parametrize(
+    ("label", "neighbours"),
+    [(None, False), ([1, 1, 2], True), (["b", "a"], True), ([1, 2, 1], False)],
+)
+def test_samples_are_grouped_by_a_label_in_the_order_of_which_they_stand(label, neighbours):
+    assert in_order(label) is neighbours
 
 
 # ---- the page -----------------------------------------------------------------------------------

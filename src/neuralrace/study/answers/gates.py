@@ -108,12 +108,20 @@ def prototypes(work: Work) -> dict[str, np.ndarray]:
 def _patterns(work: Work, found: Discovery) -> Picture:
     import matplotlib.pyplot as plt
 
-    by = "context" if "context" in work.problem.data.labels else None
+    by = "context" if in_order(work.problem.data.labels.get("context")) else None
     with style():
         figure, ax = plt.subplots(figsize=PICTURE)
         found.plot(label=by, ax=ax)
     alt = "How often the members of each pathway found are on, for each sample."
     return Picture.of(figure, alt=alt, caption="Pathways found, and the samples they are on for")
+
+
+def in_order(label: Any) -> bool:
+    """Whether samples with the same value of a label follow each other."""
+    if label is None:
+        return False
+    values = np.asarray(label)
+    return len(np.unique(values)) == 1 + int((values[1:] != values[:-1]).sum())
 
 
 # ---- certificate --------------------------------------------------------------------------------

@@ -15,9 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neuralrace as nr
-from neuralrace import cli
+from neuralrace import cli, report
+from neuralrace.explanation import Explanation, Row
 from neuralrace.study import expressions
-from neuralrace.study.answers.gates import in_order
+from neuralrace.study.answers.gates import in_order, just_missed
+from neuralrace.study.answers.matches import match_patterns, nearest_sentences
 from neuralrace.study.document import Document, to_toml
 from neuralrace.study.page import page_of, settings_with_sources
 from neuralrace.study.script import NAMES
@@ -357,6 +359,59 @@ def test_a_contest_says_where_the_lead_changes_and_what_the_winner_cannot_learn(
     first, lead = below["contest"].short
     assert first.startswith("cases is predicted to learn first")
     assert lead == f"At losses above {level:.2g} whole leads."
+
+
+def test_an_exact_reduction_to_matrices_is_no_test_of_a_prediction():
+    """In blocks of matrices the recursion is the network's own; only ReLU networks test it."""
+    coupled = {"halves": {"masks": {"left": "x[0] > 0", "right": "x[0] < 0", "all": "always"}}}
+    training = {"steps": 20, "learning_rate": 0.2, "record_every": 4, "seeds": 2}
+    answer = xor(["predict", "train"], gatings=coupled, training=training).run()["predict"]
+    assert answer.numbers["prediction_error"] < 1e-6
+    assert answer.sentences[1].startswith("The reduction is exact, so this is a check of the comp")
+    assert [said[:15] for said in answer.short] == ["2 ReLU networks"]
+
+
+def test_gatings_are_matched_with_patterns_by_the_nearest_and_by_weight():
+    found = np.array([[1, 1, 0, 0], [0, 1, 1, 1], [1, 1, 1, 1]])
+    share = np.array([0.5, 0.3, 0.2])
+    sides = match_patterns("sides", np.array([[1, 1, 0, 0], [0, 0, 1, 1]]), found, share)
+    assert (sides.patterns, sides.common) == (2, 1)
+    assert sides.differ == pytest.approx(0.3 * 1 / 4 + 0.2 * 2 / 4)
+    whole = match_patterns("whole", np.ones((1, 4)), found, share)
+    assert whole.differ == pytest.approx(0.5 * 2 / 4 + 0.3 * 1 / 4)
+    (said,) = nearest_sentences([sides, whole])
+    assert said == (
+        "sides is the nearest of the gatings: a pattern found differs from the nearest one of "
+        "sides on 18 % of the samples on average, and 1 of its 2 is found (whole: 32 %, 1 of 1)."
+    )
+    assert nearest_sentences([sides, sides])[0].startswith("sides and sides are equally near")
+    same = match_patterns("same", found[::-1], found, share)
+    assert nearest_sentences([same]) == ["These are exactly the 3 patterns of same."]
+    assert nearest_sentences([]) == []
+
+
+def test_an_explanation_says_what_just_misses():
+    rows = [Row(n, "gating", None, 2, e, e) for n, e in {"a": 1.9, "b": 2.2, "c": 2.6}.items()]
+    (said,) = just_missed(Explanation(tuple(rows), (1.0, 1.0), (), ""))
+    assert said.endswith("at most 2 times as far away as another seed counts as near; just not: "
+                         "b (2.2 times).")  # fmt: skip
+    assert just_missed(Explanation(tuple(rows), None, (), "")) == []
+
+
+@pytest.mark.slow
+def test_an_explanation_says_which_network_it_is_of_and_what_was_trained():
+    training = {"steps": 20, "learning_rate": 0.2, "record_every": 4, "seeds": 3}
+    explain = {"rows": ["gatings", "narrow"], "types": 2}
+    answer = xor(["explain"], training=training, explain=explain).run()["explain"]
+    assert "(network 1 of 3)" in answer.short[0]
+    (curves,) = (part for part in answer.parts if isinstance(part, report.Curves))
+    kinds = {curve.name: curve.kind for curve in curves.curves}
+    assert kinds == {
+        "ReLU networks": "relu",
+        "linear": "simulation",
+        "xor": "simulation",
+        "narrow network of 2 neurons": "relu",
+    }
 
 
 @pytest.mark.parametrize(

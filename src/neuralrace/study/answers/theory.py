@@ -168,7 +168,13 @@ def reduce(work: Work) -> Answer:
 
     numbers = {f"blocks_{name}": float(len(race.blocks)) for name, race in races.items()}
     numbers |= {f"residual_{name}": float(race.residual) for name, race in races.items()}
-    return Answer("reduce", "What are the equations?", sentences, parts, numbers, races)
+    asked = work.asks("predict", "certify") or (work.asks("contest") and work.contest.winner)
+    followed = work.followed if asked else None
+    short = sentences
+    if followed in races:  # the gating that the other answers are about
+        short = (f"{followed} {race_sentence(races[followed])}",)
+    title = "What are the equations?"
+    return Answer("reduce", title, sentences, parts, numbers, races, short=short)
 
 
 def race_sentence(race: Race) -> str:

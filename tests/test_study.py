@@ -443,6 +443,16 @@ def test_every_setting_says_where_it_came_from(tmp_path):
     assert shown["task.parameters"].is_default  # there is no default to compare with
 
 
+def test_settings_and_seeds_read_as_they_are_meant(two_parts):
+    study = two_parts(["contest"], contest={"criterion": 0.4, "check": False})
+    shown = {setting.name: setting.value for setting in settings_with_sources(study)}
+    assert shown["task.x"] == ["a", "b"]
+    several = xor(["contest"], task={"file": "t.csv", "x": {"in": ["a", "b"]}, "y": ["c"]})
+    shown = {setting.name: setting.value for setting in settings_with_sources(several)}
+    assert shown["task.x"] == "in = [a, b]"
+    assert page_of(study.run()).provenance.seeds == "2, drawn from key 0"
+
+
 def test_the_page_has_the_answers_and_links_files_that_are_there(tmp_path):
     result = xor(["contest", "train"], title="<b>XoR</b> & more").run()
     page = page_of(result, "neuralrace run x.toml")

@@ -123,3 +123,14 @@ def test_bad_input(run):
     bare = nr.Trajectory(run.time, run.loss, net=run.net, settings=run.settings)
     with says("did not record its weights", got="-", wanted="'weights'", fix="record="):
         nr.explain(bare, data=DATA)
+
+
+def test_what_just_misses_being_near_is_told_with_the_threshold():
+    errors = {"a": 1.9, "b": 2.02, "c": 2.6}
+    rows = tuple(Row(name, "gating", None, 2, e, e) for name, e in errors.items())
+    assert Explanation(rows, (1.0, 1.0), (), "").just_missed == (
+        "What is at most 2 times as far away as another seed counts as near; just not: "
+        "b (2.02 times)."
+    )
+    assert Explanation(rows[:1], (1.0, 1.0), (), "").just_missed == ""
+    assert Explanation(rows, None, (), "").just_missed == ""

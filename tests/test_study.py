@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 import neuralrace as nr
 from neuralrace import cli, report
-from neuralrace.explanation import Explanation, Row
 from neuralrace.study import expressions
-from neuralrace.study.answers.gates import in_order, just_missed
+from neuralrace.study.answers.gates import in_order
 from neuralrace.study.answers.matches import match_patterns, nearest_sentences
 from neuralrace.study.document import Document, to_toml
 from neuralrace.study.page import page_of, settings_with_sources
@@ -388,14 +387,6 @@ def test_gatings_are_matched_with_patterns_by_the_nearest_and_by_weight():
     same = match_patterns("same", found[::-1], found, share)
     assert nearest_sentences([same]) == ["These are exactly the 3 patterns of same."]
     assert nearest_sentences([]) == []
-
-
-def test_an_explanation_says_what_just_misses():
-    rows = [Row(n, "gating", None, 2, e, e) for n, e in {"a": 1.9, "b": 2.2, "c": 2.6}.items()]
-    (said,) = just_missed(Explanation(tuple(rows), (1.0, 1.0), (), ""))
-    assert said.endswith("at most 2 times as far away as another seed counts as near; just not: "
-                         "b (2.2 times).")  # fmt: skip
-    assert just_missed(Explanation(tuple(rows), None, (), "")) == []
 
 
 @pytest.mark.slow

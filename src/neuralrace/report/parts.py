@@ -134,7 +134,7 @@ def equations_of(race: Race, start: Any = None) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _rounded(equation: sympy.Eq) -> sympy.Eq:
+def _rounded(equation: sympy.Eq) -> Any:
     """An equation as it is read: its decimal numbers to a few digits."""
     import sympy
 

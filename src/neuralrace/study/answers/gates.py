@@ -10,14 +10,12 @@ import numpy as np
 
 from neuralrace.explanation import Explanation
 from neuralrace.explanation import explain as explained
-from neuralrace.explanation.table import NARROW, NEAR, TYPES
 from neuralrace.plot import style
 from neuralrace.reln import Certificate, Discovery
 from neuralrace.reln import certify as certified
 from neuralrace.reln import discover as discovered
 from neuralrace.reln import types as types_of
 from neuralrace.report import Code, Curve, Curves, Part, Picture, Section, Table
-from neuralrace.report.page import Kind
 from neuralrace.study.answers.answer import PICTURE, Answer, finite, numbered, percent
 from neuralrace.study.answers.matches import (
     Match,
@@ -28,9 +26,6 @@ from neuralrace.study.answers.matches import (
 from neuralrace.study.options import discover_options, explain_options, types_options
 from neuralrace.study.work import Work, members
 from neuralrace.trajectory import compare
-
-MISSED = 1.25
-"""A row just misses being near if it is at most this many times as far away as that allows."""
 
 
 def discover(work: Work) -> Answer:
@@ -271,26 +266,11 @@ def explain(work: Work) -> Answer:
     parts = partial(_explanation_parts, work, found)
     advice, *more = found.sentences
     which = f" (network 1 of {work.count})" if work.count > 1 else ""
-    short = (f"{advice.removesuffix('.')}{which}.", *just_missed(found))
+    short = (f"{advice.removesuffix('.')}{which}.", *filter(None, [found.just_missed]))
     return Answer("explain", title, (*short, *more), parts, numbers, found, short=short)
 
 
-def just_missed(found: Explanation) -> list[str]:
-    """Rows that are a little too far away to be advised, with the threshold."""
-    if found.floor is None or not found.floor[1]:
-        return []
-    times = {row.name: row.error / found.floor[1] for row in found.rows}
-    missed = {name: ratio for name, ratio in times.items() if NEAR < ratio <= MISSED * NEAR}
-    if not missed:
-        return []
-    named = ", ".join(f"{name} ({ratio:.2g} times)" for name, ratio in missed.items())
-    return [
-        f"What is at most {NEAR:g} times as far away as another seed counts as near; just not: "
-        f"{named}."
-    ]
-
-
-KINDS: Mapping[str, Kind] = {TYPES: "theory", NARROW: "relu"}
+KINDS: Mapping[str, Any] = {"types": "theory", "narrow": "relu"}
 """What the rows of an explanation are that are no gated networks, which are simulated."""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.contests import Contest, leads
-from neuralrace.contests.times import initial_loss
+from neuralrace.dataset import zero_loss
 from neuralrace.reduction import Race
 from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
 from neuralrace.study.answers.answer import Answer, finite, percent
@@ -98,7 +98,7 @@ def _limit_sentences(found: Contest) -> list[str]:
     if found.winner is None:
         return []
     least = {name: entrant.race.constant for name, entrant in found.entrants.items()}
-    left = least[found.winner] / initial_loss(found.entrants[found.winner].race)
+    left = least[found.winner] / float(zero_loss(found.task))
     if left <= UNLEARNED:
         return []
     text = (

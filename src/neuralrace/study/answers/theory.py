@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from neuralrace.contests import Contest, leads
+from neuralrace.contests import Contest, Lead, leads
 from neuralrace.dataset import zero_loss
 from neuralrace.reduction import Race
 from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
@@ -83,13 +83,31 @@ def _lead_sentences(found: Contest, losses: Curves) -> list[str]:
         return []
     curves = {c.name: c.mean for c in losses.curves if c.name in found.entrants}
     criterion = found.entrants[found.winner].criterion
-    others = [lead for lead in leads(losses.curves[0].x, curves) if lead.name != found.winner]
+    return lead_sentences(leads(losses.curves[0].x, curves), found.winner, criterion)
+
+
+def lead_sentences(every: Sequence[Lead], winner: str, criterion: float) -> list[str]:
+    """The losses at which another candidate than the winner leads.
+
+    ```python
+    >>> from neuralrace.contests import Lead
+    >>> from neuralrace.study.answers.theory import lead_sentences
+    >>> leads = [Lead("a", 0.4, 1.0), Lead("b", 0.2, 0.4), Lead("a", 0.0, 0.2)]
+    >>> lead_sentences(leads, "a", criterion=0.5)
+    ['At losses between 0.2 and 0.4 b leads.']
+
+    ```
+    """
     said = []
-    for lead in others:
-        if lead.high <= criterion:
-            said.append(f"At losses below {lead.high:.2g} {lead.name} leads.")
-        elif lead.low >= criterion:
-            said.append(f"At losses above {lead.low:.2g} {lead.name} leads.")
+    for lead in every:
+        if lead.name == winner or lead.low < criterion < lead.high:
+            continue
+        where = f"between {lead.low:.2g} and {lead.high:.2g}"
+        if lead is every[-1]:
+            where = f"below {lead.high:.2g}"
+        elif lead is every[0]:
+            where = f"above {lead.low:.2g}"
+        said.append(f"At losses {where} {lead.name} leads.")
     return said
 
 

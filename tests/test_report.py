@@ -134,6 +134,11 @@ def test_the_answer_comes_first_and_what_is_empty_is_left_out():
         assert word not in bare
 
 
+def test_a_number_stays_with_its_per_cent_sign():
+    page = Page("P", sections=[Section("S", [Table(("later",), [("13.4 %",)])])])
+    assert "<td>13.4\u00a0%</td>" in report.html(page)
+
+
 def test_cells_of_a_table_are_shown_by_their_kind():
     rows = [("a", 0.123456, True, None), ("b", np.float64(12.0), np.bool_(False), "`c`")]
     page = report.html(Page("T", sections=[Section("S", [Table("nxht", rows)])]))

@@ -295,7 +295,7 @@ def _cell(cell: Any, numeric: bool) -> str:
         word, sign = ("yes", "✓") if cell else ("no", "✗")
         mark = f'<span class="{word}" role="img" aria-label="{word}">{sign}</span>'
         return f'<td class="truth">{mark}</td>'
-    text = value(cell)
+    text = value(cell).replace(" %", "\u00a0%")  # not broken between number and sign
     kind = _number(numeric) or ' class="words"' * (len(text) > WORDS)
     return f"<td{kind}>{_inline(text)}</td>"
 

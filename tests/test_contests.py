@@ -523,3 +523,30 @@ def test_a_phase_diagram_marks_winners_that_are_not_kept():
     assert phases.contest_at(0.5).winner == "side"
     labels = [text.get_text() for text in phases.plot().get_legend().get_texts()]
     assert "winner not kept by ReLU networks" in labels
+
+
+def test_leads_are_who_reaches_each_loss_first():
+    """Against the first crossing of every loss by itself, on curves that cross twice."""
+    t = np.linspace(0, 12, 4001)
+    curves = {
+        "early": 0.5 + 0.5 * np.exp(-2 * t),
+        "middle": 0.2 + 0.8 / (1 + np.exp(4 * (t - 2))),
+        "late": 1 / (1 + np.exp(3 * (t - 5))),
+    }
+    found = nr.contests.leads(t, curves)
+    assert [lead.name for lead in found] == ["early", "middle", "late"]
+    assert [lead.low for lead in found[:-1]] == [lead.high for lead in found[1:]]
+    for level in np.linspace(0.02, 0.98, 49):
+        times = {n: t[c <= level][0] if (c <= level).any() else np.inf for n, c in curves.items()}
+        (leader,) = (lead.name for lead in found if lead.low <= level < lead.high)
+        assert times[leader] <= min(times.values()) + t[1]
+
+
+def test_equal_losses_have_one_leader_and_losses_need_their_times():
+    t = np.linspace(0, 5, 50)
+    noise = 1e-9 * np.sin(40 * t)
+    (lead,) = nr.contests.leads(t, {"a": np.exp(-t), "b": np.exp(-t) + noise})
+    assert (lead.low, lead.high) == pytest.approx((0.01, 0.99), abs=0.01)
+    assert nr.contests.leads([0, 1], {"a": [1.0, 1.0]}) == ()
+    with says("do not fit the times", got="(2,)", wanted="one loss per time", fix="same times"):
+        nr.contests.leads([0, 1], {"a": [1.0, 0.5, 0.2]})

@@ -160,3 +160,14 @@ def test_a_run_from_zero_has_no_scale(run):
 def test_one_network_is_told_in_the_singular():
     found = nr.explain(DATA, width=8, scale=1e-3, seeds=1, rows=["narrow"], types=2, **SETTING)
     assert found.made == "1 ReLU network of width 8 was trained on this data."
+
+
+def test_what_just_misses_being_near_is_told_with_the_threshold():
+    errors = {"a": 1.9, "b": 2.02, "c": 2.6}
+    rows = tuple(Row(name, "gating", None, 2, e, e) for name, e in errors.items())
+    assert Explanation(rows, (1.0, 1.0), (), "").just_missed == (
+        "What is at most 2 times as far away as another seed counts as near; just not: "
+        "b (2.02 times)."
+    )
+    assert Explanation(rows[:1], (1.0, 1.0), (), "").just_missed == ""
+    assert Explanation(rows, None, (), "").just_missed == ""

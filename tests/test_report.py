@@ -134,6 +134,11 @@ def test_the_answer_comes_first_and_what_is_empty_is_left_out():
         assert word not in bare
 
 
+def test_a_number_stays_with_its_per_cent_sign():
+    page = Page("P", sections=[Section("S", [Table(("later",), [("13.4 %",)])])])
+    assert "<td>13.4\u00a0%</td>" in report.html(page)
+
+
 def test_cells_of_a_table_are_shown_by_their_kind():
     rows = [("a", 0.123456, True, None), ("b", np.float64(12.0), np.bool_(False), "`c`")]
     page = report.html(Page("T", sections=[Section("S", [Table("nxht", rows)])]))
@@ -178,7 +183,7 @@ def evil_page():
         * 3,
         settings=[Setting(EVIL, EVIL, EVIL, EVIL, EVIL + "other")],
         files=[File("c" + file, EVIL, "x")],
-        provenance=Provenance(EVIL, EVIL, EVIL, (1,), (EVIL,), {EVIL: EVIL}, EVIL, 1.0),
+        provenance=Provenance(EVIL, EVIL, EVIL, EVIL, (EVIL,), {EVIL: EVIL}, EVIL, 1.0),
     )
 
 
@@ -335,7 +340,7 @@ def test_colours_are_those_of_the_style():
     light, dark = chart.palette(dark=False), chart.palette(dark=True)
     assert light.count("--") == dark.count("--") == 3 * len(chart.COLOURS)
     assert "--simulation0: #338ec1;" in light, "a fifth of the way from #0072b2 to white"
-    assert "--theory0: #003959;" in light, "half-way to black"
+    assert "--theory0: #005b8e;" in light, "a fifth of the way to black: still blue"
 
 
 def test_curves_of_one_name_share_a_colour_and_kinds_differ():
@@ -412,6 +417,16 @@ def test_ticks_are_few_and_inside(log, scale, span):
     room = 1e-6 * (high - low)
     assert min(found) >= low - room
     assert max(found) <= high + room
+
+
+def test_counts_have_whole_ticks():
+    for most in (1, 2, 4, 9, 30, 5000):
+        found = chart.ticks(1, 1 + most, whole=True)
+        assert all(tick == int(tick) for tick in found) and len(found) <= 9
+    assert chart.ticks(1, 4) != chart.ticks(1, 4, whole=True)
+    shown = lambda x: re.findall(r'<text class="x"[^>]*>([^<]*)<', chart.drawing(x, "n"))
+    assert shown(Curves([Curve("gap", [1, 2, 3], [3.0, 2.0, 1.0])])) == ["1", "2", "3"]
+    assert "1.5" in shown(Curves([Curve("gap", [1, 2.5, 3], [3.0, 2.0, 1.0])]))
 
 
 def test_bad_curves_and_tables_are_refused():
@@ -524,6 +539,22 @@ def test_equations_of_a_race_say_which_modes_they_hold_for():
         report.equations_of("race")
 
 
+def test_equations_of_matrices_are_folded_and_short():
+    data = nr.tasks.extended_xor(1 / 3)
+    masks = {"left": data.x["x"][:, 0] > 0, "right": data.x["x"][:, 0] < 0, "all": np.ones(4)}
+    race = nr.reduce(*nr.pathways(data, masks, hidden=4))
+    assert not race.is_decoupled
+    long = [f for eqs in race.equations().values() for e in eqs for f in e.atoms(sympy.Float)]
+    assert any(len(str(f)) > 6 for f in long)
+    parts = report.equations_of(race)
+    assert not any(isinstance(part, Equation) for part in parts)
+    (section,) = (p for p in parts if isinstance(p, Section) and "not scalar" in p.title)
+    assert section.folded
+    for equation in section.parts:
+        numbers = [f for e in equation.expressions for f in e.atoms(sympy.Float)]
+        assert numbers and all(f == sympy.Float(f, 3) for f in numbers)
+
+
 def test_the_coefficients_are_those_of_the_equations():
     """The equations with these values are the velocity of the race itself."""
     race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=3, K=2)[0]))
@@ -572,6 +603,8 @@ def test_provenance_is_collected():
     made = report.provenance(seeds=[1, 2], command="make demo", seconds=1.5)
     assert made.version == nr.__version__
     assert made.seeds == (1, 2)
+    worded = report.html(Page("P", provenance=report.provenance(seeds="3, drawn from key 0")))
+    assert "<dt>seeds</dt><dd>3, drawn from key 0</dd>" in worded
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", made.date)
     assert made.packages["jax"] == jax.__version__
     assert made.devices

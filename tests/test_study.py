@@ -15,8 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neuralrace as nr
-from neuralrace import cli
+from neuralrace import cli, report
 from neuralrace.study import expressions
+from neuralrace.study.answers.gates import in_order
+from neuralrace.study.answers.matches import match_patterns, nearest_sentences
 from neuralrace.study.document import Document, to_toml
 from neuralrace.study.page import page_of, settings_with_sources
 from neuralrace.study.script import NAMES
@@ -324,6 +326,93 @@ def test_no_winner_is_an_error_of_the_criterion():
     assert caught.value.key == "contest.criterion" and "[predict] gating" in caught.value.fix
 
 
+@pytest.fixture
+def two_parts(tmp_path):
+    """A target that is linear in two inputs, and a weaker one that is their product."""
+    rows = [f"{a},{b},{a},{0.6 * a * b}" for a in (-1, 1) for b in (-1, 1)]
+    (tmp_path / "my.csv").write_text("\n".join(["a,b,first,second", *rows]) + "\n")
+    gatings = {"whole": {"masks": {"all": "always"}}, "cases": {"each": "sample"}}
+    task = {"file": "my.csv", "x": ["a", "b"], "y": ["first", "second"]}
+    return lambda questions, **more: nr.Study(
+        Document(
+            dict(xor(questions, task=task, gatings=gatings, **more).document.content),
+            folder=tmp_path,
+        )
+    )
+
+
+def test_a_contest_says_where_the_lead_changes_and_what_the_winner_cannot_learn(two_parts):
+    """`whole` learns the linear target first; of the product, ½ · .6² = .18, it learns nothing."""
+    result = two_parts(["contest"], contest={"criterion": 0.4, "check": False}).run()
+    first, lead, limit = result["contest"].short
+    assert first.startswith("whole is predicted to learn first")
+    level = float(re.fullmatch(r"At losses below (0\.\d+) cases leads\.", lead)[1])
+    assert 0.18 <= level < 0.25
+    assert limit == (
+        "whole cannot learn the whole task: no weights bring its loss below 0.18, 26 % of the "
+        "initial loss; cases can get to 0."
+    )
+    table = result.table("contest").set_index("candidate")
+    assert table["least loss"].to_dict() == pytest.approx({"whole": 0.18, "cases": 0.0})
+    below = two_parts(["contest"], contest={"criterion": 0.15, "check": False}).run()
+    first, lead = below["contest"].short
+    assert first.startswith("cases is predicted to learn first")
+    assert lead == f"At losses above {level:.2g} whole leads."
+
+
+def test_an_exact_reduction_to_matrices_is_no_test_of_a_prediction():
+    """In blocks of matrices the recursion is the network's own; only ReLU networks test it."""
+    coupled = {"halves": {"masks": {"left": "x[0] > 0", "right": "x[0] < 0", "all": "always"}}}
+    training = {"steps": 20, "learning_rate": 0.2, "record_every": 4, "seeds": 2}
+    answer = xor(["predict", "train"], gatings=coupled, training=training).run()["predict"]
+    assert answer.numbers["prediction_error"] < 1e-6
+    assert answer.sentences[1].startswith("The reduction is exact, so this is a check of the comp")
+    assert [said[:15] for said in answer.short] == ["2 ReLU networks"]
+
+
+def test_gatings_are_matched_with_patterns_by_the_nearest_and_by_weight():
+    found = np.array([[1, 1, 0, 0], [0, 1, 1, 1], [1, 1, 1, 1]])
+    share = np.array([0.5, 0.3, 0.2])
+    sides = match_patterns("sides", np.array([[1, 1, 0, 0], [0, 0, 1, 1]]), found, share)
+    assert (sides.patterns, sides.common) == (2, 1)
+    assert sides.differ == pytest.approx(0.3 * 1 / 4 + 0.2 * 2 / 4)
+    whole = match_patterns("whole", np.ones((1, 4)), found, share)
+    assert whole.differ == pytest.approx(0.5 * 2 / 4 + 0.3 * 1 / 4)
+    (said,) = nearest_sentences([sides, whole])
+    assert said == (
+        "sides is the nearest of the gatings: a pattern found differs from the nearest one of "
+        "sides on 18 % of the samples on average, and 1 of its 2 is found (whole: 32 %, 1 of 1)."
+    )
+    assert nearest_sentences([sides, sides])[0].startswith("sides and sides are equally near")
+    same = match_patterns("same", found[::-1], found, share)
+    assert nearest_sentences([same]) == ["These are exactly the 3 patterns of same."]
+    assert nearest_sentences([]) == []
+
+
+@pytest.mark.slow
+def test_an_explanation_says_which_network_it_is_of_and_what_was_trained():
+    training = {"steps": 20, "learning_rate": 0.2, "record_every": 4, "seeds": 3}
+    explain = {"rows": ["gatings", "narrow"], "types": 2}
+    answer = xor(["explain"], training=training, explain=explain).run()["explain"]
+    assert "(network 1 of 3)" in answer.short[0]
+    (curves,) = (part for part in answer.parts if isinstance(part, report.Curves))
+    kinds = {curve.name: curve.kind for curve in curves.curves}
+    assert kinds == {
+        "ReLU networks": "relu",
+        "linear": "simulation",
+        "xor": "simulation",
+        "narrow network of 2 neurons": "relu",
+    }
+
+
+@pytest.mark.parametrize(
+    ("label", "neighbours"),
+    [(None, False), ([1, 1, 2], True), (["b", "a"], True), ([1, 2, 1], False)],
+)
+def test_samples_are_grouped_by_a_label_in_the_order_of_which_they_stand(label, neighbours):
+    assert in_order(label) is neighbours
+
+
 # ---- the page -----------------------------------------------------------------------------------
 
 
@@ -343,6 +432,16 @@ def test_every_setting_says_where_it_came_from(tmp_path):
     shown = {setting.name: setting for setting in settings_with_sources(graph)}
     assert "network.widths" not in shown and "network.graph.sizes" in shown
     assert shown["task.parameters"].is_default  # there is no default to compare with
+
+
+def test_settings_and_seeds_read_as_they_are_meant(two_parts):
+    study = two_parts(["contest"], contest={"criterion": 0.4, "check": False})
+    shown = {setting.name: setting.value for setting in settings_with_sources(study)}
+    assert shown["task.x"] == ["a", "b"]
+    several = xor(["contest"], task={"file": "t.csv", "x": {"in": ["a", "b"]}, "y": ["c"]})
+    shown = {setting.name: setting.value for setting in settings_with_sources(several)}
+    assert shown["task.x"] == "in = [a, b]"
+    assert page_of(study.run()).provenance.seeds == "2, drawn from key 0"
 
 
 def test_the_page_has_the_answers_and_links_files_that_are_there(tmp_path):

@@ -6,6 +6,8 @@ The package is not called `contest`, so that `nr.contest` remains the function.
 from neuralrace.contests.contest import Contest as Contest
 from neuralrace.contests.contest import contest as contest
 from neuralrace.contests.joint import Joint as Joint
+from neuralrace.contests.leads import Lead as Lead
+from neuralrace.contests.leads import leads as leads
 from neuralrace.contests.patterns import PatternRanking as PatternRanking
 from neuralrace.contests.patterns import growth_rates as growth_rates
 from neuralrace.contests.patterns import rank_patterns as rank_patterns
@@ -18,11 +20,13 @@ __all__ = [
     "Candidates",
     "Contest",
     "Joint",
+    "Lead",
     "PatternRanking",
     "PhaseDiagram",
     "contest",
     "expected_start",
     "growth_rates",
+    "leads",
     "phase_diagram",
     "rank_patterns",
 ]

@@ -193,7 +193,9 @@ class Check:
             return []
         if self._is_unaligned or self._is_unreliable or is_late(reference):
             return [f"The gates that it aligns to would take {time}."]
-        return [f"Expect it to learn at about {time}, with the gates that it aligns to."]
+        return [
+            f"Expect a ReLU network to learn at about {time}, with the gates that it aligns to."
+        ]
 
 
 def covers(entrant: Entrant) -> bool:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 NEAR = 2.0
 """A row is near the network if its outputs are at most this many times as far away as a seed's."""
 
+MISSED = 1.25
+"""A row just misses being near if it is at most this many times as far away as that allows."""
+
 GATING = "gating"
 """The kind of a row whose pathways have constant gates."""
 
@@ -122,6 +125,24 @@ class Explanation:
             return ()
         known = [row for row in self.rows if row.outputs is not None]
         return tuple(row for row in known if row.error <= NEAR * self.floor[1])
+
+    @property
+    def just_missed(self) -> str:
+        """The rows that just miss being near, with the threshold; empty where there are none."""
+        if self.floor is None or not self.floor[1]:
+            return ""
+        times = {row.name: row.error / self.floor[1] for row in self.rows}
+        named = ", ".join(
+            f"{name} ({ratio:.3g} times)"
+            for name, ratio in times.items()
+            if NEAR < ratio <= MISSED * NEAR
+        )
+        if not named:
+            return ""
+        return (
+            f"What is at most {NEAR:g} times as far away as another seed counts as near; just not: "
+            f"{named}."
+        )
 
     @property
     def best(self) -> Row | None:

@@ -16,7 +16,7 @@ from neuralrace.report.page import Curve, Curves
 COLOURS = ("0072B2", "E69F00", "009E73", "CC79A7", "56B4E9", "D55E00", "882255", "999933")
 """The cycle of the package's style (Okabe–Ito and two of Tol's), safe for the colour-blind."""
 
-SHADES = {"simulation": (0.2, 0.0), "relu": (0.55, -0.1), "theory": (-0.5, 0.6)}
+SHADES = {"simulation": (0.2, 0.0), "relu": (0.55, -0.1), "theory": (-0.2, 0.35)}
 """How far a kind of curve is mixed with white (above 0) or black: on white paper, and on dark."""
 
 POINTS = 600
@@ -134,7 +134,7 @@ def drawing(curves: Curves, name: str) -> str:
         f'<clipPath id="{name}-inside"><rect x="{LEFT}" y="{TOP}" '
         f'width="{WIDTH - LEFT - RIGHT}" height="{HEIGHT - TOP - BOTTOM}"/></clipPath>',
     ]
-    for value in ticks(*x_range, curves.xlog):
+    for value in ticks(*x_range, curves.xlog, whole=_is_whole(curves)):
         at = across(value)
         parts.append(f'<path class="grid" d="M{at:.1f} {TOP}V{HEIGHT - BOTTOM}"/>')
         parts.append(
@@ -217,13 +217,20 @@ def _range(arrays: Sequence[np.ndarray], log: bool, tight: bool = False) -> tupl
     return (0.0 if 0 <= low < room else low - room), high + room
 
 
-def ticks(low: float, high: float, log: bool = False) -> list[float]:
+def _is_whole(curves: Curves) -> bool:
+    """Whether all x are whole numbers, such as counts."""
+    return all(bool((np.asarray(c.x) == np.round(np.asarray(c.x))).all()) for c in curves.curves)
+
+
+def ticks(low: float, high: float, log: bool = False, *, whole: bool = False) -> list[float]:
     """Round numbers between two ends, about six; on a logarithmic axis powers of ten.
+
+    With `whole` they are whole numbers, which is for an axis of counts.
 
     ```python
     >>> from neuralrace.report.chart import ticks
-    >>> ticks(0.0, 1.04), ticks(0.001, 1.0, log=True)
-    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0.001, 0.01, 0.1, 1.0])
+    >>> ticks(0.0, 1.04), ticks(0.001, 1.0, log=True), ticks(1, 4, whole=True)
+    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0.001, 0.01, 0.1, 1.0], [1.0, 2.0, 3.0, 4.0])
 
     ```
     """
@@ -233,7 +240,7 @@ def ticks(low: float, high: float, log: bool = False) -> list[float]:
         decades = [float(f"1e{n}") for n in range(first, last + 1, step)]
         if len(decades) > 1:
             return decades
-    rough = (high - low) / 7
+    rough = max((high - low) / 7, 1.0 if whole else 0.0)
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(m * unit for m in (1, 2, 5, 10) if m * unit >= rough * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)

@@ -13,15 +13,15 @@ from neuralrace.report.page import Provenance
 
 def provenance(
     *,
-    seeds: Sequence[int] = (),
+    seeds: Sequence[int] | str = (),
     command: str = "",
     seconds: float | None = None,
     date: str | None = None,
 ) -> Provenance:
     """What is known of this process: version, commit, date, devices and packages.
 
-    **Arguments:** `date` is any text; without one it is now. A page is the same to the byte only
-    with the same date.
+    **Arguments:** `seeds` are numbers or words. `date` is any text; without one it is now. A page
+    is the same to the byte only with the same date.
 
     ```python
     >>> from neuralrace import report
@@ -41,7 +41,7 @@ def provenance(
         version=__version__,
         commit=commit(Path(__file__).parents[1]),
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC") if date is None else date,
-        seeds=tuple(seeds),
+        seeds=seeds if isinstance(seeds, str) else tuple(seeds),
         devices=tuple(k if n == 1 else f"{n} × {k}" for k, n in counted.items()),
         packages={name: v for name, v in versions().items() if name != "neuralrace"},
         command=command,

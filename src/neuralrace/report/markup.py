@@ -176,7 +176,8 @@ class _Writer:
                 return self.picture(part)
             case Equation():
                 caption = _caption(part.caption)
-                return f'<figure><div class="equation">{formula(part)}</div>{caption}</figure>'
+                shown = f'<div class="equation" tabindex="0">{formula(part)}</div>'
+                return f"<figure>{shown}{caption}</figure>"
             case Section():
                 return self.section(part, level, below)
             case File():
@@ -294,7 +295,7 @@ def _cell(cell: Any, numeric: bool) -> str:
         word, sign = ("yes", "✓") if cell else ("no", "✗")
         mark = f'<span class="{word}" role="img" aria-label="{word}">{sign}</span>'
         return f'<td class="truth">{mark}</td>'
-    text = value(cell)
+    text = value(cell).replace(" %", "\u00a0%")  # not broken between number and sign
     kind = _number(numeric) or ' class="words"' * (len(text) > WORDS)
     return f"<td{kind}>{_inline(text)}</td>"
 
@@ -323,7 +324,7 @@ def _provenance(made: Provenance) -> str:
         * bool(made.version),
         "commit": f"<code>{escape(made.commit)}</code>" if made.commit else "",
         "date": escape(made.date),
-        "seeds": escape(", ".join(map(str, made.seeds))),
+        "seeds": escape(value(made.seeds)),
         "devices": escape(", ".join(made.devices)),
         "time": "" if made.seconds is None else f"{made.seconds:.1f} s",
         "packages": escape(packages),

@@ -358,8 +358,9 @@ class Provenance:
     """How the numbers came about, so that somebody else can get them again.
 
     **Arguments:** `version` and `commit` are those of this package, `date` any text, `seeds` the
-    random seeds, `devices` what computed, `packages` names and versions, `command` what was typed,
-    `seconds` how long it took. What is empty is left out. `provenance` collects all this.
+    random seeds or words on them, `devices` what computed, `packages` names and versions,
+    `command` what was typed, `seconds` how long it took. What is empty is left out. `provenance`
+    collects all this.
 
     ```python
     >>> from neuralrace import report
@@ -372,7 +373,7 @@ class Provenance:
     version: str = ""
     commit: str = ""
     date: str = ""
-    seeds: Sequence[int] = ()
+    seeds: Sequence[int] | str = ()
     devices: Sequence[str] = ()
     packages: Mapping[str, str] = field(default_factory=dict)
     command: str = ""

@@ -10,8 +10,13 @@ from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.report.page import Curve, Curves, Equation, Kind, Part, Section, Table, Text
 
 if TYPE_CHECKING:
+    import sympy
+
     from neuralrace.reduction import Race
     from neuralrace.trajectory import Trajectory
+
+DIGITS = 3
+"""Digits of the numbers in an equation on the page; `Race.latex` and `Race.equations` have more."""
 
 LISTED = 4
 """Up to this many modes of equal equations are named; of more, the first and the last."""
@@ -87,6 +92,9 @@ def _kind(run: Trajectory) -> Kind:
 def equations_of(race: Race, start: Any = None) -> tuple[Part, ...]:
     """The equations of a race, those of equal form once, with the modes that they hold for.
 
+    Numbers in them are shown to three digits. Blocks that are not scalar have long equations, which
+    are folded away.
+
     **Arguments:** `start` is that of `Race.equations`.
 
     ```python
@@ -105,9 +113,15 @@ def equations_of(race: Race, start: Any = None) -> tuple[Part, ...]:
     groups: dict[str, list[str]] = {}
     for name, equations in written.items():
         groups.setdefault(str(equations), []).append(name)
-    parts: list[Part] = [
-        Equation(written[names[0]], caption=_caption(names, values)) for names in groups.values()
-    ]
+    scalar = {block.name for block in race.blocks if block.is_scalar}
+    parts: list[Part] = []
+    folded: list[Part] = []
+    for names in groups.values():
+        shown = [_rounded(equation) for equation in written[names[0]]]
+        place = parts if scalar.issuperset(names) else folded
+        place.append(Equation(shown, caption=_caption(names, values)))
+    if folded:
+        parts.append(Section("Equations of blocks that are not scalar", folded, folded=True))
     if values:
         parts.append(Text(MEANING))
     left_out = [block.name for block in race.blocks if block.name not in written]
@@ -118,6 +132,14 @@ def equations_of(race: Race, start: Any = None) -> tuple[Part, ...]:
     if rows:
         parts.append(Section("What each variable stands for", [table], folded=True))
     return tuple(parts)
+
+
+def _rounded(equation: sympy.Eq) -> Any:
+    """An equation as it is read: its decimal numbers to a few digits."""
+    import sympy
+
+    long = {number: sympy.Float(number, DIGITS) for number in equation.atoms(sympy.Float)}
+    return equation.xreplace(long)
 
 
 def _caption(names: list[str], values: Mapping[str, Mapping[str, float]]) -> str:

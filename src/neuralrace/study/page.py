@@ -42,10 +42,14 @@ def page_of(result: Result, command: str = "") -> Page:
         sections=[*sections, Section("The task", list(_task(result)))],
         settings=list(settings_with_sources(study)),
         files=_files(result),
-        provenance=provenance(
-            seeds=[settings.training.key], command=command, seconds=result.seconds
-        ),
+        provenance=provenance(seeds=_seeds(settings), command=command, seconds=result.seconds),
     )
+
+
+def _seeds(settings: Any) -> str:
+    """How many networks of each kind there are, and the key that they are drawn from."""
+    training = settings.training
+    return f"{training.seeds}, drawn from key {training.key}"
 
 
 def _task(result: Result) -> Iterator[Part]:
@@ -141,8 +145,15 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(v) for v in value]
     if isinstance(value, dict):
-        return ", ".join(f"{k} = {_plain(v)}" for k, v in value.items())
+        if set(value) == {""}:  # one input or one target that needs no name
+            return _plain(value[""])
+        return ", ".join(f"{k} = {_inside(_plain(v))}" for k, v in value.items())
     return value
+
+
+def _inside(value: Any) -> str:
+    """A value inside another one."""
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)
 
 
 def _files(result: Result) -> list[File]:

@@ -62,6 +62,8 @@ function live(figure) {
   );
   order.forEach((i) => series.push(...(given.curves[i].low ? [i, i, i] : [i])));
   const firsts = given.curves.map((_, i) => series.indexOf(i) + 1);
+  const whole_x = given.curves.every((curve) => curve.x.every(Number.isInteger)); // counts
+  const counts = [...Array(16).keys()].flatMap((n) => [1, 2, 5].map((m) => m * 10 ** n));
   log.hidden = !given.curves.some((curve) => curve.y.some((y) => y > 0));
   let ylog = given.ylog;
   let plot = null;
@@ -112,7 +114,7 @@ function live(figure) {
         x: { time: false, distr: given.xlog ? 3 : 1 },
         y: scale(ylog),
       },
-      axes: [{ ...axis(given.xlabel, given.xlog), size: 26 }, { ...axis(given.ylabel, ylog), size: 54 }],
+      axes: [{ ...axis(given.xlabel, given.xlog), ...(whole_x && { incrs: counts }), size: 26 }, { ...axis(given.ylabel, ylog), size: 54 }],
       cursor: {
         drag: { x: true, y: true, uni: 40, dist: 5 },
         y: false, points: { size: (u, k) => (firsts.includes(k) ? 7 : 0) },

@@ -82,6 +82,48 @@ def numbered(count: int, what: str) -> str:
     return f"{count} {what}s" if count != 1 else f"one {what}"
 
 
+def decimals(values: np.ndarray) -> int | None:
+    """How many decimals numbers of several networks have that their spread supports.
+
+    The last one is the first digit of half of their range; None where they do not differ.
+
+    ```python
+    >>> import numpy as np
+    >>> from neuralrace.study.answers.answer import decimals
+    >>> decimals(np.array([7.11, 7.35])), decimals(np.array([510.0, 590.0]))
+    (1, -1)
+
+    ```
+    """
+    half = (np.max(values) - np.min(values)) / 2
+    return -int(np.floor(np.log10(half))) if half > 0 and np.isfinite(half) else None
+
+
+def to_spread(values: np.ndarray, value: float | None = None) -> str:
+    """The mean of several networks, or another value, with the digits that they support.
+
+    ```python
+    >>> import numpy as np
+    >>> from neuralrace.study.answers.answer import to_spread
+    >>> to_spread(np.array([7.114, 7.35])), to_spread(np.array([7.23456]))
+    ('7.2', '7.235')
+    >>> to_spread(np.array([512.0, 593.0])), to_spread(np.array([1.1e-3, 1.9e-3]))
+    ('550', '0.0015')
+
+    ```
+    """
+    shown = float(np.mean(values)) if value is None else value
+    places = decimals(values)
+    if places is None:
+        return f"{shown:.4g}"
+    size = int(np.floor(np.log10(abs(shown)))) if shown else 0
+    digits = min(max(size + places, 0), 3)
+    rounded = float(f"{shown:.{digits}e}")
+    if rounded and not 1e-4 <= abs(rounded) < 1e6:
+        return f"{rounded:.{digits + 1}g}"
+    return f"{rounded:.{max(digits - size, 0)}f}"
+
+
 def time_range(times: np.ndarray) -> str:
     """Times of several networks: their mean, and from least to largest.
 
@@ -89,12 +131,14 @@ def time_range(times: np.ndarray) -> str:
     >>> import numpy as np
     >>> from neuralrace.study.answers.answer import time_range
     >>> time_range(np.array([1.0, 2.0])), time_range(np.array([3.0]))
-    ('t = 1.5 (1 to 2)', 't = 3')
+    ('t = 1.5 (1.0 to 2.0)', 't = 3')
 
     ```
     """
-    text = f"t = {times.mean():.4g}"
-    return text if len(times) == 1 else f"{text} ({times.min():.4g} to {times.max():.4g})"
+    text = f"t = {to_spread(times)}"
+    if len(times) == 1:
+        return text
+    return f"{text} ({to_spread(times, times.min())} to {to_spread(times, times.max())})"
 
 
 def finite(value: float) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,12 @@ from neuralrace.reln import discover as discovered
 from neuralrace.reln import types as types_of
 from neuralrace.report import Code, Curve, Curves, Part, Picture, Section, Table
 from neuralrace.study.answers.answer import PICTURE, Answer, finite, numbered, percent
+from neuralrace.study.answers.matches import (
+    Match,
+    match_table,
+    matched_gatings,
+    nearest_sentences,
+)
 from neuralrace.study.options import discover_options, explain_options, types_options
 from neuralrace.study.work import Work, members
 from neuralrace.trajectory import compare
@@ -29,12 +36,15 @@ def discover(work: Work) -> Answer:
         found = discovered(runs, work.narrow(work.problem.data), **discover_options(work.settings))
     there = sum(len(patterns) for patterns in found.patterns.values())
     numbers = {"pathways_found": float(there), "discovery_gap": float(found.discrepancy)}
-    sentences, title = _discovery_sentences(work, found), "Which gates do ReLU networks use?"
-    parts = partial(_discovery_parts, work, found)
-    return Answer("discover", title, sentences, parts, numbers, found)
+    matches = matched_gatings(work, found)
+    first, *rest = _discovery_sentences(found)
+    short = (first, *nearest_sentences(matches))
+    title = "Which gates do ReLU networks use?"
+    parts = partial(_discovery_parts, work, found, matches)
+    return Answer("discover", title, (*short, *rest), parts, numbers, found, short=short)
 
 
-def _discovery_parts(work: Work, found: Discovery) -> list[Part]:
+def _discovery_parts(work: Work, found: Discovery, matches: list[Match]) -> list[Part]:
     rows: list[list[Any]] = []
     for node, clusters in found.layers.items():
         for i, share in enumerate(clusters.share):
@@ -42,6 +52,8 @@ def _discovery_parts(work: Work, found: Discovery) -> list[Part]:
             rows.append([node, i + 1, float(share), len(on), _listed(on)])
     head = ["layer", "pathway", "share of the weight", "samples on", "which, counted from 1"]
     parts: list[Part] = [_patterns(work, found), Table(head, rows, "Pathways found", "gates.csv")]
+    if matches:
+        parts.append(match_table(matches))
     if len(found.curve) > 1:
         curve = Curve("gap", list(found.curve), list(found.curve.values()), "simulation")
         parts.insert(
@@ -64,7 +76,7 @@ def _listed(samples: np.ndarray) -> str:
     return f"{shown} …" if len(samples) > 12 else shown
 
 
-def _discovery_sentences(work: Work, found: Discovery) -> tuple[str, ...]:
+def _discovery_sentences(found: Discovery) -> tuple[str, ...]:
     patterns = {tuple(p > 0.5) for those in found.patterns.values() for p in those}
     tried = f" (of {min(found.curve)} to {max(found.curve)} tried)" if found.curve else ""
     text = (
@@ -72,17 +84,6 @@ def _discovery_sentences(work: Work, found: Discovery) -> tuple[str, ...]:
         f"{numbered(len(found.runs), 'ReLU network')}, settles on "
         f"{numbered(len(patterns), 'pathway')}{tried}"
     )
-    one_layer = len(found.patterns) == 1
-    if work.problem.candidates and one_layer and work.settings.network.graph is None:
-        wanted = {tuple(p) for p in prototypes(work).values()}
-        both = len(wanted & patterns)
-        text += (
-            f" and finds exactly the {numbered(len(wanted), 'pattern')} of the gating "
-            f"{work.followed}"
-            if patterns == wanted
-            else f" and finds {both} of {len(wanted)} patterns of the gating {work.followed}, "
-            f"and {len(patterns) - both} others"
-        )
     follow = (
         "A gated network with these gates and the ReLU network's own initial weights is "
         f"{percent(found.discrepancy)} from it."
@@ -98,22 +99,23 @@ def _discovery_sentences(work: Work, found: Discovery) -> tuple[str, ...]:
     return f"{text}.", follow, rounded
 
 
-def prototypes(work: Work) -> dict[str, np.ndarray]:
-    """The patterns of the gating that is followed, by pathway."""
-    arch, data = work.gated_network
-    ones = np.ones(data.n_samples)
-    return {v: np.asarray(data.gates.get(v, ones)) > 0.5 for v in arch.hidden}
-
-
 def _patterns(work: Work, found: Discovery) -> Picture:
     import matplotlib.pyplot as plt
 
-    by = "context" if "context" in work.problem.data.labels else None
+    by = "context" if in_order(work.problem.data.labels.get("context")) else None
     with style():
         figure, ax = plt.subplots(figsize=PICTURE)
         found.plot(label=by, ax=ax)
     alt = "How often the members of each pathway found are on, for each sample."
     return Picture.of(figure, alt=alt, caption="Pathways found, and the samples they are on for")
+
+
+def in_order(label: Any) -> bool:
+    """Whether samples with the same value of a label follow each other."""
+    if label is None:
+        return False
+    values = np.asarray(label)
+    return len(np.unique(values)) == 1 + int((values[1:] != values[:-1]).sum())
 
 
 # ---- certificate --------------------------------------------------------------------------------
@@ -128,7 +130,8 @@ def certify(work: Work) -> Answer:
             certified(run, mate, floor=runs[(i + 1) % len(runs)] if several else None)
             for i, (run, mate) in enumerate(zip(runs, mates, strict=True))
         ]
-    curves = [Curve(name, found[0].time, np.stack([c.outputs_over_time for c in found]), "theory")]
+    away = np.stack([c.outputs_over_time for c in found])
+    curves = [Curve(f"gated network ({name})", found[0].time, away)]
     floors = [c.floor for c in found if c.floor is not None]
     if floors:
         floor = np.stack([c.outputs_over_time for c in floors])
@@ -171,7 +174,8 @@ def _certificate_sentences(
         f"{percent(max(c.outputs_max for c in found))} at most, as parts of its initial root mean "
         "square error √(2 L(0))"
     )
-    same = "the gated network is not the same function to the last digit (MHS Definition 3.1)"
+    off = f"its outputs are {percent(average)} off on average"
+    same = f"the gated network is not the same function (MHS Definition 3.1): {off}"
     if all(c.holds() for c in found):
         same = "the gated network is the same function (MHS Definition 3.1)"
     if not floors:
@@ -183,7 +187,7 @@ def _certificate_sentences(
     )
     ratio = average / other if other else np.inf
     times = f"{ratio:.0f}" if ratio >= 100 else f"{ratio:.2g}"
-    joined = f"So {same}: it is {times} times as far away as another seed of the ReLU network."
+    joined = f"So {same}, {times} times as far as those of another seed of the ReLU network."
     if all(c.holds() for c in found):
         joined = f"So {same}."
     return f"{text}.", apart, joined
@@ -260,7 +264,14 @@ def explain(work: Work) -> Answer:
         numbers[f"error_{name}"] = float(row.error)
     title = "Which small model explains them?"
     parts = partial(_explanation_parts, work, found)
-    return Answer("explain", title, found.sentences, parts, numbers, found)
+    advice, *more = found.sentences
+    which = f" (network 1 of {work.count})" if work.count > 1 else ""
+    short = (f"{advice.removesuffix('.')}{which}.", *filter(None, [found.just_missed]))
+    return Answer("explain", title, (*short, *more), parts, numbers, found, short=short)
+
+
+KINDS: Mapping[str, Any] = {"types": "theory", "narrow": "relu"}
+"""What the rows of an explanation are that are no gated networks, which are simulated."""
 
 
 def _explanation_parts(work: Work, found: Explanation) -> list[Part]:
@@ -280,7 +291,7 @@ def _explanation_parts(work: Work, found: Explanation) -> list[Part]:
         )
     curves = [Curve("ReLU networks", work.relu.time, work.relu.loss, "relu")]
     curves += [
-        Curve(row.name, row.trajectory.time, row.trajectory.loss, "theory")
+        Curve(row.name, row.trajectory.time, row.trajectory.loss, KINDS.get(row.kind, "simulation"))
         for row in found.rows
         if row.trajectory is not None
     ]
@@ -288,7 +299,7 @@ def _explanation_parts(work: Work, found: Explanation) -> list[Part]:
         Table(head, rows, "Explanations, best first", "explain.csv"),
         Curves(
             curves,
-            caption="Loss of every explanation",
+            caption="Loss of every explanation; but for types of neurons all are trained networks",
             alt="The loss of the ReLU networks and of every explanation over time.",
             file="explain_losses.csv",
         ),

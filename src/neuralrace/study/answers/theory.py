@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from neuralrace.contests import Contest
+from neuralrace.contests import Contest, Lead, leads
+from neuralrace.dataset import zero_loss
 from neuralrace.reduction import Race
 from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
 from neuralrace.study.answers.answer import Answer, finite, percent
@@ -19,6 +20,9 @@ ALIGNED = "aligned"
 LONGER = 1.6
 """Curves are drawn until this many times the time of the last gating that learns."""
 
+UNLEARNED = 0.01
+"""A winner that leaves more than this part of the initial loss is said to leave it."""
+
 SYSTEMS = 6
 """More systems of equations than this are folded away."""
 
@@ -29,7 +33,9 @@ def contest(work: Work) -> Answer:
     entrants = dict(found.entrants)
     if checked and found.check.reference is not None:
         entrants.setdefault(ALIGNED, found.check.reference)
-    sentences = [first_sentence(found)]
+    losses = _losses(entrants)
+    limits = [*_lead_sentences(found, losses), *_limit_sentences(found)]
+    sentences = [first_sentence(found), *limits]
     if checked:
         others = [n for n in _order(found) if n not in (found.winner, ALIGNED)]
         sentences += found.check.sentences(found.winner)
@@ -37,7 +43,7 @@ def contest(work: Work) -> Answer:
 
     def parts() -> list[Part]:
         printed = Section("As the library prints it", [Code(str(found))], folded=True)
-        shown = [_table(found, entrants, checked), _losses(entrants)]
+        shown = [_table(found, entrants, checked), losses]
         return [*shown, printed] if checked else shown
 
     numbers = {f"time_{name}": float(time) for name, time in found.times.items()}
@@ -54,7 +60,7 @@ def contest(work: Work) -> Answer:
         parts,
         numbers,
         found,
-        short=(sentences[0], *kept[:2]),
+        short=(sentences[0], *limits, *kept[:2]),
     )
 
 
@@ -71,13 +77,65 @@ def first_sentence(found: Contest) -> str:
     return f"{text}; {second[0]} {later}."
 
 
+def _lead_sentences(found: Contest, losses: Curves) -> list[str]:
+    """Where another gating is ahead than at the criterion, from the predicted losses."""
+    if found.winner is None or len(found.entrants) == 1:
+        return []
+    curves = {c.name: c.mean for c in losses.curves if c.name in found.entrants}
+    criterion = found.entrants[found.winner].criterion
+    return lead_sentences(leads(losses.curves[0].x, curves), found.winner, criterion)
+
+
+def lead_sentences(every: Sequence[Lead], winner: str, criterion: float) -> list[str]:
+    """The losses at which another candidate than the winner leads.
+
+    ```python
+    >>> from neuralrace.contests import Lead
+    >>> from neuralrace.study.answers.theory import lead_sentences
+    >>> leads = [Lead("a", 0.4, 1.0), Lead("b", 0.2, 0.4), Lead("a", 0.0, 0.2)]
+    >>> lead_sentences(leads, "a", criterion=0.5)
+    ['At losses between 0.2 and 0.4 b leads.']
+
+    ```
+    """
+    said = []
+    for lead in every:
+        if lead.name == winner or lead.low < criterion < lead.high:
+            continue
+        where = f"between {lead.low:.2g} and {lead.high:.2g}"
+        if lead is every[-1]:
+            where = f"below {lead.high:.2g}"
+        elif lead is every[0]:
+            where = f"above {lead.low:.2g}"
+        said.append(f"At losses {where} {lead.name} leads.")
+    return said
+
+
+def _limit_sentences(found: Contest) -> list[str]:
+    """What the winner leaves unlearned, if that is more than a little."""
+    if found.winner is None:
+        return []
+    least = {name: entrant.race.constant for name, entrant in found.entrants.items()}
+    left = least[found.winner] / float(zero_loss(found.task))
+    if left <= UNLEARNED:
+        return []
+    text = (
+        f"{found.winner} cannot learn the whole task: no weights bring its loss below "
+        f"{least[found.winner]:.2g}, {percent(left)} of the initial loss"
+    )
+    best = min(least, key=least.__getitem__)
+    if least[best] < least[found.winner] * (1 - UNLEARNED):
+        text += f"; {best} can get to {least[best]:.2g}"
+    return [f"{text}."]
+
+
 def _order(found: Contest) -> list[str]:
     return sorted(found.times, key=found.times.__getitem__)
 
 
 def _table(found: Contest, entrants: Mapping[str, Any], checked: bool) -> Table:
-    head = ["candidate", "time", "later by", "strength", "reduction", "method"]
-    head += ["implementable", "kept"] if checked else []
+    head = ["candidate", "time", "later by", *(["kept"] if checked else []), "least loss"]
+    head += ["strength", *(["implementable"] if checked else []), "reduction", "method"]
     rows = []
     for name in sorted(entrants, key=lambda n: entrants[n].time):
         entrant = entrants[name]
@@ -87,15 +145,18 @@ def _table(found: Contest, entrants: Mapping[str, Any], checked: bool) -> Table:
             name,
             finite(entrant.time),
             f"{100 * margin:.1f} %" if np.isfinite(margin) else None,
+            float(entrant.race.constant),
             entrant.strength,
             "exact" if entrant.race.is_exact else f"residual {entrant.race.residual:.1e}",
             entrant.method,
         ]
         if checked:
-            row += [found.check.implementable.get(name), finite(found.check.kept.get(name, np.nan))]
+            row.insert(3, finite(found.check.kept.get(name, np.nan)))
+            row.insert(6, found.check.implementable.get(name))
         rows.append(row)
     levels = " / ".join(sorted({f"{e.criterion:.4g}" for e in entrants.values()}))
-    caption = f"Time to a loss of {levels}; start: {found.start}"
+    caption = f"Time to a loss of {levels}; start: {found.start}. Least loss: that no weights get "
+    caption += "below with these gates."
     return Table(head, rows, caption, file="contest.csv")
 
 
@@ -125,7 +186,13 @@ def reduce(work: Work) -> Answer:
 
     numbers = {f"blocks_{name}": float(len(race.blocks)) for name, race in races.items()}
     numbers |= {f"residual_{name}": float(race.residual) for name, race in races.items()}
-    return Answer("reduce", "What are the equations?", sentences, parts, numbers, races)
+    asked = work.asks("predict", "certify") or (work.asks("contest") and work.contest.winner)
+    followed = work.followed if asked else None
+    short = sentences
+    if followed in races:  # the gating that the other answers are about
+        short = (f"{followed} {race_sentence(races[followed])}",)
+    title = "What are the equations?"
+    return Answer("reduce", title, sentences, parts, numbers, races, short=short)
 
 
 def race_sentence(race: Race) -> str:

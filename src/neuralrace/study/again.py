@@ -15,7 +15,7 @@ from neuralrace.report import File, Page, Part, Picture, Section, from_json, wri
 from neuralrace.study.document import Document, read_document
 from neuralrace.study.result import KEPT
 from neuralrace.study.study import Study
-from neuralrace.study.sweeping import SEED, STORE, SweepResult, answer_cells
+from neuralrace.study.sweeping import SEED, STORE, WORDS, SweepResult, answer_cells
 from neuralrace.sweeps import Sweep, open_sweep
 
 TOML = "study.toml"
@@ -92,9 +92,10 @@ def _document(found: Sweep, folder: Path) -> Document:
     place = Path(found.definition.settings["folder"])
     if (folder / TOML).exists():
         written = read_document(folder / TOML).content
-        same = {k: v for k, v in written.items() if k not in ("sweep", "quick")}
+        same = {k: v for k, v in written.items() if k not in WORDS}
         if json.dumps(same, sort_keys=True) == json.dumps(kept, sort_keys=True):
             return Document(written, TOML, place)
+        kept |= {k: written[k] for k in ("title", "about") if k in written}
     axes = {name: list(values) for name, values in found.definition.axes.items()}
     seeds = len(axes.pop(SEED))
     return Document({**kept, "sweep": {"over": axes, "seeds": seeds}}, TOML, place)

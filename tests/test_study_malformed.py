@@ -246,7 +246,11 @@ BAD = {
         "phase_diagram.values.count: this key is missing.",
         "how many values",
     ),
-    "cause of a syntax error": ("questions = [", "line 1: this is no TOML: ", "invalid value"),
+    "cause of a syntax error": (
+        "questions = [",
+        "line 1: this is not valid TOML: ",
+        "invalid value",
+    ),
     "large relative criterion": (
         GOOD + "[contest]\ncriterion = 50\nrelative = true",
         "contest.criterion",

@@ -119,7 +119,7 @@ def protocols_end_alike(full: bool) -> Measurement:
 @claim(
     SECTION,
     "Which untrained routes work: races with M = 10, 40 and 100, circulant and random routes "
-    "(means printed on a GPU after the prediction was committed): transfer to untrained routes − "
+    "(means printed on a GPU): transfer to untrained routes − "
     "predicted chance of the shared mode",
     "root mean square ≤ .1 (a bound that was set afterwards; the prediction came before)",
 )

@@ -31,7 +31,7 @@ class Call:
 RESULTS = {
     *("reln.AlignedPatterns", "reln.Consistency", "reln.Event", "reln.NeuronTypes"),
     *("reln.SlidingGates", "reln.Symmetries", "reln.TypeStage", "reln.TypeStages"),
-    *("Contest", "contests.Joint", "contests.PatternRanking", "PhaseDiagram"),
+    *("Contest", "contests.Joint", "contests.Lead", "contests.PatternRanking", "PhaseDiagram"),
     *("StoppedError", "NeuralRaceError", "Network", "Race", "PathStatistics"),
     *("analysis.DomainSimilarity", "analysis.Modes", "analysis.RouteErrors", "analysis.Scaling"),
     *("linear.Balance", "linear.Escape", "linear.Saddle", "linear.Saddles", "linear.Plateau"),
@@ -358,6 +358,8 @@ def _contests() -> Iterator[Call]:
     yield _call("PhaseDiagram.winner_at", t.phases.winner_at, 0.7)
     yield _call("PhaseDiagram.plot", t.phases.plot, ax=None)
     yield _call("contests.growth_rates", nr.contests.growth_rates, t.data, every)
+    two = {"early": [1, 0.6, 0.5], "late": [1, 1, 0.4]}
+    yield _call("contests.leads", nr.contests.leads, [0, 1, 2], two)
     yield _call("contests.expected_start", nr.contests.expected_start, "a", t.race, 0.1)
     yield _call("PatternRanking.plot", nr.rank_patterns(t.data, every).plot, 2)
 

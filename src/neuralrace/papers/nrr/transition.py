@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from neuralrace.tasks import circulant_routes, random_routes
+from neuralrace.types import ArrayLike
 
 NODES = 101
 """Points of the Gaussian quadrature over the start value of the shared mode."""
@@ -61,9 +62,9 @@ def printed_rows() -> tuple[dict[str, Any], ...]:
     return tuple(json.loads(line) for line in text.read_text().splitlines())
 
 
-def transferred(trained: np.ndarray, untrained: np.ndarray, classes: int = 10) -> np.ndarray:
+def transferred(trained: ArrayLike, untrained: ArrayLike, classes: int = 10) -> np.ndarray:
     """The accuracy of untrained routes: 0 at chance, 1 where it is that of trained ones."""
-    return (untrained - 1 / classes) / (trained - 1 / classes)
+    return (np.asarray(untrained) - 1 / classes) / (np.asarray(trained) - 1 / classes)
 
 
 def escape_time(strength: float, M: int, scale: float, hidden: int = 128) -> float:

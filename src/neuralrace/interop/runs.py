@@ -97,13 +97,13 @@ def imported_run(
         settings |= {"method": "gradient descent", "clock": "flow", "learning_rate": rate}
         settings |= {"steps": int(steps[-1]), "source": trained.source}
         time = rate * steps
-        if batch_size in (None, data.n_samples):
-            _check_rate(net, moments, data, steps.astype(int), measure, rate)
     if batch_size is not None:
         fix = "leave it out for steps on all samples"
         size = whole_number("batch_size", batch_size, fix=fix)
         if size != data.n_samples:  # a batch of all samples is no batch
             settings["batch_size"] = size
+    if learning_rate is not None and "batch_size" not in settings:
+        _check_rate(net, moments, data, steps.astype(int), measure, float(learning_rate))
     outputs, losses = _seen(net, moments, data, measure)
     run = Trajectory(
         time,

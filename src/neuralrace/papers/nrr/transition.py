@@ -64,7 +64,8 @@ def printed_rows() -> tuple[dict[str, Any], ...]:
 
 def transferred(trained: ArrayLike, untrained: ArrayLike, classes: int = 10) -> np.ndarray:
     """The accuracy of untrained routes: 0 at chance, 1 where it is that of trained ones."""
-    return (np.asarray(untrained) - 1 / classes) / (np.asarray(trained) - 1 / classes)
+    chance = 1 / classes
+    return np.divide(np.subtract(untrained, chance), np.subtract(trained, chance))[...]
 
 
 def escape_time(strength: float, M: int, scale: float, hidden: int = 128) -> float:

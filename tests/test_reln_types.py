@@ -255,6 +255,22 @@ def test_states_and_events():
     assert told == [(1, 1, ON, [0]), (2, 1, SLIDING, [1]), (4, 1, OFF, [1])]
 
 
+@pytest.mark.parametrize("pattern", [[1, 0.5], [0, 0.5], [1, 1, 0.5], [1, 0.5, 0, 0.5], [1, 0]])
+def test_how_often_a_sliding_gate_is_recorded_makes_no_events(pattern):
+    """A gate that hops about its boundary, seen over intervals of two or more of its steps."""
+    shares = np.tile(pattern, 30).astype(float)[:, None, None]
+    time = np.geomspace(5.0, 50.0, len(shares))
+    steady = without_chatter(time, states_of(shares))
+    assert (steady == SLIDING).all() and events_of(time, steady) == ()
+
+
+def test_a_single_fraction_between_equal_states_is_no_switch():
+    time, dip = np.arange(100.0, 140.0), np.ones(40)
+    dip[20] = 0.4
+    states = without_chatter(time, states_of(dip[:, None, None]))
+    assert (states == ON).all()
+
+
 def test_a_switch_in_the_last_interval_is_not_sliding(xor):
     """Gates are known between moments, one interval fewer; the last state is repeated."""
     gates = np.zeros_like(xor.gates)

@@ -166,8 +166,9 @@ class NeuronTypes:
         differ = "It differs" if len(self) == 1 else "They differ"
         assert error.outputs is not None  # types record them
         loss, outputs = (f"{max(100 * each, 0.01):.2g}" for each in (error.mean, error.outputs))
+        images = " A type stands for all of its images under them." * (self.symmetries.order > 1)
         head = [
-            f"{many} in place of {settings['width']}{self.chosen}. {self.symmetries}",
+            f"{many} in place of {settings['width']}{self.chosen}. {self.symmetries}{images}",
             f"{differ} from the wide limit by {loss} % in the loss and {outputs} % in the outputs, "
             "on average; a trained network differs from it by chance, about as two seeds do.",
         ]

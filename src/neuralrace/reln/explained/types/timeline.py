@@ -25,6 +25,9 @@ FAINT = 0.005
 SLIDES = 0.02
 """A gate that is on for a share of the steps between this and one minus this slides."""
 
+UNKNOWN = -1
+"""The state before the first interval."""
+
 BRIEF = 1.1
 """A state is brief if its end is less than this many times as late as its beginning."""
 
@@ -43,18 +46,19 @@ class Event:
 def states_of(shares: Float[np.ndarray, "I K N"]) -> Int[np.ndarray, "I K N"]:
     """On, off or sliding in every interval, from the share of its steps on which a gate is on.
 
-    A gate slides if its share is a fraction in two intervals in a row. A single fraction is a
-    switch in the middle of an interval; it counts as what follows it.
+    A gate slides if its share is a fraction. A single fraction between on and off is a switch in
+    the middle of an interval, and so may one be in the first or last interval, beyond which nothing
+    is known: it counts as what follows it, in the last interval as what it is for longer.
     """
     between = (shares > SLIDES) & (shares < 1 - SLIDES)
-    again = np.zeros_like(between)
-    again[:-1] |= between[1:]
-    again[1:] |= between[:-1]
-    slides = between & again
-    states = np.where(shares >= 0.5, ON, OFF)
-    single = between & ~slides
-    states[:-1] = np.where(single[:-1], states[1:], states[:-1])
-    return np.where(slides, SLIDING, states)
+    longer = np.where(shares >= 0.5, ON, OFF)
+    states = np.where(between, SLIDING, longer)
+    before = np.concatenate([np.full_like(states[:1], UNKNOWN), states[:-1]])
+    after = np.concatenate([states[1:], longer[-1:]])
+    single = between & (before != SLIDING) & (after != SLIDING) & (before != after)
+    last = np.zeros_like(between)
+    last[-1] = between[-1] & (before[-1] != SLIDING)
+    return np.where(single | last, after, states)
 
 
 def without_chatter(

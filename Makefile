@@ -53,7 +53,7 @@ claims: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,study]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,study,explore]'
 	touch $(READY)
 
 clean:

@@ -10,7 +10,7 @@ import numpy as np
 
 import neuralrace as nr
 from docs.figures import FOLDER
-from neuralrace.plot import COLOURS, draw_curves, style
+from neuralrace.plot import draw_curves, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,20 +46,8 @@ def main(folder: Path = FOLDER) -> None:
 
 def phases(result: nr.study.Result, ax: Axes) -> None:
     """The phase diagram, and the learning times of trained ReLU networks on it."""
-    found, (values, times) = result["phase_diagram"].value
-    found.plot(ax=ax)
-    ax.plot(
-        np.repeat(values, times.shape[1]),
-        times.ravel(),
-        "o",
-        color=COLOURS["relu"],
-        markeredgecolor=COLOURS["theory"],
-        markeredgewidth=0.4,
-        markersize=4,
-        clip_on=False,
-        label="ReLU networks",
-    )
-    ax.legend(loc="lower left")
+    found, trained = result["phase_diagram"].value
+    found.plot(trained=trained, ax=ax)
     ax.set_title("extended XoR: time to learn")
 
 

@@ -305,6 +305,21 @@ def writable_folder(folder: Path) -> Path:
     return folder
 
 
+def put_file(path: Path, content: bytes) -> Path:
+    """Write a file, in a folder that is made where it is missing."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise NeuralRaceError(
+            f"cannot write {str(path)!r}",
+            got=error.strerror or type(error).__name__,
+            wanted="a file that can be written",
+            fix="choose another folder, or make room",
+        ) from error
+    return path
+
+
 # ---- random keys and axes -----------------------------------------------------------------------
 
 

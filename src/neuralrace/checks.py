@@ -38,6 +38,7 @@ __all__ = [
     "one_of",
     "plain_array",
     "plain_number",
+    "put_file",
     "random_key",
     "real_array",
     "real_number",

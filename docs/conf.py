@@ -199,7 +199,8 @@ def _write(path: Path, lines: list[str]) -> None:
 
 def without_outer_links(app: object, page: str, text: list[str]) -> None:
     """Replace links to pages outside docs/, which the site does not have, by their names."""
-    text[0] = re.sub(r"\[([^]]+)\]\(\.\./([\w/]+\.md)[^)]*\)", r"\1 (`\2`)", text[0])
+    up = r"\.\./" * (page.count("/") + 1)
+    text[0] = re.sub(rf"\[([^]]+)\]\({up}([\w/]+\.md)[^)]*\)", r"\1 (`\2`)", text[0])
 
 
 # ---- formulas -----------------------------------------------------------------------------------

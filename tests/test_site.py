@@ -60,16 +60,14 @@ def test_external_links_are_listed_with_their_pages():
 
 # ---- notebooks ----------------------------------------------------------------------------------
 
-TUTORIALS = [page for page in sorted((DOCS / "tutorials").glob("*.md")) if page.stem != "index"]
 
-
-@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", notebooks.tutorials(), ids=lambda page: page.stem)
 def test_a_notebook_says_what_its_page_says(page):
     text = page.read_text()
-    names = [Path(b["picture"]).name for b in notebooks.BLOCK.finditer(text) if b["picture"]]
-    pictures = {name: (DOCS / "img" / name).read_bytes() for name in names}
     stored = page.with_suffix(".ipynb").read_text()
-    assert stored == notebooks.notebook(text, pictures), "`python -m tools.notebooks` writes it"
+    assert stored == notebooks.notebook(text, notebooks.stored(text)), (
+        "`python -m tools.notebooks` writes it"
+    )
 
 
 def test_a_page_becomes_a_notebook():

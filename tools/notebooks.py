@@ -1,9 +1,9 @@
-"""Notebooks of the tutorials, with stored outputs: `python -m tools.notebooks [NAME …]`.
+"""Notebooks of the tutorials, with stored outputs: `python -m tools.notebooks [--stored] [NAME …]`.
 
 Every page of docs/tutorials becomes a notebook beside it. A Python block is a code cell; what it
 prints, and the figures it leaves open, are its stored outputs. A picture that follows a block on
 the page is written from the figure that the block leaves open, so that pages and notebooks show
-the same. Everything else is text.
+the same. Everything else is text. With `--stored`, nothing is run: outputs are those on the page.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "tutorials"
+PICTURES = ROOT / "docs" / "img"
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```\n"
     r"(?:\n```text\n(?P<text>.*?)^```\n)?"
@@ -30,6 +31,11 @@ BLOCK = re.compile(
 
 DOWNLOAD = re.compile(r" \(\{download\}`[^`]+`\)")
 """The link to the notebook, which the notebook itself does not need."""
+
+
+def tutorials() -> list[Path]:
+    """The pages of all tutorials; their index is none."""
+    return [path for path in sorted(FOLDER.glob("*.md")) if path.stem != "index"]
 
 
 def parts(page: str) -> list[str | re.Match[str]]:
@@ -104,17 +110,25 @@ def run(page: str) -> tuple[str, dict[str, bytes]]:
     return new + page[end:], pictures
 
 
-def main(names: list[str]) -> None:
+def stored(page: str) -> dict[str, bytes]:
+    """The pictures of a page as they are, by name."""
+    names = [Path(block["picture"]).name for block in BLOCK.finditer(page) if block["picture"]]
+    return {name: (PICTURES / name).read_bytes() for name in names}
+
+
+def main(arguments: list[str]) -> None:
     """Run tutorials, and write their pages, pictures and notebooks."""
-    pages = [FOLDER / f"{name}.md" for name in names] or sorted(FOLDER.glob("*.md"))
-    for path in pages:
-        if path.stem == "index":
-            continue
-        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-            page, pictures = run(path.read_text())
+    names = [name for name in arguments if name != "--stored"]
+    for path in [FOLDER / f"{name}.md" for name in names] or tutorials():
+        page = path.read_text()
+        if "--stored" in arguments:
+            pictures = stored(page)
+        else:
+            with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+                page, pictures = run(page)
         path.write_text(page)
         for name, content in pictures.items():
-            (ROOT / "docs" / "img" / name).write_bytes(content)
+            (PICTURES / name).write_bytes(content)
         path.with_suffix(".ipynb").write_text(notebook(page, pictures))
 
 

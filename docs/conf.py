@@ -40,6 +40,7 @@ html_theme_options = {
     "footer_end": [],
     "use_edit_page_button": False,
 }
+html_context = {"default_mode": "auto"}
 html_sidebars = {"**": ["globaltoc.html"]}
 html_static_path = ["static"]
 html_css_files = ["site.css"]

@@ -221,7 +221,9 @@ def test_patterns_are_ranked_by_the_largest_singular_value():
     np.testing.assert_allclose(ranking.growth, sorted(wanted, reverse=True), rtol=1e-12)
     np.testing.assert_array_equal(ranking.patterns, patterns[ranking.index])
     assert not ranking.is_sampled and "sample of" not in str(ranking)
-    assert len(ranking.plot(most=5).axes[1].patches) == 5
+    rates, marks = ranking.plot(most=5).axes[1].lines
+    assert rates.get_ydata().tolist() == ranking.growth.tolist()
+    assert marks.get_ydata().tolist() == ranking.growth[:5].tolist()
 
 
 def test_many_patterns_are_sampled_and_it_is_said():

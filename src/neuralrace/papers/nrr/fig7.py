@@ -23,6 +23,7 @@ from neuralrace.papers.nrr.image_routes import (
     means,
     measure,
     rows_of,
+    shared,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ SETTINGS = common_settings(
 def compute(settings: Settings) -> xarray.Dataset:
     """Circulant routes at every share with every method; circulant and random ones at few K."""
     s = settings
-    same = {k: s[k] for k in ("M", "scale", "time", "hidden", "seeds")}
+    same = shared(s)
     counts = [max(1, round(s["M"] * share)) for share in s["shares"]]
     cells = [Cell(m, K, **same) for m in s["methods"] for K in counts]
     cells += [
@@ -68,7 +69,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     import matplotlib.pyplot as plt
 
     figure, (above, middle, below) = plt.subplots(3, 1, figsize=(3.4, 7.2))
-    draw_accuracy(table, "share", above, "circulant routes; dashed: trained", routes="circulant")
+    draw_accuracy(table, "share", above, "circulant routes", routes="circulant")
     above.set(xlabel="share of trained routes, K / M", xlim=(0, 1))
     _draw_transfer(table, middle, "share")
     middle.set(

@@ -81,7 +81,11 @@ class Grid:
         taken = {**(record or {}), **(options.get("evaluate") or {})}
         axes = _ensemble_axes(data, given, scale, learning_rate, seeds, axis, taken)
         key = random_key(key, "an ensemble")
-        sample = net.init(_keys(key, seeds)[0], scales[0], kind, dtype)
+        first = _keys(key, seeds)[0]
+        sample = net.init(first, scales[0], kind, dtype)
+        for each in scales[1:]:
+            if isinstance(each, Mapping):  # init says which edge is missing
+                net.init(first, each, kind, dtype)
         posed = [pose(net, sample, each, record=record, **options) for each in given]
         if posed[0].streamed:
             raise NeuralRaceError(
@@ -254,16 +258,16 @@ def _ensemble_axes(
     for name, value in (("scale", scale), ("learning_rate", rate)):
         if value is None:
             continue
-        by_edge = np.ndim(value) == 1 and any(isinstance(v, Mapping) for v in value)
-        if np.ndim(value) > 1 or np.size(value) == 0 or by_edge:
+        if np.ndim(value) > 1 or np.size(value) == 0:
             raise NeuralRaceError(
                 f"{name} must be a number or a sequence of numbers",
-                got="scales by edge, several" if by_edge else f"shape {np.shape(value)}",
+                got=f"shape {np.shape(value)}",
                 wanted="a number, or a sequence of at least one",
-                fix="of scales by edge, {edge: scale}, there can be one: call again for each",
+                fix=f"for example {name}=[0.01, 0.1]",
             )
         if np.ndim(value) == 1:
-            axes.append((name, [float(v) for v in value]))
+            by_edge = any(isinstance(v, Mapping) for v in value)
+            axes.append((name, range(len(value)) if by_edge else [float(v) for v in value]))
     axes.append(("seed", np.arange(seeds) if isinstance(seeds, int) else np.asarray(seeds)))
     names = [*(name for name, _ in axes), "time", "loss", *record]
     if len(set(names)) < len(names):

@@ -51,6 +51,11 @@ _FIGURES = {
         "regimes",
         "delayed_rich",
         "continual",
+        "early_layers",
+        "grokking",
+        "gating_structures",
+        "edge_sharing",
+        "transition",
     ),
 }
 """The modules of each paper that have a `FIGURE`, in the order of the paper."""

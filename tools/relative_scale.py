@@ -54,8 +54,10 @@ def main() -> None:
         say(f"seed {seed}: {last:.1f} s")
         for (ratio, at), row in sorted(rows.items()):
             if at == seed:
-                shown = {k: v for k, v in row.items() if isinstance(v, int | float)}
-                told = (f"{k} {v:g}" for k, v in shown.items() if k not in settings)
+                told = (
+                    f"{k} {v}" for k, v in row.items()
+                    if not isinstance(v, list) and k not in (*settings, *origin, "ratio", "seed")
+                )  # fmt: skip
                 say(f"  ratio {ratio:<9g} " + ", ".join(told))
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims.claim import Claim, Measure, Read, Tables
+from neuralrace.papers.claims import Claim, Measure, Read, Tables
 
 if TYPE_CHECKING:
     import xarray
 
-RUNS = {"seeds": 3, "at_once": 3}
+RUNS = {"seeds": 5, "at_once": 5}
 """Fig. 6, with fewer runs if it is not stored at full size."""
 
 

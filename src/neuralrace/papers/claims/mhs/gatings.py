@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace.papers.claims.claim import Claim, Measure, Read, Tables
+from neuralrace.papers.claims import Claim, Measure, Read, Tables
 from neuralrace.papers.claims.mhs.contextual import distance, gates, over_floor
 from neuralrace.papers.claims.mhs.depth import samples_off
 from neuralrace.papers.claims.mhs.measurements import (

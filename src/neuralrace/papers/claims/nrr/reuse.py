@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims.claim import Claim, Measure, Read, Tables
+from neuralrace.papers.claims import Claim, Measure, Read, Tables
 from neuralrace.papers.figure import settings_of
 
 if TYPE_CHECKING:

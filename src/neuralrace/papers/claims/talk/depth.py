@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims.claim import Claim, Measure
+from neuralrace.papers.claims import Claim, Measure
 from neuralrace.papers.claims.talk.reads import first_over_steepest, gap, read
 from neuralrace.papers.claims.talk.structure import level_gap
 from neuralrace.papers.figure import settings_of

@@ -40,7 +40,7 @@ SETTINGS = common_settings(
         "squared loss by moments, race of class modes, cross-entropy",
         "ours; NRR: cross",
     ),
-    scale=Setting(0.1, "gain of the initial weights", TABLES, quick=0.3),
+    scale=Setting(0.1, "gain of the initial weights", TABLES),
 )
 
 

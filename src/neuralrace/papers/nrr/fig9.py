@@ -28,7 +28,7 @@ SETTINGS = common_settings(
         "slope below 0 of both hidden layers; the published code adds none at one layer",
         "NRR Fig. 9, caption",
     ),
-    scale=Setting(0.1, "gain of the initial weights", TABLES, quick=0.3),
+    scale=Setting(0.1, "gain of the initial weights", TABLES),
 )
 
 

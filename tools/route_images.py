@@ -103,9 +103,7 @@ def plans(seeds: int) -> dict[str, list[Cell]]:
             for w in ({"M": 100}, {"inputs": "rotated"}) for g in (0.01, 0.001, 0.1, 1.0, 10.0)
         ],
         "leaky": [
-            Cell("leaky", "cross", K, leak=0.01, seeds=SOME) for K in (10, 4, 16)
-        ] + [
-            Cell("leaky", "cross", K, leak=0.01, seeds=FEW) for K in (8, 2, 24, 32)
+            Cell("leaky", "cross", K, leak=0.01, seeds=SOME) for K in (10, 4, 16, 8, 2, 24, 32)
         ],
         "leaky_rotated": [
             Cell("leaky_rotated", "cross", K, inputs="rotated", leak=0.01, seeds=FEW)
@@ -118,8 +116,8 @@ def plans(seeds: int) -> dict[str, list[Cell]]:
             Cell("cifar", "statistics", K, time=FEATURES, most=LAZY, **cifar, seeds=SOME)
             for K in (16, 4, 8, 2, 24, 32)
         ] + [
-            Cell("cifar", "cross", K, time=FEATURES, most=3 * LAZY, every=2000, **cifar, seeds=n)
-            for K, n in ((16, SOME), (4, FEW), (8, FEW), (24, FEW), (2, FEW), (32, FEW))
+            Cell("cifar", "cross", K, time=FEATURES, most=3 * LAZY, every=2000, **cifar, seeds=SOME)
+            for K in (16, 4, 8, 24, 2, 32)
         ],
         "wide": [
             Cell("wide", "race", K, inputs=i, images=name, hidden=1024, **ours)

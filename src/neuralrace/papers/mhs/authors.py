@@ -16,7 +16,7 @@ import numpy as np
 import neuralrace as nr
 
 if TYPE_CHECKING:
-    from neuralrace.papers.mhs.table import Setting as Case
+    from neuralrace.papers.mhs.table import Case
     from neuralrace.types import Key
 
 WIDTH = 100

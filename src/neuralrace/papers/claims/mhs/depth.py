@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 import neuralrace as nr
 from neuralrace.papers.claims import Basis, Claim, Measure, Read, Remark, Tables
-from neuralrace.papers.measure import FLOOR
+from neuralrace.papers.mhs import depth
 
 if TYPE_CHECKING:
     import xarray
@@ -18,71 +19,15 @@ if TYPE_CHECKING:
 RUNS = {"seeds": 5, "at_once": 5}
 """Fig. 6, with fewer runs if it is not stored at full size."""
 
-NAMES = {"staged": "pathways opened in stages, as in the paper", "gated": "all open from the start"}
-"""The two ReLNs of Fig. 6."""
-
 
 def _depth(of: Callable[[xarray.Dataset], Any]) -> Read:
     return lambda tables: of(tables.at_hand("mhs/fig6", **RUNS))
 
 
-def stereotypes(table: xarray.Dataset, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """The losses of the stereotypical ReLU network and of a stereotypical ReLN."""
-    first, second = table["typical"].to_numpy()
-    if name == "staged":
-        second = int(table["staged_typical"])
-    return table["relu"].to_numpy()[first], table[name].to_numpy()[second]
-
-
-def _typical(name: str) -> Callable[[xarray.Dataset], float]:
-    """Mean |ΔL|/L(0) between the stereotypical ReLU network and a stereotypical ReLN."""
-
-    def of(table: xarray.Dataset) -> float:
-        time = table["time"].to_numpy()
-        return nr.compare(*(nr.Trajectory(time, run) for run in stereotypes(table, name))).mean
-
-    return of
-
-
-def _runs_apart(table: xarray.Dataset) -> float:
-    """Mean |ΔL|/L(0) between the stereotypical ReLU network and the other runs."""
-    time, loss = table["time"].to_numpy(), table["relu"].to_numpy()
-    first = int(table["typical"][0])
-    apart = np.trapezoid(np.abs(loss - loss[first]), time, axis=1)
-    return float(apart.sum() / (len(loss) - 1) / (time[-1] - time[0]) / loss[first, 0])
-
-
-def spread(table: xarray.Dataset, name: str) -> float:
-    """Standard deviation of the loss over runs relative to L(0), mean over time."""
-    loss = table[name].to_numpy()
-    return float(loss.std(axis=0).mean() / loss[:, 0].mean())
-
-
-def profiles(table: xarray.Dataset, name: str) -> float:
-    """The correlation over time of the spread of a ReLN and of the ReLU network."""
-    a, b = (table[n].std("seed").to_numpy() for n in ("relu", name))
-    return float(np.corrcoef(a, b)[0, 1])
-
-
-def outputs_apart(table: xarray.Dataset, name: str) -> float:
-    """Distance of the stereotypes' outputs at half the initial loss of each, relative to ‖Y‖."""
-    outputs = table["outputs"].to_numpy()
-    theirs = table["staged_outputs"].to_numpy() if name == "staged" else outputs[1]
-    losses = stereotypes(table, name)
-    at = [int((loss <= 0.5 * loss[0]).argmax()) for loss in losses]
-    size = np.sqrt(2 * losses[0][0] * outputs.shape[2])  # L = ‖Y − O‖² / 2N
-    return float(np.linalg.norm(outputs[0, at[0]] - theirs[at[1]]) / size)
-
-
-def _share(layer: int, *numbers: int) -> Callable[[xarray.Dataset], np.ndarray]:
-    """The share of a layer's final weight nearest to patterns of these numbers of contexts."""
-    return lambda table: table["share"][:, layer, [n - 1 for n in numbers]].sum("number").to_numpy()
-
-
-def _two_of_one_or_two(table: xarray.Dataset) -> np.ndarray:
-    """The share of two contexts in the second layer's weight nearest to one or two, by run."""
-    one, two = (_share(1, n)(table) for n in (1, 2))
-    return two / (one + two)
+def _measure(name: str, otherwise: str = "") -> Measure:
+    """A number of Fig. 6 with its bound."""
+    measure = depth.MEASURES[name]
+    return replace(measure, read=_depth(measure.read), otherwise=otherwise)
 
 
 def _many() -> Measure:
@@ -103,7 +48,7 @@ FIRST = Remark(
     (
         _depth(lambda t: t["always"][:, 0].to_numpy()),
         _depth(lambda t: t["often"][:, 0].to_numpy()),
-        _depth(_share(0, 3)),
+        _depth(depth.MEASURES["everywhere"].read),
     ),
 )
 """What the first of two layers does."""
@@ -111,7 +56,7 @@ FIRST = Remark(
 SECOND = Remark(
     "Of the second layer's final weight, {:.0%}, {:.0%} and {:.0%} is nearest to patterns that are "
     "on in one, two and all contexts.",
-    tuple(_depth(_share(1, n)) for n in (1, 2, 3)),
+    tuple(_depth(depth.share(1, n)) for n in (1, 2, 3)),
 )
 """What the second of two layers does."""
 
@@ -120,18 +65,12 @@ TIMING = Remark(
     "over runs), that of the ReLN with pathways in stages at {:.0f} ± {:.0f}, and with pathways "
     "open from the start at {:.0f} ± {:.0f}.",
     tuple(
-        _depth(lambda t, n=n, of=of: of(_half_epochs(t, n)))
+        _depth(lambda t, n=n, of=of: of(depth.half_epochs(t, n)))
         for n in ("relu", "staged", "gated")
         for of in (np.nanmean, np.nanstd)
     ),
 )
 """When the loss falls, and by how much runs differ in it."""
-
-
-def _half_epochs(table: xarray.Dataset, name: str) -> np.ndarray:
-    """The epoch at which each run falls to half of its initial loss."""
-    loss = table[name].to_numpy()
-    return nr.trajectory.crossing_time(table["step"].to_numpy(), loss / loss[:, :1], 0.5)
 
 
 # ---- Algorithm 1 --------------------------------------------------------------------------------
@@ -177,13 +116,8 @@ CLAIMS = (
         "Final weight ‖w_in‖‖w_out‖ of the first layer: in neurons that are on for every sample, "
         "and in those whose nearest context pattern is all-on.",
         (
-            Measure(
-                "on for every sample",
-                _depth(lambda t: t["always"][:, 0].to_numpy()),
-                least=0.95,
-                origin=1.0,
-            ),
-            Measure("nearest to all contexts", _depth(_share(0, 3)), least=0.9, origin=1.0),
+            _measure("always"),
+            _measure("everywhere"),
             _many(),
         ),
         quote="the ReLU network does not use the first layer for gating and instead all neurons "
@@ -199,19 +133,9 @@ CLAIMS = (
         "and all contexts. “Relatively similar” has no number; that two contexts have more weight "
         "than one, and that there is a common pathway, is what the sentence says at least.",
         (
-            Measure(
-                "two contexts, as a share of one or two",
-                _depth(_two_of_one_or_two),
-                least=0.5,
-                rests=Basis.PAPER,
-            ),
-            Measure("all contexts: a common pathway", _depth(_share(1, 3)), least=0.05),
-            Measure(
-                "one context",
-                _depth(_share(1, 1)),
-                most=0.1,
-                otherwise="{:.0%} of the weight is nearest to single contexts.",
-            ),
+            _measure("two"),
+            _measure("common"),
+            _measure("one", "{:.0%} of the weight is nearest to single contexts."),
             _many(),
         ),
         quote="the gating strategy of the network remains relatively similar as the contextual "
@@ -228,32 +152,18 @@ CLAIMS = (
         "open from the start. Mean |ΔL| / L(0); distance of outputs where both have half the "
         "initial loss, relative to the size of the targets.",
         (
-            Measure(f"loss, {NAMES['staged']}", _depth(_typical("staged")), most=0.05),
-            Measure(
-                f"outputs at half the initial loss, {NAMES['staged']}",
-                _depth(lambda t: outputs_apart(t, "staged")),
-                most=0.1,
+            _measure("loss, staged"),
+            _measure("outputs, staged"),
+            _measure(
+                "over runs, staged",
+                "With its stages set by hand, it is {:.1f} times as far away as another run of "
+                "the ReLU network.",
             ),
-            Measure(
-                f"loss, {NAMES['staged']}, over other runs of the ReLU network",
-                _depth(lambda t: _typical("staged")(t) / _runs_apart(t)),
-                most=FLOOR,
-                otherwise="With its stages set by hand, it is {:.1f} times as far away as another "
-                "run of the ReLU network.",
-                rests=Basis.SEEDS,
-            ),
-            Measure(
-                f"loss, {NAMES['gated']}",
-                _depth(_typical("gated")),
-                most=0.05,
-                otherwise="Without epochs set by hand, it follows to {:.1%}.",
-            ),
-            Measure(
-                f"outputs at half the initial loss, {NAMES['gated']}",
-                _depth(lambda t: outputs_apart(t, "gated")),
-                most=0.1,
-                otherwise="Without epochs set by hand, outputs at half the initial loss differ by "
-                "{:.0%} of the size of the targets.",
+            _measure("loss, gated", "Without epochs set by hand, it follows to {:.1%}."),
+            _measure(
+                "outputs, gated",
+                "Without epochs set by hand, outputs at half the initial loss differ by {:.0%} of "
+                "the size of the targets.",
             ),
             _many(),
         ),
@@ -270,34 +180,17 @@ CLAIMS = (
         "the two profiles over time; for the paper's ReLN, whose pathways open at epochs set by "
         "hand, and for one whose pathways are open from the start.",
         (
-            Measure(
-                "spread of the ReLU networks", _depth(lambda t: spread(t, "relu")), least=0.002
+            _measure("spread"),
+            _measure("spread, staged"),
+            _measure("profiles, staged"),
+            _measure(
+                "spread, gated",
+                "Without epochs set by hand, the ReLN has {:.2f} times the spread of the ReLU "
+                "network.",
             ),
-            Measure(
-                f"spread, ReLN over ReLU network, {NAMES['staged']}",
-                _depth(lambda t: spread(t, "staged") / spread(t, "relu")),
-                least=0.5,
-                most=2.0,
-                origin=1.0,
-            ),
-            Measure(
-                f"correlation of the profiles, {NAMES['staged']}",
-                _depth(lambda t: profiles(t, "staged")),
-                least=0.5,
-            ),
-            Measure(
-                f"spread, ReLN over ReLU network, {NAMES['gated']}",
-                _depth(lambda t: spread(t, "gated") / spread(t, "relu")),
-                least=0.5,
-                most=2.0,
-                otherwise="Without epochs set by hand, the ReLN has {:.2f} times the spread of the "
-                "ReLU network.",
-            ),
-            Measure(
-                f"correlation of the profiles, {NAMES['gated']}",
-                _depth(lambda t: profiles(t, "gated")),
-                least=0.5,
-                otherwise="Without epochs set by hand, the profiles correlate by {:.2f}.",
+            _measure(
+                "profiles, gated",
+                "Without epochs set by hand, the two spreads correlate by {:.2f} over time.",
             ),
             _many(),
         ),

@@ -15,7 +15,7 @@ import neuralrace as nr
 from neuralrace.papers.mhs.contextual import COMMON, case
 
 if TYPE_CHECKING:
-    from neuralrace.papers.mhs.table import Setting as Case
+    from neuralrace.papers.mhs.table import Case
 
 STRUCTURES = ("hierarchy", "ring", "crossed")
 """The contextual task of MHS §4."""

@@ -37,8 +37,20 @@ __all__ = [
 ]
 
 _FIGURES = {
-    "nrr": ("fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9", "fig10", "appendix_a2"),
-    "mhs": ("fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9"),
+    "nrr": (
+        "fig1",
+        "fig2",
+        "fig3",
+        "fig4",
+        "fig5",
+        "fig6",
+        "fig7",
+        "fig8",
+        "fig9",
+        "fig10",
+        "appendix_a2",
+    ),
+    "mhs": ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9"),
     "talk": (
         "depth",
         "error_surface",
@@ -62,7 +74,7 @@ def names() -> tuple[str, ...]:
     ```python
     >>> from neuralrace import papers
     >>> papers.names()[0]
-    'nrr/fig3'
+    'nrr/fig1'
 
     ```
     """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.papers.claims.claim import Read
+from neuralrace.papers.claims import Read
 
 if TYPE_CHECKING:
     import xarray

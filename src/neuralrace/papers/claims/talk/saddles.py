@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace.papers.claims.claim import Claim, Measure
+from neuralrace.papers.claims import Claim, Measure
 from neuralrace.papers.claims.talk.reads import read
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ CLAIMS = (
                 least=1,
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/variability",
@@ -100,5 +101,6 @@ CLAIMS = (
                 "singular values and small starts fix the order.",
             ),
         ),
+        inferred=True,
     ),
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims.claim import Claim, Measure
+from neuralrace.papers.claims import Claim, Measure
 from neuralrace.papers.claims.talk.reads import read
 from neuralrace.papers.figure import settings_of
 
@@ -136,6 +136,7 @@ CLAIMS = (
                 most=0.05,
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/differentiation-must",
@@ -170,5 +171,6 @@ CLAIMS = (
                 most=0.05,
             ),
         ),
+        inferred=True,
     ),
 )

@@ -60,7 +60,7 @@ def common_settings(**others: Setting) -> dict[str, Setting]:
             512,
             "images of a step with cross-entropy",
             "ours; NRR: 8, at equal flow time",
-            quick=128,
+            quick=32,
         ),
         "seeds": Setting(10, "repetitions of each cell", TABLES, quick=2),
         "key": Setting(0, "random key of the draw", "ours"),

@@ -184,7 +184,9 @@ def write(network: ResidualNetwork, path: Path) -> None:
     for k, (kernel, bias) in enumerate(zip(network.kernels, network.biases, strict=True)):
         arrays |= {f"kernel{k}": kernel, f"bias{k}": bias}
     path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(path, about=np.array(json.dumps(dict(network.about))), **arrays)
+    part = path.with_suffix(".part.npz")  # nothing half written under the file's own name
+    np.savez_compressed(part, about=np.array(json.dumps(dict(network.about))), **arrays)
+    part.rename(path)
 
 
 def main() -> None:

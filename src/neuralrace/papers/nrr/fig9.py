@@ -28,7 +28,9 @@ SETTINGS = common_settings(
         "slope below 0 of both hidden layers; the published code adds none at one layer",
         "NRR Fig. 9, caption",
     ),
-    scale=Setting(0.1, "gain of the initial weights", TABLES, quick=0.3),
+    hidden=Setting(128, "width of both hidden layers", "the authors' scripts", quick=32),
+    time=Setting(7500.0, "flow time: learning rate × steps / (1 − momentum)", TABLES, quick=2000.0),
+    scale=Setting(0.1, "gain of the initial weights", TABLES),
 )
 
 

@@ -52,15 +52,15 @@ def common_settings(**others: Setting) -> dict[str, Setting]:
         ),
         "slow": Setting(False, "compute at full size even without a GPU", "ours", quick=True),
         "M": Setting(40, "domains on either side", "NRR Fig. 8: 40 and 100", quick=10),
-        "hidden": Setting(128, "width of both hidden layers", "the authors' scripts", quick=32),
+        "hidden": Setting(128, "width of both hidden layers", "the authors' scripts", quick=64),
         "time": Setting(
-            7500.0, "flow time: learning rate × steps / (1 − momentum)", TABLES, quick=500.0
+            7500.0, "flow time: learning rate × steps / (1 − momentum)", TABLES, quick=1500.0
         ),
         "batch": Setting(
             512,
             "images of a step with cross-entropy",
             "ours; NRR: 8, at equal flow time",
-            quick=128,
+            quick=32,
         ),
         "seeds": Setting(10, "repetitions of each cell", TABLES, quick=2),
         "key": Setting(0, "random key of the draw", "ours"),

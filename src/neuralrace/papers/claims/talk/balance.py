@@ -157,6 +157,7 @@ CLAIMS = (
                 "I)/(2λ⊥).",
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/exponential-to-sigmoidal",
@@ -173,6 +174,7 @@ CLAIMS = (
             Measure("smallest λ", read("lambda_trajectories", bend(np.argmin)), least=0.99),
             Measure("largest λ", read("lambda_trajectories", bend(np.argmax)), least=0.99),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/rich-and-lazy",
@@ -211,6 +213,7 @@ CLAIMS = (
                 "V S Vᵀ whatever their scale; λ decides.",
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/architecture-and-regime",
@@ -242,6 +245,7 @@ CLAIMS = (
                 )
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/delayed-rich",
@@ -270,6 +274,7 @@ CLAIMS = (
                 most=0.2,
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/continual-exact",
@@ -297,5 +302,6 @@ CLAIMS = (
                 most=1e-6,
             ),
         ),
+        inferred=True,
     ),
 )

@@ -144,6 +144,7 @@ CLAIMS = (
                 "here reaches half after {:.2f} of the time that it gives.",
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/saddle-by-depth",
@@ -176,6 +177,7 @@ CLAIMS = (
                 most=1e-6,
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/several-chains",
@@ -199,6 +201,7 @@ CLAIMS = (
                 "is off by {:.1%}.",
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/stages-by-depth",
@@ -222,5 +225,6 @@ CLAIMS = (
                 least=1.1,
             ),
         ),
+        inferred=True,
     ),
 )

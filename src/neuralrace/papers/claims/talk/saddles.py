@@ -77,6 +77,7 @@ CLAIMS = (
                 least=1,
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/variability",
@@ -100,5 +101,6 @@ CLAIMS = (
                 "singular values and small starts fix the order.",
             ),
         ),
+        inferred=True,
     ),
 )

@@ -98,6 +98,7 @@ CLAIMS = (
                 "measured {:.2f} at D = 6, with t = τ b₀^(2−D)/((D−2)s).",
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/speed-pretrained",
@@ -126,6 +127,7 @@ CLAIMS = (
                 "{:.2f} times as much, and eventually as b₀^(2−D), so D/b₀² is not a bound.",
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/speed-orthogonal",
@@ -150,5 +152,6 @@ CLAIMS = (
                 "long as the shallowest.",
             ),
         ),
+        inferred=True,
     ),
 )

@@ -136,6 +136,7 @@ CLAIMS = (
                 most=0.05,
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/differentiation-must",
@@ -170,5 +171,6 @@ CLAIMS = (
                 most=0.05,
             ),
         ),
+        inferred=True,
     ),
 )

@@ -79,7 +79,7 @@ _FIGURES = {
 """The modules of each paper that have a `FIGURE`, in the order of the paper."""
 
 
-_TOURS = ("mhs/tour",)
+_TOURS = ("mhs/tour", "talk/tour")
 """The modules that have a `TOUR`: figures of a paper in the order of a talk, with captions."""
 
 

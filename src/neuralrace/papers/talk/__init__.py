@@ -18,6 +18,7 @@ __all__ = [
     "saddles",
     "stages",
     "structures",
+    "tour",
     "training_speed",
     "transition",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 
 import neuralrace as nr
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from neuralrace.papers.measure import Basis, Measure
 from neuralrace.papers.talk.relative_scale import (
     SLIDE,
     Cells,
@@ -160,17 +161,47 @@ def times(table: xarray.Dataset) -> xarray.Dataset:
     Such a time is a lower bound.
     """
     found = table[["fitted", "generalised"]].fillna(float(settings_of(table)["epochs"]))
-    return found.where((table["origin"] != "").to_numpy())
+    return found.where(table["origin"] != "")
+
+
+def there(table: xarray.Dataset) -> np.ndarray:
+    """Which cells are there, by ratio and seed."""
+    return table["origin"].to_numpy() != ""
+
+
+def sooner(table: xarray.Dataset) -> np.ndarray:
+    """Epochs to generalise at the largest ratio over those at the usual one, for every seed."""
+    _, usual, large = ends(times(table), "generalised")
+    return large / usual
+
+
+SOONER = Measure(
+    "epochs to generalise: a large readout and small embedding over the usual scales",
+    sooner, most=1.0, rests=Basis.PAPER, origin=1.0,
+)  # fmt: skip
+"""A decrease, in the talk's word: less than 1."""
+
+IN_ORDER = Measure(
+    "rank correlation of the ratio with the epochs to generalise, all cells",
+    lambda table: rank_correlation(times(table), "generalised"), most=-0.5,
+    otherwise="The time does not fall steadily with the ratio: the rank correlation is {:.2f}.",
+)  # fmt: skip
+"""The larger the ratio, the sooner; the bound was chosen before anything was measured."""
+
+FITS = Measure(
+    f"share of the networks with an accuracy of {FITTED} on trained sums",
+    lambda table: np.isfinite(table["fitted"].to_numpy()[there(table)]).mean(), least=1.0,
+    rests=Basis.PAPER,
+)  # fmt: skip
+"""Without this there is nothing to call grokking."""
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     """Epochs to generalise at the largest ratio against the usual one, and over all ratios."""
     reached = times(table)
     small, usual, large = ends(reached, "generalised")
-    correlation = rank_correlation(reached, "generalised")
-    fitted = int(np.isfinite(table["fitted"]).sum())
     general = int(np.isfinite(table["generalised"]).sum())
-    cells = int((table["origin"] != "").sum())
+    cells = int(there(table).sum())
     by_ratio = "; ".join(
         f"{ratio_label(r)}: {spread_of(reached['generalised'].sel(ratio=r).to_numpy(), '.4g')}"
         for r in table["ratio"].to_numpy()
@@ -178,10 +209,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     lag = reached["generalised"] - reached["fitted"]
     return (
         *where_from(table),
-        Agreement(
-            f"cells with an accuracy of {FITTED} on trained sums", "all",
-            f"{fitted} of {cells}", fitted == cells,
-        ),
+        Agreement.of(FITS, table),
         Agreement(
             f"cells with an accuracy of {GENERAL} on the other sums", "reported; in the others, "
             "the last epoch counts as the time", f"{general} of {cells}",
@@ -191,20 +219,20 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             "epochs from fitting to generalising: smallest ratio, usual, largest", "reported",
             ", ".join(spread_of(v, ".4g") for v in ends(lag.to_dataset(name="lag"), "lag")),
         ),
+        Agreement.of(
+            SOONER, table, "decreases the time to grokking",
+            f"over seeds {spread_of(large / usual)}",
+        ),
         Agreement(
-            "epochs to generalise: a large readout and small embedding over the usual scales",
-            "“decreases the time to grokking”: < 1 in every seed",
-            spread_of(large / usual), bool((large < usual).all()),
+            "seeds in which a large readout and small embedding generalise sooner than usual",
+            "all", f"{(large < usual).sum()} of {np.isfinite(large).sum()}",
+            bool((large < usual).all()),
         ),
         Agreement(
             "epochs to generalise: a small readout and large embedding over the usual scales",
             "reported", spread_of(small / usual),
         ),
-        Agreement(
-            "rank correlation of the ratio with the epochs to generalise, all cells",
-            "the larger the sooner: ≤ −0.5 (bound ours)",
-            f"{correlation:.2f}", correlation <= -0.5,
-        ),
+        Agreement.of(IN_ORDER, table),
     )  # fmt: skip
 
 

@@ -81,7 +81,8 @@ def reproduce(
 ) -> None:
     """Make figures of the papers: PDF, PNG, the data, a page with the agreement, and a gallery.
 
-    NAMES are figures such as nrr/fig4, a paper such as nrr, or all.
+    NAMES are figures such as nrr/fig4, a paper such as nrr, all, or a tour such as mhs/tour: the
+    figures of its slides, and one page with them in the order of the slides.
     """
     wanted = pairs(changes) | ({} if seeds is None else {"seeds": seeds})
     if files:
@@ -264,6 +265,10 @@ def _make(
         found.append(figure.publish(table, out))
         _tell(found[-1], quiet)
         _gallery(out)
+    for name in names:
+        if name in papers.tours():
+            page = papers.write_tour(papers.find_tour(name), out)
+            click.echo(f"The tour: {page}", err=quiet)
     return found
 
 

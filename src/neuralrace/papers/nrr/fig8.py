@@ -103,7 +103,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     for ax in axes.flat[len(wanted) :]:
         ax.set_visible(False)
     for number, (ax, (title, own)) in enumerate(zip(axes.flat, wanted.items(), strict=False)):
-        draw_accuracy(table, "share", ax, title, **own)
+        draw_accuracy(table, "share", ax, f"({chr(97 + number)}) {title}", **own)
         ax.set(xlabel="share of trained routes, K / M", xlim=(0, 1))
         if number:
             ax.get_legend().remove()

@@ -10,7 +10,7 @@ from neuralrace.papers import find
 from neuralrace.papers.nrr import fig7, image_routes
 from neuralrace.papers.nrr.image_panels import where_from
 from neuralrace.papers.nrr.image_routes import Cell, find_cell, measure, stored_rows, too_slow
-from neuralrace.papers.nrr.transition import escape_time, shared_chance
+from neuralrace.papers.nrr.transition import begun_at, escape_time, shared_chance
 from tests.test_errors import says
 
 SMALL = {
@@ -38,6 +38,13 @@ def test_the_escape_time_is_that_of_three_factors():
         a, w, c = (v + step * s / M * p for v, p in ((a, w * c), (w, a * c), (c, a * w)))
         time += step
     assert escape_time(s, M, scale, hidden) == pytest.approx(time, rel=0.01)
+
+
+def test_learning_begins_between_two_records():
+    course = {"elapsed": [0, 10, 20], "trained": [0.1, 0.15, 0.25]}
+    assert begun_at({"course": course}) == pytest.approx(15)
+    assert begun_at({"course": course | {"trained": [0.1, 0.1, 0.19]}}) == float("inf")
+    assert begun_at({"course": course | {"trained": [0.3, 0.4, 0.5]}}) == 0
 
 
 def test_stored_cells_are_the_measured_ones_and_say_so():

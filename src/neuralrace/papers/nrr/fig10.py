@@ -60,10 +60,9 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         len(wanted), 1, figsize=(3.4, 0.2 + 2.4 * len(wanted)), squeeze=False
     )
     for number, (ax, (title, own)) in enumerate(zip(axes.flat, wanted.items(), strict=True)):
-        draw_accuracy(table, "scale", ax, title, **own)
+        draw_accuracy(table, "scale", ax, f"({chr(97 + number)}) {title}", **own)
         ax.set(xscale="log", xlabel="gain of the initial weights")
-        if number:
-            ax.get_legend().remove()
+        ax.legend(loc="upper left").set_visible(number == 0)
     return figure
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
@@ -81,7 +82,7 @@ def panels(table: xarray.Dataset) -> dict[str, dict[str, Any]]:
     columns = [table[name].to_numpy() for name in ("images", "M", "inputs")]
     found = dict.fromkeys((str(i), int(M), str(kind)) for i, M, kind in zip(*columns, strict=True))
     return {
-        f"{NAMES.get(images, images)}, {inputs}, M = {M}": {
+        f"{NAMES.get(images, Path(images).stem)}, {inputs}, M = {M}": {
             "images": images, "M": M, "inputs": inputs,
         }
         for images, M, inputs in found
@@ -103,7 +104,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     for ax in axes.flat[len(wanted) :]:
         ax.set_visible(False)
     for number, (ax, (title, own)) in enumerate(zip(axes.flat, wanted.items(), strict=False)):
-        draw_accuracy(table, "share", ax, title, **own)
+        draw_accuracy(table, "share", ax, f"({chr(97 + number)}) {title}", **own)
         ax.set(xlabel="share of trained routes, K / M", xlim=(0, 1))
         if number:
             ax.get_legend().remove()

@@ -62,6 +62,9 @@ def common_settings(**others: Setting) -> dict[str, Setting]:
             "ours; NRR: 8, at equal flow time",
             quick=32,
         ),
+        "most": Setting(
+            20_000, "steps after which cells with a gain above 1 end: theirs are tiny", "ours"
+        ),
         "seeds": Setting(10, "repetitions of each cell", TABLES, quick=2),
         "key": Setting(0, "random key of the draw", "ours"),
     } | others  # fmt: skip
@@ -179,7 +182,7 @@ def computed(cells: Sequence[Cell], settings: Settings) -> dict[Cell, Found]:
         groups.setdefault(replace(cell, K=0, routes=""), []).append(cell)
     with progress(len(cells), "training", "cells") as advance:
         for alike, group in groups.items():
-            how: dict[str, Any] = {"steps": LAZY} if alike.scale > 1 else {}
+            how: dict[str, Any] = {"steps": settings["most"]} if alike.scale > 1 else {}
             if alike.method == "cross":
                 how |= {"leak": alike.leak, "products": "bfloat16" if fast else "float32"}
                 how["batch_size"] = min(settings["batch"], len(made.images(alike.images).train))
@@ -254,9 +257,6 @@ BATCH = 512
 
 STEPS = {"statistics": 4000, "race": 4000, "cross": 50_000}
 """Steps to the flow time 7500 as counted on MNIST with M = 40."""
-
-LAZY = 20_000
-"""Steps after which cells with a gain above 1 end: curvature makes their steps tiny."""
 
 FULL = 7500.0
 """The flow time to which these counts of steps refer."""

@@ -78,11 +78,13 @@ def _gained(tables: Tables) -> Any:
 
 
 def _good_scales(tables: Tables) -> Any:
-    """The least accuracy of trained routes of each seed, over gains of .1 and above."""
+    """The least accuracy of trained routes of each seed, over gains .1 and 1."""
     rows = cells(tables, "nrr/fig10", **PERMUTED)
     if rows is None:
         return float("nan")
-    rows = rows.isel(cell=np.flatnonzero(rows["scale"].to_numpy() >= 0.1))
+    rows = rows.isel(cell=np.flatnonzero(np.isin(rows["scale"].to_numpy(), (0.1, 1.0))))
+    if not rows.sizes["cell"]:
+        return float("nan")
     return rows["trained"].to_numpy()[:, : int(rows["seeds"].min())].min(axis=0)
 
 
@@ -191,12 +193,20 @@ CLAIMS = (
         "weights, to the authors' flow time (learning rate × steps / (1 − momentum)).",
         (
             Measure(
-                "trained accuracy at the worst gain from .1 to 10",
+                "trained accuracy at gains .1 and 1, the worse",
                 _good_scales,
                 least=0.8,
                 origin=1.0,
             ),
             Measure("transfer at gain .1 less transfer at gain 10", _gained, least=0.5),
+            Measure(
+                "trained accuracy at gain 10",
+                least_trained("nrr/fig10", scale=10.0, **PERMUTED),
+                least=0.8,
+                origin=1.0,
+                otherwise="From a gain of 10 trained routes reach {:.2f} in 20 000 steps, which "
+                "curvature makes so small that they end far from the flow time.",
+            ),
             Measure(
                 "trained accuracy at gain .01",
                 least_trained("nrr/fig10", scale=0.01, **PERMUTED),

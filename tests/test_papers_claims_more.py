@@ -12,7 +12,7 @@ from neuralrace.papers.claims.talk import rates
 
 NRR = {claim.name.split("/")[1]: claim for claim in theory.CLAIMS}
 MHS = {c.name.split("/")[1]: c for module in (balance, layers, linear) for c in module.CLAIMS}
-TALK = {claim.name.split("/")[1]: claim for claim in race.CLAIMS}
+TALK = {claim.name.split("/")[1]: claim for claim in rates.CLAIMS}
 
 
 class Small:

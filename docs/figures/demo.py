@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 import neuralrace as nr
-from docs.figures import FOLDER
+from docs.figures import FOLDER, letter_panels
 from neuralrace.plot import draw_curves, style
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ def main(folder: Path = FOLDER) -> None:
     with style():
         figure, axes = plt.subplots(2, 3, figsize=(WIDTH, 4.5), width_ratios=(1, 1.25, 1))
         phases(xor, axes[0, 0])
-        arch, data = contexts.problem.candidates["all_but_one"]
-        arch.draw(data, ax=axes[1, 0]).set_title("all_but_one gating")
+        axes[1, 0].set_title("all_but_one gating")
         rows = {"Δ = 0.4": xor, "three contexts": contexts}
         for row, (name, result) in zip(axes, rows.items(), strict=True):
             losses(result, row[1])
@@ -40,6 +39,9 @@ def main(folder: Path = FOLDER) -> None:
             label = "context" if "context" in result.problem.data.labels else None
             result["discover"].value.plot(label=label, ax=row[2])
             row[2].set_title("gates found in ReLU networks")
+        letter_panels(figure)
+        arch, data = contexts.problem.candidates["all_but_one"]
+        arch.draw(data, ax=axes[1, 0])  # last: it fits its text to the room there is
     figure.savefig(folder / "demo.png", dpi=200, pil_kwargs={"optimize": True})
     plt.close(figure)
 
@@ -48,6 +50,7 @@ def phases(result: nr.study.Result, ax: Axes) -> None:
     """The phase diagram, and the learning times of trained ReLU networks on it."""
     found, trained = result["phase_diagram"].value
     found.plot(trained=trained, ax=ax)
+    ax.legend(loc="upper right", fontsize=5.5, handlelength=1.6)
     ax.set_title("extended XoR: time to learn")
 
 

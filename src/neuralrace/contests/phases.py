@@ -159,7 +159,7 @@ class PhaseDiagram:
             if trained is not None:
                 _draw_trained(ax, trained)
             if trained is not None or any(kept is False for kept in self.kept):
-                ax.legend(loc="best" if trained is None else "lower left")
+                ax.legend(loc="best" if trained is None else "upper right")
             fastest = np.min(list(self.times.values()), axis=0)
             top = fastest[np.isfinite(fastest)].max(initial=0.0)
             ax.set(xlabel=self.parameter, xlim=(self.values[0], self.values[-1]))
@@ -367,9 +367,9 @@ def _draw_trained(ax: matplotlib.axes.Axes, trained: object) -> None:
         np.repeat(values, times.shape[1]),
         times.ravel(),
         "o",
-        color=COLOURS["relu"],
+        color="white",
         markeredgecolor=COLOURS["theory"],
-        markeredgewidth=0.4,
+        markeredgewidth=0.8,
         markersize=4,
         clip_on=False,
         label="ReLU networks",

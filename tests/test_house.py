@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import neuralrace as nr
+from tools import links
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "neuralrace"
@@ -141,6 +142,7 @@ def test_the_site_builds_without_a_warning_and_without_a_network(tmp_path):
     for page in pages:
         fetched = r"<(?:script|link|img)[^>]+(?:src|href)=\"(?:https?:)?//[^\"]+"
         assert not re.search(fetched, page.read_text()), page
+    assert links.dead_in_site(tmp_path) == []
 
 
 # ---- layers and pins ----------------------------------------------------------------------------

@@ -29,7 +29,7 @@ BLOCK = re.compile(
 )
 """A Python block, with what it prints and the picture it makes where these follow."""
 
-DOWNLOAD = re.compile(r" \(\{download\}`[^`]+`\)")
+DOWNLOAD = re.compile(r"\s\(\[Notebook\]\(\w+\.ipynb\)\)")
 """The link to the notebook, which the notebook itself does not need."""
 
 

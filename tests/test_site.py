@@ -71,9 +71,7 @@ def test_a_notebook_says_what_its_page_says(page):
 
 
 def test_a_page_becomes_a_notebook():
-    page = (
-        "# A ([Notebook](a.ipynb))\n\nSee [b](b.md).\n\n```python\nprint(1 + 1)\n```\n"
-    )
+    page = "# A ([Notebook](a.ipynb))\n\nSee [b](b.md).\n\n```python\nprint(1 + 1)\n```\n"
     page += "\n```text\n2\n```\n\nEnd.\n"
     cells = json.loads(notebooks.notebook(page, {}))["cells"]
     assert [cell["cell_type"] for cell in cells] == ["markdown", "code", "markdown"]

@@ -123,7 +123,8 @@ def plans(seeds: int) -> dict[str, list[Cell]]:
             Cell("wide", "race", K, inputs=i, images=name, hidden=1024, **ours)
             for name, i in (("cifar10", "rotated"), ("mnist", "permuted")) for K in domains
         ],
-        "race_hundred": [Cell("race_hundred", "race", K, M=100, **ours) for K in hundred],
+        "race_hundred": [Cell("race_hundred", "race", K, M=100, **ours) for K in hundred]
+        + [Cell("race_hundred", "race", K, inputs="rotated", **ours) for K in domains],
         "hundred": [
             Cell("hundred", m, K, M=100, time=15000.0, **ours)
             for m in ("statistics", "race", "cross") for K in hundred

@@ -49,7 +49,7 @@ def draw_accuracy(
     ax.plot([], [], color="0.3", linestyle="-", linewidth=1.2, label="untrained routes")
     ax.plot([], [], color="0.3", linestyle=(0, (4, 2)), linewidth=0.8, label="trained routes")
     ax.set(title=title, ylim=(0, 1), ylabel="accuracy")
-    ax.legend(loc="lower right")
+    ax.legend(loc="center right")
 
 
 def where_from(table: xarray.Dataset) -> tuple[Agreement, ...]:

@@ -284,11 +284,17 @@ def test_scales_and_rates_are_numbers_or_sequences(value):
 
 
 def test_several_scales_by_edge():
-    by_edge = {"W1": 0.1, "W2": 0.2}
-    with says("scale must be a number", got="by edge", wanted="a sequence", fix="call again"):
-        ensemble(scale=[by_edge, by_edge])
+    by_edge = [{"W1": 0.1, "W2": 0.2}, {"W1": 0.2, "W2": 0.1}]
+    many = ensemble(scale=by_edge)
+    assert list(many.axes) == ["scale", "seed"] and list(many.axes["scale"]) == [0, 1]
+    ones = [ensemble(scale=each).loss for each in by_edge]
+    np.testing.assert_allclose(many.loss, ones, rtol=1e-12)
+    assert many.settings["scale"] == by_edge
+    assert not np.allclose(*ones, rtol=1e-3)
     with says("scale must name every edge", got="'W1'", wanted="'W1', 'W2'"):
         ensemble(scale={"W1": 0.1})
+    with says("scale must name every edge", got="'W1'", wanted="'W1', 'W2'"):
+        ensemble(scale=[by_edge[0], {"W1": 0.1}])
 
 
 @pytest.mark.parametrize("rate", [[], [0.1, -0.1], np.ones((2, 2)), 0.0])

@@ -9,8 +9,16 @@ import xarray
 
 import neuralrace as nr
 from neuralrace.papers import find
-from neuralrace.papers.claims import Tables, Verdict, ledger
-from neuralrace.papers.claims.mhs import measurements, networks
+from neuralrace.papers.claims import Tables, Verdict
+from neuralrace.papers.claims.mhs import (
+    contextual,
+    depth,
+    findings,
+    gatings,
+    measurements,
+    networks,
+    xor,
+)
 from neuralrace.papers.claims.mhs.depth import samples_off
 from neuralrace.papers.claims.mhs.xor import CROSSOVER, DELTAS, plane_from
 
@@ -143,7 +151,8 @@ MEASURED = {
     | {"one": 0.0, "two": 0.7, "all": 0.3, "distance": 0.0, "specific": 0.0, "part": 0.0},
     "competition": {"single": 0.0},
     "own_network": {"loss_over_floor": 1.0, "outputs_over_floor": 1.0, "single": 0.0},
-    "rivals": {"single": 3.0, "halves": 2.0, "one more": 1.5, "one less": 1.5},
+    "rivals": {"single": 3.0, "halves": 2.0, "one more": 1.5, "one less": 1.5}
+    | {"single: earlier": 1.3},
     "other_gating": {"gap": 3.0, "earlier": 1.1},
     "explained": {"kept": 1.0, "sliding": 0.0}
     | dict.fromkeys(("wide", "wide_outputs", "floor", "floor_outputs"), 1.0),
@@ -174,8 +183,12 @@ def world(changed=None):
     return tables
 
 
+INVENTED = (xor, contextual, gatings, depth, findings)
+"""The modules whose claims read only figures that are invented here."""
+
+
 def verdicts(tables, names=None):
-    claims = {claim.name.split("/")[1]: claim for claim in ledger("mhs")}
+    claims = {claim.name.split("/")[1]: claim for module in INVENTED for claim in module.CLAIMS}
     return {name: claims[name].measure(tables).verdict for name in names or claims}
 
 
@@ -252,6 +265,7 @@ DAMAGE = [
     ({"census": {"all": 14}}, {"implementable"}, set(), set()),
     ({"growth_on_residual": {"faster": 0.1}}, {"fastest"}, set(), set()),
     ({"other_gating": {"earlier": [0.9] * 5}}, {"fastest"}, set(), set()),
+    ({"rivals": {"single: earlier": [0.9] * 5}}, {"shared-faster", "finding-2"}, set(), set()),
     ({"own_network": {"single": [0.5] * 5}}, {"single-inactive"}, set(), set()),
     ({"own_network": {"loss_over_floor": [9.0] * 5}}, set(), {"contextual-loss"}, set()),
     ({"competition": {"single": [0.5] * 5}}, set(), {"single-inactive"}, set()),

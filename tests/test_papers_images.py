@@ -111,7 +111,7 @@ def test_cells_with_fewer_seeds_are_told():
 
 
 def test_without_a_gpu_it_says_what_it_would_take(monkeypatch):
-    monkeypatch.setattr(image_routes, "product_speed", lambda: 1e10)
+    monkeypatch.setattr("neuralrace.papers.cells.product_speed", lambda: 1e10)
     cells = [Cell("cross", 3, 100)] * 5
     with says(
         "too much for a processor", got="5 cells to compute, about", wanted="a GPU", fix="--quick"

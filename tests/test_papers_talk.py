@@ -9,7 +9,11 @@ from neuralrace.trajectory import save_table
 
 TALK = papers.chosen(["talk"])
 SLOW = {"talk/depth", "talk/stages", "talk/training_speed", "talk/delayed_rich"}
+SLOW |= {"talk/edge_sharing", "talk/gating_structures", "talk/transition"}
 """Many programs to compile: these are run by the claim that all of the talk's figures agree."""
+
+PRACTICE = {"talk/early_layers", "talk/grokking"}
+"""Networks that are trained for minutes; see `tests/test_papers_relative_scale.py`."""
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +29,7 @@ def tables():
     return table
 
 
-@pytest.mark.parametrize("name", [name for name in TALK if name not in SLOW])
+@pytest.mark.parametrize("name", [name for name in TALK if name not in SLOW | PRACTICE])
 def test_a_quick_version_agrees_and_is_drawn_from_its_file(name, tables, tmp_path):
     figure = papers.find(name)
     rows = read_record(tables(name)).agreement
@@ -36,8 +40,8 @@ def test_a_quick_version_agrees_and_is_drawn_from_its_file(name, tables, tmp_pat
     assert all(ax.has_data() for ax in figure.draw(stored).axes)
 
 
-def test_all_pictures_of_the_first_two_parts_are_there():
-    assert len(TALK) == 11
+def test_all_pictures_are_there():
+    assert len(TALK) == 16
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,8 @@ class Network(abc.ABC):
 
     Abstract; see `GDLN` and `ReLUNetwork`. For a network of your own, subclass it and write
     `responses`, with `prepared` and `incoming` as helpers. It then trains like any other. Its
-    parameters are fields of a frozen dataclass; networks with equal fields count as equal.
+    parameters are fields of a frozen dataclass; networks with equal fields count as equal. Where
+    the weights of an edge are no matrix, as in a convolution, also write `shapes`.
 
     ```python
     >>> import jax, jax.numpy as jnp, neuralrace as nr
@@ -83,6 +84,23 @@ class Network(abc.ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         jax.tree_util.register_static(cls)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of the weights of every edge: (|t(e)|, |s(e)|), a matrix.
+
+        A network of your own may have others: the kernel of a convolution, which all positions
+        share, is (channels of the target, channels of the source, height, width).
+
+        ```python
+        >>> import neuralrace as nr
+        >>> nr.GDLN(nr.Architecture.chain(2, 8, 1)).shapes
+        {'W1': (8, 2), 'W2': (1, 8)}
+
+        ```
+        """
+        sizes = self.arch.sizes
+        return {edge: (sizes[t], sizes[s]) for edge, (s, t) in self.arch.edges.items()}
 
     @abc.abstractmethod
     def responses(self, weights: WeightsLike, data: Dataset) -> dict[str, Array]:
@@ -184,7 +202,7 @@ class Network(abc.ABC):
             value = self.loss(arrays, data, loss)
             return -rate * value, value
 
-        step, value = jax.grad(paced, has_aux=True)(checked_weights(self.arch, weights))
+        step, value = jax.grad(paced, has_aux=True)(self._checked(weights))
         return value, step
 
     def init(
@@ -199,7 +217,8 @@ class Network(abc.ABC):
         **Arguments:** `key` of `jax.random.key`; `scale`, one number or one for every edge;
         `kind`: `"gaussian"` has standard deviation `scale`; `"xavier"` is Gaussian with variance
         `scale² · 2 / (fan in + fan out)`; `"orthogonal"` has every singular value equal to
-        `scale`. `dtype` defaults to JAX's float.
+        `scale`. `dtype` defaults to JAX's float. Of an array of more than two axes, such as a
+        kernel, the first counts the targets; each has all further numbers as its fan in.
 
         ```python
         >>> import jax, neuralrace as nr
@@ -227,15 +246,17 @@ class Network(abc.ABC):
             for edge, value in scales.items()
         }
         dtype = jnp.zeros(()).dtype if dtype is None else float_dtype(dtype)
-        weights = {}
+        weights, shapes = {}, self.shapes
         for edge_key, edge in zip(jax.random.split(key, len(edges)), edges, strict=True):
-            source, target = (self.arch.sizes[v] for v in self.arch.edges[edge])
+            shape = shapes[edge]
             if kind == "orthogonal":
-                draw = jax.nn.initializers.orthogonal()(edge_key, (target, source), dtype)
+                flat = (shape[0], math.prod(shape[1:]))
+                draw = jax.nn.initializers.orthogonal()(edge_key, flat, dtype).reshape(shape)
             else:
-                draw = jax.random.normal(edge_key, (target, source), dtype)
+                draw = jax.random.normal(edge_key, shape, dtype)
             if kind == "xavier":
-                draw = draw * math.sqrt(2 / (source + target))
+                fans = math.prod(shape[1:]) + shape[0] * math.prod(shape[2:])
+                draw = draw * math.sqrt(2 / fans)
             weights[edge] = draw * jnp.asarray(scales[edge], dtype)
         return {edge: weights[edge] for edge in self.arch.edges}
 
@@ -244,12 +265,15 @@ class Network(abc.ABC):
     ) -> tuple[Weights, dict[str, Array], dict[str, Array]]:
         """Weights, inputs and gates, checked against the graph, in the weights' precision."""
         check_data(data)
-        weights = checked_weights(self.arch, weights)
+        weights = self._checked(weights)
         full = matched(self.arch, data, classes=True)
         dtype = jnp.result_type(*weights.values())
         warn_if_narrowed(weights, data)  # of what was given: a bias filled in does not count
         x = {node: jnp.asarray(value, dtype) for node, value in full.x.items()}
         return weights, x, {name: jnp.asarray(g, dtype) for name, g in full.gates.items()}
+
+    def _checked(self, weights: WeightsLike) -> Weights:
+        return checked_weights(self.arch, weights, self.shapes)
 
     def incoming(
         self,

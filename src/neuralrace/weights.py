@@ -1,4 +1,4 @@
-"""Checks of weights: one real matrix of the right shape for every edge of a graph."""
+"""Checks of weights: one real array of the right shape for every edge, usually a matrix."""
 
 from __future__ import annotations
 
@@ -26,8 +26,15 @@ __all__ = [
 ]
 
 
-def checked_weights(arch: Architecture, weights: WeightsLike) -> Weights:
-    """The weights as JAX arrays, or an error naming the edge that is missing or misshapen."""
+def checked_weights(
+    arch: Architecture,
+    weights: WeightsLike,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+) -> Weights:
+    """The weights as JAX arrays, or an error naming the edge that is missing or misshapen.
+
+    `shapes` are those of a network (`Network.shapes`); without them every edge is a matrix.
+    """
     if isinstance(weights, Dataset):
         raise NeuralRaceError(
             "a dataset stands where the weights should",
@@ -50,14 +57,16 @@ def checked_weights(arch: Architecture, weights: WeightsLike) -> Weights:
     arrays = {edge: _real(edge, weights[edge]) for edge in arch.edges}
     arrays = {e: w if jnp.issubdtype(w.dtype, jnp.inexact) else w * 1.0 for e, w in arrays.items()}
     for edge, (source, target) in arch.edges.items():
-        wanted = (arch.sizes[target], arch.sizes[source])
+        matrix = (arch.sizes[target], arch.sizes[source])
+        wanted = matrix if shapes is None else shapes[edge]
         if arrays[edge].shape != wanted:
+            why = f" = (size of {target!r}, size of {source!r})" if wanted == matrix else ""
             raise NeuralRaceError(
                 f"the weights of edge {edge!r} have the wrong shape",
                 got=f"shape {arrays[edge].shape}",
-                wanted=f"shape {wanted} = (size of {target!r}, size of {source!r})",
+                wanted=f"shape {wanted}{why}",
                 fix="transpose it: a matrix maps its source (columns) to its target (rows)"
-                if arrays[edge].shape == wanted[::-1]
+                if arrays[edge].shape == matrix[::-1] == wanted[::-1]
                 else "use the weights of a network with these sizes, made by its init",
             )
     return arrays

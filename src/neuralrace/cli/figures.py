@@ -81,7 +81,8 @@ def reproduce(
 ) -> None:
     """Make figures of the papers: PDF, PNG, the data, a page with the agreement, and a gallery.
 
-    NAMES are figures such as nrr/fig4, a paper such as nrr, or all.
+    NAMES are figures such as nrr/fig4, a paper such as nrr, all, or a tour such as mhs/tour: the
+    figures of its slides, and one page with them in the order of the slides.
     """
     wanted = pairs(changes) | ({} if seeds is None else {"seeds": seeds})
     if files:
@@ -122,6 +123,7 @@ def claims(
 ) -> None:
     """Measure the claims of the papers, all or those named, and print the verdicts."""
     from neuralrace.papers.claims import QUICK, Tables, ledger, markdown
+    from neuralrace.papers.claims.short import in_short
 
     wanted = ledger(*names)
     tables = Tables(quick, folder, tell=lambda text: click.echo(text, err=True))
@@ -146,7 +148,8 @@ def claims(
     if out is not None:
         page = out.read_text() if out.exists() else ""
         same_size = (QUICK in page) == quick
-        out.write_text(markdown(entries, quick=quick, page=page if same_size else ""))
+        short = in_short(entries, tables) if not names else ()
+        out.write_text(markdown(entries, quick=quick, page=page if same_size else "", short=short))
         click.echo(f"The page: {out}", err=as_json)
 
 
@@ -264,6 +267,10 @@ def _make(
         found.append(figure.publish(table, out))
         _tell(found[-1], quiet)
         _gallery(out)
+    for name in names:
+        if name in papers.tours():
+            page = papers.write_tour(papers.find_tour(name), out)
+            click.echo(f"The tour: {page}", err=quiet)
     return found
 
 

@@ -40,8 +40,8 @@ from neuralrace.types import ArrayLike, Key, WeightsLike
 if TYPE_CHECKING:
     from optax import GradientTransformation
 
-Scales: TypeAlias = float | Mapping[str, float] | Sequence[float]
-"""Scales of initial weights: one for all, one per edge, or one per place on the axis `scale`."""
+Scales: TypeAlias = float | Mapping[str, float] | Sequence[float] | Sequence[Mapping[str, float]]
+"""Scales of initial weights: one for all, one per edge, or several on the axis `scale`."""
 
 
 def train_ensemble(
@@ -80,7 +80,8 @@ def train_ensemble(
 
     **Arguments:** `key`, a JAX key or an integer; `data`, one dataset or several of one shape (a
     task over a parameter), whose axis in the result is `axis = (name, coordinates)`, `("data",
-    0 … n−1)` by default; `scale` and `learning_rate`, a number each or a sequence; `weights`,
+    0 … n−1)` by default; `scale` and `learning_rate`, a number each or a sequence; a scale may
+    also be `{edge: scale}`, and in a sequence of these, place i has the coordinate i; `weights`,
     one start for every seed in place of a drawn one, `{edge: (seeds, target, source)}`: the
     `final` of an ensemble goes on from there, such as with other gates, and `nr.join` puts the
     stages together; `members_at_once` bounds the memory by running that many at a time (by default

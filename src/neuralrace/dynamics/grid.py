@@ -83,8 +83,12 @@ class Grid:
         axes = _ensemble_axes(data, given, scale, learning_rate, seeds, axis, taken)
         key = random_key(key, "an ensemble")
         begin = None if weights is None else _given(net, weights, len(axes["seed"]), scale)
+        first = _keys(key, seeds)[0]
+        for each in scales:
+            if isinstance(each, Mapping):  # init says which edge is missing
+                net.init(first, each, kind, dtype)
         sample = (
-            net.init(_keys(key, seeds)[0], scales[0], kind, dtype)
+            net.init(first, scales[0], kind, dtype)
             if begin is None
             else {edge: stack[0] for edge, stack in begin.items()}
         )
@@ -262,16 +266,16 @@ def _ensemble_axes(
     for name, value in (("scale", scale), ("learning_rate", rate)):
         if value is None:
             continue
-        by_edge = np.ndim(value) == 1 and any(isinstance(v, Mapping) for v in value)
-        if np.ndim(value) > 1 or np.size(value) == 0 or by_edge:
+        if np.ndim(value) > 1 or np.size(value) == 0:
             raise NeuralRaceError(
                 f"{name} must be a number or a sequence of numbers",
-                got="scales by edge, several" if by_edge else f"shape {np.shape(value)}",
+                got=f"shape {np.shape(value)}",
                 wanted="a number, or a sequence of at least one",
-                fix="of scales by edge, {edge: scale}, there can be one: call again for each",
+                fix=f"for example {name}=[0.01, 0.1]",
             )
         if np.ndim(value) == 1:
-            axes.append((name, [float(v) for v in value]))
+            by_edge = any(isinstance(v, Mapping) for v in value)
+            axes.append((name, range(len(value)) if by_edge else [float(v) for v in value]))
     axes.append(("seed", np.arange(seeds) if isinstance(seeds, int) else np.asarray(seeds)))
     names = [*(name for name, _ in axes), "time", "loss", *record]
     if len(set(names)) < len(names):
@@ -311,7 +315,7 @@ def _given(net: Network, weights: Any, seeds: int, scale: Any) -> Weights:
     """The weights that each seed starts from, where they are given and not drawn."""
     fix = "pass the `final` of an ensemble with as many seeds, and leave out scale"
     stacked = {edge: jnp.asarray(w) for edge, w in by_name("weights", weights, fix).items()}
-    wrong = [edge for edge, stack in stacked.items() if stack.ndim != 3 or len(stack) != seeds]
+    wrong = [edge for edge, stack in stacked.items() if stack.ndim < 2 or len(stack) != seeds]
     if wrong or _is_list(scale):
         raise NeuralRaceError(
             "weights of an ensemble are one start for every seed",
@@ -321,7 +325,7 @@ def _given(net: Network, weights: Any, seeds: int, scale: Any) -> Weights:
             wanted=f"{{edge: array of shape ({seeds}, target, source)}}, and one scale or none",
             fix=fix,
         )
-    checked_weights(net.arch, {edge: stack[0] for edge, stack in stacked.items()})
+    checked_weights(net.arch, {edge: stack[0] for edge, stack in stacked.items()}, net.shapes)
     return stacked
 
 

@@ -230,11 +230,7 @@ def chosen_method(
         rate = positive_rate(learning_rate)
         return Descent(rate), Clock("flow", np.full(1, rate))
     known = checked_optimizer(optimizer)
-    sizes = net.arch.sizes
-    shapes = {
-        edge: (sizes[target], sizes[source]) for edge, (source, target) in net.arch.edges.items()
-    }
-    return Optimized(Known(known)), clock_of(known, shapes, steps)
+    return Optimized(Known(known)), clock_of(known, net.shapes, steps)
 
 
 def method_settings(

@@ -34,15 +34,15 @@ def from_weights(net: Network, weights: WeightsLike, data: Dataset, times: Array
     fix = "stack the weights of every moment: np.stack([w0, w1, …])"
     given = by_name("weights", weights, "pass {edge: array of shape (T, |t|, |s|)}")
     weights = {edge: numbers(f"the weights of edge {edge!r}", w, fix) for edge, w in given.items()}
-    lengths = {edge: len(w) if w.ndim == 3 else None for edge, w in weights.items()}
-    if set(lengths.values()) != {len(time)}:
+    lengths = {len(w) if w.ndim > 1 else None for w in weights.values()}
+    if lengths != {len(time)}:
         raise NeuralRaceError(
             "the weights do not fit the times",
             got={edge: np.shape(w) for edge, w in weights.items()},
             wanted=f"shape (T, |t|, |s|) with T = {len(time)} for every edge",
             fix=fix,
         )
-    checked_weights(net.arch, {edge: w[0] for edge, w in weights.items()})
+    checked_weights(net.arch, {edge: w[0] for edge, w in weights.items()}, net.shapes)
     over_time = {edge: jnp.asarray(weights[edge]) * 1.0 for edge in net.arch.edges}
     loss, outputs = jax.tree.map(np.asarray, _seen(net, over_time, data))
     stored = jax.tree.map(np.asarray, over_time)

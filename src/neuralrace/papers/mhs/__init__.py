@@ -12,4 +12,5 @@ __all__ = [
     "fig9",
     "staged",
     "table",
+    "tour",
 ]

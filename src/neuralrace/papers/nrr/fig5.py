@@ -86,7 +86,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     per_seed = ("trained", "untrained", "drift", "shared", "apart")
     return xarray.Dataset(
         {
-            **_speeds(settings),
+            **speeds(settings),
             **{name: (("K", "seed"), np.stack([e[name] for e in error])) for name in per_seed},
             "steps": ("K", [e["steps"] for e in error]),
             "paths": (("P", "layer"), [_paths(settings["M"], P) for P in settings["P"]]),
@@ -123,7 +123,7 @@ def _check(settings: Settings) -> None:
 # ---- b: the speed of shared pathways ------------------------------------------------------------
 
 
-def _speeds(settings: Settings) -> dict[str, Any]:
+def speeds(settings: Settings) -> dict[str, Any]:
     """Strengths of the largest mode over time, for each P.
 
     Hidden pathways share neither weights nor samples, so only one is simulated, with its P of the

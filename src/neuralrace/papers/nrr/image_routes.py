@@ -5,17 +5,17 @@ A cell is one method on one choice of routes, with all its seeds.
 
 from __future__ import annotations
 
-import functools
-import importlib.resources
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 import neuralrace as nr
+from neuralrace.papers.cells import keep_rows, kept_rows, origin_of
+from neuralrace.papers.cells import origins as origins
+from neuralrace.papers.cells import stored_rows as rows_of_package
+from neuralrace.papers.cells import too_slow as too_much
 from neuralrace.papers.figure import Setting, Settings, TooSlow
 
 if TYPE_CHECKING:
@@ -121,22 +121,9 @@ class Found:
     elapsed: float
 
 
-@functools.cache
 def stored_rows() -> tuple[dict[str, Any], ...]:
     """The rows that were measured on a GPU; each names its device and commit."""
-    text = importlib.resources.files("neuralrace.papers.nrr").joinpath("data/images.jsonl")
-    return tuple(json.loads(line) for line in text.read_text().splitlines())
-
-
-def kept_rows(path: str | None) -> tuple[dict[str, Any], ...]:
-    """The rows of a file of cells; a line that was cut off by a crash is left out."""
-    rows = []
-    for line in Path(path).read_text().splitlines() if path and Path(path).exists() else ():
-        try:
-            rows.append(json.loads(line))
-        except ValueError:
-            continue
-    return tuple(rows)
+    return rows_of_package("nrr", "images.jsonl")
 
 
 def find_cell(
@@ -148,9 +135,8 @@ def find_cell(
         return None
     row = max(hits, key=lambda row: min(row["seeds"], cell.seeds))
     trained, untrained = (np.array(row[k][: cell.seeds]) for k in ("trained", "untrained"))
-    origin = ", commit ".join(row[k] for k in ("device", "commit") if k in row)
     elapsed = float(np.mean(row.get("elapsed", cell.time)))
-    return Found(cell, trained, untrained, origin or "a file of cells", elapsed)
+    return Found(cell, trained, untrained, origin_of(row), elapsed)
 
 
 # ---- computing ----------------------------------------------------------------------------------
@@ -217,12 +203,16 @@ def computed(cells: Sequence[Cell], settings: Settings) -> dict[Cell, Found]:
 
 def keep(found: Iterable[Found], settings: Settings) -> None:
     """Add cells to the file of cells, where there is one."""
-    if settings["cells"]:
-        with Path(settings["cells"]).open("a") as file:
-            for each in found:
-                row = asdict(each.cell) | {"key": settings["key"], "elapsed": each.elapsed}
-                row |= {k: getattr(each, k).tolist() for k in ("trained", "untrained")}
-                file.write(json.dumps(row | {"device": each.origin}) + "\n")
+    keep_rows(
+        settings["cells"],
+        (
+            asdict(each.cell)
+            | {"key": settings["key"], "elapsed": each.elapsed}
+            | {k: getattr(each, k).tolist() for k in ("trained", "untrained")}
+            | {"device": each.origin}
+            for each in found
+        ),
+    )
 
 
 @final
@@ -271,9 +261,6 @@ STEPS = {"statistics": 4000, "race": 4000, "cross": 50_000}
 FULL = 7500.0
 """The flow time to which these counts of steps refer."""
 
-PATIENCE = 600.0
-"""Seconds on a processor that are spent without asking."""
-
 
 INPUTS = {"digits": 64, "cifar10": 512}
 """Inputs of a domain; 784 of others."""
@@ -288,40 +275,9 @@ def work(cell: Cell, classes: int = 10) -> float:
     return step * STEPS[cell.method] * cell.time / FULL * cell.seeds
 
 
-def product_speed(size: int = 1024) -> float:
-    """Multiplications and additions per second in a matrix product on this processor, float32."""
-    import time
-
-    matrix = np.ones((size, size), np.float32)
-    begin = time.perf_counter()
-    for _ in range(3):
-        _ = matrix @ matrix
-    return 3 * 2 * size**3 / (time.perf_counter() - begin)
-
-
 def too_slow(cells: Sequence[Cell]) -> TooSlow | None:
     """An error where there is no GPU and the cells would take long here; None otherwise."""
-    import jax
-
-    if jax.default_backend() != "cpu":
-        return None
-    seconds = sum(map(work, cells)) / product_speed()
-    if seconds <= PATIENCE:
-        return None
-    return TooSlow(
-        "this is too much for a processor without a GPU",
-        got=f"{len(cells)} cells to compute, about {_duration(seconds)} here, judging by the speed "
-        "of its matrix products",
-        wanted="a GPU, or a smaller version",
-        fix="--quick computes it on digits in minutes; --set slow=true computes it anyway",
-    )
-
-
-def _duration(seconds: float) -> str:
-    hours = seconds / 3600
-    if hours < 1:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{hours:.0f} hours" if hours < 48 else f"{hours / 24:.0f} days"
+    return too_much(sum(map(work, cells)), len(cells))
 
 
 # ---- the table ----------------------------------------------------------------------------------
@@ -371,9 +327,3 @@ def rows_of(table: xarray.Dataset, **wanted: Any) -> xarray.Dataset:
 def means(table: xarray.Dataset, name: str) -> np.ndarray:
     """The mean over seeds of every row."""
     return table[name].mean("seed").to_numpy()
-
-
-def origins(table: xarray.Dataset) -> str:
-    """Where the rows come from, each place with its number of rows."""
-    places, counts = np.unique(table["origin"].to_numpy().astype(str), return_counts=True)
-    return "; ".join(f"{n} cells: {place}" for place, n in zip(places, counts, strict=True))

@@ -1,0 +1,247 @@
+"""Relative scale in practice: networks, measures of filters, cells, and the two figures."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace import papers
+from neuralrace.papers.talk import convolution, early_layers, filters, grokking
+from neuralrace.papers.talk.relative_scale import Cells, early_and_late, ratio_label
+from tests.test_errors import says
+
+NET = convolution.Convolutional.of(
+    (2, 9, 7), 3, channels=(4, 5), kernels=(3, 2), strides=(2, 1)
+)  # fmt: skip
+RNG = np.random.default_rng(0)
+DATA = nr.Dataset({"x": RNG.normal(size=(6, 126))}, {"y": RNG.normal(size=(6, 3))})
+
+TINY = {
+    "p": 5, "hidden": 8, "epochs": 40, "every": 10, "seeds": 2, "ratios": (0.25, 1.0, 4.0),
+    "stored": False, "slow": True,
+}  # fmt: skip
+SMALL = {"epochs": 1, "seeds": 2, "ratios": (0.25, 1.0, 4.0), "channels": (3, 4)}
+
+
+# ---- the convolutional network ------------------------------------------------------------------
+
+
+def by_jax(weights, rows):
+    """The same network by JAX's own convolutions."""
+    h = rows.reshape(-1, 2, 9, 7)
+    for kernel, stride in (("K1", 2), ("K2", 1)):
+        h = jax.nn.relu(jax.lax.conv(h, weights[kernel], (stride, stride), "VALID"))
+    return h.mean(axis=(2, 3)) @ weights["readout"].T
+
+
+def test_the_network_is_that_of_ordinary_convolutions():
+    weights = NET.init(0, 0.5)
+    assert {edge: w.shape for edge, w in weights.items()} == NET.shapes
+    np.testing.assert_allclose(NET(weights, DATA)["y"], by_jax(weights, DATA.x["x"]), atol=1e-12)
+    other = jax.grad(lambda w: 0.5 * jnp.sum((by_jax(w, DATA.x["x"]) - DATA.y["y"]) ** 2) / 6)
+    for edge, step in NET.velocity(weights, DATA).items():
+        np.testing.assert_allclose(step, -other(weights)[edge], atol=1e-12)
+    responses = NET.responses(weights, DATA)
+    assert {node: h.shape[1] for node, h in responses.items()} == dict(NET.arch.sizes)
+
+
+def test_many_samples_are_taken_in_parts(monkeypatch):
+    weights = NET.init(0, 0.5)
+    whole = NET(weights, DATA)["y"]
+    monkeypatch.setattr(convolution, "AT_ONCE", 4)
+    np.testing.assert_allclose(NET(weights, DATA)["y"], whole, atol=1e-14)
+
+
+def test_kernels_have_their_own_shapes_in_the_base():
+    with says("edge 'K1' have the wrong shape", got="(4, 18)", wanted="(4, 2, 3, 3)"):
+        NET({**NET.init(0), "K1": np.ones((4, 18))}, DATA)
+    kernel = NET.init(0, 2.0, "orthogonal")["K1"].reshape(4, 18)
+    np.testing.assert_allclose(kernel @ kernel.T, 4 * np.eye(4), atol=1e-12)
+    wide = convolution.Convolutional.of(
+        (8, 9, 9), 3, channels=(64,), kernels=(5,), strides=(1,)
+    )  # fmt: skip
+    spread = float(wide.init(0, 1.0, "xavier")["K1"].std())
+    assert spread == pytest.approx(np.sqrt(2 / (8 * 25 + 64 * 25)), rel=0.02)
+
+
+def test_it_trains_and_is_saved_like_any_other(tmp_path):
+    run = nr.train(
+        NET, NET.init(0, 0.3), DATA, learning_rate=0.1, steps=20, record_every=10,
+        record={"weights": True},
+    )  # fmt: skip
+    assert run.loss[-1] < run.loss[0]
+    again = nr.Trajectory.from_weights(NET, run.values["weights"], DATA, run.time)
+    np.testing.assert_allclose(again.loss, run.loss, rtol=1e-12)
+    run.save(tmp_path / "run.nc")
+
+
+@pytest.mark.parametrize(
+    ("net", "first", "last", "data"),
+    [
+        (NET, ("K1",), "readout", DATA),
+        (grokking.network(5, 8), ("embed_a", "embed_b"), "readout", grokking.sums(5, 0.5, 0)[0]),
+    ],
+)
+def test_the_ratio_leaves_the_initial_outputs_as_they_are(net, first, last, data):
+    outputs = []
+    for ratio in (1 / 64, 1.0, 16.0):
+        early, late = early_and_late(ratio)
+        assert late / early == pytest.approx(ratio)
+        scales = dict.fromkeys(net.arch.edges, 0.3)
+        scales |= {**dict.fromkeys(first, 0.3 * early), last: 0.3 * late}
+        outputs.append(net(net.init(3, scales), data)["y"])
+    np.testing.assert_allclose(outputs[0], outputs[1], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(outputs[2], outputs[1], rtol=1e-10, atol=1e-12)
+
+
+# ---- how structured filters are -----------------------------------------------------------------
+
+
+def test_noise_has_its_share_of_low_frequencies():
+    noise = RNG.normal(size=(4000, 3, 9, 9))
+    share = filters.low_frequency_share(noise)
+    assert share.mean() == pytest.approx(21 / 81, abs=0.003)
+    y, x = np.mgrid[:9, :9]
+    slow = np.cos(2 * np.pi * 2 * x / 9 + 0.3)
+    fast = np.cos(2 * np.pi * 3 * (x + y) / 9)
+    both = filters.low_frequency_share(np.stack([slow, fast, slow + fast])[:, None])
+    np.testing.assert_allclose(both, [1, 0, 0.5], atol=1e-12)
+
+
+def test_a_gabor_function_is_found_whatever_its_phase_and_colour():
+    size = 9
+    y, x = (np.mgrid[:size, :size] + 0.5) / size
+    envelope = np.exp(-((x - 0.3) ** 2 + (y - 0.7) ** 2) / (2 * 0.2**2))
+    angle = np.pi * 3 / 8
+    wave = lambda phase: np.cos(
+        2 * np.pi * 0.18 * size * (np.cos(angle) * x + np.sin(angle) * y) + phase
+    )
+    one = np.stack([a * envelope * wave(1.1) for a in (0.2, -3.0, 1.0)])
+    share = filters.gabor_share(np.stack([one, 100 * one]))
+    np.testing.assert_allclose(share, 1.0, atol=1e-12)
+    noise = filters.gabor_share(RNG.normal(size=(200, 3, 9, 9)))
+    assert noise.max() < 0.3
+    mixed = one / np.linalg.norm(one) + RNG.normal(size=one.shape) / np.sqrt(one.size)
+    assert 0.35 < filters.gabor_share(mixed[None])[0] < 0.7
+
+
+# ---- cells --------------------------------------------------------------------------------------
+
+
+def test_sums_are_all_pairs_once():
+    trained, others = grokking.sums(7, 0.4, 1)
+    assert trained.n_samples == 20 and others.n_samples == 29
+    pairs = []
+    for data in (trained, others):
+        a, b, y = (np.asarray(v).argmax(axis=1) for v in (*data.x.values(), data.y["y"]))
+        assert ((a + b) % 7 == y).all()
+        pairs += list(zip(a.tolist(), b.tolist(), strict=True))
+    assert len(set(pairs)) == 49
+    assert not np.array_equal(trained.x["a"], grokking.sums(7, 0.4, 2)[0].x["a"])
+
+
+def test_the_first_epoch_that_is_good_enough():
+    epochs = np.array([0, 10, 20, 30])
+    assert grokking.first_at(epochs, np.array([0.1, 0.96, 0.9, 1.0]), 0.95) == 10
+    assert grokking.first_at(epochs, np.array([0.1, 0.2, 0.3, 0.4]), 0.95) is None
+
+
+def fake_cells(calls):
+    """Cells whose training is noted and gives the product of ratio and seed."""
+
+    def train(settings, seed, ratios):
+        calls.append((seed, list(ratios)))
+        return [{"number": r * seed} for r in ratios]
+
+    return Cells("nothing.jsonl", ("p",), train, lambda settings: 1e9)
+
+
+def test_cells_are_computed_once_and_kept(tmp_path):
+    calls, file = [], tmp_path / "cells.jsonl"
+    cells = fake_cells(calls)
+    settings = {
+        "p": 5, "ratios": (1.0, 2.0), "seeds": 2, "stored": True, "cells": str(file), "slow": True
+    }  # fmt: skip
+    first = cells.rows(settings, {"device": "D", "commit": "C"})
+    assert calls == [(0, [1.0, 2.0]), (1, [1.0, 2.0])]
+    with file.open("a") as more:
+        more.write('{"p": 5, "rat')  # cut off
+    assert cells.rows(settings) == first and len(calls) == 2
+    more = cells.rows(settings | {"ratios": (2.0, 3.0), "seeds": 3})
+    assert calls[2:] == [(0, [3.0]), (1, [3.0]), (2, [2.0, 3.0])]
+    table = cells.table(settings | {"seeds": 3}, ("number",), {**more, **first})
+    assert table["number"].sel(ratio=2.0).to_numpy().tolist() == [0, 2, 4]
+    assert str(table["origin"].to_numpy()[0, 0]) == "D, commit C"
+    assert np.isnan(table["number"].sel(ratio=1.0).to_numpy()[2])
+    cells.rows(settings | {"p": 7})
+    assert len(calls) == 7  # other settings are other cells
+
+
+def test_without_a_gpu_only_stored_cells_are_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr("neuralrace.papers.cells.product_speed", lambda: 1e6)
+    calls = []
+    cells = fake_cells(calls)
+    file = tmp_path / "cells.jsonl"
+    settings = {
+        "p": 5, "ratios": (1.0, 2.0), "seeds": 1, "stored": False, "cells": str(file),
+        "slow": False,
+    }  # fmt: skip
+    with says("too much for a processor", got="2 cells", wanted="a GPU", fix="slow=true"):
+        cells.rows(settings)
+    file.write_text(json.dumps({"p": 5, "ratio": 2.0, "seed": 0, "number": 3.0}) + "\n")
+    rows = cells.rows(settings)
+    table = cells.table(settings, ("number",), rows)
+    assert list(rows) == [(2.0, 0)] and table.attrs["missing"] == 1 and not calls
+
+
+def test_ratios_are_written_as_fractions():
+    assert [ratio_label(r) for r in (1 / 64, 0.25, 1.0, 16.0)] == ["1/64", "1/4", "1", "16"]
+
+
+# ---- the figures --------------------------------------------------------------------------------
+
+
+def held(figure, table, word):
+    (row,) = [row for row in figure.agreement(table) if row.what.startswith(word)]
+    return row.holds
+
+
+def test_grokking_is_judged_by_its_times(tmp_path):
+    figure = papers.find("talk/grokking")
+    file = tmp_path / "cells.jsonl"
+    settings = figure.resolve(quick=True, changes=TINY | {"cells": str(file)})
+    table = figure.run(settings, quick=True)
+    assert table["others"].shape == (3, 2, 5) and len(figure.draw(table).axes) == 2
+    assert table.equals(figure.run(settings, quick=True))
+    early = table.assign(
+        fitted=table["fitted"].fillna(0) * 0 + 10,
+        generalised=(("ratio", "seed"), [[30, np.nan], [20, 20], [10, 10]]),
+    )
+    larger = "epochs to generalise: a large readout"
+    assert held(figure, early, larger) and held(figure, early, "rank correlation")
+    late = early.assign(generalised=early["generalised"][::-1].to_numpy() + 0 * early["fitted"])
+    assert held(figure, early, "seeds in which") and held(figure, late, "seeds in which") is False
+    assert held(figure, late, larger) is False
+    assert held(figure, late, "rank correlation") is False
+    assert held(figure, late, "share of the networks")
+
+
+@pytest.mark.slow
+def test_early_layers_are_judged_by_both_measures():
+    figure = papers.find("talk/early_layers")
+    settings = figure.resolve(quick=True, changes=SMALL)
+    table = figure.run(settings, quick=True)
+    assert table["filters"].shape == (3, 3, 1, 5, 5)
+    assert np.abs(table["filters"]).max() == early_layers.LEVELS
+    assert all(ax.get_title() or ax.get_title("left") for ax in figure.draw(table).axes)
+    grown = (("ratio", "seed"), [[0.2, 0.2], [0.3, 0.3], [0.5, 0.36]])
+    better = table.assign(low=grown, gabor=grown)
+    for name in ("low frequencies", "one Gabor function"):
+        words = f"share of energy {'at' if 'low' in name else 'in'} {name}"
+        assert held(figure, better, f"{words}: a large last")
+        worse = better.isel(ratio=[2, 1, 0]).assign_coords(ratio=better["ratio"].to_numpy())
+        assert held(figure, worse, f"{words}: a large last") is False
+        assert held(figure, worse, f"rank correlation of the ratio with the {words}") is False

@@ -114,7 +114,7 @@ MODES = 4
 """The number of modes: one per item."""
 
 
-def _layers(weights: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def layers(weights: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Singular values (…, mode) of the hidden edge, and √(in · out) of the mean outer edges."""
     values = nr.analysis.singular_values(weights, modes=MODES)
     ends = {v: [x for e, x in values.items() if e.startswith(v)] for v in ("in", "out")}
@@ -128,15 +128,15 @@ def _measured(
     net: nr.GDLN, run: nr.Trajectory, theory: nr.Trajectory, data: nr.Dataset, rest: Any
 ) -> dict[str, tuple[tuple[str, ...], Any]]:
     """The data kept for every seed, with their dimensions."""
-    layers = _layers(run.final)
+    values = layers(run.final)
     errors = nr.analysis.route_errors(net, run.final, data, rest)
     shown = nr.analysis.hidden(net, run.final, data, "h")
     alike = nr.analysis.domain_similarity(shown, data.labels["input"], data.labels["item"])
     return {
         "loss": (("time",), run.loss),
         "loss_predicted": (("time",), theory.loss),
-        "hidden_end": (("mode",), layers["hidden"]),
-        "ends_end": (("mode",), layers["ends"]),
+        "hidden_end": (("mode",), values["hidden"]),
+        "ends_end": (("mode",), values["ends"]),
         "untrained_share": ((), errors.untrained_share),
         "shared": ((), alike.shared),
     }
@@ -146,7 +146,7 @@ def _course(
     race: nr.Race, run: nr.Trajectory, theory: nr.Trajectory
 ) -> dict[str, tuple[tuple[str, ...], Any]]:
     """Singular values over the whole course, simulated and predicted, with their dimensions."""
-    layers = _layers(run.values["weights"])
+    values = layers(run.values["weights"])
     blocks = theory.values["variables"].values()
     strength = {
         edge: np.stack([np.linalg.norm(b[edge], ord=2, axis=(-2, -1)) for b in blocks], axis=-1)
@@ -159,8 +159,8 @@ def _course(
     order = np.argsort(-strength["hidden"][-1])
     over_time = ("time", "mode")
     return {
-        "hidden_values": (over_time, layers["hidden"]),
-        "ends_values": (over_time, layers["ends"]),
+        "hidden_values": (over_time, values["hidden"]),
+        "ends_values": (over_time, values["ends"]),
         "hidden_predicted": (over_time, strength["hidden"][:, order]),
         "ends_predicted": (over_time, np.sqrt(ends["in"] * ends["out"])[:, order]),
     }

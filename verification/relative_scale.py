@@ -61,7 +61,7 @@ def grokking_is_sooner(full: bool) -> Measurement:
 )
 def early_layers_are_structured(full: bool) -> Measurement:
     def judge(table: Any) -> tuple[str, bool]:
-        gains = {name: measure.read(table) for name, measure in early_layers.GAINS.items()}
+        gains = {name: early_layers.gained(name)(table) for name in early_layers.GAINS}
         text = "; ".join(f"{name} by seed {by_seed(gain)}" for name, gain in gains.items())
         return text, all((gain >= early_layers.MARGIN).all() for gain in gains.values())
 

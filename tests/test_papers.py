@@ -116,11 +116,15 @@ def test_a_plateau_is_where_the_loss_rests():
     assert np.isnan(fig4.plateaus(levels, loss[:60])[1])
 
 
+FACTOR = "final hidden singular values over √(in · out) and √M: difference from 1"
+"""The line on √M in the agreement of NRR Fig. 4."""
+
+
 @pytest.mark.parametrize(
     ("change", "row"),
     [
         ({"hidden_end": 1.006}, "final singular values of the hidden matrix"),
-        ({"ends_end": 1.08}, "their ratio to √(in · out)"),
+        ({"ends_end": 1.08}, FACTOR),
         ({"untrained_share": 1e6}, "error on untrained routes"),
         ({"by_hand": 1.00001}, "theory against simulation from decoupled weights"),
         ({"loss_predicted": 1.2}, "theory from the actual random weights against their simulation"),

@@ -31,6 +31,8 @@ def test_every_figure_of_the_talk_is_read():
         read.add(name)
         raise LookupError
 
+    tables.quick = True
+
     for claim in ledger("talk"):
         for measure in claim.measures:
             try:

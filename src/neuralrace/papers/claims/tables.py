@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 from neuralrace.errors import NeuralRaceError
 from neuralrace.papers.measure import Found
 from neuralrace.papers.record import Record, load_figure, pack, read_record, stored, unpack
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     import xarray
 
     from neuralrace.papers.measure import Measure
+
+DRAWN = {"key", "seed"}
+"""The settings that tell that a figure has a random draw: one, if it has no `seeds`."""
 
 
 @final
@@ -39,6 +44,7 @@ class Tables:
     tell: Callable[[str], None] = lambda _: None
     _kept: dict[Any, Any] = field(default_factory=dict)
     _seeds: list[int] = field(default_factory=list)
+    _drawn: bool = False
 
     def __post_init__(self) -> None:
         if self.folder is not None and not self.folder.is_dir():
@@ -90,14 +96,19 @@ class Tables:
         ```
         """
         self._seeds.clear()
+        self._drawn = False
         numbers = measure.read(self)
+        if self._drawn and not self._seeds and np.ndim(numbers) == 0:
+            self._seeds.append(1)
         return Found.of(numbers, min(self._seeds, default=None))
 
     def _counted(self, table: xarray.Dataset) -> xarray.Dataset:
         """The table; its number of seeds is remembered for `found`."""
-        seeds = read_record(table).settings.get("seeds")
-        if seeds is not None:
-            self._seeds.append(seeds["value"])
+        settings = read_record(table).settings
+        if "seeds" in settings:
+            self._seeds.append(settings["seeds"]["value"])
+        else:
+            self._drawn |= not DRAWN.isdisjoint(settings)
         return table
 
     def _made(self, name: str, changes: Mapping[str, Any]) -> xarray.Dataset:

@@ -8,6 +8,7 @@ import numpy as np
 
 import neuralrace as nr
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from neuralrace.papers.mhs import depth
 from neuralrace.papers.mhs.contextual import SCRIPTS, final_activity, shares_by_number
 from neuralrace.papers.mhs.staged import staged_runs
 
@@ -61,7 +62,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     from neuralrace.papers.mhs import table
 
     s = settings
-    this = table.Setting(
+    this = table.Case(
         "",
         {"contexts": s["contexts"]},
         (s["hidden"], s["hidden"]),
@@ -160,72 +161,30 @@ def moments(loss: np.ndarray) -> list[int]:
     return [int(those.argmax()) if those.any() else -1 for those in below]
 
 
-OPEN = "pathways open from the start"
-"""The name of the unstaged ReLN in lines of the agreement."""
-
-STAGED = "pathways opened in stages, by hand"
-"""The name of the staged ReLN in lines of the agreement."""
-
-
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     """Stereotypes, spread, timing, outputs, and the gates of each layer."""
-    time, relu = table["time"].to_numpy(), table["relu"].to_numpy()
-    first = int(table["typical"][0])
-    typical = nr.Trajectory(time, relu[first])
-    others = (run for i, run in enumerate(relu) if i != first)
-    seeds = [nr.compare(typical, nr.Trajectory(time, run)) for run in others]
-    return (
-        *(_imitates(table, name, runs, k) for name, runs, k, _ in _relns(table)),
-        Agreement(
-            "stereotypical ReLU network against the other runs of the ReLU network",
-            "reported: the floor",
-            f"{np.mean([c.mean for c in seeds]):.1%}, at worst {max(c.mean for c in seeds):.1%}"
-            if seeds
-            else "only one run",
-        ),
-        *(_spread_alike(table, name, runs) for name, runs, _, _ in _relns(table)),
-        *_timing(table),
-        *(_outputs_alike(table, name, runs[k], out) for name, runs, k, out in _relns(table)),
-        *_gates(table),
-    )
+    share, often = (table[name].mean("seed").to_numpy() for name in ("share", "often"))
+    shares = [", ".join(f"{part:.0%}" for part in layer) for layer in share]
+    beside = {
+        "always": f"a neuron is on for {often[0]:.0%} of the samples on average ({often[1]:.0%} "
+        f"in the second layer), and {shares[0]} of the weight is nearest to 1, …, C contexts",
+        "one": f"shares nearest to 1, …, C contexts: {shares[1]}",
+        **{f"loss, {name}": _shifted(table, name) for name in depth.RELNS},
+    }
+    rows = [
+        Agreement.of(measure, table, depth.WORDS.get(name, ""), beside.get(name, ""))
+        for name, measure in depth.MEASURES.items()
+    ]
+    return (*rows, *_timing(table))
 
 
-def _relns(table: xarray.Dataset) -> tuple[tuple[str, np.ndarray, int, np.ndarray], ...]:
-    """The two ReLNs: name, losses, the index of the stereotype, and its outputs."""
-    gated, staged = (table[name].to_numpy() for name in ("gated", "staged"))
-    return (
-        (OPEN, gated, int(table["typical"][1]), table["outputs"].to_numpy()[1]),
-        (STAGED, staged, int(table["staged_typical"]), table["staged_outputs"].to_numpy()),
-    )
-
-
-def _imitates(table: xarray.Dataset, name: str, runs: np.ndarray, k: int) -> Agreement:
+def _shifted(table: xarray.Dataset, name: str) -> str:
+    """How near a stereotypical ReLN comes after a shift in time, as text."""
     time = table["time"].to_numpy()
-    typical = nr.Trajectory(time, table["relu"].to_numpy()[int(table["typical"][0])])
-    near = nr.compare(typical, nr.Trajectory(time, runs[k]))
-    return Agreement(
-        f"stereotypical ReLU network against the stereotypical ReLN, {name}, mean |ΔL| / L(0)",
-        "“close agreement”: ≤ 5 %",
-        f"{near.mean:.1%} (at most {near.max:.0%}); shifted by {near.shift / _rate(table):.0f} "
-        f"epochs {near.mean_after_shift:.1%}",
-        near.mean <= 0.05,
-    )
-
-
-def _spread_alike(table: xarray.Dataset, name: str, runs: np.ndarray) -> Agreement:
-    relu = table["relu"].to_numpy()
-    spread = [those.std(axis=0).mean() / those[:, 0].mean() for those in (relu, runs)]
-    profiles = relu.std(axis=0), runs.std(axis=0)
-    differ = all(np.ptp(profile) > 0 for profile in profiles)
-    profile = np.corrcoef(*profiles)[0, 1] if differ else np.nan
-    number = "one run each" if len(relu) == 1 else f"{len(relu)} runs each"
-    return Agreement(
-        f"spread between runs ({number}): standard deviation of the loss / L(0), mean over "
-        f"time; ReLU network, ReLN with {name}",
-        "“the same variance profiles”: within a factor of 2",
-        f"{spread[0]:.2%}, {spread[1]:.2%}; correlation of the two profiles over time "
-        f"{profile:.2f}",
-        bool(0.5 <= spread[1] / spread[0] <= 2) if min(spread) > 0 else None,
+    near = nr.compare(*(nr.Trajectory(time, run) for run in depth.stereotypes(table, name)))
+    return (
+        f"at most {near.max:.0%}; shifted by {near.shift / _rate(table):.0f} epochs "
+        f"{near.mean_after_shift:.1%}"
     )
 
 
@@ -250,51 +209,6 @@ def _timing(table: xarray.Dataset) -> list[Agreement]:
     ]
 
 
-def _outputs_alike(
-    table: xarray.Dataset, name: str, loss: np.ndarray, outputs: np.ndarray
-) -> Agreement:
-    relu, theirs = table["relu"].to_numpy(), table["outputs"].to_numpy()[0]
-    size = np.sqrt(2 * relu[0, 0] * theirs.shape[1])  # ‖Y‖, since L = ‖Y − O‖² / 2N
-    places = moments(relu[int(table["typical"][0])]), moments(loss)
-    at_loss = {
-        level: np.linalg.norm(theirs[i] - outputs[j]) / size
-        for level, i, j in zip(LEVELS, *places, strict=True)
-        if min(i, j) >= 0
-    }
-    return Agreement(
-        "outputs of the two stereotypes where both have fallen to "
-        + ", ".join(f"{level:.0%}" for level in at_loss)
-        + f" of the initial loss, relative to the size of the targets; {name}",
-        "“exact agreement between the outputs” at plateaus: ≤ 10 %",
-        ", ".join(f"{gap:.1%}" for gap in at_loss.values()) or "not reached by both",
-        bool(max(at_loss.values()) <= 0.1) if at_loss else None,
-    )
-
-
-def _gates(table: xarray.Dataset) -> list[Agreement]:
-    """The gates of both layers of the ReLU networks."""
-    share, always, often = (
-        table[name].mean("seed").to_numpy() for name in ("share", "always", "often")
-    )
-    return [
-        Agreement(
-            "share of the first layer's final weight in neurons that are on for every sample",
-            "“all neurons are active for all datapoints”: ≥ 95 %",
-            f"{always[0]:.1%}; a neuron is on for {often[0]:.0%} of the samples on average "
-            f"({often[1]:.0%} in the second layer), and of the weight "
-            f"{', '.join(f'{part:.0%}' for part in share[0])} is nearest to patterns on in "
-            "1, …, C contexts",
-            bool(always[0] >= 0.95),
-        ),
-        Agreement(
-            "second layer: final weight nearest to patterns on in 1, …, C contexts",
-            "“active in two out of three contexts” and common: single ≤ 5 %",
-            ", ".join(f"{part:.0%}" for part in share[1]),
-            bool(share[1, 0] <= 0.05),
-        ),
-    ]
-
-
 def _rate(table: xarray.Dataset) -> float:
     """The time of one epoch."""
     return float(table["time"][-1] / table["step"][-1])
@@ -310,7 +224,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     figure, axes = plt.subplot_mosaic(
         [["a", "b", "b"], ["c", "c", "d"]], figsize=(7.0, 5.6), height_ratios=(1.1, 1)
     )
-    this = tables.Setting("", {"contexts": s["contexts"]}, (s["hidden"],) * 2, s["scale"])
+    this = tables.Case("", {"contexts": s["contexts"]}, (s["hidden"],) * 2, s["scale"])
     arch, data = tables.gated_network(this, "gated", s["rule"])
     arch.draw(data, ax=axes["a"])
     axes["a"].set_title("(a) the gated network")

@@ -51,7 +51,7 @@ CLAIMS = (
         "On the contextual task, neurons are active in several contexts, because pathways that "
         "are shared by contexts learn faster.",
         "mhs/context-pure",
-        "mhs/fastest",
+        "mhs/shared-faster",
     ),
     finding(
         3,

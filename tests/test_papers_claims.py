@@ -25,8 +25,10 @@ from neuralrace.papers.claims import (
     markdown,
     papers,
 )
+from neuralrace.papers.claims.changes import CHANGES, WITHDRAWN, change_lines
 from neuralrace.papers.claims.nrr.reuse import shared_against_dedicated
 from neuralrace.papers.claims.nrr.xor import activity_types
+from neuralrace.papers.claims.short import PARTS, in_short
 from neuralrace.papers.figure import Setting
 from neuralrace.trajectory import save_table
 from tests.test_errors import says
@@ -178,9 +180,44 @@ def test_what_a_page_says_of_other_papers_is_kept():
     ]
     first = markdown(entries[:1])
     both = markdown(entries[1:], page=first)
-    assert both == markdown(entries)
+    whole = markdown(entries)
+    assert both == whole.split("\n\n## What changed")[0] + "\n"
+    assert markdown(entries[:1], page=whole) == whole
     assert markdown(entries[:1], page=both) == both
     assert markdown(entries[:1]) == first
+
+
+def test_the_summary_says_what_verdicts_allow():
+    claims = {claim.name: claim for claim in ledger("mhs")}
+    names = ("mhs/always-a-reln", "mhs/depth-first-layer", "mhs/depth-second-layer")
+    for choose, said in ((inside, True), (outside, False)):
+        entries = [claims[n].judged([choose(m) for m in claims[n].measures]) for n in names]
+        text = " ".join(in_short(entries, Tables()))
+        assert ("Any ReLU network is a gated" in text) == said
+        assert ("The first layer does gate" in text) != said
+        assert ("prefers two contexts to one" in text) == said
+    page = markdown(entries, short=["All is well."])
+    assert "## In short\n\nAll is well.\n" in page
+    assert "All is well." in markdown(entries[:1], page=page)
+
+
+def test_sentences_of_the_summary_name_claims_that_exist():
+    there = {claim.name for claim in ledger()}
+    for sentences in PARTS.values():
+        for sentence in sentences:
+            assert there.issuperset(sentence.when)
+            assert sentence.text.count("{") == len(sentence.reads)
+
+
+def test_what_changed_names_claims_that_exist_and_says_what_is_new():
+    claims = {claim.name: claim for claim in ledger()}
+    assert set(CHANGES) <= set(claims)
+    assert not set(WITHDRAWN) & set(claims)
+    assert {before for before, _ in (CHANGES | WITHDRAWN).values()} <= {v.value for v in Verdict}
+    elbow = claims["mhs/elbow"]
+    entry = elbow.judged([outside(measure) for measure in elbow.measures])
+    (row,) = (line for line in change_lines([entry]) if "mhs/elbow" in line)
+    assert row.startswith("| mhs/elbow | holds | **does not hold** |")
 
 
 def test_a_measure_without_a_bound_is_refused():

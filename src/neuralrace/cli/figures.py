@@ -123,6 +123,7 @@ def claims(
 ) -> None:
     """Measure the claims of the papers, all or those named, and print the verdicts."""
     from neuralrace.papers.claims import QUICK, Tables, ledger, markdown
+    from neuralrace.papers.claims.short import in_short
 
     wanted = ledger(*names)
     tables = Tables(quick, folder, tell=lambda text: click.echo(text, err=True))
@@ -147,7 +148,8 @@ def claims(
     if out is not None:
         page = out.read_text() if out.exists() else ""
         same_size = (QUICK in page) == quick
-        out.write_text(markdown(entries, quick=quick, page=page if same_size else ""))
+        short = in_short(entries, tables) if not names else ()
+        out.write_text(markdown(entries, quick=quick, page=page if same_size else "", short=short))
         click.echo(f"The page: {out}", err=as_json)
 
 

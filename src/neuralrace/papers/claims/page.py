@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from neuralrace.papers.claims.changes import change_lines
 from neuralrace.papers.claims.claim import Entry, Verdict
 from neuralrace.papers.measure import FEWEST_SEEDS, LEEWAY, Found, Measure, Outcome
 from neuralrace.papers.record import table_lines
@@ -37,10 +38,20 @@ How a verdict follows from the numbers:
 """What a reader must know about verdicts."""
 
 
-def markdown(entries: Sequence[Entry], *, quick: bool = False, page: str = "") -> str:
+SHORT = "In short"
+"""The title of the summary."""
+
+CHANGED = "What changed"
+"""The title of the comparison with an earlier ledger."""
+
+
+def markdown(
+    entries: Sequence[Entry], *, quick: bool = False, page: str = "", short: Sequence[str] = ()
+) -> str:
     """The ledger as a page: a table of verdicts, then every claim with its measurements.
 
-    Sections of an earlier `page` on papers that have no entry here are kept.
+    Sections of an earlier `page` on papers that have no entry here are kept, and so is its summary
+    if none is given as `short` (`in_short` writes it).
     """
     from neuralrace import __version__
 
@@ -50,9 +61,9 @@ def markdown(entries: Sequence[Entry], *, quick: bool = False, page: str = "") -
         "",
         f"Written by `neuralrace claims{' --quick' * quick} --out docs/claims.md`, version "
         f"{__version__}, with {size}. Verdicts are computed from the numbers below them.",
-        "",
-        RULES,
     ]
+    lines += ["", f"## {SHORT}", "", *short] if short else _section(page, SHORT)
+    lines += ["", "## Verdicts", "", RULES]
     for paper, title in PAPERS.items():
         mine = [entry for entry in entries if entry.claim.name.startswith(f"{paper}/")]
         if mine:
@@ -60,6 +71,11 @@ def markdown(entries: Sequence[Entry], *, quick: bool = False, page: str = "") -
             lines += [line for entry in mine for line in _entry(entry)]
         else:
             lines += _section(page, title)
+    whole = {entry.claim.name.split("/")[0] for entry in entries} == set(PAPERS)
+    if whole:
+        lines += ["", f"## {CHANGED}", "", *change_lines(entries)]
+    else:
+        lines += _section(page, CHANGED)
     return "\n".join(lines) + "\n"
 
 

@@ -139,8 +139,30 @@ def test_cifar_comes_the_same_from_bytes_and_from_sheets(tmp_path, monkeypatch):
         np.testing.assert_array_equal(np.rint(read.test * 255), one)
         np.testing.assert_array_equal(read.labels[N : 2 * N], labels)
         assert read.train.shape == (5 * N, 3072) and read.shape == (3, 32, 32)
+    whole = (sheets / "test_batch.png").read_bytes()
+    changed = picture.copy()
+    changed[3, 4, 0] ^= 1
+    Image.fromarray(changed).save(sheets / "test_batch.png", compress_level=0)
+    with says("the checksum of the train images of cifar10 is wrong", fix="get the file again"):
+        tasks.images("cifar10", sheets)
+    Image.fromarray(picture[:, :1000]).save(sheets / "test_batch.png")
+    with says(".png cannot be read", got="shape (20, 1000, 3)", wanted="shape (20, 1024, 3)"):
+        tasks.images("cifar10", sheets)
+    (sheets / "test_batch.png").write_bytes(whole[: len(whole) // 2])
+    with says(".png cannot be read", wanted="a PNG sheet", fix="truncated"):
+        tasks.images("cifar10", sheets)
+    (sheets / "test_batch.png").write_text("no picture")
+    with says(".png cannot be read", got="UnidentifiedImageError", wanted="a PNG sheet"):
+        tasks.images("cifar10", sheets)
+    (sheets / "test_batch.png").write_bytes(whole)
     (sheets / "test_labels.json").write_text("[1, 2]")
     with says("test_labels.json cannot be read", got="shape (2,)", wanted="20 classes"):
+        tasks.images("cifar10", sheets)
+    (sheets / "test_labels.json").write_text("[1, 2")
+    with says("test_labels.json cannot be read", got="no JSON", wanted="20 classes"):
+        tasks.images("cifar10", sheets)
+    (sheets / "test_labels.json").unlink()
+    with says("the files of cifar10 were not found", got="'test_labels.json' missing"):
         tasks.images("cifar10", sheets)
     (binary / "test_batch.bin").write_bytes(rows.tobytes()[:-1])
     with says("cannot be read", got="61459 bytes", wanted="61460 bytes"):

@@ -1,6 +1,6 @@
 """Keep cells that `tools/route_images.py` measured as data of the package.
 
-    PYTHONPATH=src python tools/keep_cells.py --device "NVIDIA H200" --commit 36630e8 cells.jsonl …
+    PYTHONPATH=src python tools/keep_cells.py cells.jsonl …
 
 Numbers are rounded to what is measured (5 digits; float32 prints more), and each row says on which
 device and with which commit it was measured. Rows that are kept already stay as they are.
@@ -15,7 +15,7 @@ from typing import Any
 
 KEPT = Path("src/neuralrace/papers/nrr/data/images.jsonl")
 NAMES = ("plan", "method", "K", "M", "inputs", "routes", "scale", "time", "seeds", "hidden", "leak")
-"""What tells one cell from another."""
+"""What tells one cell from another, together with its images."""
 
 
 def rounded(value: Any) -> Any:
@@ -31,17 +31,17 @@ def main() -> None:
     """Add the rows of all files to those that are kept."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--device", required=True)
-    parser.add_argument("--commit", required=True)
     given = parser.parse_args()
     old = KEPT.read_text().splitlines() if KEPT.exists() else []
     rows = [json.loads(line) for line in old]
-    origin = {"device": given.device, "commit": given.commit}
     for file in given.files:
-        rows += [rounded(origin | json.loads(line)) for line in file.read_text().splitlines()]
+        rows += [rounded(json.loads(line)) for line in file.read_text().splitlines()]
     kept: dict[str, dict[str, Any]] = {}
     for row in rows:
-        kept.setdefault(json.dumps([row[name] for name in NAMES]), row)
+        if not row.get("device") or not row.get("commit"):
+            raise SystemExit(f"a row does not say where it was measured: {json.dumps(row)[:200]}")
+        which = [*(row[name] for name in NAMES), row.get("images", "mnist")]
+        kept.setdefault(json.dumps(which), row)
     KEPT.write_text("".join(json.dumps(row) + "\n" for row in kept.values()))
 
 

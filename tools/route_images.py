@@ -3,8 +3,8 @@
     PYTHONPATH=src python tools/route_images.py --data FOLDER --out FOLDER --minutes 9 must white
 
 Each cell is one method, one choice of routes and all seeds. Its numbers are appended to
-`cells.jsonl` in the folder as soon as it is done, and a second call goes on from there. Needs
-nothing but JAX, equinox, optax, SciPy and scikit-learn.
+`cells.jsonl` in the folder as soon as it is done, with device and commit, and a second call goes on
+from there. Needs nothing but JAX, equinox, optax, SciPy and scikit-learn.
 """
 
 from __future__ import annotations
@@ -21,12 +21,25 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from origin import origin
 
 from neuralrace import tasks
 from neuralrace.dynamics import train_routing
 
 SHARES = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 """K/M of the trained routes."""
+
+FEW = 3
+"""Seeds of cells that take long and are drawn only."""
+
+SOME = 5
+"""Seeds of cells that take long and that claims are measured on: the fewest that settle one."""
+
+FEATURES = 2000.0
+"""Flow time of features of CIFAR-10: their variance is several times that of pixels of MNIST."""
+
+LAZY = 20_000
+"""Steps after which cells with large initial weights end: curvature makes their steps tiny."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +58,9 @@ class Cell:
     hidden: int = 128
     leak: float = 1.0
     span: float = 180.0
+    images: str = "mnist"
+    most: int = 1_000_000
+    every: int = 1000
 
 
 def plans(seeds: int) -> dict[str, list[Cell]]:
@@ -54,6 +70,7 @@ def plans(seeds: int) -> dict[str, list[Cell]]:
     ours = {"seeds": seeds}
     domains = [max(1, round(40 * share)) for share in SHARES]
     hundred = [max(1, round(100 * share)) for share in SHARES]
+    cifar: dict[str, Any] = {"images": "cifar10", "inputs": "rotated"}
     found = {
         "must": [
             Cell("must", m, K, **ours) for m in ("statistics", "race", "cross") for K in domains
@@ -70,14 +87,43 @@ def plans(seeds: int) -> dict[str, list[Cell]]:
             for m in ("statistics", "cross") for K in domains
         ],
         "white": [Cell("white", "white", K, **ours) for K in domains],
+        "plateau": [
+            Cell("plateau", m, 10, scale=g, every=100, **ours)
+            for m in ("race", "statistics") for g in (0.1, 0.03, 0.02, 0.0125, 0.01, 0.001)
+        ],
         "scales": [
-            Cell("scales", m, 10, scale=s, **ours)
-            for m in ("race", "statistics", "cross") for s in (10.0, 1.0, 0.1, 0.01, 0.001)
+            Cell("scales", m, 10, scale=g, most=LAZY if g > 1 else 1_000_000, **ours)
+            for m in ("race", "statistics") for g in (1.0, 10.0)  # the others are in "plateau"
+        ] + [
+            Cell("scales", "cross", 10, scale=g, seeds=SOME, most=LAZY if g > 1 else 1_000_000)
+            for g in (0.01, 0.001, 0.1, 1.0, 10.0)
+        ],
+        "scales_race": [
+            Cell("scales_race", "race", 10, scale=g, most=LAZY if g > 1 else 1_000_000, **ours, **w)
+            for w in ({"M": 100}, {"inputs": "rotated"}) for g in (0.01, 0.001, 0.1, 1.0, 10.0)
         ],
         "leaky": [
-            Cell("leaky", "cross", K, inputs=i, leak=0.01, **ours)
-            for i in ("permuted", "rotated") for K in domains
+            Cell("leaky", "cross", K, leak=0.01, seeds=SOME) for K in (10, 4, 16, 8, 2, 24, 32)
         ],
+        "leaky_rotated": [
+            Cell("leaky_rotated", "cross", K, inputs="rotated", leak=0.01, seeds=FEW)
+            for K in (10, 4, 16, 8, 2, 24, 32)
+        ],
+        "rotated_last": [Cell("rotated_last", "cross", 32, inputs="rotated", seeds=FEW)],
+        "cifar": [
+            Cell("cifar", "race", K, **cifar, **ours) for K in domains
+        ] + [
+            Cell("cifar", "statistics", K, time=FEATURES, most=LAZY, **cifar, seeds=SOME)
+            for K in (16, 4, 8, 2, 24, 32)
+        ] + [
+            Cell("cifar", "cross", K, time=FEATURES, most=3 * LAZY, every=2000, **cifar, seeds=SOME)
+            for K in (16, 4, 8, 24, 2, 32)
+        ],
+        "wide": [
+            Cell("wide", "race", K, inputs=i, images=name, hidden=1024, **ours)
+            for name, i in (("cifar10", "rotated"), ("mnist", "permuted")) for K in domains
+        ],
+        "race_hundred": [Cell("race_hundred", "race", K, M=100, **ours) for K in hundred],
         "hundred": [
             Cell("hundred", m, K, M=100, time=15000.0, **ours)
             for m in ("statistics", "race", "cross") for K in hundred
@@ -89,23 +135,23 @@ def plans(seeds: int) -> dict[str, list[Cell]]:
         ],
         "equal": [Cell("equal", "equal", 4, M=10, seeds=1)],
     }  # fmt: skip
+    small = {"M": 10, "time": 200.0, "seeds": 2, "scale": 0.3, "hidden": 32}
     found["quick"] = [
-        Cell("quick", m, 4, M=10, time=200.0, seeds=2, scale=0.3, hidden=32)
+        Cell("quick", m, 4, images="digits", **small)
         for m in ("statistics", "white", "race", "cross", "authors")
     ]
     return found
 
 
 class Tasks:
-    """Tasks and moments, each made once."""
+    """Images, tasks and moments, each made once."""
 
-    def __init__(self, images: Any) -> None:
-        self.images, self.made = images, {}
+    def __init__(self, data: str | None, train: int | None, test: int | None) -> None:
+        self.data, self.sizes, self.made = data, (train, test), {}
 
     def __call__(self, cell: Cell) -> Any:
-        kind = (cell.M, cell.inputs, cell.span)
-        how = {"inputs": cell.inputs, "span": cell.span}
-        task = self._kept(kind, lambda: tasks.image_routing(self.images, cell.M, 1, **how))
+        kind = (cell.images, cell.M, cell.inputs, cell.span)
+        task = self._kept(kind, lambda: self._task(cell))
         if cell.method in ("cross", "authors"):
             return task
         if cell.method == "statistics":
@@ -113,9 +159,26 @@ class Tasks:
         white = self._kept((*kind, "white"), lambda: task.moments(whiten=True))
         return white if cell.method == "white" else white.class_modes()
 
+    def largest(self, cell: Cell) -> float:
+        """The largest variance of the inputs of any domain."""
+        return self.made[cell.images, cell.M, cell.inputs, cell.span].largest_variance
+
+    def images(self, name: str) -> Any:
+        """The images of this name, or as many of them as are asked for."""
+        return self._kept(name, lambda: tasks.images(name, self.data).take(*self.sizes))
+
+    def _task(self, cell: Cell) -> Any:
+        features = tasks.residual_features() if cell.images == "cifar10" else None
+        return tasks.image_routing(
+            self.images(cell.images), cell.M, 1,
+            inputs=cell.inputs, span=cell.span, features=features,
+        )  # fmt: skip
+
     def _kept(self, name: Any, make: Any) -> Any:
         if name not in self.made:
+            begin = time.perf_counter()
             self.made[name] = make()
+            sys.stdout.write(f"{name}: made in {time.perf_counter() - begin:.1f} s\n")
         return self.made[name]
 
 
@@ -125,10 +188,10 @@ def routes_of(cell: Cell) -> np.ndarray:
     return make[cell.routes](cell.M, cell.K)
 
 
-def measured(cell: Cell, made: Tasks, rate: float, products: str, every: int) -> dict[str, Any]:
+def measured(cell: Cell, made: Tasks, rate: float, products: str) -> dict[str, Any]:
     """Train all seeds of a cell; accuracy at the end, and along the way."""
     task, routes = made(cell), routes_of(cell)
-    how: dict[str, Any] = {"record_every": every}
+    how: dict[str, Any] = {"record_every": cell.every, "steps": cell.most}
     if cell.method == "cross":
         size = min(512, len(task.images.train))
         how |= {"batch_size": size, "sampled": 4, "leak": cell.leak, "products": products}
@@ -149,7 +212,8 @@ def measured(cell: Cell, made: Tasks, rate: float, products: str, every: int) ->
     moving = float((np.diff(values["elapsed"], axis=1).max(axis=0) > 0).sum()) * (
         float(run.steps[1]) if len(run.steps) > 1 else 1.0
     )
-    return dataclasses.asdict(cell) | {
+    variance = {"largest_variance": made.largest(cell)} if cell.images == "cifar10" else {}
+    return dataclasses.asdict(cell) | variance | {
         "ratio": tasks.route_ratio(routes),
         "trained": values["trained"][:, -1].round(5).tolist(),
         "untrained": values["untrained"][:, -1].round(5).tolist(),
@@ -169,7 +233,7 @@ def equal(cell: Cell, made: Tasks, steps: int = 1000, rate: float = 0.5) -> dict
     from neuralrace.dynamics import routing_system
 
     with jax.enable_x64(True):
-        task = tasks.image_routing(made.images, cell.M, cell.K)
+        task = tasks.image_routing(made.images(cell.images), cell.M, cell.K)
         moments = task.moments()
         system = routing_system(moments, dtype="float64")
         basis = jnp.asarray(moments.basis[0])
@@ -218,7 +282,7 @@ def equal(cell: Cell, made: Tasks, steps: int = 1000, rate: float = 0.5) -> dict
         la, lb = np.array([[float(a), float(b)] for a, b in losses]).T
         at_end = gap(w, other)
     return dataclasses.asdict(cell) | {
-        "images": len(x), "run_steps": steps, "gradient_gap": at_start,
+        "image_count": len(x), "run_steps": steps, "gradient_gap": at_start,
         "loss_gap": float(np.abs(la / lb - 1).max()), "weight_gap": at_end,
         "loss_first_last": [float(la[0]), float(la[-1])],
     }  # fmt: skip
@@ -234,13 +298,14 @@ def done_before(path: Path) -> Iterator[dict[str, Any]]:
 def told(row: dict[str, Any]) -> str:
     """A cell in one line."""
     if row["method"] == "equal":
-        keys = ("images", "run_steps", "gradient_gap", "loss_gap", "weight_gap", "loss_first_last")
+        keys = ("image_count", "run_steps", "gradient_gap", "loss_gap", "weight_gap")
         return "equal: " + ", ".join(f"{k} {row[k]}" for k in keys)
     mean, sd = (lambda n, f=f: float(f(row[n])) for f in (np.mean, np.std))
     note = "  sd > .05" if max(sd("trained"), sd("untrained")) > 0.05 else ""
     return (
-        f"{row['plan']:10} {row['method']:10} {row['inputs']:8} {row['routes']:9} M={row['M']:3} "
-        f"K={row['K']:2} K/M={row['K'] / row['M']:.2f} s2/s1={row['ratio']:.3f} "
+        f"{row['plan']:10} {row['images']:7} {row['method']:10} {row['inputs']:8} "
+        f"{row['routes']:9} M={row['M']:3} K={row['K']:2} K/M={row['K'] / row['M']:.2f} "
+        f"s2/s1={row['ratio']:.3f} "
         f"gain={row['scale']:g} leak={row['leak']:g} T={np.mean(row['elapsed']):.0f} "
         f"trained {mean('trained'):.4f} ± {sd('trained'):.4f} "
         f"untrained {mean('untrained'):.4f} ± {sd('untrained'):.4f} "
@@ -254,24 +319,25 @@ def main() -> None:
     known = plans(10)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="+", choices=list(known), metavar="PLAN", help=str([*known]))
-    parser.add_argument("--images", default="mnist")
     parser.add_argument("--data", default=None)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=9.0)
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--train", type=int, default=None, help="training images; all by default")
     parser.add_argument("--tests", type=int, default=None, help="test images; all by default")
+    parser.add_argument("--commit", default=None, help="where there is no repository")
     parser.add_argument("--rate", type=float, default=1e-3, help="of the authors' protocol")
     parser.add_argument("--products", default="bfloat16")
-    parser.add_argument("--record-every", type=int, default=1000)
     given = parser.parse_args()
     begin = time.monotonic()
     given.out.mkdir(parents=True, exist_ok=True)
     path = given.out / "cells.jsonl"
     rows = list(done_before(path))
     fields = [f.name for f in dataclasses.fields(Cell)]
-    seen = {json.dumps([row[f] for f in fields]) for row in rows}
-    sys.stdout.write(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}\n")
-    made = Tasks(tasks.images(given.images, given.data).take(None, given.tests))
+    seen = {json.dumps([row.get(f) for f in fields]) for row in rows}
+    source = origin(given.commit)
+    sys.stdout.write(f"{source}\n")
+    made = Tasks(given.data, given.train, given.tests)
     cells = [cell for name in given.names for cell in plans(given.seeds)[name]]
     for cell in cells:
         if json.dumps([getattr(cell, f) for f in fields]) in seen:
@@ -282,7 +348,8 @@ def main() -> None:
         if cell.method == "equal":
             row = equal(cell, made)
         else:
-            row = measured(cell, made, given.rate, given.products, given.record_every)
+            row = measured(cell, made, given.rate, given.products)
+        row = source | row
         with path.open("a") as file:
             file.write(json.dumps(row) + "\n")
         sys.stdout.write(told(row) + "\n")

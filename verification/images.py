@@ -93,7 +93,7 @@ def forty_percent(full: bool) -> Measurement:
 def moments_are_images(full: bool) -> Measurement:
     row = next(row for row in image_routes.stored_rows() if row["method"] == "equal")
     gaps = [row[f"{name}_gap"] for name in ("gradient", "loss", "weight")]
-    text = f"{row['images']} images, {row['run_steps']} steps: " + ", ".join(
+    text = f"{row['image_count']} images, {row['run_steps']} steps: " + ", ".join(
         f"{g:.1e}" for g in gaps
     )
     return Measurement(f"{text} ({row['device']}, commit {row['commit']})", max(gaps) <= 1e-6)

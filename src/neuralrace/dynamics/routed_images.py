@@ -27,10 +27,11 @@ class RoutedImages(RoutedNetwork):
     `sampled`, each input domain answers through that many of its trained outputs, drawn anew at
     every step, all weighted so that the gradient is right on average; the cost is then independent
     of K. Both hidden layers are leaky ReLU with slope `leak` below 0; 1 is a linear network.
-    Products are computed in `dtype`, sums and weights in float32.
+    Products are computed in `dtype`, sums and weights in float32. `images` are shown through
+    `tables`, or as they are; or there is one set of them for every input domain.
     """
 
-    images: Float[Array, "N pixels"] = eqx.field(kw_only=True)
+    images: Float[Array, "N pixels"] | Float[Array, "M N pixels"] = eqx.field(kw_only=True)
     labels: Int[Array, " N"] = eqx.field(kw_only=True)
     tables: Int[Array, "M pixels"] | None = eqx.field(kw_only=True)
     spread: Float[Array, ""] = eqx.field(kw_only=True)
@@ -46,7 +47,8 @@ class RoutedImages(RoutedNetwork):
         def of_input(i: Array) -> Float[Array, ""]:
             A, W, C = weights
             table = None if self.tables is None else self.tables[i][None]
-            shown = moved(self.images[:LOOK], table)[0].astype(A.dtype)
+            own = self.images[i] if self.images.ndim == 3 else self.images
+            shown = moved(own[:LOOK], table)[0].astype(A.dtype)
             second = rectified(rectified(shown @ A[i].T, self.leak) @ W.T, self.leak)
             answers = jnp.einsum("bh,jch->bjc", second, C)
             lost = jax.nn.logsumexp(answers, axis=-1) - _chosen(answers, labels[:, None])
@@ -106,10 +108,13 @@ class RoutedImages(RoutedNetwork):
         return SOFTMAX * whole / jnp.sum(self.routes), turned
 
     def work(self, members: int = 1) -> float:
-        return float(members * self.images.shape[1] * len(self.routes) * 512 * 256)
+        return float(members * self.images.shape[-1] * len(self.routes) * 512 * 256)
 
     def _shown(self, batch: Batch) -> tuple[Float[Array, "domains B D"], Int[Array, " B"]]:
-        return moved(self.images[batch.index], self.tables), self.labels[batch.index]
+        labels = self.labels[batch.index]
+        if self.images.ndim == 3:
+            return self.images[:, batch.index], labels
+        return moved(self.images[batch.index], self.tables), labels
 
     def _hidden(self, weights: State, x: Float[Array, "domains B D"]) -> tuple[Array, Array]:
         """The two hidden layers, of shape (M, B, H)."""

@@ -166,12 +166,18 @@ def _of_images(
     task: ImageRouting, routes: np.ndarray, horizon: float, real: Any, leak: float,
     sampled: int | None, products: str,
 ) -> RoutedImages:  # fmt: skip
-    tables = None if task.alike else jnp.asarray(task.inputs)
-    centred = lambda images: jnp.asarray(images - task.mean.astype(np.float32), products)
-    shown = centred(task.images.train)
+    if task.features is not None:
+        tables = None
+        shown, test = (part.astype(products) for part in task.seen_features)
+        test = test.astype(np.float32)
+    else:
+        tables = None if task.alike else jnp.asarray(task.inputs)
+        centred = lambda images: jnp.asarray(images - task.mean.astype(np.float32), products)
+        shown = centred(task.images.train)
+        test = moved(centred(task.images.test).astype(np.float32), tables)
     return RoutedImages(
         routes=jnp.asarray(routes, real),
-        test=moved(centred(task.images.test).astype(np.float32), tables),
+        test=test,
         test_labels=jnp.asarray(task.images.test_labels),
         horizon=jnp.asarray(horizon, real),
         images=shown,
@@ -213,7 +219,7 @@ def _trained(
     batches = None
     if batch_size is not None and isinstance(system, RoutedImages):
         own = jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys[rows[:, 2]])
-        batches = Batches(own, batch_size, len(system.images))
+        batches = Batches(own, batch_size, len(system.labels))
     stops = np.unique(np.append(np.arange(0, last + 1, every), last))
     past = [0]
     with progress(last * len(rows), "routing networks") as advance:

@@ -24,6 +24,7 @@ from neuralrace.tasks.decisions import (
     teacher,
     transitive_inference,
 )
+from neuralrace.tasks.features import ResidualNetwork, read_features, residual_features
 from neuralrace.tasks.image_routing import ImageRouting, Moments, image_routing
 from neuralrace.tasks.images import Images, images, read_idx
 from neuralrace.tasks.natural import answers, natural_gatings
@@ -57,6 +58,7 @@ __all__ = [
     "ImageRouting",
     "Images",
     "Moments",
+    "ResidualNetwork",
     "World",
     "all_but_one",
     "all_subsets",
@@ -85,7 +87,9 @@ __all__ = [
     "permutations",
     "random_routes",
     "random_tree",
+    "read_features",
     "read_idx",
+    "residual_features",
     "ring",
     "ring_classification",
     "ring_world",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
-from neuralrace.checks import generator, one_of, plain_array, switch
+from neuralrace.checks import check_function, generator, one_of, plain_array, switch
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.tasks.images import Images, images
 from neuralrace.tasks.routing import circulant_routes, route_matrix
@@ -108,7 +108,8 @@ class ImageRouting:
 
     `inputs` are the transforms of the input domains as tables (`permutations`, `rotations`),
     `outputs` the label maps of the output domains, `routes` the trained routes, `mean` the image
-    that is subtracted before all else.
+    that is subtracted before all else. Where there are `features`, domains show these of the
+    transformed images, less the mean features of their training images.
     """
 
     images: Images
@@ -117,16 +118,19 @@ class ImageRouting:
     routes: Bool[np.ndarray, "M M"]
     mean: Float[np.ndarray, " pixels"]
     kind: str
+    features: Callable[[Any], Any] | None = None
+    centre: bool = True
 
     @property
     def M(self) -> int:
         """The number of domains on either side."""
         return len(self.routes)
 
-    @property
+    @functools.cached_property
     def pixels(self) -> int:
-        """How many inputs a domain has."""
-        return self.inputs.shape[1]
+        """How many inputs a domain has: pixels, or features."""
+        some = self.images.train[:1]
+        return self.inputs.shape[1] if self.features is None else self.features(some).shape[1]
 
     @property
     def inputs_seen(self) -> int:
@@ -141,15 +145,48 @@ class ImageRouting:
     @functools.cached_property
     def largest_variance(self) -> float:
         """The largest variance of any input domain, in any direction."""
-        covariance, _ = self._base
-        tables = self.inputs[:1] if self.alike else self.inputs
-        own = (transformed(transformed(covariance, table).T, table) for table in tables)
+        own = (self._second_moments(i)[0] for i in range(1 if self.alike else self.M))
         return max(float(np.linalg.eigvalsh(each)[-1]) for each in own)
 
     @property
     def alike(self) -> bool:
         """Whether all input domains are the same but for the names of their pixels."""
-        return bool((np.sort(self.inputs, axis=1) == np.arange(self.inputs.shape[1])).all())
+        permuted = (np.sort(self.inputs, axis=1) == np.arange(self.inputs.shape[1])).all()
+        return bool(permuted) and self.features is None
+
+    def shown(self, input: int, *, test: bool = False) -> Float[np.ndarray, "N inputs"]:
+        """What an input domain shows of every image, centred; domains are counted from 0."""
+        if self.features is not None:
+            return np.asarray(self.seen_features[int(switch("test", test))][input], float)
+        pixels = self.images.test if switch("test", test) else self.images.train
+        return transformed(pixels.astype(float) - self.mean, self.inputs[input])
+
+    @functools.cached_property
+    def seen_features(
+        self,
+    ) -> tuple[Float[Array, "M N inputs"], Float[Array, "M T inputs"]]:
+        """The centred features of all training and test images in every domain.
+
+        Computed once, on the device of JAX, and kept there: 4 M (N + T) · inputs bytes.
+        """
+        import jax.numpy as jnp
+
+        assert self.features is not None
+        pixels = [jnp.asarray(part) for part in (self.images.train, self.images.test)]
+        parts: tuple[list[Array], list[Array]] = ([], [])
+        for table in jnp.asarray(self.inputs):
+            through = lambda part, table=table: jnp.where(table < 0, 0, part[:, table])
+            train, test = (
+                jnp.concatenate([
+                    jnp.asarray(self.features(through(part[low : low + ROWS])))
+                    for low in range(0, len(part), ROWS)
+                ])
+                for part in pixels
+            )  # fmt: skip
+            middle = train.mean(axis=0) if self.centre else jnp.zeros(train.shape[1])
+            parts[0].append(train - middle)
+            parts[1].append(test - middle)
+        return jnp.stack(parts[0]), jnp.stack(parts[1])
 
     def samples(
         self, input: int, output: int, *, test: bool = False
@@ -175,8 +212,8 @@ class ImageRouting:
                     fix="domains are counted from 0",
                 )
         there = self.images
-        pixels, labels = (there.test, there.test_labels) if test else (there.train, there.labels)
-        x = transformed(pixels.astype(float) - self.mean, self.inputs[input])
+        labels = there.test_labels if test else there.labels
+        x = self.shown(input, test=test)
         y = _one_hot(labels, there.classes)
         y = y - _one_hot(there.labels, there.classes).mean(axis=0)
         renamed = np.empty_like(y)
@@ -194,21 +231,19 @@ class ImageRouting:
         learning problem, with the same solution in the end. `fold=False` computes each domain's
         moments by themselves, also where permutations make them all alike.
         """
-        covariance, cross = self._base
         folded = switch("fold", fold) and self.alike
-        tables = np.arange(self.inputs.shape[1])[None] if folded else self.inputs
-        test = self.images.test.astype(float) - self.mean
         parts = []
-        for table in tables:
-            own = transformed(transformed(covariance, table).T, table)
+        for i in range(1 if folded else self.M):
+            own, cross = self._base if folded else self._second_moments(i)
+            test = (
+                self.images.test.astype(float) - self.mean if folded else self.shown(i, test=True)
+            )
             values, vectors = np.linalg.eigh(own)
             kept = np.flatnonzero(values > SILENT * values[-1])[::-1]
             basis, variance = vectors[:, kept].T, values[kept]
             if switch("whiten", whiten):
                 basis, variance = basis / np.sqrt(variance)[:, None], np.ones(len(kept))
-            own_cross = transformed(cross, table) @ basis.T
-            own_test = (transformed(test, table) @ basis.T).astype(np.float32)
-            parts.append((variance, own_cross, own_test, basis))
+            parts.append((variance, cross @ basis.T, (test @ basis.T).astype(np.float32), basis))
         longest = max(len(variance) for variance, *_ in parts)
         filled = lambda a, axis: np.pad(
             a, [(0, longest - n if k == axis else 0) for k, n in enumerate(a.shape)]
@@ -224,16 +259,30 @@ class ImageRouting:
             self.routes,
         )
 
+    def _second_moments(self, input: int) -> tuple[np.ndarray, np.ndarray]:
+        """⟨x xᵀ⟩ and ⟨y xᵀ⟩ of an input domain."""
+        if self.features is not None:
+            return self._moments_of_features[input]
+        (covariance, cross), table = self._base, self.inputs[input]
+        return transformed(transformed(covariance, table).T, table), transformed(cross, table)
+
+    @functools.cached_property
+    def _moments_of_features(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """⟨x xᵀ⟩ and ⟨y xᵀ⟩ of every input domain."""
+        none = np.zeros(self.pixels)
+        return [self._moments_of(shown, none) for shown in self.seen_features[0]]
+
     @functools.cached_property
     def _base(self) -> tuple[np.ndarray, np.ndarray]:
         """⟨x xᵀ⟩ and ⟨y xᵀ⟩ of the images themselves, after the mean is subtracted."""
-        there = self.images
-        y = _one_hot(there.labels, there.classes)
+        return self._moments_of(self.images.train, self.mean)
+
+    def _moments_of(self, shown: Any, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        y = _one_hot(self.images.labels, self.classes)
         y = y - y.mean(axis=0)
-        pixels = there.train.shape[1]
-        covariance, cross = np.zeros((pixels, pixels)), np.zeros((there.classes, pixels))
+        covariance, cross = np.zeros((len(mean), len(mean))), np.zeros((self.classes, len(mean)))
         for low in range(0, len(y), ROWS):
-            x = there.train[low : low + ROWS].astype(float) - self.mean
+            x = np.asarray(shown[low : low + ROWS], float) - mean
             covariance, cross = covariance + x.T @ x, cross + y[low : low + ROWS].T @ x
         return covariance / len(y), cross / len(y)
 
@@ -252,6 +301,7 @@ def image_routing(
     outputs: str | Int[np.ndarray, "_ classes"] = "authors",
     span: float = 180.0,
     centre: bool = True,
+    features: Callable[[Any], Any] | None = None,
     key: Key = 0,
 ) -> ImageRouting:
     """Classify what any one of M input domains shows, in the terms of any output domain (NRR §5).
@@ -262,7 +312,10 @@ def image_routing(
     input is trained with `K` outputs by `circulant_routes`, or with those of `routes`, as in
     `routing`. `inputs` are `"permuted"`, `"rotated"` (by up to `span` degrees) or `"same"`, or
     tables as of `permutations`; `outputs` are `"authors"` or `"random"` label maps, or `"same"`, or
-    tables. `centre` subtracts the mean image. `key` draws what is random.
+    tables. `centre` subtracts the mean image, or the mean features. `features` is a function of
+    images, one per row, that returns one row of features for each: domains then show features of
+    the transformed images, as NRR does for CIFAR-10 (`residual_features`). `key` draws what is
+    random.
 
     Permuting pixels or classes leaves the task exactly what it was, for independent initial
     weights: the permutations fold into encoders and decoders. Only rotations make domains differ.
@@ -308,7 +361,24 @@ def image_routing(
             )
     mean = there.train.mean(axis=0, dtype=float) if switch("centre", centre) else np.zeros(pixels)
     kind = inputs if isinstance(inputs, str) else "given"
-    return ImageRouting(there, tables, maps, matrix, mean, kind)
+    if features is not None:
+        _check_features(features, there)
+    return ImageRouting(there, tables, maps, matrix, mean, kind, features, centre)
+
+
+def _check_features(features: Any, base: Images) -> None:
+    """Whether a function gives features: two images, two rows of finite numbers."""
+    fix = "for example features=tasks.residual_features()"
+    check_function("features", features, fix)
+    some = base.train[:2]
+    found = np.asarray(features(some))
+    if found.ndim != 2 or len(found) != len(some) or not np.isfinite(found).all():
+        raise NeuralRaceError(
+            "features must be one row of finite numbers per image",
+            got=f"shape {found.shape} for {len(some)} images",
+            wanted=f"shape ({len(some)}, any number of features)",
+            fix=fix,
+        )
 
 
 def _tables(what: str, given: object, M: int, size: int, least: int) -> Int[np.ndarray, "M size"]:

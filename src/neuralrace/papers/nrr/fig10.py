@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
+from neuralrace.papers.nrr.fig8 import LARGE, panels
 from neuralrace.papers.nrr.image_panels import LOOKS, draw_accuracy, listed, where_from
 from neuralrace.papers.nrr.image_routes import (
     METHODS,
@@ -16,6 +17,7 @@ from neuralrace.papers.nrr.image_routes import (
     means,
     measure,
     rows_of,
+    shared,
 )
 
 if TYPE_CHECKING:
@@ -29,6 +31,10 @@ SETTINGS = common_settings(
         METHODS, "squared loss by moments, race of class modes, cross-entropy", "ours; NRR: cross",
         quick=("race", "statistics"),
     ),
+    more=Setting(
+        True, "further panels by the race alone: M = 100 (i), rotated inputs (iii)",
+        "NRR Fig. 10", quick=False,
+    ),
     high=Setting(0.8, "trained routes are “reasonably good” from this accuracy on", "ours"),
 )  # fmt: skip
 
@@ -36,18 +42,27 @@ SETTINGS = common_settings(
 def compute(settings: Settings) -> xarray.Dataset:
     """Accuracies at every scale."""
     s = settings
-    same = {k: s[k] for k in ("M", "K", "time", "hidden", "seeds")}
-    return measure([Cell(m, scale=g, **same) for m in s["methods"] for g in s["scales"]], s)
+    cells = [
+        Cell(m, s["K"], **shared(s, scale=g)) for m in s["methods"] for g in s["scales"]
+    ]  # fmt: skip
+    if s["more"]:
+        for further in ({"M": LARGE}, {"inputs": "rotated"}):
+            cells += [Cell("race", s["K"], **shared(s, scale=g, **further)) for g in s["scales"]]
+    return measure(cells, s)
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """Accuracy against the gain."""
     import matplotlib.pyplot as plt
 
-    figure, ax = plt.subplots(figsize=(3.4, 2.6))
-    draw_accuracy(table, "scale", ax, "permuted inputs; dashed: trained")
-    ax.set(xscale="log", xlabel="gain of the initial weights")
-    ax.legend(loc="upper left")
+    wanted = panels(table)
+    figure, axes = plt.subplots(
+        len(wanted), 1, figsize=(3.4, 0.2 + 2.4 * len(wanted)), squeeze=False
+    )
+    for number, (ax, (title, own)) in enumerate(zip(axes.flat, wanted.items(), strict=True)):
+        draw_accuracy(table, "scale", ax, f"({chr(97 + number)}) {title}", **own)
+        ax.set(xscale="log", xlabel="gain of the initial weights")
+        ax.legend(loc="upper left").set_visible(number == 0)
     return figure
 
 
@@ -56,19 +71,22 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     from neuralrace.papers.figure import settings_of
 
     high = settings_of(table)["high"]
-    rows = (*where_from(table), *listed(table, "gain", "scale"))
-    for method, (_, _, label) in LOOKS.items():
-        own = rows_of(table, method=method)
-        if own.sizes["cell"]:
-            good = own["scale"].to_numpy()[means(own, "trained") >= high]
-            rows += (
-                Agreement(
-                    f"{label}: gains at which trained routes reach {high:g}",
-                    "all: “reasonably good for all scales”",
-                    ", ".join(f"{g:g}" for g in np.sort(good)) or "none",
-                    len(good) == own.sizes["cell"],
-                ),
-            )
+    rows = where_from(table)
+    for title, wanted in panels(table).items():
+        part = rows_of(table, **wanted)
+        rows += listed(part, f"{title}, gain", "scale")
+        for method, (_, _, label) in LOOKS.items():
+            own = rows_of(part, method=method)
+            if own.sizes["cell"]:
+                good = own["scale"].to_numpy()[means(own, "trained") >= high]
+                rows += (
+                    Agreement(
+                        f"{title}, {label}: gains at which trained routes reach {high:g}",
+                        "all: “reasonably good for all scales”",
+                        ", ".join(f"{g:g}" for g in np.sort(good)) or "none",
+                        len(good) == own.sizes["cell"],
+                    ),
+                )
     return rows
 
 

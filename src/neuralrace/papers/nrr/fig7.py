@@ -23,6 +23,7 @@ from neuralrace.papers.nrr.image_routes import (
     means,
     measure,
     rows_of,
+    shared,
 )
 
 if TYPE_CHECKING:
@@ -38,15 +39,16 @@ SETTINGS = common_settings(
         METHODS,
         "squared loss by moments, race of class modes, cross-entropy",
         "ours; NRR: cross",
+        quick=("statistics", "race"),
     ),
-    scale=Setting(0.1, "gain of the initial weights", TABLES, quick=0.3),
+    scale=Setting(0.1, "gain of the initial weights", TABLES),
 )
 
 
 def compute(settings: Settings) -> xarray.Dataset:
     """Circulant routes at every share with every method; circulant and random ones at few K."""
     s = settings
-    same = {k: s[k] for k in ("M", "scale", "time", "hidden", "seeds")}
+    same = shared(s)
     counts = [max(1, round(s["M"] * share)) for share in s["shares"]]
     cells = [Cell(m, K, **same) for m in s["methods"] for K in counts]
     cells += [
@@ -68,17 +70,17 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     import matplotlib.pyplot as plt
 
     figure, (above, middle, below) = plt.subplots(3, 1, figsize=(3.4, 7.2))
-    draw_accuracy(table, "share", above, "circulant routes; dashed: trained", routes="circulant")
+    draw_accuracy(table, "share", above, "(a) circulant routes", routes="circulant")
     above.set(xlabel="share of trained routes, K / M", xlim=(0, 1))
     _draw_transfer(table, middle, "share")
     middle.set(
-        title="which routes: filled circulant, open random", xlim=(0, 1),
+        title="(b) which routes are trained", xlim=(0, 1),
         xlabel="share of trained routes, K / M", ylabel="transfer to untrained routes",
     )  # fmt: skip
     _draw_transfer(table, below, "predicted")
     below.plot([0, 1], [0, 1], color="0.6", linestyle=":", linewidth=0.8)
     below.set(
-        title="the spectrum of the routes decides", xlim=(0, 1.03),
+        title="(c) the spectrum of the routes decides", xlim=(0, 1.03),
         xlabel="predicted chance of the shared mode", ylabel="transfer to untrained routes",
     )  # fmt: skip
     return figure
@@ -95,6 +97,11 @@ def _draw_transfer(table: xarray.Dataset, ax, x: str) -> None:
                     markerfacecolor=colour if routes == "circulant" else "white",
                     label=label if routes == "circulant" else None,
                 )  # fmt: skip
+    for name, fill in (("circulant", "0.3"), ("random", "white")):
+        ax.plot(
+            [], [], color="0.3", marker="o", markersize=4, markerfacecolor=fill, linestyle="",
+            label=f"{name} routes",
+        )  # fmt: skip
     ax.set(ylim=(-0.03, 1.05))
     ax.legend(loc="lower right")
 

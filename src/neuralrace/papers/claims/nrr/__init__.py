@@ -1,6 +1,13 @@
 """The claims of Saxe, Sodhani and Lewallen, *The Neural Race Reduction* (ICML 2022)."""
 
-from neuralrace.papers.claims.nrr import contexts, reuse, routing, theory, xor
+from neuralrace.papers.claims.nrr import contexts, images, reuse, routing, theory, xor
 
-CLAIMS = (*xor.CLAIMS, *theory.CLAIMS, *routing.CLAIMS, *reuse.CLAIMS, *contexts.CLAIMS)
-"""The claims of §3, of the theory, of §4 in its order, and App. A.2."""
+CLAIMS = (
+    *xor.CLAIMS,
+    *theory.CLAIMS,
+    *routing.CLAIMS,
+    *reuse.CLAIMS,
+    *images.CLAIMS,
+    *contexts.CLAIMS,
+)
+"""The claims of §3, of the theory, of §4 in its order, §5, and App. A.2."""

@@ -1,0 +1,222 @@
+"""Claims of NRR §5 and App. D on routing with images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neuralrace.papers.claims import Claim, Measure, Read, Tables
+from neuralrace.papers.figure import TooSlow
+from neuralrace.papers.nrr.image_routes import rows_of
+from neuralrace.papers.nrr.transition import transferred
+
+if TYPE_CHECKING:
+    import xarray
+
+CROSS = {"method": "cross", "routes": "circulant"}
+"""Networks as the authors trained them: cross-entropy, circulant routes."""
+
+PERMUTED = CROSS | {"inputs": "permuted"}
+ROTATED = CROSS | {"inputs": "rotated"}
+
+
+def cells(tables: Tables, figure: str, **wanted: Any) -> xarray.Dataset | None:
+    """The cells of a figure with these values; None if there are none, as for want of a GPU.
+
+    `share` picks K/M and `scale` the gain. Images are those of the figure's setting, unless named.
+    """
+    try:
+        table = tables(figure)
+    except TooSlow:
+        return None
+    share = wanted.pop("share", None)
+    rows = rows_of(table, **{"images": _usual(table)} | wanted)
+    if share is not None:
+        rows = rows.isel(cell=np.flatnonzero(np.isclose(rows["share"].to_numpy(), share)))
+    return rows if rows.sizes["cell"] else None
+
+
+def _usual(table: xarray.Dataset) -> str:
+    """The images of most cells."""
+    names, counts = np.unique(table["images"].to_numpy().astype(str), return_counts=True)
+    return str(names[counts.argmax()])
+
+
+def _per_seed(of: Callable[[np.ndarray, np.ndarray], Any], figure: str, **wanted: Any) -> Read:
+    """One number per seed, of the trained and untrained accuracy of all cells with these values."""
+
+    def read(tables: Tables) -> Any:
+        rows = cells(tables, figure, **wanted)
+        if rows is None:
+            return float("nan")
+        few = int(rows["seeds"].min())
+        return of(*(rows[name].to_numpy()[:, :few] for name in ("trained", "untrained")))
+
+    return read
+
+
+def least_trained(figure: str, **wanted: Any) -> Read:
+    """The accuracy of trained routes of each seed, in the cell where it is least."""
+    return _per_seed(lambda trained, untrained: trained.min(axis=0), figure, **wanted)
+
+
+def transfer(figure: str, **wanted: Any) -> Read:
+    """Accuracy of untrained routes of each seed: 0 at chance, 1 if it is that of trained ones."""
+    of = lambda trained, untrained: transferred(trained[0], untrained[0])
+    return _per_seed(of, figure, **wanted)
+
+
+def _gained(tables: Tables) -> Any:
+    """The transfer from a gain of .1 less that from a gain of 10, seed by seed."""
+    small, large = (
+        np.asarray(transfer("nrr/fig10", scale=g, **PERMUTED)(tables)) for g in (0.1, 10.0)
+    )
+    count = min(small.size, large.size)
+    return (small.reshape(-1)[:count] - large.reshape(-1)[:count]) if count > 1 else float("nan")
+
+
+def _good_scales(tables: Tables) -> Any:
+    """The least accuracy of trained routes of each seed, over gains .1 and 1."""
+    rows = cells(tables, "nrr/fig10", **PERMUTED)
+    if rows is None:
+        return float("nan")
+    rows = rows.isel(cell=np.flatnonzero(np.isin(rows["scale"].to_numpy(), (0.1, 1.0))))
+    if not rows.sizes["cell"]:
+        return float("nan")
+    return rows["trained"].to_numpy()[:, : int(rows["seeds"].min())].min(axis=0)
+
+
+CLAIMS = (
+    Claim(
+        "nrr/images-trained",
+        "§5.1, Figs 7b, c and 8",
+        "Routes that are trained classify images well, however few of them there are.",
+        "Accuracy on test images of trained routes, M = 40, cross-entropy, at the worst of six "
+        "shares K/M from .05 to .8.",
+        (
+            Measure(
+                "MNIST, permuted", least_trained("nrr/fig8", **PERMUTED), least=0.85, origin=1.0
+            ),
+            Measure("MNIST, rotated", least_trained("nrr/fig8", **ROTATED), least=0.85, origin=1.0),
+            Measure(
+                "features of CIFAR-10, rotated",
+                least_trained("nrr/fig8", images="cifar10", **ROTATED),
+                least=0.7,
+                origin=1.0,
+                otherwise="On features of rotated CIFAR-10, trained routes reach {:.2f}.",
+            ),
+        ),
+        quote="Training accuracy is always high",
+    ),
+    Claim(
+        "nrr/images-40-percent",
+        "§5.1, Figs 7 and 8, captions",
+        "Untrained routes are as good as trained ones once about 40 % of the routes are trained.",
+        "Transfer: accuracy of untrained routes above chance, divided by that of trained ones. M = "
+        "40, circulant routes, cross-entropy, but for M = 100, where the race of the class modes "
+        "is measured.",
+        (
+            Measure(
+                "MNIST, permuted, K/M = .4",
+                transfer("nrr/fig8", share=0.4, **PERMUTED),
+                least=0.95,
+                origin=1.0,
+            ),
+            Measure(
+                "MNIST, rotated, K/M = .4",
+                transfer("nrr/fig8", share=0.4, **ROTATED),
+                least=0.95,
+                origin=1.0,
+            ),
+            Measure(
+                "MNIST, permuted, K/M = .1",
+                transfer("nrr/fig8", share=0.1, **PERMUTED),
+                most=0.5,
+            ),
+            Measure(
+                "MNIST, permuted, M = 100, K/M = .4, race",
+                transfer("nrr/fig8", share=0.4, M=100, **PERMUTED | {"method": "race"}),
+                least=0.95,
+                origin=1.0,
+                otherwise="With M = 100 the transfer at 40 % is {:.2f}.",
+            ),
+            Measure(
+                "features of CIFAR-10, rotated, K/M = .4",
+                transfer("nrr/fig8", share=0.4, images="cifar10", **ROTATED),
+                least=0.95,
+                origin=1.0,
+                otherwise="On features of rotated CIFAR-10 the transfer at 40 % is {:.2f}.",
+            ),
+            Measure(
+                "MNIST, permuted, random regular routes, K/M = .1",
+                transfer("nrr/fig7", share=0.1, **PERMUTED | {"routes": "random"}),
+                most=0.5,
+                otherwise="40 % is a property of the circulant routes that the authors train. With "
+                "random regular ones, 10 % are enough for a transfer of {:.2f}: the spectrum of "
+                "the route matrix decides.",
+            ),
+        ),
+        quote="zero-shot transfer to untrained pathways becomes as good as the training "
+        "performance when ≈ 40% of pathways are trained",
+    ),
+    Claim(
+        "nrr/images-leaky",
+        "App. D, Fig. 9, caption",
+        "In leaky ReLU networks untrained routes are as good as trained ones once about 25 % of "
+        "the routes are trained.",
+        "MNIST, permuted, M = 40, cross-entropy, slope .01 below 0 in both hidden layers. (The "
+        "published code adds no nonlinearity at one layer.) Transfer as above.",
+        (
+            Measure(
+                "trained accuracy at the worst K/M",
+                least_trained("nrr/fig9", **PERMUTED),
+                least=0.85,
+                origin=1.0,
+            ),
+            Measure(
+                "transfer at K/M = .25",
+                transfer("nrr/fig9", share=0.25, **PERMUTED),
+                least=0.95,
+                origin=1.0,
+            ),
+        ),
+        quote="The training accuracy is always high while zero-shot transfer to untrained pathways "
+        "becomes as good as the training performance when ≈ 25% of pathways are trained.",
+    ),
+    Claim(
+        "nrr/images-scale",
+        "§5.1, Fig. 7d; App. D, Fig. 10",
+        "Trained routes are good from every initial scale; untrained ones only from small ones.",
+        "MNIST, permuted, M = 40, K = 10, cross-entropy, gains 10, 1, .1, .01 and .001 of Xavier's "
+        "weights, to the authors' flow time (learning rate × steps / (1 − momentum)).",
+        (
+            Measure(
+                "trained accuracy at gains .1 and 1, the worse",
+                _good_scales,
+                least=0.8,
+                origin=1.0,
+            ),
+            Measure("transfer at gain .1 less transfer at gain 10", _gained, least=0.5),
+            Measure(
+                "trained accuracy at gain 10",
+                least_trained("nrr/fig10", scale=10.0, **PERMUTED),
+                least=0.8,
+                origin=1.0,
+                otherwise="From a gain of 10 trained routes reach {:.2f} in 20 000 steps, which "
+                "curvature makes so small that they end far from the flow time.",
+            ),
+            Measure(
+                "trained accuracy at gain .01",
+                least_trained("nrr/fig10", scale=0.01, **PERMUTED),
+                least=0.8,
+                origin=1.0,
+                otherwise="From a gain of .01 trained routes reach {:.2f}, where chance is .10: "
+                "learning begins after a time ∝ 1 / gain, beyond the published number of steps.",
+            ),
+        ),
+        quote="While performance on trained domains is good for all scales, zero-shot "
+        "generalization only emerges at small inits.",
+    ),
+)

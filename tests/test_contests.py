@@ -109,6 +109,19 @@ def test_the_crossover_of_the_xor_gatings_and_its_picture():
         phases.winner_at(3)
 
 
+def test_trained_networks_on_a_phase_diagram():
+    phases = nr.phase_diagram(gatings, "delta", [0.0, 2.0], scale=1e-3)
+    ax = phases.plot(trained=([0.0, 2.0], [[1.0, 2.0, 3.0], [4.0, 5.0, np.inf]]))
+    points = ax.lines[-1]
+    assert points.get_label() == "ReLU networks" and points.get_linestyle() == "None"
+    assert points.get_xdata().tolist() == [0, 0, 0, 2, 2, 2]
+    assert points.get_ydata().tolist() == [1, 2, 3, 4, 5, np.inf]
+    with says("do not fit", got="(2,), times of shape (3, 2)", wanted="(V, seeds)"):
+        phases.plot(trained=([0.0, 2.0], [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]]))
+    with says("must be a pair", got="0.0", wanted="two", fix="(values, times)"):
+        phases.plot(trained=[0.0])  # type: ignore
+
+
 def test_a_third_winner_between_two_values_is_found():
     # single modes s = 1 − v, v, and a constant that is first only in the middle
     def three(value):
@@ -208,7 +221,9 @@ def test_patterns_are_ranked_by_the_largest_singular_value():
     np.testing.assert_allclose(ranking.growth, sorted(wanted, reverse=True), rtol=1e-12)
     np.testing.assert_array_equal(ranking.patterns, patterns[ranking.index])
     assert not ranking.is_sampled and "sample of" not in str(ranking)
-    assert len(ranking.plot(most=5).axes[1].patches) == 5
+    rates, marks = ranking.plot(most=5).axes[1].lines
+    assert rates.get_ydata().tolist() == ranking.growth.tolist()
+    assert marks.get_ydata().tolist() == ranking.growth[:5].tolist()
 
 
 def test_many_patterns_are_sampled_and_it_is_said():

@@ -694,3 +694,15 @@ def test_gate_classes_are_equal_by_content():
     assert data.gate_classes() != with_weights(gates={"k": [1, 0, 1, 0]}).gate_classes()
     assert data.gate_classes() != with_weights(sample_weight=None).gate_classes()
     assert data.gate_classes() != 3
+
+
+def test_a_dataset_of_arrays_on_a_device_can_be_made_under_jit(monkeypatch):
+    monkeypatch.setattr("neuralrace.dataset.checks.PIECE", 3)
+    x, y = jnp.ones((4, 3)), jnp.ones((4, 1))
+
+    @jax.jit
+    def total(scale):
+        made = nr.Dataset({"x": x}, {"y": y})
+        return scale * made.x["x"].sum()
+
+    assert total(2.0) == 24

@@ -283,6 +283,19 @@ def test_a_learning_rate_makes_time_flow():
         nr.from_torch(two, DATA, times=[0, 0.5], learning_rate=0.1)
 
 
+@pytest.mark.filterwarnings("ignore:float64 data is used in float32")
+@pytest.mark.parametrize("rate", [1e-7, 1e-6, 1e-5, 1e-3])
+def test_rounding_does_not_refuse_a_right_rate(rate):
+    """Trained in float64 and kept in float32, the weights moving by about their rounding."""
+    first = {key: np.float32(w) for key, w in state(3, 4, 2).items() if key.endswith("weight")}
+    net, start = nr.from_torch(first, DATA)
+    weights = {edge: np.float64(w) for edge, w in start.final.items()}
+    later = nr.train(net, weights, DATA, learning_rate=rate, steps=10).final
+    last = {key: np.float32(later[edge]) for key, edge in zip(first, later, strict=True)}
+    _, run = nr.from_torch([first, last], DATA, times=[0, 10], learning_rate=rate)
+    assert run.clock == "flow"
+
+
 def test_data_and_losses_that_do_not_fit():
     good = state(3, 4, 2)
     with pytest.raises(nr.NeuralRaceError, match="'x'"):

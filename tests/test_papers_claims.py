@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ from neuralrace.papers.claims import (
     papers,
 )
 from neuralrace.papers.claims.changes import CHANGES, WITHDRAWN, change_lines
+from neuralrace.papers.claims.mhs import networks
 from neuralrace.papers.claims.nrr.reuse import shared_against_dedicated
 from neuralrace.papers.claims.nrr.xor import activity_types
 from neuralrace.papers.claims.short import PARTS, in_short
@@ -218,6 +220,16 @@ def test_what_changed_names_claims_that_exist_and_says_what_is_new():
     entry = elbow.judged([outside(measure) for measure in elbow.measures])
     (row,) = (line for line in change_lines([entry]) if "mhs/elbow" in line)
     assert row.startswith("| mhs/elbow | holds | **does not hold** |")
+
+
+def test_the_jobs_that_fill_the_ledgers_folder_exist():
+    spec = spec_from_file_location("ledger_tables", ROOT / "tools" / "ledger_tables.py")
+    tool = module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    for name, changes in tool.FIGURES.values():
+        find(name).resolve(changes=changes)
+    assert all(callable(getattr(networks, name)) for name in tool.MEASUREMENTS)
+    assert {"mhs/fig4", "mhs/fig4 authors", "rivals"} <= set(tool.jobs())
 
 
 def test_a_measure_without_a_bound_is_refused():

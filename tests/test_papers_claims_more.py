@@ -2,11 +2,17 @@
 
 import numpy as np
 import pytest
+import xarray
 
-from neuralrace.papers.claims import Basis, Verdict
+from neuralrace.papers import find
+from neuralrace.papers.claims import Basis, Verdict, ledger
+from neuralrace.papers.claims.mhs import balance, depth, findings, layers, linear
 from neuralrace.papers.claims.nrr import identities, theory
+from neuralrace.papers.claims.talk import rates
 
 NRR = {claim.name.split("/")[1]: claim for claim in theory.CLAIMS}
+MHS = {c.name.split("/")[1]: c for module in (balance, layers, linear) for c in module.CLAIMS}
+TALK = {claim.name.split("/")[1]: claim for claim in rates.CLAIMS}
 
 
 class Small:
@@ -32,7 +38,7 @@ def held(claim, tables):
     return [m.met(v) for m, v in zip(claim.measures, numbers(claim, tables), strict=True)]
 
 
-@pytest.mark.parametrize("claim", NRR.values(), ids=lambda claim: claim.name)
+@pytest.mark.parametrize("claim", (NRR | MHS | TALK).values(), ids=lambda claim: claim.name)
 def test_a_claim_quotes_its_paper_and_says_what_bounds_rest_on(claim):
     assert claim.quote and claim.where and claim.how
     assert all(isinstance(measure.rests, Basis) for measure in claim.measures)
@@ -80,3 +86,144 @@ def test_weights_become_decoupled_before_they_learn():
 
 def test_distractors_are_ignored_with_gates_alone():
     assert held(NRR["distractors"], Small(seeds=2, steps=20)) == [True, True]
+
+
+# ---- MHS: linear networks -----------------------------------------------------------------------
+
+
+def test_input_correlations_decide_the_end_and_not_the_rate():
+    found = linear.input_correlations(start=0.03)
+    assert found["end"] < 1e-6 and found["course"] < 1e-9 and found["growth"] < 0.01
+    wanted = [  # t = ln(s/(δ a₀) − 1) / 2s, the strongest mode of four items
+        np.log(np.sqrt(7) / (size * 0.03**2) - 1) for size in linear.SIZES
+    ]
+    assert found["half"] >= np.ptp(wanted) / np.mean(wanted) - 1e-9
+
+
+def test_as_many_neurons_as_the_rank_are_enough():
+    found = linear.linear_widths(problems=1)
+    assert found["wide"] < 1e-3 and found["narrow"] < 1e-3
+
+
+def test_pathways_as_wide_as_their_rank():
+    found = linear.pathway_widths(seeds=1, steps=2)
+    assert found["most"] == 10  # 8 items and 3 contexts, one direction in common
+    assert 0.9 < found["gated"][0] < 1.1  # after so few steps
+
+
+def test_the_match_of_figure_7_is_read_from_its_table():
+    figure = find("mhs/fig7")
+    small = {"seeds": 2, "steps": 1000, "every": 20}
+    table = figure.run(figure.resolve(changes=small))
+    tables = lambda name: {"mhs/fig7": table}[name]
+    assert held(MHS["linear-match"], tables) == [True, True, True]
+    late = table.assign(
+        simulated=table["simulated"].copy(data=np.roll(table["simulated"], 5, axis=1)),
+        loss=table["loss"].copy(data=np.roll(table["loss"], 5, axis=1)),
+    )
+    assert held(MHS["linear-match"], lambda name: late) == [False, False, False]
+
+
+# ---- MHS: pathways in balance, layers -----------------------------------------------------------
+
+
+def test_a_broken_balance_is_told_from_a_pathway_that_does_nothing():
+    y = np.array([[1.0, 0.0], [0.0, 1.0]])
+    parts = np.array([[y + 0.5 * (1 - y), -0.5 * (1 - y)]])
+    table = xarray.Dataset(
+        {
+            "outputs": (("seed", "pathway", "output", "sample"), parts),
+            "y": (("output", "sample"), y),
+        }
+    )
+    claim = MHS["balance"]
+    assert held(claim, lambda name: table) == [True] * 4
+    idle = np.array([[y, 0 * y]])
+    nothing = table.assign(outputs=table["outputs"].copy(data=idle))
+    lesion = claim.measures[1]
+    assert not lesion.met(float(np.mean(lesion.read(lambda name: nothing))))
+
+
+def figures(share, loss):
+    """In place of `Tables`: made-up data of figures 5 and 6."""
+    step = np.arange(loss.shape[1])
+    deep = xarray.Dataset(
+        {
+            "share": (("seed", "layer", "number"), share),
+            "relu": (("seed", "time"), loss),
+            "always": (("seed", "layer"), np.ones(share.shape[:2])),
+            "often": (("seed", "layer"), np.ones(share.shape[:2])),
+        },
+        {"step": ("time", step)},
+    )
+    single = xarray.DataArray(
+        [[[0.1, 0.7, 0.2, 0.0]] * 2], dims=("contexts", "seed", "number"), coords={"contexts": [3]}
+    )
+
+    class Both:
+        def __call__(self, name):
+            return {"mhs/fig5": xarray.Dataset({"share": single})}[name]
+
+        def at_hand(self, name, **_):
+            return {"mhs/fig6": deep}[name]
+
+    return Both()
+
+
+def falling(drops, length=200):
+    """Losses with a first drop at each of `drops`, and a second one 40 epochs later."""
+    t = np.arange(length)
+    fall = lambda at: 1 / (1 + np.exp((t - at) / 2))
+    return np.stack([0.6 * fall(d) + 0.4 * fall(d + 40) for d in drops])
+
+
+def test_reuse_is_counted_in_contexts():
+    more = np.tile([[0.0, 0.2, 0.8], [0.1, 0.3, 0.6]], (3, 1, 1))
+    tables = figures(more, falling([40, 50, 60]))
+    assert numbers(MHS["depth-reuse"], tables) == pytest.approx([2.5 - 2.1, 2.8 - 2.1])
+    less = figures(more[:, :, ::-1], falling([40, 50, 60]))
+    assert held(MHS["depth-reuse"], less) == [False, False]
+
+
+def test_timing_explains_the_spread_of_runs():
+    share = np.full((3, 2, 3), 1 / 3)
+    shifted, between = numbers(MHS["variance-cause"], figures(share, falling([40, 50, 65])))
+    assert shifted < 0.1 and between < 0.1
+    apart = np.stack([falling([40])[0] * k + 0.1 for k in (1.0, 0.7, 0.4)])
+    assert layers.shifted_spread(figures(share, apart).at_hand("mhs/fig6")) > 0.9
+
+
+def test_findings_have_the_measures_of_the_entries_they_name():
+    assert [claim.name for claim in findings.CLAIMS] == [f"mhs/finding-{n}" for n in range(1, 6)]
+    last = findings.CLAIMS[-1]
+    (entry,) = (claim for claim in depth.CLAIMS if claim.name == "mhs/algorithm-1")
+    assert [m.what for m in last.measures] == [f"algorithm-1: {m.what}" for m in entry.measures]
+    assert last.quote.startswith("Finding 5: ") and "`algorithm-1`" in last.how
+
+
+def test_names_of_the_ledger_are_all_different():
+    names = [claim.name for claim in ledger()]
+    assert len(names) == len(set(names))
+
+
+# ---- the talk -----------------------------------------------------------------------------------
+
+
+def test_times_by_strength():
+    found = rates.times_by_strength(start=0.01)
+    assert found["relative"] < 1e-9 and found["deep"] < 0.01
+    slow, fast = (np.log(s / 0.01**2 - 1) for s in (0.5, 8.0))
+    assert found["same"] == pytest.approx(fast / slow - 1, rel=1e-6)
+    assert 0 < rates.times_trained(seeds=1)["off"][0] < 0.4
+
+
+def test_depth_slows_and_imbalance_speeds_up():
+    found = rates.random_chains(problems=8)
+    assert found["larger"] == found["imbalanced"] == 1.0
+    assert found["deeper"] >= 0.8
+
+
+def test_the_reduction_is_exact_for_relu_networks_that_meet_its_assumptions():
+    found = rates.relu_exact(steps=120)
+    assert found["exact"] < 1e-9 and found["switched"] == 0
+    assert found["unmatched"] > 0.01 and found["moved"] > 1e-3

@@ -8,8 +8,9 @@ import pytest
 from neuralrace import tasks
 from neuralrace.papers import find
 from neuralrace.papers.nrr import fig7, image_routes
+from neuralrace.papers.nrr.image_panels import where_from
 from neuralrace.papers.nrr.image_routes import Cell, find_cell, measure, stored_rows, too_slow
-from neuralrace.papers.nrr.transition import escape_time, shared_chance
+from neuralrace.papers.nrr.transition import begun_at, escape_time, shared_chance
 from tests.test_errors import says
 
 SMALL = {
@@ -37,6 +38,13 @@ def test_the_escape_time_is_that_of_three_factors():
         a, w, c = (v + step * s / M * p for v, p in ((a, w * c), (w, a * c), (c, a * w)))
         time += step
     assert escape_time(s, M, scale, hidden) == pytest.approx(time, rel=0.01)
+
+
+def test_learning_begins_between_two_records():
+    course = {"elapsed": [0, 10, 20], "trained": [0.1, 0.15, 0.25]}
+    assert begun_at({"course": course}) == pytest.approx(15)
+    assert begun_at({"course": course | {"trained": [0.1, 0.1, 0.19]}}) == float("inf")
+    assert begun_at({"course": course | {"trained": [0.3, 0.4, 0.5]}}) == 0
 
 
 def test_stored_cells_are_the_measured_ones_and_say_so():
@@ -72,6 +80,34 @@ def test_cells_are_computed_once_and_kept(tmp_path, monkeypatch):
     assert len(picture.axes) == 3
     with pytest.raises(TypeError):
         figure.run(settings | {"images": "digits", "key": 1})
+
+
+def test_features_of_ones_own_take_the_place_of_images(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    train = rng.normal(size=(60, 5)) + 3 * np.eye(5)[labels]
+    path = tmp_path / "own.npz"
+    np.savez(path, train=train, labels=labels, test=train[:20], test_labels=labels[:20])
+    figure = find("nrr/fig8")
+    changes = {k: v for k, v in SMALL.items() if k != "few"} | {"features": str(path)}
+    table = figure.run(figure.resolve(quick=True, changes=changes | {"time": 200.0}))
+    assert table["inputs"].to_numpy().tolist() == ["permuted"]  # features cannot be rotated
+    assert table["images"].to_numpy().tolist() == [str(path)]
+    assert image_routes.means(table, "trained")[0] > 0.9
+    assert [ax.get_title() for ax in figure.draw(table).axes] == ["(a) own, permuted, M = 4"]
+
+
+def test_cells_with_fewer_seeds_are_told():
+    origin = {"origin": "here", "elapsed": 10.0}
+    few = image_routes.Found(Cell("race", 2, 4), np.array([0.9]), np.array([0.5]), **origin)
+    two = image_routes.Found(
+        Cell("cross", 2, 4), np.array([0.8, 0.6]), np.array([0.1, 0.3]), **origin
+    )
+    table = image_routes.tabled([few, two]).assign_attrs(missing=0)
+    np.testing.assert_allclose(image_routes.means(table, "trained"), [0.9, 0.7])
+    told = {row.what: row.measured for row in where_from(table)}
+    assert "race permuted" in told["cells with fewer than 2 seeds"]
+    assert "0.0013 of the time" in next(v for k, v in told.items() if "ended before" in k)
 
 
 def test_without_a_gpu_it_says_what_it_would_take(monkeypatch):

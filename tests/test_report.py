@@ -124,6 +124,23 @@ def test_a_page_has_everything_that_was_given():
     assert page.named("math")[0]["alttext"] == "a = t^{2}"
 
 
+def test_settings_at_the_default_are_folded():
+    settings = [
+        report.Setting("steps", 5, "a.toml", "how many", default=9),
+        report.Setting("rate", 0.125, "default", "how far"),
+        report.Setting("seeds", 3, "default", "how often"),
+    ]
+    page = report.html(Page("A study", settings=settings))
+    start, end = (
+        page.index("<details><summary>2 more settings at the default"),
+        page.index("</details>"),
+    )
+    assert page.index("steps") < start < page.index("0.125") < end
+    assert page.count(">from<") == 1, "the source of the folded ones is known"
+    bare = report.html(Page("A study", settings=settings[:1]))
+    assert "<details>" not in bare
+
+
 def test_the_answer_comes_first_and_what_is_empty_is_left_out():
     page = report.html(example())
     order = [page.index(f">{word}<") for word in ("A study", "Contest", "Settings", "Files")]

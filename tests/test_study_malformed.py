@@ -97,6 +97,11 @@ BAD = {
         "network.depth",
         "as many layers",
     ),
+    "masks and two layers": (
+        xor("[network]\ndepth = 2", MASK % "always"),
+        "gatings.a",
+        "one hidden layer, and the network has several",
+    ),
     "width of nothing": (GOOD + "[network]\nwidths = [8, 0]", "network.widths: entry 2", "greater"),
     "no layers": (GOOD + "[network]\nwidths = []", "network.widths", "at least one"),
     "graph and widths": (

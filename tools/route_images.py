@@ -164,8 +164,10 @@ class Tasks:
         return self.made[cell.images, cell.M, cell.inputs, cell.span].largest_variance
 
     def images(self, name: str) -> Any:
-        """The images of this name, or as many of them as are asked for."""
-        return self._kept(name, lambda: tasks.images(name, self.data).take(*self.sizes))
+        """The images of this name, or features by their path; as many as are asked for."""
+        own = name.endswith(".npz")
+        read = lambda: tasks.read_features(name) if own else tasks.images(name, self.data)
+        return self._kept(name, lambda: read().take(*self.sizes))
 
     def _task(self, cell: Cell) -> Any:
         features = tasks.residual_features() if cell.images == "cifar10" else None
@@ -320,6 +322,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="+", choices=list(known), metavar="PLAN", help=str([*known]))
     parser.add_argument("--data", default=None)
+    parser.add_argument("--features", default=None, help="file of features in place of images")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=9.0)
     parser.add_argument("--seeds", type=int, default=10)
@@ -339,6 +342,8 @@ def main() -> None:
     sys.stdout.write(f"{source}\n")
     made = Tasks(given.data, given.train, given.tests)
     cells = [cell for name in given.names for cell in plans(given.seeds)[name]]
+    if given.features:
+        cells = [dataclasses.replace(cell, images=given.features) for cell in cells]
     for cell in cells:
         if json.dumps([getattr(cell, f) for f in fields]) in seen:
             continue

@@ -37,8 +37,9 @@ def noted(cells: Sequence[Mapping[str, Any]], folder: str) -> list[dict[str, Any
 
 
 def content(store: str) -> dict[str, bytes]:
-    """Every file of a store."""
-    files = (path for path in sorted(Path(store).rglob("*")) if path.is_file())
+    """Every file of a store, but for how long it took."""
+    paths = (path for path in sorted(Path(store).rglob("*")) if path.name != ".seconds")
+    files = (path for path in paths if path.is_file())
     return {str(path.relative_to(store)): path.read_bytes() for path in files}
 
 

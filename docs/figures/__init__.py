@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from string import ascii_lowercase
 
 import jax
 import matplotlib.pyplot as plt
@@ -23,9 +24,21 @@ def write(
     with jax.enable_x64(float64), style():
         for picture in pictures:
             figure = picture()
+            letter_panels(figure)
             path = folder / f"{page}_{picture.__name__}.png"
             figure.savefig(path, dpi=150, pil_kwargs={"optimize": True})
             plt.close(figure)
+
+
+def letter_panels(figure: Figure) -> None:
+    """Put (a), (b), … before the titles of the panels, row by row; one panel has no letter."""
+    specs = {ax: ax.get_subplotspec() for ax in figure.axes if ax.get_label() != "<colorbar>"}
+    places = {ax: (s.rowspan.start, s.colspan.start) for ax, s in specs.items() if s is not None}
+    if len(places) > 1:
+        for letter, ax in zip(
+            ascii_lowercase, sorted(places, key=lambda ax: places[ax]), strict=False
+        ):
+            ax.set_title(f"({letter}) {ax.get_title()}".rstrip())
 
 
 def lighten(ax: Axes) -> None:

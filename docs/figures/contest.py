@@ -30,7 +30,6 @@ def gatings(delta: float) -> dict:
 def phases() -> Figure:
     """Learning times of both gatings and of ReLU networks over Δ (MHS Fig. 2d), and one contest."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.9))
-    nr.phase_diagram(gatings, "Δ", np.linspace(0, 2, 41), scale=SCALE).plot(ax=left)
     deltas = np.linspace(0, 2, 11)
     many = nr.train_ensemble(
         nr.ReLUNetwork((3, 128, 1)),
@@ -43,17 +42,8 @@ def phases() -> Figure:
         steps=800,
     )
     reached = many.time[np.argmax(many.loss < 0.2, axis=-1)]
-    left.plot(
-        np.repeat(deltas, 3),
-        reached.ravel(),
-        "o",
-        color=COLOURS["relu"],
-        markeredgecolor=COLOURS["theory"],
-        markeredgewidth=0.4,
-        markersize=4,
-        label="ReLU network, trained",
-    )
-    left.legend()
+    phases = nr.phase_diagram(gatings, "Δ", np.linspace(0, 2, 41), scale=SCALE)
+    phases.plot(trained=(deltas, reached), ax=left)
     left.set_title("time to a loss of 0.2")
     nr.contest(gatings(1.0), scale=SCALE).plot(ax=right)
     right.set_title("Δ = 1: linear is first")

@@ -9,8 +9,8 @@ import jax
 import numpy as np
 
 import neuralrace as nr
-from docs.figures import FOLDER
-from neuralrace.plot import COLOURS, draw_curves, style
+from docs.figures import FOLDER, letter_panels
+from neuralrace.plot import draw_curves, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,8 +31,7 @@ def main(folder: Path = FOLDER) -> None:
     with style():
         figure, axes = plt.subplots(2, 3, figsize=(WIDTH, 4.5), width_ratios=(1, 1.25, 1))
         phases(xor, axes[0, 0])
-        arch, data = contexts.problem.candidates["all_but_one"]
-        arch.draw(data, ax=axes[1, 0]).set_title("all_but_one gating")
+        axes[1, 0].set_title("all_but_one gating")
         rows = {"Δ = 0.4": xor, "three contexts": contexts}
         for row, (name, result) in zip(axes, rows.items(), strict=True):
             losses(result, row[1])
@@ -40,26 +39,18 @@ def main(folder: Path = FOLDER) -> None:
             label = "context" if "context" in result.problem.data.labels else None
             result["discover"].value.plot(label=label, ax=row[2])
             row[2].set_title("gates found in ReLU networks")
+        letter_panels(figure)
+        arch, data = contexts.problem.candidates["all_but_one"]
+        arch.draw(data, ax=axes[1, 0])  # last: it fits its text to the room there is
     figure.savefig(folder / "demo.png", dpi=200, pil_kwargs={"optimize": True})
     plt.close(figure)
 
 
 def phases(result: nr.study.Result, ax: Axes) -> None:
     """The phase diagram, and the learning times of trained ReLU networks on it."""
-    found, (values, times) = result["phase_diagram"].value
-    found.plot(ax=ax)
-    ax.plot(
-        np.repeat(values, times.shape[1]),
-        times.ravel(),
-        "o",
-        color=COLOURS["relu"],
-        markeredgecolor=COLOURS["theory"],
-        markeredgewidth=0.4,
-        markersize=4,
-        clip_on=False,
-        label="ReLU networks",
-    )
-    ax.legend(loc="lower left")
+    found, trained = result["phase_diagram"].value
+    found.plot(trained=trained, ax=ax)
+    ax.legend(loc="upper right", fontsize=5.5, handlelength=1.6)
     ax.set_title("extended XoR: time to learn")
 
 

@@ -135,15 +135,19 @@ def worlds() -> Figure:
         "chain": tasks.chain_world(16),
         "grid": tasks.grid_world(4, 4),
     }
-    figure, axes = plt.subplots(2, 5, figsize=(8.4, 3.4))
+    figure, axes = plt.subplots(2, 5, figsize=(8.4, 3.6))
     for column, (name, world) in enumerate(some.items()):
-        draw_matrix(world.covariance, title=name, ax=axes[0, column])
-        draw_matrix(world.vectors.T[:8], ax=axes[1, column])
-        for ax in axes[:, column]:
-            while len(ax.figure.axes) > 10:
-                ax.figure.axes[-1].remove()
-    axes[0, 0].set_ylabel("covariance\nof items")
-    axes[1, 0].set_ylabel("strongest\nmodes")
+        covariance = world.covariance / world.covariance.max()
+        draw_matrix(covariance, title=name, scale=False, ax=axes[0, column])
+        draw_matrix(world.vectors.T[:8], scale=False, ax=axes[1, column])
+        axes[0, column].images[0].set_clim(0, 1)
+        axes[1, column].images[0].set_clim(-1, 1)
+        axes[1, column].set_xlabel("item")
+    axes[0, 0].set_ylabel("item")
+    axes[1, 0].set_ylabel("mode, strongest first")
+    names = ("covariance / largest", "entry of the mode")
+    for row, name in zip(axes, names, strict=True):
+        figure.colorbar(row[-1].images[0], ax=row, label=name, aspect=12)
     return figure
 
 
@@ -173,6 +177,11 @@ def differentiation() -> Figure:
         colour = COLOURS["common"] if item < 4 else COLOURS["contextual"]
         right.plot(*places[:, item].T, color=colour, linewidth=1.2)
         right.plot(*places[-1, item], "o", color=colour, ms=5)
+        if item % 2 == 0:  # the two leaves of a branch end in nearly the same place
+            x, y = places[-1, item : item + 2].mean(axis=0)
+            text = f"items {item + 1}, {item + 2}"
+            side = {"ha": "left", "x": x + 0.02} if x < 0 else {"ha": "right", "x": x - 0.02}
+            right.text(y=y, s=text, va="center", fontsize="small", **side)
     right.set(xlabel="first dimension", ylabel="second and third", title="items come apart")
     return figure
 

@@ -45,8 +45,8 @@ def xor() -> Figure:
     for place, gating in ((grid[1, :2], tasks.xor_pathways), (grid[1, 2:], tasks.linear_pathways)):
         arch, gated = gating(data)
         ax = figure.add_subplot(place)
-        arch.draw(gated, ax=ax)
         ax.set_title(f"{gating.__name__}(data)")
+        arch.draw(gated, ax=ax)
     return figure
 
 
@@ -98,19 +98,20 @@ def contextual_gatings() -> Figure:
     figure, axes = plt.subplots(1, 3, figsize=(7.2, 3.2))
     for ax, gating in zip(axes, gatings, strict=True):
         arch, gated = gating(data)
-        arch.draw(gated, ax=ax)
         ax.set_title(f"{gating.__name__}(data)")
+        arch.draw(gated, ax=ax)
     return figure
 
 
 def routing() -> Figure:
     """The base data, the trained routes and the shared network (NRR Fig. 4a, c, d)."""
-    figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.7), width_ratios=(0.8, 1, 1.5))
+    figure, axes = plt.subplots(1, 3, figsize=(7.2, 4.4), width_ratios=(0.6, 0.8, 2))
     draw_matrix(
         tasks.hierarchy(depth=2, amplitudes=(6.0, 4.0, 3.0)),
         rows="property wanted",
         columns="item shown",
-        title="base data of every route",
+        title="data of a route",
+        scale="target",
         ax=axes[0],
     )
     domains = [str(i) for i in range(1, 8)]
@@ -119,8 +120,8 @@ def routing() -> Figure:
     axes[1].set(xlabel="output domain", ylabel="input domain", aspect="equal")
     axes[1].tick_params("x", rotation=0)
     arch, gated = tasks.routing_pathways(tasks.routing(7, 4)[0])
-    arch.draw(gated, ax=axes[2])
     axes[2].set_title("routing_pathways(trained)")
+    arch.draw(gated, ax=axes[2])
     return figure
 
 
@@ -130,8 +131,8 @@ def routing_sharing() -> Figure:
     data, _ = tasks.routing(M=4, K=2)
     for ax, P in zip(axes, (1, 4, 16), strict=True):
         arch, _ = tasks.routing_pathways(data, P=P)
-        arch.draw(ax=ax)
         ax.set_title(f"routing_pathways(data, P={P})")
+        arch.draw(ax=ax)
     return figure
 
 
@@ -178,8 +179,8 @@ def own() -> Figure:
         net, weights, data, learning_rate=0.1, steps=800, record_every=2, record={"right": right}
     )
     solution = race.solve(times=run.time, start=race.start(weights), learning_rate=0.1)
-    figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.5), width_ratios=(1.1, 1, 1))
-    arch.draw(data, ax=axes[0])
+    figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.5), width_ratios=(1.4, 1, 1))
+    axes[0].set_title("network")
     for row, (ax, (title, edge)) in enumerate(zip(axes[1:], ways.items(), strict=True)):
         names = ("common", "less common", "rare word")
         measured = {name: run.values["right"][:, row, i] for i, name in enumerate(names)}
@@ -187,14 +188,13 @@ def own() -> Figure:
         for i, name in enumerate(names):
             strength = solution.values["variables"][f"mode{i + 1}"]
             predicted[name] = (strength["say"] @ strength[edge])[:, 0, 0]
-        draw_curves(run.time, measured, ax=ax)
-        draw_curves(
-            solution.time, predicted, kind="theory", ylabel="strength of the right answer", ax=ax
-        )
+        draw_curves(run.time, measured, ylabel="strength of the right answer", ax=ax)
+        draw_curves(solution.time, predicted, kind="theory", ax=ax)
         ax.set(title=title, ylim=(0, 1.1))
     axes[2].set_ylabel("")
     axes[1].get_legend().remove()
     axes[2].get_legend().set_loc("lower right")
+    arch.draw(data, ax=axes[0])  # last: it fits its text to the room there is
     return figure
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "one_of",
     "plain_array",
     "plain_number",
+    "put_file",
     "random_key",
     "real_array",
     "real_number",
@@ -303,6 +304,21 @@ def writable_folder(folder: Path) -> Path:
             fix="choose another folder, such as --out out/figures",
         ) from error
     return folder
+
+
+def put_file(path: Path, content: bytes) -> Path:
+    """Write a file, in a folder that is made where it is missing."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise NeuralRaceError(
+            f"cannot write {str(path)!r}",
+            got=error.strerror or type(error).__name__,
+            wanted="a file that can be written",
+            fix="choose another folder, or make room",
+        ) from error
+    return path
 
 
 # ---- random keys and axes -----------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,6 +111,20 @@ def _try() -> None:
         ) from error
     finally:
         plt.close("all")
+
+
+def outer_parts(text: str) -> tuple[str, ...]:
+    """What commas part, those inside brackets and quotes aside.
+
+    ```python
+    >>> from neuralrace.cli.options import outer_parts
+    >>> outer_parts("cores=8,job_extra_directives=['-A x,y', '-q long'],memory=8GB")
+    ('cores=8', "job_extra_directives=['-A x,y', '-q long']", 'memory=8GB')
+
+    ```
+    """
+    pieces = re.findall(r"""(?:"[^"]*"|'[^']*'|\[[^\]]*\]|[^,])+""", text)
+    return tuple(piece.strip() for piece in pieces)
 
 
 def pairs(changes: tuple[str, ...], example: str = "--set M=5") -> dict[str, str]:

@@ -18,6 +18,7 @@ from neuralrace.cli.options import (
     QUICK,
     SEEDS,
     STUDY,
+    outer_parts,
     pairs,
     print_json,
     read_values,
@@ -124,7 +125,7 @@ def run(
     if swept:
         from neuralrace.study import STORE
 
-        jobs = None if slurm is None else read_values(pairs(tuple(slurm.split(","))))
+        jobs = None if slurm is None else read_values(pairs(outer_parts(slurm)))
         again = ["--out", str(folder), *_workers(workers, scheduler, slurm)]
         (folder / COMMAND).write_text(f"{typed} {shlex.join(again)}\n", encoding="utf-8")
         found = study.sweep(store=folder / STORE, workers=workers, scheduler=scheduler, slurm=jobs)

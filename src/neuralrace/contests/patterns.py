@@ -68,7 +68,7 @@ class PatternRanking:
         return "\n".join(lines)
 
     def plot(self, most: int = 20) -> matplotlib.figure.Figure:
-        """The fastest patterns, one row each, and their growth rates beside them."""
+        """The fastest patterns, one row each, and the growth rates of all beside them."""
         import matplotlib.pyplot as plt
 
         most = whole_number("most", most, fix="the number of patterns to show")
@@ -79,9 +79,12 @@ class PatternRanking:
             )
             draw_matrix(shown, columns="sample", title="on where dark", ax=left)
             left.set_ylabel("pattern, fastest first")
-            place = np.arange(len(shown))
-            right.barh(place, self.growth[:most], color=cycle_colour(0), height=0.7)
-            right.set(ylim=(len(shown) - 0.5, -0.5), yticks=[], xlabel="early growth rate")
+            rank = np.arange(1, len(self.growth) + 1)
+            right.plot(rank, self.growth, color=cycle_colour(0), drawstyle="steps-mid")
+            right.plot(rank[:most], self.growth[:most], "o", color=cycle_colour(0), markersize=3)
+            right.set(ylim=(0, None), xlabel="pattern, fastest first", ylabel="early growth rate")
+            if len(rank) > len(shown):
+                right.set_title(f"{len(rank)} patterns")
         return figure
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import real_array, real_number
+from neuralrace.checks import entries, real_array, real_number, shown
 from neuralrace.contests.contest import Contest, contest
 from neuralrace.contests.times import SCALE, Candidates, Rule, StartsLike, positive
 from neuralrace.errors import NeuralRaceError, listed
@@ -113,11 +113,18 @@ class PhaseDiagram:
         passed = [c for c in self.crossovers if c.value <= value]
         return passed[-1].above if passed else self.winners[0]
 
-    def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
+    def plot(
+        self,
+        *,
+        trained: tuple[ArrayLike, ArrayLike] | None = None,
+        ax: matplotlib.axes.Axes | None = None,
+    ) -> matplotlib.axes.Axes:
         """Learning times over the parameter, with the winner's range shaded and crossovers marked.
 
         Straight lines join the times at `values`. Crossovers are computed, not read off these
-        lines: with few values, lines may cross beside the mark.
+        lines: with few values, lines may cross beside the mark. `trained` are values of the
+        parameter `(V,)` and the learning times of ReLU networks trained there `(V, seeds)`; they
+        are drawn as points.
         """
         curves = {
             name: np.where(np.isfinite(times), times, np.nan) for name, times in self.times.items()
@@ -149,8 +156,10 @@ class PhaseDiagram:
                     low, high, facecolor="none", edgecolor="0.75", hatch="//", linewidth=0.5,
                     zorder=0.5, label=label,
                 )  # fmt: skip
-            if any(kept is False for kept in self.kept):
-                ax.legend()
+            if trained is not None:
+                _draw_trained(ax, trained)
+            if trained is not None or any(kept is False for kept in self.kept):
+                ax.legend(loc="best" if trained is None else "upper right")
             fastest = np.min(list(self.times.values()), axis=0)
             top = fastest[np.isfinite(fastest)].max(initial=0.0)
             ax.set(xlabel=self.parameter, xlim=(self.values[0], self.values[-1]))
@@ -339,3 +348,29 @@ def _first(times: Mapping[str, float]) -> str | None:
     """The candidate with the shortest time, or None if all times are infinite."""
     name = min(times, key=times.__getitem__)
     return name if np.isfinite(times[name]) else None
+
+
+def _draw_trained(ax: matplotlib.axes.Axes, trained: object) -> None:
+    fix = "pass trained=(values, times), with one row of times per value and one column per seed"
+    pair = entries("trained", trained, fix)
+    if len(pair) != 2:
+        raise NeuralRaceError("trained must be a pair", got=shown(trained), wanted="two", fix=fix)
+    values, times = (real_array("trained", each, fix=fix) for each in pair)
+    if values.ndim != 1 or times.ndim != 2 or len(values) != len(times):
+        raise NeuralRaceError(
+            "the times of trained networks do not fit their values",
+            got=f"values of shape {values.shape}, times of shape {times.shape}",
+            wanted="(V,) and (V, seeds)",
+            fix=fix,
+        )
+    ax.plot(
+        np.repeat(values, times.shape[1]),
+        times.ravel(),
+        "o",
+        color="white",
+        markeredgecolor=COLOURS["theory"],
+        markeredgewidth=0.8,
+        markersize=4,
+        clip_on=False,
+        label="ReLU networks",
+    )

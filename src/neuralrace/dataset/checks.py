@@ -30,7 +30,11 @@ PIECE = 2**22
 
 
 def pieces(array: AnyArray) -> Iterator[np.ndarray]:
-    """The array as NumPy arrays of some of its rows, in order."""
+    """The array as NumPy arrays of some of its rows, in order.
+
+    One of JAX becomes one of NumPy first: under `jit`, its slices would be traced.
+    """
+    array = np.asarray(array) if isinstance(array, jax.Array) else array
     rows = max(1, PIECE // max(1, math.prod(array.shape[1:])))
     for low in range(0, len(array), rows):
         yield np.asarray(array[low : low + rows])

@@ -163,6 +163,7 @@ def draw_matrix(
     columns: str | Sequence[str] | None = None,
     title: str | None = None,
     blocks: Mapping[Literal["rows", "columns"], Mapping[str, int]] | None = None,
+    scale: str | bool = True,
     ax: matplotlib.axes.Axes | None = None,
 ) -> matplotlib.axes.Axes:
     """Draw a matrix as a heatmap, such as the inputs or targets of a task, one column per sample.
@@ -172,7 +173,8 @@ def draw_matrix(
 
     **Arguments:** `matrix` is (R, C). `rows` and `columns` name an axis (one text) or each of its
     lines (R or C texts). `blocks` maps `"rows"` and `"columns"` to groups of neighbouring lines,
-    name to how many, which thin lines separate and whose names stand beside them.
+    name to how many, which thin lines separate and whose names stand beside them. `scale` is the
+    name of the scale, or False for none.
 
     **Returns** the axes.
 
@@ -201,8 +203,9 @@ def draw_matrix(
         _name_lines(ax, "rows", rows, blocks.get("rows"), values.shape[0])
         _name_lines(ax, "columns", columns, blocks.get("columns"), values.shape[1])
         ax.spines[:].set_visible(True)
-        if not np.isin(values, (0, 1)).all():
-            bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, aspect=18)
+        if scale and not np.isin(values, (0, 1)).all():
+            name = scale if isinstance(scale, str) else ""
+            bar = ax.figure.colorbar(image, ax=ax, shrink=0.8, aspect=18, label=name)
             bar.outline.set_linewidth(0.5)
         if title is not None:
             ax.set_title(title)

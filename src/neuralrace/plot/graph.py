@@ -55,6 +55,9 @@ FEW_EDGES = 6
 FEW_STRIPS = 16
 """Up to this number of gated edges, each carries a strip; more carry a diamond."""
 
+EDGE_STRIP = (0.34, 0.09)
+"""Width and height in inches of the strip of a gated edge."""
+
 FEW_NEURONS = 12
 """Up to this number of gated neurons, each has its own row in a strip; more are averaged."""
 
@@ -273,7 +276,8 @@ def _draw_edges(
         x, y = _mark(paths[edge], fan)
         text_x, text_y = (x, y) if edge in strips else along(paths[edge], 0.5 + 0.1 * np.sign(fan))
         if edge in strips and with_strips:
-            _draw_strip(ax, edge, strips, (x - 0.1, y - 0.03, x + 0.1, y + 0.03), hue)
+            half, low = EDGE_STRIP[0] / 2, EDGE_STRIP[1] / 2
+            _draw_strip(ax, edge, strips, (x - half, y - low, x + half, y + low), hue)
         elif edge in strips:
             ax.plot(x, y, "D", ms=2.6, mfc="white", mec=colour, mew=0.7, zorder=5)
         if edge in labels or named or ends.count((source, target)) > 1:

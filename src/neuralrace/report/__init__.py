@@ -4,6 +4,7 @@ from neuralrace.report.keeping import from_json, to_json
 from neuralrace.report.making import provenance
 from neuralrace.report.markup import html
 from neuralrace.report.page import (
+    DEFAULT,
     Code,
     Curve,
     Curves,
@@ -22,6 +23,7 @@ from neuralrace.report.parts import curves_of, equations_of
 from neuralrace.report.writing import write
 
 __all__ = [
+    "DEFAULT",
     "Code",
     "Curve",
     "Curves",

@@ -21,6 +21,7 @@ from neuralrace.report import chart
 from neuralrace.report.formulas import formula
 from neuralrace.report.names import address, place
 from neuralrace.report.page import (
+    DEFAULT,
     Code,
     Curves,
     Equation,
@@ -210,7 +211,8 @@ class _Writer:
             data = base64.b64encode(picture.source).decode()
             source, width = f"data:image/{kind};base64,{data}", picture_width(picture.source)
         size = f' width="{width:.0f}" style="--least:{SMALLEST * width:.0f}px"' if width else ""
-        shown = f'<img src="{source}" alt="{escape(picture.alt)}" loading="lazy"{size}>'
+        lazy = ' loading="lazy"' * isinstance(picture.source, str)
+        shown = f'<img src="{source}" alt="{escape(picture.alt)}"{lazy}{size}>'
         if isinstance(picture.source, str):
             shown = f'<a href="{source}">{shown}</a>'
         return f'<figure><div class="picture">{shown}</div>{_caption(picture.caption)}</figure>'
@@ -301,6 +303,18 @@ def _cell(cell: Any, numeric: bool) -> str:
 
 
 def _settings(settings: Sequence[Setting]) -> str:
+    """Settings that somebody chose; the others are folded."""
+    chosen = [setting for setting in settings if setting.source != DEFAULT]
+    others = [setting for setting in settings if setting.source == DEFAULT]
+    shown = _setting_table(chosen) if chosen else ""
+    if others:
+        count = f"{len(others)} more setting{'s' * (len(others) > 1)} at the default"
+        shown += f"<details><summary>{count}</summary>{_setting_table(others)}</details>"
+    return shown
+
+
+def _setting_table(settings: Sequence[Setting]) -> str:
+    sources = {setting.source for setting in settings} != {DEFAULT}
     about = any(setting.about for setting in settings)
     rows = []
     for setting in settings:
@@ -308,10 +322,11 @@ def _settings(settings: Sequence[Setting]) -> str:
         if not setting.is_default:
             usual = _inline(value(setting.default, digits=12))
             shown = f'<span class="changed">{shown}</span> (default {usual})'
-        cells = [f"<code>{escape(setting.name)}</code>", shown]
-        cells += [_inline(setting.about)] * about + [_inline(setting.source)]
-        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    names = ("setting", "value", *(("what it is",) if about else ()), "from")
+        cells = [f"<td><code>{escape(setting.name)}</code></td>", f"<td>{shown}</td>"]
+        cells += [f'<td class="words">{_inline(setting.about)}</td>'] * about
+        cells += [f"<td>{_inline(setting.source)}</td>"] * sources
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    names = ("setting", "value", *("what it is",) * about, *("from",) * sources)
     head = "".join(f'<th scope="col">{name}</th>' for name in names)
     return _scrolling(head, rows, ' class="full"')
 

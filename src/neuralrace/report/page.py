@@ -324,13 +324,17 @@ class File:
         file_name(self.name)
 
 
+DEFAULT = "default"
+"""The source of a setting that nobody has changed."""
+
+
 @final
 @dataclass(frozen=True)
 class Setting:
     """A setting: its value, where that came from, and what it is.
 
-    `source` is such as `"study.toml"`, `"--set"`, `"default"` or `"NRR Fig. 4"`. A `default` is
-    shown where it is given and the value is another one.
+    `source` is such as `"study.toml"`, `"--set"` or `"NRR Fig. 4"`; settings with the source
+    `"default"` are folded. A `default` is shown where it is given and the value is another one.
 
     ```python
     >>> from neuralrace import report

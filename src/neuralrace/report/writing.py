@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from neuralrace.checks import file_path, not_overwritten, writable_folder
+from neuralrace.checks import file_path, not_overwritten, put_file, writable_folder
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.report.copies import with_copies
 from neuralrace.report.markup import html_in_folder, picture_width
@@ -55,22 +55,8 @@ def write(page: Page, folder: str | os.PathLike[str], *, keep: Sequence[Path] = 
                     fix=f"File({name!r}, about, content), or save the file there first",
                 )
             continue
-        _put(path, content)
-    return _put(target / PAGE, html_in_folder(page, _widths(page, target)).encode())
-
-
-def _put(path: Path, content: bytes) -> Path:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise NeuralRaceError(
-            f"cannot write {str(path)!r}",
-            got=error.strerror or type(error).__name__,
-            wanted="a file that can be written",
-            fix="choose another folder, or make room",
-        ) from error
-    return path
+        put_file(path, content)
+    return put_file(target / PAGE, html_in_folder(page, _widths(page, target)).encode())
 
 
 def _widths(page: Page, folder: Path) -> dict[str, float]:

@@ -295,11 +295,10 @@ def _gatings(settings: Settings, place: Place) -> None:
         way = _one_of(gating, ways, here, 'masks = { one = "context == 1" }')
         called = way in ("builtin", "python")
         _only_with(gating, ["parameters"], called, here, "`builtin` or `python` with it")
-        masked = way in ("masks", "each", "file")
         _only_with(
             gating,
             ["hidden", "inputs", "outputs"],
-            masked,
+            _is_masked(gating),
             here,
             "`masks`, `each` or `file` with it",
         )
@@ -313,6 +312,11 @@ def _gatings(settings: Settings, place: Place) -> None:
     chosen = settings.predict.gating
     if chosen is not None and chosen not in settings.gatings:
         raise (place / "predict" / "gating").unknown("gating", chosen, settings.gatings)
+
+
+def _is_masked(gating: Any) -> bool:
+    """Whether a gating says for each pathway where it is on."""
+    return any(getattr(gating, way) is not None for way in ("masks", "each", "file"))
 
 
 def _training(settings: Settings, place: Place) -> None:
@@ -343,6 +347,9 @@ def _contest(settings: Settings, place: Place) -> None:
             fix="for example criterion = 0.5; or leave out relative",
         )
 
+
+ABOUT_GATINGS = ("contest", "reduce", "predict", "certify", "phase_diagram")
+"""Questions about the gatings of a study."""
 
 NEED_DESCENT = ("predict", "types", "discover", "certify", "explain")
 """Questions whose theory is that of gradient descent on the squared loss."""
@@ -402,8 +409,18 @@ def _questions(settings: Settings, place: Place) -> None:
             wanted="a column of ones in the task in its place",
             fix="leave out bias, or 'types'",
         )
+    several = len(settings.network.widths) > 1 or (settings.network.depth or 1) > 1
+    masked = [name for name, gating in settings.gatings.items() if _is_masked(gating)]
+    about = [question for question in asked if question in ABOUT_GATINGS]
+    if several and masked and about:
+        raise (place / "gatings" / masked[0]).error(
+            "pathways by masks have one hidden layer, and the network has several",
+            got=f"{len(settings.network.widths) * (settings.network.depth or 1)} hidden layers, "
+            f"and the question {about[0]!r}",
+            wanted="one hidden layer, or the gates of a graph",
+            fix='leave out depth, or write a [network.graph] with gates = { node = "expression" }',
+        )
     for question in ("types", "explain"):
-        several = len(settings.network.widths) > 1 or (settings.network.depth or 1) > 1
         if question in asked and (several or settings.network.graph is not None):
             raise here.error(
                 f"{question!r} is known for one hidden layer",

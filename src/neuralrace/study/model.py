@@ -7,7 +7,7 @@ it. `read` turns a document into `Settings`, or raises an error that names file 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import (
     BaseModel,
@@ -21,19 +21,6 @@ from pydantic import (
     WithJsonSchema,
 )
 
-QUESTIONS = (
-    "contest",
-    "reduce",
-    "predict",
-    "train",
-    "types",
-    "discover",
-    "certify",
-    "phase_diagram",
-    "explain",
-)
-"""What can be asked, in the order in which it is answered."""
-
 Question: TypeAlias = Literal[
     "contest",
     "reduce",
@@ -45,6 +32,9 @@ Question: TypeAlias = Literal[
     "phase_diagram",
     "explain",
 ]
+
+QUESTIONS: tuple[Question, ...] = get_args(Question)
+"""What can be asked, in the order in which it is answered."""
 
 
 def _as_tuple(value: Any) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neuralrace.checks import file_path
+from neuralrace.checks import file_path, put_file
 from neuralrace.errors import NeuralRaceError
 from neuralrace.study.document import to_toml, toml_value
 from neuralrace.study.files import read_table
@@ -116,17 +116,7 @@ def new_study(path: str | os.PathLike[str], csv: str | os.PathLike[str] | None =
             fix="choose another name, or remove the file",
         )
     text = _of_csv(file_path(csv, "my.csv"), path.parent) if csv is not None else _of_xor()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise NeuralRaceError(
-            f"cannot write {str(path)!r}",
-            got=error.strerror or type(error).__name__,
-            wanted="a place that can be written to",
-            fix="choose another folder",
-        ) from error
-    return path
+    return put_file(path, text.encode())
 
 
 def _of_xor() -> str:

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neuralrace.plot import draw_matrix, style
-from neuralrace.report import File, Page, Part, Picture, Section, Setting, Table, Text, provenance
+from neuralrace.report import (
+    DEFAULT,
+    File,
+    Page,
+    Part,
+    Picture,
+    Section,
+    Setting,
+    Table,
+    Text,
+    provenance,
+)
 from neuralrace.study.answers.answer import PICTURE
 from neuralrace.study.copies import SCRIPT, copied_files
 from neuralrace.study.grid import axes_of
@@ -138,7 +150,7 @@ def _source(document: Any, key: str) -> str:
     for changed, source in document.sources.items():
         if key == changed or changed.startswith(f"{key}.") or key.startswith(f"{changed}."):
             return source
-    return document.file if document.has(key) else "default"
+    return Path(document.file).name if document.has(key) else DEFAULT
 
 
 def _plain(value: Any) -> Any:

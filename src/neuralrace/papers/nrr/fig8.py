@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
@@ -81,7 +82,7 @@ def panels(table: xarray.Dataset) -> dict[str, dict[str, Any]]:
     columns = [table[name].to_numpy() for name in ("images", "M", "inputs")]
     found = dict.fromkeys((str(i), int(M), str(kind)) for i, M, kind in zip(*columns, strict=True))
     return {
-        f"{NAMES.get(images, images)}, {inputs}, M = {M}": {
+        f"{NAMES.get(images, Path(images).stem)}, {inputs}, M = {M}": {
             "images": images, "M": M, "inputs": inputs,
         }
         for images, M, inputs in found

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -88,3 +89,31 @@ def escape_time(strength: float, M: int, scale: float, hidden: int = 128) -> flo
 
     low, high = sorted((1.0, float(np.sqrt(2 * hidden / (hidden + 10)))))
     return float(M / (strength * scale) * ellipk(1 - (low / high) ** 2) / high)
+
+
+STRENGTHS = {"statistics": 0.574, "race": 0.287}
+"""The largest singular value of ⟨y xᵀ⟩ of MNIST: of centred pixels, and of white inputs."""
+
+LEVEL = 0.2
+"""Learning has begun where trained routes reach this accuracy: twice chance."""
+
+
+def begun_at(row: Mapping[str, Any]) -> float:
+    """The flow time at which trained routes of a stored cell reach `LEVEL`; infinite if never.
+
+    Between the recorded times accuracy is taken to be linear.
+
+    ```python
+    >>> from neuralrace.papers.nrr.transition import begun_at
+    >>> begun_at({"course": {"elapsed": [0, 100, 200], "trained": [0.1, 0.1, 0.3]}})
+    150.0
+
+    ```
+    """
+    time, trained = (np.asarray(row["course"][name], float) for name in ("elapsed", "trained"))
+    there = np.flatnonzero(trained >= LEVEL)
+    if not len(there) or there[0] == 0:
+        return float(time[0]) if len(there) else float("inf")
+    k = there[0]
+    part = (LEVEL - trained[k - 1]) / (trained[k] - trained[k - 1])
+    return float(time[k - 1] + part * (time[k] - time[k - 1]))

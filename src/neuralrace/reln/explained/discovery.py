@@ -196,9 +196,11 @@ class Discovery:
                 )
             blocks = {"columns": {f"{label} {v}": count for v, count in named}}
         columns = None if blocks else "sample"
-        ax = draw_matrix(clusters.centroid, rows=rows, columns=columns, blocks=blocks, ax=ax)
+        ax = draw_matrix(
+            clusters.centroid, rows=rows, columns=columns, blocks=blocks, scale="how often on",
+            ax=ax,
+        )  # fmt: skip
         ax.get_images()[0].set_clim(0, 1)
-        ax.set_title("how often on")
         return ax
 
     def __str__(self) -> str:

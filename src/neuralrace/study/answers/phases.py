@@ -9,7 +9,7 @@ import numpy as np
 from neuralrace.contests import PhaseDiagram
 from neuralrace.contests import phase_diagram as diagram
 from neuralrace.dynamics import train_ensemble
-from neuralrace.plot import COLOURS, style
+from neuralrace.plot import style
 from neuralrace.report import Code, Curve, Curves, Part, Picture, Section, Table
 from neuralrace.study.answers.answer import PICTURE, Answer, finite, numbered, percent
 from neuralrace.study.answers.networks import criterion
@@ -134,21 +134,7 @@ def _picture(found: PhaseDiagram, trained: tuple[np.ndarray, np.ndarray] | None)
 
     with style():
         figure, ax = plt.subplots(figsize=PICTURE)
-        found.plot(ax=ax)
-        if trained is not None:
-            values, times = trained
-            ax.plot(
-                np.repeat(values, times.shape[1]),
-                times.ravel(),
-                "o",
-                color=COLOURS["relu"],
-                markeredgecolor=COLOURS["theory"],
-                markeredgewidth=0.4,
-                markersize=4,
-                clip_on=False,
-                label="ReLU networks",
-            )
-            ax.legend(loc="lower left")
+        found.plot(trained=trained, ax=ax)
     alt = f"Predicted learning times over {found.parameter}, the ground of the winner shaded."
     return Picture.of(figure, alt=alt, caption=f"Learning time over {found.parameter}")
 

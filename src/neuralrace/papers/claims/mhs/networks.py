@@ -129,10 +129,15 @@ def explained(seeds: int, steps: int, hidden: int, neurons: int = 2000) -> dict[
         ],
         "sliding": [_sliding(run, hidden, data, at, this.learning_rate) for run in runs],
         "wide": [c.mean for c in near],
-        "wide_outputs": [float(c.outputs or np.nan) for c in near],
+        "wide_outputs": [_outputs(c) for c in near],
         "floor": [c.mean for c in seed],
-        "floor_outputs": [float(c.outputs or np.nan) for c in seed],
+        "floor_outputs": [_outputs(c) for c in seed],
     }
+
+
+def _outputs(found: nr.trajectory.Comparison) -> float:
+    """The distance of the outputs, which both runs recorded."""
+    return float("nan") if found.outputs is None else found.outputs
 
 
 def _sliding(run: nr.Trajectory, hidden: int, data: nr.Dataset, at: int, rate: float) -> float:

@@ -10,4 +10,4 @@ CLAIMS = (
     *images.CLAIMS,
     *contexts.CLAIMS,
 )
-"""The claims of §3, of the theory, of §4 in its order, §5, and App. A.2."""
+"""The claims of §3, of the theory, of §4 in its order, of §5, and of App. A.2."""

@@ -8,6 +8,7 @@ from neuralrace.papers.claims.talk import (
     depth,
     practice,
     race,
+    rates,
     saddles,
     speed,
     structure,
@@ -21,5 +22,6 @@ CLAIMS = (
     *balance.CLAIMS,
     *practice.CLAIMS,
     *race.CLAIMS,
+    *rates.CLAIMS,
 )
 """The claims in the order of the talk."""

@@ -2,12 +2,15 @@
 
 __all__ = [
     "continual",
+    "decisions",
+    "deep_and_shallow",
     "delayed_rich",
     "depth",
     "differentiation",
     "error_surface",
     "lambda_trajectories",
     "regimes",
+    "saddle_graph",
     "saddles",
     "stages",
     "structures",

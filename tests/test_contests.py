@@ -276,20 +276,20 @@ def test_errors():
 
 
 def test_the_settings_of_the_table():
-    relu_width = {name: s.hidden[0] for name, s in table.SETTINGS.items()}
+    relu_width = {name: s.hidden[0] for name, s in table.CASES.items()}
     assert relu_width["different"] == 700 and relu_width["C4"] == 500 and relu_width["C5"] == 600
-    assert table.SETTINGS["C4"].learning_rate == pytest.approx(0.032)
-    arch, _ = table.gated_network(table.SETTINGS["C3"], "gated", "sign")
+    assert table.CASES["C4"].learning_rate == pytest.approx(0.032)
+    arch, _ = table.gated_network(table.CASES["C3"], "gated", "sign")
     assert arch.sizes["common"] == 350 and arch.sizes["not1"] == 116
-    deep, data = table.gated_network(table.SETTINGS["depth"], "gated", "equal")
+    deep, data = table.gated_network(table.CASES["depth"], "gated", "equal")
     assert deep.sizes["shared"] == 420 and deep.sizes["not2"] == 105
     assert nr.GDLN(deep).loss(nr.GDLN(deep).init(jax.random.key(0), 0.0), data) > 0
     with says("no such gating or rule", got="'nonsense'", wanted="'sign'"):
-        table.gated_network(table.SETTINGS["C3"], "gated", "nonsense")
+        table.gated_network(table.CASES["C3"], "gated", "nonsense")
 
 
 def test_a_small_column_of_the_table():
-    setting = table.Setting("small", {"contexts": 2, "items": 2}, (160,), 1e-3, seeds=2, step=0.02)
+    setting = table.Case("small", {"contexts": 2, "items": 2}, (160,), 1e-3, seeds=2, step=0.02)
     rows = table.column(setting, rows=[("gated", "sign"), ("predicted", "sign")], steps=200)
     assert [r[0] for r in rows] == ["floor", "gated", "predicted"]
     # the race follows the network it predicts

@@ -42,6 +42,30 @@ def assert_member(many: nr.Trajectory, index: tuple, one: nr.Trajectory) -> None
 # ---- the numbers --------------------------------------------------------------------------------
 
 
+def test_an_ensemble_goes_on_from_given_weights():
+    """Stages of gates: each seed goes on from where it was, and chunks do not matter."""
+    first = ensemble(seeds=3)
+    second = ensemble(TASKS[1], seeds=3, weights=first.final, steps=8, members_at_once=2)
+    for i in range(3):
+        start = {e: w[i] for e, w in first.final.items()}
+        one = nr.train(NET, start, TASKS[1], learning_rate=0.1, steps=8)
+        assert_member(second, (i,), one)
+    assert second.settings["weights"] == "given"
+    both = nr.join(first, second)
+    assert both.steps.tolist() == list(range(21))
+    np.testing.assert_array_equal(both.loss[:, 13:], second.loss[:, 1:])
+
+
+def test_given_weights_are_one_start_for_every_seed():
+    final = ensemble(seeds=3).final
+    with says("one start for every seed", got="and 2 seeds", wanted="(2, ", fix="final"):
+        ensemble(seeds=2, weights=final)
+    with says("one start for every seed", got="several scales", wanted="one scale", fix="scale"):
+        ensemble(seeds=3, weights=final, scale=[0.1, 0.2])
+    with says("wrong shape", got="shape (5, 4)", wanted="(5, 3)", fix="sizes"):
+        ensemble(seeds=3, weights={**final, "W1": np.zeros((3, 5, 4))})
+
+
 def test_every_combination_equals_its_single_run():
     scales, rates = [0.1, 0.5], [0.02, 0.1, 0.2]
     record = {"outputs": True, "row": first_row}

@@ -116,14 +116,20 @@ def test_a_plateau_is_where_the_loss_rests():
     assert np.isnan(fig4.plateaus(levels, loss[:60])[1])
 
 
+FACTOR = "final hidden singular values over √(in · out) and √M: difference from 1"
+"""The line on √M in the agreement of NRR Fig. 4."""
+
+
 @pytest.mark.parametrize(
     ("change", "row"),
     [
         ({"hidden_end": 1.006}, "final singular values of the hidden matrix"),
-        ({"ends_end": 1.08}, "their ratio to √(in · out)"),
+        ({"ends_end": 1.08}, FACTOR),
         ({"untrained_share": 1e6}, "error on untrained routes"),
         ({"by_hand": 1.00001}, "theory against simulation from decoupled weights"),
         ({"loss_predicted": 1.2}, "theory from the actual random weights against their simulation"),
+        ({"hidden_predicted": 1.06}, "(f) singular values over the whole course"),
+        ({"paths": 2}, "(b) paths through an input"),
         ({"shared": 0.9}, "one representation for all input domains: Σ h_a·h_b / Σ ½(‖h_a‖² "
                           "+ ‖h_b‖²)"),
     ],
@@ -138,7 +144,7 @@ def test_a_wrong_number_does_not_agree(change, row, tables):
 def test_panels_have_the_letters_of_the_paper(tables):
     picture = fig4.FIGURE.draw(tables("nrr/fig4"))  # laid out where it is saved, above
     letters = [ax.get_title()[:3] for ax in picture.axes if ax.get_title()]
-    assert sorted(set(letters)) == ["(c)", "(d)", "(e)", "(f)", "(g)", "(h)"]
+    assert sorted(set(letters)) == ["(a)", "(b)", "(c)", "(d)", "(e)", "(f)", "(g)", "(h)"]
 
 
 # ---- settings -----------------------------------------------------------------------------------

@@ -149,13 +149,15 @@ def test_figure_5_draws_and_judges_what_it_is_given():
         "untrained": (grid, [[1.0, 1.0], [0.02, 0.001], [1e-5, 1e-6]]),
         "drift": (grid, np.zeros((3, 2))),
         "steps": ("K", [10, 20, 20]),
+        "paths": (("P", "layer"), [[1, 1], [4, 2]]),
     }
     coords = {"P": [1, 4], "K": [1, 3, 4]}
     table = with_settings("nrr/fig5", variables, coords)
-    assert [row.holds for row in fig5.agreement(table)] == [True, True, True, True, None, True]
+    assert [row.holds for row in fig5.agreement(table)] == [True] * 5 + [None, True]
     assert fig5.agreement(table.isel(K=slice(1)))[-1].holds is None  # no K/M of 0.4 or above
     picture = fig5.draw(table)
-    above, below = picture.axes
+    above, below = picture.axes[3:]  # after the three schemes of (a)
+    assert [ax.get_title()[:3] for ax in picture.axes[:3]] == ["(a)"] * 3
     assert [text.get_text() for text in below.texts] == ["0%", "50%", "100%"]
     assert {"P = 1", "P = 4"} <= set(above.get_legend_handles_labels()[1])
     plt.close(picture)
@@ -163,7 +165,7 @@ def test_figure_5_draws_and_judges_what_it_is_given():
     late = table["untrained"].copy(data=[[1.0, 1.0], [1.0, 1.0], [1.0, 1e-6]])
     wrong = table.assign(turned | {"untrained": late, "drift": table["drift"] + 1})
     held = [row.holds for row in fig5.agreement(wrong)]
-    assert held == [False, False, False, False, None, False]
+    assert held == [True, False, False, False, False, None, False]
 
 
 def test_values_of_P_and_K_that_do_not_fit_M():

@@ -4,7 +4,7 @@ import pytest
 
 from verification import kept
 from verification.__main__ import table
-from verification.claim import Claim, Measurement, all_claims
+from verification.claim import Check, Measurement, all_claims
 
 SLOW = {
     "calls.wrong_calls",
@@ -26,7 +26,7 @@ SLOW = {
 """Claims of which even the small sample takes more than five seconds."""
 
 
-def name_of(claim: Claim) -> str:
+def name_of(claim: Check) -> str:
     """The module and the function that measures a claim."""
     return f"{claim.measure.__module__.rpartition('.')[2]}.{claim.measure.__name__}"
 
@@ -43,13 +43,13 @@ def test_slow_claims_exist():
 
 
 @pytest.mark.parametrize("claim", SMALL)
-def test_claim(claim: Claim):
+def test_claim(claim: Check):
     found = claim.measure(False)
     assert claim.timing or found.met, f"{claim.id}: {found.text}, target {claim.target}"
 
 
 def test_table_shows_a_miss_and_its_note():
-    claim = Claim("S", "a | b", "≤ 1", lambda full: Measurement("2", False))
+    claim = Check("S", "a | b", "≤ 1", lambda full: Measurement("2", False))
     page = table([(claim, Measurement("2", False, "because"))])
     assert "| a \\| b | ≤ 1 | 2 | **missed** |" in page
     assert "- *a | b*: because" in page

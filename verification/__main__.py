@@ -18,14 +18,14 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
-from verification.claim import Claim, Measurement, all_claims  # noqa: E402
+from verification.claim import Check, Measurement, all_claims  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
 BENCHMARKS = tuple((ROOT / "benchmarks").glob("*.py"))
 """The benchmarks, on which measurements of running times depend."""
 
 
-def measured(claim: Claim) -> Measurement:
+def measured(claim: Check) -> Measurement:
     try:
         return claim.measure(True)
     except Exception as error:
@@ -36,7 +36,7 @@ NOT_YET = "not measured yet"
 """The text of a claim without a measurement."""
 
 
-def table(results: list[tuple[Claim, Measurement]]) -> str:
+def table(results: list[tuple[Check, Measurement]]) -> str:
     """The page; measurements are listed with the commit they were made at."""
     at = {name: entry["commit"] for name, entry in stored().items()}
     lines = [
@@ -67,7 +67,7 @@ def commit() -> str:
     return (name or "unknown") + ("-dirty" if changed else "")
 
 
-def sources(claim: Claim) -> str:
+def sources(claim: Check) -> str:
     """A digest of everything that a measurement depends on.
 
     That is the claim's module, the benchmarks, the pinned versions, and the rooms of the package at
@@ -102,7 +102,7 @@ STORE = ROOT / "docs" / "verified.json"
 """The file with all measurements."""
 
 
-def store(claim: Claim, found: Measurement) -> None:
+def store(claim: Check, found: Measurement) -> None:
     """Add a measurement to the stored ones, which another process may also be writing."""
     lock_file = ROOT / "out" / "verified.lock"
     lock_file.parent.mkdir(exist_ok=True)
@@ -128,7 +128,7 @@ def standing() -> set[str]:
     return {c.id for c in all_claims() if kept.get(c.id, {}).get("sources") == sources(c)}
 
 
-def last(claim: Claim) -> Measurement:
+def last(claim: Check) -> Measurement:
     """The last measurement of a claim, whatever its sources were."""
     entry = stored().get(claim.id)
     if entry is None:

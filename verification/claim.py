@@ -1,4 +1,4 @@
-"""A claim: its sentence, its target, and the function that measures it."""
+"""A check: its sentence, its target, and the function that measures it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-CLAIMS: list[Claim] = []
+CLAIMS: list[Check] = []
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class Claim:
+class Check:
     """`measure(full)` at full size, or on a small seeded sample of the same thing.
 
     `timing` marks a ratio of running times, which the tests measure but do not assert. `slow` marks
@@ -59,7 +59,7 @@ def claim(
     """Register the decorated function `measure(full)` as a claim."""
 
     def register(measure: Callable[[bool], Measurement]) -> Callable[[bool], Measurement]:
-        CLAIMS.append(Claim(section, title, target, measure, timing, slow, uses))
+        CLAIMS.append(Check(section, title, target, measure, timing, slow, uses))
         return measure
 
     return register
@@ -86,7 +86,7 @@ def run_script(script: str, *arguments: object) -> list[float]:
     return [float(word) for word in done.stdout.split()]
 
 
-def all_claims() -> list[Claim]:
+def all_claims() -> list[Check]:
     """Every registered claim; importing a module of this package registers its claims."""
     import verification
 

@@ -85,7 +85,7 @@ NOTE = (
 
 
 def measured_column(name: str) -> Measurement:
-    rows = table.column(table.SETTINGS[name], rows=ROWS)
+    rows = table.column(table.CASES[name], rows=ROWS)
     names = {"gated": "trained", "predicted": "predicted", "single": "single", "floor": "floor"}
     text = "; ".join(f"{names[what]} {rule}: {row}" for (what, rule), row in rows.items())
     return Measurement(text.replace(" :", ":"), rows["predicted", "sign"].mean < FITTED[name], NOTE)
@@ -94,7 +94,7 @@ def measured_column(name: str) -> Measurement:
 def _register(name: str) -> None:
     @claim(
         SECTION,
-        f"the table of MHS §4–5, {table.SETTINGS[name].title}: the ReLU network against common + "
+        f"the table of MHS §4–5, {table.CASES[name].title}: the ReLU network against common + "
         "all-but-one, trained and predicted with nothing fitted, and common + single",
         f"prediction below the authors' fitted {FITTED[name]:.4f}",
         slow=True,

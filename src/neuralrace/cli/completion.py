@@ -25,12 +25,12 @@ def _words(context: click.Context, name: str) -> list[str]:
 
 
 def names_of_figures(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Figures, papers, and `all`."""
+    """Figures, tours, papers, and `all`."""
     from neuralrace import papers
 
     figures = papers.names()
     whole = dict.fromkeys(name.split("/")[0] for name in figures)
-    return _beginning([*whole, "all", *figures], begun)
+    return _beginning([*whole, "all", *figures, *papers.tours()], begun)
 
 
 def names_of_papers(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:

@@ -81,7 +81,8 @@ def reproduce(
 ) -> None:
     """Make figures of the papers: PDF, PNG, the data, a page with the agreement, and a gallery.
 
-    NAMES are figures such as nrr/fig4, a paper such as nrr, or all.
+    NAMES are figures such as nrr/fig4, a paper such as nrr, all, or a tour such as mhs/tour: the
+    figures of its slides, and one page with them in the order of the slides.
     """
     wanted = pairs(changes) | ({} if seeds is None else {"seeds": seeds})
     if files:
@@ -102,13 +103,14 @@ def reproduce(
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[PAPER]...", shell_complete=names_of_papers)
+@click.argument("names", nargs=-1, metavar="[PAPER|CLAIM]...", shell_complete=names_of_papers)
 @click.option("--quick", is_flag=True, help="Small versions of the figures; settles nothing.")
 @click.option(
     "--from",
     "folder",
     type=click.Path(path_type=Path),
-    help="Where `reproduce` wrote its data: figures with the same settings are read from there.",
+    help="A folder with data of `reproduce`: figures with the same settings are read from there, "
+    "and what is computed is kept there, so that the command can be repeated.",
 )
 @click.option(
     "--out",
@@ -120,14 +122,14 @@ def claims(
     names: tuple[str, ...], quick: bool, folder: Path | None, out: Path | None, as_json: bool
 ) -> None:
     """Measure the claims of the papers, all or those named, and print the verdicts."""
-    from neuralrace import papers
     from neuralrace.papers.claims import QUICK, Tables, ledger, markdown
+    from neuralrace.papers.claims.short import in_short
 
     wanted = ledger(*names)
     tables = Tables(quick, folder, tell=lambda text: click.echo(text, err=True))
-    tables.look_for(papers.chosen(names or ("all",)))
     if out is not None:
         _check_page(out)
+        _check_whole(names)
     use_float64()
     if quick:
         click.echo(f"Measured with {QUICK}:", err=as_json)
@@ -146,17 +148,21 @@ def claims(
     if out is not None:
         page = out.read_text() if out.exists() else ""
         same_size = (QUICK in page) == quick
-        out.write_text(markdown(entries, quick=quick, page=page if same_size else ""))
+        short = in_short(entries, tables) if not names else ()
+        out.write_text(markdown(entries, quick=quick, page=page if same_size else "", short=short))
         click.echo(f"The page: {out}", err=as_json)
 
 
 def _tell_claim(entry: Entry) -> None:
     claim = entry.claim
     click.echo(f"{entry.verdict.value}: {claim.name} ({claim.where}): {claim.says}")
-    for measure, value in entry.pairs:
-        mark = "✓" if measure.met(value) else "✗"
-        click.echo(f"  {mark} {measure.what}: {value:{measure.form}} ({measure.threshold})")
-    for text in entry.qualifications:
+    marks = {"met": "✓", "missed": "✗", "unclear": "?"}
+    for measure, found in entry.pairs:
+        mark = marks[measure.outcome(found).value]
+        value = f"{found.value:{measure.form}}"
+        bound = f"{measure.threshold}, {measure.rests.value}"
+        click.echo(f"  {mark} {measure.what}: {value} ({bound})")
+    for text in (*entry.qualifications, *entry.doubts, *entry.instead):
         click.echo(f"  · {text}")
 
 
@@ -166,13 +172,37 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "name": claim.name,
         "where": claim.where,
         "says": claim.says,
+        "quote": claim.quote,
+        "inferred": claim.inferred,
         "verdict": entry.verdict.value,
         "measured": [
-            {"what": m.what, "value": v, "threshold": m.threshold, "met": bool(m.met(v))}
-            for m, v in entry.pairs
+            {
+                "what": m.what,
+                "value": found.value,
+                "interval": [found.low, found.high],
+                "seeds": found.seeds,
+                "threshold": m.threshold,
+                "rests": m.rests.value,
+                "outcome": m.outcome(found).value,
+            }
+            for m, found in entry.pairs
         ],
         "qualifications": entry.qualifications,
+        "doubts": entry.doubts,
+        "instead": entry.instead,
     }
+
+
+def _check_whole(names: tuple[str, ...]) -> None:
+    """Raise if a page is wanted of single claims."""
+    single = [name for name in names if "/" in name]
+    if single:
+        raise NeuralRaceError(
+            "a page has all claims of a paper",
+            got=", ".join(single),
+            wanted="names of papers, or none for all",
+            fix=f"leave out --out, or measure {single[0].split('/')[0]}",
+        )
 
 
 def _check_page(out: Path) -> None:
@@ -237,6 +267,10 @@ def _make(
         found.append(figure.publish(table, out))
         _tell(found[-1], quiet)
         _gallery(out)
+    for name in names:
+        if name in papers.tours():
+            page = papers.write_tour(papers.find_tour(name), out)
+            click.echo(f"The tour: {page}", err=quiet)
     return found
 
 

@@ -35,7 +35,7 @@ from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss
 from neuralrace.progress import progress
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import ArrayLike, Key
+from neuralrace.types import ArrayLike, Key, WeightsLike
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
@@ -52,6 +52,7 @@ def train_ensemble(
     seeds: int | Sequence[int] = 1,
     scale: Scales = 1.0,
     kind: str = "gaussian",
+    weights: WeightsLike | None = None,
     learning_rate: float | Sequence[float] | None = None,
     optimizer: GradientTransformation | None = None,
     steps: int,
@@ -79,10 +80,13 @@ def train_ensemble(
 
     **Arguments:** `key`, a JAX key or an integer; `data`, one dataset or several of one shape (a
     task over a parameter), whose axis in the result is `axis = (name, coordinates)`, `("data",
-    0 … n−1)` by default; `scale` and `learning_rate`, a number each or a sequence;
-    `members_at_once` bounds the memory by running that many at a time (by default as many as keep
-    the recorded values of a call small). On several devices the members are spread over them.
-    Everything else is as in `train`. With `until` an ensemble runs until all members may end.
+    0 … n−1)` by default; `scale` and `learning_rate`, a number each or a sequence; `weights`,
+    one start for every seed in place of a drawn one, `{edge: (seeds, target, source)}`: the
+    `final` of an ensemble goes on from there, such as with other gates, and `nr.join` puts the
+    stages together; `members_at_once` bounds the memory by running that many at a time (by default
+    as many as keep the recorded values of a call small). On several devices the members are spread
+    over them. Everything else is as in `train`. With `until` an ensemble runs until all members may
+    end.
 
     **Returns:** a `Trajectory` whose axes are those of `data`, `scale`, `learning_rate` that are
     sequences, in this order, then `seed`. Learning rates give different times to equal steps:
@@ -105,7 +109,7 @@ def train_ensemble(
     check_function("callback", callback, "for example callback=lambda step, loss: print(loss)")
     method, clock = chosen_method(rates[0] if rates else None, optimizer, net, int(stops[-1]))
     grid = Grid.of(
-        net, data, key, seeds, scale, kind, dtype, axis, learning_rate, rates, record,
+        net, data, key, seeds, scale, kind, dtype, axis, learning_rate, rates, record, weights,
         loss=loss, evaluate=evaluate, batched=batch_size is not None,
     )  # fmt: skip
     samples = grid.problem.system.data.n_samples
@@ -121,6 +125,7 @@ def train_ensemble(
         "batch_size": batch_size, "loss": grid.problem.system.measure,
         "record": grid.problem.recorder.what, "dtype": str(grid.problem.dtype),
         "evaluate": grid.problem.settings.get("evaluate"),
+        **({} if grid.given is None else {"weights": grid.given}),
     }  # fmt: skip
     rated = isinstance(method, Descent)
 

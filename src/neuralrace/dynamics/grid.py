@@ -23,7 +23,7 @@ from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.gdln import Network
 from neuralrace.trajectory import check_name
 from neuralrace.types import Weights
-from neuralrace.weights import float_dtype
+from neuralrace.weights import checked_weights, float_dtype
 
 MEMORY = 2**28
 """Bytes that the recorded values and weights of one chunk of an ensemble may take by default."""
@@ -60,11 +60,12 @@ class Grid:
     axes: dict[str, Any]
     digests: list[str]
     sample_weights: list[Any]
+    given: Weights | None = None
 
     @staticmethod
     def of(
         net: Any, data: Any, key: Any, seeds: Any, scale: Any, kind: str, dtype: Any, axis: Any,
-        learning_rate: Any, rates: list[float], record: Any, **options: Any,
+        learning_rate: Any, rates: list[float], record: Any, weights: Any = None, **options: Any,
     ) -> Grid:  # fmt: skip
         """Check everything, and pose the first combination."""
         check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
@@ -81,7 +82,12 @@ class Grid:
         taken = {**(record or {}), **(options.get("evaluate") or {})}
         axes = _ensemble_axes(data, given, scale, learning_rate, seeds, axis, taken)
         key = random_key(key, "an ensemble")
-        sample = net.init(_keys(key, seeds)[0], scales[0], kind, dtype)
+        begin = None if weights is None else _given(net, weights, len(axes["seed"]), scale)
+        sample = (
+            net.init(_keys(key, seeds)[0], scales[0], kind, dtype)
+            if begin is None
+            else {edge: stack[0] for edge, stack in begin.items()}
+        )
         posed = [pose(net, sample, each, record=record, **options) for each in given]
         if posed[0].streamed:
             raise NeuralRaceError(
@@ -99,7 +105,7 @@ class Grid:
         digests = [problem.settings["data"] for problem in posed]
         return Grid(
             net, posed[0], datasets, scales if _is_list(scale) else scale, by_edge, rates,
-            key, seeds, kind, dtype, axes, digests, [each.sample_weight for each in posed],
+            key, seeds, kind, dtype, axes, digests, [each.sample_weight for each in posed], begin,
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -134,6 +140,8 @@ class Grid:
     def weights(self, members: Chunk) -> Weights:
         """The initial weights of some members."""
         _, scale, _, seed = members.rows.T
+        if self.given is not None:
+            return spread({edge: stack[seed] for edge, stack in self.given.items()})
         keys = _keys(self.key, self.seeds)[seed]
         scales = jax.tree.map(lambda leaf: leaf[scale], self.by_edge)
         return spread(_init(self.net, self.kind, self.dtype, keys, scales))
@@ -192,9 +200,9 @@ class Grid:
     @property
     def settings(self) -> dict[str, Any]:
         """What a trajectory says about its members."""
+        drawn = {"scale": jax.tree.map(float, self.scales), "kind": self.kind}
         return {
-            "scale": jax.tree.map(float, self.scales),
-            "kind": self.kind,
+            **(drawn if self.given is None else {"weights": "given"}),
             "key": key_data(self.key),
             "seeds": self.seeds,
             "data": self.digests[0]
@@ -297,6 +305,24 @@ def _keys(key: Any, seeds: int | list[int]) -> Any:
     if isinstance(seeds, int):
         return jax.random.split(key, seeds)
     return jax.vmap(lambda s: jax.random.fold_in(key, s))(np.asarray(seeds, np.uint32))
+
+
+def _given(net: Network, weights: Any, seeds: int, scale: Any) -> Weights:
+    """The weights that each seed starts from, where they are given and not drawn."""
+    fix = "pass the `final` of an ensemble with as many seeds, and leave out scale"
+    stacked = {edge: jnp.asarray(w) for edge, w in by_name("weights", weights, fix).items()}
+    wrong = [edge for edge, stack in stacked.items() if stack.ndim != 3 or len(stack) != seeds]
+    if wrong or _is_list(scale):
+        raise NeuralRaceError(
+            "weights of an ensemble are one start for every seed",
+            got=f"shape {stacked[wrong[0]].shape} for edge {wrong[0]!r}, and {seeds} seeds"
+            if wrong
+            else "weights together with several scales",
+            wanted=f"{{edge: array of shape ({seeds}, target, source)}}, and one scale or none",
+            fix=fix,
+        )
+    checked_weights(net.arch, {edge: stack[0] for edge, stack in stacked.items()})
+    return stacked
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))

@@ -16,6 +16,7 @@ from neuralrace.papers.figure import (
 )
 from neuralrace.papers.gallery import gallery
 from neuralrace.papers.record import Record, Written, load_figure, read_record, shown
+from neuralrace.papers.tour import Stop, Tour, write_tour
 
 __all__ = [
     "Agreement",
@@ -23,22 +24,39 @@ __all__ = [
     "Record",
     "Setting",
     "Settings",
+    "Stop",
     "TooSlow",
+    "Tour",
     "Written",
     "chosen",
     "find",
+    "find_tour",
     "gallery",
     "load_figure",
     "names",
     "read_record",
     "settings_of",
     "shown",
+    "tours",
     "unknown",
+    "write_tour",
 ]
 
 _FIGURES = {
-    "nrr": ("fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9", "fig10", "appendix_a2"),
-    "mhs": ("fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9"),
+    "nrr": (
+        "fig1",
+        "fig2",
+        "fig3",
+        "fig4",
+        "fig5",
+        "fig6",
+        "fig7",
+        "fig8",
+        "fig9",
+        "fig10",
+        "appendix_a2",
+    ),
+    "mhs": ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9"),
     "talk": (
         "depth",
         "error_surface",
@@ -59,13 +77,17 @@ _FIGURES = {
 """The modules of each paper that have a `FIGURE`, in the order of the paper."""
 
 
+_TOURS = ("mhs/tour",)
+"""The modules that have a `TOUR`: figures of a paper in the order of a talk, with captions."""
+
+
 def names() -> tuple[str, ...]:
     """The names of all figures, in the order of the papers; nothing is imported.
 
     ```python
     >>> from neuralrace import papers
     >>> papers.names()[0]
-    'nrr/fig3'
+    'nrr/fig1'
 
     ```
     """
@@ -87,8 +109,36 @@ def find(name: str) -> Figure:
     return import_module(f"neuralrace.papers.{name.replace('/', '.')}").FIGURE
 
 
+def tours() -> tuple[str, ...]:
+    """The names of all tours; nothing is imported.
+
+    ```python
+    >>> from neuralrace import papers
+    >>> papers.tours()[0]
+    'mhs/tour'
+
+    ```
+    """
+    return _TOURS
+
+
+def find_tour(name: str) -> Tour:
+    """The tour of that name: figures of a paper in the order of a talk, with captions.
+
+    ```python
+    >>> from neuralrace import papers
+    >>> papers.find_tour("mhs/tour").figures[0]
+    'mhs/fig1'
+
+    ```
+    """
+    if name not in tours():
+        raise unknown("tour", name, tours())
+    return import_module(f"neuralrace.papers.{name.replace('/', '.')}").TOUR
+
+
 def chosen(given: Iterable[str]) -> tuple[str, ...]:
-    """Names of figures, each once, from names of figures, of papers (all their figures), or `all`.
+    """Names of figures, each once, from names of figures, tours, papers (all figures), or `all`.
 
     ```python
     >>> from neuralrace import papers
@@ -99,8 +149,11 @@ def chosen(given: Iterable[str]) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for name in given:
-        those = [n for n in names() if name in (n, n.split("/")[0], "all")]
+        if name in tours():
+            those = list(find_tour(name).figures)
+        else:
+            those = [n for n in names() if name in (n, n.split("/")[0], "all")]
         if not those:
-            raise unknown("figure", name, (*names(), *_FIGURES, "all"))
+            raise unknown("figure", name, (*names(), *tours(), *_FIGURES, "all"))
         found |= dict.fromkeys(those)
     return tuple(found)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from neuralrace.errors import NeuralRaceError, nearest_name
+from neuralrace.papers.measure import Found, Measure
 from neuralrace.papers.record import Record, Written, read_record, stamped, typed, write
 
 if TYPE_CHECKING:
@@ -105,6 +106,19 @@ class Agreement:
     target: str
     measured: str
     holds: bool | None = None
+
+    @classmethod
+    def of(
+        cls, measure: Measure, table: xarray.Dataset, words: str = "", beside: str = ""
+    ) -> Agreement:
+        """The comparison that a measure makes, with the bound that the ledger of claims uses.
+
+        **Arguments:** `words` are the paper's for what is measured; `beside` follows the number.
+        """
+        found = Found.of(measure.read(table))
+        value = f"{found.value:{measure.form}}" + (f"; {beside}" if beside else "")
+        target = (f"“{words}”: " if words else "") + f"{measure.threshold} ({measure.rests.value})"
+        return cls(measure.what, target, value, measure.met(found.value))
 
 
 @final

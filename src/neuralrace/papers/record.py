@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 from neuralrace.errors import NeuralRaceError
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ __all__ = [
     "command",
     "load_figure",
     "markdown",
+    "pack",
     "read_record",
     "same",
     "shown",
@@ -30,10 +33,14 @@ __all__ = [
     "stored",
     "table_lines",
     "typed",
+    "unpack",
     "write",
 ]
 
 FORMAT = "neuralrace figure 1"
+
+HEAD = "_head"
+"""The array of a packed file that has the names of dimensions and the attributes."""
 
 
 @final
@@ -150,10 +157,13 @@ def stored(folder: Path, pattern: str = "**/*.nc") -> dict[Path, Record]:
 
     Other files are left out, with a warning.
     """
+    paths = sorted(folder.glob(pattern))
+    if not paths:
+        return {}
     import h5py
 
     found = {}
-    for path in sorted(folder.glob(pattern)):
+    for path in paths:
         try:
             with h5py.File(path) as file:
                 if file.attrs.get("format") == FORMAT:
@@ -163,6 +173,34 @@ def stored(folder: Path, pattern: str = "**/*.nc") -> dict[Path, Record]:
                 "%s", _not_a_figure(repr(str(path)), f"{type(error).__name__}: {error}")
             )
     return found
+
+
+def pack(table: xarray.Dataset, path: Path) -> None:
+    """Keep a figure's data in a file that needs NumPy alone, written whole or not at all.
+
+    `unpack` reads it. For pictures, pages and exchange use `write`, which stores netCDF.
+    """
+    variables = {str(name): values for name, values in table.variables.items()}
+    arrays: dict[str, Any] = {name: np.asarray(values) for name, values in variables.items()}
+    head = {
+        "attrs": dict(table.attrs),
+        "dims": {name: list(values.dims) for name, values in variables.items()},
+        "coords": [str(name) for name in table.coords],
+    }
+    part = path.with_suffix(".part.npz")
+    np.savez_compressed(part, **{HEAD: np.array(json.dumps(head))}, **arrays)
+    part.replace(path)
+
+
+def unpack(path: Path) -> xarray.Dataset:
+    """The data that `pack` kept."""
+    import xarray
+
+    with np.load(path) as file:
+        head = json.loads(str(file[HEAD]))
+        values = {name: (dims, file[name]) for name, dims in head["dims"].items()}
+    coords = {name: values.pop(name) for name in head["coords"]}
+    return xarray.Dataset(values, coords, head["attrs"])
 
 
 def _not_a_figure(what: str, got: str) -> NeuralRaceError:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from neuralrace.errors import NeuralRaceError
-from neuralrace.papers.record import Record, load_figure, stored
+from neuralrace.papers.claims.tables import Tables
+from neuralrace.papers.measure import Found, Measure, Outcome
 
 if TYPE_CHECKING:
-    import xarray
+    from collections.abc import Sequence
 
 
 class Verdict(Enum):
@@ -23,66 +20,42 @@ class Verdict(Enum):
     HOLDS = "holds"
     QUALIFIED = "holds with a qualification"
     FAILS = "does not hold"
+    UNDECIDED = "undecided"
 
 
 @final
 @dataclass(frozen=True)
-class Measure:
-    """A number that is read from the data of figures, and the bounds it must lie within.
-
-    `otherwise` makes it a limit: a miss does not refute the claim but qualifies it, with this
-    sentence, in which `{}` stands for the number. Without it, a miss refutes the claim. A number
-    that is not finite is a miss.
+class Remark:
+    """A sentence with measured numbers: `{}` in the text stands for what each `reads` returns.
 
     ```python
-    >>> from neuralrace.papers.claims import Measure
-    >>> speed = Measure("half-time, shared over dedicated", lambda tables: 0.04, most=0.5)
-    >>> speed.threshold, speed.met(0.04), speed.met(0.7)
-    ('≤ 0.5', True, False)
+    >>> from neuralrace.papers.claims import Remark
+    >>> Remark("{:.0%} of the weight.", (lambda tables: 0.25,)).said(None)
+    '25% of the weight.'
 
     ```
     """
 
-    what: str
-    read: Callable[[Tables], float]
-    least: float | None = None
-    most: float | None = None
-    otherwise: str = ""
-    form: str = ".3g"
+    text: str
+    reads: tuple[Callable[[Any], Any], ...] = ()
 
-    def __post_init__(self) -> None:
-        if self.least is None and self.most is None:
-            raise NeuralRaceError(
-                f"the measure {self.what!r} has no threshold",
-                got="neither least nor most",
-                wanted="at least one bound: a measure that cannot fail says nothing",
-                fix="pass least=…, most=… or both",
-            )
-
-    @property
-    def threshold(self) -> str:
-        """The bounds, in words."""
-        low, high = (f"{b:{self.form}}" for b in (self.least or 0.0, self.most or 0.0))
-        if self.least is None:
-            return f"≤ {high}"
-        return f"≥ {low}" if self.most is None else f"{low} … {high}"
-
-    def met(self, found: float) -> bool:
-        """Whether a number lies between the bounds."""
-        low = float("-inf") if self.least is None else self.least
-        high = float("inf") if self.most is None else self.most
-        return bool(low <= found <= high) and abs(found) != float("inf")
+    def said(self, tables: Any) -> str:
+        """The sentence with its numbers: means, if there is one number per seed."""
+        return self.text.format(*(Found.of(read(tables)).value for read in self.reads))
 
 
 @final
 @dataclass(frozen=True)
 class Claim:
-    """One claim: where it is made, what it says in our words, and how it is measured.
+    """One claim: where the paper makes it, in which words, what it says in ours, and its measures.
+
+    `quote` has the paper's own words. `inferred` marks a claim whose sentence is ours, as for the
+    titles of slides. `instead` says what the networks do if the claim does not hold.
 
     ```python
-    >>> from neuralrace.papers.claims import Claim, Measure
-    >>> claim = Claim("nrr/even", "§0", "two is even", "by division",
-    ...               (Measure("remainder", lambda tables: 0.0, most=0.0),))
+    >>> from neuralrace.papers.claims import Basis, Claim, Measure
+    >>> even = Measure("remainder", lambda tables: 0.0, most=0.0, rests=Basis.THEOREM)
+    >>> claim = Claim("nrr/even", "§0", "two is even", "by division", (even,), quote="2 is even")
     >>> claim.judged([0.0]).verdict.value, claim.judged([1.0]).verdict.value
     ('holds', 'does not hold')
 
@@ -94,14 +67,20 @@ class Claim:
     says: str
     how: str
     measures: tuple[Measure, ...]
+    quote: str = ""
+    inferred: bool = False
+    instead: tuple[Remark, ...] = ()
 
     def measure(self, tables: Tables) -> Entry:
         """Measure the claim on the data of figures."""
-        return self.judged([float(m.read(tables)) for m in self.measures])
+        entry = Entry(self, tuple(tables.found(measure) for measure in self.measures))
+        if entry.verdict in (Verdict.HOLDS, Verdict.QUALIFIED):
+            return entry
+        return Entry(self, entry.found, tuple(remark.said(tables) for remark in self.instead))
 
-    def judged(self, found: list[float]) -> Entry:
+    def judged(self, found: Sequence[float | Found]) -> Entry:
         """The entry of the ledger with these numbers, one for each measure."""
-        return Entry(self, tuple(found))
+        return Entry(self, tuple(f if isinstance(f, Found) else Found(f) for f in found))
 
 
 @final
@@ -110,120 +89,45 @@ class Entry:
     """A claim with the numbers found; the verdict follows from them alone."""
 
     claim: Claim
-    found: tuple[float, ...]
+    found: tuple[Found, ...]
+    instead: tuple[str, ...] = ()
 
     @property
-    def pairs(self) -> tuple[tuple[Measure, float], ...]:
+    def pairs(self) -> tuple[tuple[Measure, Found], ...]:
         """Every measure with its number."""
         return tuple(zip(self.claim.measures, self.found, strict=True))
 
-    @property
-    def missed(self) -> tuple[tuple[Measure, float], ...]:
-        """The measures whose number is out of bounds."""
-        return tuple((measure, value) for measure, value in self.pairs if not measure.met(value))
+    def _with(self, outcome: Outcome) -> list[tuple[Measure, Found]]:
+        return [(m, found) for m, found in self.pairs if m.outcome(found) is outcome]
 
     @property
     def verdict(self) -> Verdict:
-        """A missed measure refutes the claim, a missed limit qualifies it; otherwise it holds."""
-        if not self.missed:
-            return Verdict.HOLDS
-        limits = all(measure.otherwise for measure, _ in self.missed)
-        return Verdict.QUALIFIED if limits else Verdict.FAILS
+        """A missed measure refutes the claim; an unclear one leaves it open; a missed limit
+        qualifies it; otherwise it holds."""
+        missed, unclear = self._with(Outcome.MISSED), self._with(Outcome.UNCLEAR)
+        if any(not measure.otherwise for measure, _ in missed):
+            return Verdict.FAILS
+        if any(not measure.otherwise for measure, _ in unclear):
+            return Verdict.UNDECIDED
+        return Verdict.QUALIFIED if missed else Verdict.HOLDS
 
     @property
     def qualifications(self) -> tuple[str, ...]:
         """The sentences of the missed limits."""
-        return tuple(m.otherwise.format(value) for m, value in self.missed if m.otherwise)
+        missed = self._with(Outcome.MISSED)
+        return tuple(m.otherwise.format(found.value) for m, found in missed if m.otherwise)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Why measures that are not limits are unclear."""
+        unclear = self._with(Outcome.UNCLEAR)
+        return tuple(f"{m.what}: {m.doubt(found)}" for m, found in unclear if not m.otherwise)
+
+    @property
+    def seeds(self) -> int | None:
+        """The fewest seeds that any of the numbers rests on; None if nothing is random."""
+        return min((f.seeds for f in self.found if f.seeds is not None), default=None)
 
 
-@final
-@dataclass(eq=False)
-class Tables:
-    """The data of figures, each computed once: `tables("nrr/fig4", init="xavier")`.
-
-    `once` keeps measurements that no figure makes; `at_hand` is for figures that take long to
-    compute.
-
-    **Arguments:** `quick` uses the figures' small settings. `folder` holds data that `neuralrace
-    reproduce` wrote: a figure stored with exactly the settings wanted is read instead of computed.
-    `tell` is called for every figure with a line that says whether it is read or computed.
-    """
-
-    quick: bool = False
-    folder: Path | None = None
-    tell: Callable[[str], None] = lambda _: None
-    _kept: dict[Any, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.folder is not None and not self.folder.is_dir():
-            raise NeuralRaceError(
-                f"there is no folder {str(self.folder)!r} to read figures from",
-                got="a file" if self.folder.exists() else "nothing of that name",
-                wanted="a folder that `neuralrace reproduce` wrote to, such as out/figures",
-                fix="correct the name, or leave it out to compute every figure",
-            )
-
-    def look_for(self, names: Collection[str]) -> None:
-        """Raise if there is a folder, but it has none of these figures at the wanted size."""
-        there = self._shelf.values()
-        if self.folder and not any(r.name in names and r.quick == self.quick for r in there):
-            found = sorted(f"{r.name}{' (quick)' * r.quick}" for r in there)
-            size = "quick" if self.quick else "at full size"
-            raise NeuralRaceError(
-                f"no figure that is needed is stored in {str(self.folder)!r}",
-                got=", ".join(found) or "no figures",
-                wanted=f"{size}, one or more of {', '.join(names)}",
-                fix="name the folder that `neuralrace reproduce` wrote to, or none to compute all",
-            )
-
-    def __call__(self, name: str, **changes: Any) -> xarray.Dataset:
-        key = (name, tuple(sorted(changes.items())))
-        if key not in self._kept:
-            self._kept[key] = self._made(name, changes)
-        return self._kept[key]
-
-    def at_hand(self, name: str, **smaller: Any) -> xarray.Dataset:
-        """The figure at full size if that is stored, otherwise computed with smaller settings."""
-        from neuralrace.papers import find
-
-        if name not in self._kept:
-            self._kept[name] = None if self.quick else self._stored(name, find(name).resolve())
-        full = self._kept[name]
-        return self(name, **smaller) if full is None else full
-
-    def once(self, measurement: Callable[..., Any], **settings: Any) -> Any:
-        """The result of a function with these settings, computed once."""
-        key = (measurement, tuple(sorted(settings.items())))
-        if key not in self._kept:
-            self.tell(f"{measurement.__name__.replace('_', ' ')}: computing …")
-            self._kept[key] = measurement(**settings)
-        return self._kept[key]
-
-    def _made(self, name: str, changes: Mapping[str, Any]) -> xarray.Dataset:
-        from neuralrace.papers import find
-
-        figure = find(name)
-        values = figure.resolve(quick=self.quick, changes=changes)
-        at_hand = self._stored(name, values)
-        if at_hand is not None:
-            return at_hand
-        with_what = ", ".join(f"{k} = {v}" for k, v in changes.items())
-        self.tell(f"{name}{f' ({with_what})' if with_what else ''}: computing …")
-        return figure.run(values, quick=self.quick)
-
-    @cached_property
-    def _shelf(self) -> dict[Path, Record]:
-        return stored(self.folder) if self.folder else {}
-
-    def _stored(self, name: str, values: Mapping[str, Any]) -> xarray.Dataset | None:
-        wanted = json.loads(json.dumps(dict(values)))  # lists, as they are stored
-        for path, record in self._shelf.items():
-            has = {k: s["value"] for k, s in record.settings.items()}
-            if record.name == name and has == wanted:
-                self.tell(f"{name}: read from {path}")
-                return load_figure(path)
-        return None
-
-
-Read = Callable[[Tables], float]
-"""How a number of a measure is read."""
+Read = Callable[[Tables], Any]
+"""How the number of a measure, or one number per seed, is read."""

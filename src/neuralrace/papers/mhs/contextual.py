@@ -17,7 +17,7 @@ from neuralrace.papers.figure import Setting, Settings
 if TYPE_CHECKING:
     import xarray
 
-    from neuralrace.papers.mhs.table import Setting as Case
+    from neuralrace.papers.mhs.table import Case
     from neuralrace.types import Key
 
 SCRIPTS = "the authors' scripts"
@@ -48,7 +48,7 @@ def case(settings: Settings, task: Mapping[str, Any], *hidden: int) -> Case:
     """The task with a ReLU network of these hidden layers, and the descent of the settings."""
     from neuralrace.papers.mhs import table
 
-    return table.Setting(
+    return table.Case(
         "",
         dict(task),
         hidden,

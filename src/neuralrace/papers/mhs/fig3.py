@@ -1,4 +1,4 @@
-"""MHS Fig. 3: the contextual task, and the function of each pathway of its ReLN."""
+"""MHS Fig. 3: the contextual task, the function of each pathway of its ReLN, and lesions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
 from neuralrace.papers.mhs.contextual import COMMON, case
 
 if TYPE_CHECKING:
@@ -21,7 +21,12 @@ SETTINGS = {
     ),
     "hidden": Setting(700, "hidden neurons of the ReLU network, for the widths", "MHS Table 1"),
     **{name: COMMON[name] for name in ("init", "step", "steps", "rule", "key")},
-    "seeds": Setting(1, "starts of the ReLN", "ours: the result hardly depends on it"),
+    "factors": Setting(
+        (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5),
+        "by which the strength of one pathway is multiplied; 0 is a lesion",
+        "ours: MHS says “if this fine balance … is broken”",
+    ),
+    "seeds": Setting(5, "starts of the ReLN", "ours: MHS gives none"),
 }
 
 
@@ -74,6 +79,56 @@ def _blocks(table: xarray.Dataset) -> np.ndarray:
     outputs = table["outputs"].to_numpy()
     contexts = len(np.unique(table["context"]))
     return outputs.reshape(*outputs.shape[:2], contexts + 1, -1, outputs.shape[-1])
+
+
+def unbalanced(table: xarray.Dataset, factors: Any) -> np.ndarray:
+    """(seed, pathway, factor): the loss when one pathway is weaker or stronger than it learned.
+
+    Relative to zero output. Outputs of pathways add up, so that a pathway of strength f changes
+    them by f − 1 times what it adds.
+    """
+    outputs, y = table["outputs"].to_numpy(), table["y"].to_numpy()
+    error = outputs.sum(axis=1, keepdims=True) - y
+    scaled = [error + (f - 1) * outputs for f in factors]
+    return np.stack([(e**2).sum(axis=(2, 3)) for e in scaled], axis=-1) / (y**2).sum()
+
+
+def misplaced(table: xarray.Dataset) -> np.ndarray:
+    """(seed, pathway): the share of a lesion's squared error where the target is zero."""
+    outputs, y = table["outputs"].to_numpy(), table["y"].to_numpy()
+    square = (outputs.sum(axis=1, keepdims=True) - y - outputs) ** 2
+    return (square * (y == 0)).sum(axis=(2, 3)) / square.sum(axis=(2, 3))
+
+
+def _lesions(table: xarray.Dataset) -> list[Agreement]:
+    loss = unbalanced(table, (0.0, 0.9, 1.0, 1.1))
+    lesion, intact = loss[..., 0], loss[..., 2]
+    names = table["pathway"].to_numpy()
+    slight = (loss[..., [1, 3]].min(axis=-1) - intact).min()
+    return [
+        Agreement(
+            "loss with one pathway silenced, relative to zero output, mean of the seeds",
+            "“if this fine balance … is broken then errors will be incurred”: ≥ 5 %, every "
+            "pathway and seed",
+            ", ".join(f"{n} {v:.0%}" for n, v in zip(names, lesion.mean(axis=0), strict=True))
+            + f"; all pathways {intact.mean():.2%}",
+            bool(lesion.min() >= 0.05),
+        ),
+        Agreement(
+            "rise of the loss when one pathway is 10 % stronger or weaker, smallest over pathways "
+            "and seeds, relative to zero output",
+            "“fine balance”: above 0",
+            f"{slight:.2%}",
+            bool(slight > 0),
+        ),
+        Agreement(
+            "share of the errors after a lesion that are outputs where the target is zero",
+            "reported: “errors which other pathways learn to remove”",
+            ", ".join(
+                f"{n} {v:.0%}" for n, v in zip(names, misplaced(table).mean(axis=0), strict=True)
+            ),
+        ),
+    ]
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
@@ -131,11 +186,12 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             f"{linear:.1%}; contextual pathways put {of_all.mean() / strength[0, 0]:.1%} of its "
             "size on the outputs of all contexts",
         ),
+        *_lesions(table),
     )
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
-    """Targets and inputs, the gates, and what each pathway adds to the outputs."""
+    """The task, the gates, what each pathway adds to the outputs, and what its loss breaks."""
     import matplotlib.pyplot as plt
 
     from neuralrace.plot import draw_matrix
@@ -147,36 +203,59 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     items = len(table["x"]) - len(contexts)
     names = table["pathway"].to_numpy().tolist()
     figure, axes = plt.subplot_mosaic(
-        [["y", *names], ["x", *("gates",) * len(names)]],
-        figsize=(1.9 * (1 + len(names)), 5.0),
-        height_ratios=(2.6, 1),
+        [
+            ["y", *names],
+            ["balance", *(f"without {name}" for name in names)],
+            ["x", *("gates",) * len(names)],
+        ],
+        figsize=(1.9 * (1 + len(names)), 8.0),
+        height_ratios=(2.4, 2.4, 1),
     )
     short = {str(c): n for c, n in zip(contexts, columns.values(), strict=True)}
-    draw_matrix(table["y"], title="targets", blocks={"rows": rows, "columns": short}, ax=axes["y"])
+    blocks: Any = {"rows": rows, "columns": short}
+    draw_matrix(table["y"], title="(a) targets", blocks=blocks, ax=axes["y"])
     axes["y"].set_ylabel("outputs of context")
+    _draw_balance(table, axes["balance"])
     draw_matrix(
         table["x"],
-        title="inputs",
+        title="(e) inputs",
         blocks={"rows": {"item": items, "context": len(contexts)}, "columns": short},
         ax=axes["x"],
     )
     axes["x"].set_xlabel("samples by context")
-    shown = table["outputs"].to_numpy()[0]
+    shown, y = table["outputs"].to_numpy()[0], table["y"].to_numpy()
     for k, name in enumerate(names):
-        draw_matrix(
-            shown[k].round(6) + 0.0,
-            title=name,
-            blocks={"rows": rows, "columns": short},
-            ax=axes[name],
-        )
+        for panel, matrix, title in (
+            (name, shown[k], f"(b) {name} adds"),
+            (f"without {name}", shown.sum(axis=0) - shown[k] - y, f"(d) error without {name}"),
+        ):
+            draw_matrix(matrix.round(6) + 0.0, title=title, blocks=blocks, ax=axes[panel])
     draw_matrix(
         table["gates"],
         rows=names,
         blocks={"columns": columns},
-        title="gates of the ReLN's pathways (above: what each adds to the outputs)",
+        title="(f) gates of the ReLN's pathways",
         ax=axes["gates"],
     )
     return figure
+
+
+def _draw_balance(table: xarray.Dataset, ax: Any) -> None:
+    from neuralrace.plot import cycle_colour
+
+    factors = sorted(settings_of(table)["factors"])
+    loss = unbalanced(table, factors).mean(axis=0)
+    lines = ("-", (0, (3.2, 1.6)), (0, (1, 1)), (0, (5, 1, 1, 1)))
+    for k, name in enumerate(table["pathway"].to_numpy()):
+        look = {"color": cycle_colour(k), "linestyle": lines[k % 4], "marker": "osv^"[k % 4]}
+        ax.plot(factors, loss[k], label=name, markersize=3, **look)
+    ax.set(
+        title="(c) balance of pathways",
+        xlabel="strength / learned strength",
+        ylabel="loss / loss of zero output",
+        yscale="log",
+    )
+    ax.legend(loc="upper right", fontsize=6)
 
 
 FIGURE = Figure(
@@ -188,7 +267,7 @@ FIGURE = Figure(
         "Every item appears in every context; some properties are required in all contexts, some "
         "in one. The ReLN has four modules: one always on, and three that are on in two of three "
         "contexts but produce labels for all three; the errors this creates are removed by the "
-        "other pathways (Fig. 3, §4)."
+        "other pathways, and if this balance is broken, errors are incurred (Fig. 3, §4)."
     ),
     settings=SETTINGS,
     compute=compute,

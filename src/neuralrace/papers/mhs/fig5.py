@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import neuralrace as nr
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
+from neuralrace.papers.measure import FLOOR, Basis, Measure
 from neuralrace.papers.mhs.contextual import (
     COMMON,
     case,
@@ -45,7 +47,7 @@ SETTINGS = {
         "MHS §4; the authors' scripts have 1, 1.1, 1.35",
     ),
     **COMMON,
-    "seeds": Setting(3, "repetitions of each network", "ours: MHS shows one", quick=2),
+    "seeds": Setting(5, "repetitions of each network", "ours: MHS shows one", quick=2),
 }
 
 
@@ -73,34 +75,32 @@ def _compute_one(s: Mapping[str, Any], contexts: int, hidden: int, size: float) 
     arch, data = table.gated_network(this, "gated", s["rule"])
     gated = gated_runs(arch, data, this, of_gated, s["every"])
     predicted = table.predictions(arch, data, this, of_gated, s["seeds"], relu.time)
-    common = strengths([gated[0].values["maps"]["common"]], ITEM_MODES)
     others = [v for v in arch.hidden if v != "common"]
-    maps = predicted_maps(arch, predicted[0])
+    trained = [{v: [m] for v, m in run.values["maps"].items()} for run in gated]
+    raced = [predicted_maps(arch, run) for run in predicted]
+    contextual = lambda maps: np.mean([strengths(maps[v], ITEM_MODES) for v in others], axis=0)
     closed_loss, closed_common, closed_others = closed_forms(
         this, arch.sizes["common"], arch.sizes[others[0]], relu.time
     )
-    by_themselves = contextual_alone(this, arch.sizes[others[0]], of_gated, relu.time)
+    alone = [
+        contextual_alone(this, arch.sizes[others[0]], key, relu.time)
+        for key in jax.random.split(of_gated, s["seeds"])
+    ]
     ends = [shares_by_number(this, relu.isel(seed=i)) for i in range(s["seeds"])]
-    over, strength = ("seed", "step"), ("step", "mode")
+    over, each, strength = ("seed", "step"), ("seed", "step", "mode"), ("step", "mode")
     return xarray.Dataset(
         {
             "relu": (over, relu.loss),
             "gated": (over, np.stack([run.loss for run in gated])),
             "predicted": (over, np.stack([run.loss for run in predicted])),
             "closed": (over, np.tile(closed_loss, (s["seeds"], 1))),
-            "common": (strength, common),
-            "common_predicted": (strength, strengths(maps["common"], ITEM_MODES)),
+            "common": (each, [strengths(m["common"], ITEM_MODES) for m in trained]),
+            "common_predicted": (each, [strengths(m["common"], ITEM_MODES) for m in raced]),
             "common_closed": (strength, closed_common),
-            "others": (
-                strength,
-                np.mean([strengths([gated[0].values["maps"][v]], ITEM_MODES) for v in others], 0),
-            ),
-            "others_predicted": (
-                strength,
-                np.mean([strengths(maps[v], ITEM_MODES) for v in others], 0),
-            ),
+            "others": (each, [contextual(maps) for maps in trained]),
+            "others_predicted": (each, [contextual(maps) for maps in raced]),
             "others_closed": (strength, closed_others),
-            "alone": (strength, by_themselves),
+            "alone": (each, alone),
             "alone_closed": (strength, closed_others),
             "share": (("seed", "number"), [_padded(share, max(s["contexts"])) for share in ends]),
             "rate": ((), this.learning_rate),
@@ -156,89 +156,157 @@ def contextual_alone(this: Any, width: int, key: Key, times: np.ndarray) -> np.n
     return np.mean([strengths(parts, ITEM_MODES) for parts in maps.values()], axis=0)
 
 
+def each_number(table: xarray.Dataset) -> list[xarray.Dataset]:
+    """The data for each number of contexts separately, each with its own time axis."""
+    found = [table.isel(contexts=k) for k in range(table.sizes["contexts"])]
+    return [one.assign_coords(time=one["rate"] * one["step"]) for one in found]
+
+
+def _losses(reference: str, other: str) -> Callable[[xarray.Dataset], np.ndarray]:
+    """Mean |ΔL|/L(0) between two losses for one number of contexts, seed by seed."""
+    return lambda one: np.array([c.mean for c in gaps(one, reference, other)])
+
+
+def _strengths(name: str, how: str) -> Callable[[xarray.Dataset], np.ndarray]:
+    """Mean difference of singular values relative to the largest, seed by seed."""
+
+    def read(one: xarray.Dataset) -> np.ndarray:
+        a, b = one[name], one[f"{name}_{how}"]
+        return (abs(a - b).mean(("step", "mode")) / a.max()).to_numpy()
+
+    return read
+
+
+def contexts_on(one: xarray.Dataset) -> np.ndarray:
+    """The number of contexts in which the weight is on, patterns rounded, seed by seed."""
+    return (one["share"] * one["number"]).sum("number").to_numpy()
+
+
+def most_weight(one: xarray.Dataset) -> np.ndarray:
+    """The number of contexts, fewer than all, that has most of the weight, minus C; by seed."""
+    C = int(one["contexts"])
+    return one["share"].to_numpy()[:, : C - 1].argmax(axis=1) + 1 - C
+
+
+MEASURES = {
+    "follows": Measure(
+        "ReLU networks against the trained ReLN, mean |ΔL| / L(0)",
+        _losses("relu", "gated"),
+        most=0.01,
+    ),
+    "predicted": Measure(
+        "ReLU networks against the race from the ReLN's actual weights, mean |ΔL| / L(0)",
+        _losses("relu", "predicted"),
+        most=0.01,
+    ),
+    "over floor": Measure(
+        "distance of the ReLN's loss over that of another seed of the ReLU network",
+        lambda one: _losses("relu", "gated")(one) / mean(floor(one, "relu")),
+        most=FLOOR,
+        rests=Basis.SEEDS,
+    ),
+    "common": Measure(
+        "race against training: singular values of the common pathway, relative to the largest",
+        _strengths("common", "predicted"),
+        most=0.01,
+    ),
+    "others": Measure(
+        "race against training: mean singular values of the contextual pathways",
+        _strengths("others", "predicted"),
+        most=0.01,
+    ),
+    "waiting": Measure(
+        "closed form against contextual pathways alone, on the residual of a learned common one",
+        _strengths("alone", "closed"),
+        most=0.02,
+    ),
+    "together": Measure(
+        "closed form against contextual pathways that are trained together with the common one",
+        _strengths("others", "closed"),
+        most=0.02,
+    ),
+    "span": Measure(
+        "contexts, fewer than all, in which most of the weight is on (rounded), minus C",
+        most_weight,
+        least=-1,
+        most=-1,
+        form=".1f",
+        rests=Basis.PAPER,
+    ),
+}
+"""The numbers for one number of contexts, with their bounds."""
+
+WORDS = {
+    "follows": "perfect agreement",
+    "predicted": "perfect agreement",
+    "common": "match simulations exactly",
+    "others": "match simulations exactly",
+    "waiting": "match simulations exactly",
+    "together": "match simulations exactly",
+    "span": "active for C − 1 contexts",
+}
+"""The paper's words for what is measured."""
+
+
+def worst(name: str) -> Measure:
+    """A measure over all numbers of contexts: the one that is furthest away, its seeds kept."""
+    measure = MEASURES[name]
+
+    def read(table: xarray.Dataset) -> Any:
+        return max((measure.read(one) for one in each_number(table)), key=np.mean)
+
+    return replace(measure, what=f"{measure.what}; worst C", read=read)
+
+
+def only(name: str, C: int) -> Measure:
+    """A measure for one number of contexts."""
+    measure = MEASURES[name]
+
+    def read(table: xarray.Dataset) -> Any:
+        return measure.read(each_number(table.sel(contexts=[C]))[0])
+
+    return replace(measure, what=f"C = {C}: {measure.what}", read=read)
+
+
+def grows(table: xarray.Dataset) -> np.ndarray:
+    """By how much the number of contexts on grows from one C to the next: the least, by seed."""
+    on = [contexts_on(one) for one in each_number(table)]
+    return np.diff(on, axis=0).min(axis=0)
+
+
+GROWS = Measure(
+    "contexts in which the weight is on, patterns rounded: growth from one C to the next, least",
+    grows,
+    least=0.0,
+    rests=Basis.PAPER,
+)
+"""With more contexts, neurons are on in more of them."""
+
+
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     """For each number of contexts: losses, singular values, and how many contexts gates span."""
     rows = []
-    for C in table["contexts"].to_numpy():
-        one = table.sel(contexts=C)
-        one = one.assign_coords(time=one["rate"] * one["step"])
-        rows += _rows(one, int(C))
-    share = table["share"].mean("seed")
-    spans = (
-        float((share * share["number"]).sum("number")[0]),
-        float((share * share["number"]).sum("number")[-1]),
-    )
-    first, last = (int(c) for c in table["contexts"].to_numpy()[[0, -1]])
-    rows.append(
-        Agreement(
-            "contexts in which a neuron of the ReLU network is on, mean over the final weight, "
-            f"patterns rounded to contexts; {first} and {last} contexts",
-            "“as the number of contexts increases, so do the contexts a pathway is active for”",
-            f"{spans[0]:.2f} and {spans[1]:.2f}",
-            spans[1] > spans[0],
+    for C, one in zip(table["contexts"].to_numpy(), each_number(table), strict=True):
+        share = one["share"].mean("seed").to_numpy()[: int(C)]
+        beside = {
+            "follows": f"another seed of the ReLU network: {mean_and_max(floor(one, 'relu'))}",
+            "span": f"shares of 1, …, {C} contexts: " + ", ".join(f"{p:.0%}" for p in share),
+        }
+        for name, measure in MEASURES.items():
+            row = Agreement.of(measure, one, WORDS.get(name, ""), beside.get(name, ""))
+            rows.append(replace(row, what=f"C = {C}: {row.what}"))
+        rows.append(
+            Agreement(
+                f"C = {C}: ReLU networks against the closed forms of App. F and G, corrected, "
+                "from the mean start",
+                "reported: the common pathway by itself, the others on its residual",
+                mean_and_max(gaps(one, "relu", "closed")),
+            )
         )
-    )
+    if table.sizes["contexts"] > 1:
+        words = "as the number of contexts increase, so too do the number of contexts a pathway"
+        rows.append(Agreement.of(GROWS, table, f"{words} is active for"))
     return tuple(rows)
-
-
-def _rows(one: xarray.Dataset, C: int) -> list[Agreement]:
-    follows, fits = gaps(one, "relu", "gated"), gaps(one, "relu", "predicted")
-    closed, theory = gaps(one, "relu", "closed"), gaps(one, "gated", "predicted")
-
-    def apart(name: str, how: str) -> float:
-        a, b = one[name].to_numpy(), one[f"{name}_{how}"].to_numpy()
-        return float(np.abs(a - b).mean() / a.max())
-
-    share = one["share"].mean("seed").to_numpy()
-    return [
-        Agreement(
-            f"C = {C}: ReLU networks against the trained ReLN, mean |ΔL| / L(0)",
-            "“perfect agreement”: ≤ 1 %",
-            f"{mean_and_max(follows)}; another seed of the ReLU network: "
-            f"{mean_and_max(floor(one, 'relu'))}",
-            mean(follows) <= 0.01,
-        ),
-        Agreement(
-            f"C = {C}: ReLU networks against the race from the ReLN's actual weights",
-            "“perfect agreement”: ≤ 1 %",
-            f"{mean_and_max(fits)}; the race against the trained ReLN: {mean_and_max(theory)}",
-            mean(fits) <= 0.01,
-        ),
-        Agreement(
-            f"C = {C}: ReLU networks against the closed forms of App. F and G, corrected, from the "
-            "mean start",
-            "reported: the common pathway by itself, the others on its residual",
-            mean_and_max(closed),
-        ),
-        Agreement(
-            f"C = {C}: singular values of the ReLN, common and mean contextual, against its race; "
-            "mean difference relative to the largest",
-            "“match simulations exactly”: ≤ 1 %",
-            f"{apart('common', 'predicted'):.2%}, {apart('others', 'predicted'):.2%}",
-            max(apart("common", "predicted"), apart("others", "predicted")) <= 0.01,
-        ),
-        Agreement(
-            f"C = {C}: the same against the closed forms, in which contextual pathways start after "
-            "the common one; trained together, they grow from the start",
-            "“match simulations exactly”: ≤ 1 %",
-            f"{apart('common', 'closed'):.2%}, {apart('others', 'closed'):.2%}",
-            max(apart("common", "closed"), apart("others", "closed")) <= 0.01,
-        ),
-        Agreement(
-            f"C = {C}: closed form against contextual pathways alone, on the residual of a learned "
-            "common one, from random weights",
-            "the equation of App. F and G, corrected: ≤ 2 %",
-            f"{apart('alone', 'closed'):.2%}",
-            apart("alone", "closed") <= 0.02,
-        ),
-        Agreement(
-            f"C = {C}: share of the ReLU networks' final weight nearest to patterns on in 1, …, "
-            f"{C} contexts",
-            f"“active for C − 1 contexts”: {C - 1} has the largest share",
-            ", ".join(f"{part:.0%}" for part in share[:C]),
-            int(share[: C - 1].argmax()) == C - 2,
-        ),
-    ]
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
@@ -265,8 +333,8 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         top.plot(step, loss["closed"], label="closed form", **dots)
         top.set(title=f"C = {C}", ylim=(0, 1.04))
         for ax, name, light in ((middle, "common", "#7FB8DA"), (low, "others", "#80CFB9")):
-            ax.plot(step, one[name], color=light, linewidth=2.4)
-            ax.plot(step, one[f"{name}_predicted"], **dashes)
+            ax.plot(step, one[name].mean("seed"), color=light, linewidth=2.4)
+            ax.plot(step, one[f"{name}_predicted"].mean("seed"), **dashes)
             ax.plot(step, one[f"{name}_closed"], **dots)
             ax.set_ylim(0, None)
         low.set_xlabel("epoch")

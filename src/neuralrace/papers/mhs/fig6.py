@@ -1,4 +1,4 @@
-"""MHS Fig. 6: two hidden layers, many runs of the ReLU network and of a gated one."""
+"""MHS Fig. 6: two hidden layers, many runs of the ReLU network and of gated ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import numpy as np
 
 import neuralrace as nr
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from neuralrace.papers.mhs import depth
 from neuralrace.papers.mhs.contextual import SCRIPTS, final_activity, shares_by_number
+from neuralrace.papers.mhs.staged import staged_runs
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -33,6 +35,14 @@ SETTINGS = {
         "ours, from the ReLU network's width alone",
         choices=("sign", "equal", "half", "authors"),
     ),
+    "begins": Setting(
+        500, "epoch at which the staged ReLN begins to learn", f"MHS §6; by hand in {SCRIPTS}"
+    ),
+    "opens": Setting(
+        12000,
+        "epoch at which the contextual pathways of the staged ReLN open",
+        f"MHS §6; by hand in {SCRIPTS}",
+    ),
     "key": Setting(0, "random key of the first draw", "ours"),
 }
 
@@ -41,7 +51,10 @@ LEVELS = (0.9, 0.5, 0.2, 0.05)
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """Both ensembles in float32, each as one program that also runs on a GPU."""
+    """All ensembles in float32, each as one program that also runs on a GPU.
+
+    The staged ReLN starts from the weights of the unstaged one.
+    """
     import jax
     import jax.numpy as jnp
     import xarray
@@ -49,7 +62,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     from neuralrace.papers.mhs import table
 
     s = settings
-    this = table.Setting(
+    this = table.Case(
         "",
         {"contexts": s["contexts"]},
         (s["hidden"], s["hidden"]),
@@ -63,20 +76,28 @@ def compute(settings: Settings) -> xarray.Dataset:
         "seeds": s["seeds"],
         "scale": this.scale,
         "learning_rate": this.learning_rate,
-        "steps": s["steps"],
-        "record_every": s["every"],
-        "record": {"outputs": True},
         "members_at_once": min(s["at_once"], s["seeds"]),
         "dtype": jnp.float32,
     }
+    whole = {"steps": s["steps"], "record_every": s["every"], "record": {"outputs": True}}
     joined = table.narrowed(nr.tasks.contextual(joined=True, **this.task))
     ends = joined.x["x"].shape[1], joined.y["y"].shape[1]
     net = nr.ReLUNetwork((ends[0], *this.hidden, ends[1]))
     arch, data = table.gated_network(this, "gated", s["rule"])
     # at its default precision, a GPU rounds the factors of products
     with jax.default_matmul_precision("float32"):
-        relu = nr.train_ensemble(net, joined, key=of_relu, **how)
-        gated = nr.train_ensemble(nr.GDLN(arch), table.narrowed(data), key=of_gated, **how)
+        relu = nr.train_ensemble(net, joined, key=of_relu, **how, **whole)
+        gated = nr.train_ensemble(nr.GDLN(arch), table.narrowed(data), key=of_gated, **how, **whole)
+        steps = np.round(relu.time / this.learning_rate).astype(int)
+        staged, staged_outputs = staged_runs(
+            arch,
+            table.narrowed(data),
+            at=steps,
+            begins=s["begins"],
+            opens=s["opens"],
+            key=of_gated,
+            **how,
+        )
     outputs = {
         name: np.asarray(run.values["outputs"]["y"], np.float32)
         for name, run in (("relu", relu), ("gated", gated))
@@ -95,7 +116,10 @@ def compute(settings: Settings) -> xarray.Dataset:
         {
             "relu": (over, relu.loss),
             "gated": (over, gated.loss),
+            "staged": (over, staged),
             "typical": ("net", typical),
+            "staged_typical": ((), stereotype(staged)),
+            "staged_outputs": (("time", "sample", "output"), staged_outputs[stereotype(staged)]),
             "outputs": (
                 ("net", "time", "sample", "output"),
                 [out[k] for out, k in zip(outputs.values(), typical, strict=True)],
@@ -107,7 +131,7 @@ def compute(settings: Settings) -> xarray.Dataset:
         },
         {
             "time": relu.time,
-            "step": ("time", np.round(relu.time / this.learning_rate).astype(int)),
+            "step": ("time", steps),
             "seed": np.arange(s["seeds"]),
             "net": ["ReLU network", "ReLN"],
             "layer": layers,
@@ -139,90 +163,50 @@ def moments(loss: np.ndarray) -> list[int]:
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     """Stereotypes, spread, timing, outputs, and the gates of each layer."""
-    time, step = table["time"].to_numpy(), table["step"].to_numpy()
-    relu, gated = table["relu"].to_numpy(), table["gated"].to_numpy()
-    first, second = (int(k) for k in table["typical"].to_numpy())
-    typical = nr.Trajectory(time, relu[first])
-    near = nr.compare(typical, nr.Trajectory(time, gated[second]))
-    others = (run for i, run in enumerate(relu) if i != first)
-    seeds = [nr.compare(typical, nr.Trajectory(time, run)) for run in others]
-    spread = [run.std(axis=0).mean() / run[:, 0].mean() for run in (relu, gated)]
-    profile = np.corrcoef(relu.std(axis=0), gated.std(axis=0))[0, 1] if len(relu) > 1 else np.nan
+    share, often = (table[name].mean("seed").to_numpy() for name in ("share", "often"))
+    shares = [", ".join(f"{part:.0%}" for part in layer) for layer in share]
+    beside = {
+        "always": f"a neuron is on for {often[0]:.0%} of the samples on average ({often[1]:.0%} "
+        f"in the second layer), and {shares[0]} of the weight is nearest to 1, …, C contexts",
+        "one": f"shares nearest to 1, …, C contexts: {shares[1]}",
+        **{f"loss, {name}": _shifted(table, name) for name in depth.RELNS},
+    }
+    rows = [
+        Agreement.of(measure, table, depth.WORDS.get(name, ""), beside.get(name, ""))
+        for name, measure in depth.MEASURES.items()
+    ]
+    return (*rows, *_timing(table))
+
+
+def _shifted(table: xarray.Dataset, name: str) -> str:
+    """How near a stereotypical ReLN comes after a shift in time, as text."""
+    time = table["time"].to_numpy()
+    near = nr.compare(*(nr.Trajectory(time, run) for run in depth.stereotypes(table, name)))
+    return (
+        f"at most {near.max:.0%}; shifted by {near.shift / _rate(table):.0f} epochs "
+        f"{near.mean_after_shift:.1%}"
+    )
+
+
+def _timing(table: xarray.Dataset) -> list[Agreement]:
+    """When the runs fall to each of `LEVELS`."""
+    step = table["step"].to_numpy()
+    nets = [table[name].to_numpy() for name in ("relu", "gated", "staged")]
     when = {
-        level: [nr.trajectory.crossing_time(step, run / run[:, :1], level) for run in (relu, gated)]
+        level: [nr.trajectory.crossing_time(step, run / run[:, :1], level) for run in nets]
         for level in LEVELS
     }
-    outputs = table["outputs"].to_numpy()
-    size = np.sqrt(2 * relu[0, 0] * outputs.shape[2])  # ‖Y‖, since L = ‖Y − O‖² / 2N
-    places = [moments(run) for run in (relu[first], gated[second])]
-    at_loss = {
-        level: np.linalg.norm(outputs[0, i] - outputs[1, j]) / size
-        for level, i, j in zip(LEVELS, *places, strict=True)
-        if min(i, j) >= 0
-    }
-    share, always, often = (
-        table[name].mean("seed").to_numpy() for name in ("share", "always", "often")
-    )
-    number = "one run each" if len(relu) == 1 else f"{len(relu)} runs each"
-    return (
+    return [
         Agreement(
-            "stereotypical ReLU network against the stereotypical ReLN, pathways open from the "
-            "start, mean |ΔL| / L(0)",
-            "“close agreement”: ≤ 5 %",
-            f"{near.mean:.1%} (at most {near.max:.0%}); shifted by {near.shift / _rate(table):.0f} "
-            f"epochs {near.mean_after_shift:.1%}",
-            near.mean <= 0.05,
-        ),
-        Agreement(
-            "stereotypical ReLU network against the other runs of the ReLU network",
-            "reported: the floor",
-            f"{np.mean([c.mean for c in seeds]):.1%}, at worst {max(c.mean for c in seeds):.1%}"
-            if seeds
-            else "only one run",
-        ),
-        Agreement(
-            f"spread between runs ({number}): standard deviation of the loss / L(0), mean over "
-            "time; ReLU network, ReLN",
-            "“the same variance profiles”: within a factor of 2",
-            f"{spread[0]:.2%}, {spread[1]:.2%}; correlation of the two profiles over time "
-            f"{profile:.2f}",
-            bool(0.5 <= spread[1] / spread[0] <= 2) if min(spread) > 0 else None,
-        ),
-        *(
-            Agreement(
-                f"epoch at which the loss falls to {level:.0%} of the initial one, mean ± standard "
-                "deviation; ReLU network, ReLN",
-                "reported",
-                ", ".join(f"{np.nanmean(t):.0f} ± {np.nanstd(t):.0f}" for t in when[level])
-                if all(np.isfinite(t).any() for t in when[level])
-                else "not reached by all",
-            )
-            for level in LEVELS
-        ),
-        Agreement(
-            "outputs of the two stereotypes where both have fallen to "
-            + ", ".join(f"{level:.0%}" for level in at_loss)
-            + " of the initial loss, relative to the size of the targets",
-            "“exact agreement between the outputs” at plateaus: ≤ 10 %",
-            ", ".join(f"{gap:.1%}" for gap in at_loss.values()) or "not reached by both",
-            bool(max(at_loss.values()) <= 0.1) if at_loss else None,
-        ),
-        Agreement(
-            "share of the first layer's final weight in neurons that are on for every sample",
-            "“all neurons are active for all datapoints”: ≥ 95 %",
-            f"{always[0]:.1%}; a neuron is on for {often[0]:.0%} of the samples on average "
-            f"({often[1]:.0%} in the second layer), and of the weight "
-            f"{', '.join(f'{part:.0%}' for part in share[0])} is nearest to patterns on in "
-            "1, …, C contexts",
-            bool(always[0] >= 0.95),
-        ),
-        Agreement(
-            "second layer: final weight nearest to patterns on in 1, …, C contexts",
-            "“active in two out of three contexts” and common: single ≤ 5 %",
-            ", ".join(f"{part:.0%}" for part in share[1]),
-            bool(share[1, 0] <= 0.05),
-        ),
-    )
+            f"epoch at which the loss falls to {level:.0%} of the initial one, mean ± standard "
+            "deviation; ReLU network, ReLN, staged ReLN",
+            "reported",
+            ", ".join(f"{np.nanmean(t):.0f} ± {np.nanstd(t):.0f}" for t in when[level])
+            if all(np.isfinite(t).any() for t in when[level])
+            else "not reached by all",
+        )
+        for level in LEVELS
+    ]
 
 
 def _rate(table: xarray.Dataset) -> float:
@@ -231,7 +215,7 @@ def _rate(table: xarray.Dataset) -> float:
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
-    """The architecture, all losses with the stereotypes, the spread, and outputs of both."""
+    """The architecture, all losses with the stereotypes, outputs of all, and the spread."""
     import matplotlib.pyplot as plt
 
     from neuralrace.papers.mhs import table as tables
@@ -240,7 +224,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     figure, axes = plt.subplot_mosaic(
         [["a", "b", "b"], ["c", "c", "d"]], figsize=(7.0, 5.6), height_ratios=(1.1, 1)
     )
-    this = tables.Setting("", {"contexts": s["contexts"]}, (s["hidden"],) * 2, s["scale"])
+    this = tables.Case("", {"contexts": s["contexts"]}, (s["hidden"],) * 2, s["scale"])
     arch, data = tables.gated_network(this, "gated", s["rule"])
     arch.draw(data, ax=axes["a"])
     axes["a"].set_title("(a) the gated network")
@@ -250,23 +234,37 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     return figure
 
 
+LINES: dict[str, dict[str, Any]] = {
+    "relu": {"linewidth": 3.4},
+    "gated": {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.6},
+    "staged": {"linestyle": (0, (1, 1)), "linewidth": 1.8},
+}
+"""The line style of each network."""
+
+NAMES = {"relu": "ReLU network", "gated": "ReLN", "staged": "ReLN, staged"}
+"""The name of each network in legends."""
+
+ROLES = {"relu": "relu", "gated": "common", "staged": "contextual"}
+"""The colour of each network, by its role in `neuralrace.plot.COLOURS`."""
+
+
 def _draw_runs(table: xarray.Dataset, ax: Any) -> None:
-    from neuralrace.plot import COLOURS
+    from neuralrace.plot import COLOURS, shade
 
     step = table["step"].to_numpy()
     unit = float(table["relu"][:, 0].mean())
-    typical = table["typical"].to_numpy()
-    dashes = {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.6}
-    for name, label, colour, line, k in (
-        ("relu", "ReLU network", COLOURS["relu"], {"linewidth": 3.4}, typical[0]),
-        ("gated", "ReLN", COLOURS["common"], dashes, typical[1]),
-    ):
-        runs = table[name].to_numpy() / unit
+    typical = [*table["typical"].to_numpy(), int(table["staged_typical"])]
+    for name, k in zip(LINES, typical, strict=True):
+        colour, runs = COLOURS[ROLES[name]], table[name].to_numpy() / unit
         ax.plot(step, runs.T, color=colour, alpha=0.3, linewidth=0.6, zorder=1)
-        ax.plot(step, runs[k], color=colour, label=label, zorder=2, **line)
+        dark = colour if name == "relu" else shade(colour, -0.35)
+        ax.plot(step, runs[k], color=dark, label=NAMES[name], zorder=2, **LINES[name])
+    s = settings_of(table)
+    for epoch in (s["begins"], s["opens"]):
+        ax.axvline(epoch, color=COLOURS["neutral"], linewidth=0.6, linestyle=":", zorder=0)
     ax.set(
         title=f"(b) losses of {table.sizes['seed']} runs each; stereotypes thick",
-        xlabel="epoch",
+        xlabel="epoch (dotted: where the stages begin)",
         ylabel="loss / initial loss",
         ylim=(0, 1.04),
     )
@@ -275,42 +273,38 @@ def _draw_runs(table: xarray.Dataset, ax: Any) -> None:
 
 def _draw_outputs(table: xarray.Dataset, ax: Any) -> None:
     """Outputs of the stereotypes where each has fallen to the same loss."""
-    outputs, typical = table["outputs"].to_numpy(), table["typical"].to_numpy()
+    typical = [*table["typical"].to_numpy(), int(table["staged_typical"])]
+    outputs = [*table["outputs"].to_numpy(), table["staged_outputs"].to_numpy()]
     pictures = []
-    for net, name in enumerate(("relu", "gated")):
-        at = moments(table[name].to_numpy()[typical[net]])  # the last time if never
-        blank = np.full((outputs.shape[3], 2), np.nan)
-        parts = [np.hstack([outputs[net, k].T, blank]) for k in at]
+    for name, k, own in zip(LINES, typical, outputs, strict=True):
+        at = moments(table[name].to_numpy()[k])  # the last time if never
+        blank = np.full((own.shape[2], 2), np.nan)
+        parts = [np.hstack([own[t].T, blank]) for t in at]
         pictures.append(np.hstack(parts)[:, :-2])
+    rows, columns = outputs[0].shape[2], outputs[0].shape[1]
     gap = np.full((4, pictures[0].shape[1]), np.nan)
+    stacked = [part for picture in pictures for part in (picture, gap)][:-1]
     top = np.nanmax(np.abs(pictures))
-    picture = np.vstack([pictures[0], gap, pictures[1]])
-    ax.imshow(picture, aspect="auto", cmap="RdBu_r", vmin=-top, vmax=top)
-    rows, columns = outputs.shape[3], outputs.shape[2]
-    ax.set_yticks([rows / 2, 1.5 * rows + 4], ["ReLU", "ReLN"])
+    image = ax.imshow(np.vstack(stacked), aspect="auto", cmap="RdBu_r", vmin=-top, vmax=top)
+    ax.set_yticks([(rows + 4) * k + rows / 2 for k in range(3)], ["ReLU", "ReLN", "staged"])
     ax.set_xticks(
         [(columns + 2) * k + columns / 2 for k in range(len(LEVELS))],
         [f"loss {level:.0%}" for level in LEVELS],
     )
     ax.tick_params(length=0)
-    ax.set_title("outputs (rows) on all samples, at equal losses")
+    bar = ax.figure.colorbar(image, ax=ax, aspect=18, label="output")
+    bar.outline.set_linewidth(0.5)
+    ax.set_title("(c) outputs (rows) on all samples, at equal losses")
 
 
 def _draw_spread(table: xarray.Dataset, ax: Any) -> None:
     from neuralrace.plot import COLOURS
 
     step, unit = table["step"].to_numpy(), float(table["relu"][:, 0].mean())
-    ax.plot(
-        step, table["relu"].std("seed") / unit, color=COLOURS["relu"], linewidth=3, label="ReLU"
-    )
-    ax.plot(
-        step,
-        table["gated"].std("seed") / unit,
-        color=COLOURS["common"],
-        linestyle=(0, (3.2, 1.6)),
-        label="ReLN",
-    )
-    ax.set(title="spread of the loss", xlabel="epoch", ylabel="std / initial loss")
+    for name, line in LINES.items():
+        spread = table[name].std("seed") / unit
+        ax.plot(step, spread, color=COLOURS[ROLES[name]], label=NAMES[name], **line)
+    ax.set(title="(d) spread of the loss", xlabel="epoch", ylabel="std / initial loss")
     ax.set_ylim(0, None)
     ax.legend()
 
@@ -322,7 +316,9 @@ FIGURE = Figure(
         "With a second hidden layer the first is on for all samples and shared, and the second "
         "keeps a common pathway and contextual ones that are on in two of three contexts. Runs "
         "now differ; the stereotypical trajectories of ReLU network and ReLN agree closely, and "
-        "both have the same variance; at plateaus their outputs agree exactly (Fig. 6, §6)."
+        "both have the same variance; at plateaus their outputs agree exactly. The ReLN's "
+        "pathways become active in stages: the common one around epoch 500, contextual ones at "
+        "epoch 12000 (Fig. 6, §6)."
     ),
     settings=SETTINGS,
     compute=compute,

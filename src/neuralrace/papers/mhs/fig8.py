@@ -31,7 +31,7 @@ DISCOVERY = {
 SETTINGS = {
     **DISCOVERY,
     "clusters": Setting((2, 3, 4), "numbers of clusters K", "MHS Fig. 8"),
-    "seeds": Setting(3, "trainings whose activity is stacked", "ours: MHS says several", quick=2),
+    "seeds": Setting(5, "trainings whose activity is stacked", "ours: MHS says several", quick=2),
 }
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SETTINGS = {
     **DISCOVERY,
     "most": Setting(8, "the largest number of clusters tried", "ours", quick=6),
-    "seeds": Setting(3, "trainings whose activity is stacked", "ours: MHS says several", quick=1),
+    "seeds": Setting(5, "trainings whose activity is stacked", "ours: MHS says several", quick=1),
 }
 
 EXPECTED = 4

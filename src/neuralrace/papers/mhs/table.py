@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True)
-class Setting:
+class Case:
     """A column: task, networks and descent as in the authors' scripts, and the authors' results.
 
     `hidden` are the widths of the ReLU network's hidden layers and `scale` the standard deviation
@@ -72,38 +72,38 @@ def _published(reln: str, fitted: str, single: str, floor: str) -> dict[str, str
     return {"gated": reln, "predicted": fitted, "single": single, "floor": floor}
 
 
-SETTINGS: Mapping[str, Setting] = {
-    "different": Setting(
+CASES: Mapping[str, Case] = {
+    "different": Case(
         "3 contexts, different",
         {"structures": ("hierarchy", "ring", "crossed")},
         (700,),
         0.005 / 700,
         published=_published(".0071 (.105)", ".0108 (.133)", ".037", ".0009"),
     ),
-    "C3": Setting(
+    "C3": Case(
         "C = 3",
         {"contexts": 3},
         (700,),
         0.005 / 700,
         published=_published(".0127 (.104)", ".0108 (.046)", ".036", ".0010"),
     ),
-    "C4": Setting(
+    "C4": Case(
         "C = 4 (×1.1)",
         {"contexts": 4, "context_scale": 1.1},
         (500,),
         0.005 / 500,
         published=_published(".0050 (.073)", ".0025 (.017)", ".061", ".0009"),
     ),
-    "C5": Setting(
+    "C5": Case(
         "C = 5 (×1.35)",
         {"contexts": 5, "context_scale": 1.35},
         (600,),
         0.005 / 600,
         published=_published(".0066 (.094)", ".0089 (.159)", ".077", ".0014"),
     ),
-    "C4 plain": Setting("C = 4 (×1)", {"contexts": 4}, (500,), 0.005 / 500),
-    "C5 plain": Setting("C = 5 (×1)", {"contexts": 5}, (600,), 0.005 / 600),
-    "depth": Setting(
+    "C4 plain": Case("C = 4 (×1)", {"contexts": 4}, (500,), 0.005 / 500),
+    "C5 plain": Case("C = 5 (×1)", {"contexts": 5}, (600,), 0.005 / 600),
+    "depth": Case(
         "C = 3, two layers",
         {"contexts": 3},
         (420, 420),
@@ -153,7 +153,7 @@ class Row:
 
 
 def column(
-    setting: Setting,
+    setting: Case,
     *,
     rows: Sequence[tuple[str, str]] = (
         *(("gated", rule) for rule in RULES),
@@ -175,7 +175,7 @@ def column(
 
     ```python
     >>> from neuralrace.papers.mhs import table
-    >>> list(table.column(table.SETTINGS["C3"], rows=[], seeds=2, steps=20))
+    >>> list(table.column(table.CASES["C3"], rows=[], seeds=2, steps=20))
     [('floor', '')]
 
     ```
@@ -210,7 +210,7 @@ def column(
     return found
 
 
-def gated_network(setting: Setting, what: str, rule: str) -> tuple[Architecture, Dataset]:
+def gated_network(setting: Case, what: str, rule: str) -> tuple[Architecture, Dataset]:
     """A gating of `GATINGS` on a column's task, with pathway widths by a rule of `RULES`.
 
     With two hidden layers, the first is shared by all pathways, always on, and as wide as that of
@@ -237,7 +237,7 @@ def gated_network(setting: Setting, what: str, rule: str) -> tuple[Architecture,
 
 
 def predictions(
-    arch: Architecture, data: Dataset, setting: Setting, key: Key, seeds: int, times: np.ndarray
+    arch: Architecture, data: Dataset, setting: Case, key: Key, seeds: int, times: np.ndarray
 ) -> list[Trajectory]:
     """The race from the initial weights that `train_ensemble` gives each seed, step by step."""
     race, net = reduce(arch, data), GDLN(arch)
@@ -280,15 +280,15 @@ PUBLISHED = {
 
 
 def markdown(columns: Mapping[str, Mapping[tuple[str, str], Row]]) -> str:
-    """The table, with columns named as in `SETTINGS` and the authors' results below."""
+    """The table, with columns named as in `CASES` and the authors' results below."""
     names = list(columns)
-    lines = ["| ReLU against | " + " | ".join(SETTINGS[n].title for n in names) + " |"]
+    lines = ["| ReLU against | " + " | ".join(CASES[n].title for n in names) + " |"]
     lines.append("|" + "---|" * (len(names) + 1))
     for what, rule in dict.fromkeys(row for found in columns.values() for row in found):
         title = LABELS[what] + (f", widths *{rule}*" if rule else "")
         cells = [str(columns[n].get((what, rule), "–")) for n in names]
         lines.append(f"| {title} | " + " | ".join(cells) + " |")
     for what, title in PUBLISHED.items():
-        cells = [SETTINGS[n].published.get(what, "–") for n in names]
+        cells = [CASES[n].published.get(what, "–") for n in names]
         lines.append(f"| {title} | " + " | ".join(cells) + " |")
     return "\n".join(lines)

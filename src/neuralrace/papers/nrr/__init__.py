@@ -2,6 +2,8 @@
 
 __all__ = [
     "appendix_a2",
+    "fig1",
+    "fig2",
     "fig3",
     "fig4",
     "fig5",

@@ -1,4 +1,4 @@
-"""NRR Fig. 5 (b, c): pathways that share more learn faster; the K at which routes generalise."""
+"""NRR Fig. 5: pathways that share more learn faster; the K at which routes generalise."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 import neuralrace as nr
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from neuralrace.papers.nrr.networks import draw_scheme
 from neuralrace.papers.nrr.routes import make_routes
 
 if TYPE_CHECKING:
@@ -88,9 +89,18 @@ def compute(settings: Settings) -> xarray.Dataset:
             **_speeds(settings),
             **{name: (("K", "seed"), np.stack([e[name] for e in error])) for name in per_seed},
             "steps": ("K", [e["steps"] for e in error]),
+            "paths": (("P", "layer"), [_paths(settings["M"], P) for P in settings["P"]]),
         },
         {"P": list(settings["P"]), "K": list(settings["K"])},
     )
+
+
+def _paths(M: int, P: int) -> list[int]:
+    """The most paths through any hidden edge, and through any edge from an input (Fig. 5a)."""
+    arch = nr.Architecture.routing(M, P=P)
+    return [
+        max(arch.path_count(e) for e in arch.edges if e.startswith(v)) for v in ("hidden", "in")
+    ]
 
 
 def _check(settings: Settings) -> None:
@@ -245,14 +255,26 @@ FLOOR = 1e-8
 TOP = 100.0
 """The height at which the shares of seeds are written."""
 
+SKETCH = 4
+"""The number of domains in the drawings of (a), few enough to show every pathway."""
+
+SKETCHED = (1, 4, 16)
+"""The gating schemes of (a): dedicated pathways, groups of two by two domains, one for all."""
+
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
-    """(b) strengths over time, (c) errors against K/M."""
+    """(a) gating schemes, (b) strengths over time, (c) errors against K/M."""
     import matplotlib.pyplot as plt
 
-    figure, (above, below) = plt.subplots(2, 1, figsize=(3.4, 4.8))
-    _draw_speeds(table, above)
-    _draw_errors(table, below)
+    figure = plt.figure(figsize=(3.4, 7.6))
+    parts: Any = figure.subfigures(2, 1, height_ratios=(1, 1.6))
+    schemes: Any = [["a0", "a1"], ["a0", "a2"]]
+    axes = parts[0].subplot_mosaic(schemes) | parts[1].subplot_mosaic([["b"], ["c"]])
+    _draw_speeds(table, axes["b"])
+    _draw_errors(table, axes["c"])
+    for k, P in enumerate(SKETCHED):
+        draw_scheme(axes[f"a{k}"], SKETCH, P)
+        axes[f"a{k}"].set_title(f"(a) P = {P}" if k else f"(a) M = {SKETCH}, P = {P}")
     return figure
 
 
@@ -315,7 +337,14 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     good = generalising(table)
     median = np.median(table["untrained"].to_numpy(), axis=1)
     few, enough = good[K / settings["M"] < 0.3], good[K / settings["M"] >= 0.4]
+    paths = table["paths"].to_numpy()
     return (
+        Agreement(
+            "(a) paths through a hidden edge, and through an input's edge to it",
+            "P and √P",
+            _by("P", P, [f"{n} and {m}" for n, m in paths.tolist()]),
+            bool((paths == np.stack([P, np.sqrt(P)], axis=1)).all()),
+        ),
         Agreement(
             "(b) race against descent from decoupled weights, largest difference of the strength",
             "≤ 1e-6",
@@ -363,9 +392,10 @@ FIGURE = Figure(
         "Pathway race: pathways that share more learn faster, and the K at which routes generalise"
     ),
     states=(
-        "The more routes flow through a hidden pathway, the faster its singular values grow; the "
-        "error on untrained routes is large if few outputs are trained with each input, and "
-        "shared structure dominates reliably from about 40 % on (Fig. 5 b, c, Eqs. 16–17)."
+        "The same task can be solved with dedicated pathways, with groups that share one, or with "
+        "one for all. The more routes flow through a hidden pathway, the faster its singular "
+        "values grow; the error on untrained routes is large if few outputs are trained with each "
+        "input, and shared structure dominates reliably from about 40 % on (Fig. 5, Eqs. 16–17)."
     ),
     settings=SETTINGS,
     compute=compute,

@@ -1,6 +1,13 @@
 """The claims of Jarvis, Klein, Rosman and Saxe, *Make Haste Slowly* (ICLR 2025)."""
 
-from neuralrace.papers.claims.mhs import contextual, depth, gatings, xor
+from neuralrace.papers.claims.mhs import balance, contextual, depth, findings, gatings, xor
 
-CLAIMS = (*xor.CLAIMS, *contextual.CLAIMS, *gatings.CLAIMS, *depth.CLAIMS)
+CLAIMS = (
+    *xor.CLAIMS,
+    *balance.CLAIMS,
+    *contextual.CLAIMS,
+    *gatings.CLAIMS,
+    *depth.CLAIMS,
+    *findings.CLAIMS,
+)
 """The claims of §3, then §4–5 (what networks do, which gatings there are), then §6 and App. B."""

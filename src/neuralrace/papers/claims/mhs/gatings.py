@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from neuralrace.papers.claims.claim import Claim, Measure, Read, Tables
-from neuralrace.papers.claims.mhs.contextual import distance, gates, over_floor
-from neuralrace.papers.claims.mhs.depth import samples_off
-from neuralrace.papers.claims.mhs.measurements import (
-    census,
+from neuralrace.papers.claims import Basis, Claim, Measure, Read, Remark, Tables
+from neuralrace.papers.claims.mhs.measurements import census, growth_on_residual, interlacing
+from neuralrace.papers.claims.mhs.networks import (
+    RIVALS,
     competition,
-    growth_on_residual,
-    interlacing,
+    gates_over_time,
     other_gating,
+    own_network,
+    rivals,
 )
-from neuralrace.papers.mhs.contextual import floor, mean
+from neuralrace.papers.claims.mhs.reads import (
+    ITEMS,
+    KEPT,
+    SLIDING,
+    TYPES,
+    best,
+    measured,
+    measurement,
+)
+from neuralrace.papers.mhs import fig4
 
-if TYPE_CHECKING:
-    import xarray
+TITLES = {
+    "single": "on in one context",
+    "halves": "off on the first half of the items of one context",
+    "one more": "off in one context, except on its first item",
+    "one less": "off in one context and on the first item of the next",
+}
+"""What the contextual pathways of each other gating are, in words."""
 
 
 def _census(contexts: int, items: int, of: str) -> Read:
@@ -44,48 +56,19 @@ def _growth(what: str) -> Read:
     return lambda tables: tables.once(growth_on_residual, items=4 if tables.quick else 8)[what]
 
 
-def _other(what: str) -> Read:
-    return lambda tables: tables.once(other_gating, seeds=1, steps=800 if tables.quick else 8000)[
-        what
-    ]
+def _nearest(tables: Tables) -> float:
+    """The distance of the nearest other gating over that of common + all-but-one, mean of seeds."""
+    found = measurement(tables, rivals)
+    return min(float(np.mean(found[kind])) for kind in RIVALS)
 
 
-def _all_compete(what: str) -> Read:
-    return lambda tables: tables.once(competition, seeds=1, steps=800 if tables.quick else 8000)[
-        what
-    ]
-
-
-def off_own(table: xarray.Dataset) -> np.ndarray:
-    """On how many samples each gating of Fig. 9 differs from common + all-but-one.
-
-    This is the number for the worst pathway (`samples_off`); a pathway that is never on is ignored.
-    """
-    patterns = [each[np.nansum(each, axis=1) > 0] for each in table["pattern"].to_numpy()]
-    return np.array([samples_off(each, table["context"].to_numpy()) for each in patterns])
-
-
-def nearest_other(tables: Tables) -> dict[str, float]:
-    """The nearest gating of Fig. 9 that differs from common + all-but-one and is implementable.
-
-    Returns three numbers: its distance divided by the distance of common + all-but-one, taken from
-    Fig. 4 or from Fig. 9 if that has it exactly, whichever is nearer; the difference of the two
-    distances, divided by the distance of two seeds of the ReLU network; and on how many samples the
-    gatings differ. If there is no other gating, common + all-but-one is compared with itself.
-    """
-    table = tables("mhs/fig9")
-    error, off = table["discrepancy"].mean("seed").to_numpy(), off_own(table)
-    others = np.flatnonzero(table["implementable"].to_numpy().astype(bool) & (off > 0))
-    if not len(others):
-        return {"ratio": 1.0, "apart": 0.0, "samples": 0}
-    nearest = others[error[others].argmin()]
-    own = min([distance("gated")(tables), *error[off == 0]])
-    seeds = mean(floor(tables("mhs/fig4"), "relu"))
-    return {
-        "ratio": float(error[nearest] / own),
-        "apart": float(abs(own - error[nearest]) / seeds),
-        "samples": int(off[nearest]),
-    }
+def _rival(kind: str) -> Measure:
+    return Measure(
+        f"common + pathways {TITLES[kind]}: distance of its loss over that of common + all-but-one",
+        measured(rivals, kind),
+        least=1.0,
+        rests=Basis.PAPER,
+    )
 
 
 CLAIMS = (
@@ -95,8 +78,8 @@ CLAIMS = (
         "A ReLU neuron can gate by context only (or by item only, which is of no use), or for one "
         "sample; nothing else is implementable.",
         "Every pattern of one neuron on one-hot items and contexts, enumerated exactly, each with "
-        "weights that produce it; and the final weight of trained networks (§4, two seeds) in "
-        "patterns that are exactly of these kinds.",
+        "weights that produce it; and the final weight of trained networks (§4) in patterns that "
+        "are exactly of these kinds.",
         (
             Measure(
                 "2 × 2: on only for item 1 in context 1 and item 2 in context 2, which the proof "
@@ -104,12 +87,39 @@ CLAIMS = (
                 _census(2, 2, "crossed"),
                 most=0,
                 form=".0f",
+                rests=Basis.THEOREM,
             ),
             Measure(
-                "2 × 2: share of the 14 patterns that the lemma allows", _admitted(2, 2), least=1.0
+                "2 × 2: share of the 14 patterns that the lemma allows",
+                _admitted(2, 2),
+                least=1.0,
+                rests=Basis.THEOREM,
             ),
-            Measure("3 × 4: share of the 1066 patterns that it allows", _admitted(3, 4), least=1.0),
-            Measure("trained networks: weight in such patterns", gates("admitted"), least=0.95),
+            Measure(
+                "3 × 4: share of the 1066 patterns that it allows",
+                _admitted(3, 4),
+                least=1.0,
+                rests=Basis.THEOREM,
+            ),
+            Measure(
+                "trained networks: weight in such patterns",
+                measured(gates_over_time, "admitted"),
+                least=0.95,
+                origin=1.0,
+            ),
+        ),
+        quote="Any gating strategy employed by a trained ReLU network with a single hidden layer "
+        "on the input X (as defined in Section 4) can be implemented by a GDLN with linear modules "
+        "that gate based on the context features in isolation or are only active for a single "
+        "datapoint.",
+        instead=(
+            Remark(
+                "The proof excludes the pattern that is on for one item in one context and another "
+                "item in another, and its mirror image, and it is right about these two. Other "
+                "patterns depend on both: with weights a for items and b for contexts, a neuron is "
+                "on where a_i + b_c > 0, so that each context has its own threshold on the items."
+            ),
+            ITEMS,
         ),
     ),
     Claim(
@@ -121,43 +131,85 @@ CLAIMS = (
         "σ_{j+p} ≤ σ_j(sub) ≤ σ_j relative to the largest singular value; then some of 12 samples "
         "gated off, with entries that are positive or of both signs.",
         (
-            Measure("σ_j(sub) − σ_j, largest", _interlacing("above"), most=1e-12),
-            Measure("σ_{j+p} − σ_j(sub), largest", _interlacing("below"), most=1e-12),
+            Measure(
+                "σ_j(sub) − σ_j, largest", _interlacing("above"), most=1e-12, rests=Basis.THEOREM
+            ),
+            Measure(
+                "σ_{j+p} − σ_j(sub), largest",
+                _interlacing("below"),
+                most=1e-12,
+                rests=Basis.THEOREM,
+            ),
             Measure(
                 "first singular value, samples gated off, nothing negative: largest gain",
                 _interlacing("positive"),
                 most=1e-12,
+                rests=Basis.THEOREM,
             ),
             Measure(
                 "the same with both signs: share of the trials in which it grows",
                 _interlacing("signed"),
                 most=0.0,
-                otherwise="This fails for samples with entries of both signs: gating them off "
+                otherwise="For samples with entries of both signs it is not so: gating them off "
                 "makes the first singular value larger in {:.0%} of the trials. The residual of a "
                 "common pathway has both signs.",
+                rests=Basis.THEOREM,
             ),
         ),
+        quote="if an output label or input feature is removed from the dataset, the first singular "
+        "value of the input-output correlation matrix (Σ^yx) can only decrease. […] removing a "
+        "datapoint with only positive terms can only decrease the correlation calculation.",
+    ),
+    Claim(
+        "mhs/shared-faster",
+        "Proposition 4.2, proof sketch; App. E",
+        "Pathways that are on in two contexts learn faster than pathways for single contexts.",
+        "Common + three pathways that are on in two contexts, or in one, from the same initial "
+        "weights and with the same widths: the epoch at which the loss has fallen to 5 %, single "
+        "over double.",
+        (
+            Measure(
+                "epoch at 5 % of the initial loss, single over double",
+                measured(rivals, "single: earlier"),
+                least=1.0,
+                rests=Basis.PAPER,
+            ),
+        ),
+        quote="Clearly the architecture with pathways active in two contexts learns faster and "
+        "matches the loss trajectory of the ReLU network.",
     ),
     Claim(
         "mhs/fastest",
         "§4, Proposition 4.2",
         "Common + all-but-one is the fastest of all gatings that a ReLU network can implement.",
         "Early growth of a pathway with each of the 354 106 implementable patterns, on the "
-        "targets and on the residual of a learned common pathway; then training (one seed) of "
-        "common + six pathways that are off on half the items of one context, which are "
-        "implementable, with the same total width and initial scale.",
+        "targets and on the residual of a learned common pathway; then training of common + six "
+        "pathways that are off on half the items of one context, which are implementable, with "
+        "the same total width and initial scale.",
         (
-            Measure("all-on over the fastest, on the targets", _growth("first"), least=1 - 1e-9),
+            Measure(
+                "all-on over the fastest, on the targets",
+                _growth("first"),
+                least=1 - 1e-9,
+                rests=Basis.THEOREM,
+            ),
             Measure(
                 "share of the patterns faster than all-but-one, on the residual",
                 _growth("faster"),
                 most=0.0,
+                rests=Basis.THEOREM,
             ),
-            Measure("fastest over all-but-one, on the residual", _growth("ahead"), most=1 + 1e-9),
+            Measure(
+                "fastest over all-but-one, on the residual",
+                _growth("ahead"),
+                most=1 + 1e-9,
+                rests=Basis.THEOREM,
+            ),
             Measure(
                 "epoch at 5 % of the initial loss, item-dependent gating over all-but-one",
-                _other("earlier"),
+                measured(other_gating, "earlier"),
                 least=1.0,
+                rests=Basis.PAPER,
             ),
             Measure(
                 "single contexts over all-but-one, growth on the residual",
@@ -166,78 +218,82 @@ CLAIMS = (
                 otherwise="Early growth does not distinguish single contexts from all but one: "
                 "their ratio is {:.3f}, since the residual has no correlation with the inputs "
                 "over all samples.",
+                rests=Basis.THEOREM,
             ),
+        ),
+        quote="the ReLN which emerges is the fastest learner of all GDLN architectures "
+        "implementable by a ReLU network, winning the “neural race”.",
+        instead=(
+            Remark(
+                "The first race is as the paper says: a pathway that is on for all samples is the "
+                "fastest. On what it leaves, the fastest patterns depend on the item, and grow "
+                "{:.2f} times as fast as all-but-one.",
+                (_growth("ahead"),),
+            ),
+            ITEMS,
         ),
     ),
     Claim(
         "mhs/unique",
-        "Proposition 4.2",
-        "No other implementable gating has the ReLU network's loss trajectory.",
-        "Mean |ΔL| / L(0) between the ReLU networks and other gatings, relative to that of common "
-        "+ all-but-one. The others are common + single, common + item-dependent pathways, and the "
-        "gatings that Algorithm 1 finds (Fig. 9) if ReLU neurons can have all of their patterns, "
-        "which a linear program decides. A pathway that is never on does not make a gating "
-        "different.",
+        "§4, Proposition 4.2",
+        "Common + all-but-one is the only implementable gating with the loss, and the outputs, of "
+        "the ReLU network at all times.",
+        "Four other gatings, each a common and three contextual pathways with the widths and the "
+        "initial weights of common + all-but-one; ReLU neurons can have all of their patterns. "
+        "Mean |ΔL| / L(0) from the ReLU networks, over that of common + all-but-one with the same "
+        "seed. Then the distance of common + all-but-one itself, with the rule for the widths "
+        "that comes nearest.",
         (
-            Measure(
-                "common + single contexts",
-                lambda t: distance("single")(t) / distance("gated")(t),
-                least=1.0,
+            *(_rival(kind) for kind in RIVALS),
+            best(
+                "loss over floor",
+                "Common + all-but-one does not have the ReLU network's loss either: it is {:.0f} "
+                "times as far away as another seed.",
             ),
-            Measure(
-                "common + off on half the items of one context",
-                lambda t: _other("gap")(t) / _other("gap_reln")(t),
-                least=1.0,
+            best(
+                "outputs over floor",
+                "Its outputs are {:.1f} times as far away as those of another seed.",
             ),
-            Measure(
-                "Algorithm 1, the nearest implementable one",
-                lambda tables: nearest_other(tables)["ratio"],
-                least=1.0,
+        ),
+        quote="The ReLU network in this section: 1) has a unique corresponding ReLN which imitates "
+        "the loss dynamics and output at all times",
+        instead=(
+            Remark(
+                "The nearest of the four other gatings is at {:.2f} times the distance of common + "
+                "all-but-one; and that itself, with the same widths, is {:.0f} times as far from "
+                "the ReLU network as another seed.",
+                (_nearest, fig4.MEASURES["loss over floor"].on("mhs/fig4").read),
             ),
-            Measure(
-                "the difference between its distance and that of common + all-but-one, relative "
-                "to two seeds of the ReLU network",
-                lambda tables: nearest_other(tables)["apart"],
-                least=1.0,
-                otherwise="The two differ by {:.2f} of the distance between two seeds, which may "
-                "be chance.",
-            ),
-            Measure(
-                "Algorithm 1, share of the gatings that are implementable",
-                lambda tables: float(tables("mhs/fig9")["implementable"].mean()),
-                least=1.0,
-                otherwise="Only {:.0%} of the gatings that Algorithm 1 finds are implementable; "
-                "the others do not count.",
-            ),
-            Measure(
-                "samples of 24 on which the nearest differs from common + all-but-one",
-                lambda tables: nearest_other(tables)["samples"],
-                least=3,
-                form=".0f",
-                otherwise="It is nearly the same gating: it differs on {:.0f} of 24 samples.",
-            ),
-            Measure(
-                "common + all-but-one itself, relative to another seed of the ReLU network",
-                over_floor(),
-                most=2.0,
-                otherwise="Common + all-but-one does not have that trajectory either: it is "
-                "{:.0f} times as far away as another seed.",
-            ),
+            KEPT,
+            SLIDING,
+            TYPES,
         ),
     ),
     Claim(
         "mhs/single-inactive",
         "App. E",
-        "When pathways for one, two and all contexts are trained together, those for one context "
+        "When pathways for one and for two contexts are trained together, those for one context "
         "remain inactive.",
-        "All seven pathways in one gated network (§4, one seed), widths by the sign rule: the "
-        "strongest pathway for one context over the strongest for two, by the norm of their maps.",
+        "The strongest pathway for one context over the strongest for two at the end, by the norm "
+        "of their maps: in the network of the authors' scripts, in which all six learn what the "
+        "common pathway leaves; and with all seven trained jointly, widths by the sign rule.",
         (
-            Measure("at the end", _all_compete("single"), most=0.05),
+            Measure("the authors' own network", measured(own_network, "single"), most=0.05),
             Measure(
-                ("largest ratio after the loss has begun to fall"),
-                _all_compete("single_ever"),
+                "all trained jointly",
+                measured(competition, "single"),
                 most=0.05,
+                otherwise="Trained jointly with the common pathway, those for one context reach "
+                "{:.0%} of the strength of those for two.",
+            ),
+        ),
+        quote="even if all six possible modules are trained simultaneously, the pathways active "
+        "for a single context remain inactive.",
+        instead=(
+            Remark(
+                "On the residual of a learned common pathway, both kinds grow equally fast at "
+                "first (ratio {:.3f}); from equally small weights, both learn.",
+                (_growth("single"),),
             ),
         ),
     ),

@@ -1,58 +1,58 @@
-"""Measurements for claims of MHS that no figure makes, each a function of a few sizes."""
+"""Measurements for claims of MHS that no figure makes: gates, patterns and matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.mhs.contextual import COMMON, case
-
-if TYPE_CHECKING:
-    from neuralrace.papers.mhs.table import Setting as Case
-
-STRUCTURES = ("hierarchy", "ring", "crossed")
-"""The contextual task of MHS §4."""
+from neuralrace.papers.claims.mhs.networks import STRUCTURES
 
 
-def copied_and_frozen(steps: int) -> dict[str, float]:
+def copied_and_frozen(seeds: int, steps: int) -> dict[str, list[float]]:
     """ReLU networks against a gated network with gates copied at every step, or fixed at the end's.
 
     `copied` is the largest distance of outputs over all samples and steps, relative to the initial
     error √(2 L(0)), on extended XoR and on the contextual task with one and two hidden layers.
     `frozen_xor` and `frozen` are the mean |ΔL|/L(0), on the first two tasks, of a gated network
-    that starts from the same weights with each neuron's final gates.
+    that starts from the same weights with each neuron's final gates; `floor_xor` and `floor` that
+    of the ReLU network with another seed. One number per seed.
     """
-    import jax
-
     xor = nr.tasks.extended_xor(0.4)
     task = nr.tasks.contextual(structures=STRUCTURES, joined=True)
     cases = {
-        "xor": (nr.ReLUNetwork((3, 64, 1)), xor, 1e-4, 0.1, min(steps, 800)),
+        "_xor": (nr.ReLUNetwork((3, 64, 1)), xor, 1e-4, 0.1, min(steps, 800)),
         "": (nr.ReLUNetwork((11, 40, 60)), task, 1e-4, 0.024, steps),
-        "deep": (nr.ReLUNetwork((11, 30, 30, 60)), task, 0.05, 0.024, steps // 2),
+        "_deep": (nr.ReLUNetwork((11, 30, 30, 60)), task, 0.05, 0.024, steps // 2),
     }
-    found = {"copied": 0.0}
+    found: dict[str, list[float]] = {"copied": [0.0] * seeds}
     for name, (net, data, scale, rate, number) in cases.items():
-        weights = net.init(jax.random.key(0), scale)
-        record = {"weights": True, "outputs": True}
-        run = nr.train(net, weights, data, learning_rate=rate, steps=number, record=record)
-        apart = nr.reln.certify(run, nr.reln.copied_gates(run, data)).outputs_max
-        found["copied"] = max(found["copied"], apart)
-        gates = data.gated(nr.reln.activity(run, data).gates())
-        frozen = nr.train(nr.GDLN(net.arch), weights, gates, learning_rate=rate, steps=number)
-        found[f"frozen_{name}".rstrip("_")] = nr.compare(run, frozen).mean
+        runs, frozen = [], []
+        for seed in range(seeds):
+            weights = net.init(seed, scale)
+            record = {"weights": True, "outputs": True}
+            run = nr.train(net, weights, data, learning_rate=rate, steps=number, record=record)
+            apart = nr.reln.certify(run, nr.reln.copied_gates(run, data)).outputs_max
+            found["copied"][seed] = max(found["copied"][seed], apart)
+            gates = data.gated(nr.reln.activity(run, data).gates())
+            fixed = nr.train(nr.GDLN(net.arch), weights, gates, learning_rate=rate, steps=number)
+            frozen.append(nr.compare(run, fixed).mean)
+            runs.append(nr.Trajectory(run.time, run.loss))
+        found[f"frozen{name}"] = frozen
+        next_one = [*runs[1:], runs[0]]
+        found[f"floor{name}"] = [
+            nr.compare(*pair).mean for pair in zip(runs, next_one, strict=True)
+        ]
     return found
 
 
-def nonlinear_boundary(deltas: tuple[float, ...], seeds: int) -> dict[float, float]:
+def nonlinear_boundary(deltas: tuple[float, ...], seeds: int) -> dict[str, list[float]]:
     """For each Δ, the share of inputs that ReLU networks do not decide by the third coordinate.
 
     This is the share of the box |x₁|, |x₂| ≤ 1, |x₃| ≤ Δ in which the output and x₃ have different
-    signs, mean over seeds, with the settings of MHS Fig. 2. It is 0 if the boundary is the plane x₃
-    = 0.
+    signs, for each seed, with the settings of MHS Fig. 2. It is 0 if the boundary is the plane x₃ =
+    0. Names are the values of Δ.
     """
     import jax
 
@@ -74,86 +74,9 @@ def nonlinear_boundary(deltas: tuple[float, ...], seeds: int) -> dict[float, flo
     found = {}
     for d, delta in enumerate(deltas):
         points = nr.Dataset({"x": cube * [1, 1, delta]}, {"y": np.zeros((len(cube), 1))})
-        wrong = [
-            (np.asarray(net(many.isel(delta=d, seed=i).final, points)["y"])[:, 0] > 0)
-            != (cube[:, 2] > 0)
-            for i in range(seeds)
-        ]
-        found[delta] = float(np.mean(wrong))
+        up = [np.asarray(net(many.isel(delta=d, seed=i).final, points)["y"]) for i in range(seeds)]
+        found[str(delta)] = [float(((y[:, 0] > 0) != (cube[:, 2] > 0)).mean()) for y in up]
     return found
-
-
-def gates_over_time(seeds: int, steps: int) -> dict[str, float]:
-    """The gates of ReLU networks on the task of MHS §4, as shares of the weight.
-
-    Means over seeds. `changed`: on how many of 24 samples a neuron's pattern differs between epoch
-    500 and the end. `all_first`: the share that is exactly all-on at epoch 500. At the end,
-    `exact`: the share that depends exactly on the context; `admitted`: that, or on for only one
-    sample (MHS Lemma 4.1); `one`, `two`, `all`: the share nearest to patterns that are on in that
-    many contexts; `distance`: on how many samples patterns differ from these.
-    """
-    import jax
-
-    from neuralrace.papers.mhs.contextual import relu_runs, shares_by_number
-
-    this = _section_4(seeds, steps)
-    data = nr.tasks.contextual(joined=True, **this.task)
-    by_context = nr.reln.subsets(data)
-    admitted = {**by_context, **data.one_per_sample()}
-    many = relu_runs(this, jax.random.key(0), min(steps, 500), record={"weights": True})
-    rows = []
-    for run in (many.isel(seed=i) for i in range(seeds)):
-        found = nr.reln.activity(run, data)
-        pure = found.shares(by_context)
-        one, two, everywhere = shares_by_number(this, run)
-        rows.append(
-            {
-                "changed": found.changed(found.time[1]),
-                "all_first": float(pure.exact["all"][1]),
-                "exact": 1 - float(pure.exact["other"][-1]),
-                "admitted": 1 - float(found.shares(admitted).exact["other"][-1]),
-                "one": one,
-                "two": two,
-                "all": everywhere,
-                "distance": float(pure.distance[-1]),
-            }
-        )
-    return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
-
-
-def _section_4(seeds: int, steps: int) -> Case:
-    """The task, networks and descent of MHS §4."""
-    settings = {name: setting.value for name, setting in COMMON.items()}
-    return case(settings | {"seeds": seeds, "steps": steps}, {"structures": STRUCTURES}, 700)
-
-
-def competition(seeds: int, steps: int) -> dict[str, float]:
-    """All pathways by context in one gated network: the strength of each kind relative to pairs.
-
-    The seven pathways of MHS Table 1 on the task of §4, widths by the sign rule, trained jointly.
-    The strength of a pathway is the Frobenius norm of its map: `single` is the strongest pathway
-    for one context over the strongest for two, at the end; `single_ever` is the largest value of
-    this ratio after the loss has begun to fall; both are means over seeds.
-    """
-    import jax
-
-    from neuralrace.papers.mhs.contextual import gated_runs
-    from neuralrace.papers.mhs.table import gated_network
-
-    this = _section_4(seeds, steps)
-    arch, data = gated_network(this, "subsets", COMMON["rule"].value)
-    found = []
-    for run in gated_runs(arch, data, this, jax.random.key(1), max(20, steps // 100)):
-        size = {v: np.linalg.norm(m, axis=(1, 2)) for v, m in run.values["maps"].items()}
-        one, two = (
-            np.max([s for v, s in size.items() if v != "common" and v.count("_") == k], axis=0)
-            for k in (0, 1)
-        )
-        learning = run.loss < 0.99 * run.loss[0]
-        ratio = one / two
-        found.append((ratio[-1], ratio[learning].max() if learning.any() else np.nan))
-    last, ever = np.mean(found, axis=0)
-    return {"single": float(last), "single_ever": float(ever)}
 
 
 def census(contexts: int, items: int) -> dict[str, float]:
@@ -238,50 +161,3 @@ def growth_on_residual(items: int) -> dict[str, float]:
         "ahead": float(rates.max() / pairs),
         "single": float(single / pairs),
     }
-
-
-def halves_off(data: nr.Dataset) -> Mapping[str, np.ndarray]:
-    """All patterns that are off on one half of the items of one context.
-
-    They are implementable, and most of a trained network's weight has patterns of this kind.
-    """
-    context, item = (np.asarray(data.labels[name]) for name in ("context", "item"))
-    high = item > item.max() / 2
-    return {
-        f"off{c}_{'high' if half else 'low'}": ~((context == c) & (high == half))
-        for c, half in [(c, half) for c in np.unique(context) for half in (False, True)]
-    }
-
-
-def other_gating(seeds: int, steps: int) -> dict[str, float]:
-    """Common + pathways off on half the items of one context, against common + all-but-one.
-
-    Both are trained on the task of MHS §4 and compared with ReLU networks. Widths follow the sign
-    rule, and every item-dependent pathway reads all inputs, as a ReLU neuron does. `gap` and
-    `gap_reln`: mean |ΔL|/L(0) against the ReLU networks; `earlier`: the epoch at which the
-    item-dependent gating's loss falls to 5 % of its initial value, divided by that epoch of common
-    + all-but-one; means over seeds.
-    """
-    import jax
-
-    from neuralrace.papers.mhs.contextual import gated_runs, relu_runs
-    from neuralrace.papers.mhs.table import gated_network
-
-    this = _section_4(seeds, steps)
-    masks = halves_off(this.data)
-    arch, data = nr.pathways(this.data, {"common": None, **masks}, hidden=350 // len(masks))
-    arch = nr.Architecture({**arch.sizes, "common": 350}, arch.edges)
-    of_relu, of_gated = jax.random.split(jax.random.key(0))
-    relu = relu_runs(this, of_relu, 20, record={})
-    other = gated_runs(arch, data, this, of_gated, 20)
-    reln = gated_runs(*gated_network(this, "gated", COMMON["rule"].value), this, of_gated, 20)
-    below = lambda run: float((run.loss <= 0.05 * run.loss[0]).argmax())
-    rows = [
-        (
-            nr.compare(relu.isel(seed=i), other[i]).mean,
-            nr.compare(relu.isel(seed=i), reln[i]).mean,
-            below(other[i]) / below(reln[i]) if below(reln[i]) else np.nan,
-        )
-        for i in range(seeds)
-    ]
-    return dict(zip(("gap", "gap_reln", "earlier"), np.mean(rows, axis=0).tolist(), strict=True))

@@ -2,35 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-import neuralrace as nr
-from neuralrace.papers.claims.claim import Claim, Measure, Read, Tables
-from neuralrace.papers.figure import settings_of
-
-
-def _theory_gap(init: str | None = None) -> Read:
-    """Mean |ΔL| / L(0), worst seed, between the race from the actual weights and descent."""
-
-    def read(tables: Tables) -> float:
-        table = tables("nrr/fig4") if init is None else tables("nrr/fig4", init=init)
-        time = table["time"].to_numpy()
-        pairs = zip(table["loss"].to_numpy(), table["loss_predicted"].to_numpy(), strict=True)
-        return max(
-            nr.compare(nr.Trajectory(time, run), nr.Trajectory(time, theory)).mean
-            for run, theory in pairs
-        )
-
-    return read
-
-
-def _decoupled_gap(tables: Tables) -> float:
-    table = tables("nrr/fig4")
-    decoupled = table["decoupled"].to_numpy()
-    return float(np.abs(decoupled - table["by_hand"].to_numpy()).max() / decoupled[0])
+from neuralrace.papers.claims import Basis, Claim, Measure, Read, Tables
+from neuralrace.papers.nrr import fig4
 
 
 def _decoupled_strengths(tables: Tables) -> float:
@@ -38,16 +13,10 @@ def _decoupled_strengths(tables: Tables) -> float:
     return float(np.abs(table["theory"].to_numpy() - table["decoupled"].to_numpy()).max())
 
 
-def _root_M(of_seeds: Callable[..., Any], init: str | None = None) -> Read:
-    """The relative difference of hidden / √(in · out) from √M, for the worst mode."""
-
-    def read(tables: Tables) -> float:
-        table = tables("nrr/fig4") if init is None else tables("nrr/fig4", init=init)
-        ratio = table["hidden_end"].to_numpy() / table["ends_end"].to_numpy()
-        off = np.abs(ratio / np.sqrt(settings_of(table)["M"]) - 1)
-        return float(of_seeds(off, axis=0).max())
-
-    return read
+def _worst_root_M(init: str | None = None) -> Read:
+    """The relative difference of hidden / √(in · out) from √M, worst mode and seed."""
+    changes = {} if init is None else {"init": init}
+    return lambda tables: float(fig4.root_M_off(tables("nrr/fig4", **changes)).max())
 
 
 def _never_met(tables: Tables) -> float:
@@ -56,11 +25,11 @@ def _never_met(tables: Tables) -> float:
     return float((~met).sum() // 2)
 
 
-def _apart(tables: Tables) -> float:
-    """Sharing between domains that never met, at the largest K with such domains, median seed."""
+def _apart(tables: Tables) -> np.ndarray | float:
+    """Sharing between domains that never met, at the largest K with such domains, by seed."""
     apart = tables("nrr/fig5")["apart"].to_numpy()
     there = np.flatnonzero(np.isfinite(apart).all(axis=1))
-    return float(np.median(apart[there[-1]])) if len(there) else float("nan")
+    return apart[there[-1]] if len(there) else float("nan")
 
 
 CLAIMS = (
@@ -71,27 +40,36 @@ CLAIMS = (
         "Descent of the full network from decoupled weights against the race with the same step: "
         "loss of Fig. 4, and strengths for every P of Fig. 5.",
         (
-            Measure("largest |ΔL| / L(0), Fig. 4", _decoupled_gap, most=1e-6),
-            Measure("largest difference of a strength, Fig. 5", _decoupled_strengths, most=1e-6),
+            fig4.MEASURES["decoupled"].on("nrr/fig4", what="largest |ΔL| / L(0), Fig. 4"),
+            Measure(
+                "largest difference of a strength, Fig. 5",
+                _decoupled_strengths,
+                most=1e-6,
+                rests=Basis.THEOREM,
+            ),
         ),
+        quote="The theory matches the decoupled simulations exactly, and is a good approximation "
+        "for small random weights.",
     ),
     Claim(
         "nrr/theory-random",
         "§4, Fig. 4e",
         "From small random weights the reduction is a good approximation.",
         "The race from the actual initial weights, with nothing fitted, against gradient descent "
-        "from them; mean |ΔL| / L(0), worst seed, for orthogonal starts (the authors' scripts) "
+        "from them; mean |ΔL| / L(0), for orthogonal starts (the authors' scripts) "
         "and Xavier starts (the text).",
         (
-            Measure("orthogonal start × 0.2", _theory_gap(), most=0.02),
-            Measure(
-                "Xavier start × 0.2",
-                _theory_gap("xavier"),
-                most=0.02,
-                otherwise="From the Xavier start of the paper's text, the worst seed is {:.1%} of "
-                "the initial loss away on average.",
+            fig4.MEASURES["random"].on("nrr/fig4", what="orthogonal start × 0.2"),
+            fig4.MEASURES["random"].on(
+                "nrr/fig4",
+                what="Xavier start × 0.2",
+                otherwise="From the Xavier start of the paper's text, it is {:.1%} of the initial "
+                "loss away on average.",
+                init="xavier",
             ),
         ),
+        quote="verifying that our reduction is a good description of dynamics starting from small "
+        "random weights.",
     ),
     Claim(
         "nrr/root-M",
@@ -101,21 +79,23 @@ CLAIMS = (
         "Final hidden singular values divided by √(in · out) and by √M: the difference from 1 for "
         "the worst mode.",
         (
-            Measure("orthogonal start × 0.2, median seed", _root_M(np.median), most=0.04),
+            fig4.MEASURES["root M"].on("nrr/fig4", what="orthogonal start × 0.2"),
             Measure(
                 "orthogonal start × 0.2, worst seed",
-                _root_M(np.max),
+                _worst_root_M(),
                 most=0.04,
                 otherwise="In the worst seed, the worst mode is {:.1%} away: √M is the limit of "
                 "vanishing initial weights, and weak modes are furthest from it.",
             ),
             Measure(
                 "Xavier start × 0.2, worst seed",
-                _root_M(np.max, "xavier"),
+                _worst_root_M("xavier"),
                 most=0.04,
                 otherwise="From Xavier starts, the worst mode of the worst seed is {:.1%} away.",
             ),
         ),
+        quote="The singular values of the hidden weight matrix (blue) are larger than those in "
+        "input or output matrices by a factor √M.",
     ),
     Claim(
         "nrr/shared-representation",
@@ -123,50 +103,48 @@ CLAIMS = (
         "All input domains come to share one representation, even those never trained with a "
         "common output.",
         "Σ h_a·h_b / Σ ½(‖h_a‖² + ‖h_b‖²) of the first hidden layer, summed over items and pairs "
-        "of domains: 1 if all are equal. All pairs in Fig. 4 (worst seed); pairs that never met "
-        "in Fig. 5c, at the largest K with such pairs (median seed).",
+        "of domains: 1 if all are equal. All pairs in Fig. 4; pairs that never met in Fig. 5c, at "
+        "the largest K with such pairs.",
         (
-            Measure(
-                "all pairs, M = 7, K = 4",
-                lambda tables: float(tables("nrr/fig4")["shared"].min()),
-                least=0.95,
-            ),
-            Measure("pairs that never met, Fig. 5c", _apart, least=0.9),
-            Measure(
-                "all pairs, M = 7, K = 4, Xavier start",
-                lambda tables: float(tables("nrr/fig4", init="xavier")["shared"].min()),
-                least=0.95,
-                otherwise="From Xavier starts, the sharing is {:.2f} in the worst seed: a trace "
-                "of the domain remains in the activity.",
+            fig4.MEASURES["shared"].on("nrr/fig4", what="all pairs, M = 7, K = 4"),
+            Measure("pairs that never met, Fig. 5c", _apart, least=0.9, origin=1.0),
+            fig4.MEASURES["shared"].on(
+                "nrr/fig4",
+                what="all pairs, M = 7, K = 4, Xavier start",
+                otherwise="From Xavier starts, the sharing is {:.2f}: a trace of the domain "
+                "remains in the activity.",
+                init="xavier",
             ),
             Measure(
                 "pairs that never met in Fig. 4",
                 _never_met,
                 least=1,
+                rests=Basis.THEOREM,
                 otherwise="In the setting of Fig. 4 itself there are {:.0f} such pairs: with "
                 "circulant routes, any two inputs have a common output if 2K > M. Where such "
-                "pairs exist, the claim is true, as the measure on Fig. 5c shows.",
+                "pairs exist, the measure on Fig. 5c says whether it is true.",
             ),
         ),
+        quote="Inputs from different domains are mapped to similar internal representations, "
+        "revealing a shared representation even for input domains that are never trained with a "
+        "common output.",
     ),
     Claim(
         "nrr/zero-shot",
         "§4.1, Fig. 4h",
         "The network generalises perfectly to routes that were never trained.",
-        "Error on untrained routes relative to zero output, M = 7, K = 4, worst seed.",
+        "Error on untrained routes relative to zero output, M = 7, K = 4.",
         (
-            Measure(
-                "orthogonal start × 0.2",
-                lambda tables: float(tables("nrr/fig4")["untrained_share"].max()),
-                most=1e-3,
-            ),
-            Measure(
-                "Xavier start × 0.2",
-                lambda tables: float(tables("nrr/fig4", init="xavier")["untrained_share"].max()),
-                most=1e-3,
-                otherwise="After the same number of steps from Xavier starts, the error in the "
-                "worst seed is {:.2%} of that of zero output.",
+            fig4.MEASURES["untrained"].on("nrr/fig4", what="orthogonal start × 0.2"),
+            fig4.MEASURES["untrained"].on(
+                "nrr/fig4",
+                what="Xavier start × 0.2",
+                otherwise="After the same number of steps from Xavier starts, the error is {:.2%} "
+                "of that of zero output.",
+                init="xavier",
             ),
         ),
+        quote="The network generalizes perfectly to input-output routes that were never seen "
+        "during training.",
     ),
 )

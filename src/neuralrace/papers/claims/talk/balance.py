@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims.claim import Claim, Measure
+from neuralrace.papers.claims import Basis, Claim, Measure
 from neuralrace.papers.claims.talk.reads import first_over_steepest, gap, read
 from neuralrace.papers.figure import settings_of
 
@@ -132,31 +132,37 @@ CLAIMS = (
                 "5–4–4, largest difference of loss, relative to L(0)",
                 read("lambda_trajectories", gap("exact", "simulated")),
                 most=1e-8,
+                rests=Basis.THEOREM,
             ),
             Measure(
                 "4–4–8, largest difference of loss, relative to L(0)",
                 read("delayed_rich", gap("loss", "simulated")),
                 most=1e-8,
+                rests=Basis.THEOREM,
             ),
             Measure(
                 "4–4–8, largest difference of kernel distance, relative",
                 read("delayed_rich", gap("kernel", "travel")),
                 most=1e-6,
+                rests=Basis.THEOREM,
             ),
             Measure(
                 "eqs 13–15, last term of eq. 15 corrected: difference of loss, relative to L(0)",
                 read("lambda_trajectories", lambda t: slide_loss(t, corrected=True)),
                 most=1e-8,
+                rests=Basis.THEOREM,
             ),
             Measure(
                 "eqs 13–15 as printed: difference of loss, relative to L(0)",
                 read("lambda_trajectories", lambda t: slide_loss(t, corrected=False)),
                 most=1e-8,
+                rests=Basis.THEOREM,
                 otherwise="As printed, the last term of eq. 15 is wrong for unequal sizes and λ ≠ "
                 "0, by up to {:.1%} of the initial loss here. The correct term is (e^(2λ⊥t/τ) − "
                 "I)/(2λ⊥).",
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/exponential-to-sigmoidal",
@@ -170,9 +176,14 @@ CLAIMS = (
                 read("lambda_trajectories", bend(most_balanced)),
                 most=0.5,
             ),
-            Measure("smallest λ", read("lambda_trajectories", bend(np.argmin)), least=0.99),
-            Measure("largest λ", read("lambda_trajectories", bend(np.argmax)), least=0.99),
+            Measure(
+                "smallest λ", read("lambda_trajectories", bend(np.argmin)), least=0.99, origin=1.0
+            ),
+            Measure(
+                "largest λ", read("lambda_trajectories", bend(np.argmax)), least=0.99, origin=1.0
+            ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/rich-and-lazy",
@@ -211,6 +222,7 @@ CLAIMS = (
                 "V S Vᵀ whatever their scale; λ decides.",
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/architecture-and-regime",
@@ -242,6 +254,7 @@ CLAIMS = (
                 )
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/delayed-rich",
@@ -255,6 +268,7 @@ CLAIMS = (
                 "half-times, kernel over loss, largest λ relative to λ = 0",
                 read("delayed_rich", delay),
                 least=2.0,
+                origin=1.0,
             ),
             Measure(
                 "kernel distance at the end, largest λ",
@@ -270,6 +284,7 @@ CLAIMS = (
                 most=0.2,
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/continual-exact",
@@ -283,6 +298,7 @@ CLAIMS = (
                 "largest difference of loss, relative to the largest loss",
                 read("continual", gap("exact", "simulated")),
                 most=1e-8,
+                rests=Basis.THEOREM,
             ),
             Measure(
                 "loss on a task when the next begins, relative to zero output, worst task",
@@ -295,7 +311,9 @@ CLAIMS = (
                 "forgetting of the first task: exact over simulated, minus 1",
                 read("continual", forgetting_gap),
                 most=1e-6,
+                rests=Basis.THEOREM,
             ),
         ),
+        inferred=True,
     ),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims.claim import Claim, Measure
+from neuralrace.papers.claims import Basis, Claim, Measure
 from neuralrace.papers.claims.talk.reads import first_over_steepest, gap, read
 from neuralrace.papers.claims.talk.structure import level_gap
 from neuralrace.papers.figure import settings_of
@@ -104,11 +104,13 @@ CLAIMS = (
                 "closed forms against flows, largest difference relative to s/λ",
                 read("depth", gap("exact", "simulated")),
                 most=1e-6,
+                rests=Basis.THEOREM,
             ),
             Measure(
                 "initial over largest rate of change, D = 1",
                 read("depth", lambda t: first_over_steepest(depth_curves(t))[0]),
                 least=0.99,
+                origin=1.0,
             ),
             Measure(
                 "the same, largest of the deeper ones",
@@ -119,11 +121,13 @@ CLAIMS = (
                 "wait over rise, smallest factor from one depth to the next",
                 read("depth", sharper_chains),
                 least=1.1,
+                origin=1.0,
             ),
             Measure(
                 "D = 1 as printed, λ = 2, s = 1: largest difference relative to s/λ",
                 read("depth", lambda t: as_printed(t, "shallow"), **OTHER_RATE),
                 most=1e-6,
+                rests=Basis.THEOREM,
                 otherwise="The rate printed for D = 1, e^(−t/τ), is correct for λ = 1; with λ = 2 "
                 "it is off by up to {:.0%} of s/λ. The correct rate is e^(−λt/τ).",
             ),
@@ -131,6 +135,7 @@ CLAIMS = (
                 "D → ∞ as printed, λ = 2, s = 1: largest difference relative to s/λ",
                 read("depth", lambda t: as_printed(t, "limit"), **OTHER_RATE),
                 most=1e-6,
+                rests=Basis.THEOREM,
                 otherwise="The exponent printed for many edges, … − t/τ, is correct for s² = λ; "
                 "with λ = 2, s = 1 it is off by up to {:.0%} of s/λ. The correct one is … − "
                 "(s²/λ) t/τ, in units τ/D.",
@@ -139,11 +144,13 @@ CLAIMS = (
                 "half-time, deepest chain over the limit",
                 read("depth", deep_over_limit),
                 least=0.9,
+                origin=1.0,
                 most=1.1,
                 otherwise="The formula headed D ≥ 3 is the limit of many edges: the deepest chain "
                 "here reaches half after {:.2f} of the time that it gives.",
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/saddle-by-depth",
@@ -156,6 +163,7 @@ CLAIMS = (
                 read("error_surface", lambda t: t["index"]),
                 least=1,
                 most=1,
+                rests=Basis.THEOREM,
             ),
             Measure(
                 "curvature over −s, distance from 1",
@@ -164,6 +172,7 @@ CLAIMS = (
                     lambda t: abs(float(t["curvature"]) / settings_of(t)["s"] + 1),
                 ),
                 most=1e-9,
+                rests=Basis.THEOREM,
             ),
             Measure(
                 "slowest step before the loss has halved, over the fastest",
@@ -174,8 +183,10 @@ CLAIMS = (
                 "final over initial loss",
                 read("error_surface", lambda t: t["path_loss"][-1] / t["path_loss"][0]),
                 most=1e-6,
+                rests=Basis.THEOREM,
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/several-chains",
@@ -189,6 +200,7 @@ CLAIMS = (
                 "aligned starts: largest difference of a mode's strength",
                 read("stages", gap("exact", "simulated")),
                 most=1e-6,
+                rests=Basis.THEOREM,
             ),
             Measure(
                 "random starts: half-times relative to chains, minus 1, worst level",
@@ -199,6 +211,7 @@ CLAIMS = (
                 "is off by {:.1%}.",
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/stages-by-depth",
@@ -213,14 +226,19 @@ CLAIMS = (
                 "weakest over strongest, shallow",
                 read("stages", apart(0)),
                 least=0.95,
+                origin=1.0,
                 most=1.05,
             ),
-            Measure("weakest over strongest, deepest", read("stages", apart(-1)), least=1.5),
+            Measure(
+                "weakest over strongest, deepest", read("stages", apart(-1)), least=1.5, origin=1.0
+            ),
             Measure(
                 ("factor by which each edge sharpens transitions"),
                 read("stages", sharper),
                 least=1.1,
+                origin=1.0,
             ),
         ),
+        inferred=True,
     ),
 )

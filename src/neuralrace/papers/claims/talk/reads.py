@@ -7,15 +7,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.papers.claims.claim import Read
+from neuralrace.papers import find
+from neuralrace.papers.claims import Read, Tables
+from neuralrace.papers.measure import FEWEST_SEEDS
 
 if TYPE_CHECKING:
     import xarray
 
 
+DRAWS = {
+    "differentiation": "key",
+    "lambda_trajectories": "seed",
+    "delayed_rich": "seed",
+    "continual": "seed",
+}
+"""The setting of figures that draw one task and one network: these are drawn again."""
+
+
 def read(name: str, of: Callable[[xarray.Dataset], Any], **changes: Any) -> Read:
-    """A function that reads a number from the data of one figure."""
-    return lambda tables: float(of(tables(f"talk/{name}", **changes)))
+    """A function that reads a number from the data of one figure.
+
+    For a figure with one random draw, it reads one number for each of `FEWEST_SEEDS` draws.
+    """
+
+    def each(tables: Tables) -> float | list[float]:
+        figure = f"talk/{name}"
+        if name not in DRAWS:
+            return float(of(tables(figure, **changes)))
+        first = find(figure).settings[DRAWS[name]].value
+        draws = range(first, first + (1 if tables.quick else FEWEST_SEEDS))
+        return [float(of(tables(figure, **{DRAWS[name]: k}, **changes))) for k in draws]
+
+    return each
 
 
 def gap(one: str, other: str) -> Callable[[xarray.Dataset], float]:

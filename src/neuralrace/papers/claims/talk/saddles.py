@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace.papers.claims.claim import Claim, Measure
+from neuralrace.papers.claims import Basis, Claim, Measure
 from neuralrace.papers.claims.talk.reads import read
 
 if TYPE_CHECKING:
@@ -69,14 +69,17 @@ CLAIMS = (
                 "share of plateaus at a listed saddle",
                 read("saddles", share_at_saddles),
                 least=1,
+                rests=Basis.PAPER,
             ),
             Measure("fewest saddles that a run rests at", read("saddles", fewest_saddles), least=3),
             Measure(
                 "share of steps that lead to a saddle with fewer ways out",
                 read("saddles", downward),
                 least=1,
+                rests=Basis.PAPER,
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/variability",
@@ -90,6 +93,7 @@ CLAIMS = (
                 "share of plateaus at a listed saddle",
                 read("saddles", share_at_saddles),
                 least=1,
+                rests=Basis.PAPER,
             ),
             Measure(
                 "largest number of saddles with equally many learned modes at which runs rest",
@@ -100,5 +104,6 @@ CLAIMS = (
                 "singular values and small starts fix the order.",
             ),
         ),
+        inferred=True,
     ),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims.claim import Claim, Measure
+from neuralrace.papers.claims import Basis, Claim, Measure
 from neuralrace.papers.claims.talk.reads import read
 from neuralrace.papers.figure import settings_of
 
@@ -77,6 +77,7 @@ CLAIMS = (
                 "smallest factor from one depth to the next",
                 read("training_speed", lambda t: growth(t).min()),
                 least=1.3,
+                origin=1.0,
             ),
             Measure(
                 "mean factor from one depth to the next, relative to 1/b₀",
@@ -85,6 +86,7 @@ CLAIMS = (
                     lambda t: np.exp(np.log(growth(t)).mean()) * settings_of(t)["random"],
                 ),
                 least=0.8,
+                origin=1.0,
                 most=1.25,
                 otherwise="Each edge costs {:.2f} times the factor 1/b₀: b₀^D is only the scale "
                 "of a random product, whose directions differ in strength.",
@@ -98,6 +100,7 @@ CLAIMS = (
                 "measured {:.2f} at D = 6, with t = τ b₀^(2−D)/((D−2)s).",
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/speed-pretrained",
@@ -116,6 +119,7 @@ CLAIMS = (
                 "growth relative to D, fixed product",
                 read("training_speed", rise_of_fixed_product),
                 most=1.0,
+                rests=Basis.THEOREM,
             ),
             Measure(
                 "growth relative to D, fixed strength of a layer",
@@ -126,6 +130,7 @@ CLAIMS = (
                 "{:.2f} times as much, and eventually as b₀^(2−D), so D/b₀² is not a bound.",
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/speed-orthogonal",
@@ -137,6 +142,7 @@ CLAIMS = (
                 "largest time over smallest",
                 read("training_speed", spread_of_orthogonal),
                 most=1.5,
+                origin=1.0,
             ),
             Measure(
                 "deepest over shallowest",
@@ -145,10 +151,12 @@ CLAIMS = (
                     lambda t: mean_time(t, "orthogonal")[-1] / mean_time(t, "orthogonal")[0],
                 ),
                 least=0.9,
+                origin=1.0,
                 most=1.1,
                 otherwise="There is a weak dependence: the deepest network takes {:.2f} times as "
                 "long as the shallowest.",
             ),
         ),
+        inferred=True,
     ),
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims.claim import Claim, Measure
+from neuralrace.papers.claims import Basis, Claim, Measure
 from neuralrace.papers.claims.talk.reads import read
 from neuralrace.papers.figure import settings_of
 
@@ -124,6 +124,7 @@ CLAIMS = (
                 "from symmetry against the graph, worst relative difference",
                 read("structures", symmetry_gap),
                 most=1e-10,
+                rests=Basis.THEOREM,
             ),
             Measure(
                 "sampled features, exponent of the error, difference from −½, worst world",
@@ -136,6 +137,7 @@ CLAIMS = (
                 most=0.05,
             ),
         ),
+        inferred=True,
     ),
     Claim(
         "talk/differentiation-must",
@@ -150,11 +152,13 @@ CLAIMS = (
                 "a level's largest singular value over the smallest of the level above, worst",
                 read("differentiation", decay),
                 most=0.95,
+                origin=1.0,
             ),
             Measure(
                 "smallest share of a level in the singular vectors of its rank",
                 read("differentiation", mirror),
                 least=0.95,
+                origin=1.0,
             ),
             Measure(
                 "half-time of a level over that of the level above, smallest",
@@ -163,6 +167,7 @@ CLAIMS = (
                     lambda t: np.exp(np.diff(np.log(level_times(t, "simulated"))).min()),
                 ),
                 least=1.1,
+                origin=1.0,
             ),
             Measure(
                 "simulated against predicted times, worst level",
@@ -170,5 +175,6 @@ CLAIMS = (
                 most=0.05,
             ),
         ),
+        inferred=True,
     ),
 )

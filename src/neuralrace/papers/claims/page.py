@@ -1,0 +1,162 @@
+"""The ledger as a page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from neuralrace.papers.claims.changes import change_lines
+from neuralrace.papers.claims.claim import Entry, Verdict
+from neuralrace.papers.measure import FEWEST_SEEDS, LEEWAY, Found, Measure, Outcome
+from neuralrace.papers.record import table_lines
+
+PAPERS = {
+    "nrr": "Saxe, Sodhani and Lewallen, *The Neural Race Reduction* (ICML 2022)",
+    "mhs": "Jarvis, Klein, Rosman and Saxe, *Make Haste Slowly* (ICLR 2025)",
+    "talk": "Saxe, *Models of representation learning dynamics* (talk, first two parts)",
+}
+"""The papers that have a module in the ledger with its `CLAIMS`."""
+
+QUICK = "quick settings, which settle nothing"
+"""The note on a page that was measured with `--quick`."""
+
+RULES = f"""\
+How a verdict follows from the numbers:
+
+- Every number has a bound, and the bound rests on one of four things. *A theorem*: the sentence is
+  an identity, tested to rounding. *The paper*: its number, or a word that fixes one (faster, all,
+  none). *The seed floor*: what two seeds of the same network differ by. *Our choice*: the paper
+  says “close” or “similar” and gives no number.
+- A number that depends on random weights needs {FEWEST_SEEDS} seeds. Where there is one number per
+  seed, their mean is shown with its 95 % interval (Student's t). If the bound lies inside the
+  interval, the number is *unclear*.
+- A bound of our choice refutes only what a bound {LEEWAY:g} times as wide would also refute.
+  Otherwise it is *unclear*.
+- A missed measure refutes a claim (*does not hold*); an unclear one leaves it *undecided*. A missed
+  *limit* qualifies a claim that holds otherwise.
+- *Inferred* marks a claim whose sentence is ours, as for a slide that has only a title."""
+"""What a reader must know about verdicts."""
+
+
+SHORT = "In short"
+"""The title of the summary."""
+
+CHANGED = "What changed"
+"""The title of the comparison with an earlier ledger."""
+
+
+def markdown(
+    entries: Sequence[Entry], *, quick: bool = False, page: str = "", short: Sequence[str] = ()
+) -> str:
+    """The ledger as a page: a table of verdicts, then every claim with its measurements.
+
+    Sections of an earlier `page` on papers that have no entry here are kept, and so is its summary
+    if none is given as `short` (`in_short` writes it).
+    """
+    from neuralrace import __version__
+
+    size = QUICK if quick else "the papers' settings unless a claim says otherwise"
+    lines = [
+        "# The papers' claims, measured",
+        "",
+        f"Written by `neuralrace claims{' --quick' * quick} --out docs/claims.md`, version "
+        f"{__version__}, with {size}. Verdicts are computed from the numbers below them.",
+    ]
+    lines += ["", f"## {SHORT}", "", *short] if short else _section(page, SHORT)
+    lines += ["", "## Verdicts", "", RULES]
+    for paper, title in PAPERS.items():
+        mine = [entry for entry in entries if entry.claim.name.startswith(f"{paper}/")]
+        if mine:
+            lines += ["", f"## {title}", "", _tally(mine), "", *_summary(mine)]
+            lines += [line for entry in mine for line in _entry(entry)]
+        else:
+            lines += _section(page, title)
+    whole = {entry.claim.name.split("/")[0] for entry in entries} == set(PAPERS)
+    if whole:
+        lines += ["", f"## {CHANGED}", "", *change_lines(entries)]
+    else:
+        lines += _section(page, CHANGED)
+    return "\n".join(lines) + "\n"
+
+
+def _section(page: str, title: str) -> list[str]:
+    """The lines of a page on one paper, after an empty line; no lines if the page has none."""
+    for part in page.split("\n## ")[1:]:
+        if part.startswith(title + "\n"):
+            return ["", *f"## {part}".rstrip("\n").split("\n")]
+    return []
+
+
+def _tally(entries: Sequence[Entry]) -> str:
+    """How many claims have each verdict, in words."""
+    count = Counter(entry.verdict for entry in entries)
+    said = ", ".join(f"{count[verdict]} {verdict.value}" for verdict in Verdict if count[verdict])
+    return f"{len(entries)} claims: {said}."
+
+
+def _summary(entries: Iterable[Entry]) -> list[str]:
+    rows = [
+        (
+            _link(e),
+            e.claim.where + (", *inferred*" if e.claim.inferred else ""),
+            e.claim.says,
+            "–" if e.seeds is None else str(e.seeds),
+            f"**{e.verdict.value}**",
+        )
+        for e in entries
+    ]
+    return table_lines(("claim", "where", "says", "seeds", "verdict"), rows)
+
+
+def _link(entry: Entry) -> str:
+    short = entry.claim.name.split("/")[1]
+    return f"[{short}](#{short.lower()})"
+
+
+def _entry(entry: Entry) -> list[str]:
+    claim = entry.claim
+    rows = [
+        (
+            measure.what,
+            "limit" if measure.otherwise else "measure",
+            measure.threshold,
+            measure.rests.value,
+            shown(measure, found),
+            "–" if found.seeds is None else str(found.seeds),
+            _OUTCOME[measure.outcome(found)],
+        )
+        for measure, found in entry.pairs
+    ]
+    lines = ["", f"### {claim.name.split('/')[1]}", "", f"{claim.says} ({claim.where})", ""]
+    if claim.quote:
+        lines += [f"> “{claim.quote}” ({claim.where})", ""]
+    if claim.inferred:
+        lines += ["*Inferred:* the sentence is ours.", ""]
+    lines += [f"*How:* {claim.how}", ""]
+    lines += table_lines(("what", "kind", "bound", "rests on", "found", "seeds", ""), rows)
+    lines += ["", f"**{entry.verdict.value.capitalize()}.**"]
+    lines += [f"- {text}" for text in entry.qualifications]
+    lines += [f"- Unclear: {text}." for text in entry.doubts]
+    if entry.instead:
+        lines += ["", "*What happens instead:* " + " ".join(entry.instead)]
+    return lines
+
+
+_OUTCOME = {Outcome.MET: "met", Outcome.MISSED: "**missed**", Outcome.UNCLEAR: "*unclear*"}
+"""How each outcome is written in a table."""
+
+
+def shown(measure: Measure, found: Found) -> str:
+    """A number as it is read on the page, with half its interval.
+
+    ```python
+    >>> from neuralrace.papers.claims import Found, Measure
+    >>> from neuralrace.papers.claims.page import shown
+    >>> shown(Measure("gap", lambda t: 0, most=1), Found(0.5, 0.25, 0.75, 9))
+    '0.5 ± 0.25'
+
+    ```
+    """
+    value = f"{found.value:{measure.form}}"
+    off = (found.high - found.low) / 2
+    return f"{value} ± {off:.2g}" if off > 0 else value

@@ -1,0 +1,169 @@
+"""The data that claims are measured on: figures and measurements, each made once and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from neuralrace.errors import NeuralRaceError
+from neuralrace.papers.measure import Found
+from neuralrace.papers.record import Record, load_figure, pack, read_record, stored, unpack
+
+if TYPE_CHECKING:
+    import xarray
+
+    from neuralrace.papers.measure import Measure
+
+DRAWN = {"key", "seed"}
+"""The settings that tell that a figure has a random draw: one, if it has no `seeds`."""
+
+
+@final
+@dataclass(eq=False)
+class Tables:
+    """The data of figures, each computed once: `tables("nrr/fig4", init="xavier")`.
+
+    `once` keeps measurements that no figure makes; `at_hand` is for figures that take long to
+    compute; `found` reads a measure and counts the seeds behind it.
+
+    **Arguments:** `quick` uses the figures' small settings. `folder` holds data that `neuralrace
+    reproduce` wrote: a figure stored with exactly the settings wanted is read instead of computed.
+    What is computed is kept there, in `ledger/`, so that an interrupted run continues. `tell` is
+    called for every figure with a line that says whether it is read or computed.
+    """
+
+    quick: bool = False
+    folder: Path | None = None
+    tell: Callable[[str], None] = lambda _: None
+    _kept: dict[Any, Any] = field(default_factory=dict)
+    _seeds: list[int] = field(default_factory=list)
+    _drawn: bool = False
+
+    def __post_init__(self) -> None:
+        if self.folder is not None and not self.folder.is_dir():
+            raise NeuralRaceError(
+                f"there is no folder {str(self.folder)!r} to read figures from",
+                got="a file" if self.folder.exists() else "nothing of that name",
+                wanted="a folder that exists, such as out/figures; what is computed is kept there",
+                fix="correct the name, make the folder, or leave it out to keep nothing",
+            )
+
+    def __call__(self, name: str, **changes: Any) -> xarray.Dataset:
+        key = (name, tuple(sorted(changes.items())))
+        if key not in self._kept:
+            self._kept[key] = self._made(name, changes)
+        return self._counted(self._kept[key])
+
+    def at_hand(self, name: str, **smaller: Any) -> xarray.Dataset:
+        """The figure at full size if that is stored, otherwise computed with smaller settings."""
+        from neuralrace.papers import find
+
+        if name not in self._kept:
+            self._kept[name] = None if self.quick else self._stored(name, find(name).resolve())
+        full = self._kept[name]
+        return self(name, **smaller) if full is None else self._counted(full)
+
+    def once(self, measurement: Callable[..., Any], **settings: Any) -> Any:
+        """The result of a function with these settings, computed once.
+
+        It is kept as JSON: a mapping of names to numbers, or to lists with one number per seed. A
+        setting `seeds` is counted as those of the result.
+        """
+        key = (measurement, tuple(sorted(settings.items())))
+        if key not in self._kept:
+            self._kept[key] = self._measured(measurement, settings)
+        if "seeds" in settings:
+            self._seeds.append(settings["seeds"])
+        return self._kept[key]
+
+    def found(self, measure: Measure) -> Found:
+        """The number of a measure, with the fewest seeds of anything that was read for it.
+
+        ```python
+        >>> from neuralrace.papers.claims import Measure, Tables
+        >>> twice = lambda seeds: {"gap": [0.1] * seeds}
+        >>> gap = Measure("gap", lambda t: t.once(twice, seeds=6)["gap"], most=1)
+        >>> Tables().found(gap).seeds
+        6
+
+        ```
+        """
+        self._seeds.clear()
+        self._drawn = False
+        numbers = measure.read(self)
+        if self._drawn and not self._seeds and np.ndim(numbers) == 0:
+            self._seeds.append(1)
+        return Found.of(numbers, min(self._seeds, default=None))
+
+    def _counted(self, table: xarray.Dataset) -> xarray.Dataset:
+        """The table; its number of seeds is remembered for `found`."""
+        settings = read_record(table).settings
+        if "seeds" in settings:
+            self._seeds.append(settings["seeds"]["value"])
+        else:
+            self._drawn |= not DRAWN.isdisjoint(settings)
+        return table
+
+    def _made(self, name: str, changes: Mapping[str, Any]) -> xarray.Dataset:
+        from neuralrace.papers import find
+
+        figure = find(name)
+        values = figure.resolve(quick=self.quick, changes=changes)
+        at_hand = self._stored(name, values)
+        if at_hand is not None:
+            return at_hand
+        with_what = ", ".join(f"{k} = {v}" for k, v in changes.items())
+        self.tell(f"{name}{f' ({with_what})' if with_what else ''}: computing …")
+        table = figure.run(values, quick=self.quick)
+        path = self._place(name, values, "npz")
+        if path is not None:
+            pack(table, path)
+        return table
+
+    def _measured(self, measurement: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
+        name = measurement.__name__
+        path = self._place(name, settings, "json")
+        if path is not None and path.exists():
+            self.tell(f"{name.replace('_', ' ')}: read from {path}")
+            return json.loads(path.read_text())
+        self.tell(f"{name.replace('_', ' ')}: computing …")
+        result = measurement(**settings)
+        if path is not None:
+            part = path.with_suffix(".part")
+            part.write_text(json.dumps(result))
+            part.replace(path)
+        return result
+
+    def _place(self, name: str, settings: Mapping[str, Any], ending: str) -> Path | None:
+        """Where a result with these settings is kept, if there is a folder."""
+        if self.folder is None:
+            return None
+        text = json.dumps(settings, sort_keys=True)
+        mark = hashlib.sha256(text.encode()).hexdigest()[:8]
+        place = self.folder / "ledger"
+        place.mkdir(exist_ok=True)
+        return place / f"{name.replace('/', '_')}-{mark}.{ending}"
+
+    @cached_property
+    def _shelf(self) -> dict[Path, Record]:
+        return stored(self.folder) if self.folder else {}
+
+    def _stored(self, name: str, values: Mapping[str, Any]) -> xarray.Dataset | None:
+        path = self._place(name, values, "npz")
+        if path is not None and path.exists():
+            self.tell(f"{name}: read from {path}")
+            return unpack(path)
+        wanted = json.loads(json.dumps(dict(values)))  # lists, as they are stored
+        for path, record in self._shelf.items():
+            has = {k: s["value"] for k, s in record.settings.items()}
+            if record.name == name and has == wanted:
+                self.tell(f"{name}: read from {path}")
+                return load_figure(path)
+        return None

@@ -1,0 +1,178 @@
+"""A number with its bound, what the bound rests on, and what a measurement says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from math import inf, isfinite, isnan, nan, sqrt
+from typing import Any, final
+
+import numpy as np
+
+from neuralrace.errors import NeuralRaceError
+
+FEWEST_SEEDS = 5
+"""A number that depends on random weights settles nothing on fewer seeds than this."""
+
+LEEWAY = 2.0
+"""A bound of our own choice refutes nothing that a bound this many times as wide would pass."""
+
+FLOOR = 2.0
+"""Two networks are told apart if they differ more than this many times as much as two seeds."""
+
+
+class Basis(Enum):
+    """What a bound rests on."""
+
+    THEOREM = "a theorem"
+    """An identity, tested to rounding: no seeds are needed."""
+    PAPER = "the paper"
+    """A number of the paper, or a word that fixes one: faster, more, all, none."""
+    SEEDS = "the seed floor"
+    """What two seeds of the same network differ by."""
+    OURS = "our choice"
+    """The paper gives no number. It was chosen before the number was known."""
+
+
+class Outcome(Enum):
+    """What a number says about its bound."""
+
+    MET = "met"
+    MISSED = "missed"
+    UNCLEAR = "unclear"
+
+
+@final
+@dataclass(frozen=True)
+class Found:
+    """A number that was found, on how many seeds, and how far it may be off.
+
+    `low` and `high` bound the mean over seeds (95 % by Student's t); they equal `value` if there is
+    no list of seeds to take a mean of. `seeds` is None if nothing random is involved.
+
+    ```python
+    >>> from neuralrace.papers.measure import Found
+    >>> found = Found.of([0.9, 1.0, 1.1, 1.0, 1.0])
+    >>> found.value, found.seeds, round(found.low, 3), round(found.high, 3)
+    (1.0, 5, 0.912, 1.088)
+
+    ```
+    """
+
+    value: float
+    low: float = nan
+    high: float = nan
+    seeds: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            if isnan(getattr(self, name)):
+                object.__setattr__(self, name, self.value)
+
+    @classmethod
+    def of(cls, numbers: float | Sequence[float] | np.ndarray, seeds: int | None = None) -> Found:
+        """From one number, or from one number per seed."""
+        each = np.asarray(numbers, float)
+        if each.ndim == 0:
+            return cls(float(each), seeds=seeds)
+        count, mean = each.size, float(each.mean()) if each.size else nan
+        fewest = count if seeds is None else min(count, seeds)
+        if count < 2 or not np.isfinite(each).all():
+            return cls(mean, seeds=fewest)
+        from scipy.special import stdtrit
+
+        off = float(stdtrit(count - 1, 0.975)) * float(each.std(ddof=1)) / sqrt(count)
+        return cls(mean, mean - off, mean + off, fewest)
+
+
+@final
+@dataclass(frozen=True)
+class Measure:
+    """A number that is read from data, the bounds it must lie within, and what these rest on.
+
+    `read` returns one number, or one per seed, from which the mean and its interval are taken. It
+    takes the data of a figure if the measure is defined beside that figure (`on` then tells the
+    ledger where to read it), otherwise the `Tables` of the ledger. `otherwise` makes the measure a
+    limit: a miss does not refute a claim but qualifies it, with this sentence, in which `{}` stands
+    for the number. `origin` is the value from which the bound's distance counts when a bound of our
+    choice is widened: perfect agreement (0 for a distance, 1 for a share), or no effect.
+
+    ```python
+    >>> from neuralrace.papers.measure import Basis, Found, Measure
+    >>> speed = Measure("time, shared over dedicated", lambda t: 0.04, most=1, rests=Basis.PAPER)
+    >>> speed.threshold, speed.outcome(Found(0.04)).value, speed.outcome(Found(1.7)).value
+    ('≤ 1', 'met', 'missed')
+    >>> speed.outcome(Found(0.04, seeds=2)).value, speed.outcome(Found(0.9, 0.7, 1.1, 9)).value
+    ('unclear', 'unclear')
+
+    ```
+    """
+
+    what: str
+    read: Callable[[Any], float | Sequence[float] | np.ndarray]
+    least: float | None = None
+    most: float | None = None
+    otherwise: str = ""
+    form: str = ".3g"
+    rests: Basis = Basis.OURS
+    origin: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.least is None and self.most is None:
+            raise NeuralRaceError(
+                f"the measure {self.what!r} has no threshold",
+                got="neither least nor most",
+                wanted="at least one bound: a measure that cannot fail says nothing",
+                fix="pass least=…, most=… or both",
+            )
+
+    @property
+    def threshold(self) -> str:
+        """The bounds, in words."""
+        low, high = (f"{b:{self.form}}" for b in (self.least or 0.0, self.most or 0.0))
+        if self.least is None:
+            return f"≤ {high}"
+        return f"≥ {low}" if self.most is None else f"{low} … {high}"
+
+    def met(self, value: float, widened: float = 1.0) -> bool:
+        """Whether a number lies between the bounds, moved away from `origin` by a factor."""
+        low = -inf if self.least is None else self._moved(self.least, widened, down=True)
+        high = inf if self.most is None else self._moved(self.most, widened, down=False)
+        return isfinite(value) and low <= value <= high
+
+    def _moved(self, bound: float, factor: float, *, down: bool) -> float:
+        """The bound with its distance from `origin` multiplied or divided: always laxer."""
+        away = bound - self.origin
+        laxer = (away < 0) == down
+        return self.origin + (away * factor if laxer else away / factor)
+
+    def outcome(self, found: Found) -> Outcome:
+        """Met, missed, or unclear; `doubt` says why it is unclear."""
+        if self.doubt(found):
+            return Outcome.UNCLEAR
+        return Outcome.MET if self.met(found.value) else Outcome.MISSED
+
+    def doubt(self, found: Found) -> str:
+        """Why this number settles nothing, or an empty text."""
+        if isnan(found.value):
+            return "there was nothing to measure"
+        if self.rests is Basis.THEOREM:
+            return ""
+        if found.seeds is not None and found.seeds < FEWEST_SEEDS:
+            return f"{found.seeds} of {FEWEST_SEEDS} seeds"
+        within = self.met(found.value)
+        if self.met(found.low) != within or self.met(found.high) != within:
+            return "within what seeds differ by"
+        ours = self.rests is Basis.OURS and not self.otherwise and not within
+        return "a bound of ours, narrowly missed" if ours and self.met(found.value, LEEWAY) else ""
+
+    def on(self, figure: str, *, otherwise: str = "", what: str = "", **changes: Any) -> Measure:
+        """This measure for the ledger: read from the data of a figure, with changed settings."""
+        read = self.read
+        return replace(
+            self,
+            what=what or self.what,
+            otherwise=otherwise or self.otherwise,
+            read=lambda tables: read(tables(figure, **changes)),
+        )

@@ -9,6 +9,7 @@ import numpy as np
 import neuralrace as nr
 from neuralrace import behaviour
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
+from neuralrace.papers.measure import Basis, Measure
 from neuralrace.papers.talk.animals import MODEL, OURS, deep_of, shallow_of, task_of
 from neuralrace.papers.talk.decisions import MARKS, NETWORKS, colours
 
@@ -126,39 +127,50 @@ def slowest_start(table: xarray.Dataset, network: str) -> float:
     return float(first / change.max())
 
 
-def detour(table: xarray.Dataset, network: str) -> float:
-    """The median over animals of the largest difference of use between the two sides.
+def detour(table: xarray.Dataset, network: str) -> np.ndarray:
+    """For every animal the largest difference of its stimulus values, left and right, at one time.
 
-    The difference of stimulus values of the sides, over the final value.
+    Over the mean of the two at the end.
     """
     value = table["value"].sel(network=network).to_numpy()
     apart = np.abs(value[..., 0] - value[..., 1]).max(axis=1)
-    return float(np.median(apart / value[:, -1].mean(axis=-1)))
+    return apart / value[:, -1].mean(axis=-1)
+
+
+MEASURES = {
+    "deep": Measure(
+        "saddles of the deep network",
+        lambda table: float(saddles(table, "deep")),
+        least=1,
+        rests=Basis.PAPER,
+    ),
+    "shallow": Measure(
+        "saddles of the shallow network",
+        lambda table: float(saddles(table, "shallow")),
+        most=0,
+        rests=Basis.PAPER,
+    ),
+    "ahead": Measure(
+        "how far one side runs ahead of the other, over the final value: deep minus shallow",
+        lambda table: detour(table, "deep") - detour(table, "shallow"),
+        least=0,
+        rests=Basis.PAPER,
+    ),
+}
+"""What the ledger and the figure's agreement judge. Bounds were set before the numbers."""
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     """What depth changes."""
-    counts = [saddles(table, network) for network in NETWORKS]
-    apart = [detour(table, network) for network in NETWORKS]
-    return (
-        Agreement(
-            "saddles of the deep and of the shallow network",
-            "“saddle points arise through depth”: some and none",
-            f"{counts[0]} and {counts[1]}",
-            counts[0] > 0 and counts[1] == 0,
-        ),
-        Agreement(
-            "how far one side runs ahead of the other, over the final value (median)",
-            "more in the deep network",
-            f"{apart[0]:.2f} and {apart[1]:.2f}",
-            apart[0] > apart[1],
-        ),
-        Agreement(
-            "speed of learning at the start over the steepest",
-            "reported",
-            " and ".join(f"{slowest_start(table, network):.2f}" for network in NETWORKS),
-        ),
-    )
+    apart = " and ".join(f"{np.median(detour(table, network)):.2g}" for network in NETWORKS)
+    words = {"deep": "saddle points arise through depth"}
+    rows = [
+        Agreement.of(measure, table, words.get(name, ""), apart if name == "ahead" else "")
+        for name, measure in MEASURES.items()
+    ]
+    starts = " and ".join(f"{slowest_start(table, network):.2f}" for network in NETWORKS)
+    what = "speed of learning at the start over the steepest, deep and shallow"
+    return (*rows, Agreement(what, "reported", starts))
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:

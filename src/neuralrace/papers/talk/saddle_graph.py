@@ -11,6 +11,7 @@ import numpy as np
 import neuralrace as nr
 from neuralrace import behaviour
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from neuralrace.papers.measure import Basis, Measure
 from neuralrace.papers.talk.animals import MODEL, OURS, deep_of, task_of
 from neuralrace.papers.talk.decisions import MARKS, colours
 
@@ -110,46 +111,62 @@ def on_routes(table: xarray.Dataset) -> float:
     return float(np.mean([pair in routes | two for pair in steps])) if steps else float("nan")
 
 
-def passing(table: xarray.Dataset) -> float:
-    """The share of animals that pass two saddles or more."""
+def passing(table: xarray.Dataset) -> np.ndarray:
+    """For every animal 1 if it passes two saddles or more, else 0."""
     index = table["index"].to_numpy()
-    return float(np.mean([sum(index[k] > 0 for k in run) >= 2 for run in sequences(table)]))
+    return np.array([float(sum(index[k] > 0 for k in run) >= 2) for run in sequences(table)])
+
+
+def levels(table: xarray.Dataset) -> float:
+    """How many different numbers of ways out the saddles have."""
+    return float(len({int(ways) for ways in table["index"].to_numpy() if ways}))
+
+
+MEASURES = {
+    "levels": Measure(
+        "levels of saddles, by their number of ways out", levels, least=2, rests=Basis.PAPER
+    ),
+    "residual": Measure(
+        "largest velocity at a listed point",
+        lambda table: float(table["residual"].max()),
+        most=1e-10,
+        rests=Basis.THEOREM,
+    ),
+    "rests": Measure(
+        "share of the animals' rests that lie at a listed point",
+        lambda table: float(matched(table).mean()),
+        least=1,
+        rests=Basis.PAPER,
+    ),
+    "passing": Measure(
+        "share of animals that pass two saddles or more", passing, least=0.5, origin=1.0
+    ),
+    "graph": Measure(
+        "share of steps from point to point that follow the graph",
+        on_routes,
+        least=1,
+        rests=Basis.PAPER,
+    ),
+}
+"""What the ledger and the figure's agreement judge. Bounds were set before the numbers."""
+
+WORDS = {"levels": "a hierarchy of saddle points", "passing": "dynamics pass near …"}
+"""The talk's words for some of them."""
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     """Stationary points, rests and passages against the hierarchy that the talk names."""
-    hits, index = matched(table), table["index"].to_numpy()
-    named = [str(name) for name in table["strategy"].to_numpy()]
+    named, index = names(table), table["index"].to_numpy()
     rests = table["rest"].sel(of_rest="point").to_numpy().astype(int)
-    far = table["rest"].sel(of_rest="distance").to_numpy()
-    residual = float(table["residual"].max())
-    return (
-        Agreement(
-            "strategies that are saddles, and their ways out",
-            "“a hierarchy of saddle points”: at least 2 levels",
-            ", ".join(f"{n} {i}" for n, i in zip(named, index, strict=True) if i),
-            len({int(i) for i in index if i}) >= 2,
-        ),
-        Agreement("largest velocity at a point", "≤ 1e-10", f"{residual:.1e}", residual <= 1e-10),
-        Agreement(
-            "rests of animals that lie at a listed point",
-            "all",
-            f"{int(hits.sum())} of {len(hits)}, worst {far.max():.3f}, "
-            f"at {', '.join(names(table)[k] for k in np.unique(rests))}",
-            bool(len(hits)) and bool(hits.all()),
-        ),
-        Agreement(
-            "share of animals that pass two saddles or more",
-            "“dynamics pass near …”: at least half",
-            f"{passing(table):.2f}",
-            passing(table) >= 0.5,
-        ),
-        Agreement(
-            "share of steps from point to point that follow the graph",
-            "all",
-            f"{on_routes(table):.2f}",
-            on_routes(table) == 1,
-        ),
+    far = float(table["rest"].sel(of_rest="distance").max())
+    where = ", ".join(f"{int((rests == k).sum())} {named[k]}" for k in np.unique(rests))
+    beside = {
+        "levels": ", ".join(f"{n} {i}" for n, i in zip(named, index, strict=True) if i),
+        "rests": f"{where}; farthest {far:.2g}",
+    }
+    return tuple(
+        Agreement.of(measure, table, WORDS.get(name, ""), beside.get(name, ""))
+        for name, measure in MEASURES.items()
     )
 
 
@@ -190,8 +207,11 @@ def _draw_graph(ax: Axes, table: xarray.Dataset) -> None:
         gap = 0.26 * (b - a) / np.linalg.norm(b - a)
         arrow = {"arrowstyle": "-|>", "color": "0.3", "shrinkA": 0, "shrinkB": 0}
         ax.annotate("", b - gap, a + gap, arrowprops=arrow)
-        ax.text(*((a + b) / 2), f"{rate:.3f}", fontsize="x-small", ha="center", va="center",
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})  # fmt: skip
+        middle = ((a + b) / 2).tolist()
+        ax.text(
+            middle[0], middle[1], f"{rate:.3f}", fontsize="x-small", ha="center", va="center",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+        )  # fmt: skip
     stimulus = table["stimulus"].to_numpy()
     order = np.argsort(stimulus)
     kinds = [str(name) for name in table["strategy"].to_numpy()]
@@ -234,14 +254,13 @@ def _draw_sequences(ax: Axes, table: xarray.Dataset) -> None:
 
     label = names(table)
     counts = Counter(sequences(table)).most_common(6)
-    rows = np.arange(len(counts))
-    ax.barh(rows, [n for _, n in counts], color=COLOURS["neutral"], height=0.6)
-    for row, (run, n) in zip(rows, counts, strict=True):
-        ax.text(0.5, row - 0.32, " → ".join(label[k] for k in run), fontsize="x-small", va="bottom")
+    for row, (run, n) in enumerate(counts):
+        ax.barh(row, n, color=COLOURS["neutral"], height=0.35)
+        ax.text(0.5, row - 0.24, " → ".join(label[k] for k in run), fontsize="x-small", va="bottom")
         ax.text(n + 0.5, row, str(n), va="center", fontsize="x-small")
     ax.set(
         yticks=[], xlabel="animals", title="Points they pass",
-        ylim=(len(counts) - 0.4, -0.8), xlim=(0, 1.25 * counts[0][1]),
+        ylim=(max(len(counts), 3) - 0.4, -0.8), xlim=(0, 1.25 * counts[0][1]),
     )  # fmt: skip
 
 

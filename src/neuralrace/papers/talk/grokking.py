@@ -175,6 +175,25 @@ def sooner(table: xarray.Dataset) -> np.ndarray:
     return large / usual
 
 
+def later(table: xarray.Dataset) -> np.ndarray:
+    """Epochs to generalise at the smallest ratio over those at the usual one, for every seed."""
+    small, usual, _ = ends(times(table), "generalised")
+    return small / usual
+
+
+def soonest(table: xarray.Dataset) -> np.ndarray:
+    """Epochs at the ratio that is best on average over those at the usual one, for every seed."""
+    reached = times(table)["generalised"].to_numpy()
+    _, usual, _ = ends(times(table), "generalised")
+    return reached[reached.mean(axis=1).argmin()] / usual
+
+
+def memory(table: xarray.Dataset) -> float:
+    """Epochs in which weight decay alone divides weights by e: 1/(rate × decay)."""
+    s = settings_of(table)
+    return 1 / (s["learning_rate"] * s["decay"])
+
+
 SOONER = Measure(
     "epochs to generalise: a large readout and small embedding over the usual scales",
     sooner, most=1.0, rests=Basis.PAPER, origin=1.0,

@@ -26,7 +26,7 @@ from neuralrace.papers.mhs.authors import WIDTH, authors_runs, masks
 TINY = {"seeds": 2, "steps": 60, "hidden": 24}
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def large_start(monkeypatch):
     """From larger weights, so that something is learned in few steps."""
     usual = networks.case
@@ -38,6 +38,7 @@ def large_start(monkeypatch):
 # ---- the authors' own network -------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("large_start")
 @pytest.mark.parametrize("kind", ["double", "both"])
 def test_the_authors_network_by_plain_descent(kind):
     """Against NumPy: the common pathway sees the targets alone, the others what it leaves."""
@@ -75,6 +76,7 @@ def test_the_authors_network_by_plain_descent(kind):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("large_start")
 def test_the_authors_network_is_compared_with_relu_networks():
     found = networks.own_network(**TINY)
     assert {len(values) for values in found.values()} == {2}
@@ -86,6 +88,7 @@ def test_the_authors_network_is_compared_with_relu_networks():
 # ---- gates --------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("large_start")
 def test_shares_of_gates_by_hand():
     """Against patterns that are counted neuron by neuron from the final weights."""
     sizes = {"seeds": 2, "steps": 600, "hidden": 24}
@@ -116,7 +119,7 @@ def test_shares_of_gates_by_hand():
 
 @pytest.mark.slow
 def test_what_a_network_does_is_explained():
-    found = networks.explained(seeds=2, steps=300, hidden=24, neurons=60)
+    found = networks.explained(seeds=2, steps=700, hidden=24, neurons=60)
     assert {len(values) for values in found.values()} == {2}
     for name in ("kept", "sliding"):
         assert all(0 <= share <= 1 for share in found[name])
@@ -127,6 +130,7 @@ def test_what_a_network_does_is_explained():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("large_start")
 def test_a_rival_with_the_same_gates_is_at_the_same_distance(monkeypatch):
     monkeypatch.setattr(networks, "RIVALS", ("reln", "single"))
     found = networks.rivals(**TINY)
@@ -135,6 +139,7 @@ def test_a_rival_with_the_same_gates_is_at_the_same_distance(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("large_start")
 @pytest.mark.parametrize("function", [networks.other_gating, networks.competition])
 def test_gatings_are_trained_on_every_seed(function):
     found = function(seeds=2, steps=200, hidden=24)
@@ -184,7 +189,7 @@ SIZES = {
     "interlacing": {"trials": 20},
     "growth_on_residual": {"items": 4},
     "census": {},
-    "explained": {"seeds": 2, "steps": 300, "hidden": 24, "neurons": 60},
+    "explained": {"seeds": 2, "steps": 700, "hidden": 24, "neurons": 60},
 }
 MODULES = (
     *(xor, contextual, gatings, depth),

@@ -22,6 +22,7 @@ from neuralrace.papers.claims import (
     Remark,
     Tables,
     Verdict,
+    in_short,
     ledger,
     markdown,
     papers,
@@ -30,7 +31,7 @@ from neuralrace.papers.claims.changes import CHANGES, WITHDRAWN, change_lines
 from neuralrace.papers.claims.mhs import networks
 from neuralrace.papers.claims.nrr.reuse import shared_against_dedicated
 from neuralrace.papers.claims.nrr.xor import activity_types
-from neuralrace.papers.claims.short import PARTS, in_short
+from neuralrace.papers.claims.short import PARTS
 from neuralrace.papers.figure import Setting
 from neuralrace.papers.record import pack, unpack
 from neuralrace.trajectory import save_table

@@ -6,7 +6,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.papers import find
-from neuralrace.papers.claims import Basis, Tables, Verdict
+from neuralrace.papers.claims import Basis, Tables, Verdict, in_short
 from neuralrace.papers.claims.mhs import (
     contextual,
     depth,
@@ -17,7 +17,6 @@ from neuralrace.papers.claims.mhs import (
 )
 from neuralrace.papers.claims.nrr import contexts, reuse, routing
 from neuralrace.papers.claims.nrr import xor as nrr_xor
-from neuralrace.papers.claims.short import in_short
 from neuralrace.papers.claims.talk import balance, saddles, speed, structure
 from neuralrace.papers.claims.talk import depth as talk_depth
 from neuralrace.papers.mhs import fig4

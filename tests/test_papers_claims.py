@@ -22,6 +22,7 @@ from neuralrace.papers.claims import (
     Remark,
     Tables,
     Verdict,
+    in_short,
     ledger,
     markdown,
     papers,
@@ -30,7 +31,7 @@ from neuralrace.papers.claims.changes import CHANGES, WITHDRAWN, change_lines
 from neuralrace.papers.claims.mhs import networks
 from neuralrace.papers.claims.nrr.reuse import shared_against_dedicated
 from neuralrace.papers.claims.nrr.xor import activity_types
-from neuralrace.papers.claims.short import PARTS, in_short
+from neuralrace.papers.claims.short import PARTS
 from neuralrace.papers.figure import Setting
 from neuralrace.papers.record import pack, unpack
 from neuralrace.trajectory import save_table
@@ -92,6 +93,9 @@ def test_a_bound_inside_the_interval_of_the_seeds_settles_nothing():
     found = [Found.of([level - 0.1, level, level + 0.1] * 3) for level in (0.5, 0.98, 1.02, 1.5)]
     assert outcomes(strict, *found) == ["met", "unclear", "unclear", "missed"]
     assert strict.doubt(found[1]) == "within what seeds differ by"
+    equal = bounded(least=-1, most=-1, rests=Basis.PAPER)  # an interval with the bound inside
+    each = ([-1.0] * 5, [-1.0, -1.0, -1.0, -1.0, -2.0], [-2.0] * 5)
+    assert outcomes(equal, *map(Found.of, each)) == ["met", "unclear", "missed"]
 
 
 def test_the_interval_of_the_mean_is_that_of_student():

@@ -31,7 +31,10 @@ def test_every_figure_of_the_talk_is_read():
         read.add(name)
         raise LookupError
 
-    tables.quick = True
+    def once(measurement, **sizes):
+        raise LookupError
+
+    tables.quick, tables.once = True, once
 
     for claim in ledger("talk"):
         for measure in claim.measures:
@@ -39,7 +42,7 @@ def test_every_figure_of_the_talk_is_read():
                 measure.read(tables)
             except LookupError:
                 continue
-    assert read == {name for name in nr.papers.names() if name.startswith("talk/")}
+    assert {*nr.papers.chosen(["talk"])} == {name for name in read if name.startswith("talk/")}
 
 
 def test_a_wrong_number_of_a_figure_flips_the_verdict():

@@ -122,8 +122,7 @@ def claims(
     names: tuple[str, ...], quick: bool, folder: Path | None, out: Path | None, as_json: bool
 ) -> None:
     """Measure the claims of the papers, all or those named, and print the verdicts."""
-    from neuralrace.papers.claims import QUICK, Tables, ledger, markdown
-    from neuralrace.papers.claims.short import in_short
+    from neuralrace.papers.claims import QUICK, Tables, in_short, ledger, markdown
 
     wanted = ledger(*names)
     tables = Tables(quick, folder, tell=lambda text: click.echo(text, err=True))

@@ -32,7 +32,7 @@ class Basis(Enum):
     SEEDS = "the seed floor"
     """What two seeds of the same network differ by."""
     OURS = "our choice"
-    """The paper gives no number. It was chosen before the number was known."""
+    """The paper gives no number; a new one is to be chosen before the number is known."""
 
 
 class Outcome(Enum):

@@ -34,7 +34,9 @@ How a verdict follows from the numbers:
   Otherwise it is *unclear*.
 - A missed measure refutes a claim (*does not hold*); an unclear one leaves it *undecided*. A missed
   *limit* qualifies a claim that holds otherwise.
-- *Inferred* marks a claim whose sentence is ours, as for a slide that has only a title."""
+- *Inferred* marks a claim whose sentence is ours, as for a slide that has only a title.
+- Entries under “What changed” were read again, and their bounds kept or settled, with the numbers
+  of the earlier ledger in view. The numbers of measures that are new were not known."""
 """What a reader must know about verdicts."""
 
 

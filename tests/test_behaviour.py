@@ -268,6 +268,25 @@ def test_rates_that_diverge():
         deep_agent(decay={"see": 0.1})
 
 
+def test_an_agent_has_losses_of_its_own():
+    agent, data = Agent(ARCH, LOSSES, TRAINED), task()
+    with says("losses of its own", got="cross_entropy", wanted="reward", fix="leave loss out"):
+        agent.loss(agent.init(0), data, "cross_entropy")
+    with says("losses of its own", got="function", wanted="reward"):
+        nr.train(
+            agent, agent.init(0), data, learning_rate=0.1, steps=1,
+            loss=lambda outputs, targets: jnp.sum(outputs["a"], axis=1),
+        )  # fmt: skip
+
+
+def test_a_layer_with_rate_zero_stays():
+    agent, data = deep_agent(rates={"see_left": 0.0}), decision_task()
+    start = agent.init(0, scale=0.5)
+    run = nr.flow(agent, start, data, times=[5.0])
+    np.testing.assert_array_equal(run.final["see_left"], start["see_left"])
+    assert np.abs(run.final["see_right"] - start["see_right"]).max() > 1e-3
+
+
 def test_other_bad_input():
     with says("one neuron per choice", got="'q': 1", wanted="at least 2"):
         Agent(nr.Architecture({"x": 1, "q": 1}, {"e": ("x", "q")}), {"t": ["q"]}, {"e": "t"})

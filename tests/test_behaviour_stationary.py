@@ -50,6 +50,7 @@ def test_where_nothing_is_learned_the_constant_predicts_half_a_reward():
     np.testing.assert_allclose(naive.eigenvalues.real[:2], growth, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_routes_lead_from_side_to_side():
     found = points(decay=0.01)
     routes = {(r.source, r.target): r.node for r in found.routes}
@@ -70,6 +71,7 @@ def test_the_shallow_network_has_one_point_and_no_saddle():
     assert found.routes == ()
 
 
+@pytest.mark.slow
 def test_without_decay_three_signals_rest_only_where_nothing_is_learned():
     assert [p.learned for p in points().points] == [()]
     agent, data = deep_agent(), decision_task(CONTRASTS)
@@ -140,6 +142,7 @@ def test_runs_rest_at_listed_points():
         assert all(rest.start <= rest.at <= rest.end for rest in mine)
 
 
+@pytest.mark.slow
 def test_several_cortical_neurons_have_the_same_values():
     one, two = points(decay=0.01), points(decay=0.01, neurons=2)
     assert len(one.points) == len(two.points)

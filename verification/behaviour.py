@@ -45,7 +45,7 @@ def points(kind: str = "deep") -> behaviour.StationaryPoints:
 
 
 def chosen(q: np.ndarray) -> np.ndarray:
-    """Softmax of two values in the last axis but one."""
+    """Softmax of two values along the first axis."""
     first = 1 / (1 + np.exp(-np.clip(BETA * (q[0] - q[1]), -500, 500)))
     return np.array([first, 1 - first])
 
@@ -78,6 +78,14 @@ def shallow_by_hand(w: np.ndarray) -> np.ndarray:
         moved[2 * side : 2 * side + 2] += p * (pi * (reward - stim) * c).sum(axis=1)
         moved[4:] += p * (pi * (reward - b[:, None])).sum(axis=1)
     return moved
+
+
+def values_by_hand(kind: str, w: np.ndarray) -> dict[str, np.ndarray]:
+    """The values (stimuli, choices) of both outputs, left stimuli first."""
+    seen, rest = (w[:2], w[2:]) if kind == "deep" else (np.ones(2), w)
+    sides = [seen[k] * CONTRASTS[:, None] * rest[2 * k : 2 * k + 2] for k in (0, 1)]
+    constant = np.broadcast_to(rest[4:], (2 * len(CONTRASTS), 2))
+    return {"q_stim": np.concatenate(sides), "q_const": constant}
 
 
 BY_HAND = {"deep": (deep_by_hand, 8), "shallow": (shallow_by_hand, 6)}
@@ -191,25 +199,25 @@ def are_stationary(full: bool) -> Measurement:
 def none_missed(full: bool) -> Measurement:
     from scipy.optimize import root
 
-    others, reached, ended = 0, set(), 0
+    others, ended, reached = 0, 0, 0
     for kind, (velocity, size) in BY_HAND.items():
         rng = np.random.default_rng(7)
+        ends = []
         for _ in range(10_000 if full else 150):
             start = np.exp(rng.uniform(np.log(0.1), np.log(3))) * rng.normal(size=size)
             found = root(velocity, start, method="hybr", options={"xtol": 1e-13})
-            if np.abs(found.fun).max() > 1e-10:
-                continue
-            weights = weights_of(kind, found.x)
-            taken = task().probability @ np.asarray(agent(kind).choices(weights, task()))
-            if taken.min() < NEVER:
-                continue
-            ended += 1
-            values = {v: np.asarray(h) for v, h in agent(kind)(weights, task()).items()}
-            far = points(kind).distances(values)
-            others += far.min() > 1e-5
-            reached.add((kind, int(far.argmin())))
-    total = sum(len(points(kind).points) for kind in BY_HAND)
-    text = f"{others} others in {ended} ends, which reach {len(reached)} of {total} points"
+            if np.abs(found.fun).max() <= 1e-10:
+                ends.append(found.x)
+        values = [values_by_hand(kind, end) for end in ends]
+        total = np.sum([list(v.values()) for v in values], axis=1)
+        taken = chosen(np.moveaxis(total, -1, 0)).mean(axis=-1)  # all stimuli are equally likely
+        kept = [v for v, least in zip(values, taken.min(axis=0), strict=True) if least >= NEVER]
+        far = points(kind).distances({v: np.array([one[v] for one in kept]) for v in kept[0]})
+        others += int((far.min(axis=1) > 1e-5).sum())
+        ended += len(kept)
+        reached += len(np.unique(far.argmin(axis=1)))
+    count = sum(len(points(kind).points) for kind in BY_HAND)
+    text = f"{others} others in {ended} ends, which reach {reached} of {count} points"
     return Measurement(text, others == 0)
 
 

@@ -24,7 +24,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.dynamics.systems import Batch, chosen
 from neuralrace.errors import NeuralRaceError, listed, spelled
 from neuralrace.gdln import GDLN, Network
-from neuralrace.losses import SampleLoss, squared
+from neuralrace.losses import SampleLoss, checked_loss, squared
 from neuralrace.types import Weights, WeightsLike
 from neuralrace.weights import checked_weights, one_number
 
@@ -119,6 +119,7 @@ class Agent(Network):
         self, weights: WeightsLike, data: Dataset, loss: str | SampleLoss = squared
     ) -> Float[Array, ""]:
         """⟨½ (R − Q^tot_c)²⟩ over stimuli, choices and rewards."""
+        _check_own_losses(loss)
         arrays = checked_weights(self.arch, weights)
         seen = _Experience(data, self.choices(arrays, data), _reward(data, arrays))
         return self._error(arrays, seen, self.arch.outputs)
@@ -129,6 +130,7 @@ class Agent(Network):
         self, weights: WeightsLike, data: Dataset, rate: float | Array, loss: SampleLoss = squared
     ) -> tuple[Float[Array, ""], Weights]:
         """The loss, and what every edge learns on average, times the rate."""
+        _check_own_losses(loss)
         arrays = checked_weights(self.arch, weights)
         acting = jax.lax.stop_gradient(self.choices(arrays, data))
         return self._taught(arrays, _Experience(data, acting, _reward(data, arrays)), rate)
@@ -223,6 +225,16 @@ def _drawn(uniform: Array, probability: Float[Array, " K"]) -> Array:
 
 
 # ---- checks -------------------------------------------------------------------------------------
+
+
+def _check_own_losses(loss: object) -> None:
+    if checked_loss(loss) is not squared:  # type: ignore[arg-type]
+        raise NeuralRaceError(
+            "an agent has losses of its own",
+            got=f"loss={loss!r}",
+            wanted="the squared errors of the reward that its edges name",
+            fix="leave loss out; pass losses and trained_by to Agent",
+        )
 
 
 def _checked_losses(arch: Architecture, given: Any) -> dict[str, tuple[str, ...]]:

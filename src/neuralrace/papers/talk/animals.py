@@ -6,8 +6,7 @@ Every number here is ours and was fixed before animals were simulated. Nothing i
 
 from __future__ import annotations
 
-from neuralrace import behaviour
-from neuralrace.dataset import Dataset
+import neuralrace as nr
 from neuralrace.papers.figure import Setting, Settings
 
 OURS = "ours; the talk gives no number"
@@ -20,18 +19,20 @@ MODEL = {
 """Settings of the task and of the agents."""
 
 
-def task_of(settings: Settings) -> Dataset:
+def task_of(settings: Settings) -> nr.Dataset:
     """Stimuli of these contrasts on both sides, equally often."""
-    return behaviour.decision_task(settings["contrasts"])
+    return nr.behaviour.decision_task(settings["contrasts"])
 
 
-def deep_of(settings: Settings) -> behaviour.Agent:
+def deep_of(settings: Settings) -> nr.behaviour.Agent:
     """The network of the talk, with its three teaching signals."""
-    return behaviour.deep_agent(policy=behaviour.Softmax(settings["beta"]), decay=settings["decay"])
+    return nr.behaviour.deep_agent(
+        policy=nr.behaviour.Softmax(settings["beta"]), decay=settings["decay"]
+    )
 
 
-def shallow_of(settings: Settings) -> behaviour.Agent:
+def shallow_of(settings: Settings) -> nr.behaviour.Agent:
     """The same without its first layer."""
-    return behaviour.shallow_agent(
-        policy=behaviour.Softmax(settings["beta"]), decay=settings["decay"]
+    return nr.behaviour.shallow_agent(
+        policy=nr.behaviour.Softmax(settings["beta"]), decay=settings["decay"]
     )

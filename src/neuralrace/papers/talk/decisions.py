@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace import behaviour
+import neuralrace as nr
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
 from neuralrace.papers.measure import Basis, Measure
 from neuralrace.papers.talk.animals import MODEL, OURS, deep_of, shallow_of, task_of
@@ -28,7 +28,7 @@ SETTINGS = MODEL | {
 }
 
 NAMES = ("naive", "left", "right", "balanced", "expert")
-"""The strategies, from naive to expert; see `behaviour.strategies`."""
+"""The strategies, from naive to expert; see `nr.behaviour.strategies`."""
 
 NETWORKS = ("deep", "shallow")
 """The two networks that are compared."""
@@ -44,25 +44,25 @@ def compute(settings: Settings) -> xarray.Dataset:
     moments, correlations, pairs = [], [], []
     time = np.array([])
     for agent in agents.values():
-        run = behaviour.train_by_trials(
+        run = nr.behaviour.train_by_trials(
             agent, task, key=s["key"], learning_rate=s["rate"], trials=s["trials"],
             animals=s["seeds"], scale=s["scale"], record_every=s["every"],
         )  # fmt: skip
         time, choices = run.time, run.values["choices"]
-        sides = behaviour.sensitivity(choices, task)
-        accuracy = behaviour.correct(choices, task) @ np.asarray(task.probability)
-        named = behaviour.strategies(choices, task)
+        sides = nr.behaviour.sensitivity(choices, task)
+        accuracy = nr.behaviour.correct(choices, task) @ np.asarray(task.probability)
+        named = nr.behaviour.strategies(choices, task)
         curves["accuracy"].append(accuracy)
         curves["left"].append(sides["left"])
         curves["right"].append(sides["right"])
         curves["strategy"].append(sum(k * (named == name) for k, name in enumerate(NAMES)))
         moment = [reached(accuracy, s[when]) for when in ("early", "late")]
         early, late = (sides["right"][:, k] - sides["left"][:, k] for k in moment)
-        found = behaviour.rank_correlation(early, late, key=s["key"])
+        found = nr.behaviour.rank_correlation(early, late, key=s["key"])
         moments.append(time[moment])
         pairs.append([early, late])
         correlations.append([found.low, found.value, found.high])
-    points = behaviour.stationary_points(agents["deep"], task).points
+    points = nr.behaviour.stationary_points(agents["deep"], task).points
     chance = np.array([point.choices for point in points])
     dims = ("network", "animal", "time")
     signed = np.where(np.asarray(task.labels["side"]) == "left", -1, 1) * task.labels["contrast"]
@@ -73,9 +73,9 @@ def compute(settings: Settings) -> xarray.Dataset:
             "asymmetry": (("network", "when", "animal"), np.array(pairs)),
             "correlation": (("network", "part"), np.array(correlations)),
             "point_right": (("point", "stimulus"), chance[..., 1]),
-            "point_strategy": ("point", behaviour.strategies(chance, task).astype(object)),
-            "point_left_use": ("point", behaviour.sensitivity(chance, task)["left"]),
-            "point_right_use": ("point", behaviour.sensitivity(chance, task)["right"]),
+            "point_strategy": ("point", nr.behaviour.strategies(chance, task).astype(object)),
+            "point_left_use": ("point", nr.behaviour.sensitivity(chance, task)["left"]),
+            "point_right_use": ("point", nr.behaviour.sensitivity(chance, task)["right"]),
         },
         {
             "network": list(NETWORKS),

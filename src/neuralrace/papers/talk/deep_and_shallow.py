@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace import behaviour
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
 from neuralrace.papers.measure import Basis, Measure
 from neuralrace.papers.talk.animals import MODEL, OURS, deep_of, shallow_of, task_of
@@ -45,14 +44,14 @@ def compute(settings: Settings) -> xarray.Dataset:
         )  # fmt: skip
         weights = run.values["weights"]
         value.append(stimulus_values(run.values["outputs"]["q_stim"], task))
-        correct.append(on_each_side(behaviour.correct(run.values["choices"], task), task))
+        correct.append(on_each_side(nr.behaviour.correct(run.values["choices"], task), task))
         neural.append(responses(weights))
-        found = behaviour.stationary_points(agent, task)
+        found = nr.behaviour.stationary_points(agent, task)
         asked += [found]
         points += [
             (
                 *stimulus_values(point.outputs["q_stim"], task),
-                *on_each_side(behaviour.correct(point.choices, task), task),
+                *on_each_side(nr.behaviour.correct(point.choices, task), task),
                 *np.abs(responses(point.weights)),
                 point.index,
                 len(asked) - 1,
@@ -67,7 +66,7 @@ def compute(settings: Settings) -> xarray.Dataset:
             "correct": (dims, np.array(correct)),
             "neural": (dims, np.array(neural)),
             "of_point": (("point", "quantity"), np.array(points, float)),
-            "strategy": ("point", behaviour.strategies(chance, task).astype(object)),
+            "strategy": ("point", nr.behaviour.strategies(chance, task).astype(object)),
         },
         {
             "network": list(NETWORKS),
@@ -180,7 +179,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     from neuralrace.plot import draw_graph
 
     figure, axes = plt.subplots(2, 4, figsize=(7.2, 3.9), width_ratios=(2.3, 1, 1, 1))
-    agents = {"deep": behaviour.deep_agent(), "shallow": behaviour.shallow_agent()}
+    agents = {"deep": nr.behaviour.deep_agent(), "shallow": nr.behaviour.shallow_agent()}
     short = {"constant": "one", "q_stim": "Q stim", "q_const": "Q const"}
     short |= {f"cortex_{side}": f"cortex {side[0].upper()}" for side in SIDES}
     for row, network in zip(axes, ("shallow", "deep"), strict=True):

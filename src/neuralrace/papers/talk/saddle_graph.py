@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace import behaviour
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
 from neuralrace.papers.measure import Basis, Measure
 from neuralrace.papers.talk.animals import MODEL, OURS, deep_of, task_of
@@ -37,7 +36,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     import xarray
 
     s, task, agent = settings, task_of(settings), deep_of(settings)
-    found = behaviour.stationary_points(agent, task)
+    found = nr.behaviour.stationary_points(agent, task)
     chance = np.array([point.choices for point in found.points])
     run = nr.flow_ensemble(
         agent, task, key=s["key"], seeds=s["seeds"], scale=s["scale"],
@@ -52,16 +51,19 @@ def compute(settings: Settings) -> xarray.Dataset:
         (route.source, -1 if route.target is None else route.target, route.rate)
         for route in found.routes
     ]
-    uses = behaviour.sensitivity(chance, task)
+    uses = nr.behaviour.sensitivity(chance, task)
     signed = np.where(np.asarray(task.labels["side"]) == "left", -1, 1) * task.labels["contrast"]
     return xarray.Dataset(
         {
             "right": (("point", "stimulus"), chance[..., 1]),
-            "accuracy": ("point", behaviour.correct(chance, task) @ np.asarray(task.probability)),
+            "accuracy": (
+                "point",
+                nr.behaviour.correct(chance, task) @ np.asarray(task.probability),
+            ),
             "index": ("point", [point.index for point in found.points]),
             "separation": ("point", _separation(found)),
             "residual": ("point", [point.residual for point in found.points]),
-            "strategy": ("point", behaviour.strategies(chance, task).astype(object)),
+            "strategy": ("point", nr.behaviour.strategies(chance, task).astype(object)),
             "left_use": ("point", uses["left"]),
             "right_use": ("point", uses["right"]),
             "route": (("routes", "of_route"), np.array(routes, float).reshape(-1, 3)),
@@ -77,7 +79,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def _separation(found: behaviour.StationaryPoints) -> np.ndarray:
+def _separation(found: nr.behaviour.StationaryPoints) -> np.ndarray:
     """The distance of every point from the nearest other."""
     far = np.array([found.distances(point.outputs) for point in found.points])
     return np.where(np.eye(len(far), dtype=bool), np.inf, far).min(axis=1)

@@ -81,6 +81,7 @@ def test_without_decay_three_signals_rest_only_where_nothing_is_learned():
     seen, onward = (np.abs(weights[e]).max(axis=(1, 2)) for e in ("see_left", "from_left"))
     assert (np.diff(seen[1:]) < 0).all()
     assert (np.diff(onward[1:]) > 0).all()
+    np.testing.assert_allclose(onward[3] / onward[2], np.sqrt(3), rtol=0.1)
     late = run.values["p"]["q_stim"]
     assert np.abs(late[-1] - late[-2]).max() < 0.02 < np.abs(late[1] - late[0]).max()
 

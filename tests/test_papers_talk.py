@@ -9,8 +9,8 @@ from neuralrace.trajectory import save_table
 
 TALK = papers.chosen(["talk"])
 SLOW = {"talk/depth", "talk/stages", "talk/training_speed", "talk/delayed_rich"}
-SLOW |= {"talk/decisions", "talk/saddle_graph", "talk/deep_and_shallow"}
 SLOW |= {"talk/edge_sharing", "talk/gating_structures", "talk/transition"}
+SLOW |= {"talk/decisions", "talk/saddle_graph", "talk/deep_and_shallow"}
 """Many programs to compile: these are run by the claim that all of the talk's figures agree."""
 
 PRACTICE = {"talk/early_layers", "talk/grokking"}

@@ -96,7 +96,7 @@ def weights_of(kind: str, row: np.ndarray) -> dict[str, np.ndarray]:
 def average(full: bool) -> Measurement:
     rng, worst = np.random.default_rng(0), 0.0
     for kind, (velocity, size) in BY_HAND.items():
-        for _ in range(200 if full else 10):
+        for _ in range(50 if full else 5):
             row = rng.normal(size=size)
             found = agent(kind).velocity(weights_of(kind, row), task())
             wanted = weights_of(kind, velocity(row))

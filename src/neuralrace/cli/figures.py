@@ -149,7 +149,9 @@ def claims(
         page = out.read_text() if out.exists() else ""
         same_size = (QUICK in page) == quick
         short = in_short(entries, tables) if not names else ()
-        out.write_text(markdown(entries, quick=quick, page=page if same_size else "", short=short))
+        earlier = page if same_size else ""
+        text = markdown(entries, quick=quick, page=earlier, short=short, devices=tables.devices)
+        out.write_text(text)
         click.echo(f"The page: {out}", err=as_json)
 
 

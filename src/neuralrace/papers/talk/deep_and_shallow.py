@@ -177,10 +177,19 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """One row per network: architecture, stationary points, behaviour, responses."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(2, 4, figsize=(7.2, 3.9), width_ratios=(1.9, 1, 1, 1))
+    from neuralrace.plot import draw_graph
+
+    figure, axes = plt.subplots(2, 4, figsize=(7.2, 3.9), width_ratios=(2.3, 1, 1, 1))
     agents = {"deep": behaviour.deep_agent(), "shallow": behaviour.shallow_agent()}
+    short = {"constant": "one", "q_stim": "Q stim", "q_const": "Q const"}
+    short |= {f"cortex_{side}": f"cortex {side[0].upper()}" for side in SIDES}
     for row, network in zip(axes, ("shallow", "deep"), strict=True):
-        agents[network].arch.draw(ax=row[0])
+        arch = agents[network].arch
+        draw_graph(
+            {short.get(v, v): size for v, size in arch.sizes.items()},
+            {e: (short.get(s, s), short.get(t, t)) for e, (s, t) in arch.edges.items()},
+            ax=row[0],
+        )
         row[0].set_title(f"{network.capitalize()}")
         _draw_plane(row[1], table, network, "value", "stimulus value")
         _draw_plane(row[2], table, network, "correct", "correct")
@@ -194,7 +203,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
 
 
 def _neural(network: str) -> str:
-    return "response of cortex" if network == "deep" else "association"
+    return "cortex" if network == "deep" else "weight"
 
 
 def _draw_plane(ax: Axes, table: xarray.Dataset, network: str, what: str, label: str) -> None:

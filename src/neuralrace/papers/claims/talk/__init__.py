@@ -1,7 +1,7 @@
 """The claims of Saxe's talk, *Models of representation learning dynamics*.
 
-What it says of mice is measured on simulated animals. Most of its third part is NRR and MHS, and
-measured there.
+Most of its third part is NRR and MHS, and measured there. What it says of mice is measured on
+simulated animals.
 """
 
 from neuralrace.papers.claims.talk import (

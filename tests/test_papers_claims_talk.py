@@ -31,7 +31,10 @@ def test_every_figure_of_the_talk_is_read():
         read.add(name)
         raise LookupError
 
-    tables.quick = True
+    def once(measurement, **sizes):
+        raise LookupError
+
+    tables.quick, tables.once = True, once
 
     for claim in ledger("talk"):
         for measure in claim.measures:

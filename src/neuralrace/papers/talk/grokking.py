@@ -188,12 +188,6 @@ def soonest(table: xarray.Dataset) -> np.ndarray:
     return reached[reached.mean(axis=1).argmin()] / usual
 
 
-def memory(table: xarray.Dataset) -> float:
-    """Epochs in which weight decay alone divides weights by e: 1/(rate × decay)."""
-    s = settings_of(table)
-    return 1 / (s["learning_rate"] * s["decay"])
-
-
 SOONER = Measure(
     "epochs to generalise: a large readout and small embedding over the usual scales",
     sooner, most=1.0, rests=Basis.PAPER, origin=1.0,

@@ -32,6 +32,7 @@ ROOMS = {
     "interop": "Networks from elsewhere",
     "sweeps": "Many cells, here or on a cluster",
     "linear": "Deep linear networks",
+    "behaviour": "Learning from rewards with several teaching signals",
     "analysis": "What was learned",
     "plot": "Pictures",
     "report": "Reports",

@@ -22,6 +22,7 @@ from neuralrace.papers.claims import (
     Remark,
     Tables,
     Verdict,
+    in_short,
     ledger,
     markdown,
     papers,
@@ -30,8 +31,9 @@ from neuralrace.papers.claims.changes import CHANGES, WITHDRAWN, change_lines
 from neuralrace.papers.claims.mhs import networks
 from neuralrace.papers.claims.nrr.reuse import shared_against_dedicated
 from neuralrace.papers.claims.nrr.xor import activity_types
-from neuralrace.papers.claims.short import PARTS, in_short
+from neuralrace.papers.claims.short import PARTS
 from neuralrace.papers.figure import Setting
+from neuralrace.papers.record import pack, unpack
 from neuralrace.trajectory import save_table
 from tests.test_errors import says
 
@@ -91,6 +93,9 @@ def test_a_bound_inside_the_interval_of_the_seeds_settles_nothing():
     found = [Found.of([level - 0.1, level, level + 0.1] * 3) for level in (0.5, 0.98, 1.02, 1.5)]
     assert outcomes(strict, *found) == ["met", "unclear", "unclear", "missed"]
     assert strict.doubt(found[1]) == "within what seeds differ by"
+    equal = bounded(least=-1, most=-1, rests=Basis.PAPER)  # an interval with the bound inside
+    each = ([-1.0] * 5, [-1.0, -1.0, -1.0, -1.0, -2.0], [-2.0] * 5)
+    assert outcomes(equal, *map(Found.of, each)) == ["met", "unclear", "missed"]
 
 
 def test_the_interval_of_the_mean_is_that_of_student():
@@ -198,7 +203,8 @@ def test_the_summary_says_what_verdicts_allow():
         assert ("Any ReLU network is a gated" in text) == said
         assert ("The first layer does gate" in text) != said
         assert ("prefers two contexts to one" in text) == said
-    page = markdown(entries, short=["All is well."])
+    page = markdown(entries, short=["All is well."], devices={"mhs/fig6": "a fast one"})
+    assert "`mhs/fig6` was computed on: a fast one." in page
     assert "## In short\n\nAll is well.\n" in page
     assert "All is well." in markdown(entries[:1], page=page)
 
@@ -330,6 +336,18 @@ def test_a_measurement_is_made_once():
     two_of = lambda sizes: made.append(sizes) or 2 * sizes
     assert [tables.once(two_of, sizes=n) for n in (1, 3, 1)] == [2, 6, 2]
     assert made[1::2] == [1, 3]
+
+
+def test_packed_data_are_read_back_as_they_were(tmp_path):
+    words = np.array(["ReLU network", "Δ"], dtype=object)
+    table = xarray.Dataset(
+        {"x": (("net", "time"), np.arange(6.0).reshape(2, 3)), "device": ((), "a chip")},
+        {"net": words, "step": ("time", [0, 2, 4])},
+        {"format": "any", "record": "{}"},
+    )
+    pack(table, tmp_path / "kept.npz")
+    assert unpack(tmp_path / "kept.npz").identical(table)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.npz"]
 
 
 def test_a_measurement_is_kept_in_the_folder(tmp_path):

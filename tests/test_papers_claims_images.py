@@ -49,11 +49,12 @@ def test_transfer_is_read_from_the_cell_that_is_meant(standing):
 
 
 def test_scales_are_compared_seed_by_seed(standing):
+    race = {"method": "race", "inputs": "rotated"}
     table = table_of(
-        ({"scale": 0.1}, [0.9, 0.9], [0.9, 0.5]),
-        ({"scale": 1.0}, [0.7, 0.8], [0.1, 0.1]),
-        ({"scale": 10.0}, [0.6, 0.6], [0.1, 0.1]),
-        ({"scale": 0.01}, [0.1, 0.1], [0.1, 0.1]),
+        ({**race, "scale": 0.1}, [0.9, 0.9], [0.9, 0.5]),
+        ({**race, "scale": 1.0}, [0.7, 0.8], [0.1, 0.1]),
+        ({**race, "scale": 10.0}, [0.6, 0.6], [0.1, 0.1]),
+        ({**race, "scale": 0.01}, [0.1, 0.1], [0.1, 0.1]),
     )
     tables = standing(table)
     np.testing.assert_allclose(images._gained(tables), [1.0, 0.5])

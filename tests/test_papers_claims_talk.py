@@ -24,22 +24,26 @@ def test_names_are_those_of_one_claim():
     assert len(set(short)) == len(short)
 
 
-def test_every_figure_of_the_talk_is_read():
+def test_every_figure_of_the_talk_is_read(monkeypatch):
     read = set()
 
-    def tables(name, **changes):
+    def noted(self, name, **changes):
         read.add(name)
         raise LookupError
 
-    tables.quick = True
+    def refused(self, measurement, **settings):
+        raise LookupError
 
+    monkeypatch.setattr(Tables, "__call__", noted)
+    monkeypatch.setattr(Tables, "once", refused)
+    tables = Tables(quick=True)
     for claim in ledger("talk"):
         for measure in claim.measures:
             try:
                 measure.read(tables)
             except LookupError:
                 continue
-    assert read == {name for name in nr.papers.names() if name.startswith("talk/")}
+    assert read >= {name for name in nr.papers.names() if name.startswith("talk/")}
 
 
 def test_a_wrong_number_of_a_figure_flips_the_verdict():

@@ -10,7 +10,7 @@ from neuralrace.papers import find
 from neuralrace.papers.nrr import fig7, image_routes
 from neuralrace.papers.nrr.image_panels import where_from
 from neuralrace.papers.nrr.image_routes import Cell, find_cell, measure, stored_rows, too_slow
-from neuralrace.papers.nrr.transition import begun_at, escape_time, shared_chance
+from neuralrace.papers.nrr.transition import STRENGTHS, begun_at, escape_time, shared_chance
 from tests.test_errors import says
 
 SMALL = {
@@ -41,10 +41,15 @@ def test_the_escape_time_is_that_of_three_factors():
 
 
 def test_learning_begins_between_two_records():
-    course = {"elapsed": [0, 10, 20], "trained": [0.1, 0.15, 0.25]}
+    course = {"elapsed": [0, 10, 20], "loss": [1.0, 0.98, 0.92]}
     assert begun_at({"course": course}) == pytest.approx(15)
-    assert begun_at({"course": course | {"trained": [0.1, 0.1, 0.19]}}) == float("inf")
-    assert begun_at({"course": course | {"trained": [0.3, 0.4, 0.5]}}) == 0
+    assert begun_at({"course": course | {"loss": [1.0, 1.0, 0.96]}}) == float("inf")
+    rows = {row["scale"]: row for row in stored_rows()
+            if (row["plan"], row["method"]) == ("plateau", "statistics")}  # fmt: skip
+    for scale in (0.1, 0.03, 0.02, 0.0125):  # ∝ 1 / gain, a fifth before the prediction
+        predicted = escape_time(STRENGTHS["statistics"], 40, scale)
+        assert begun_at(rows[scale]) == pytest.approx(0.8 * predicted, rel=0.1)
+    assert begun_at(rows[0.01]) == begun_at(rows[0.001]) == float("inf")
 
 
 def test_stored_cells_are_the_measured_ones_and_say_so():

@@ -9,6 +9,8 @@ import pytest
 
 import neuralrace as nr
 from neuralrace import papers
+from neuralrace.papers.claims import Tables, Verdict
+from neuralrace.papers.claims.talk import practice
 from neuralrace.papers.talk import convolution, early_layers, filters, grokking
 from neuralrace.papers.talk.relative_scale import Cells, early_and_late, ratio_label
 from tests.test_errors import says
@@ -87,7 +89,7 @@ def test_it_trains_and_is_saved_like_any_other(tmp_path):
 )
 def test_the_ratio_leaves_the_initial_outputs_as_they_are(net, first, last, data):
     outputs = []
-    for ratio in (1 / 64, 1.0, 16.0):
+    for ratio in (1 / 50, 1.0, 7.0):
         early, late = early_and_late(ratio)
         assert late / early == pytest.approx(ratio)
         scales = dict.fromkeys(net.arch.edges, 0.3)
@@ -199,6 +201,21 @@ def test_without_a_gpu_only_stored_cells_are_shown(tmp_path, monkeypatch):
 
 def test_ratios_are_written_as_fractions():
     assert [ratio_label(r) for r in (1 / 64, 0.25, 1.0, 16.0)] == ["1/64", "1/4", "1", "16"]
+
+
+def test_stored_cells_are_whole_and_say_where_they_come_from():
+    for name in ("talk/grokking", "talk/early_layers"):
+        figure = papers.find(name)
+        table = figure.run(figure.resolve())
+        assert table.attrs["missing"] == 0 and table.sizes["seed"] == 5
+        assert all("NVIDIA H200, commit" in place for place in np.unique(table["origin"]))
+        assert all(ax.has_data() for ax in figure.draw(table).axes)
+    entries = {claim.name: claim.measure(Tables()) for claim in practice.CLAIMS}
+    assert entries["talk/early-layers"].verdict is Verdict.HOLDS
+    assert entries["talk/grokking"].verdict is Verdict.FAILS
+    instead = entries["talk/grokking"].instead[0]
+    assert "1.47 times as long" in instead and "1.10 at the largest" in instead
+    assert entries["talk/grokking"].seeds == 5
 
 
 # ---- the figures --------------------------------------------------------------------------------

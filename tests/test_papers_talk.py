@@ -10,6 +10,7 @@ from neuralrace.trajectory import save_table
 TALK = papers.chosen(["talk"])
 SLOW = {"talk/depth", "talk/stages", "talk/training_speed", "talk/delayed_rich"}
 SLOW |= {"talk/edge_sharing", "talk/gating_structures", "talk/transition"}
+SLOW |= {"talk/decisions", "talk/saddle_graph", "talk/deep_and_shallow"}
 """Many programs to compile: these are run by the claim that all of the talk's figures agree."""
 
 PRACTICE = {"talk/early_layers", "talk/grokking"}
@@ -41,7 +42,7 @@ def test_a_quick_version_agrees_and_is_drawn_from_its_file(name, tables, tmp_pat
 
 
 def test_all_pictures_are_there():
-    assert len(TALK) == 16
+    assert len(TALK) == 19
 
 
 @pytest.mark.parametrize(

@@ -187,20 +187,25 @@ def test_cross_entropy_on_features_is_what_the_samples_say():
     draw = lambda i, *shape: jax.random.normal(jax.random.key(i), shape) / 2
     w = {"encoders": draw(0, 3, 5, 4), "hidden": draw(1, 5, 5), "decoders": draw(2, 3, 10, 5)}
 
+    samples = [(i, j, *task.samples(i, j)) for i, j in np.argwhere(task.routes).tolist()]
+
     def lost(w):
         each = []
-        for i, j in np.argwhere(task.routes).tolist():
-            x, y = task.samples(i, j)
+        for i, j, x, y in samples:
             maps = w["decoders"][j][np.argsort(task.outputs[j])]  # rows by their new names
             answers = x @ w["encoders"][i].T @ w["hidden"].T @ maps.T
             chosen = jnp.sum(answers * (y > 0), axis=1)
             each.append(jnp.mean(jax.nn.logsumexp(answers, axis=1) - chosen))
         return jnp.mean(jnp.asarray(each))
 
-    assert float(system.loss(w)) == pytest.approx(float(lost(w)), rel=1e-5)
-    seen, change = system.loss_and_step(w, -1.0, Batch(jnp.arange(60), jnp.ones(60)))
-    assert float(seen) == pytest.approx(float(lost(w)), rel=1e-5)
-    for name, wanted in jax.grad(lost)(w).items():
+    loss, gradient = jax.jit(jax.value_and_grad(lost))(w)
+    batch = Batch(jnp.arange(60), jnp.ones(60))
+    shown, (seen, change) = jax.jit(
+        lambda w: (system.loss(w), system.loss_and_step(w, -1.0, batch))
+    )(w)
+    assert float(shown) == pytest.approx(float(loss), rel=1e-5)
+    assert float(seen) == pytest.approx(float(loss), rel=1e-5)
+    for name, wanted in gradient.items():
         np.testing.assert_allclose(change[name], wanted, atol=1e-4 * np.abs(wanted).max())
 
 

@@ -7,6 +7,13 @@ from verification.__main__ import table
 from verification.claim import Check, Measurement, all_claims
 
 SLOW = {
+    "behaviour.are_stationary",
+    "behaviour.mean_of_animals",
+    "behaviour.none_missed",
+    "behaviour.one_animal",
+    "behaviour.plateaus",
+    "behaviour.saddles_come_with_depth",
+    "behaviour.without_decay",
     "calls.wrong_calls",
     "dynamics.conserved",
     "dynamics.first_order",

@@ -119,11 +119,16 @@ def plans(seeds: int) -> dict[str, list[Cell]]:
             Cell("cifar", "cross", K, time=FEATURES, most=3 * LAZY, every=2000, **cifar, seeds=SOME)
             for K in (16, 4, 8, 24, 2, 32)
         ],
+        "cifar_long": [
+            Cell("cifar_long", m, K, **cifar, seeds=SOME)
+            for m in ("statistics", "cross") for K in (16, 4, 8, 24, 2, 32)
+        ],
         "wide": [
             Cell("wide", "race", K, inputs=i, images=name, hidden=1024, **ours)
             for name, i in (("cifar10", "rotated"), ("mnist", "permuted")) for K in domains
         ],
-        "race_hundred": [Cell("race_hundred", "race", K, M=100, **ours) for K in hundred],
+        "race_hundred": [Cell("race_hundred", "race", K, M=100, **ours) for K in hundred]
+        + [Cell("race_hundred", "race", K, inputs="rotated", **ours) for K in domains],
         "hundred": [
             Cell("hundred", m, K, M=100, time=15000.0, **ours)
             for m in ("statistics", "race", "cross") for K in hundred

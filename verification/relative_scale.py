@@ -23,8 +23,8 @@ def by_seed(values: np.ndarray) -> str:
     return ", ".join(f"{v:.3g}" for v in values)
 
 
-def read(name: str, judge: Callable[[Any], tuple[str, bool]]) -> Measurement:
-    """What the stored cells of a figure say, with their device and commit."""
+def read(name: str, judge: Callable[[Any], tuple[str, bool]], miss: str = "") -> Measurement:
+    """What the stored cells of a figure say, with their device and commit; `miss` explains one."""
     figure = find(name)
     try:
         table = figure.run(figure.resolve())
@@ -32,7 +32,7 @@ def read(name: str, judge: Callable[[Any], tuple[str, bool]]) -> Measurement:
         return Measurement("nothing is stored", False, "It has not been measured on a GPU yet.")
     text, met = judge(table)
     missing = int(table.attrs["missing"])
-    note = f"{missing} cells are missing." if missing else ""
+    note = f"{missing} cells are missing." if missing else "" if met else miss
     return Measurement(f"{text} ({relative_scale.origins(table)})", met and not missing, note)
 
 
@@ -48,7 +48,12 @@ def grokking_is_sooner(full: bool) -> Measurement:
         ratio = grokking.sooner(table)
         return f"by seed {by_seed(ratio)}; mean {ratio.mean():.3g}", bool((ratio < 1).all())
 
-    return read("talk/grokking", judge)
+    note = (
+        "A large embedding makes it slower (1.47 times as long at 1/64), a small one does not make "
+        "it sooner than the usual scales; the best ratio, 4, gains 1 %. With a fifth of the weight "
+        "decay (three seeds) it is the same: 1.10."
+    )
+    return read("talk/grokking", judge, note)
 
 
 @claim(
@@ -61,7 +66,7 @@ def grokking_is_sooner(full: bool) -> Measurement:
 )
 def early_layers_are_structured(full: bool) -> Measurement:
     def judge(table: Any) -> tuple[str, bool]:
-        gains = {name: measure.read(table) for name, measure in early_layers.GAINS.items()}
+        gains = {name: early_layers.gained(name)(table) for name in early_layers.GAINS}
         text = "; ".join(f"{name} by seed {by_seed(gain)}" for name, gain in gains.items())
         return text, all((gain >= early_layers.MARGIN).all() for gain in gains.values())
 
@@ -111,7 +116,7 @@ def convolutions(full: bool) -> Measurement:
 @claim(
     SECTION,
     "the ratio of scales leaves the initial outputs as they are: convolutional networks and "
-    "networks for sums, ratios from 1/64 to 64, largest relative difference",
+    "networks for sums, ratios 1/50, 1 and 50, largest relative difference",
     "≤ 1e-10",
 )
 def equal_outputs(full: bool) -> Measurement:
@@ -123,7 +128,7 @@ def equal_outputs(full: bool) -> Measurement:
         for net, data, first in cases:
             usual = dict.fromkeys(net.arch.edges, 0.5)
             outputs = []
-            for ratio in (1 / 64, 1.0, 64.0):
+            for ratio in (1 / 50, 1.0, 50.0):
                 early, late = relative_scale.early_and_late(ratio)
                 scales = usual | dict.fromkeys(first, 0.5 * early) | {"readout": 0.5 * late}
                 outputs.append(np.asarray(net(net.init(2, scales, dtype="float64"), data)["y"]))

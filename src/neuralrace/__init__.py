@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from neuralrace import analysis as analysis
+    from neuralrace import behaviour as behaviour
     from neuralrace import compression as compression
     from neuralrace import contests as contests
     from neuralrace import dataset as dataset
@@ -118,6 +119,7 @@ _HOME = {
 
 _ROOMS = (
     "analysis",
+    "behaviour",
     "compression",
     "contests",
     "dataset",

@@ -106,6 +106,12 @@ class Network(abc.ABC):
     def responses(self, weights: WeightsLike, data: Dataset) -> dict[str, Array]:
         """The response h_v of every node on every sample: `{node: (N, size)}`."""
 
+    def check(self, data: Dataset) -> None:  # noqa: B027  # nothing to check by default
+        """Raise where this network cannot learn from the data; called before every run.
+
+        Any data will do unless a subclass says otherwise. Names and shapes are checked elsewhere.
+        """
+
     def describe(self) -> dict[str, Any]:
         """All fields, in a form that JSON can hold if they are numbers, text or sequences of them.
 

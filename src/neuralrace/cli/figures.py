@@ -122,8 +122,7 @@ def claims(
     names: tuple[str, ...], quick: bool, folder: Path | None, out: Path | None, as_json: bool
 ) -> None:
     """Measure the claims of the papers, all or those named, and print the verdicts."""
-    from neuralrace.papers.claims import QUICK, Tables, ledger, markdown
-    from neuralrace.papers.claims.short import in_short
+    from neuralrace.papers.claims import QUICK, Tables, in_short, ledger, markdown
 
     wanted = ledger(*names)
     tables = Tables(quick, folder, tell=lambda text: click.echo(text, err=True))
@@ -149,7 +148,9 @@ def claims(
         page = out.read_text() if out.exists() else ""
         same_size = (QUICK in page) == quick
         short = in_short(entries, tables) if not names else ()
-        out.write_text(markdown(entries, quick=quick, page=page if same_size else "", short=short))
+        earlier = page if same_size else ""
+        text = markdown(entries, quick=quick, page=earlier, short=short, devices=tables.devices)
+        out.write_text(text)
         click.echo(f"The page: {out}", err=as_json)
 
 

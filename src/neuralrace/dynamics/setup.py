@@ -161,6 +161,7 @@ def prepared(
     """Weights and data, checked, as JAX arrays of the weights' precision."""
     check_kind("net", net, Network, "wrap the graph: nr.GDLN(arch) or nr.ReLUNetwork(arch)")
     check_data(data)
+    net.check(data)
     arrays = checked_weights(net.arch, weights, net.shapes)
     check_finite(arrays)
     dtype = jnp.result_type(*arrays.values())

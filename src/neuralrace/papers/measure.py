@@ -32,7 +32,7 @@ class Basis(Enum):
     SEEDS = "the seed floor"
     """What two seeds of the same network differ by."""
     OURS = "our choice"
-    """The paper gives no number. It was chosen before the number was known."""
+    """The paper gives no number; a new one is to be chosen before the number is known."""
 
 
 class Outcome(Enum):
@@ -162,10 +162,17 @@ class Measure:
         if found.seeds is not None and found.seeds < FEWEST_SEEDS:
             return f"{found.seeds} of {FEWEST_SEEDS} seeds"
         within = self.met(found.value)
-        if self.met(found.low) != within or self.met(found.high) != within:
+        if self._straddles(found):
             return "within what seeds differ by"
         ours = self.rests is Basis.OURS and not self.otherwise and not within
         return "a bound of ours, narrowly missed" if ours and self.met(found.value, LEEWAY) else ""
+
+    def _straddles(self, found: Found) -> bool:
+        """Whether some numbers of the interval meet the bounds and others do not."""
+        low = -inf if self.least is None else self.least
+        high = inf if self.most is None else self.most
+        touches = found.low <= high and found.high >= low
+        return touches and not low <= found.low <= found.high <= high
 
     def on(self, figure: str, *, otherwise: str = "", what: str = "", **changes: Any) -> Measure:
         """This measure for the ledger: read from the data of a figure, with changed settings."""

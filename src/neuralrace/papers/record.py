@@ -182,13 +182,14 @@ def pack(table: xarray.Dataset, path: Path) -> None:
     """
     variables = {str(name): values for name, values in table.variables.items()}
     arrays: dict[str, Any] = {name: np.asarray(values) for name, values in variables.items()}
+    words = {name: each.astype(str) for name, each in arrays.items() if each.dtype == object}
     head = {
         "attrs": dict(table.attrs),
         "dims": {name: list(values.dims) for name, values in variables.items()},
         "coords": [str(name) for name in table.coords],
     }
     part = path.with_suffix(".part.npz")
-    np.savez_compressed(part, **{HEAD: np.array(json.dumps(head))}, **arrays)
+    np.savez_compressed(part, **{HEAD: np.array(json.dumps(head))}, **(arrays | words))
     part.replace(path)
 
 

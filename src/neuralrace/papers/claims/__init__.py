@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 
 from neuralrace.papers.claims.claim import Claim, Entry, Read, Remark, Verdict
@@ -22,6 +23,7 @@ __all__ = [
     "Remark",
     "Tables",
     "Verdict",
+    "in_short",
     "ledger",
     "markdown",
     "papers",
@@ -31,6 +33,22 @@ __all__ = [
 def papers() -> tuple[str, ...]:
     """The short names of the papers whose claims are in the ledger."""
     return tuple(PAPERS)
+
+
+def in_short(entries: Sequence[Entry], tables: Tables) -> list[str]:
+    """The lines of a summary in plain words: sentences that the verdicts of these entries allow.
+
+    ```python
+    >>> from neuralrace.papers.claims import Tables, in_short, ledger
+    >>> (claim,) = ledger("mhs/always-a-reln")
+    >>> in_short([claim.judged([0.0, 1.0, 1.0])], Tables())[2]
+    'Any ReLU network is a gated linear network whose gates are its own activity.'
+
+    ```
+    """
+    from neuralrace.papers.claims.short import paragraphs
+
+    return paragraphs(entries, tables)
 
 
 def ledger(*names: str) -> tuple[Claim, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from neuralrace.papers.claims.changes import change_lines
 from neuralrace.papers.claims.claim import Entry, Verdict
@@ -34,7 +34,9 @@ How a verdict follows from the numbers:
   Otherwise it is *unclear*.
 - A missed measure refutes a claim (*does not hold*); an unclear one leaves it *undecided*. A missed
   *limit* qualifies a claim that holds otherwise.
-- *Inferred* marks a claim whose sentence is ours, as for a slide that has only a title."""
+- *Inferred* marks a claim whose sentence is ours, as for a slide that has only a title.
+- Entries under “What changed” were read again, and their bounds kept or settled, with the numbers
+  of the earlier ledger in view. The numbers of measures that are new were not known."""
 """What a reader must know about verdicts."""
 
 
@@ -46,12 +48,18 @@ CHANGED = "What changed"
 
 
 def markdown(
-    entries: Sequence[Entry], *, quick: bool = False, page: str = "", short: Sequence[str] = ()
+    entries: Sequence[Entry],
+    *,
+    quick: bool = False,
+    page: str = "",
+    short: Sequence[str] = (),
+    devices: Mapping[str, str] | None = None,
 ) -> str:
     """The ledger as a page: a table of verdicts, then every claim with its measurements.
 
     Sections of an earlier `page` on papers that have no entry here are kept, and so is its summary
-    if none is given as `short` (`in_short` writes it).
+    if none is given as `short` (`in_short` writes it). `devices` names the device on which a
+    figure was computed.
     """
     from neuralrace import __version__
 
@@ -60,7 +68,10 @@ def markdown(
         "# The papers' claims, measured",
         "",
         f"Written by `neuralrace claims{' --quick' * quick} --out docs/claims.md`, version "
-        f"{__version__}, with {size}. Verdicts are computed from the numbers below them.",
+        f"{__version__}, with {size}. Verdicts are computed from the numbers below them."
+        + "".join(
+            f" `{name}` was computed on: {where}." for name, where in (devices or {}).items()
+        ),
     ]
     lines += ["", f"## {SHORT}", "", *short] if short else _section(page, SHORT)
     lines += ["", "## Verdicts", "", RULES]

@@ -195,18 +195,8 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
 """The sentences by heading. What is not settled is not said."""
 
 
-def in_short(entries: Sequence[Entry], tables: Tables) -> list[str]:
-    """The lines of the summary: a paragraph for each heading that has something to say.
-
-    ```python
-    >>> from neuralrace.papers.claims import Tables, ledger
-    >>> from neuralrace.papers.claims.short import in_short
-    >>> (claim,) = ledger("mhs/always-a-reln")
-    >>> in_short([claim.judged([0.0, 1.0, 1.0])], Tables())[2]
-    'Any ReLU network is a gated linear network whose gates are its own activity.'
-
-    ```
-    """
+def paragraphs(entries: Sequence[Entry], tables: Tables) -> list[str]:
+    """The lines of the summary: a paragraph for each heading that has something to say."""
     verdicts = {entry.claim.name: entry.verdict for entry in entries}
     lines: list[str] = []
     for heading, sentences in PARTS.items():

@@ -102,6 +102,16 @@ class Tables:
             self._seeds.append(1)
         return Found.of(numbers, min(self._seeds, default=None))
 
+    @property
+    def devices(self) -> dict[str, str]:
+        """The device on which a figure was computed, for figures that say so."""
+        kept = (table for table in self._kept.values() if hasattr(table, "attrs"))
+        return {
+            read_record(table).name: str(table["device"].item())
+            for table in kept
+            if "device" in table
+        }
+
     def _counted(self, table: xarray.Dataset) -> xarray.Dataset:
         """The table; its number of seeds is remembered for `found`."""
         settings = read_record(table).settings

@@ -221,16 +221,17 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     from neuralrace.papers.mhs import table as tables
 
     s = settings_of(table)
-    figure, axes = plt.subplot_mosaic(
-        [["a", "b", "b"], ["c", "c", "d"]], figsize=(7.0, 5.6), height_ratios=(1.1, 1)
-    )
+    figure = plt.figure(figsize=(7.0, 5.6))
+    rows: Any = figure.subfigures(2, 1, height_ratios=(1.05, 1))
+    axes = rows[0].subplot_mosaic([["a", "b"]], width_ratios=(1, 1.15))
+    axes |= rows[1].subplot_mosaic([["c", "d"]], width_ratios=(1.7, 1))
     this = tables.Case("", {"contexts": s["contexts"]}, (s["hidden"],) * 2, s["scale"])
     arch, data = tables.gated_network(this, "gated", s["rule"])
-    arch.draw(data, ax=axes["a"])
-    axes["a"].set_title("(a) the gated network")
     _draw_runs(table, axes["b"])
     _draw_outputs(table, axes["c"])
     _draw_spread(table, axes["d"])
+    arch.draw(data, ax=axes["a"])
+    axes["a"].set_title("(a) the gated network")
     return figure
 
 
@@ -304,9 +305,8 @@ def _draw_spread(table: xarray.Dataset, ax: Any) -> None:
     for name, line in LINES.items():
         spread = table[name].std("seed") / unit
         ax.plot(step, spread, color=COLOURS[ROLES[name]], label=NAMES[name], **line)
-    ax.set(title="(d) spread of the loss", xlabel="epoch", ylabel="std / initial loss")
-    ax.set_ylim(0, None)
-    ax.legend()
+    title = "(d) spread of the loss, lines as in (b)"
+    ax.set(title=title, xlabel="epoch", ylabel="std / initial loss", ylim=(0, None))
 
 
 FIGURE = Figure(

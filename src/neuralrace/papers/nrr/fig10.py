@@ -8,7 +8,13 @@ import numpy as np
 
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
 from neuralrace.papers.nrr.fig8 import LARGE, panels
-from neuralrace.papers.nrr.image_panels import LOOKS, draw_accuracy, listed, where_from
+from neuralrace.papers.nrr.image_panels import (
+    LOOKS,
+    draw_accuracy,
+    legend_below,
+    listed,
+    where_from,
+)
 from neuralrace.papers.nrr.image_routes import (
     METHODS,
     TABLES,
@@ -56,13 +62,14 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     import matplotlib.pyplot as plt
 
     wanted = panels(table)
+    ends = float(table["scale"].min()) / 1.6, float(table["scale"].max()) * 1.6
     figure, axes = plt.subplots(
-        len(wanted), 1, figsize=(3.4, 0.2 + 2.4 * len(wanted)), squeeze=False
+        len(wanted), 1, figsize=(3.4, 0.6 + 2.4 * len(wanted)), squeeze=False
     )
     for number, (ax, (title, own)) in enumerate(zip(axes.flat, wanted.items(), strict=True)):
         draw_accuracy(table, "scale", ax, f"({chr(97 + number)}) {title}", **own)
-        ax.set(xscale="log", xlabel="gain of the initial weights")
-        ax.legend(loc="upper left").set_visible(number == 0)
+        ax.set(xscale="log", xlabel="gain of the initial weights", xlim=ends)
+    legend_below(figure)
     return figure
 
 

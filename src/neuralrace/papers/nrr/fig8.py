@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
-from neuralrace.papers.nrr.image_panels import draw_accuracy, enough_routes, listed, where_from
+from neuralrace.papers.nrr.image_panels import (
+    draw_accuracy,
+    enough_routes,
+    legend_below,
+    listed,
+    where_from,
+)
 from neuralrace.papers.nrr.image_routes import (
     SHARES,
     TABLES,
@@ -100,14 +106,15 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     wanted = panels(table)
     columns = 1 if len(wanted) < 3 else 2
     rows = -(-len(wanted) // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(3.4 * columns, 2.4 * rows), squeeze=False)
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(3.4 * columns, 2.4 * rows + 0.6), squeeze=False
+    )
     for ax in axes.flat[len(wanted) :]:
         ax.set_visible(False)
     for number, (ax, (title, own)) in enumerate(zip(axes.flat, wanted.items(), strict=False)):
         draw_accuracy(table, "share", ax, f"({chr(97 + number)}) {title}", **own)
         ax.set(xlabel="share of trained routes, K / M", xlim=(0, 1))
-        if number:
-            ax.get_legend().remove()
+    legend_below(figure)
     return figure
 
 

@@ -11,6 +11,7 @@ from neuralrace.papers.nrr.image_routes import means, origins, rows_of
 
 if TYPE_CHECKING:
     import matplotlib.axes
+    import matplotlib.figure
     import xarray
 
 LOOKS = {
@@ -49,7 +50,20 @@ def draw_accuracy(
     ax.plot([], [], color="0.3", linestyle="-", linewidth=1.2, label="untrained routes")
     ax.plot([], [], color="0.3", linestyle=(0, (4, 2)), linewidth=0.8, label="trained routes")
     ax.set(title=title, ylim=(0, 1), ylabel="accuracy")
-    ax.legend(loc="lower right")
+    ax.legend(loc="center right")
+
+
+def legend_below(figure: matplotlib.figure.Figure) -> None:
+    """One legend of all panels, below them."""
+    named = {}
+    for ax in figure.axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+        legend = ax.get_legend()
+        if legend is not None:
+            legend.remove()
+    columns = 2 if figure.get_figwidth() < 5 else 3
+    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=columns)
 
 
 def where_from(table: xarray.Dataset) -> tuple[Agreement, ...]:

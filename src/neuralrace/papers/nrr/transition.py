@@ -94,26 +94,28 @@ def escape_time(strength: float, M: int, scale: float, hidden: int = 128) -> flo
 STRENGTHS = {"statistics": 0.574, "race": 0.287}
 """The largest singular value of ⟨y xᵀ⟩ of MNIST: of centred pixels, and of white inputs."""
 
-LEVEL = 0.2
-"""Learning has begun where trained routes reach this accuracy: twice chance."""
+FALLEN = 0.05
+"""Learning has begun where the loss has fallen by this share of what it was at first."""
 
 
 def begun_at(row: Mapping[str, Any]) -> float:
-    """The flow time at which trained routes of a stored cell reach `LEVEL`; infinite if never.
+    """The flow time at which the loss of a stored cell has fallen by 5 %; infinite if never.
 
-    Between the recorded times accuracy is taken to be linear.
+    Accuracy rises long before: an answer can be right before it has any size. Between the recorded
+    times the loss is taken to be linear.
 
     ```python
     >>> from neuralrace.papers.nrr.transition import begun_at
-    >>> begun_at({"course": {"elapsed": [0, 100, 200], "trained": [0.1, 0.1, 0.3]}})
+    >>> begun_at({"course": {"elapsed": [0, 100, 200], "loss": [0.4, 0.4, 0.36]}})
     150.0
 
     ```
     """
-    time, trained = (np.asarray(row["course"][name], float) for name in ("elapsed", "trained"))
-    there = np.flatnonzero(trained >= LEVEL)
-    if not len(there) or there[0] == 0:
-        return float(time[0]) if len(there) else float("inf")
+    time, loss = (np.asarray(row["course"][name], float) for name in ("elapsed", "loss"))
+    level = (1 - FALLEN) * loss[0]
+    there = np.flatnonzero(loss <= level)
+    if not len(there):
+        return float("inf")
     k = there[0]
-    part = (LEVEL - trained[k - 1]) / (trained[k] - trained[k - 1])
-    return float(time[k - 1] + part * (time[k] - time[k - 1]))
+    part = (loss[k - 1] - level) / (loss[k - 1] - loss[k])
+    return round(float(time[k - 1] + part * (time[k] - time[k - 1])), 6)

@@ -3,6 +3,8 @@
 __all__ = [
     "continual",
     "convolution",
+    "decisions",
+    "deep_and_shallow",
     "delayed_rich",
     "depth",
     "differentiation",
@@ -15,6 +17,7 @@ __all__ = [
     "lambda_trajectories",
     "regimes",
     "relative_scale",
+    "saddle_graph",
     "saddles",
     "stages",
     "structures",

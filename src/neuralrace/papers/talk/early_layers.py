@@ -64,8 +64,9 @@ def network(settings: Settings, image: tuple[int, ...], classes: int) -> Any:
 
     names = ("channels", "kernels", "strides")
     sizes = {name: tuple(settings[name]) for name in names}
-    shape = image if len(image) == 3 else (1, *image)
-    return Convolutional.of(shape, classes, **sizes)
+    height, width = image[-2:]
+    channels = image[0] if len(image) == 3 else 1
+    return Convolutional.of((channels, height, width), classes, **sizes)
 
 
 def usual_scales(net: Any) -> dict[str, float]:
@@ -248,12 +249,12 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             ),
             Agreement.of(
                 GAINS[name], table, "promotes interpretability of early layers",
-                f"over seeds {spread_of(GAINS[name].read(table))}",
+                f"over seeds {spread_of(gained(name)(table))}",
             ),
             Agreement(
                 f"seeds in which the {label} is larger by {MARGIN} or more", "all",
-                f"{(GAINS[name].read(table) >= MARGIN).sum()} of {table.sizes['seed']}",
-                bool((GAINS[name].read(table) >= MARGIN).all()),
+                f"{(gained(name)(table) >= MARGIN).sum()} of {table.sizes['seed']}",
+                bool((gained(name)(table) >= MARGIN).all()),
             ),
             Agreement.of(IN_ORDER[name], table),
         ]  # fmt: skip

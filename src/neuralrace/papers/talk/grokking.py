@@ -175,6 +175,19 @@ def sooner(table: xarray.Dataset) -> np.ndarray:
     return large / usual
 
 
+def later(table: xarray.Dataset) -> np.ndarray:
+    """Epochs to generalise at the smallest ratio over those at the usual one, for every seed."""
+    small, usual, _ = ends(times(table), "generalised")
+    return small / usual
+
+
+def soonest(table: xarray.Dataset) -> np.ndarray:
+    """Epochs at the ratio that is best on average over those at the usual one, for every seed."""
+    reached = times(table)["generalised"].to_numpy()
+    _, usual, _ = ends(times(table), "generalised")
+    return reached[reached.mean(axis=1).argmin()] / usual
+
+
 SOONER = Measure(
     "epochs to generalise: a large readout and small embedding over the usual scales",
     sooner, most=1.0, rests=Basis.PAPER, origin=1.0,

@@ -54,6 +54,28 @@ LINEAR = (
         "Depth introduces a hierarchy of saddle points",
         ("talk/saddles-visited", "talk/variability"),
     ),
+    Stop(
+        "Learning to make perceptual decisions from naïve to expert",
+        "talk/decisions",
+        "A stimulus on the left or right, a choice, a reward. Simulated animals pass through "
+        "different strategies, and end as experts. No data of animals are used.",
+        "Learning trajectories are individually diverse but systematic",
+        ("talk/decisions-diverse", "talk/decisions-systematic"),
+    ),
+    Stop(
+        "Dynamics pass near a hierarchy of saddle points",
+        "talk/saddle_graph",
+        "Strategies are stationary points of average learning: which leads to which, and which "
+        "ones animals pass.",
+        claims=("talk/decisions-saddles",),
+    ),
+    Stop(
+        "Saddle points arise through depth",
+        "talk/deep_and_shallow",
+        "The same animals without the first layer: architecture, stationary points, behaviour and "
+        "neural trajectories.",
+        claims=("talk/decisions-depth",),
+    ),
 )
 """Part one: deep linear network dynamics from small weights."""
 

@@ -20,6 +20,7 @@ CROSS = {"method": "cross", "routes": "circulant"}
 
 PERMUTED = CROSS | {"inputs": "permuted"}
 ROTATED = CROSS | {"inputs": "rotated"}
+RACE = ROTATED | {"method": "race"}
 
 
 def cells(tables: Tables, figure: str, **wanted: Any) -> xarray.Dataset | None:
@@ -70,16 +71,14 @@ def transfer(figure: str, **wanted: Any) -> Read:
 
 def _gained(tables: Tables) -> Any:
     """The transfer from a gain of .1 less that from a gain of 10, seed by seed."""
-    small, large = (
-        np.asarray(transfer("nrr/fig10", scale=g, **PERMUTED)(tables)) for g in (0.1, 10.0)
-    )
+    small, large = (np.asarray(transfer("nrr/fig10", scale=g, **RACE)(tables)) for g in (0.1, 10.0))
     count = min(small.size, large.size)
     return (small.reshape(-1)[:count] - large.reshape(-1)[:count]) if count > 1 else float("nan")
 
 
 def _good_scales(tables: Tables) -> Any:
     """The least accuracy of trained routes of each seed, over gains .1 and 1."""
-    rows = cells(tables, "nrr/fig10", **PERMUTED)
+    rows = cells(tables, "nrr/fig10", **RACE)
     if rows is None:
         return float("nan")
     rows = rows.isel(cell=np.flatnonzero(np.isin(rows["scale"].to_numpy(), (0.1, 1.0))))
@@ -93,8 +92,9 @@ CLAIMS = (
         "nrr/images-trained",
         "§5.1, Figs 7b, c and 8",
         "Routes that are trained classify images well, however few of them there are.",
-        "Accuracy on test images of trained routes, M = 40, cross-entropy, at the worst of six "
-        "shares K/M from .05 to .8.",
+        "Accuracy on test images of trained routes, M = 40, cross-entropy, at the worst of the "
+        "shares K/M from .05 to .8. For CIFAR-10 by the race of the class modes, which has ten "
+        "seeds.",
         (
             Measure(
                 "MNIST, permuted", least_trained("nrr/fig8", **PERMUTED), least=0.85, origin=1.0
@@ -102,7 +102,7 @@ CLAIMS = (
             Measure("MNIST, rotated", least_trained("nrr/fig8", **ROTATED), least=0.85, origin=1.0),
             Measure(
                 "features of CIFAR-10, rotated",
-                least_trained("nrr/fig8", images="cifar10", **ROTATED),
+                least_trained("nrr/fig8", images="cifar10", **RACE),
                 least=0.7,
                 origin=1.0,
                 otherwise="On features of rotated CIFAR-10, trained routes reach {:.2f}.",
@@ -115,8 +115,8 @@ CLAIMS = (
         "§5.1, Figs 7 and 8, captions",
         "Untrained routes are as good as trained ones once about 40 % of the routes are trained.",
         "Transfer: accuracy of untrained routes above chance, divided by that of trained ones. M = "
-        "40, circulant routes, cross-entropy, but for M = 100, where the race of the class modes "
-        "is measured.",
+        "40, circulant routes, cross-entropy; for M = 100 and for CIFAR-10 the race of the class "
+        "modes.",
         (
             Measure(
                 "MNIST, permuted, K/M = .4",
@@ -143,8 +143,8 @@ CLAIMS = (
                 otherwise="With M = 100 the transfer at 40 % is {:.2f}.",
             ),
             Measure(
-                "features of CIFAR-10, rotated, K/M = .4",
-                transfer("nrr/fig8", share=0.4, images="cifar10", **ROTATED),
+                "features of CIFAR-10, rotated, K/M = .4, race",
+                transfer("nrr/fig8", share=0.4, images="cifar10", **RACE),
                 least=0.95,
                 origin=1.0,
                 otherwise="On features of rotated CIFAR-10 the transfer at 40 % is {:.2f}.",
@@ -170,8 +170,8 @@ CLAIMS = (
         "published code adds no nonlinearity at one layer.) Transfer as above.",
         (
             Measure(
-                "trained accuracy at the worst K/M",
-                least_trained("nrr/fig9", **PERMUTED),
+                "trained accuracy at K/M = .25",
+                least_trained("nrr/fig9", share=0.25, **PERMUTED),
                 least=0.85,
                 origin=1.0,
             ),
@@ -189,8 +189,9 @@ CLAIMS = (
         "nrr/images-scale",
         "§5.1, Fig. 7d; App. D, Fig. 10",
         "Trained routes are good from every initial scale; untrained ones only from small ones.",
-        "MNIST, permuted, M = 40, K = 10, cross-entropy, gains 10, 1, .1, .01 and .001 of Xavier's "
-        "weights, to the authors' flow time (learning rate × steps / (1 − momentum)).",
+        "MNIST, rotated, M = 40, K = 10, the race of the class modes, gains 10, 1, .1, .01 and "
+        ".001 of Xavier's weights, to the authors' flow time (learning rate × steps / (1 − "
+        "momentum)).",
         (
             Measure(
                 "trained accuracy at gains .1 and 1, the worse",
@@ -201,7 +202,7 @@ CLAIMS = (
             Measure("transfer at gain .1 less transfer at gain 10", _gained, least=0.5),
             Measure(
                 "trained accuracy at gain 10",
-                least_trained("nrr/fig10", scale=10.0, **PERMUTED),
+                least_trained("nrr/fig10", scale=10.0, **RACE),
                 least=0.8,
                 origin=1.0,
                 otherwise="From a gain of 10 trained routes reach {:.2f} in 20 000 steps, which "
@@ -209,11 +210,11 @@ CLAIMS = (
             ),
             Measure(
                 "trained accuracy at gain .01",
-                least_trained("nrr/fig10", scale=0.01, **PERMUTED),
+                least_trained("nrr/fig10", scale=0.01, **RACE),
                 least=0.8,
                 origin=1.0,
-                otherwise="From a gain of .01 trained routes reach {:.2f}, where chance is .10: "
-                "learning begins after a time ∝ 1 / gain, beyond the published number of steps.",
+                otherwise="From a gain of .01 trained routes reach {:.2f}, and the loss has not "
+                "begun to fall: that takes a time ∝ 1 / gain, beyond the published steps.",
             ),
         ),
         quote="While performance on trained domains is good for all scales, zero-shot "

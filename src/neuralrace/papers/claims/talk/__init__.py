@@ -1,10 +1,12 @@
 """The claims of Saxe's talk, *Models of representation learning dynamics*.
 
-Most of its third part is NRR and MHS, and measured there.
+Most of its third part is NRR and MHS, and measured there. What it says of mice is measured on
+simulated animals.
 """
 
 from neuralrace.papers.claims.talk import (
     balance,
+    behaviour,
     depth,
     practice,
     race,
@@ -19,6 +21,7 @@ CLAIMS = (
     *speed.CLAIMS,
     *structure.CLAIMS,
     *saddles.CLAIMS,
+    *behaviour.CLAIMS,
     *balance.CLAIMS,
     *practice.CLAIMS,
     *race.CLAIMS,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims import Basis, Claim, Measure, Read, Tables
+from neuralrace.papers.claims import Basis, Claim, Measure, Read
 
 STRENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Singular values s of a mode whose learning time is measured."""
@@ -124,7 +124,7 @@ def _once(measurement: Callable[..., Any], name: str, **sizes: Any) -> Read:
     return lambda tables: tables.once(measurement, **sizes)[name]
 
 
-def _small_random(tables: Tables) -> list[float]:
+def _small_random(tables: Any) -> list[float]:
     """Mean |ΔL|/L(0) between ReLU networks on XoR and the predicted GDLN, by seed."""
     table = tables("nrr/fig3")
     time = table["time"].to_numpy()

@@ -1,0 +1,416 @@
+"""Where average learning stands still: the stationary points of an agent, and how they connect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, combinations
+from typing import Any, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Complex, Float
+
+from neuralrace.behaviour.agent import Agent, check_rewards
+from neuralrace.behaviour.policies import EpsilonGreedy
+from neuralrace.behaviour.routes import Route, find_routes
+from neuralrace.behaviour.vectors import flat, jacobian, roots, shaped, values, velocity
+from neuralrace.checks import generator, real_array, real_number
+from neuralrace.dataset import Dataset
+from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike, Key
+
+PRECISE = 1e-10
+"""The largest entry of the velocity at a stationary point."""
+
+NEWTON = 1e-3
+"""The largest step of Newton, relative to the weights or 1, that a point found may be away."""
+
+NEVER = 1e-6
+"""A choice with a lower probability counts as never taken: its values then hardly learn."""
+
+SAME = 1e-6
+"""The distance of values below which two stationary points are one, or members of one family."""
+
+NEUTRAL = 1e-7
+"""Eigenvalues below this, relative to the largest, count as zero: directions along a family."""
+
+SPREAD = (0.01, 3.0)
+"""The sizes between which standard deviations of the random starts are drawn."""
+
+MOST = 12
+"""The most hidden nodes whose subsets are gone through."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StationaryPoint:
+    """A point at which average learning stands still.
+
+    `learned` are the hidden nodes that contribute to the values there; `weights` the point itself,
+    one of its family where there is one; `outputs` and `choices` the values and the probabilities
+    of the choices on every stimulus (the psychometric curve); `residual` the largest entry of the
+    velocity. `eigenvalues` of the Jacobian come by decreasing real part.
+
+    ```python
+    >>> from neuralrace.behaviour import decision_task, shallow_agent, stationary_points
+    >>> (point,) = stationary_points(shallow_agent(), decision_task()).points
+    >>> point.is_stable, point.learned, bool(point.residual < 1e-10)
+    (True, (), True)
+
+    ```
+    """
+
+    learned: tuple[str, ...]
+    weights: dict[str, np.ndarray]
+    outputs: dict[str, Float[np.ndarray, "N choices"]]
+    choices: Float[np.ndarray, "N choices"]
+    loss: float
+    residual: float
+    eigenvalues: Complex[np.ndarray, " n"]
+
+    @property
+    def index(self) -> int:
+        """How many directions lead away."""
+        return int((np.real(self.eigenvalues) > self._zero).sum())
+
+    @property
+    def neutral(self) -> int:
+        """The dimension of its family: directions in which nothing changes to first order."""
+        return int((np.abs(np.real(self.eigenvalues)) <= self._zero).sum())
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether no direction leads away; directions along its family do not count."""
+        return self.index == 0
+
+    @property
+    def _zero(self) -> float:
+        return NEUTRAL * max(1.0, float(np.abs(self.eigenvalues).max()))
+
+
+@final
+@dataclass(frozen=True)
+class Rest:
+    """A time at which values hardly change, with the nearest stationary point and its distance."""
+
+    start: float
+    end: float
+    at: float
+    point: int
+    distance: float
+
+
+def stationary_points(
+    agent: Agent, data: Dataset, *, starts: int = 64, key: Key = 0
+) -> StationaryPoints:
+    """All stationary points of the average learning of an agent that a search finds.
+
+    For every set of hidden nodes, the weights of all other nodes are set to zero, where they would
+    stay, and zeros of the velocity are sought from `starts` random starts. Half of them first
+    follow the flow to where learning rests; then all go by the method of Levenberg, Marquardt and
+    Newton. Points with equal values on all stimuli are one. Where a choice is never taken (with
+    probability below 1e-6) its values hardly move, whatever they are: that is not listed.
+
+    **Families.** If rescaling a hidden node (its incoming weights times a, its outgoing ones over
+    a) leaves a point stationary, the point listed has equal norms on both sides of the node. Nodes
+    that contribute nothing have weights zero. The sign of a node is free: its largest incoming
+    weight is positive.
+
+    **Returns:** `StationaryPoints`, those with few learned nodes first. Computed in float64. A
+    search can miss points: `starts` and `key` say how hard it looks.
+
+    ```python
+    >>> from neuralrace.behaviour import decision_task, deep_agent, stationary_points
+    >>> found = stationary_points(deep_agent(decay=0.01), decision_task())
+    >>> [(point.learned, point.index) for point in found.points]
+    [((), 2), (('cortex_left',), 1), (('cortex_right',), 1), (('cortex_left', 'cortex_right'), 0)]
+
+    ```
+    """
+    check_kind("agent", agent, Agent, "behaviour.deep_agent(), or an Agent of your own")
+    check_kind("data", data, Dataset, "behaviour.decision_task()")
+    check_rewards(data)
+    if isinstance(agent.policy, EpsilonGreedy):
+        raise NeuralRaceError(
+            "stationary points need a policy that is smooth",
+            got=str(agent.policy),
+            wanted="probabilities that change continuously with the values",
+            fix="policy=behaviour.Softmax(5.0)",
+        )
+    hidden = agent.arch.hidden
+    if len(hidden) > MOST:
+        raise NeuralRaceError(
+            "there are too many sets of hidden nodes",
+            got=f"{len(hidden)} hidden nodes",
+            wanted=f"at most {MOST}",
+            fix="several neurons per node instead of several nodes",
+        )
+    count = whole_number("starts", starts, fix="starts=64")
+    rng = generator(key)
+    sets = list(chain.from_iterable(combinations(hidden, k) for k in range(len(hidden) + 1)))
+    with jax.enable_x64(True):
+        given = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), data)
+        rows = np.concatenate([_starts(agent, learned, count, rng) for learned in sets])
+        relaxed = jnp.arange(len(rows)) % 2 == 0
+        ends, residual = map(np.asarray, roots(agent, given, jnp.asarray(rows), relaxed))
+        fine = np.isfinite(ends).all(axis=1) & (residual <= PRECISE)
+        best = ends[fine][np.argsort(residual[fine], kind="stable")]
+        at_rest = [row for row in _distinct(agent, given, best) if _is_rest(agent, given, row)]
+        points = [_point(agent, given, _simplest(agent, given, row)) for row in at_rest]
+    order = {learned: k for k, learned in enumerate(sets)}
+    points.sort(key=lambda p: (order[p.learned], p.loss))
+    return StationaryPoints(agent, data, tuple(points))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StationaryPoints:
+    """The stationary points of an agent on a task; see `stationary_points`.
+
+    ```python
+    >>> from neuralrace.behaviour import decision_task, shallow_agent, stationary_points
+    >>> found = stationary_points(shallow_agent(), decision_task())
+    >>> len(found.points), found.routes
+    (1, ())
+
+    ```
+    """
+
+    agent: Agent
+    data: Dataset
+    points: tuple[StationaryPoint, ...]
+
+    @cached_property
+    def routes(self) -> tuple[Route, ...]:
+        """Which point leads to which, along every unstable direction of a single node."""
+        hidden = self.agent.arch.hidden
+        silent = [[v for v in hidden if v not in point.learned] for point in self.points]
+
+        def nearest(weights: Mapping[str, np.ndarray]) -> int | None:
+            far = self.distances(jax.tree.map(np.asarray, self.agent(weights, self.data)))
+            return int(far.argmin()) if far.size and far.min() <= 1e3 * SAME else None
+
+        with jax.enable_x64(True):
+            weights = [point.weights for point in self.points]
+            return find_routes(self.agent, self.data, weights, silent, nearest)
+
+    def to_networkx(self) -> Any:
+        """A `networkx.DiGraph`: nodes are places in `points`, edges the routes between them.
+
+        ```python
+        >>> from neuralrace.behaviour import decision_task, shallow_agent, stationary_points
+        >>> len(stationary_points(shallow_agent(), decision_task()).to_networkx())
+        1
+
+        ```
+        """
+        import networkx
+
+        graph = networkx.DiGraph()
+        for k, point in enumerate(self.points):
+            graph.add_node(k, learned=point.learned, index=point.index, loss=point.loss)
+        for route in self.routes:
+            if route.target is not None:
+                graph.add_edge(route.source, route.target, node=route.node, rate=route.rate)
+        return graph
+
+    def distances(self, outputs: Mapping[str, ArrayLike]) -> Float[np.ndarray, "*shape points"]:
+        """The distance of values from those of every point, in the order of `points`.
+
+        √⟨Σ_v ‖h_v − h_v*‖²⟩ over output nodes v, ⟨·⟩ the mean over stimuli.
+
+        **Arguments:** `outputs`, `{output node: (…, N, choices)}`, such as `run.values["outputs"]`
+        of a run with `record={"outputs": True}`.
+
+        ```python
+        >>> from neuralrace.behaviour import decision_task, shallow_agent, stationary_points
+        >>> found = stationary_points(shallow_agent(), decision_task())
+        >>> found.distances(found.points[0].outputs)
+        array([0.])
+
+        ```
+        """
+        share = np.asarray(self.data.probability)
+        nodes = self.agent.arch.outputs
+        form = f"(…, {len(share)}, {self.agent.n_choices})"
+        fix = "run.values['outputs'] of a run with record={'outputs': True}"
+        check_kind("outputs", outputs, Mapping, fix)
+        total: Any = 0.0
+        for node in nodes:
+            if node not in outputs:
+                raise NeuralRaceError(
+                    f"there are no outputs of {node!r}",
+                    got=listed(outputs),
+                    wanted=listed(nodes),
+                    fix=fix,
+                )
+            given = real_array(f"outputs[{node!r}]", outputs[node], wanted=form, fix=fix)
+            if given.ndim < 2 or given.shape[-2:] != (len(share), self.agent.n_choices):
+                raise NeuralRaceError(
+                    "the outputs do not fit the task",
+                    got=f"{node!r} of shape {given.shape}",
+                    wanted=form,
+                    fix=fix,
+                )
+            listed_here = np.array([point.outputs[node] for point in self.points])
+            gaps = given[..., None, :, :] - listed_here
+            total = total + np.einsum("...nc,n->...", gaps**2, share)
+        return np.sqrt(total)
+
+    def rests(self, run: Trajectory, *, speed: float, least: float) -> tuple[tuple[Rest, ...], ...]:
+        """Where runs rest: spans of at least `least` in which values move slower than `speed`.
+
+        Speeds are distances (see `distances`) per unit of time between recorded moments. They are
+        found without reference to stationary points; each rest is then given the nearest one, at
+        its slowest moment.
+
+        **Arguments:** `run` with recorded `outputs` and one axis, such as of `nr.flow_ensemble`.
+
+        **Returns:** the rests of every member, in order of time.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> from neuralrace.behaviour import decision_task, shallow_agent, stationary_points
+        >>> agent, task = shallow_agent(), decision_task()
+        >>> run = nr.flow_ensemble(agent, task, key=0, seeds=1, scale=0.01,
+        ...                        times=range(0, 1000, 5), record={"outputs": True})
+        >>> rests = stationary_points(agent, task).rests(run, speed=1e-3, least=20.0)
+        >>> [rest.point for rest in rests[0]]
+        [0]
+
+        ```
+        """
+        check_kind("run", run, Trajectory, "what nr.flow_ensemble returned")
+        slow = real_number("speed", speed, above=0, fix="for example speed=1e-3")
+        long = real_number("least", least, least=0, fix="the shortest time that counts")
+        outputs = run.values.get("outputs")
+        if not isinstance(outputs, Mapping) or run.loss.ndim != 2:
+            raise NeuralRaceError(
+                "the run has no outputs of several members",
+                got=f"values {listed(run.values)}, axes {listed(run.axes)}",
+                wanted="recorded 'outputs', and one axis",
+                fix="nr.flow_ensemble(…, record={'outputs': True})",
+            )
+        share = np.asarray(self.data.probability)
+        moved = sum(
+            np.einsum("...nc,n->...", np.diff(np.asarray(h, float), axis=1) ** 2, share)
+            for h in outputs.values()
+        )
+        speeds = np.sqrt(moved) / np.diff(run.time)
+        far = self.distances(outputs)
+        return tuple(
+            tuple(_rests(run.time, *member, slow, long)) for member in zip(speeds, far, strict=True)
+        )
+
+
+def _rests(
+    time: np.ndarray, speeds: np.ndarray, far: np.ndarray, slow: float, least: float
+) -> Sequence[Rest]:
+    flagged = np.concatenate([[False], speeds <= slow, [False]])
+    begins = np.flatnonzero(flagged[1:] & ~flagged[:-1])
+    ends = np.flatnonzero(~flagged[1:] & flagged[:-1])
+    found = []
+    for a, b in zip(begins, ends, strict=True):
+        if time[b] - time[a] >= least:
+            at = a + int(speeds[a:b].argmin())
+            point = int(far[at].argmin())
+            begin, end, slowest = (float(time[k]) for k in (a, b, at))
+            found.append(Rest(begin, end, slowest, point, float(far[at, point])))
+    return found
+
+
+# ---- one point ----------------------------------------------------------------------------------
+
+
+def _starts(
+    agent: Agent, learned: Sequence[str], count: int, rng: np.random.Generator
+) -> Float[np.ndarray, "K n"]:
+    """Random weights in which only these hidden nodes take part."""
+    mask = {
+        edge: np.full(
+            (agent.arch.sizes[t], agent.arch.sizes[s]),
+            all(v in learned for v in (s, t) if v in agent.arch.hidden),
+            float,
+        )
+        for edge, (s, t) in agent.arch.edges.items()
+    }
+    on = flat(agent, mask)
+    low, high = np.log(SPREAD)
+    sizes = np.exp(rng.uniform(low, high, (count, 1)))
+    return on * sizes * rng.normal(size=(count, len(on)))
+
+
+def _is_rest(agent: Agent, data: Dataset, row: np.ndarray) -> bool:
+    """Whether the velocity vanishes here, and is not just tiny because a choice is never taken.
+
+    The step of Newton is then small; singular values that are zero to rounding do not count.
+    """
+    taken = np.asarray(agent.choices(shaped(agent, jnp.asarray(row)), data))
+    if (np.asarray(data.probability) @ taken).min() < NEVER:
+        return False
+    J, v = (np.asarray(of(agent, data, jnp.asarray(row))) for of in (jacobian, velocity))
+    step = np.linalg.lstsq(J, v, rcond=1e-13)[0]
+    return bool(np.linalg.norm(step) <= NEWTON * max(1.0, float(np.linalg.norm(row))))
+
+
+def _gap(data: Dataset, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The distance of values, as in `StationaryPoints.distances`; (…, outputs, N, choices)."""
+    share = np.asarray(data.probability)
+    return np.asarray(np.sqrt(np.einsum("...vnc,n->...", (one - other) ** 2, share)))
+
+
+def _distinct(agent: Agent, data: Dataset, rows: np.ndarray) -> np.ndarray:
+    """The rows whose values differ from those of every row before."""
+    seen = np.asarray(values(agent, data, jnp.asarray(rows)))
+    kept: list[int] = []
+    for k in range(len(rows)):
+        if not kept or _gap(data, seen[kept], seen[k]).min() > SAME:
+            kept.append(k)
+    return rows[kept]
+
+
+def _simplest(agent: Agent, data: Dataset, row: np.ndarray) -> np.ndarray:
+    """The member of a point's family that stands for it; see `stationary_points`."""
+
+    def stands(tried: np.ndarray) -> bool:
+        still = np.abs(np.asarray(velocity(agent, data, jnp.asarray(tried)))).max() <= PRECISE
+        pair = np.asarray(values(agent, data, jnp.asarray([row, tried])))
+        return bool(still) and float(_gap(data, *pair)) <= SAME
+
+    for node in agent.arch.hidden:
+        weights = {e: np.array(w) for e, w in shaped(agent, jnp.asarray(row)).items()}
+        into, out = agent.arch.incoming[node], agent.arch.outgoing[node]
+        norms = [np.sqrt(sum((weights[e] ** 2).sum() for e in edges)) for edges in (into, out)]
+        largest = max((weights[e].ravel() for e in into), key=lambda w: np.abs(w).max())
+        sign = -1.0 if largest[np.abs(largest).argmax()] < 0 else 1.0
+        scale = np.sqrt(norms[1] / norms[0]) if min(norms) > 0 else 1.0
+        for a, b in ((0.0, 0.0), (sign * scale, sign / scale), (sign, sign)):
+            tried = weights | {e: a * weights[e] for e in into} | {e: b * weights[e] for e in out}
+            if stands(flat(agent, tried)):
+                row = flat(agent, tried)
+                break
+    return row
+
+
+def _point(agent: Agent, data: Dataset, row: np.ndarray) -> StationaryPoint:
+    weights = {e: np.asarray(w) for e, w in shaped(agent, jnp.asarray(row)).items()}
+    eigenvalues = np.linalg.eigvals(np.asarray(jacobian(agent, data, jnp.asarray(row))))
+    without = [row]
+    for node in agent.arch.hidden:  # which nodes change the values when they fall silent
+        silent = {e: np.zeros_like(weights[e]) for e in agent.arch.outgoing[node]}
+        without.append(flat(agent, weights | silent))
+    seen = np.asarray(values(agent, data, jnp.asarray(without)))
+    heard = _gap(data, seen[1:], seen[0]) > SAME
+    return StationaryPoint(
+        tuple(v for v, one in zip(agent.arch.hidden, heard, strict=True) if one),
+        weights,
+        dict(zip(agent.arch.outputs, seen[0], strict=True)),
+        np.asarray(agent.choices(weights, data)),
+        float(agent.loss(weights, data)),
+        float(np.abs(np.asarray(velocity(agent, data, jnp.asarray(row)))).max()),
+        np.asarray(sorted(eigenvalues, key=lambda v: -v.real), complex),
+    )

@@ -1,0 +1,193 @@
+"""What choices say of an animal: how often it is right, which stimuli it uses, its strategy.
+
+All definitions here are ours. They need the labels `side` and `contrast` of `decision_task`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from jaxtyping import Float
+
+from neuralrace.checks import generator, real_array, real_number
+from neuralrace.dataset import Dataset
+from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.types import ArrayLike, Key
+
+NAMES = ("naive", "left", "right", "balanced", "expert")
+"""The strategies: no stimuli used, those of one side, of both sides, and both with few errors."""
+
+
+def correct(choices: ArrayLike, data: Dataset) -> Float[np.ndarray, "*shape N"]:
+    """The probability of the rewarded choice on every stimulus.
+
+    ```python
+    >>> import numpy as np
+    >>> from neuralrace.behaviour import correct, decision_task
+    >>> correct(np.full((4, 2), 0.5), decision_task((0.5, 1.0)))
+    array([0.5, 0.5, 0.5, 0.5])
+
+    ```
+    """
+    right = _rewarded(data)
+    wanted = f"shape (…, {len(right)}, {int(right.max()) + 1})"
+    fix = "run.values['choices'] of train_by_trials, or of record={'choices': agent.choices}"
+    p = real_array("choices", choices, wanted=wanted, fix=fix)
+    if p.ndim < 2 or p.shape[-2] != len(right) or p.shape[-1] <= right.max():
+        raise NeuralRaceError(
+            "the choices do not fit the stimuli", got=f"shape {p.shape}", wanted=wanted, fix=fix
+        )
+    return p[..., np.arange(len(right)), right]
+
+
+def sensitivity(choices: ArrayLike, data: Dataset) -> dict[str, Float[np.ndarray, "*shape"]]:
+    """How much choices depend on the stimuli of each side: `{"left": …, "right": …}`.
+
+    The probability of the correct choice at the highest contrast of that side, minus that at its
+    lowest. An animal that ignores a side has 0 there, however often it happens to be right.
+
+    ```python
+    >>> import numpy as np
+    >>> from neuralrace.behaviour import decision_task, sensitivity
+    >>> p = np.array([0.5, 0.9, 0.7, 0.7])  # correct on the left (0.5, 1), on the right (0.5, 1)
+    >>> choices = np.stack([np.r_[p[:2], 1 - p[2:]], np.r_[1 - p[:2], p[2:]]], axis=-1)
+    >>> found = sensitivity(choices, decision_task((0.5, 1.0)))
+    >>> round(float(found["left"]), 3), round(float(found["right"]), 3)
+    (0.4, 0.0)
+
+    ```
+    """
+    p = correct(choices, data)
+    side, contrast = _labels(data)
+    found = {}
+    for name in ("left", "right"):
+        here = np.flatnonzero(side == name)
+        if len(np.unique(contrast[here])) < 2:
+            raise NeuralRaceError(
+                "sensitivity needs two contrasts on each side",
+                got=f"{len(np.unique(contrast[here]))} on the {name}",
+                wanted="at least two",
+                fix="for example decision_task((0.25, 1.0))",
+            )
+        order = here[np.argsort(contrast[here])]
+        found[name] = np.asarray(p[..., order[-1]] - p[..., order[0]])
+    return found
+
+
+def strategies(
+    choices: ArrayLike, data: Dataset, *, used: float = 0.1, expert: float = 0.75
+) -> np.ndarray:
+    """The strategy behind choices: `naive`, `left`, `right`, `balanced` or `expert`.
+
+    A side is used if its `sensitivity` is at least `used`. Animals that use one side are named
+    after it; those that use both are experts if they choose correctly with probability at least
+    `expert` on average, and balanced if not.
+
+    ```python
+    >>> import numpy as np
+    >>> from neuralrace.behaviour import decision_task, strategies
+    >>> str(strategies(np.full((4, 2), 0.5), decision_task((0.5, 1.0))))
+    'naive'
+
+    ```
+    """
+    used = real_number("used", used, above=0, below=1, fix="used=0.1")
+    expert = real_number("expert", expert, above=0, below=1, fix="expert=0.75")
+    sides = sensitivity(choices, data)
+    left, right = (sides[name] >= used for name in ("left", "right"))
+    often = correct(choices, data) @ np.asarray(data.probability)
+    both = np.where(often >= expert, "expert", "balanced")
+    one = np.where(left, "left", np.where(right, "right", "naive"))
+    return np.where(left & right, both, one)
+
+
+@final
+@dataclass(frozen=True)
+class Correlation:
+    """A rank correlation with the ends of its confidence interval, over `count` animals."""
+
+    value: float
+    low: float
+    high: float
+    count: int
+
+
+def rank_correlation(
+    early: ArrayLike,
+    late: ArrayLike,
+    *,
+    key: Key = 0,
+    resamples: int = 2000,
+    confidence: float = 0.95,
+) -> Correlation:
+    """Spearman's rank correlation of two numbers per animal, with a confidence interval.
+
+    The interval is that of the percentiles over `resamples` draws of animals with replacement. A
+    number that is equal for all animals has correlation 0 with everything.
+
+    ```python
+    >>> import numpy as np
+    >>> from neuralrace.behaviour import rank_correlation
+    >>> found = rank_correlation(np.arange(50.0), np.arange(50.0) ** 3)
+    >>> found.value, found.low > 0.99
+    (1.0, True)
+
+    ```
+    """
+    from scipy.stats import rankdata
+
+    fix = "two rows of finite numbers, one per animal"
+    pair = [
+        real_array(name, value, wanted="shape (animals,)", fix=fix)
+        for name, value in (("early", early), ("late", late))
+    ]
+    if pair[0].ndim != 1 or pair[0].shape != pair[1].shape or len(pair[0]) < 3:
+        raise NeuralRaceError(
+            "early and late must have one number per animal",
+            got=f"shapes {pair[0].shape} and {pair[1].shape}",
+            wanted="two equal shapes (animals,), at least 3",
+            fix=fix,
+        )
+    if not all(np.isfinite(row).all() for row in pair):
+        raise NeuralRaceError(
+            "early and late must be finite", got="NaN or infinity", wanted=fix, fix=fix
+        )
+    level = real_number("confidence", confidence, above=0, below=1, fix="confidence=0.95")
+    draws = whole_number("resamples", resamples, fix="resamples=2000")
+    both = np.stack(pair)
+    index = generator(key).integers(0, both.shape[1], (draws, both.shape[1]))
+
+    def spearman(rows: np.ndarray) -> np.ndarray:
+        ranks = rankdata(rows, axis=-1)
+        ranks = ranks - ranks.mean(axis=-1, keepdims=True)
+        size = np.sqrt((ranks**2).sum(axis=-1)).prod(axis=0)
+        product = ranks.prod(axis=0).sum(axis=-1)
+        return np.divide(product, size, out=np.zeros_like(product), where=size > 0)
+
+    tails = [50 * (1 - level), 50 * (1 + level)]
+    low, high = np.percentile(spearman(both[:, index]), tails)
+    value = float(spearman(both[:, None])[0])
+    return Correlation(round(value, 12), float(low), float(high), both.shape[1])
+
+
+# ---- what a task says of itself -----------------------------------------------------------------
+
+
+def _rewarded(data: Dataset) -> np.ndarray:
+    """The choice that is rewarded most, for every stimulus."""
+    check_kind("data", data, Dataset, "behaviour.decision_task()")
+    return np.asarray(next(iter(data.y.values()))).argmax(axis=1)
+
+
+def _labels(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    missing = [name for name in ("side", "contrast") if name not in data.labels]
+    if missing:
+        raise NeuralRaceError(
+            f"the task has no label {missing[0]!r}",
+            got=f"labels {listed(data.labels)}",
+            wanted="labels 'side' and 'contrast'",
+            fix="behaviour.decision_task(), or labels={'side': …, 'contrast': …}",
+        )
+    return np.asarray(data.labels["side"]), np.asarray(data.labels["contrast"])

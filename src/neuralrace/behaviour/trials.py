@@ -1,0 +1,145 @@
+"""Trial by trial: many animals, each with its own stimuli, choices and rewards."""
+
+from __future__ import annotations
+
+from typing import cast, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from neuralrace.behaviour.agent import Agent
+from neuralrace.checks import check_known, random_key
+from neuralrace.dataset import Dataset
+from neuralrace.dynamics.driver import take_steps
+from neuralrace.dynamics.methods import Stepper
+from neuralrace.dynamics.program import Members
+from neuralrace.dynamics.record import Record
+from neuralrace.dynamics.setup import StoppedError, pose, positive_rate, recording_steps
+from neuralrace.dynamics.systems import Batch, NetworkSystem, State, System
+from neuralrace.dynamics.train import key_data
+from neuralrace.errors import check_kind, whole_number
+from neuralrace.progress import progress
+from neuralrace.trajectory import Trajectory
+from neuralrace.types import ArrayLike, Key, WeightsLike
+from neuralrace.weights import checked_weights
+
+
+@final
+class Trials(Stepper):
+    """One trial per step; trial k draws by `jax.random.fold_in(key, k)`. Its memory counts them."""
+
+    rate: Array
+    key: Array
+
+    def begin(self, state: State) -> Array:
+        return jnp.zeros((), jnp.int32)
+
+    def step(
+        self, system: System, state: State, memory: PyTree, batch: Batch | None, going: Array | None
+    ) -> tuple[Float[Array, ""], State, PyTree]:
+        system = cast(NetworkSystem, system)
+        agent = cast(Agent, system.net)
+        rate = self.rate if going is None else self.rate * going
+        _, change = agent.trial(state, system.data, rate, jax.random.fold_in(self.key, memory))
+        return system.loss(state), jax.tree.map(jnp.add, state, change), memory + 1
+
+
+def train_by_trials(
+    agent: Agent,
+    data: Dataset,
+    *,
+    key: Key,
+    learning_rate: float,
+    trials: int,
+    animals: int = 1,
+    scale: float = 0.1,
+    weights: WeightsLike | None = None,
+    record_every: int = 1,
+    record_at: ArrayLike | None = None,
+    record: Record | None = None,
+) -> Trajectory:
+    """Many animals that learn trial by trial, in one compiled program.
+
+    In every trial a stimulus, a choice and a reward are drawn, and the edges move by
+    `learning_rate` times what `Agent` says of the choice taken. Its average over trials is what
+    `nr.flow` follows: with time = `learning_rate` · trials the two share one axis.
+
+    **Arguments:** `key`, a JAX key or an integer: animal i starts from
+    `agent.init(jax.random.split(key, animals)[i], scale)` (as the members of `nr.flow_ensemble`
+    with that many seeds do) and draws its trials by `fold_in(that key, 1)`; `weights`, one start
+    for all animals instead; `record_every`, `record_at` and `record` as in `nr.train`.
+
+    **Returns:** a `Trajectory` with the axis `animal`. Its `loss` is the *expected* one at the
+    recorded weights; `values["choices"]`, always recorded, are the probabilities of the choices
+    (N, choices).
+
+    **Raises:** `StoppedError` where an animal's weights stop being finite.
+
+    ```python
+    >>> from neuralrace.behaviour import decision_task, deep_agent, train_by_trials
+    >>> run = train_by_trials(deep_agent(), decision_task(), key=0, learning_rate=0.1,
+    ...                       trials=3000, animals=4, record_every=1000)
+    >>> run.loss.shape, run.values["choices"].shape, run.time[-1].round(6)
+    ((4, 4), (4, 4, 8, 2), np.float64(300.0))
+
+    ```
+    """
+    check_kind("agent", agent, Agent, "behaviour.deep_agent(), or an Agent of your own")
+    rate = positive_rate(learning_rate)
+    stops = recording_steps(trials, record_every, record_at)
+    count = whole_number("animals", animals, fix="for example animals=100")
+    keys = jax.random.split(random_key(key, "drawing trials"), count)
+    if weights is None:
+        starts = jax.vmap(lambda k: agent.init(k, scale))(keys)
+    else:
+        one = checked_weights(agent.arch, weights)
+        check_known("the initial weights", one)
+        starts = {edge: jnp.broadcast_to(w, (count, *w.shape)) for edge, w in one.items()}
+    first = {edge: w[0] for edge, w in starts.items()}
+    recorded = {"choices": agent.choices} | dict(record or {})
+    problem = pose(agent, first, data, record=recorded)
+    starts = {edge: w.astype(problem.dtype) for edge, w in starts.items()}
+    method = Trials(
+        jnp.full(count, rate, problem.dtype),
+        jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys),
+    )
+    with progress(int(stops[-1]), "trials") as advance:
+        past = [0]
+
+        def seen(step: int, loss: float) -> None:
+            advance(float(step - past[0]))
+            past[0] = step
+
+        members = Members(count, None, 0)
+        done = take_steps(problem.system, starts, method, stops, members=members, seen=seen)
+    told = {
+        "method": "trials",
+        "clock": "flow",
+        "learning_rate": rate,
+        "trials": int(stops[-1]),
+        "key": key_data(key),
+    }
+    run = Trajectory(
+        rate * done.stops,
+        done.loss,
+        values=done.values,
+        final=done.final,
+        axes={"animal": np.arange(count)},
+        steps=done.stops,
+        **problem.provenance(told),
+    )
+    bad = ~np.isfinite(run.loss)
+    if bad.any():
+        raise StoppedError(
+            run,
+            f"the learning rate is too large: {int(bad.any(axis=1).sum())} of {count} animals "
+            "have weights that are not finite",
+            got=f"a loss that is not finite by trial {run.steps[bad.any(axis=0)].min()}"
+            if run.steps is not None
+            else "a loss that is not finite",
+            wanted="weights that stay finite",
+            fix=f"a learning rate below {rate:g}; what was computed is in error.trajectory",
+        )
+    return run

@@ -1,0 +1,125 @@
+"""The average learning of an agent as a vector field: weights as one row, velocity, Jacobian."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from neuralrace.behaviour.agent import Agent
+from neuralrace.dataset import Dataset
+
+TINY = 1e-12
+"""Damping at which a step of Levenberg and Marquardt is one of Newton."""
+
+SLOW = 0.1
+"""An implicit step lasts this long over the speed: about the change of weights that it makes."""
+
+SHORTEST, LONGEST = 0.5, 1e6
+"""The bounds of its duration."""
+
+
+def flat(agent: Agent, weights: Mapping[str, np.ndarray]) -> Float[np.ndarray, " n"]:
+    """All weights as one row, edge after edge."""
+    return np.concatenate([np.asarray(weights[e], float).ravel() for e in agent.arch.edges])
+
+
+def shaped(agent: Agent, row: Array) -> dict[str, Array]:
+    """A row as weights by edge."""
+    found, at = {}, 0
+    for edge, (source, target) in agent.arch.edges.items():
+        shape = agent.arch.sizes[target], agent.arch.sizes[source]
+        found[edge] = row[at : at + shape[0] * shape[1]].reshape(shape)
+        at += shape[0] * shape[1]
+    return found
+
+
+def places(agent: Agent) -> dict[str, np.ndarray]:
+    """Where the entries of every edge are in the row."""
+    sizes = agent.arch.sizes
+    count = {edge: sizes[s] * sizes[t] for edge, (s, t) in agent.arch.edges.items()}
+    ends = np.cumsum(list(count.values()))
+    return {e: np.arange(end - count[e], end) for e, end in zip(count, ends, strict=True)}
+
+
+def _velocity(agent: Agent, data: Dataset, row: Array) -> Array:
+    moved = agent.velocity(shaped(agent, row), data)
+    return jnp.concatenate([moved[edge].ravel() for edge in agent.arch.edges])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def velocity(agent: Agent, data: Dataset, row: Float[Array, " n"]) -> Float[Array, " n"]:
+    """dW/dt on average, as a row."""
+    return _velocity(agent, data, row)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def jacobian(agent: Agent, data: Dataset, row: Float[Array, " n"]) -> Float[Array, "n n"]:
+    """The derivative of the velocity with respect to the weights."""
+    return jax.jacfwd(functools.partial(_velocity, agent, data))(row)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def values(
+    agent: Agent, data: Dataset, rows: Float[Array, "K n"]
+) -> Float[Array, "K outputs N choices"]:
+    """The values that each output node gives to the choices on every stimulus, for many weights."""
+
+    def one(row: Array) -> Array:
+        found = agent(shaped(agent, row), data)
+        return jnp.stack([found[node] for node in agent.arch.outputs])
+
+    return jax.vmap(one)(rows)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 4))
+def roots(
+    agent: Agent,
+    data: Dataset,
+    rows: Float[Array, "K n"],
+    relaxed: Bool[Array, " K"],
+    steps: int = 300,
+) -> tuple[Float[Array, "K n"], Float[Array, " K"]]:
+    """Where the velocity v vanishes, from many starts, by two methods.
+
+    1. Starts that are `relaxed` first follow the flow, by implicit steps (1/δ − J) Δ = v, J the
+       Jacobian, with a duration δ that grows as v falls: they end where learning would rest.
+    2. All then follow Levenberg and Marquardt: (JᵀJ + μ) Δ = −Jᵀv, taken where it makes v smaller;
+       μ then falls, otherwise it rises. Near a root this is Newton's method; on a family of roots
+       it leads to the nearest one.
+
+    **Returns:** the ends of twice `steps` steps, and the largest entry of the velocity there.
+    """
+    field = functools.partial(_velocity, agent, data)
+    unit = jnp.eye(rows.shape[1])
+
+    def known(row: Array) -> tuple[Array, Array]:
+        v = field(row)
+        return v, v
+
+    measured = jax.jacfwd(known, has_aux=True)
+
+    def step(count: Array, carry: tuple[Array, ...]) -> tuple[Array, ...]:
+        row, v, J, damping, relaxing = carry
+        flowing = relaxing & (count < steps)
+        duration = jnp.clip(SLOW / jnp.linalg.norm(v), SHORTEST, LONGEST)
+        matrix = jnp.where(flowing, unit / duration - J, J.T @ J + damping * unit)
+        tried = row + jnp.linalg.solve(matrix, jnp.where(flowing, v, -J.T @ v))
+        slope, moved = measured(tried)
+        better = flowing | (jnp.sum(moved**2) < jnp.sum(v**2))
+        after = (tried, moved, slope)
+        kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), after, (row, v, J))
+        damping = jnp.where(flowing, damping, jnp.where(better, damping / 5, damping * 4))
+        return *kept, jnp.clip(damping, TINY, 1e6), relaxing
+
+    def one(row: Array, relaxing: Array) -> tuple[Array, Array]:
+        J, v = measured(row)
+        start = (row, v, J, jnp.asarray(1e-2, row.dtype), relaxing)
+        row, v, *_ = jax.lax.fori_loop(0, 2 * steps, step, start)
+        return row, jnp.max(jnp.abs(v))
+
+    return jax.vmap(one)(rows, relaxed)

@@ -1,0 +1,321 @@
+"""Talk, "Mice exhibit diverse learning trajectories": strategies of simulated animals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import neuralrace as nr
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
+from neuralrace.papers.measure import Basis, Measure
+from neuralrace.papers.talk.animals import MODEL, OURS, deep_of, shallow_of, task_of
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import xarray
+    from matplotlib.axes import Axes
+
+SETTINGS = MODEL | {
+    "seeds": Setting(200, "animals of each network", OURS, quick=40),
+    "key": Setting(0, "random key", OURS),
+    "scale": Setting(0.01, "standard deviation of the initial weights", OURS),
+    "rate": Setting(0.05, "learning rate: time per trial", OURS),
+    "trials": Setting(8000, "trials of each animal", OURS),
+    "every": Setting(20, "trials between records", OURS, quick=40),
+    "early": Setting(0.25, "share of the mean improvement at which behaviour is early", OURS),
+    "late": Setting(0.75, "share of the mean improvement at which behaviour is late", OURS),
+}
+
+NAMES = ("naive", "left", "right", "balanced", "expert")
+"""The strategies, from naive to expert; see `nr.behaviour.strategies`."""
+
+NETWORKS = ("deep", "shallow")
+"""The two networks that are compared."""
+
+
+def compute(settings: Settings) -> xarray.Dataset:
+    """Animals of both networks trial by trial, and the stationary points of the deep one."""
+    import xarray
+
+    s, task = settings, task_of(settings)
+    agents = {"deep": deep_of(s), "shallow": shallow_of(s)}
+    curves: dict[str, list] = {name: [] for name in ("accuracy", "left", "right", "strategy")}
+    moments, correlations, pairs = [], [], []
+    time = np.array([])
+    for agent in agents.values():
+        run = nr.behaviour.train_by_trials(
+            agent, task, key=s["key"], learning_rate=s["rate"], trials=s["trials"],
+            animals=s["seeds"], scale=s["scale"], record_every=s["every"],
+        )  # fmt: skip
+        time, choices = run.time, run.values["choices"]
+        sides = nr.behaviour.sensitivity(choices, task)
+        accuracy = nr.behaviour.correct(choices, task) @ np.asarray(task.probability)
+        named = nr.behaviour.strategies(choices, task)
+        curves["accuracy"].append(accuracy)
+        curves["left"].append(sides["left"])
+        curves["right"].append(sides["right"])
+        curves["strategy"].append(sum(k * (named == name) for k, name in enumerate(NAMES)))
+        moment = [reached(accuracy, s[when]) for when in ("early", "late")]
+        early, late = (sides["right"][:, k] - sides["left"][:, k] for k in moment)
+        found = nr.behaviour.rank_correlation(early, late, key=s["key"])
+        moments.append(time[moment])
+        pairs.append([early, late])
+        correlations.append([found.low, found.value, found.high])
+    points = nr.behaviour.stationary_points(agents["deep"], task).points
+    chance = np.array([point.choices for point in points])
+    dims = ("network", "animal", "time")
+    signed = np.where(np.asarray(task.labels["side"]) == "left", -1, 1) * task.labels["contrast"]
+    return xarray.Dataset(
+        {name: (dims, np.array(value)) for name, value in curves.items()}
+        | {
+            "moment": (("network", "when"), np.array(moments)),
+            "asymmetry": (("network", "when", "animal"), np.array(pairs)),
+            "correlation": (("network", "part"), np.array(correlations)),
+            "point_right": (("point", "stimulus"), chance[..., 1]),
+            "point_strategy": ("point", nr.behaviour.strategies(chance, task).astype(object)),
+            "point_left_use": ("point", nr.behaviour.sensitivity(chance, task)["left"]),
+            "point_right_use": ("point", nr.behaviour.sensitivity(chance, task)["right"]),
+        },
+        {
+            "network": list(NETWORKS),
+            "time": time,
+            "when": ["early", "late"],
+            "part": ["low", "value", "high"],
+            "stimulus": signed,
+        },
+    )
+
+
+def reached(accuracy: np.ndarray, share: float) -> int:
+    """The first moment at which the mean over animals has made this share of its improvement."""
+    mean = accuracy.mean(axis=0)
+    return int(np.argmax(mean >= mean[0] + share * (mean[-1] - mean[0])))
+
+
+def shares(table: xarray.Dataset, network: str) -> np.ndarray:
+    """(strategies, T): the share of animals with each strategy."""
+    named = table["strategy"].sel(network=network).to_numpy()
+    return np.array([(named == k).mean(axis=0) for k in range(len(NAMES))])
+
+
+def first_used(table: xarray.Dataset, strategy: str) -> np.ndarray:
+    """For every deep animal 1 if its first strategy after naive is this one, else 0."""
+    named = table["strategy"].sel(network="deep").to_numpy()
+    first = named[np.arange(len(named)), np.argmax(named > 0, axis=1)]
+    return (first == NAMES.index(strategy)).astype(float)
+
+
+def both_used(table: xarray.Dataset) -> np.ndarray:
+    """For every deep animal 1 if it uses both sides at the end, else 0."""
+    last = table["strategy"].sel(network="deep").to_numpy()[:, -1]
+    return (last >= NAMES.index("balanced")).astype(float)
+
+
+def part(table: xarray.Dataset, network: str, end: str) -> float:
+    """The rank correlation of early and late asymmetry, or an end of its interval."""
+    return float(table["correlation"].sel(network=network, part=end))
+
+
+MEASURES = {
+    "left": Measure(
+        "share of animals that first use the left side only",
+        lambda table: first_used(table, "left"),
+        least=0.1,
+        origin=0.5,
+    ),
+    "right": Measure(
+        "share of animals that first use the right side only",
+        lambda table: first_used(table, "right"),
+        least=0.1,
+        origin=0.5,
+    ),
+    "both": Measure(
+        "share of animals that use both sides at the end", both_used, least=0.9, origin=1.0
+    ),
+    "deep": Measure(
+        "rank correlation of early and late asymmetry, deep: lower end of its 95 % interval",
+        lambda table: part(table, "deep", "low"),
+        least=0.0,
+        rests=Basis.PAPER,
+    ),
+    "deeper": Measure(
+        "the same, minus the upper end of the shallow network's interval",
+        lambda table: part(table, "deep", "low") - part(table, "shallow", "high"),
+        least=0.0,
+        otherwise="The intervals of the deep and the shallow network overlap, by {:.2g}: depth is "
+        "not shown to be needed for it.",
+    ),
+}
+"""What the ledger and the figure's agreement judge. Bounds were set before animals were simulated.
+
+Asymmetry is the use of right stimuli minus that of left ones.
+"""
+
+WORDS = {"left": "individually diverse", "right": "individually diverse", "deep": "systematic"}
+"""The talk's words for some of them."""
+
+
+def told(table: xarray.Dataset, network: str) -> str:
+    """A rank correlation with its interval, as text."""
+    low, value, high = table["correlation"].sel(network=network).to_numpy()
+    return f"{value:.2f} ({low:.2f} to {high:.2f})"
+
+
+def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+    """What the talk says of mice, measured on simulated animals."""
+    rows = [
+        Agreement.of(MEASURES[name], table, WORDS.get(name, ""), beside)
+        for name, beside in (
+            ("left", ""),
+            ("right", ""),
+            ("both", ""),
+            ("deep", told(table, "deep")),
+        )
+    ]
+    what = "the same rank correlation in the shallow network, which the talk does not mention"
+    return (*rows, Agreement(what, "reported", told(table, "shallow")))
+
+
+def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+    """Task, strategies, and how different animals learn."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(2, 3, figsize=(7.2, 4.6))
+    _draw_task(axes[0, 0], table)
+    _draw_strategies(axes[0, 1], table)
+    _draw_accuracy(axes[0, 2], table)
+    _draw_shares(axes[1, 0], table)
+    _draw_paths(axes[1, 1], table)
+    _draw_early_late(axes[1, 2], table)
+    for letter, ax in zip("abcdef", axes.flat, strict=True):
+        ax.set_title(f"{letter}  {ax.get_title()}", loc="left")
+        ax.set_title("")
+    return figure
+
+
+def colours() -> dict[str, str]:
+    """One colour per strategy."""
+    from neuralrace.plot import COLOURS, cycle_colour
+
+    return {"naive": COLOURS["neutral"]} | {
+        name: cycle_colour(k) for k, name in enumerate(NAMES[1:])
+    }
+
+
+MARKS = {"naive": "o", "left": "<", "right": ">", "balanced": "D", "expert": "*"}
+"""The mark of each strategy, so that grey prints can be read."""
+
+
+def _draw_task(ax: Axes, table: xarray.Dataset) -> None:
+    from matplotlib.patches import Rectangle
+
+    levels = [c for c in table["stimulus"].to_numpy() if c > 0]
+    for row, level in enumerate(sorted(levels)):
+        for side, x in (("left", 0.0), ("right", 1.3)):
+            grey = 0.5 - 0.5 * level
+            ax.add_patch(Rectangle((x, row), 1.0, 0.7, facecolor="0.5", edgecolor="0.3"))
+            at = x + (0.12 if side == "left" else 0.66)
+            ax.add_patch(Rectangle((at, row + 0.15), 0.22, 0.4, facecolor=f"{grey:.2f}"))
+        ax.text(2.4, row + 0.35, f"{level:g}", va="center")
+    ax.text(0.5, -0.15, "rewarded:\nleft", ha="center", va="top")
+    ax.text(1.8, -0.15, "rewarded:\nright", ha="center", va="top")
+    ax.text(2.4, len(levels) + 0.05, "contrast", va="bottom")
+    ax.set(xlim=(-0.1, 3.3), ylim=(-1.2, len(levels) + 0.4), title="Task")
+    ax.axis("off")
+
+
+def _draw_strategies(ax: Axes, table: xarray.Dataset) -> None:
+    x, look = table["stimulus"].to_numpy(), colours()
+    order = np.argsort(x)
+    for name, p in zip(table["point_strategy"], table["point_right"].to_numpy(), strict=True):
+        kind = str(name.item())
+        ax.plot(x[order], p[order], color=look[kind], marker=MARKS[kind], label=kind, markersize=4)
+    ax.set(
+        xlabel="contrast (left negative)", ylabel="probability of right", ylim=(-0.03, 1.03),
+        title="Stationary strategies",
+    )  # fmt: skip
+    ax.legend(loc="upper left", fontsize="x-small")
+
+
+def _draw_accuracy(ax: Axes, table: xarray.Dataset) -> None:
+    from neuralrace.plot import cycle_colour
+
+    time = table["time"].to_numpy()
+    for k, network in enumerate(NETWORKS):
+        each = table["accuracy"].sel(network=network).to_numpy()
+        dashes = ("-", "--")[k]
+        for mine in each[:8]:
+            ax.plot(time, mine, color=cycle_colour(k), linewidth=0.4, alpha=0.5)
+        ax.plot(time, each.mean(axis=0), dashes, color=cycle_colour(k), label=f"{network}, mean")
+    ax.set(xlabel="time", ylabel="probability correct", title="Animals learn")
+    ax.set_xlim(0, 0.5 * time[-1])
+    ax.legend(loc="lower right", fontsize="x-small")
+
+
+def _draw_shares(ax: Axes, table: xarray.Dataset) -> None:
+    time, look = table["time"].to_numpy(), colours()
+    hatches = ("", "\\\\\\", "///", "...", "")
+    stack = ax.stackplot(
+        time, shares(table, "deep"), colors=[look[n] for n in NAMES], labels=NAMES, alpha=0.8
+    )
+    for layer, hatch in zip(stack, hatches, strict=True):
+        layer.set_hatch(hatch)
+        layer.set_edgecolor("white")
+        layer.set_linewidth(0)
+    ax.set(
+        xlabel="time", ylabel="share of animals", ylim=(0, 1), title="Strategies, deep",
+        xlim=(0, 0.5 * time[-1]),
+    )  # fmt: skip
+    ax.legend(loc="center right", fontsize="x-small", framealpha=0.9)
+
+
+def _draw_paths(ax: Axes, table: xarray.Dataset) -> None:
+    from neuralrace.plot import cycle_colour
+
+    look = colours()
+    for k in range(min(16, table.sizes["animal"])):
+        one = table.sel(network="deep").isel(animal=k)
+        left, right = (smooth(one[side].to_numpy()) for side in ("left", "right"))
+        ax.plot(left, right, color=cycle_colour(k), linewidth=0.6, alpha=0.7)
+    uses = (table[f"point_{side}_use"].to_numpy() for side in ("left", "right"))
+    for name, x, y in zip(table["point_strategy"], *uses, strict=True):
+        kind = str(name.item())
+        ax.plot(x, y, MARKS[kind], color=look[kind], markersize=9, markeredgecolor="black")
+    ax.set(xlabel="use of left stimuli", ylabel="use of right stimuli", title="16 deep animals")
+
+
+def smooth(curve: np.ndarray, width: int = 10) -> np.ndarray:
+    """A running mean, for the eye: single trials move the weights a lot."""
+    kernel = np.ones(width) / width
+    return np.convolve(np.pad(curve, (width // 2, width - 1 - width // 2), "edge"), kernel, "valid")
+
+
+def _draw_early_late(ax: Axes, table: xarray.Dataset) -> None:
+    from neuralrace.plot import cycle_colour
+
+    for k, network in enumerate(NETWORKS):
+        early, late = table["asymmetry"].sel(network=network).to_numpy()
+        label = f"{network}: {told(table, network)}"
+        ax.plot(early, late, ("o", "x")[k], color=cycle_colour(k), markersize=3, label=label)
+    ax.axhline(0, color="0.7", linewidth=0.6, zorder=0)
+    ax.axvline(0, color="0.7", linewidth=0.6, zorder=0)
+    ax.set(xlabel="early: right minus left use", ylabel="late", title="Early and late")
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, high + 0.35 * (high - low))
+    ax.legend(loc="upper center", fontsize="x-small")
+
+
+FIGURE = Figure(
+    name="talk/decisions",
+    title="Learning to make perceptual decisions: simulated animals, their strategies, diversity",
+    states=(
+        "Mice learn from naïve to expert along trajectories that are individually diverse but "
+        "systematic: early strategies determine later ones. Simulated here, trial by trial, with "
+        "numbers of our own; nothing is fitted to animals, of which there are no data here."
+    ),
+    settings=SETTINGS,
+    compute=compute,
+    draw=draw,
+    agreement=agreement,
+)

@@ -1,0 +1,316 @@
+"""Learning from rewards with several teaching signals: agents, trials, strategies."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.behaviour import (
+    Agent,
+    EpsilonGreedy,
+    Softmax,
+    correct,
+    decision_task,
+    deep_agent,
+    rank_correlation,
+    sensitivity,
+    shallow_agent,
+    strategies,
+    train_by_trials,
+)
+from tests.test_errors import says
+
+ARCH = nr.Architecture(
+    {"s": 2, "one": 1, "h": 3, "a": 2, "b": 2},
+    {"sh": ("s", "h"), "ha": ("h", "a"), "sa": ("s", "a"), "ob": ("one", "b")},
+)
+LOSSES = {"total": ["a", "b"], "a": ["a"], "b": ["b"]}
+TRAINED = {"sh": "total", "ha": "a", "sa": "total", "ob": "b"}
+
+
+def task(paid=1.0):
+    rng = np.random.default_rng(0)
+    reward = paid * np.array([[1, 0], [0, 1], [0.5, 0.2]])
+    return nr.Dataset(
+        {"s": rng.normal(size=(3, 2)), "one": np.ones((3, 1))},
+        {"a": reward, "b": reward},
+        sample_weight=[0.5, 0.3, 0.2],
+    )
+
+
+def by_enumeration(agent, weights, data):
+    """Average learning, by going through every stimulus, choice and reward."""
+    w = {e: np.asarray(v) for e, v in weights.items()}
+    moved = {e: np.zeros_like(v) for e, v in w.items()}
+    rates, decay = dict(agent.rates), dict(agent.decay)
+    for n, c, paid in itertools.product(range(3), range(2), (0, 1)):
+        s, one = data.x["s"][n], data.x["one"][n]
+        h = w["sh"] @ s
+        q = {"a": w["ha"] @ h + w["sa"] @ s, "b": w["ob"] @ one}
+        values = q["a"] + q["b"]
+        pi = np.exp(5 * values) / np.exp(5 * values).sum()
+        p = data.y["a"][n, c]
+        often = data.probability[n] * pi[c] * (p if paid else 1 - p)
+        delta = {"total": paid - values[c], "a": paid - q["a"][c], "b": paid - q["b"][c]}
+        chosen = np.eye(2)[c]
+        moved["sh"] += often * delta["total"] * np.outer(w["ha"][c], s)
+        moved["ha"] += often * delta["a"] * np.outer(chosen, h)
+        moved["sa"] += often * delta["total"] * np.outer(chosen, s)
+        moved["ob"] += often * delta["b"] * np.outer(chosen, one)
+    return {e: rates[e] * (moved[e] - decay[e] * w[e]) for e in w}
+
+
+def test_average_learning_is_the_sum_over_stimuli_choices_and_rewards():
+    agent = Agent(ARCH, LOSSES, TRAINED, rates={"sh": 0.3}, decay={"ha": 0.2, "ob": 0.1})
+    weights = agent.init(0, scale=0.7)
+    found = agent.velocity(weights, task())
+    for edge, wanted in by_enumeration(agent, weights, task()).items():
+        np.testing.assert_allclose(found[edge], wanted, atol=1e-13)
+
+
+def test_trials_average_to_the_velocity():
+    agent, data = Agent(ARCH, LOSSES, TRAINED, decay=0.1), task()
+    weights = agent.init(1, scale=0.7)
+    keys = jax.random.split(jax.random.key(0), 40_000)
+    steps = jax.vmap(lambda k: agent.trial(weights, data, 1.0, k)[1])(keys)
+    wanted = agent.velocity(weights, data)
+    for edge, each in steps.items():
+        error = np.std(each, axis=0) / np.sqrt(len(keys))
+        assert (np.abs(np.mean(each, axis=0) - wanted[edge]) <= 5 * error + 1e-12).all()
+
+
+def test_only_the_choice_taken_learns():
+    agent, data = Agent(ARCH, LOSSES, TRAINED), task()
+    step = agent.trial(agent.init(0), data, 1.0, jax.random.key(3))[1]
+    rows = np.flatnonzero(np.abs(np.asarray(step["ob"])).sum(axis=1))
+    assert len(rows) == 1
+    assert (np.asarray(step["ha"])[1 - rows[0]] == 0).all()
+
+
+def test_one_signal_and_a_fixed_policy_is_the_gradient_of_the_loss():
+    """With random choices the loss does not depend on the policy: learning is gradient flow."""
+    agent = Agent(ARCH, LOSSES, dict.fromkeys(ARCH.edges, "total"), Softmax(0.0))
+    weights, data = agent.init(0, scale=0.5), task()
+    slope = jax.grad(lambda w: agent.loss(w, data))(weights)
+    for edge, moved in agent.velocity(weights, data).items():
+        np.testing.assert_allclose(moved, -slope[edge], atol=1e-14)
+
+
+def test_the_flow_is_the_limit_of_small_average_steps():
+    agent, data = deep_agent(decay=0.01), decision_task()
+    start = agent.init(0, scale=0.3)
+    flow = nr.flow(agent, start, data, times=[0, 5.0], record={"choices": agent.choices})
+    gaps = []
+    for rate in (0.1, 0.05):
+        steps = nr.train(agent, start, data, learning_rate=rate, steps=round(5 / rate))
+        gaps.append(max(float(np.abs(steps.final[e] - flow.final[e]).max()) for e in flow.final))
+    assert gaps[0] < 0.05
+    assert 1.8 < gaps[0] / gaps[1] < 2.2
+    assert flow.values["choices"].shape == (2, 8, 2)
+
+
+def test_animals_are_reproducible_and_start_as_members_of_an_ensemble_do():
+    agent, data = deep_agent(), decision_task()
+    options = {"key": 3, "learning_rate": 0.1, "trials": 50, "record_every": 25}
+    run = train_by_trials(agent, data, animals=3, scale=0.2, **options)
+    again = train_by_trials(agent, data, animals=3, scale=0.2, **options)
+    np.testing.assert_array_equal(run.loss, again.loss)
+    assert len(np.unique(run.loss[:, -1])) == 3
+    many = nr.flow_ensemble(agent, data, key=3, seeds=3, scale=0.2, times=[0, 1])
+    np.testing.assert_allclose(run.loss[:, 0], many.loss[:, 0], rtol=1e-12)
+    assert run.axes["animal"].tolist() == [0, 1, 2]
+    assert run.time.tolist() == [0, 2.5, 5.0]
+
+
+def test_recording_does_not_change_the_trials():
+    agent, data = deep_agent(), decision_task()
+    options = {"key": 0, "learning_rate": 0.1, "trials": 20, "animals": 2}
+    each = train_by_trials(agent, data, **options, record_every=1)
+    few = train_by_trials(agent, data, **options, record_every=10)
+    np.testing.assert_array_equal(each.loss[:, ::10], few.loss)
+    for edge in each.final:
+        np.testing.assert_array_equal(each.final[edge], few.final[edge])
+
+
+def test_an_agent_survives_a_file(tmp_path):
+    agent, data = deep_agent(policy=EpsilonGreedy(0.2), rates={"see_left": 0.5}), decision_task()
+    run = train_by_trials(agent, data, key=0, learning_rate=0.1, trials=10, animals=2)
+    again = nr.load(run.save(tmp_path / "run.nc"))
+    assert again.net == agent
+    assert hash(again.net) == hash(agent)
+    assert again.net != deep_agent()
+
+
+# ---- the task and its strategies ----------------------------------------------------------------
+
+
+def test_the_task_shows_one_side_and_rewards_it():
+    data = decision_task((0.2, 0.8), left=0.7, reliability=0.9)
+    assert (data.x["left"] * data.x["right"] == 0).all()
+    shown = data.x["left"] > 0
+    np.testing.assert_allclose(data.y["q_stim"], 0.9 * np.hstack([shown, ~shown]))
+    np.testing.assert_allclose(data.probability[shown.ravel()].sum(), 0.7)
+
+
+def psychometric(left, right):
+    """Choices that are correct with these probabilities, on contrasts .5 and 1 of each side."""
+    p = np.array([*left, *(1 - np.array(right))])
+    return np.stack([p, 1 - p], axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "name"),
+    [
+        ((0.5, 0.5), (0.5, 0.5), "naive"),
+        ((0.9, 0.9), (0.1, 0.1), "naive"),
+        ((0.5, 0.9), (0.7, 0.7), "left"),
+        ((0.5, 0.5), (0.6, 0.95), "right"),
+        ((0.5, 0.7), (0.5, 0.7), "balanced"),
+        ((0.8, 1.0), (0.8, 1.0), "expert"),
+    ],
+)
+def test_strategies_by_hand(left, right, name):
+    data, choices = decision_task((0.5, 1.0)), psychometric(left, right)
+    assert strategies(choices, data) == name
+    np.testing.assert_allclose(correct(choices, data), [*left, *right])
+    np.testing.assert_allclose(sensitivity(choices, data)["left"], left[1] - left[0])
+
+
+def test_rank_correlation_is_that_of_scipy_and_its_interval_covers():
+    from scipy.stats import spearmanr
+
+    rng = np.random.default_rng(0)
+    early = rng.normal(size=200)
+    late = early + rng.normal(size=200)
+    found = rank_correlation(early, late.round(1))
+    assert abs(found.value - spearmanr(early, late.round(1)).statistic) < 1e-10
+    assert found.low < found.value < found.high
+    assert 0.03 < found.high - found.low < 0.3
+    assert rank_correlation(early, np.ones(200)).value == 0
+    null = [rank_correlation(*rng.normal(size=(2, 60)), resamples=300) for _ in range(40)]
+    assert sum(c.low <= 0 <= c.high for c in null) >= 33
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+def test_edges_need_a_loss():
+    with says("edge 'sa' has no loss", got="'ha', 'ob', 'sh'", wanted="'sa'", fix="'sa': 'total'"):
+        Agent(ARCH, LOSSES, {e: n for e, n in TRAINED.items() if e != "sa"})
+    with says("'totl', which is no loss", got="'totl'", wanted="'total'", fix="did you mean"):
+        Agent(ARCH, LOSSES, TRAINED | {"sa": "totl"})
+    with says("'sx', which is no edge", got="'sx'", wanted="'sa'", fix="did you mean"):
+        Agent(ARCH, LOSSES, TRAINED | {"sx": "total"})
+    with says("edge 'ob' cannot learn from loss 'a'", got="no path", wanted="leads to"):
+        Agent(ARCH, LOSSES, TRAINED | {"ob": "a"})
+
+
+def test_losses_need_a_reward():
+    for nodes in ([], ["h"], ["a", "a"]):
+        with says("loss 'total' has no reward", got="nodes", wanted="output nodes 'a', 'b'"):
+            Agent(ARCH, LOSSES | {"total": nodes}, TRAINED)
+    agent = Agent(ARCH, LOSSES, TRAINED)
+    with says("no choice is ever rewarded", got="0 for every", wanted="at least one"):
+        nr.flow(agent, agent.init(0), task(0.0), times=[1.0])
+    with says("rewards must be probabilities", got="to 2", wanted="from 0 to 1"):
+        nr.flow(agent, agent.init(0), task(2.0), times=[1.0])
+    other = task()
+    mixed = nr.Dataset(other.x, {"a": other.y["a"], "b": 1 - other.y["b"]})
+    with says("the rewards of 'a' and 'b' differ", got="shape", wanted="one reward"):
+        train_by_trials(agent, mixed, key=0, learning_rate=0.1, trials=1)
+
+
+@pytest.mark.parametrize(
+    ("policy", "what", "got"),
+    [
+        (lambda q: q, "no distribution", "a probability of -1"),
+        (lambda q: 0.4 + 0 * q, "no distribution", "a sum of 0.8"),
+        (lambda q: jax.nn.softmax(q.ravel()), "no distribution", "shape (8,)"),
+        (lambda q: q @ q, "cannot be evaluated", "TypeError"),
+        ("softmax", "must be a function", "softmax"),
+    ],
+)
+def test_policies_must_be_distributions(policy, what, got):
+    with says(what, got=got, wanted="sum 1", fix="Softmax"):
+        Agent(ARCH, LOSSES, TRAINED, policy)
+
+
+def test_stimuli_must_occur():
+    agent = Agent(ARCH, LOSSES, TRAINED)
+    never = nr.Dataset(task().x, task().y, sample_weight=[0.5, 0.0, 0.5])
+    with says("stimulus 2 never occurs", got="1 of 3", wanted="positive", fix="take"):
+        nr.flow(agent, agent.init(0), never, times=[1.0])
+    for left, side in ((0.0, "left"), (1.0, "right")):
+        with says(f"stimuli on the {side} never occur", got="left=", wanted="above 0"):
+            decision_task(left=left)
+
+
+@pytest.mark.parametrize("contrasts", [(0.0, 1.0), (0.5, 1.5), (-0.5,), (0.5, 0.5), (), np.nan])
+def test_contrasts_out_of_range(contrasts):
+    with says("contrasts are out of range", got="", wanted="above 0 and at most 1"):
+        decision_task(contrasts)
+
+
+def test_rates_that_diverge():
+    agent, data = deep_agent(), decision_task()
+    with pytest.raises(nr.StoppedError) as caught:
+        train_by_trials(agent, data, key=0, learning_rate=50.0, trials=200, animals=3, scale=1.0)
+    assert "too large" in caught.value.what
+    assert "3 of 3 animals" in caught.value.what
+    assert "below 50" in caught.value.fix
+    assert np.isfinite(caught.value.trajectory.loss[:, 0]).all()
+    with says("the rate of 'see_left' must be", got="-1", wanted="at least 0"):
+        deep_agent(rates={"see_left": -1})
+    with says("there is a decay for 'see'", got="'see'", wanted="'see_left'", fix="did you mean"):
+        deep_agent(decay={"see": 0.1})
+
+
+def test_an_agent_has_losses_of_its_own():
+    agent, data = Agent(ARCH, LOSSES, TRAINED), task()
+    with says("losses of its own", got="cross_entropy", wanted="reward", fix="leave loss out"):
+        agent.loss(agent.init(0), data, "cross_entropy")
+    with says("losses of its own", got="function", wanted="reward"):
+        nr.train(
+            agent, agent.init(0), data, learning_rate=0.1, steps=1,
+            loss=lambda outputs, targets: jnp.sum(outputs["a"], axis=1),
+        )  # fmt: skip
+
+
+def test_a_layer_with_rate_zero_stays():
+    agent, data = deep_agent(rates={"see_left": 0.0}), decision_task()
+    start = agent.init(0, scale=0.5)
+    run = nr.flow(agent, start, data, times=[5.0])
+    np.testing.assert_array_equal(run.final["see_left"], start["see_left"])
+    assert np.abs(run.final["see_right"] - start["see_right"]).max() > 1e-3
+
+
+def test_other_bad_input():
+    with says("one neuron per choice", got="'q': 1", wanted="at least 2"):
+        Agent(nr.Architecture({"x": 1, "q": 1}, {"e": ("x", "q")}), {"t": ["q"]}, {"e": "t"})
+    with says("unknown teaching signals", got="'two'", wanted="'one', 'three'"):
+        deep_agent(signals="two")
+    with says("agent is of the wrong kind", got="GDLN", wanted="Agent"):
+        train_by_trials(nr.GDLN(ARCH), task(), key=0, learning_rate=0.1, trials=1)
+    with says("needs two contrasts", got="1 on the left", wanted="at least two"):
+        sensitivity(np.full((2, 2), 0.5), decision_task((1.0,)))
+    with says("no label 'side'", got="-", wanted="'side'"):
+        strategies(np.full((3, 2), 0.5), task())
+    with says("do not fit the stimuli", got="(3, 2)", wanted="8, 2"):
+        correct(np.full((3, 2), 0.5), decision_task())
+    with says("one number per animal", got="(2,)", wanted="at least 3"):
+        rank_correlation([1, 2], [1, 2])
+    with says("must be finite", got="NaN", wanted="finite"):
+        rank_correlation([1, 2, np.nan], [1, 2, 3])
+
+
+def test_shallow_agents_have_no_first_layer_and_learn():
+    agent, data = shallow_agent(), decision_task()
+    assert set(agent.arch.edges) == {"from_left", "from_right", "from_constant"}
+    run = nr.flow(
+        agent, agent.init(0, scale=0.0), data, times=[0, 200.0], record={"p": agent.choices}
+    )
+    assert strategies(run.values["p"], data).tolist() == ["naive", "expert"]
+    assert jnp.allclose(run.values["p"].sum(axis=-1), 1)

@@ -1,0 +1,186 @@
+"""Stationary points of average learning, their routes, and runs that rest near them."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.behaviour import (
+    Agent,
+    EpsilonGreedy,
+    Softmax,
+    decision_task,
+    deep_agent,
+    shallow_agent,
+    stationary_points,
+    strategies,
+)
+from tests.test_errors import says
+
+CONTRASTS = (0.25, 1.0)
+
+
+@functools.cache
+def points(kind="deep", **options):
+    agent = shallow_agent(**options) if kind == "shallow" else deep_agent(**options)
+    return stationary_points(agent, decision_task(CONTRASTS), starts=16)
+
+
+def test_deep_learning_has_a_saddle_for_every_set_of_sides():
+    found = points(decay=0.01)
+    assert [(len(p.learned), p.index) for p in found.points] == [(0, 2), (1, 1), (1, 1), (2, 0)]
+    for point in found.points:
+        moved = found.agent.velocity(point.weights, found.data)
+        assert max(float(np.abs(v).max()) for v in moved.values()) <= 1e-10
+    named = strategies(np.array([p.choices for p in found.points]), found.data)
+    assert named[:3].tolist() == ["naive", "left", "right"]
+    assert named[3] in ("balanced", "expert")
+
+
+def test_where_nothing_is_learned_the_constant_predicts_half_a_reward():
+    """By hand: Q^const = R̄ / (1 + d/π) with R̄ = π = ½, decay d; growth √(K G) − d."""
+    d = 0.01
+    naive = points(decay=d).points[0]
+    half = 0.25 / (0.5 + d)
+    np.testing.assert_allclose(naive.weights["from_constant"].ravel(), half, atol=1e-12)
+    seen = 0.5 * np.mean(CONTRASTS) / 2
+    np.testing.assert_allclose(naive.choices, 0.5, atol=1e-12)
+    growth = np.sqrt(seen * seen * (1 - half)) - d
+    np.testing.assert_allclose(naive.eigenvalues.real[:2], growth, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_routes_lead_from_side_to_side():
+    found = points(decay=0.01)
+    routes = {(r.source, r.target): r.node for r in found.routes}
+    assert routes == {
+        (0, 1): "cortex_left",
+        (0, 2): "cortex_right",
+        (1, 3): "cortex_right",
+        (2, 3): "cortex_left",
+    }
+    for route in found.routes:
+        assert abs(route.rate - found.points[route.source].eigenvalues.real[0]) < 1e-9
+    assert set(found.to_networkx().edges) == set(routes)
+
+
+def test_the_shallow_network_has_one_point_and_no_saddle():
+    found = points("shallow")
+    assert [p.index for p in found.points] == [0]
+    assert found.routes == ()
+
+
+@pytest.mark.slow
+def test_without_decay_three_signals_rest_only_where_nothing_is_learned():
+    assert [p.learned for p in points().points] == [()]
+    agent, data = deep_agent(), decision_task(CONTRASTS)
+    times = [0, 100.0, 300.0, 900.0]
+    run = nr.flow(
+        agent, agent.init(0, scale=0.1), data, times=times, record={"weights": True, "p": agent}
+    )
+    weights = run.values["weights"]
+    seen, onward = (np.abs(weights[e]).max(axis=(1, 2)) for e in ("see_left", "from_left"))
+    assert (np.diff(seen[1:]) < 0).all()
+    assert (np.diff(onward[1:]) > 0).all()
+    np.testing.assert_allclose(onward[3] / onward[2], np.sqrt(3), rtol=0.1)
+    late = run.values["p"]["q_stim"]
+    assert np.abs(late[-1] - late[-2]).max() < 0.02 < np.abs(late[1] - late[0]).max()
+
+
+def test_families_have_one_balanced_representative():
+    """One signal, no decay: rescaling a cortical node changes nothing that is learned."""
+    found = points(signals="one", policy=Softmax(2.0))
+    assert [len(p.learned) for p in found.points] == [0, 1, 1, 2]
+    both = found.points[3]
+    assert both.index == 0
+    assert both.neutral == 2
+    for side in ("left", "right"):
+        into, out = (both.weights[f"{e}_{side}"] for e in ("see", "from"))
+        np.testing.assert_allclose(np.linalg.norm(into), np.linalg.norm(out), rtol=1e-6)
+        assert into[0, 0] > 0
+    moved = dict(both.weights) | {
+        "see_left": 3 * both.weights["see_left"],
+        "from_left": both.weights["from_left"] / 3,
+    }
+    still = found.agent.velocity(moved, found.data)
+    assert max(float(np.abs(v).max()) for v in still.values()) < 1e-9
+
+
+def test_a_choice_that_is_never_taken_is_no_stationary_point():
+    """Where a value is very low, learning is slow, but does not stand still."""
+    found = points("shallow", policy=Softmax(20.0))
+    assert len(found.points) >= 1
+    for point in found.points:
+        assert point.neutral == 0
+        assert (found.data.probability @ point.choices).min() > 1e-6
+
+
+def test_distances_are_root_mean_squares_of_values():
+    found = points(decay=0.01)
+    one, other = found.points[0], found.points[3]
+    share = np.asarray(found.data.probability)
+    wanted = np.sqrt(
+        sum(share @ ((one.outputs[v] - other.outputs[v]) ** 2).sum(axis=1) for v in one.outputs)
+    )
+    far = found.distances(other.outputs)
+    np.testing.assert_allclose(far[[0, 3]], [wanted, 0], atol=1e-12)
+
+
+def test_runs_rest_at_listed_points():
+    found = points(decay=0.01)
+    times = np.linspace(0, 600, 601)
+    run = nr.flow_ensemble(
+        found.agent, found.data, key=1, seeds=3, scale=1e-3, times=times, record={"outputs": True}
+    )
+    rests = found.rests(run, speed=1e-3, least=10.0)
+    assert all(len(mine) >= 2 for mine in rests)
+    for mine in rests:
+        assert mine[0].point == 0
+        assert mine[-1].point == 3
+        assert all(rest.distance < 0.05 for rest in mine)
+        assert all(rest.start <= rest.at <= rest.end for rest in mine)
+
+
+@pytest.mark.slow
+def test_several_cortical_neurons_have_the_same_values():
+    one, two = points(decay=0.01), points(decay=0.01, neurons=2)
+    assert len(one.points) == len(two.points)
+    for a, b in zip(one.points, two.points, strict=True):
+        for node in a.outputs:
+            np.testing.assert_allclose(a.outputs[node], b.outputs[node], atol=1e-8)
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+def test_errors_of_the_search():
+    task = decision_task(CONTRASTS)
+    with says("policy that is smooth", got="EpsilonGreedy", wanted="continuously", fix="Softmax"):
+        stationary_points(deep_agent(policy=EpsilonGreedy()), task)
+    with says("starts must be a whole number", got="0", wanted="at least 1"):
+        stationary_points(deep_agent(), task, starts=0)
+    with says("agent is of the wrong kind", got="str", wanted="Agent"):
+        stationary_points("deep", task)
+    sizes = {"x": 1, "q": 2} | {f"h{k}": 1 for k in range(13)}
+    edges = {f"a{k}": ("x", f"h{k}") for k in range(13)} | {
+        f"b{k}": (f"h{k}", "q") for k in range(13)
+    }
+    wide = Agent(nr.Architecture(sizes, edges), {"t": ["q"]}, dict.fromkeys(edges, "t"))
+    with says("too many sets", got="13 hidden nodes", wanted="at most 12"):
+        stationary_points(wide, nr.Dataset({"x": [[1.0]]}, {"q": [[1.0, 0.0]]}))
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (4, 3), (4,)])
+def test_errors_of_distances(shape):
+    found = points(decay=0.01)
+    with says("do not fit the task", got=str(shape), wanted="(…, 4, 2)"):
+        found.distances({"q_stim": np.zeros(shape), "q_const": np.zeros(shape)})
+
+
+def test_errors_of_rests():
+    found = points(decay=0.01)
+    with says("no outputs of 'q_const'", got="'q_stim'", wanted="'q_const'"):
+        found.distances({"q_stim": np.zeros((4, 2))})
+    with says("no outputs of several members", got="values -", wanted="one axis"):
+        found.rests(nr.Trajectory([0, 1], [1, 0.5]), speed=1.0, least=1.0)

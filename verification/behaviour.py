@@ -1,0 +1,316 @@
+"""Claims about learning from rewards: trials and their average, stationary points, strategies.
+
+All numbers of the model (contrasts, policy, decay, initial weights) are ours and were fixed before
+animals were simulated; nothing is fitted, and there are no data of animals here.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+import neuralrace as nr
+from neuralrace import behaviour, papers
+from verification.claim import Measurement, at_most, claim
+
+SECTION = "Behaviour"
+TOP = "behaviour"
+
+BETA, DECAY = 10.0, 0.01
+"""Inverse temperature of the policy, and decay of the weights, as in the talk's figures."""
+
+CONTRASTS = np.array([0.125, 0.25, 0.5, 1.0])
+"""Contrasts on either side."""
+
+NEVER = 1e-6
+"""A choice that is less likely counts as never taken; see `behaviour.stationary_points`."""
+
+
+def task() -> nr.Dataset:
+    return behaviour.decision_task(CONTRASTS)
+
+
+def agent(kind: str = "deep") -> behaviour.Agent:
+    make = behaviour.deep_agent if kind == "deep" else behaviour.shallow_agent
+    return make(policy=behaviour.Softmax(BETA), decay=DECAY)
+
+
+@cache
+def points(kind: str = "deep") -> behaviour.StationaryPoints:
+    return behaviour.stationary_points(agent(kind), task())
+
+
+# ---- an independent average: the equations of the talk, written out ------------------------------
+
+
+def chosen(q: np.ndarray) -> np.ndarray:
+    """Softmax of two values along the first axis."""
+    first = 1 / (1 + np.exp(-np.clip(BETA * (q[0] - q[1]), -500, 500)))
+    return np.array([first, 1 - first])
+
+
+def deep_by_hand(w: np.ndarray) -> np.ndarray:
+    """d/dt of (u_L, u_R, a_L (2), a_R (2), b (2)); c the contrasts, sides equally likely."""
+    c, p = CONTRASTS, 0.5 / len(CONTRASTS)
+    moved = -DECAY * w
+    b = w[6:]
+    for side in (0, 1):
+        u, a = w[side], w[2 + 2 * side : 4 + 2 * side]
+        stim = u * a[:, None] * c
+        pi = chosen(stim + b[:, None])
+        reward = np.array([[1.0], [0.0]]) if side == 0 else np.array([[0.0], [1.0]])
+        moved[side] += p * (pi * (reward - stim - b[:, None]) * a[:, None] * c).sum()
+        moved[2 + 2 * side : 4 + 2 * side] += p * (pi * (reward - stim) * u * c).sum(axis=1)
+        moved[6:] += p * (pi * (reward - b[:, None])).sum(axis=1)
+    return moved
+
+
+def shallow_by_hand(w: np.ndarray) -> np.ndarray:
+    """d/dt of (a_L (2), a_R (2), b (2))."""
+    c, p = CONTRASTS, 0.5 / len(CONTRASTS)
+    moved = -DECAY * w
+    b = w[4:]
+    for side in (0, 1):
+        stim = w[2 * side : 2 * side + 2][:, None] * c
+        pi = chosen(stim + b[:, None])
+        reward = np.array([[1.0], [0.0]]) if side == 0 else np.array([[0.0], [1.0]])
+        moved[2 * side : 2 * side + 2] += p * (pi * (reward - stim) * c).sum(axis=1)
+        moved[4:] += p * (pi * (reward - b[:, None])).sum(axis=1)
+    return moved
+
+
+def values_by_hand(kind: str, w: np.ndarray) -> dict[str, np.ndarray]:
+    """The values (stimuli, choices) of both outputs, left stimuli first."""
+    seen, rest = (w[:2], w[2:]) if kind == "deep" else (np.ones(2), w)
+    sides = [seen[k] * CONTRASTS[:, None] * rest[2 * k : 2 * k + 2] for k in (0, 1)]
+    constant = np.broadcast_to(rest[4:], (2 * len(CONTRASTS), 2))
+    return {"q_stim": np.concatenate(sides), "q_const": constant}
+
+
+BY_HAND = {"deep": (deep_by_hand, 8), "shallow": (shallow_by_hand, 6)}
+"""The average by hand, and its number of weights."""
+
+
+def weights_of(kind: str, row: np.ndarray) -> dict[str, np.ndarray]:
+    """A row of weights by hand as those of the agent."""
+    rest = row[2:] if kind == "deep" else row
+    named = {"from_left": rest[:2], "from_right": rest[2:4], "from_constant": rest[4:]}
+    named |= {"see_left": row[:1], "see_right": row[1:2]} if kind == "deep" else {}
+    return {edge: w[:, None] for edge, w in named.items()}
+
+
+@claim(SECTION, "average learning is the talk's equations, written out by hand", "≤ 1e-12")
+def average(full: bool) -> Measurement:
+    rng, worst = np.random.default_rng(0), 0.0
+    for kind, (velocity, size) in BY_HAND.items():
+        for _ in range(50 if full else 5):
+            row = rng.normal(size=size)
+            found = agent(kind).velocity(weights_of(kind, row), task())
+            wanted = weights_of(kind, velocity(row))
+            worst = max(worst, *(float(np.abs(found[e] - w).max()) for e, w in wanted.items()))
+    return at_most(worst, 1e-12)
+
+
+# ---- trials and their average --------------------------------------------------------------------
+
+RATES = (0.02, 0.01, 0.005, 0.0025)
+"""Learning rates; each is half of the one before."""
+
+BEFORE = 10.0
+"""A time before the first saddle is left, which takes about 30 from these weights."""
+
+
+def at_first_saddle() -> dict[str, np.ndarray]:
+    """The point at which nothing is learned but the constant, plus random weights of 0.01.
+
+    From zero, chance differences of the two constants first grow tenfold by themselves, since a
+    choice that is taken more often learns faster: far smaller rates would be needed for the law.
+    """
+    small = agent().init(0, scale=0.01)
+    naive = points().points[0].weights
+    return {edge: np.asarray(w) + naive[edge] for edge, w in small.items()}
+
+
+@cache
+def exponents(full: bool) -> tuple[float, float]:
+    """The slopes of log ‖W − W_flow‖ at `BEFORE` against log rate: one animal, mean of animals."""
+    rates, animals = (RATES, 8000) if full else (RATES[:3], 2000)
+    deep, data = agent(), task()
+    start = at_first_saddle()
+    end = nr.flow(deep, start, data, times=[BEFORE]).final
+    one, mean = [], []
+    for rate in rates:
+        run = behaviour.train_by_trials(
+            deep, data, key=1, learning_rate=rate, trials=round(BEFORE / rate), animals=animals,
+            weights=start, record_at=[0],
+        )  # fmt: skip
+        gaps = [(np.asarray(run.final[e]) - end[e]).reshape(animals, -1) for e in end]
+        gap = np.concatenate(gaps, axis=1)
+        one.append(np.sqrt((gap**2).sum(axis=1).mean()))
+        mean.append(np.linalg.norm(gap.mean(axis=0)))
+    slopes = [float(np.polyfit(np.log(rates), np.log(gaps), 1)[0]) for gaps in (one, mean)]
+    return slopes[0], slopes[1]
+
+
+@claim(
+    SECTION,
+    "one animal deviates from average learning by the square root of the learning rate, from the "
+    "first saddle until before it is left",
+    "exponent within 0.1 of 0.5",
+)
+def one_animal(full: bool) -> Measurement:
+    found = exponents(full)[0]
+    return Measurement(f"{found:.3f}", abs(found - 0.5) <= 0.1)
+
+
+@claim(
+    SECTION,
+    "the mean of animals deviates from average learning by the learning rate, from the first "
+    "saddle until before it is left",
+    "exponent within 0.2 of 1",
+)
+def mean_of_animals(full: bool) -> Measurement:
+    found = exponents(full)[1]
+    return Measurement(f"{found:.3f}", abs(found - 1.0) <= 0.2)
+
+
+# ---- stationary points ---------------------------------------------------------------------------
+
+
+@claim(SECTION, "every stationary point listed is one, by the equations by hand", "≤ 1e-10")
+def are_stationary(full: bool) -> Measurement:
+    worst = 0.0
+    for kind, (velocity, _) in BY_HAND.items():
+        edges = ("see_left", "see_right") if kind == "deep" else ()
+        order = (*edges, "from_left", "from_right", "from_constant")
+        for point in points(kind).points:
+            row = np.concatenate([np.ravel(point.weights[e]) for e in order])
+            worst = max(worst, float(np.abs(velocity(row)).max()))
+    return at_most(worst, 1e-10)
+
+
+@claim(
+    SECTION,
+    "no stationary point is missed by the list: Powell's method from 10⁴ random starts, on the "
+    "equations by hand, deep and shallow",
+    "0 others",
+)
+def none_missed(full: bool) -> Measurement:
+    from scipy.optimize import root
+
+    others, ended, reached = 0, 0, 0
+    for kind, (velocity, size) in BY_HAND.items():
+        rng = np.random.default_rng(7)
+        ends = []
+        for _ in range(10_000 if full else 150):
+            start = np.exp(rng.uniform(np.log(0.1), np.log(3))) * rng.normal(size=size)
+            found = root(velocity, start, method="hybr", options={"xtol": 1e-13})
+            if np.abs(found.fun).max() <= 1e-10:
+                ends.append(found.x)
+        values = [values_by_hand(kind, end) for end in ends]
+        total = np.sum([list(v.values()) for v in values], axis=1)
+        taken = chosen(np.moveaxis(total, -1, 0)).mean(axis=-1)  # all stimuli are equally likely
+        kept = [v for v, least in zip(values, taken.min(axis=0), strict=True) if least >= NEVER]
+        far = points(kind).distances({v: np.array([one[v] for one in kept]) for v in kept[0]})
+        others += int((far.min(axis=1) > 1e-5).sum())
+        ended += len(kept)
+        reached += len(np.unique(far.argmin(axis=1)))
+    count = sum(len(points(kind).points) for kind in BY_HAND)
+    text = f"{others} others in {ended} ends, which reach {reached} of {count} points"
+    return Measurement(text, others == 0)
+
+
+@claim(
+    SECTION,
+    "every plateau of 100 animals on average is at a listed stationary point: values that move "
+    "slower than 0.001 for 10 units of time, from weights of 0.001",
+    "all within 0.05",
+)
+def plateaus(full: bool) -> Measurement:
+    animals = 100 if full else 5
+    run = nr.flow_ensemble(
+        agent(), task(), key=0, seeds=animals, scale=1e-3, times=np.linspace(0, 400, 801),
+        record={"outputs": True},
+    )  # fmt: skip
+    rests = [rest for mine in points().rests(run, speed=1e-3, least=10.0) for rest in mine]
+    worst = max(rest.distance for rest in rests)
+    seen = len({rest.point for rest in rests})
+    text = f"{len(rests)} plateaus at {seen} points, worst {worst:.3g}"
+    return Measurement(text, worst <= 0.05 and len(rests) >= 2 * animals)
+
+
+@claim(
+    SECTION,
+    "the deep network has a saddle for no side, one for each side, and no other unstable point; "
+    "the shallow network has none",
+    "3 and 0",
+)
+def saddles_come_with_depth(full: bool) -> Measurement:
+    counts = [sum(p.index > 0 for p in points(kind).points) for kind in ("deep", "shallow")]
+    return Measurement(f"{counts[0]} and {counts[1]}", counts == [3, 0])
+
+
+@claim(
+    SECTION,
+    "with three signals and no decay, nothing that is learned is at rest: the only stationary "
+    "point has silent stimuli",
+    "1 point, 0 learned nodes",
+)
+def without_decay(full: bool) -> Measurement:
+    still = behaviour.deep_agent(policy=behaviour.Softmax(BETA))
+    found = behaviour.stationary_points(still, task()).points
+    nodes = sum(len(point.learned) for point in found)
+    return Measurement(f"{len(found)} point, {nodes} learned nodes", len(found) == 1 and not nodes)
+
+
+# ---- early and late strategies -------------------------------------------------------------------
+
+
+@cache
+def early_and_late() -> dict[str, behaviour.Correlation]:
+    """Rank correlations of the figure talk/decisions at its default settings."""
+    figure = papers.find("talk/decisions")
+    table = figure.run(figure.resolve())
+    found = {}
+    for network in ("deep", "shallow"):
+        low, value, high = table["correlation"].sel(network=network).to_numpy()
+        found[network] = behaviour.Correlation(value, low, high, table.sizes["animal"])
+    return found
+
+
+def told(found: behaviour.Correlation) -> str:
+    return f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
+
+
+WHAT = (
+    "rank correlation over 200 animals of right minus left use, at a quarter and at three quarters "
+    "of the mean improvement"
+)
+"""What early and late mean."""
+
+
+@claim(
+    SECTION,
+    f"early strategy predicts late strategy in the deep network: {WHAT}",
+    "95 % interval above 0",
+    slow=True,
+    uses="papers",
+)
+def deep_predicts(full: bool) -> Measurement:
+    found = early_and_late()["deep"]
+    return Measurement(told(found), found.low > 0)
+
+
+@claim(
+    SECTION,
+    "early strategy predicts late strategy more in the deep network than in the shallow one: the "
+    "same for both",
+    "95 % intervals apart",
+    slow=True,
+    uses="papers",
+)
+def deeper_predicts_more(full: bool) -> Measurement:
+    deep, shallow = (early_and_late()[kind] for kind in ("deep", "shallow"))
+    text = f"deep {told(deep)}, shallow {told(shallow)}"
+    return Measurement(text, deep.low > shallow.high)

@@ -170,28 +170,47 @@ class _TwoLayers:
             ends = np.cumsum([0, *(sizes[v] for v in layer)]).tolist()
             at |= {v: slice(a, b) for v, a, b in zip(layer, ends[:-1], ends[1:], strict=True)}
         wide = sum(sizes[v] for v in arch.hidden)
-        self._x, self._y = (np.concatenate(list(a.values()), axis=-1) for a in (x, y))
-        self._gate, self._share = np.ones((samples, wide)), share
+        root = np.sqrt(share)  # input and target times this: the mean over samples is a sum
+        self._x, self._y = (root * np.concatenate(list(a.values()), axis=-1) for a in (x, y))
+        self._gate = np.ones((samples, wide))
         for node in arch.hidden:
             if node in gates:
                 self._gate[:, at[node]] = gates[node]
         # where each weight stands in the state; the last place of the longer state holds a zero
-        self._first = np.full((wide, self._x.shape[1]), count)
-        self._second = np.full((self._y.shape[1], wide), count)
+        first = np.full((wide, self._x.shape[1]), count)
+        second = np.full((self._y.shape[1], wide), count)
         for edge, (source, target) in arch.edges.items():
-            table = self._first if source in x else self._second
+            table = first if source in x else second
             table[at[target], at[source]] = places[edge]
-        every = np.concatenate([self._first.ravel(), self._second.ravel()])
-        self._back = np.argsort(every, kind="stable")[:count]
+        self._there = np.concatenate([first.ravel(), second.ravel()])
+        self._back = np.argsort(self._there, kind="stable")[:count]
         self._state = np.zeros(count + 1)
+        self._weights, self._moved = np.zeros((2, len(self._there)))
+        self._first, self._second = _halves(self._weights, first.shape, second.shape)
+        self._first_moved, self._second_moved = _halves(self._moved, first.shape, second.shape)
+        self._h, self._pull = np.zeros((2, samples, wide))
+        self._error = np.zeros_like(self._y)
 
     def velocity(self, state: np.ndarray) -> np.ndarray:
         self._state[:-1] = state
-        first, second = self._state[self._first], self._state[self._second]
-        h = (self._x @ first.T) * self._gate
-        error = (self._y - h @ second.T) * self._share
-        pull = (error @ second) * self._gate
-        return np.concatenate([(pull.T @ self._x).ravel(), (error.T @ h).ravel()])[self._back]
+        self._state.take(self._there, out=self._weights, mode="clip")
+        np.matmul(self._x, self._first.T, out=self._h)
+        self._h *= self._gate
+        np.matmul(self._h, self._second.T, out=self._error)
+        np.subtract(self._y, self._error, out=self._error)
+        np.matmul(self._error, self._second, out=self._pull)
+        self._pull *= self._gate
+        np.matmul(self._pull.T, self._x, out=self._first_moved)
+        np.matmul(self._error.T, self._h, out=self._second_moved)
+        return self._moved.take(self._back)
+
+
+def _halves(
+    flat: np.ndarray, first: tuple[int, ...], second: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two matrices that share the memory of one vector."""
+    cut = int(np.prod(first))
+    return flat[:cut].reshape(first), flat[cut:].reshape(second)
 
 
 def _sizes(weights: Float[np.ndarray, "parts t s"]) -> Float[np.ndarray, " n"]:

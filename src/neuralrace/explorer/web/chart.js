@@ -261,6 +261,7 @@ export class Chart {
     pen.save();
     pen.strokeStyle = pen.fillStyle = styleOf(this.options.root, "--soft");
     pen.lineWidth = unit;
+    pen.setLineDash([]);
     pen.beginPath();
     pen.moveTo(left, y);
     pen.lineTo(left + width, y);

@@ -59,8 +59,9 @@ export const unique = (what = "id") => `nrx-${what}-${++counted}`;
  */
 export function shown(value, digits = 4) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
-  const text = String(Number(value.toPrecision(digits)));
-  return text.replace("-", "−").replace(/e([-−+])/, (_, sign) => `e${sign === "+" ? "" : "−"}`);
+  const small = value !== 0 && Math.abs(value) < 1e-3;
+  const text = small ? Number(value.toPrecision(digits)).toExponential() : String(Number(value.toPrecision(digits)));
+  return text.replace("e+", "e").replaceAll("-", "−");
 }
 
 /** A share as per cent. @param {number | null | undefined} value */

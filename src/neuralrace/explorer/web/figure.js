@@ -1,7 +1,7 @@
 // The page as one picture: network with gates, and the race; an SVG file that stands by itself.
 // @ts-check
 import { s, shown } from "./dom.js";
-import { dash } from "./look.js";
+import { dash, racer } from "./look.js";
 
 /** @typedef {import("./app.js").App} App */
 /** @typedef {import("./types.js").Prediction} Prediction */
@@ -16,8 +16,11 @@ const RELU = "#f2c063";
 const WIDTH = 900;
 const PLOT = { left: 60, right: 24, top: 34, bottom: 44 };
 
-/** @param {number} n */
+/** The colour of the n-th pathway. @param {number} n */
 const hueOf = (n) => HUES[n % HUES.length];
+
+/** The colour of the n-th candidate. @param {number} n */
+const racerOf = (n) => HUES[Number(racer(n).slice(3))];
 
 /** Round numbers between two ends. @param {number} low @param {number} high */
 export function ticks(low, high) {
@@ -98,7 +101,7 @@ function lossOf(app, wide, high) {
   const [x0, x1, y0, y1] = [PLOT.left, wide - PLOT.right, high - PLOT.bottom, PLOT.top];
   const curves = [
     ...app.reluCurves.map((curve) => ({ ...curve, stroke: curve.colour === "--relu" ? RELU : SOFT })),
-    ...names.filter((name) => predicted.gatings[name]).map((name) => ({ name, x: predicted.times, y: predicted.gatings[name].loss, stroke: hueOf(names.indexOf(name)), dash: dash(names.indexOf(name)), width: 2, faint: 1, unlisted: false })),
+    ...names.filter((name) => predicted.gatings[name]).map((name) => ({ name, x: predicted.times, y: predicted.gatings[name].loss, stroke: racerOf(names.indexOf(name)), dash: dash(names.indexOf(name)), width: 2, faint: 1, unlisted: false })),
   ];
   const top = Math.max(...curves.flatMap((curve) => Array.from(curve.y, (v) => v ?? 0)), 1e-9) * 1.05;
   const across = (/** @type {number} */ t) => x0 + (t / app.end) * (x1 - x0);

@@ -3,7 +3,7 @@
 import { button, h, percent, say, unique } from "./dom.js";
 import { plain } from "./fields.js";
 import { GraphView } from "./graph.js";
-import { hue } from "./look.js";
+import { hue, racer } from "./look.js";
 import { same, set } from "./store.js";
 import { Strip } from "./strip.js";
 
@@ -110,7 +110,7 @@ export class GatesPanel {
       ...names.map((name, i) =>
         h(
           "button",
-          { type: "button", class: `tab ${hue(i)}`, "aria-pressed": String(name === this.chosen), onclick: () => app.store.look({ gating: name }) },
+          { type: "button", class: `tab ${racer(i)}`, "aria-pressed": String(name === this.chosen), onclick: () => app.store.look({ gating: name }) },
           h("span", { class: "chip", "aria-hidden": "true" }),
           name,
           name === app.predicted?.winner && h("span", { class: "won", title: "learns first" }, " ★")

@@ -2,7 +2,7 @@
 // @ts-check
 import { button, h, s, say, shown, unique } from "./dom.js";
 import { Chart } from "./chart.js";
-import { dash, hue } from "./look.js";
+import { dash, racer } from "./look.js";
 import { get, set } from "./store.js";
 
 /** @typedef {import("./app.js").App} App */
@@ -166,7 +166,7 @@ export class PhasesPanel {
     this.chart.show({
       curves: names.map((/** @type {string} */ name) => {
         const i = result.names.indexOf(name);
-        return { name, x: result.over[0].values, y: result.times[name], colour: `--${hue(i)}`, dash: dash(i), width: 2.2 };
+        return { name, x: result.over[0].values, y: result.times[name], colour: `--${racer(i)}`, dash: dash(i), width: 2.2 };
       }),
     });
     requestAnimationFrame(() => this.#here());
@@ -190,7 +190,7 @@ export class PhasesPanel {
       "svg",
       { viewBox: `0 0 ${10 * wide} ${10 * high}`, preserveAspectRatio: "none", role: "img", "aria-label": `The winner over ${result.labels.join(" and ")}` },
       s("rect", { class: "ground", width: 10 * wide, height: 10 * high }),
-      ...groups.map((/** @type {any} */ group, /** @type {number} */ k) => s("g", { class: hue(k) }, s("path", { class: "cell", d: group.cells }), s("path", { class: "mark", d: group.marks }))),
+      ...groups.map((/** @type {any} */ group, /** @type {number} */ k) => s("g", { class: racer(k) }, s("path", { class: "cell", d: group.cells }), s("path", { class: "mark", d: group.marks }))),
       s("circle", { class: "here", r: 4 })
     );
     drawing.addEventListener("click", (event) => {
@@ -206,7 +206,7 @@ export class PhasesPanel {
       h("span", { class: "y" }, h("span", {}, y[1]), h("b", {}, result.labels[1]), h("span", {}, y[0])),
       drawing,
       h("span", { class: "x" }, h("span", {}, x[0]), h("b", {}, result.labels[0]), h("span", {}, x[1])),
-      h("ul", { class: "legend" }, ...result.names.map((/** @type {string} */ name, /** @type {number} */ k) => h("li", { class: hue(k) }, s("svg", { viewBox: "0 0 10 10", class: "swatch", "aria-hidden": "true" }, s("path", { class: "cell", d: "M0 0h10v10h-10z" }), s("path", { class: "mark", d: MARKS[k % MARKS.length] })), name)))
+      h("ul", { class: "legend" }, ...result.names.map((/** @type {string} */ name, /** @type {number} */ k) => h("li", { class: racer(k) }, s("svg", { viewBox: "0 0 10 10", class: "swatch", "aria-hidden": "true" }, s("path", { class: "cell", d: "M0 0h10v10h-10z" }), s("path", { class: "mark", d: MARKS[k % MARKS.length] })), name)))
     );
     this.#here();
   }

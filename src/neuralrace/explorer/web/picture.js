@@ -30,7 +30,7 @@ export function dataPicture(matrices, samples) {
   const height = rows + GAP * (matrices.length - 1);
   const squares = rows * samples <= SQUARES;
   const drawing = s("svg", {
-    class: "data", viewBox: `0 0 ${samples} ${height}`, role: "img", preserveAspectRatio: "none",
+    class: "data", viewBox: `0 0 ${samples} ${height}`, role: "img", preserveAspectRatio: squares ? "xMinYMid meet" : "none",
     "aria-label": matrices.map((m) => `${m.role} ${m.name}: ${m.values[0]?.length ?? 0} features`).join("; ") + `, ${samples} samples`,
   });
   let top = 0;

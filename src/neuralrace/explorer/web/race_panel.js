@@ -3,7 +3,7 @@
 import { button, count, h, say, shown } from "./dom.js";
 import { Chart } from "./chart.js";
 import { Lanes } from "./lanes.js";
-import { dash, hue } from "./look.js";
+import { dash, hue, racer } from "./look.js";
 
 /** @typedef {import("./app.js").App} App */
 /** @typedef {import("./chart.js").Curve} Curve */
@@ -45,7 +45,7 @@ export class RacePanel {
       h("div", { class: "row spread" }, h("h2", {}, h("span", { class: "letter" }, "C"), "Race"), h("span", { class: "row" }, this.progress, this.train)),
       this.lanes.element,
       h("div", { class: "row player" }, this.play, this.slider, this.now, this.finish),
-      h("div", { class: "row spread" }, h("h3", {}, "Loss"), h("span", { class: "row" }, h("span", { class: "hint" }, "drag to zoom, click to go there"), this.log, this.whole)),
+      h("div", { class: "row spread" }, h("h3", {}, "Loss: dashed predicted, solid trained"), h("span", { class: "row" }, h("span", { class: "hint" }, "drag to zoom"), this.log, this.whole)),
       this.loss.element,
       h("div", { class: "row spread" }, this.strengthTitle, this.switch),
       this.strengths.element
@@ -79,7 +79,7 @@ export class RacePanel {
     /** @type {Curve[]} */
     const theory = there.map((name) => {
       const i = names.indexOf(name);
-      return { name, x: predicted.times, y: predicted.gatings[name].loss, colour: `--${hue(i)}`, dash: dash(i), width: name === app.gates.chosen ? 2.6 : 1.8 };
+      return { name, x: predicted.times, y: predicted.gatings[name].loss, colour: `--${racer(i)}`, dash: dash(i), width: name === app.gates.chosen ? 2.6 : 1.8 };
     });
     const range = /** @type {[number, number]} */ ([0, app.end]);
     this.loss.setZoom(view.zoom ?? null);
@@ -95,7 +95,7 @@ export class RacePanel {
     const order = app.predicted?.order ?? [];
     const sorted = [...there].sort((a, b) => place(order, a) - place(order, b));
     return sorted.map((name) => ({
-      name, hue: hue(names.indexOf(name)), time: app.predicted?.times ?? [], loss: app.predicted?.gatings[name].loss ?? [],
+      name, hue: racer(names.indexOf(name)), time: app.predicted?.times ?? [], loss: app.predicted?.gatings[name].loss ?? [],
       arrives: app.predicted?.gatings[name].time ?? null, first: name === app.predicted?.winner, kind: false,
       chosen: name === app.gates.chosen, mark: app.keptNow?.gatings[name]?.keeps === false ? "⚠" : "",
     }));

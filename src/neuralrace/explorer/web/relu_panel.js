@@ -71,6 +71,7 @@ export class ReluPanel {
       : trained.running ? `Training: ${percent(trained.share)} done.`
       : trained.stale ? "Trained on another state: train again to compare." : told[0] ?? "Trained.";
     say(this.status, status);
+    this.element.classList.toggle("old", !!trained?.stale);
     const lines = [...(trained && !trained.running ? told.slice(1) : []), ...(app.types?.sentences ?? [])];
     if (this.told.dataset.text !== JSON.stringify(lines)) {
       this.told.dataset.text = JSON.stringify(lines);

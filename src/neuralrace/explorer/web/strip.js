@@ -97,6 +97,7 @@ export class Strip {
     drawing.replaceChildren(
       drawnStrip(gates, this.options.hue),
       s("path", { class: "lines", d: lines }),
+      s("path", { class: "doubt halo", d: doubt }),
       s("path", { class: "doubt", d: doubt }),
       ...(focused ? [s("rect", { class: "cursor", x: this.at * CELL, width: CELL, height: HEIGHT })] : [])
     );

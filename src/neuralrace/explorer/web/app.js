@@ -34,6 +34,8 @@ const IDLE = 250;
  * @property {any} uPlot
  * @property {boolean} address whether the address of the page holds the state
  * @property {EventTarget} keys where keys are listened to
+ * @property {State} [first] what to show first, in place of what the server says
+ * @property {(state: State) => void} [keep] called with every state that is shown for a moment
  */
 
 export class App {
@@ -87,6 +89,7 @@ export class App {
 
   destroy() {
     clearTimeout(this.idle);
+    clearTimeout(this.addressTimer);
     this.unfollow();
     this.race.destroy();
     this.phases.destroy();
@@ -215,7 +218,7 @@ export class App {
     const hash = this.options.address ? location.hash.slice(1) : "";
     const found = hash ? await read(hash) : null;
     if (hash && !found?.task) this.tell("The address holds no state that can be read; this is the first page.", true);
-    const state = found?.task ? found : info.state;
+    const state = found?.task ? found : this.options.first ?? info.state;
     this.store.state = { ...state, view: state.view ?? {} };
     this.store.past = [];
     this.#askAll();
@@ -248,9 +251,10 @@ export class App {
   }
 
   #keepAddress() {
-    if (!this.options.address) return;
     clearTimeout(this.addressTimer);
     this.addressTimer = window.setTimeout(async () => {
+      this.options.keep?.(this.store.state);
+      if (!this.options.address) return;
       const text = await written(this.store.state);
       if (text !== null) history.replaceState(null, "", `#${text}`);
     }, IDLE);

@@ -59,7 +59,7 @@ export class Chart {
     this.plot = null;
     this.shape = "";
     this.head = h("div", { class: "playhead" });
-    this.place = h("div", { class: "chart", role: "img", "aria-label": options.what });
+    this.place = h("div", { class: "chart", role: "img", "aria-label": options.what, title: "Drag to zoom; click to go there; click twice for the whole range" });
     this.legend = h("ul", { class: "legend" });
     this.element = h("figure", { class: "curves" }, this.place, this.legend);
     this.redraw = perFrame(() => this.#draw());

@@ -1,6 +1,6 @@
 // The equations of the race, typeset; what is exact, and what was dropped.
 // @ts-check
-import { h, say } from "./dom.js";
+import { h, say, shown } from "./dom.js";
 
 /** @typedef {import("./app.js").App} App */
 
@@ -28,6 +28,25 @@ function copied(element) {
     if (child instanceof Element) made.append(copied(child));
     else if (child.nodeType === Node.TEXT_NODE) made.append(child.textContent ?? "");
   return made;
+}
+
+/** One part of the answer. @param {any} part @returns {HTMLElement} */
+function shownPart(part) {
+  if (part.kind === "equation") {
+    const formula = h("div", { class: "equation", tabindex: "0", role: "group", "aria-label": "Formula" }, typeset(part.mathml));
+    return h("figure", { class: "formula" }, formula, part.caption && h("figcaption", {}, part.caption));
+  }
+  if (part.kind === "section") {
+    const inner = part.parts.map(shownPart);
+    if (!part.folded) return h("div", {}, h("h3", {}, part.title), ...inner);
+    return h("details", { class: "more" }, h("summary", {}, part.title), ...inner);
+  }
+  if (part.kind === "table") {
+    const row = (/** @type {any[]} */ cells, /** @type {"th" | "td"} */ cell) => h("tr", {}, ...cells.map((text) => h(cell, {}, typeof text === "number" ? shown(text) : String(text ?? "–"))));
+    return h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table" }, h("table", {}, h("thead", {}, row(part.head, "th")), h("tbody", {}, ...part.rows.map((/** @type {any[]} */ cells) => row(cells, "td")))));
+  }
+  if (part.kind === "code") return h("pre", { class: "scroll" }, part.text);
+  return h("p", { class: "caption" }, part.text);
 }
 
 export class EquationsPanel {
@@ -68,12 +87,6 @@ export class EquationsPanel {
     const drawn = JSON.stringify(parts);
     if (drawn === this.drawn) return;
     this.drawn = drawn;
-    this.list.replaceChildren(
-      ...parts.map((part) =>
-        part.kind === "equation"
-          ? h("figure", { class: "formula" }, h("div", { class: "equation", tabindex: "0", role: "group", "aria-label": "Formula" }, typeset(part.mathml)), part.caption && h("figcaption", {}, part.caption))
-          : h("p", { class: "caption" }, part.text)
-      )
-    );
+    this.list.replaceChildren(...parts.map(shownPart));
   }
 }

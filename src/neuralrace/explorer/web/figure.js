@@ -111,7 +111,7 @@ function lossOf(app, wide, high) {
   for (const t of ticks(0, app.end)) parts.push(s("path", { d: `M${across(t).toFixed(1)} ${y0}V${y1}`, stroke: FAINT }), word(across(t), y0 + 17, shown(t), { "text-anchor": "middle", "font-size": 11, fill: SOFT }));
   for (const v of ticks(0, top)) parts.push(s("path", { d: `M${x0} ${up(v).toFixed(1)}H${x1}`, stroke: FAINT }), word(x0 - 7, up(v) + 4, shown(v), { "text-anchor": "end", "font-size": 11, fill: SOFT }));
   parts.push(word((x0 + x1) / 2, y0 + 36, "time", { "text-anchor": "middle", fill: SOFT }));
-  const level = up(predicted.criterion);
+  const level = up(predicted.criterion ?? 0);
   parts.push(s("path", { d: `M${x0} ${level.toFixed(1)}H${x1}`, stroke: SOFT }), word(x1, level - 4, "criterion", { "text-anchor": "end", "font-size": 11, fill: SOFT }));
   for (const curve of curves) {
     let d = "";

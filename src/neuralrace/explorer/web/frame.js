@@ -46,7 +46,8 @@ export class Frame {
     );
     const main = h("div", { class: "main" }, h("div", { class: "first" }, app.story.element, app.task.element), app.gates.element, app.race.element);
     const second = h("div", { class: "second" }, app.relu.element, app.phases.element, app.formulas.element);
-    app.root.replaceChildren(top, this.lost, h("div", { class: "answer" }, this.headline, this.further), h("main", {}, main, second), this.toast);
+    const page = h("div", { class: "page" }, top, this.lost, h("div", { class: "answer" }, this.headline, this.further), h("main", {}, main, second));
+    app.root.replaceChildren(page, this.toast);
     app.root.addEventListener("click", (event) => this.closeMenus(event.target));
     this.#drop();
   }

@@ -1,7 +1,7 @@
 // The candidates and their gates: which pathway is on for which sample, painted by hand.
 // @ts-check
 import { button, h, percent, say, unique } from "./dom.js";
-import { plain } from "./fields.js";
+import { fieldOf, plain } from "./fields.js";
 import { GraphView } from "./graph.js";
 import { hue, racer } from "./look.js";
 import { same, set } from "./store.js";
@@ -19,6 +19,9 @@ const TAKEN = ["aligned"];
 /** A share of the drive of a pathway that is lost on one sample, from which on the sample is marked. */
 const DOUBT = 0.02;
 
+/** Samples, or values of a label, that are named one by one below the strips at most. */
+const FEW = 16;
+
 export class GatesPanel {
   /** @param {App} app */
   constructor(app) {
@@ -32,6 +35,11 @@ export class GatesPanel {
     const paint = unique("paint");
     this.paint = h("select", { id: paint, onchange: () => app.store.look({ paint: this.paint.value }) });
     this.name = h("input", { class: "name", "aria-label": "Name of this gating", maxlength: 40, onchange: () => this.#rename() });
+    this.parameters = h("div", { class: "fields" });
+    /** @type {Map<string, import("./fields.js").Field>} */
+    this.fields = new Map();
+    this.fieldsOf = "";
+    this.samples = h("div", { class: "samples", "aria-hidden": "true" });
     this.add = h("button", { type: "button", class: "quiet", onclick: () => this.#addPathway() }, "Add a pathway");
     /** @type {Map<string, { strip: Strip, row: HTMLElement, width: HTMLInputElement, kept: HTMLElement, name: HTMLInputElement, complaint: HTMLElement }>} */
     this.strips = new Map();
@@ -44,6 +52,7 @@ export class GatesPanel {
       h("div", { class: "row" }, this.tabs, this.menu),
       this.message,
       this.graph.element,
+      this.parameters,
       h(
         "div",
         { class: "row tools" },
@@ -89,8 +98,10 @@ export class GatesPanel {
     }
     if (prediction) this.graph.show(prediction.graph, prediction.gates);
     this.graph.element.classList.toggle("old", !prediction);
+    this.#parameters();
     this.#paintings();
     this.#pathways();
+    this.#samples();
     this.#kept();
   }
 
@@ -176,6 +187,58 @@ export class GatesPanel {
     this.app.store.change((state) => set(set(state, ["gatings"], Object.fromEntries(entries)), ["view", "gating"], after));
   }
 
+  /** Fields for the parameters of a gating of the task's own list. */
+  #parameters() {
+    const { app } = this;
+    const name = this.chosen;
+    const gating = app.store.state.gatings?.[name];
+    const known = app.info?.tasks.flatMap((task) => task.gatings).find((one) => one.name === gating?.builtin);
+    const of = `${name} ${gating?.builtin} ${known?.parameters.length}`;
+    if (of !== this.fieldsOf) {
+      this.fieldsOf = of;
+      this.fields.clear();
+      for (const param of known?.parameters ?? []) {
+        const place = ["gatings", name, "parameters", param.name];
+        this.fields.set(param.name, fieldOf(param, (value) => app.store.change((state) => set(state, place, value), place.join("."))));
+      }
+      this.parameters.replaceChildren(...[...this.fields.values()].map((field) => field.element));
+    }
+    for (const [param, field] of this.fields) {
+      field.show(gating?.parameters?.[param]);
+      const failure = app.predicted?.failed[name];
+      field.complain(failure?.key === `gatings.${name}.parameters.${param}` ? failure.what : null);
+    }
+  }
+
+  /** What is where on the strips: numbers of samples, or values of a label where samples are many. */
+  #samples() {
+    const samples = this.app.data?.samples ?? 0;
+    const painted = this.paint.value;
+    const labels = Object.entries(this.app.data?.labels ?? {}).filter(([name]) => name !== "sample");
+    const runs = (/** @type {any[]} */ values) => {
+      /** @type {{ value: any, length: number }[]} */
+      const found = [];
+      for (const value of values) {
+        const last = found.at(-1);
+        if (last && last.value === value) last.length++;
+        else found.push({ value, length: 1 });
+      }
+      return found;
+    };
+    labels.sort(([a], [b]) => Number(b === painted) - Number(a === painted));
+    const [label, parts] = samples <= FEW ? ["", []] : labels.map(([name, values]) => /** @type {const} */ ([name, runs(values)])).find(([, found]) => found.length > 1 && found.length <= FEW) ?? ["", []];
+    const text = JSON.stringify([samples, label, parts]);
+    if (this.samples.dataset.text === text) return;
+    this.samples.dataset.text = text;
+    const numbers = samples <= FEW ? Array.from({ length: samples }, (_, i) => h("span", {}, i + 1)) : [h("span", {}, `samples 1 to ${samples}`)];
+    const spans = parts.map(({ value, length }) => {
+      const span = h("span", { title: `${label} ${value}` }, parts.length > 4 ? String(value) : `${label} ${value}`);
+      span.style.flexGrow = String(length);
+      return span;
+    });
+    this.samples.replaceChildren(...(spans.length ? spans : numbers));
+  }
+
   #paintings() {
     const labels = Object.entries(this.app.data?.labels ?? {}).filter(([label]) => label !== "sample");
     const names = ["sample", ...labels.map(([label]) => label)];
@@ -201,6 +264,7 @@ export class GatesPanel {
       ? Object.entries(editable.masks).map(([name, mask]) => ({ name, mask: /** @type {number[]} */ (mask) }))
       : shown.map(({ name, mask }) => ({ name, mask }));
     this.add.disabled = !editable;
+    if (!editable && shown.length) say(this.axis, "These gates are on inputs, outputs or edges: they can be looked at, not painted.");
     const names = given.map(({ name }) => name);
     if (!same([...this.strips.keys()], names)) this.#makeRows(names);
     given.forEach(({ name, mask }, i) => {
@@ -242,7 +306,7 @@ export class GatesPanel {
       this.strips.set(name, { strip, row, width, kept, name: field, complaint });
       return row;
     });
-    const head = h("li", { class: "pathway head", "aria-hidden": "true" }, h("span", {}), h("span", {}, "pathway"), h("span", {}, "neurons"), h("span", {}, "on for which sample"), h("span", { title: "the share of the gates that a ReLU network would keep" }, "kept"), h("span", {}));
+    const head = h("li", { class: "pathway head", "aria-hidden": "true" }, h("span", {}), h("span", {}, "pathway"), h("span", {}, "neurons"), this.samples, h("span", { title: "the share of the gates that a ReLU network would keep" }, "kept"), h("span", {}));
     this.rows.replaceChildren(head, ...rows);
     if (focused && this.strips.has(focused)) this.strips.get(focused)?.strip.element.focus();
   }
@@ -337,9 +401,10 @@ export class GatesPanel {
     if (!prediction || !app.predicted) return;
     const index = app.indexAt(time);
     const shares = new Map(
-      prediction.pathways.map(({ name, strength }) => {
+      prediction.pathways.flatMap(({ name, nodes, strength }) => {
         const end = Math.max(...strength.map((value) => value ?? 0));
-        return [name, end > 0 ? (strength[index] ?? 0) / end : 0];
+        const share = end > 0 ? (strength[index] ?? 0) / end : 0;
+        return (nodes ?? [name]).map((node) => /** @type {const} */ ([node, share]));
       })
     );
     this.graph.setStrength((node) => shares.get(node) ?? null);

@@ -1,7 +1,7 @@
 // The race itself: one lane per candidate. How far a runner is says how much of the way to the
 // criterion its loss has come down; the finish is the criterion.
 // @ts-check
-import { h, s, shown } from "./dom.js";
+import { h, percent, s, say, shown } from "./dom.js";
 import { valueAt } from "./chart.js";
 
 /**
@@ -13,7 +13,8 @@ import { valueAt } from "./chart.js";
  * @property {number | null} arrives when it reaches the criterion
  * @property {boolean} first whether it wins
  * @property {boolean} kind whether it is a trained network, which is drawn solid
- * @property {string} [mark] such as "not kept"
+ * @property {boolean} [doubted] whether a ReLU network would not keep its gates
+ * @property {number | null} [margin] how much later than the first, as a share of its time
  * @property {boolean} [chosen] whether it is the one that is edited
  */
 
@@ -24,7 +25,7 @@ export class Lanes {
     /** @type {Lane[]} */
     this.lanes = [];
     this.criterion = 0;
-    /** @type {{ runner: SVGElement, trail: SVGElement, text: HTMLElement, row: HTMLElement }[]} */
+    /** @type {{ runner: SVGElement, trail: SVGElement, text: HTMLElement, later: HTMLElement, row: HTMLElement }[]} */
     this.rows = [];
     this.shape = "";
     this.element = h("ol", { class: "lanes", "aria-label": "The race: one lane per candidate" });
@@ -34,7 +35,7 @@ export class Lanes {
   show(lanes, criterion) {
     this.lanes = lanes;
     this.criterion = criterion;
-    const shape = JSON.stringify(lanes.map(({ time, loss, arrives, ...rest }) => rest));
+    const shape = JSON.stringify(lanes.map(({ time, loss, arrives, margin, ...rest }) => rest));
     if (shape !== this.shape) this.#make(shape);
   }
 
@@ -44,7 +45,8 @@ export class Lanes {
     this.rows = this.lanes.map((lane) => {
       const runner = s("circle", { class: lane.kind ? "runner solid" : "runner", r: 5, cy: 9 });
       const trail = s("rect", { class: "trail", x: 0, y: 7.5, height: 3 });
-      const text = h("span", { class: "when" });
+      const text = h("span");
+      const later = h("span", { class: "later" });
       const row = h(
         "li",
         { class: `${lane.hue}${lane.chosen ? " chosen" : ""}${lane.first ? " first" : ""}` },
@@ -52,12 +54,13 @@ export class Lanes {
           "button",
           { type: "button", class: "who", title: lane.kind ? lane.name : `Edit the gates of ${lane.name}`, "aria-pressed": lane.kind ? null : String(!!lane.chosen), onclick: () => this.choose(lane.name) },
           h("span", { class: "chip", "aria-hidden": "true" }),
-          h("span", { class: "name" }, lane.name)
+          h("span", { class: "name" }, lane.name),
+          lane.doubted && h("span", { class: "doubted", title: "A ReLU network would not keep its gates." }, "⚠", h("span", { class: "aside" }, " not kept"))
         ),
         s("svg", { class: "track", "aria-hidden": "true", height: 18 }, s("line", { class: "ground", x1: "0", x2: "100%", y1: 9, y2: 9 }), trail, s("line", { class: "finish", x1: "100%", x2: "100%", y1: 0, y2: 18 }), runner),
-        text
+        h("span", { class: "when" }, text, later)
       );
-      return { runner, trail, text, row };
+      return { runner, trail, text, later, row };
     });
     this.element.replaceChildren(...this.rows.map(({ row }) => row));
   }
@@ -75,7 +78,8 @@ export class Lanes {
       row.trail.setAttribute("width", at);
       row.row.classList.toggle("arrived", arrived);
       const text = lane.arrives === null ? "never" : `t = ${shown(lane.arrives, 4)}`;
-      if (row.text.textContent !== text) row.text.textContent = text;
+      say(row.text, text);
+      say(row.later, lane.margin ? ` · ${percent(lane.margin)} later` : lane.first ? " · first" : "");
     });
   }
 }

@@ -33,6 +33,7 @@ export class RacePanel {
     this.now = h("output", { class: "now" });
     this.finish = button("Photo finish", () => this.photo(), { class: "quiet", title: "The moment when the first one is there" });
     this.log = button("log", () => app.store.look({ log: !app.store.state.view?.log }), { class: "quiet", title: "Logarithmic axis of the loss" });
+    this.nearer = button("+", () => this.#zoom(0.5), { class: "quiet", "aria-label": "Zoom in at the time shown", title: "Zoom in" });
     this.whole = button("whole range", () => app.store.look({ zoom: null }), { class: "quiet" });
     this.by = "pathways";
     this.switch = button("modes", () => { this.by = this.by === "modes" ? "pathways" : "modes"; this.update(); }, { class: "quiet" });
@@ -45,7 +46,7 @@ export class RacePanel {
       h("div", { class: "row spread" }, h("h2", {}, h("span", { class: "letter" }, "C"), "Race"), h("span", { class: "row" }, this.progress, this.train)),
       this.lanes.element,
       h("div", { class: "row player" }, this.play, this.slider, this.now, this.finish),
-      h("div", { class: "row spread" }, h("h3", {}, "Loss: dashed predicted, solid trained"), h("span", { class: "row" }, h("span", { class: "hint" }, "drag to zoom"), this.log, this.whole)),
+      h("div", { class: "row spread" }, h("h3", {}, "Loss: dashed predicted, solid trained"), h("span", { class: "row" }, this.log, this.nearer, this.whole)),
       this.loss.element,
       h("div", { class: "row spread" }, this.strengthTitle, this.switch),
       this.strengths.element
@@ -75,7 +76,7 @@ export class RacePanel {
     if (!predicted) return;
     const names = Object.keys(app.store.state.gatings ?? {});
     const there = names.filter((name) => predicted.gatings[name]);
-    this.lanes.show([...this.#lanes(there, names), ...this.#reluLane()], predicted.criterion);
+    this.lanes.show([...this.#lanes(there, names), ...this.#reluLane()], predicted.criterion ?? 0);
     /** @type {Curve[]} */
     const theory = there.map((name) => {
       const i = names.indexOf(name);
@@ -97,7 +98,7 @@ export class RacePanel {
     return sorted.map((name) => ({
       name, hue: racer(names.indexOf(name)), time: app.predicted?.times ?? [], loss: app.predicted?.gatings[name].loss ?? [],
       arrives: app.predicted?.gatings[name].time ?? null, first: name === app.predicted?.winner, kind: false,
-      chosen: name === app.gates.chosen, mark: app.keptNow?.gatings[name]?.keeps === false ? "⚠" : "",
+      chosen: name === app.gates.chosen, doubted: app.keptNow?.gatings[name]?.keeps === false, margin: app.predicted?.gatings[name].margin,
     }));
   }
 
@@ -118,11 +119,11 @@ export class RacePanel {
     say(this.switch, this.by === "modes" ? "by pathway" : "by mode");
     this.strengthTitle.textContent = `Strength of ${this.by === "modes" ? "the modes" : "the pathways"} of ${app.gates.chosen}`;
     if (!prediction) return this.strengths.show({ curves: [], range });
-    const parts = this.by === "modes" ? prediction.modes : prediction.pathways;
+    const parts = this.by === "modes" ? prediction.modes.filter((mode) => mode.strength) : prediction.pathways;
     const times = app.predicted?.times ?? [];
     const curves = parts.slice(0, MOST).map((part, i) => {
       const branch = "branch" in part ? part.branch : i;
-      return { name: part.name, x: times, y: part.strength, colour: `--${hue(branch)}`, dash: dash(i), width: 2 };
+      return { name: part.name, x: times, y: part.strength ?? [], colour: `--${hue(branch)}`, dash: dash(i), width: 2 };
     });
     this.strengths.show({ curves, range });
   }
@@ -135,6 +136,15 @@ export class RacePanel {
     this.train.classList.toggle("primary", !running);
     this.progress.hidden = !running;
     this.progress.value = trained?.share ?? 0;
+  }
+
+  /** Show a part of the time axis, around the play head. @param {number} share of what is shown */
+  #zoom(share) {
+    const { app } = this;
+    const [low, high] = app.store.state.view?.zoom ?? [0, app.end];
+    const half = (share * (high - low)) / 2;
+    const middle = Math.max(half, Math.min(app.end - half, app.time));
+    app.store.look({ zoom: [middle - half, middle + half] });
   }
 
   /** Put the play head somewhere. @param {number} time */

@@ -87,9 +87,9 @@
  * @property {string} sentence
  */
 
-/** @typedef {{ name: string, width: number, mask: number[], expression?: string, branch: number, strength: number[] }} Pathway */
+/** @typedef {{ name: string, width: number, mask: number[], expression?: string, branch: number, nodes?: string[], strength: number[] }} Pathway */
 
-/** @typedef {{ name: string, scalar: boolean, drive: number, pathways: string[], strength: number[], loss: number[] }} Mode */
+/** @typedef {{ name: string, scalar: boolean, drive: number, pathways: string[], strength: number[] | null, loss: number[] }} Mode */
 
 /** @typedef {{ name: string, size: number, kind: "input" | "hidden" | "output", x: number, y: number, w: number, h: number, branch: number | null }} GraphNode */
 
@@ -119,7 +119,7 @@
 /**
  * @typedef {object} Predicted
  * @property {number[]} times
- * @property {number} criterion
+ * @property {number | null} criterion
  * @property {number} zero_loss
  * @property {string} start
  * @property {string | null} winner

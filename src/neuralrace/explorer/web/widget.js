@@ -23,7 +23,12 @@ function render({ model, el }) {
     },
   };
   model.on("msg:custom", heard);
-  const app = new App(root, { link, uPlot, address: false, keys: root });
+  const first = model.get("state");
+  const keep = (/** @type {any} */ state) => {
+    model.set("state", state);
+    model.save_changes();
+  };
+  const app = new App(root, { link, uPlot, address: false, keys: root, first: first?.task ? first : undefined, keep });
   link.changed(true);
   return () => app.destroy();
 }

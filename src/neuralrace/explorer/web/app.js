@@ -59,6 +59,8 @@ export class App {
     this.keptFailed = null;
     /** @type {{ gating: string, parts: any[] } | null} */
     this.equations = null;
+    /** @type {{ kept: any, state: any, answer: Kept | null }} */
+    this.known = { kept: null, state: null, answer: null };
     this.phasesRunning = false;
     this.playTime = 0;
     this.idle = 0;
@@ -134,7 +136,11 @@ export class App {
 
   /** What is known of kept gates, if it is about the state that is shown. */
   get keptNow() {
-    return this.kept && same(this.kept.of, this.#asked) ? this.kept.kept : null;
+    const { kept } = this;
+    const { state } = this.store;
+    if (this.known.kept !== kept || this.known.state !== state)
+      this.known = { kept, state, answer: kept && same(kept.of, this.#asked) ? kept.kept : null };
+    return this.known.answer;
   }
 
   /** The sections on which kept gates depend. */

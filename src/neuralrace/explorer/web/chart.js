@@ -58,12 +58,15 @@ export class Chart {
     /** @type {any} */
     this.plot = null;
     this.shape = "";
+    /** @type {any[]} what was drawn last */
+    this.content = [];
+    this.room = { width: 0, height: 0 }; // known without asking for the layout
     this.head = h("div", { class: "playhead" });
     this.place = h("div", { class: "chart", role: "img", "aria-label": options.what, title: "Drag to zoom; click to go there; click twice for the whole range" });
     this.legend = h("ul", { class: "legend" });
     this.element = h("figure", { class: "curves" }, this.place, this.legend);
     this.redraw = perFrame(() => this.#draw());
-    this.watch = new ResizeObserver(() => this.#resized());
+    this.watch = new ResizeObserver(([entry]) => this.#resized(entry.contentRect));
     this.watch.observe(this.place);
   }
 
@@ -107,16 +110,18 @@ export class Chart {
   #moveHead() {
     if (!this.plot) return;
     const at = this.plot.valToPos(this.time, "x");
-    const out = !Number.isFinite(at) || at < -1 || at > this.plot.over.clientWidth + 1;
+    const out = !Number.isFinite(at) || at < -1 || at > this.plot.bbox.width / devicePixelRatio + 1;
     this.head.hidden = out;
     if (!out) this.head.style.transform = `translateX(${at.toFixed(1)}px)`;
   }
 
   #size() {
-    return { width: Math.max(200, this.place.clientWidth), height: Math.max(90, this.place.clientHeight) };
+    return { width: Math.max(200, this.room.width), height: Math.max(90, this.room.height) };
   }
 
-  #resized() {
+  /** @param {DOMRectReadOnly} room */
+  #resized(room) {
+    this.room = { width: Math.round(room.width), height: Math.round(room.height) };
     if (!this.plot) return this.redraw();
     const size = this.#size();
     if (size.width !== this.plot.width || size.height !== this.plot.height) this.plot.setSize(size);
@@ -136,14 +141,18 @@ export class Chart {
   }
 
   #draw() {
-    const { curves } = this.drawn;
-    if (!this.place.isConnected || !this.place.clientWidth) return;
+    const { curves, range, line } = this.drawn;
+    const content = [this.log, this.zoomed, range?.[0], range?.[1], line, this.shape, this.hidden.size, ...curves.flatMap(({ y, name }) => [y, y.length, name])];
+    if (this.shape && content.length === this.content.length && content.every((part, i) => part === this.content[i])) return;
+    if (!this.room.width) return;
     const positive = (/** @type {number | null} */ y) => (y === null || (this.log && y <= 0) ? null : y);
     const tables = curves.map(({ x, y }) => [x, this.log ? Array.from(y, positive) : y]);
     const columns = tables.length ? this.uPlot.join(tables) : [[0, 1]];
     const shape = JSON.stringify([curves.map(({ x, y, ...look }) => look), this.log, [...this.hidden], this.drawn.lineName]);
     if (this.plot && shape === this.shape) this.plot.setData(columns);
     else this.#make(columns, shape);
+    content[5] = this.shape;
+    this.content = content;
     this.#moveHead();
   }
 

@@ -271,7 +271,7 @@ export class GatesPanel {
       const made = this.strips.get(name);
       if (!made) return;
       const branch = shown.find((pathway) => pathway.name === name)?.branch ?? i;
-      made.row.className = `pathway ${hue(branch)}`;
+      if (!made.row.classList.contains(hue(branch))) made.row.className = `pathway ${hue(branch)}`;
       made.strip.options.paint = editable ? (gates, done) => this.#painted(name, gates, done) : undefined;
       const kept = app.keptNow?.gatings[chosen]?.pathways[name];
       made.strip.show(mask, kept?.lost.map((lost) => lost > DOUBT) ?? []);

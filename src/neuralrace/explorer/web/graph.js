@@ -21,6 +21,8 @@ export class GraphView {
     /** @type {{ line: SVGPathElement, source: string, target: string }[]} */
     this.lines = [];
     this.shape = "";
+    /** @type {Graph | null} */
+    this.graph = null;
   }
 
   /**
@@ -28,6 +30,8 @@ export class GraphView {
    * @param {Record<string, number[]>} gates
    */
   show(graph, gates) {
+    if (graph === this.graph) return;
+    this.graph = graph;
     const shape = JSON.stringify([graph, gates]);
     if (shape === this.shape) return;
     this.shape = shape;

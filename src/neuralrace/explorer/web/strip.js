@@ -1,6 +1,7 @@
 // A gate strip: one cell per sample, on or off, painted with the mouse, a finger or the keyboard.
 // @ts-check
 import { h, ranges, s, say, unique } from "./dom.js";
+import { same } from "./store.js";
 
 /** Height of a strip in units of its drawing; a sample is 10 wide. */
 const CELL = 10;
@@ -80,7 +81,7 @@ export class Strip {
 
   /** @param {number[]} gates @param {boolean[]} [doubts] */
   show(gates, doubts = []) {
-    if (this.painting) return;
+    if (this.painting || (same(gates, this.gates) && same(doubts, this.doubts))) return;
     this.gates = gates;
     this.doubts = doubts;
     this.at = Math.min(this.at, Math.max(0, gates.length - 1));

@@ -28,6 +28,9 @@ import { Calls, Cancelled, Lost, Newest, Refused } from "./transport.js";
 /** How long nothing must change before slow questions are asked, in milliseconds. */
 const IDLE = 250;
 
+/** An answer that takes longer than this, in milliseconds, is waited for visibly. */
+const SLOW = 600;
+
 /**
  * @typedef {object} Options
  * @property {Link} link
@@ -254,7 +257,18 @@ export class App {
     if (!same([now.task, now.table], [then.task, then.table])) this.describe.ask({ state: now });
     this.learning.changed();
     this.predict.ask({ state: now });
+    this.#wait();
   }
+
+  /** Dim what is old, if an answer takes long. */
+  #wait() {
+    clearTimeout(this.waiting);
+    this.waiting = window.setTimeout(() => this.root.classList.toggle("waiting", this.predict.busy), SLOW);
+  }
+
+  /** @type {number | undefined} */
+  waiting = undefined;
+
 
   #keepAddress() {
     clearTimeout(this.addressTimer);
@@ -274,6 +288,7 @@ export class App {
     this.predicted = result;
     this.failure = null;
     this.since = since;
+    this.root.classList.remove("waiting");
     this.refresh();
     this.#soon();
   }
@@ -285,6 +300,7 @@ export class App {
   #unpredicted(error, since) {
     if (!(error instanceof Refused)) return;
     this.failure = error.failure;
+    this.root.classList.remove("waiting");
     this.since = since;
     this.refresh();
   }

@@ -84,13 +84,16 @@ export class Frame {
     const { predicted, failure } = app;
     this.undo.disabled = !app.store.canUndo;
     this.redo.disabled = !app.store.canRedo;
-    const first = failure ? sentence(failure.what) : predicted?.sentences[0];
+    const names = Object.keys(app.store.state.gatings ?? {});
+    const other = predicted && names.length > 0 && !names.some((name) => name in predicted.gatings || name in predicted.failed);
+    const first = failure ? sentence(failure.what) : other ? "Predicting …" : predicted?.sentences[0];
     if (first) say(this.headline, first);
     this.headline.classList.toggle("bad", !!failure);
     app.root.classList.toggle("stale", !!failure);
     const wrong = Object.keys(predicted?.failed ?? {});
     const rest = failure
       ? [failure.wanted && sentence(`wanted: ${failure.wanted}`), failure.fix && sentence(failure.fix)]
+      : other ? []
       : [app.keptNow?.sentences[0], predicted?.sentences[1], wrong.length > 0 && `Not in the race: ${listed(wrong)}.`];
     say(this.further, rest.filter(Boolean).join(" "));
   }

@@ -140,11 +140,12 @@ export class GatesPanel {
       h("li", {}, h("button", { type: "button", onclick: () => { this.menu.open = false; act(); } }, h("b", {}, text), h("span", {}, about)));
     const put = (/** @type {string} */ name, /** @type {Gating} */ gating) => this.#put(this.#free(name), gating);
     const samples = app.data?.samples ?? 0;
-    const items = [
-      ...(task?.gatings ?? []).map((one) => item(one.name.replaceAll("_", " "), one.about, () => put(one.name, { builtin: one.name }))),
-      ...labels.filter((label) => (new Set(app.data?.labels[label]).size ?? 99) <= 12).map((label) => item(`each ${label}`, `one pathway per value of ${label}`, () => put(`by_${label}`, { each: label }))),
-      item("each sample", "one pathway per sample", () => put("by_sample", { each: "sample" })),
+    const general = [
+      ...labels.filter((label) => new Set(app.data?.labels[label]).size <= 12).map((label) => item(`each ${label}`, `one pathway per value of ${label}`, () => put(`by_${label}`, { each: label }))),
       item("all on", "one pathway that is always on: a linear network", () => put("all_on", { masks: { all: Array(samples).fill(1) } })),
+    ];
+    const items = [
+      ...(task ? task.gatings.map((one) => item(one.short.replaceAll("_", " "), one.about, () => put(one.short, one.gating))) : general),
       item("aligned", "the gates that small ReLU neurons align to by themselves", () => app.fetchGating("aligned")),
       item("discover", "train ReLU networks, and find the gates in their activity", () => app.fetchGating("discover")),
     ];
@@ -232,7 +233,7 @@ export class GatesPanel {
     this.samples.dataset.text = text;
     const numbers = samples <= FEW ? Array.from({ length: samples }, (_, i) => h("span", {}, i + 1)) : [h("span", {}, `samples 1 to ${samples}`)];
     const spans = parts.map(({ value, length }) => {
-      const span = h("span", { title: `${label} ${value}` }, parts.length > 4 ? String(value) : `${label} ${value}`);
+      const span = h("span", { title: `${label} ${value}` }, parts.length > 2 ? String(value) : `${label} ${value}`);
       span.style.flexGrow = String(length);
       return span;
     });
@@ -302,11 +303,11 @@ export class GatesPanel {
       const kept = h("span", { class: "kept" });
       const complaint = h("span", { class: "wrong" });
       const remove = button("×", () => this.#edit(name, undefined), { class: "remove", "aria-label": `Remove the pathway ${name}`, disabled: names.length < 2 });
-      const row = h("li", { class: "pathway" }, h("span", { class: "chip", "aria-hidden": "true" }), field, width, strip.element, kept, remove, complaint);
+      const row = h("li", { class: "pathway" }, field, width, strip.element, kept, remove, complaint);
       this.strips.set(name, { strip, row, width, kept, name: field, complaint });
       return row;
     });
-    const head = h("li", { class: "pathway head", "aria-hidden": "true" }, h("span", {}), h("span", {}, "pathway"), h("span", {}, "neurons"), this.samples, h("span", { title: "the share of the gates that a ReLU network would keep" }, "kept"), h("span", {}));
+    const head = h("li", { class: "pathway head", "aria-hidden": "true" }, h("span", {}, "pathway"), h("span", {}, "neurons"), this.samples, h("span", { title: "the share of the gates that a ReLU network would keep" }, "kept"), h("span", {}));
     this.rows.replaceChildren(head, ...rows);
     if (focused && this.strips.has(focused)) this.strips.get(focused)?.strip.element.focus();
   }

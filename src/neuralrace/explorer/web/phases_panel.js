@@ -79,7 +79,7 @@ export class PhasesPanel {
     const found = this.#parameters.find((one) => one.key === key) ?? this.#parameters[0];
     const most = two ? EACH : ALONE;
     const count = found.whole ? Math.min(most, found.stop - found.start + 1) : most;
-    return { key: found.key, start: found.start, stop: found.stop, count, log: found.log };
+    return { key: found.key, start: found.start, stop: found.stop, count, log: found.log, whole: found.whole };
   }
 
   async ask() {
@@ -117,13 +117,12 @@ export class PhasesPanel {
     if (choices !== this.choices) {
       this.choices = choices;
       const options = () => parameters.map(({ key, label }) => h("option", { value: key }, label));
-      const [one, two] = [this.first.value, this.second.value];
       this.first.replaceChildren(...options());
       this.second.replaceChildren(h("option", { value: "" }, "nothing else"), ...options());
       const wanted = this.app.store.state.view?.over ?? [];
       const known = (/** @type {string | undefined} */ key) => parameters.some((param) => param.key === key);
-      this.first.value = [wanted[0]?.key, one, parameters[0].key].find(known) ?? parameters[0].key;
-      this.second.value = [wanted[1]?.key, two].find(known) ?? "";
+      this.first.value = [wanted[0]?.key, parameters[0].key].find(known) ?? parameters[0].key;
+      this.second.value = [wanted[1]?.key].find(known) ?? "";
       this.result = null;
       this.#show();
     }

@@ -33,6 +33,7 @@ export function dataPicture(matrices, samples) {
     class: "data", viewBox: `0 0 ${samples} ${height}`, role: "img", preserveAspectRatio: squares ? "xMinYMid meet" : "none",
     "aria-label": matrices.map((m) => `${m.role} ${m.name}: ${m.values[0]?.length ?? 0} features`).join("; ") + `, ${samples} samples`,
   });
+  drawing.style.aspectRatio = `${samples} / ${squares ? height : Math.min(height, samples)}`;
   let top = 0;
   for (const matrix of matrices) {
     const size = matrix.values[0]?.length ?? 0;

@@ -13,7 +13,7 @@ import { get, same, set } from "./store.js";
 const NETWORK = [
   { place: "network.widths", label: "Neurons", kind: "integer", min: 4, max: 512, step: 4, default: 100, about: "hidden neurons of the ReLU network" },
   { place: "network.scale", label: "Initial σ", kind: "number", min: 1e-6, max: 0.1, default: 1e-3, log: true, about: "standard deviation of the initial weights" },
-  { place: "contest.criterion", label: "Criterion", kind: "number", min: 0.01, max: 0.5, step: 0.01, default: 0.2, about: "the loss that counts as learned" },
+  { place: "contest.criterion", label: "Criterion", kind: "number", min: 0.01, max: 1, step: 0.01, default: 0.2, about: "the loss that counts as learned" },
 ];
 
 export class TaskPanel {
@@ -60,7 +60,13 @@ export class TaskPanel {
 
   /** @param {HTMLElement} where @param {string} place dotted @param {Param & { log?: boolean }} param */
   #field(where, place, param) {
-    const field = fieldOf(param, (value) => this.app.store.change((state) => set(state, place.split("."), value), place));
+    const field = fieldOf(param, (value) => {
+      const keys = place.split(".");
+      this.app.store.change((state) => {
+        const before = get(state, keys); // one number for each of several layers
+        return set(state, keys, Array.isArray(before) ? before.map(() => value) : value);
+      }, place);
+    });
     this.fields.set(place, field);
     where.append(field.element);
   }
@@ -133,8 +139,6 @@ export class TaskPanel {
       return label;
     });
     this.picture.replaceChildren(h("div", { class: "node-names", "aria-hidden": "true" }, ...names), dataPicture(matrices, data.nodes[0]?.values.length ?? data.samples));
-    const rows = matrices.reduce((sum, matrix) => sum + (matrix.values[0]?.length ?? 0), 0);
-    this.picture.style.setProperty("--rows", String(rows));
     say(this.sentence, data.sentence);
   }
 

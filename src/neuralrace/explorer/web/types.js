@@ -21,7 +21,7 @@
  * @property {string} title
  * @property {string} about
  * @property {Param[]} parameters
- * @property {{ name: string, about: string, parameters: Param[] }[]} gatings
+ * @property {{ name: string, short: string, about: string, gating: Gating, parameters: Param[] }[]} gatings
  * @property {State} state a whole state to begin with
  */
 
@@ -64,7 +64,7 @@
  * @property {View} [view]
  */
 
-/** @typedef {{ key: string, start: number, stop: number, count: number, log?: boolean }} Over */
+/** @typedef {{ key: string, start: number, stop: number, count: number, log?: boolean, whole?: boolean }} Over */
 
 /** @typedef {{ what: string, got?: string, wanted?: string, fix?: string, key?: string }} Failure */
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -55,9 +54,9 @@ def test_imports_have_no_circle_and_stand_on_lines_of_their_own():
 
     assert 3 <= depth("page.js") <= 12
     for path in WEB.glob("*.js"):
-        text = path.read_text()
+        text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)
         assert len(IMPORT.findall(text)) == len(re.findall(r"^import\b", text, re.MULTILINE))
-        assert "import.meta" not in text and not re.search(r"(?<!\{)\bimport\(", text)
+        assert "import.meta" not in text and "import(" not in text
 
 
 def test_nothing_is_inline_and_nothing_comes_from_another_host():
@@ -68,7 +67,9 @@ def test_nothing_is_inline_and_nothing_comes_from_another_host():
             "http://www.w3.org/2000/svg",
             "http://www.w3.org/1998/Math/MathML",
         }, path.name
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text)
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text
+        )
     page = (WEB / "index.html").read_text()
     assert not re.search(r"\son\w+=|\sstyle=|<style|<script(?![^>]*\ssrc=)", page)
 
@@ -204,5 +205,187 @@ def page(server, chromium) -> Iterator[Page]:
     context.close()
 
 
-def test_imports_of_this_file():
-    assert json and statistics and Page and Server
+@pytest.mark.browser
+def test_a_story_by_clicks_alone(page, tmp_path):
+    """XoR: the winner changes at Δ = 0.8165; gates switch; networks train; Python agrees."""
+    page.set("Δ", 0.81)
+    page.headline(r"^xor is predicted to learn first")
+    page.set("Δ", 0.82)
+    page.headline(r"^linear is predicted to learn first")
+    page.set("Δ", 0.4)
+    page.headline(r"^xor is predicted to learn first")
+
+    page.button("xor ★", ".tabs").click()
+    strip = page.page.locator(".strip").first
+    before = strip.get_attribute("aria-label")
+    box = strip.bounding_box()
+    page.page.mouse.click(box["x"] + 0.9 * box["width"], box["y"] + box["height"] / 2)
+    page.page.locator(".strip").first.and_(
+        page.page.get_by_label(re.compile("on for samples 1, 4"))
+    ).wait_for()
+    assert "on for samples 1" in before and "4" not in before.split("samples")[1]
+    page.button("Undo").click()
+    page.page.get_by_label(re.compile(r"Gates of sample1: on for samples? 1$")).wait_for()
+
+    page.page.locator(".more summary").filter(has_text="How it is trained").click()
+    page.set("Steps", 300)
+    page.set("Networks", 1)
+    page.button("Train", ".panel.relu").click()
+    page.page.locator(".legend", has_text="ReLU network").wait_for()
+    page.button("Train again").wait_for()
+    assert page.page.locator(".gate-map .cells .on").first.get_attribute("d")
+
+    winner = page.headline(r"learn first")
+    page.button("Copy as Python").click()
+    page.page.locator("dialog .caption", has_text="Copied").wait_for()
+    script = page.page.evaluate("navigator.clipboard.readText()")
+    file = tmp_path / "race.py"
+    file.write_text(script)
+    env = {**os.environ, "PYTHONPATH": str(HOME / "src")}
+    run = subprocess.run(
+        [sys.executable, str(file)], cwd=tmp_path, env=env, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    first = re.search(r"at t = ([\d.]+)", winner)
+    assert first is not None and first[1] in run.stdout
+    page.check()
+
+
+@pytest.mark.browser
+def test_the_address_holds_the_state(page, server, chromium):
+    page.set("Δ", 1.25)
+    told = page.headline(r"^linear is predicted")
+    page.page.wait_for_timeout(1500)
+    link = page.page.url
+    assert "#" in link and len(link) < 2000
+    page.page.reload()
+    page.page.get_by_label("Δ", exact=True).first.wait_for()
+    assert page.headline(r"^linear is predicted") == told
+    assert page.page.get_by_label("Δ", exact=True).first.input_value() == "1.25"
+    page.page.goto("about:blank")
+    page.page.goto(server.address + "#nonsense")
+    page.page.locator(".toast", has_text="no state").wait_for()
+    page.headline("xor is predicted")
+    page.check()
+
+
+@pytest.mark.browser
+def test_with_the_keyboard_alone(page):
+    """Everything of the main loop is reached by Tab, and works without a mouse."""
+    keys = page.page.keyboard
+    seen: list[str] = []
+    for _ in range(60):
+        keys.press("Tab")
+        seen.append(
+            page.page.evaluate(
+                "(e => e.getAttribute('aria-label') || e.labels?.[0]?.textContent || e.textContent)"
+                "(document.activeElement).trim()"
+            )
+        )
+    for wanted in ("Stories", "Copy as Python", "Δ", "Δ, slider", "Gatings…", "Play the race"):
+        assert any(name.startswith(wanted) for name in seen), wanted
+    assert any(name.startswith("Gates of") for name in seen)
+    assert any("Train" in name for name in seen)
+    slider = page.page.get_by_label("Δ, slider").first
+    slider.focus()
+    before = page.page.get_by_label("Δ", exact=True).first.input_value()
+    keys.press("ArrowRight")
+    assert page.page.get_by_label("Δ", exact=True).first.input_value() != before
+    strip = page.page.locator(".strip").first
+    label = strip.get_attribute("aria-label")
+    strip.focus()
+    keys.press("End")
+    keys.press("Space")
+    page.page.wait_for_timeout(200)
+    assert page.page.locator(".strip").first.get_attribute("aria-label") != label
+    keys.press("Control+z")
+    page.page.wait_for_timeout(200)
+    assert page.page.locator(".strip").first.get_attribute("aria-label") == label
+    page.page.get_by_label("Play the race").focus()
+    keys.press("Enter")
+    page.page.get_by_label("Pause the race").wait_for()
+    keys.press("Enter")
+    page.page.get_by_label("Play the race").wait_for()
+    page.check()
+
+
+SPY = """() => {
+  window.redrawn = [];
+  document.body.addEventListener("redrawn", (event) => window.redrawn.push(event.detail));
+}"""
+
+
+@pytest.mark.browser
+def test_how_long_a_slider_takes(page, record_property):
+    """From the slider to the redrawn prediction. The bounds are loose: machines are shared."""
+    page.page.wait_for_timeout(1500)
+    page.page.evaluate(SPY)
+    page.page.get_by_label("Δ, slider").first.focus()
+    for _ in range(30):
+        page.page.keyboard.press("ArrowRight")
+        page.page.wait_for_timeout(120)
+    page.page.wait_for_timeout(1000)
+    found = page.page.evaluate("window.redrawn")
+    since = statistics.median(one["since"] for one in found if one["since"] is not None)
+    script = statistics.median(one["script"] for one in found)
+    record_property("median ms from slider to redraw", round(since, 1))
+    record_property("median ms of script per frame", round(script, 1))
+    assert since < 1000 and script < 40
+    page.check()
+
+
+@pytest.mark.browser
+def test_a_server_that_is_killed_and_comes_back(chromium):
+    server = Server()
+    server.start()
+    try:
+        context = chromium.new_context()
+        page = Page(context.new_page(), server.address)
+        page.page.locator(".more summary").filter(has_text="How it is trained").click()
+        page.set("Steps", 20000)
+        page.button("Train", ".panel.relu").click()
+        page.page.locator(".status, .caption", has_text=re.compile("Training: [^0]")).wait_for()
+        server.kill()
+        page.page.locator(".lost", has_text="does not answer").wait_for()
+        server.start()
+        page.page.locator(".lost").wait_for(state="hidden")
+        page.page.locator(".caption", has_text=re.compile("Training: [^0]")).wait_for()
+        page.button("Stop", ".panel.relu").click()
+        page.set("Δ", 1.5)
+        page.headline(r"^linear is predicted")
+        assert all("WebSocket" in error or "ERR_" in error for error in page.errors)
+        context.close()
+    finally:
+        server.kill()
+
+
+@pytest.mark.browser
+def test_names_with_markup_are_text(page, tmp_path):
+    table = tmp_path / "<img src=x onerror=alert(1)>.csv"
+    rows = "\n".join(f"{i % 5},{i % 3},<b>{'ab'[i % 2]}</b>,{i % 7}" for i in range(20))
+    table.write_text("size,colour,<script>place,price\n" + rows + "\n")
+    page.page.locator("input[type=file]").set_input_files(str(table))
+    page.page.locator(".panel.task select").first.locator("option").first.wait_for(state="attached")
+    page.page.wait_for_timeout(3000)
+    assert page.page.locator(".panel img, .panel b b, .panel script").count() == 0
+    page.check()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 800, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits(server, chromium, width, scheme):
+    context = chromium.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = Page(context.new_page(), server.address)
+    wide, main = page.page.evaluate(
+        "[document.documentElement.scrollWidth, "
+        "document.querySelector('.main').getBoundingClientRect().bottom]"
+    )
+    assert wide == width
+    if width == 1280:
+        assert main <= 800  # task, gates and race without scrolling
+    ground = page.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    bright = sum(map(int, re.findall(r"\d+", ground)[:3])) / 3
+    assert (bright < 60) == (scheme == "dark")
+    page.check()
+    context.close()

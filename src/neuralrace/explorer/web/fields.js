@@ -132,7 +132,8 @@ export function choiceField(param, changed) {
     complain: complaint(element, list),
     show: (v) => {
       const at = choices.findIndex((choice) => JSON.stringify(choice) === JSON.stringify(v ?? param.default));
-      list.value = String(Math.max(0, at));
+      if (at < 0 && !list.querySelector('option[value=""]')) list.prepend(h("option", { value: "", disabled: true }, v === undefined || v === null ? "by default" : String(v)));
+      list.value = at < 0 ? "" : String(at);
     },
   };
 }

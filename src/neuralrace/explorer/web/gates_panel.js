@@ -158,7 +158,7 @@ export class GatesPanel {
       : [];
     this.name.value = this.chosen;
     this.menu.replaceChildren(
-      h("summary", { "aria-label": "Add, rename or remove gatings" }, "Gatings…"),
+      h("summary", { title: "Add, rename or remove gatings" }, "Gatings…"),
       h("ul", { class: "items" }, h("li", { class: "head" }, "This gating"), ...present, h("li", { class: "head" }, "Add to the race"), ...items)
     );
   }
@@ -200,7 +200,7 @@ export class GatesPanel {
       this.fields.clear();
       for (const param of known?.parameters ?? []) {
         const place = ["gatings", name, "parameters", param.name];
-        this.fields.set(param.name, fieldOf(param, (value) => app.store.change((state) => set(state, place, value), place.join("."))));
+        this.fields.set(param.name, fieldOf({ ...param, default: param.kind === "choice" ? undefined : param.default }, (value) => app.store.change((state) => set(state, place, value), place.join("."))));
       }
       this.parameters.replaceChildren(...[...this.fields.values()].map((field) => field.element));
     }

@@ -87,7 +87,7 @@ export class ReluPanel {
     let at = all.length - 1;
     if (!trained?.running) while (at > 0 && all[at].time > time) at--;
     const record = all[at];
-    const drawn = record ? `${at} ${record.time} ${all.length}` : "none";
+    const drawn = record ? `${at} ${record.time} ${all.length}` : `none ${this.app.data?.samples}`;
     if (drawn !== this.drawn) {
       this.drawn = drawn;
       say(this.mapTitle, record ? `Its gates at t = ${shown(record.time, 3)}` : "Its gates");

@@ -16,6 +16,9 @@ const NETWORK = [
   { place: "contest.criterion", label: "Criterion", kind: "number", min: 0.01, max: 1, step: 0.01, default: 0.2, about: "the loss that counts as learned" },
 ];
 
+/** Nodes that are named one by one beside the picture at most. */
+const NAMED = 4;
+
 export class TaskPanel {
   /** @param {App} app */
   constructor(app) {
@@ -49,8 +52,7 @@ export class TaskPanel {
       h(
         "div",
         { class: "drop" },
-        h("button", { type: "button", class: "quiet", onclick: () => this.file.click() }, "Open a CSV table or a study…"),
-        h("span", { class: "hint" }, " or drop one on the page"),
+        h("button", { type: "button", class: "quiet", title: "Or drop it on the page", onclick: () => this.file.click() }, "Open a CSV table or a study…"),
         this.file
       ),
       this.note
@@ -133,9 +135,12 @@ export class TaskPanel {
     if (!data || same(data, this.pictured)) return;
     this.pictured = data;
     const matrices = data.nodes.map((node) => ({ name: node.name, role: node.end, values: node.values }));
-    const names = data.nodes.map((node) => {
-      const label = h("span", { class: "node-name", title: `${node.end} ${node.name}, ${node.size} features` }, node.name);
-      label.style.flexGrow = String(node.values[0]?.length ?? 1);
+    const ends = /** @type {const} */ (["input", "output"]).map((end) => data.nodes.filter((node) => node.end === end));
+    const groups = data.nodes.length > NAMED ? ends : data.nodes.map((node) => [node]);
+    const names = groups.map((nodes) => {
+      const name = nodes.length > 1 ? `${nodes[0].name} … ${nodes.at(-1)?.name}` : nodes[0]?.name;
+      const label = h("span", { class: "node-name", title: nodes.map((node) => `${node.end} ${node.name}, ${node.size} features`).join("; ") }, name);
+      label.style.flexGrow = String(nodes.reduce((sum, node) => sum + (node.values[0]?.length ?? 1), 0));
       return label;
     });
     this.picture.replaceChildren(h("div", { class: "node-names", "aria-hidden": "true" }, ...names), dataPicture(matrices, data.nodes[0]?.values.length ?? data.samples));

@@ -214,7 +214,7 @@ def _notes(race: Race) -> list[str]:
     lines = [f"silent directions: {', '.join(quiet[:6])}{' …' * (len(quiet) > 6)}"] if quiet else []
     if race.constant:
         lines.append(f"loss outside all blocks: {race.constant:.4g}")
-    return [*lines, *race.failures[:3]]
+    return lines
 
 
 def _gates(race: Race) -> dict[str, list[Any]]:

@@ -109,8 +109,10 @@ class Server:
     def start(self) -> None:
         paths = [str(HOME / "src"), os.environ.get("PYTHONPATH", "")]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "neuralrace", "explore", "--port", str(self.port)]
-            + ["--token", TOKEN, "--no-browser"],
+            [
+                *(sys.executable, "-m", "neuralrace", "explore", "--port", str(self.port)),
+                *("--token", TOKEN, "--no-browser"),
+            ],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             stdout=subprocess.DEVNULL,
             start_new_session=True,

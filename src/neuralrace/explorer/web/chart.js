@@ -20,6 +20,7 @@ import { h, perFrame, s, shown, styleOf } from "./dom.js";
  * @property {[number, number]} [range] of x; that of the curves if missing
  * @property {number | null} [line] a height to mark, such as the criterion
  * @property {string} [lineName]
+ * @property {{ x: number, name: string }[]} [uprights] places on the axis below to mark, such as a crossover
  */
 
 /** Powers of ten between two positive ends, or null where there are less than two. @param {number} low @param {number} high */
@@ -60,6 +61,7 @@ export class Chart {
     this.shape = "";
     /** @type {any[]} what was drawn last */
     this.content = [];
+    [this.family, this.soft] = ["sans-serif", "grey"];
     this.room = { width: 0, height: 0 }; // known without asking for the layout
     this.head = h("div", { class: "playhead" });
     this.place = h("div", { class: "chart", role: "img", "aria-label": options.what, title: "Drag to zoom; click to go there; click twice for the whole range" });
@@ -121,6 +123,7 @@ export class Chart {
 
   /** @param {DOMRectReadOnly} room */
   #resized(room) {
+    [this.family, this.soft] = ["sans-serif", "grey"];
     this.room = { width: Math.round(room.width), height: Math.round(room.height) };
     if (!this.plot) return this.redraw();
     const size = this.#size();
@@ -161,8 +164,10 @@ export class Chart {
     this.shape = shape;
     this.plot?.destroy();
     const { root, ylabel, xlabel = "time" } = this.options;
-    const font = `12px ${getComputedStyle(root).fontFamily}`;
+    this.family = getComputedStyle(root).fontFamily;
+    const font = `12px ${this.family}`;
     const soft = styleOf(root, "--soft");
+    this.soft = soft;
     const faint = styleOf(root, "--faint");
     const axis = (/** @type {string} */ label) => ({
       label, font, labelFont: font, labelSize: 18, labelGap: 0, stroke: soft, gap: 4,
@@ -188,7 +193,7 @@ export class Chart {
         hooks: {
           setCursor: [(/** @type {any} */ u) => this.#read(u)],
           setSelect: [(/** @type {any} */ u) => this.#selected(u)],
-          draw: [(/** @type {any} */ u) => this.#line(u)],
+          draw: [(/** @type {any} */ u) => this.#marks(u), () => this.#moveHead()],
         },
       },
       columns,
@@ -258,26 +263,31 @@ export class Chart {
     this.options.zoom(/** @type {[number, number]} */ (range));
   }
 
-  /** The marked height. @param {any} u */
-  #line(u) {
-    const { line, lineName } = this.drawn;
-    if (line === null || line === undefined || (this.log && line <= 0)) return;
-    const y = u.valToPos(line, "y", true);
+  /** Marked heights and places. @param {any} u */
+  #marks(u) {
+    const { line, lineName = "", uprights = [] } = this.drawn;
     const { left, top, width, height } = u.bbox;
-    if (y < top || y > top + height) return;
     const pen = u.ctx;
     const unit = devicePixelRatio;
     pen.save();
-    pen.strokeStyle = pen.fillStyle = styleOf(this.options.root, "--soft");
+    pen.strokeStyle = pen.fillStyle = this.soft;
     pen.lineWidth = unit;
     pen.setLineDash([]);
-    pen.beginPath();
-    pen.moveTo(left, y);
-    pen.lineTo(left + width, y);
-    pen.stroke();
-    pen.font = `${11 * unit}px ${getComputedStyle(this.options.root).fontFamily}`;
-    pen.textAlign = "right";
-    pen.fillText(lineName ?? "", left + width - 4 * unit, y - 4 * unit);
+    pen.font = `${11 * unit}px ${this.family}`;
+    const rule = (/** @type {number[]} */ ends, /** @type {string} */ name, /** @type {"left" | "right"} */ side, /** @type {number} */ x, /** @type {number} */ y) => {
+      pen.beginPath();
+      pen.moveTo(ends[0], ends[1]);
+      pen.lineTo(ends[2], ends[3]);
+      pen.stroke();
+      pen.textAlign = side;
+      pen.fillText(name, x, y);
+    };
+    const y = line === null || line === undefined || (this.log && line <= 0) ? NaN : u.valToPos(line, "y", true);
+    if (y >= top && y <= top + height) rule([left, y, left + width, y], lineName, "right", left + width - 4 * unit, y - 4 * unit);
+    for (const { x, name } of uprights) {
+      const at = u.valToPos(x, "x", true);
+      if (at >= left && at <= left + width) rule([at, top, at, top + height], name, "left", at + 4 * unit, top + 11 * unit);
+    }
     pen.restore();
   }
 }

@@ -121,7 +121,9 @@ function lossOf(app, wide, high) {
     }
     parts.push(s("path", { d, fill: "none", stroke: curve.stroke, "stroke-width": curve.width ?? 2, "stroke-dasharray": curve.dash?.join(" "), "stroke-opacity": curve.faint ?? 1, "stroke-linejoin": "round" }));
   }
-  curves.filter((curve) => !curve.unlisted).forEach((curve, i) => {
+  const listed = curves.filter((curve) => !curve.unlisted);
+  parts.push(s("rect", { x: x1 - 198, y: y1 - 2, width: 198, height: 18 * listed.length + 8, fill: "#ffffff", "fill-opacity": 0.85 }));
+  listed.forEach((curve, i) => {
     const y = y1 + 12 + 18 * i;
     parts.push(s("path", { d: `M${x1 - 190} ${y}h34`, stroke: curve.stroke, "stroke-width": curve.width ?? 2, "stroke-dasharray": curve.dash?.join(" ") }), word(x1 - 148, y + 4, `${curve.name}${curve.dash ? ", theory" : ""}`, { "font-size": 12 }));
   });

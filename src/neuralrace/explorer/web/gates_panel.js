@@ -22,6 +22,9 @@ const DOUBT = 0.02;
 /** Samples, or values of a label, that are named one by one below the strips at most. */
 const FEW = 16;
 
+/** Strips of more samples than this have a line of their own. */
+const LONG = 20;
+
 export class GatesPanel {
   /** @param {App} app */
   constructor(app) {
@@ -228,12 +231,13 @@ export class GatesPanel {
     };
     labels.sort(([a], [b]) => Number(b === painted) - Number(a === painted));
     const [label, parts] = samples <= FEW ? ["", []] : labels.map(([name, values]) => /** @type {const} */ ([name, runs(values)])).find(([, found]) => found.length > 1 && found.length <= FEW) ?? ["", []];
+    this.samples.parentElement?.classList.toggle("long", samples > LONG);
     const text = JSON.stringify([samples, label, parts]);
     if (this.samples.dataset.text === text) return;
     this.samples.dataset.text = text;
     const numbers = samples <= FEW ? Array.from({ length: samples }, (_, i) => h("span", {}, i + 1)) : [h("span", {}, `samples 1 to ${samples}`)];
     const spans = parts.map(({ value, length }) => {
-      const span = h("span", { title: `${label} ${value}` }, parts.length > 2 ? String(value) : `${label} ${value}`);
+      const span = h("span", { title: `${label} ${value}` }, parts.length > 6 ? String(value) : `${label} ${value}`);
       span.style.flexGrow = String(length);
       return span;
     });
@@ -273,6 +277,7 @@ export class GatesPanel {
       if (!made) return;
       const branch = shown.find((pathway) => pathway.name === name)?.branch ?? i;
       if (!made.row.classList.contains(hue(branch))) made.row.className = `pathway ${hue(branch)}`;
+      made.row.classList.toggle("long", mask.length > LONG);
       made.strip.options.paint = editable ? (gates, done) => this.#painted(name, gates, done) : undefined;
       const kept = app.keptNow?.gatings[chosen]?.pathways[name];
       made.strip.show(mask, kept?.lost.map((lost) => lost > DOUBT) ?? []);
@@ -327,7 +332,7 @@ export class GatesPanel {
     if (!kept) return say(this.verdict, app.keptFailed ?? "Asking whether a ReLU network would keep these gates …");
     if (!one) return say(this.verdict, "");
     const share = one.share === null ? "" : ` (${percent(one.share)} kept)`;
-    const text = one.keeps === null ? `Whether a ReLU network would keep these gates is not known: ${one.verdict}.` : one.keeps ? `A ReLU network would keep these gates${share}.` : `⚠ A ReLU network would not keep these gates${share}: ${one.verdict}.`;
+    const text = one.keeps === null ? `Whether a ReLU network would keep these gates is not known: ${one.verdict}.` : one.keeps ? `A ReLU network would keep these gates${share}.` : `⚠ A ReLU network would not keep these gates${share}${one.verdict === "not kept" ? "" : `: ${one.verdict}`}.`;
     say(this.verdict, text);
   }
 

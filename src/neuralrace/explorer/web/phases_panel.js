@@ -102,7 +102,7 @@ export class PhasesPanel {
       });
       this.result = { ...partial, ...result, version: "end" };
       this.#show();
-      say(this.status, (result.sentences ?? []).join(" ") || "Click a cell to go there.");
+      say(this.status, (result.sentences ?? []).join(" ") || (partial.two ? "Click a cell to go there." : "The winner does not change. Click the chart to go there."));
     } catch (error) {
       say(this.status, "");
       app.failed(error);
@@ -121,7 +121,7 @@ export class PhasesPanel {
       this.second.replaceChildren(h("option", { value: "" }, "nothing else"), ...options());
       const wanted = this.app.store.state.view?.over ?? [];
       const known = (/** @type {string | undefined} */ key) => parameters.some((param) => param.key === key);
-      this.first.value = [wanted[0]?.key, parameters[0].key].find(known) ?? parameters[0].key;
+      this.first.value = [wanted[0]?.key, (parameters.find((param) => !param.whole && param.key.startsWith("task.")) ?? parameters[0]).key].find(known) ?? parameters[0].key;
       this.second.value = [wanted[1]?.key].find(known) ?? "";
       this.result = null;
       this.#show();
@@ -161,8 +161,10 @@ export class PhasesPanel {
     if (result.two) return this.#cells();
     const names = result.names.filter((/** @type {string} */ name) => result.times?.[name]);
     this.chart.options.xlabel = result.labels[0];
+    this.chart.log = true; // times differ by orders of magnitude
     this.chart.restyle();
     this.chart.show({
+      uprights: (result.crossovers ?? []).map((/** @type {any} */ one) => ({ x: one.value, name: shown(one.value) })),
       curves: names.map((/** @type {string} */ name) => {
         const i = result.names.indexOf(name);
         return { name, x: result.over[0].values, y: result.times[name], colour: `--${racer(i)}`, dash: dash(i), width: 2.2 };

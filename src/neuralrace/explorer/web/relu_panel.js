@@ -37,6 +37,7 @@ export class ReluPanel {
     this.mapTitle = h("h3", {}, "Its gates");
     this.typesTitle = h("h3", { hidden: true }, "Types of neurons");
     this.typesMap = h("div", { class: "gate-map" });
+    this.typesNote = h("p", { class: "caption" }, "A type stands for its images under the symmetries of the task too.");
     this.told = h("div", { class: "told" });
     this.drawn = "";
     this.drawnTypes = "";
@@ -50,6 +51,7 @@ export class ReluPanel {
       h("p", { class: "caption key" }, key("1"), "on", key("0"), "off", key("2"), "sliding: held at the boundary, a fraction"),
       this.typesTitle,
       this.typesMap,
+      this.typesNote,
       this.told,
       h("details", { class: "more" }, h("summary", {}, "How it is trained"), controls)
     );
@@ -99,7 +101,7 @@ export class ReluPanel {
   /** @param {number} time @param {any} types */
   #types(time, types) {
     const there = !!types?.moments?.length;
-    this.typesTitle.hidden = this.typesMap.hidden = !there;
+    this.typesTitle.hidden = this.typesMap.hidden = this.typesNote.hidden = !there;
     if (!there) return;
     let at = 0;
     while (at + 1 < types.moments.length && types.moments[at + 1] <= time) at++;

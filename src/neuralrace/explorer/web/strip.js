@@ -7,6 +7,9 @@ import { same } from "./store.js";
 const CELL = 10;
 const HEIGHT = 16;
 
+/** Samples up to which doubted gates are crossed, and not struck through once. */
+const CROSSES = 16;
+
 /**
  * @typedef {object} StripOptions
  * @property {string} name of the pathway
@@ -92,7 +95,8 @@ export class Strip {
     const { gates, drawing } = this;
     const wide = gates.length * CELL;
     drawing.setAttribute("viewBox", `0 0 ${wide} ${HEIGHT}`);
-    const doubt = this.doubts.map((yes, i) => (yes ? `M${i * CELL + 1.5} 3l${CELL - 3} ${HEIGHT - 6}m0 ${6 - HEIGHT}l${3 - CELL} ${HEIGHT - 6}` : "")).join("");
+    const cross = gates.length <= CROSSES ? `m0 ${6 - HEIGHT}l${3 - CELL} ${HEIGHT - 6}` : ""; // one stroke where cells are narrow
+    const doubt = this.doubts.map((yes, i) => (yes ? `M${i * CELL + 1.5} 3l${CELL - 3} ${HEIGHT - 6}${cross}` : "")).join("");
     const lines = gates.length <= 120 ? gates.map((_, i) => (i ? `M${i * CELL} 0v${HEIGHT}` : "")).join("") : "";
     const focused = this.element.ownerDocument.activeElement === this.element;
     drawing.replaceChildren(

@@ -28,6 +28,9 @@ import { Calls, Cancelled, Lost, Newest, Refused } from "./transport.js";
 /** How long nothing must change before slow questions are asked, in milliseconds. */
 const IDLE = 250;
 
+/** Trained networks are shown until this many times the time at which the first is there. */
+const AFTER = 1.6;
+
 /** An answer that takes longer than this, in milliseconds, is waited for visibly. */
 const SLOW = 600;
 
@@ -111,9 +114,14 @@ export class App {
 
   /** The end of the time axis. */
   get end() {
-    const predicted = this.predicted?.times.at(-1) ?? 1;
-    const trained = this.trained && !this.trained.stale ? this.trained.seeds.map((seed) => seed.time.at(-1) ?? 0) : [];
-    return Math.max(predicted, ...trained) || 1;
+    const predicted = this.predicted?.times.at(-1) || 1;
+    const { trained } = this;
+    const seed = trained && !trained.stale ? trained.seeds[0] : null;
+    if (!seed?.time.length) return predicted;
+    const last = seed.time.at(-1) ?? 0;
+    const index = seed.loss.findIndex((loss) => loss <= (this.predicted?.criterion ?? 0));
+    const reached = index >= 0 ? AFTER * seed.time[index] : last; // not all of a long training
+    return Math.max(predicted, Math.min(last, reached));
   }
 
   /** Where the play head is: where it was put, otherwise at the finish of the winner. */

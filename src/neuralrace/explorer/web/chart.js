@@ -23,7 +23,7 @@ import { h, perFrame, s, shown, styleOf } from "./dom.js";
  * @property {{ x: number, name: string }[]} [uprights] places on the axis below to mark, such as a crossover
  */
 
-/** Powers of ten between two positive ends, or null where there are less than two. @param {number} low @param {number} high */
+/** Powers of ten between two positive ends; where there are few, 2 and 5 times them too. @param {number} low @param {number} high */
 function decades(low, high) {
   const first = Math.ceil(Math.log10(low) - 1e-9);
   const last = Math.floor(Math.log10(high) + 1e-9);
@@ -31,7 +31,10 @@ function decades(low, high) {
   /** @type {number[]} */
   const found = [];
   for (let n = first; n <= last; n += step) found.push(Number(`1e${n}`));
-  return found.length > 1 ? found : [low, Math.sqrt(low * high), high].map((v) => Number(v.toPrecision(2)));
+  if (found.length > 2) return found;
+  const finer = [];
+  for (let n = first - 1; n <= last; n++) for (const m of [1, 2, 5]) finer.push(Number(`${m}e${n}`));
+  return finer.filter((v) => v >= low && v <= high);
 }
 
 export class Chart {

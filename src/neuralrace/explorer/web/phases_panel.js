@@ -97,10 +97,10 @@ export class PhasesPanel {
       const result = await app.calls.ask("phases", { state: app.sent, over }, (name, row) => {
         if (name !== "row") return;
         partial.winners[row.row] = row.winners;
-        this.result = { ...partial, version: row.row };
+        this.result = { ...partial };
         this.#show();
       });
-      this.result = { ...partial, ...result, version: "end" };
+      this.result = { ...partial, ...result, over: partial.over.map((/** @type {any} */ one, /** @type {number} */ k) => ({ ...one, ...result.over[k] })) };
       this.#show();
       say(this.status, (result.sentences ?? []).join(" ") || (partial.two ? "Click a cell to go there." : "The winner does not change. Click the chart to go there."));
     } catch (error) {

@@ -146,7 +146,7 @@ export const STORIES = [
   {
     name: "routing",
     title: "Routing and sharing",
-    about: "Why a network that shares its pathways learns faster, and generalises.",
+    about: "Why a network that shares a pathway among routes learns faster.",
     steps: [
       {
         title: "Many routes",

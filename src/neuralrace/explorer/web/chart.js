@@ -126,7 +126,6 @@ export class Chart {
 
   /** @param {DOMRectReadOnly} room */
   #resized(room) {
-    [this.family, this.soft] = ["sans-serif", "grey"];
     this.room = { width: Math.round(room.width), height: Math.round(room.height) };
     if (!this.plot) return this.redraw();
     const size = this.#size();

@@ -23,7 +23,7 @@ const DOUBT = 0.02;
 const FEW = 16;
 
 /** Strips of more samples than this have a line of their own. */
-const LONG = 20;
+const LONG = 24;
 
 export class GatesPanel {
   /** @param {App} app */
@@ -44,7 +44,7 @@ export class GatesPanel {
     this.fieldsOf = "";
     this.samples = h("div", { class: "samples", "aria-hidden": "true" });
     this.add = h("button", { type: "button", class: "quiet", onclick: () => this.#addPathway() }, "Add a pathway");
-    /** @type {Map<string, { strip: Strip, row: HTMLElement, width: HTMLInputElement, kept: HTMLElement, name: HTMLInputElement, complaint: HTMLElement }>} */
+    /** @type {Map<string, { strip: Strip, row: HTMLElement, width: HTMLInputElement, kept: HTMLElement, name: HTMLInputElement }>} */
     this.strips = new Map();
     this.built = "";
     this.menu = h("details", { class: "menu" });
@@ -53,9 +53,7 @@ export class GatesPanel {
       { class: "panel gates", "aria-label": "Network and gates" },
       h("h2", {}, h("span", { class: "letter" }, "B"), "Network and gates"),
       h("div", { class: "row" }, this.tabs, this.menu),
-      this.message,
       this.graph.element,
-      this.parameters,
       h(
         "div",
         { class: "row tools" },
@@ -63,7 +61,9 @@ export class GatesPanel {
         this.add
       ),
       this.rows,
+      this.parameters,
       this.axis,
+      this.message,
       this.verdict
     );
     this.menu.addEventListener("keydown", (event) => {
@@ -286,11 +286,11 @@ export class GatesPanel {
       made.width.disabled = made.name.disabled = !editable;
       const share = kept?.share;
       const low = share !== undefined && share !== null && share < (app.keptNow?.threshold ?? 0.9);
-      say(made.kept, share === undefined || share === null ? (app.keptNow ? "–" : "…") : `${low ? "⚠ " : ""}${percent(share)}`);
-      made.kept.classList.toggle("low", low);
+      const never = !mask.some((gate) => gate > 0);
+      const unknown = app.keptNow || app.predicted?.failed[chosen] ? "–" : "…";
+      say(made.kept, never ? "⚠ all off" : share === undefined || share === null ? unknown : `${low ? "⚠ " : ""}${percent(share)}`);
+      made.kept.classList.toggle("low", low || never);
       made.kept.title = low ? "A ReLU network would not keep these gates; crossed samples are those it would switch." : "the share of these gates that a ReLU network would keep";
-      const wrong = app.predicted?.failed[chosen]?.key?.endsWith(`masks.${name}`) ? "on for no sample" : "";
-      say(made.complaint, wrong);
     });
   }
 
@@ -306,10 +306,9 @@ export class GatesPanel {
       const field = h("input", { class: "name", value: name, "aria-label": `Name of the pathway ${name}`, maxlength: 40, onchange: () => this.#renamePathway(name, field) });
       const width = h("input", { class: "number", inputmode: "numeric", "aria-label": `Neurons of ${name}`, title: "neurons", onchange: () => this.#width(name, width) });
       const kept = h("span", { class: "kept" });
-      const complaint = h("span", { class: "wrong" });
       const remove = button("×", () => this.#edit(name, undefined), { class: "remove", "aria-label": `Remove the pathway ${name}`, disabled: names.length < 2 });
-      const row = h("li", { class: "pathway" }, field, width, strip.element, kept, remove, complaint);
-      this.strips.set(name, { strip, row, width, kept, name: field, complaint });
+      const row = h("li", { class: "pathway" }, field, width, strip.element, kept, remove);
+      this.strips.set(name, { strip, row, width, kept, name: field });
       return row;
     });
     const head = h("li", { class: "pathway head", "aria-hidden": "true" }, h("span", {}, "pathway"), h("span", {}, "neurons"), this.samples, h("span", { title: "the share of the gates that a ReLU network would keep" }, "kept"), h("span", {}));
@@ -329,6 +328,7 @@ export class GatesPanel {
     const kept = app.keptNow;
     const one = kept?.gatings[this.chosen];
     this.verdict.classList.toggle("low", one?.keeps === false);
+    if (app.predicted?.failed[this.chosen]) return say(this.verdict, "");
     if (!kept) return say(this.verdict, app.keptFailed ?? "Asking whether a ReLU network would keep these gates …");
     if (!one) return say(this.verdict, "");
     const share = one.share === null ? "" : ` (${percent(one.share)} kept)`;

@@ -97,7 +97,7 @@ export class Strip {
     drawing.setAttribute("viewBox", `0 0 ${wide} ${HEIGHT}`);
     const cross = gates.length <= CROSSES ? `m0 ${6 - HEIGHT}l${3 - CELL} ${HEIGHT - 6}` : ""; // one stroke where cells are narrow
     const doubt = this.doubts.map((yes, i) => (yes ? `M${i * CELL + 1.5} 3l${CELL - 3} ${HEIGHT - 6}${cross}` : "")).join("");
-    const lines = gates.length <= 120 ? gates.map((_, i) => (i ? `M${i * CELL} 0v${HEIGHT}` : "")).join("") : "";
+    const lines = gates.length <= 64 ? gates.map((_, i) => (i ? `M${i * CELL} 0v${HEIGHT}` : "")).join("") : "";
     const focused = this.element.ownerDocument.activeElement === this.element;
     drawing.replaceChildren(
       drawnStrip(gates, this.options.hue),

@@ -86,16 +86,16 @@ class Job:
 
 @final
 class Lane:
-    """A worker and the requests that wait for it."""
+    """A worker and the requests that wait for it; `hire` starts a worker."""
 
-    def __init__(self, trust: Trust, memory: Memory) -> None:
-        self._trust, self._memory = trust, memory
+    def __init__(self, trust: Trust, memory: Memory, hire: Callable[..., Any] = Worker) -> None:
+        self._trust, self._memory, self._hire = trust, memory, hire
         self._waiting: deque[Job] = deque()
         self._wake = asyncio.Event()
         self._numbers = itertools.count(1)
         self._current: tuple[int, Job] | None = None
-        self.worker: Worker | None = None
-        self._owner: Worker | None = None
+        self.worker: Any = None
+        self._owner: Any = None
         self._done = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -119,11 +119,11 @@ class Lane:
         if self.worker is not None:
             self.worker.kill()
 
-    async def _warm(self) -> Worker | None:
+    async def _warm(self) -> Any:
         """The worker once it is warm; None where several in a row ended before they were."""
         for _ in range(TRIES):
             if self.worker is None:
-                self.worker = Worker(self._trust, self._heard, self._lost)
+                self.worker = self._hire(self._trust, self._heard, self._lost)
             worker = self.worker
             await worker.ready.wait()
             if worker is self.worker:
@@ -137,7 +137,7 @@ class Lane:
             if last:
                 self._done.set()
 
-    def _lost(self, worker: Worker) -> None:
+    def _lost(self, worker: Any) -> None:
         if self.worker is worker:
             self.worker = None
         worker.ready.set()  # who waits for it must look again
@@ -214,9 +214,10 @@ def replay(job: Job, messages: list[str]) -> None:
 class Pool:
     """All lanes. `ask` hands a request to the lane of its kind."""
 
-    def __init__(self, trust: Trust) -> None:
+    def __init__(self, trust: Trust, hire: Callable[..., Any] = Worker) -> None:
         self.memory = Memory()
-        self._lanes = {name: Lane(trust, self.memory) for name in ("quick", "middle", "long")}
+        names = ("quick", "middle", "long")
+        self._lanes = {name: Lane(trust, self.memory, hire) for name in names}
         kinds = {"quick": QUICK, "middle": MIDDLE, "long": LONG}
         self._lane_of = {kind: name for name, those in kinds.items() for kind in those}
         assert set(self._lane_of) == set(KINDS)

@@ -75,10 +75,14 @@ def loads(text: str | bytes) -> Any:
     """
 
     def refused(name: str) -> Any:
-        raise ValueError(f"{name} is no number of JSON")
+        raise ValueError(f"{name:.20} is no number of JSON")
+
+    def finite(digits: str) -> float:
+        value = float(digits)
+        return value if math.isfinite(value) else refused(digits)
 
     try:
-        return json.loads(text, parse_constant=refused)
+        return json.loads(text, parse_constant=refused, parse_float=finite)
     except (ValueError, RecursionError) as error:  # also text that is not UTF-8
         raise NeuralRaceError(
             "this message is not JSON",

@@ -116,7 +116,7 @@ def predict(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, A
     order = sorted(contest.times, key=contest.times.__getitem__)
     names = list(problem.settings.gatings)
     return found | {
-        "times": curve(times),
+        "times": times.tolist(),
         "criterion": number(next(iter(contest.entrants.values())).criterion),
         "start": contest.start,
         "winner": contest.winner,
@@ -292,7 +292,7 @@ def kept(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]
         times = _axis(contest)
         solution = check.reference.race.solve(times=times, start=check.reference.start)
         time = number(check.reference.time)
-        found["aligned"] = {"time": time, "times": curve(times), "loss": curve(solution.loss)}
+        found["aligned"] = {"time": time, "times": times.tolist(), "loss": curve(solution.loss)}
     return found
 
 

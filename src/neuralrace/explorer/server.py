@@ -34,12 +34,11 @@ FULL = 1013
 
 def application(trust: Trust, token: str, host: str = LOOPBACK[0]) -> App:
     """The whole application behind its door."""
-    return Guard(pages(trust), token, host)
+    return Guard(pages(Pool(trust)), token, host)
 
 
-def pages(trust: Trust) -> FastAPI:
+def pages(pool: Pool) -> FastAPI:
     """The application without its door: its addresses begin where the token ends."""
-    pool = Pool(trust)
     clients: set[Client] = set()
     posts = asyncio.Semaphore(POSTS)
 
@@ -212,7 +211,10 @@ async def _converse(socket: WebSocket, pool: Pool, clients: set[Client]) -> None
         client.close()
         for task in (sender, listener):
             task.cancel()
-        await asyncio.gather(sender, listener, return_exceptions=True)
+        await asyncio.wait({sender, listener})
+        for task in (sender, listener):
+            if not task.cancelled():
+                task.exception()  # the page has gone: nobody is left to be told
         with contextlib.suppress(Exception):
             await socket.close(TOO_SLOW)
 
@@ -245,7 +247,7 @@ def hear(text: str | bytes, client: Client, deliver: Any) -> None:
             return
         kind_of(message)
         client.ask(message)
-    except NeuralRaceError as error:
+    except Exception as error:
         kind = message.get("kind") if isinstance(message, Mapping) else None
         kind = kind[:40] if isinstance(kind, str) else None
         deliver(dumps({"id": number_of(message), "kind": kind, "error": error_of(error)}))

@@ -95,6 +95,7 @@ class NetworkFlow(FlatFlow):
         """One network whose paths all have two edges, and gates on hidden nodes or inputs alone."""
         arch = self.arch
         two = all((s in self._x) == (t not in self._y) for s, t in arch.edges.values())
+        two = two and len(set(arch.edges.values())) == len(arch.edges)  # no parallel edges
         gated = set(self._gate) <= {*arch.hidden, *self._x}
         several = any(len(s) != 2 and s[:-2] != (1,) for s in self.shapes.values())
         if not two or not gated or several:

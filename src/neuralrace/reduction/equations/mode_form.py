@@ -114,7 +114,9 @@ class ModeForm:
     def rounded(self, digits: int) -> tuple[object, ...]:
         """All numbers that the solution depends on, to this many digits."""
         numbers = (self.race.S, self.race.D, *self.race.rates, *self.start)
-        tables = (self.system.errors, self.system.powers)
+        errors = self.system.errors  # the loss is the sum of their squares: a sign is no matter
+        largest = np.take_along_axis(errors, np.abs(errors).argmax(axis=1)[:, None], axis=1)
+        tables = (errors * np.where(largest < 0, -1.0, 1.0) + 0.0, self.system.powers)
         kept = [f"{n:.{digits}g}" for n in (*numbers, *(v for a in tables for v in np.ravel(a)))]
         return (self.race.depth, *self.race.powers, *(a.shape for a in tables), *kept)
 

@@ -145,6 +145,7 @@ REFUSED = {
     "python task": ({"task": {"python": "os:getcwd"}}, "task.python"),
     "python gating": ({"gatings": {"a": {"python": "os:getcwd"}}}, "gatings.a.python"),
     "file": ({"task": {"file": "/etc/passwd", "x": ["a"], "y": ["b"]}}, "task.file"),
+    "a file that is no text": ({"task": {"file": {"a": 1}}}, "task.file"),
     "masks from a file": ({"gatings": {"a": {"file": "masks.csv"}}}, "gatings.a.file"),
     "other task": (
         {"training": {"evaluate": {"t": {"python": "os:getcwd"}}}},
@@ -223,6 +224,8 @@ LARGE = {
     "work": ({"training": {"steps": 50000, "seeds": 8}, "network": {"widths": [2048, 2048]}}, ""),
     "types": ({"types": {"neurons": 10**7}}, "types.neurons"),
     "longest": ({"contest": {"longest": 1e12}}, "contest.longest"),
+    "scale": ({"network": {"scale": 1e18}}, "network.scale"),
+    "start": ({"contest": {"start": 1e18}}, "contest.start"),
     "recorded": ({"training": {"record": ["weights"]}}, "training.record"),
     "gatings": ({"gatings": {f"g{i}": {"each": "sample"} for i in range(20)}}, "gatings"),
     "pathways": (

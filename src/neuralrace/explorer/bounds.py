@@ -73,7 +73,8 @@ def check_settings(settings: Any) -> None:
         given = getattr(settings, section)
         value = None if given is None else getattr(given, name)
         if value is not None and value > most:
-            raise too_much(key, f"this number of {what}", value, f"{most:g}")
+            what = what if what.startswith("the ") else f"this number of {what}"
+            raise too_much(key, what, value, f"{most:g}")
     if isinstance(settings.discover.pathways, int) and settings.discover.pathways > 16:
         raise too_much("discover.pathways", "the number", settings.discover.pathways, 16)
     network = settings.network

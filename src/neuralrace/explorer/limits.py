@@ -64,6 +64,9 @@ KEY = 2**31 - 1
 LONGEST = 1e6
 """The time after which a race counts as never learning."""
 
+START = 100.0
+"""The largest initial weights: from larger ones a race takes for ever to be solved."""
+
 PHASES = 61
 """Values along one axis of a phase diagram."""
 
@@ -109,6 +112,8 @@ OPTIONS: Mapping[str, tuple[float, str]] = {
     "training.key": (KEY, "the key"),
     "training.record_every": (STEPS, "steps"),
     "contest.longest": (LONGEST, "the longest time"),
+    "contest.start": (START, "the start"),
+    "network.scale": (START, "the standard deviation"),
     "contest.width": (WIDTH, "neurons"),
     "network.depth": (LAYERS, "hidden layers"),
     "discover.most": (12, "pathways"),
@@ -120,7 +125,7 @@ OPTIONS: Mapping[str, tuple[float, str]] = {
     "explain.neurons": (5000, "neurons"),
     "phase_diagram.networks": (SEEDS, "networks"),
 }
-"""The largest value of options that cost time or memory, and what they count."""
+"""The largest value of options that cost time or memory, and what they are."""
 
 
 def table_of_limits() -> dict[str, float]:

@@ -137,7 +137,8 @@ def _check_reference(place: str, value: Any, table: Any, trust: Trust) -> None:
         return
     name = place.rpartition(".")[2]
     dropped = isinstance(table, Mapping) and value == table.get("name") and place == "task.file"
-    if name == "file" and (dropped or (table is None and value in trust.files)):
+    given = table is None and isinstance(value, str) and value in trust.files
+    if name == "file" and (dropped or given):
         return
     if name == "python" and isinstance(value, str) and value in trust.functions:
         if trust.code:

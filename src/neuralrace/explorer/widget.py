@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
-from neuralrace.architecture import Architecture
-from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.files import CHART_STYLE, CHARTS, served, web
 from neuralrace.explorer.trust import Trust
@@ -205,6 +203,8 @@ def explore(what: Any = None) -> Any:
 
 def _begin(what: Any, tables: Path) -> tuple[dict[str, Any] | None, Trust]:
     """The first state of a page, and what it may name."""
+    from neuralrace.architecture import Architecture
+    from neuralrace.dataset import Dataset
     from neuralrace.study import Study
 
     if what is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -312,29 +313,77 @@ def test_with_the_keyboard_alone(page):
     page.check()
 
 
-SPY = """() => {
-  window.redrawn = [];
-  document.body.addEventListener("redrawn", (event) => window.redrawn.push(event.detail));
-}"""
+SPY = """
+window.frames_of_script = [];
+const plain = window.requestAnimationFrame.bind(window);
+window.requestAnimationFrame = (act) => plain((now) => {
+  const begun = performance.now();
+  act(now);
+  window.frames_of_script.push(performance.now() - begun);
+});
+window.redrawn = [];
+document.addEventListener("DOMContentLoaded", () => document.body.addEventListener(
+  "redrawn", (event) => event.detail.since !== null && window.redrawn.push(event.detail.since)));
+"""
+"""Times every animation frame, and every way from a change to its redrawn prediction."""
+
+TIMED = [
+    ("Extended XoR", "Δ", "xor is", 100),
+    ("Items in contexts", "context scale", "all_but_one is", 300),
+    ("Routing between domains", "Criterion", "shared is", 300),
+]
+"""Tasks, a slider of each, what is said at first, and the bound of the median in milliseconds."""
+
+QUIET = os.environ.get("NEURALRACE_QUIET") == "1"
+"""Whether nothing else runs on this machine, so that times can be held to their bounds."""
+
+BUSY = 1.0 if QUIET else 10.0
+"""How much slower a machine may be that does other things too."""
 
 
 @pytest.mark.browser
-def test_how_long_a_slider_takes(page, record_property):
-    """From the slider to the redrawn prediction. The bounds are loose: machines are shared."""
-    page.page.wait_for_timeout(1500)
-    page.page.evaluate(SPY)
-    page.page.get_by_label("Δ, slider").first.focus()
-    for _ in range(30):
+@pytest.mark.parametrize(("task", "slider", "said", "bound"), TIMED)
+def test_how_long_a_slider_takes(server, chromium, task, slider, said, bound):
+    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    context.add_init_script(SPY)
+    computed: list[float] = []
+
+    def heard(text: Any) -> None:
+        message = json.loads(text)
+        if message["kind"] == "predict" and "ms" in message:
+            computed.append(message["ms"])
+
+    opened = context.new_page()
+    opened.on("websocket", lambda socket: socket.on("framereceived", heard))
+    page = Page(opened, server.address)
+    page.page.get_by_role("combobox", name="Task", exact=True).select_option(label=task)
+    page.headline(said)
+    page.page.wait_for_timeout(3000)
+    page.page.evaluate("window.redrawn.length = window.frames_of_script.length = 0")
+    computed.clear()
+    page.page.get_by_label(f"{slider}, slider").first.focus()
+    for n in range(1, 6):
         page.page.keyboard.press("ArrowRight")
-        page.page.wait_for_timeout(120)
+        for _ in range(400):
+            if page.page.evaluate("window.redrawn.length") >= n:
+                break
+            page.page.wait_for_timeout(100)
+    since, script = page.page.evaluate("[window.redrawn, window.frames_of_script]")
+    page.button("Play the race").click()
     page.page.wait_for_timeout(1000)
-    found = page.page.evaluate("window.redrawn")
-    since = statistics.median(one["since"] for one in found if one["since"] is not None)
-    script = statistics.median(one["script"] for one in found)
-    record_property("median ms from slider to redraw", round(since, 1))
-    record_property("median ms of script per frame", round(script, 1))
-    assert since < 1000 and script < 40
+    played = page.page.evaluate("window.frames_of_script")[len(script) :]
+    times = {"computed": computed, "redrawn": since, "frame": script, "played": played}
+    logging.getLogger(__name__).info(
+        "%s, median ms: %s", task, {n: round(statistics.median(t), 1) for n, t in times.items()}
+    )
+    assert len(since) >= 5
+    assert statistics.median(script) < BUSY * 8
+    assert statistics.median(played) < BUSY * 8
+    assert statistics.median(since) - statistics.median(computed) < BUSY * 60  # the page's own part
+    if QUIET:
+        assert statistics.median(since) <= bound
     page.check()
+    context.close()
 
 
 @pytest.mark.browser

@@ -40,7 +40,7 @@ def check_values(value: Any, key: str = "", depth: int = 0) -> int:
     """How many values there are; raises where texts are too long or tables too deep.
 
     ```python
-    >>> from neuralrace.explorer.limits import check_values
+    >>> from neuralrace.explorer.bounds import check_values
     >>> check_values({"task": {"builtin": "xor"}, "widths": [1, 2]})
     3
 

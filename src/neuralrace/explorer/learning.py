@@ -144,8 +144,8 @@ def _pieces(steps: int, every: int | None) -> tuple[int, list[int]]:
     ```python
     >>> from neuralrace.explorer.learning import _pieces
     >>> every, pieces = _pieces(600, None)
-    >>> every, sum(pieces), set(pieces)
-    (2, 600, {14, 12})
+    >>> every, sum(pieces), sorted(set(pieces))
+    (2, 600, [12, 14])
 
     ```
     """

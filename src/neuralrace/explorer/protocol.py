@@ -29,7 +29,7 @@ def kind_of(message: Any) -> str:
     """The kind of a request, or an error that lists all kinds.
 
     ```python
-    >>> from neuralrace.explorer.handler import kind_of
+    >>> from neuralrace.explorer.protocol import kind_of
     >>> kind_of({"kind": "predict"})
     'predict'
 
@@ -78,7 +78,7 @@ class Memory:
     """Answers by the content of their requests; the oldest are forgotten first.
 
     ```python
-    >>> from neuralrace.explorer.handler import Memory
+    >>> from neuralrace.explorer.protocol import Memory
     >>> memory = Memory(most=10)
     >>> memory.put("a", ["12345"])
     >>> memory.put("b", ["123456"])

@@ -232,7 +232,9 @@ class ModeForm:
         rates, powers = np.array(self.race.rates), np.array(self.race.powers)
         start = np.array(self.start) ** 2
         floor = -float(np.min(start / rates))
-        z = np.zeros_like(target)
+        # M^(2/depth) lies between the least and the largest of z + b_k²/γ_k, up to the rates
+        scaled = np.exp(2 / powers.sum() * (target - (powers * np.log(rates)).sum() / 2))
+        z = np.maximum(0.0, scaled - np.max(start / rates))
         for _ in range(NEWTON_STEPS):
             squares = start + np.multiply.outer(z, rates)
             slope = (powers * rates / (2 * squares)).sum(axis=-1)

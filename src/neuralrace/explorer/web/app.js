@@ -263,6 +263,7 @@ export class App {
       return;
     }
     if (!same([now.task, now.table], [then.task, then.table])) this.describe.ask({ state: now });
+    if (now.task.builtin !== then.task.builtin) this.equations = null;
     this.learning.changed();
     this.predict.ask({ state: now });
     this.#wait();

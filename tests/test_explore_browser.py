@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import os
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -271,6 +273,43 @@ def test_the_address_holds_the_state(page, server, chromium):
     page.page.locator(".toast", has_text="no state").wait_for()
     page.headline("xor is predicted")
     page.check()
+
+
+def _link(state: Any) -> str:
+    packer = zlib.compressobj(wbits=-15)
+    packed = packer.compress(json.dumps(state).encode()) + packer.flush()
+    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+ODD = [
+    {"task": 5},
+    {"task": {"builtin": "extended_xor"}, "gatings": [1]},
+    {"task": {"builtin": "extended_xor"}, "gatings": {"a": {"masks": 7}}},
+    {"task": {"builtin": "nothing", "parameters": []}, "view": {"zoom": "x", "story": 3}},
+    {
+        "task": {"builtin": "extended_xor", "parameters": {"delta": "<b>1</b>"}},
+        "gatings": {"<i>": {"masks": {"<b>": [1, "x", None]}, "hidden": "no"}},
+        "view": {"time": "now", "zoom": [2, 1], "over": [5], "paint": {}, "log": 1},
+    },
+]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("state", ODD)
+def test_a_link_that_was_tampered_with(server, chromium, state):
+    """The page says what is wrong, runs nothing, and goes on."""
+    context = chromium.new_context()
+    opened = context.new_page()
+    errors: list[str] = []
+    opened.on("pageerror", lambda error: errors.append(str(error)))
+    opened.goto(server.address + "#" + _link(state))
+    told = opened.locator(".headline.bad, .message:visible, .toast.bad:visible").first
+    told.wait_for(timeout=60_000)
+    assert opened.locator("main b b, main i").count() == 0
+    opened.get_by_role("combobox", name="Task", exact=True).select_option(label="XoR")
+    opened.locator(".headline", has_text="xor is predicted").wait_for(timeout=60_000)
+    assert errors == []
+    context.close()
 
 
 @pytest.mark.browser

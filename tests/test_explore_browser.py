@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import logging
 import os
 import re
 import shutil
@@ -13,6 +15,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -226,9 +229,9 @@ def test_a_story_by_clicks_alone(page, tmp_path):
     page.page.locator(".strip").first.and_(
         page.page.get_by_label(re.compile("on for samples 1, 4"))
     ).wait_for()
-    assert "on for samples 1" in before and "4" not in before.split("samples")[1]
+    assert before == "Gates of sample1: on for sample 1"
     page.button("Undo").click()
-    page.page.get_by_label(re.compile(r"Gates of sample1: on for samples? 1$")).wait_for()
+    page.page.get_by_label("Gates of sample1: on for sample 1").wait_for()
 
     page.page.locator(".more summary").filter(has_text="How it is trained").click()
     page.set("Steps", 300)
@@ -272,6 +275,136 @@ def test_the_address_holds_the_state(page, server, chromium):
     page.check()
 
 
+def _link(state: Any) -> str:
+    packer = zlib.compressobj(wbits=-15)
+    packed = packer.compress(json.dumps(state).encode()) + packer.flush()
+    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+ODD = [
+    {"task": 5},
+    {"task": {"builtin": "extended_xor"}, "gatings": [1]},
+    {"task": {"builtin": "extended_xor"}, "gatings": {"a": {"masks": 7}}},
+    {"task": {"builtin": "nothing", "parameters": []}, "view": {"zoom": "x", "story": 3}},
+    {
+        "task": {"builtin": "extended_xor", "parameters": {"delta": "<b>1</b>"}},
+        "gatings": {"<i>": {"masks": {"<b>": [1, "x", None]}, "hidden": "no"}},
+        "view": {"time": "now", "zoom": [2, 1], "over": [5], "paint": {}, "log": 1},
+    },
+]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("state", ODD)
+def test_a_link_that_was_tampered_with(server, chromium, state):
+    """The page says what is wrong, runs nothing, and goes on."""
+    context = chromium.new_context()
+    opened = context.new_page()
+    errors: list[str] = []
+    opened.on("pageerror", lambda error: errors.append(str(error)))
+    opened.goto(server.address + "#" + _link(state))
+    told = opened.locator(".headline.bad, .message:visible, .toast.bad:visible").first
+    told.wait_for(timeout=60_000)
+    assert opened.locator("main b b, main i").count() == 0
+    opened.get_by_role("combobox", name="Task", exact=True).select_option(label="XoR")
+    opened.locator(".headline", has_text="xor is predicted").wait_for(timeout=60_000)
+    assert errors == []
+    context.close()
+
+
+@pytest.mark.browser
+def test_a_gating_made_by_hand(page):
+    """Duplicate, rename, add and remove pathways, other widths, paint by dragging and by label."""
+    page.button("linear", ".tabs").click()
+    page.page.locator(".gates .menu summary").click()
+    page.page.get_by_role("button", name=re.compile("^Duplicate")).click()
+    page.page.locator(".tab", has_text="linear_2").wait_for()
+    page.page.locator(".gates .menu summary").click()
+    name = page.page.get_by_label("Name of this gating")
+    name.fill("mine")
+    name.press("Enter")
+    page.page.locator(".tab[aria-pressed=true]", has_text="mine").wait_for()
+    page.page.keyboard.press("Escape")
+
+    page.button("Add a pathway").click()
+    page.page.get_by_label("Gates of path3: on for all samples").wait_for()
+    pathway = page.page.get_by_label("Name of the pathway path3")
+    pathway.fill("odd")
+    pathway.press("Enter")
+    box = page.page.get_by_label("Gates of odd: on for all samples").bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.page.mouse.move(box["x"] + 0.1 * box["width"], middle)
+    page.page.mouse.down()
+    page.page.mouse.move(box["x"] + 0.6 * box["width"], middle, steps=6)
+    page.page.mouse.up()
+    page.page.get_by_label("Gates of odd: on for sample 4").wait_for()
+    page.page.get_by_label("Switch gates by").select_option("positive")
+    page.page.mouse.click(box["x"] + 0.4 * box["width"], middle)
+    page.page.get_by_label("Gates of odd: on for samples 2–4").wait_for()
+
+    width = page.page.get_by_label("Neurons of odd")
+    before = page.page.locator(".lanes li", has_text="mine").locator(".when").inner_text()
+    width.fill("999")
+    width.press("Enter")
+    lane = page.page.locator(".lanes li", has_text="mine").locator(".when")
+    lane.filter(has_not_text=before).wait_for()
+    page.page.get_by_label("Remove the pathway odd").click()
+    page.page.get_by_label(re.compile("^Gates of odd")).wait_for(state="detached")
+    for _ in range(9):
+        if page.button("Undo").is_enabled():
+            page.button("Undo").click()
+    page.page.locator(".tab", has_text="mine").wait_for(state="detached")
+    page.check()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("story", "wins"), [("XoR", "xor"), ("Contexts", "answer"), ("Routing", "shared")]
+)
+def test_a_guided_story(page, story, wins):
+    """Every step shows its text, its sliders and numbers, and no error."""
+    page.page.locator("summary", has_text="Stories").click()
+    page.page.get_by_role("button", name=re.compile(f"^{story}")).click()
+    page.page.locator(".headline", has_text=re.compile(f"^{wins} is")).wait_for()
+    panel = page.page.locator(".panel.story")
+    steps = int(panel.get_by_text(re.compile(r"^1 of \d$")).inner_text()[-1])
+    assert steps >= 3 and page.page.locator(".panel.task").is_hidden()
+    assert panel.locator("input[type=range]").count() >= 1
+    titles = set()
+    for step in range(1, steps + 1):
+        panel.get_by_text(f"{step} of {steps}", exact=True).wait_for()
+        titles.add(panel.locator("h3").inner_text())
+        assert len(panel.locator(".story-text").inner_text()) > 80
+        assert page.page.locator(".headline.bad").count() == 0
+        panel.get_by_role("button", name="End" if step == steps else "Next").click()
+    assert len(titles) == steps
+    page.page.locator(".panel.task").wait_for()
+    page.check()
+
+
+@pytest.mark.browser
+def test_a_chart_is_zoomed_and_clicked(page):
+    over = page.page.locator(".race .u-over").first
+    box = over.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    assert page.button("whole range").is_disabled()
+    page.page.mouse.move(box["x"] + 0.2 * box["width"], middle)
+    page.page.mouse.down()
+    page.page.mouse.move(box["x"] + 0.6 * box["width"], middle, steps=5)
+    page.page.mouse.up()
+    page.page.wait_for_timeout(500)
+    assert page.button("whole range").is_enabled()
+    page.button("whole range").click()
+    page.page.wait_for_timeout(500)
+    before = page.page.locator(".now").inner_text()
+    page.page.mouse.click(box["x"] + 0.9 * box["width"], middle)
+    page.page.locator(".now").filter(has_not_text=before).wait_for()
+    assert page.page.locator(".lanes li.arrived").count() == 2
+    page.button("Photo finish").click()
+    page.page.locator(".now", has_text=before).wait_for()
+    page.check()
+
+
 @pytest.mark.browser
 def test_with_the_keyboard_alone(page):
     """Everything of the main loop is reached by Tab, and works without a mouse."""
@@ -312,29 +445,78 @@ def test_with_the_keyboard_alone(page):
     page.check()
 
 
-SPY = """() => {
-  window.redrawn = [];
-  document.body.addEventListener("redrawn", (event) => window.redrawn.push(event.detail));
-}"""
+SPY = """
+window.frames_of_script = [];
+const plain = window.requestAnimationFrame.bind(window);
+window.requestAnimationFrame = (act) => plain((now) => {
+  const begun = performance.now();
+  act(now);
+  window.frames_of_script.push(performance.now() - begun);
+});
+window.redrawn = [];
+document.addEventListener("DOMContentLoaded", () => document.body.addEventListener(
+  "redrawn", (event) => event.detail.since !== null && window.redrawn.push(event.detail)));
+"""
+"""Times every animation frame, and every way from a change to its redrawn prediction."""
+
+TIMED = [
+    ("Extended XoR", "Δ", "xor is", 100),
+    ("Items in contexts", "context scale", "all_but_one is", 300),
+    ("Routing between domains", "Criterion", "shared is", 300),
+]
+"""Tasks, a slider of each, what is said at first, and the bound of the median in milliseconds."""
+
+QUIET = os.environ.get("NEURALRACE_QUIET") == "1"
+"""Whether nothing else runs on this machine, so that times can be held to their bounds."""
+
+BUSY = 1.0 if QUIET else 10.0
+"""How much slower a machine may be that does other things too."""
 
 
 @pytest.mark.browser
-def test_how_long_a_slider_takes(page, record_property):
-    """From the slider to the redrawn prediction. The bounds are loose: machines are shared."""
-    page.page.wait_for_timeout(1500)
-    page.page.evaluate(SPY)
-    page.page.get_by_label("Δ, slider").first.focus()
-    for _ in range(30):
+@pytest.mark.parametrize(("task", "slider", "said", "bound"), TIMED)
+def test_how_long_a_slider_takes(server, chromium, task, slider, said, bound):
+    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    context.add_init_script(SPY)
+    computed: list[float] = []
+
+    def heard(text: Any) -> None:
+        message = json.loads(text)
+        if message["kind"] == "predict" and "ms" in message:
+            computed.append(message["ms"])
+
+    opened = context.new_page()
+    opened.on("websocket", lambda socket: socket.on("framereceived", heard))
+    page = Page(opened, server.address)
+    page.page.get_by_role("combobox", name="Task", exact=True).select_option(label=task)
+    page.headline(said)
+    page.page.wait_for_timeout(3000)
+    page.page.evaluate("window.redrawn.length = window.frames_of_script.length = 0")
+    computed.clear()
+    page.page.get_by_label(f"{slider}, slider").first.focus()
+    for n in range(1, 6):
         page.page.keyboard.press("ArrowRight")
-        page.page.wait_for_timeout(120)
+        for _ in range(400):
+            if page.page.evaluate("window.redrawn.length") >= n:
+                break
+            page.page.wait_for_timeout(100)
+    drawn, before = page.page.evaluate("[window.redrawn, window.frames_of_script.length]")
+    since, script = ([one[name] for one in drawn] for name in ("since", "script"))
+    page.button("Play the race").click()
     page.page.wait_for_timeout(1000)
-    found = page.page.evaluate("window.redrawn")
-    since = statistics.median(one["since"] for one in found if one["since"] is not None)
-    script = statistics.median(one["script"] for one in found)
-    record_property("median ms from slider to redraw", round(since, 1))
-    record_property("median ms of script per frame", round(script, 1))
-    assert since < 1000 and script < 40
+    played = page.page.evaluate("window.frames_of_script")[before:]
+    times = {"computed": computed, "redrawn": since, "frame": script, "played": played}
+    logging.getLogger(__name__).info(
+        "%s, median ms: %s", task, {n: round(statistics.median(t), 1) for n, t in times.items()}
+    )
+    assert len(since) >= 5
+    assert statistics.median(script) < BUSY * 8
+    assert statistics.median(played) < BUSY * 8
+    assert statistics.median(since) - statistics.median(computed) < BUSY * 60  # the page's own part
+    if QUIET:
+        assert statistics.median(since) <= bound
     page.check()
+    context.close()
 
 
 @pytest.mark.browser

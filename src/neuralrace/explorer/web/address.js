@@ -7,6 +7,31 @@ const LONGEST = 60_000;
 /** The largest state that is read back, in bytes, so that a crafted link cannot fill the memory. */
 const LARGEST = 2_000_000;
 
+/** @param {any} value */
+const isTable = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+
+/** @param {any} value */
+const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
+
+/**
+ * What is looked at, without anything that this page would not have written.
+ * @param {any} view
+ * @returns {import("./types.js").View}
+ */
+export function cleanView(view) {
+  if (!isTable(view)) return {};
+  /** @type {import("./types.js").View} */
+  const made = {};
+  if (typeof view.gating === "string") made.gating = view.gating;
+  if (isNumber(view.time)) made.time = view.time;
+  if (Array.isArray(view.zoom) && view.zoom.length === 2 && view.zoom.every(isNumber) && view.zoom[0] < view.zoom[1]) made.zoom = view.zoom;
+  if (typeof view.log === "boolean") made.log = view.log;
+  if (typeof view.paint === "string") made.paint = view.paint;
+  if (isTable(view.story) && typeof view.story.name === "string" && Number.isInteger(view.story.step)) made.story = { name: view.story.name, step: view.story.step };
+  if (Array.isArray(view.over) && view.over.every((/** @type {any} */ one) => isTable(one) && typeof one.key === "string")) made.over = view.over;
+  return made;
+}
+
 /**
  * @param {any} state
  * @returns {Promise<string | null>} null where it would be too long
@@ -43,7 +68,10 @@ export async function read(text) {
       parts.push(value);
     }
     const found = JSON.parse(await new Blob(parts).text());
-    return found && typeof found === "object" && !Array.isArray(found) ? found : null;
+    if (!isTable(found) || !isTable(found.task) || ![found.gatings ?? {}, found.network ?? {}, found.training ?? {}, found.contest ?? {}].every(isTable)) return null;
+    const gatings = Object.values(found.gatings ?? {});
+    if (!gatings.every((gating) => isTable(gating) && isTable(gating.masks ?? {}))) return null;
+    return { ...found, view: cleanView(found.view) };
   } catch {
     return null;
   }

@@ -234,8 +234,8 @@ export class App {
   async #first(info) {
     const hash = this.options.address ? location.hash.slice(1) : "";
     const found = hash ? await read(hash) : null;
-    if (hash && !found?.task) this.tell("The address holds no state that can be read; this is the first page.", true);
-    const state = found?.task ? found : this.options.first ?? info.state;
+    if (hash && !found) this.tell("The address holds no state that can be read; this is the first page.", true);
+    const state = found ?? this.options.first ?? info.state;
     this.store.state = { ...state, view: state.view ?? {} };
     this.store.past = [];
     this.#askAll();
@@ -243,7 +243,7 @@ export class App {
 
   async #fromAddress() {
     const found = await read(location.hash.slice(1));
-    if (found?.task && !same(found, this.store.state)) this.load(found);
+    if (found && !same(found, this.store.state)) this.load(found);
   }
 
   #askAll() {
@@ -263,6 +263,7 @@ export class App {
       return;
     }
     if (!same([now.task, now.table], [then.task, then.table])) this.describe.ask({ state: now });
+    if (now.task.builtin !== then.task.builtin) this.equations = null;
     this.learning.changed();
     this.predict.ask({ state: now });
     this.#wait();

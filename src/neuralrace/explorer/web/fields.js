@@ -100,7 +100,8 @@ export function numberField(param, changed) {
 }
 
 /** A number as it is typed. @param {number} value */
-export const plain = (value) => (Number.isFinite(value) ? String(value) : "");
+export const plain = (value) =>
+  !Number.isFinite(value) ? "" : value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential() : String(value);
 
 /**
  * @param {Param} param

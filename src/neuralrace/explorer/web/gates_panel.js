@@ -237,7 +237,7 @@ export class GatesPanel {
     this.samples.dataset.text = text;
     const numbers = samples <= FEW ? Array.from({ length: samples }, (_, i) => h("span", {}, i + 1)) : [h("span", {}, `samples 1 to ${samples}`)];
     const spans = parts.map(({ value, length }) => {
-      const span = h("span", { title: `${label} ${value}` }, parts.length > 6 ? String(value) : `${label} ${value}`);
+      const span = h("span", { title: `${label} ${value}` }, parts.length > (samples > LONG ? 6 : 2) ? String(value) : `${label} ${value}`);
       span.style.flexGrow = String(length);
       return span;
     });

@@ -107,7 +107,7 @@ export class Strip {
       ...(focused ? [s("rect", { class: "cursor", x: this.at * CELL, width: CELL, height: HEIGHT })] : [])
     );
     const on = gates.map((gate, i) => (gate > 0 ? i + 1 : 0)).filter(Boolean);
-    const where = on.length === gates.length ? "all samples" : on.length ? `samples ${ranges(on)}` : "no sample";
+    const where = on.length === gates.length ? "all samples" : on.length > 1 ? `samples ${ranges(on)}` : on.length ? `sample ${on[0]}` : "no sample";
     this.element.setAttribute("aria-label", `Gates of ${this.options.name}: on for ${where}`);
   }
 

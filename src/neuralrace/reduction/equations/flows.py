@@ -103,11 +103,11 @@ class NetworkFlow(FlatFlow):
         ends = dict(zip(self.shapes, self._ends[:-1], strict=True))
         shapes = {edge: shape[-2:] for edge, shape in self.shapes.items()}
         places = {e: ends[e] + np.arange(np.prod(s)).reshape(s) for e, s in shapes.items()}
-        alone = [
+        x, y, gates = (
             {v: a.reshape(a.shape[-2:]) for v, a in arrays.items()}
             for arrays in (self._x, self._y, self._gate)
-        ]
-        return _TwoLayers(arch, places, *alone, len(self.start), self._share)
+        )
+        return _TwoLayers(arch, places, x, y, gates, len(self.start), self._share)
 
     def velocity(self, state: np.ndarray) -> np.ndarray:
         if self._two_layers is not None:

@@ -38,6 +38,7 @@ ROOMS = {
     "report": "Reports",
     "papers": "The papers' figures",
     "study": "Studies",
+    "explorer": "The explorer",
     "errors": "The package's error",
     "types": "Types of arguments and results",
 }

@@ -30,6 +30,7 @@ def outside() -> Iterator[tuple[str, str]]:
     """Name and text of everything that may use public names only: modules, scripts and pages."""
     folders = [
         "src/neuralrace/cli",
+        "src/neuralrace/explorer",
         "src/neuralrace/papers",
         "src/neuralrace/study",
         "examples",

@@ -186,3 +186,65 @@ def test_a_slow_variable_beside_a_large_one_is_not_at_rest():
     assert states is not None
     np.testing.assert_allclose(states[-1, :2], 1.0, rtol=1e-9)
     np.testing.assert_allclose(states[:, 2], 1 / (1e3 - 1e-4 * times), rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_one_hidden_layer_in_two_matrices_moves_as_node_by_node(seed):
+    """Several inputs and outputs, edges that are missing, gates of inputs and of hidden nodes."""
+    rng = np.random.default_rng(seed)
+    sizes = {"x1": 2, "x2": 1, "a": 3, "b": 1, "c": 2, "y1": 2, "y2": 1}
+    pairs = [(x, h) for x in ("x1", "x2") for h in "abc"]
+    pairs += [(h, y) for h in "abc" for y in ("y1", "y2")]
+    kept = [pair for pair in pairs if rng.random() < 0.8 or pair[0] == "a" or pair[1] == "a"]
+    inputs = {s for s, _ in kept} & {"x1", "x2"}
+    used = {h for h in "abc" if any(t == h for _, t in kept) and any(s == h for s, _ in kept)}
+    edges = {f"e{i}": (s, t) for i, (s, t) in enumerate(kept) if {s, t} & used}
+    arch = nr.Architecture(
+        {v: n for v, n in sizes.items() if v in {*sum(edges.values(), ())}}, edges
+    )
+    data = nr.Dataset(
+        {v: rng.normal(size=(5, sizes[v])) for v in arch.inputs if v in inputs},
+        {v: rng.normal(size=(5, sizes[v])) for v in arch.outputs},
+        {v: rng.integers(0, 2, 5).astype(float) for v in ("a", "x1") if v in arch.sizes},
+    )
+    weights = {e: rng.normal(size=(sizes[t], sizes[s])) for e, (s, t) in edges.items()}
+    flow = NetworkFlow(arch, *solution.compiled.one(weights, data))
+    assert flow._two_layers is not None
+    quick = flow.velocity(flow.start)
+    flow._two_layers = None
+    np.testing.assert_allclose(quick, flow.velocity(flow.start), rtol=1e-12, atol=1e-14)
+
+
+def test_parallel_edges_are_not_put_into_one_matrix():
+    edges = {"a": ("x", "h"), "b": ("x", "h"), "c": ("h", "y")}
+    arch = nr.Architecture({"x": 1, "h": 2, "y": 1}, edges)
+    weights = {e: np.ones((arch.sizes[t], arch.sizes[s])) for e, (s, t) in edges.items()}
+    data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
+    flow = NetworkFlow(arch, *solution.compiled.one(weights, data))
+    assert flow._two_layers is None and flow.velocity(flow.start).shape == (6,)
+
+
+def test_equal_blocks_are_solved_once_and_all_have_their_solution(monkeypatch):
+    race = nr.reduce(*nr.tasks.common_and_single(nr.tasks.contextual(contexts=2), hidden=8))
+    times, calls = np.linspace(0, 10, 5), []
+    solve = small.solve_small
+    monkeypatch.setattr(small, "solve_small", lambda *a: calls.append(a) or solve(*a))
+    together = race.solve(times=times, start=0.01)
+    assert len(calls) < len(race.blocks)
+    monkeypatch.setattr(solution, "_alike", lambda members: [[member] for member in members])
+    alone = race.solve(times=times, start=0.01)
+    np.testing.assert_allclose(together.values["losses"], alone.values["losses"], rtol=1e-8)
+    for block in race.blocks:
+        for edge, weights in alone.values["variables"][block.name].items():
+            np.testing.assert_allclose(
+                together.values["variables"][block.name][edge], weights, rtol=1e-7, atol=1e-12
+            )
+
+
+def test_modes_whose_numbers_agree_are_evaluated_once():
+    race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+    form = race.complete_form(0.01)
+    assert [count for _, count in form._distinct] == [4]
+    np.testing.assert_allclose(form.loss(8.0), sum(m.loss(8.0) for m in form.modes.values()))
+    different = nr.reduce(*nr.tasks.common_and_single(nr.tasks.contextual(contexts=2), hidden=8))
+    assert different.complete_form(0.01) is None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from neuralrace import dataset as dataset
     from neuralrace import dynamics as dynamics
     from neuralrace import explanation as explanation
+    from neuralrace import explorer as explorer
     from neuralrace import linear as linear
     from neuralrace import losses as losses
     from neuralrace import papers as papers
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from neuralrace.dynamics import train_ensemble as train_ensemble
     from neuralrace.errors import NeuralRaceError as NeuralRaceError
     from neuralrace.explanation import explain as explain
+    from neuralrace.explorer import explore as explore
     from neuralrace.gdln import GDLN as GDLN
     from neuralrace.gdln import Network as Network
     from neuralrace.interop import TorchRecorder as TorchRecorder
@@ -90,6 +92,7 @@ _HOME = {
     "train_ensemble": "dynamics",
     "NeuralRaceError": "errors",
     "explain": "explanation",
+    "explore": "explorer",
     "GDLN": "gdln",
     "Network": "gdln",
     "TorchRecorder": "interop",
@@ -125,6 +128,7 @@ _ROOMS = (
     "dataset",
     "dynamics",
     "explanation",
+    "explorer",
     "linear",
     "losses",
     "papers",

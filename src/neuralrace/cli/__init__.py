@@ -7,6 +7,7 @@ import click
 from neuralrace import __version__
 from neuralrace.cli.citing import cite
 from neuralrace.cli.completion import VARIABLE, completion
+from neuralrace.cli.exploring import explore
 from neuralrace.cli.figures import claims, reproduce, show
 from neuralrace.cli.studies import check, new, report, run, status
 from neuralrace.errors import NeuralRaceError
@@ -28,7 +29,10 @@ def commands() -> None:
     """Gated deep linear networks, the neural race reduction, and ReLU networks as gated ones."""
 
 
-for _command in (new, check, run, report, status, show, reproduce, claims, cite, completion):
+for _command in (
+    *(new, check, run, report, status, explore),
+    *(show, reproduce, claims, cite, completion),
+):
     commands.add_command(_command)
 
 

@@ -14,11 +14,13 @@ from neuralrace.contests.patterns import rank_patterns as rank_patterns
 from neuralrace.contests.phases import PhaseDiagram as PhaseDiagram
 from neuralrace.contests.phases import phase_diagram as phase_diagram
 from neuralrace.contests.times import Candidates as Candidates
+from neuralrace.contests.times import Entrant as Entrant
 from neuralrace.contests.times import expected_start as expected_start
 
 __all__ = [
     "Candidates",
     "Contest",
+    "Entrant",
     "Joint",
     "Lead",
     "PatternRanking",

@@ -306,8 +306,8 @@ def learning_time(race: Race, start: Start, criterion: float, longest: float) ->
     """
     if criterion <= race.constant or not race.blocks:
         return np.inf, "the loss that cannot be learned is above the criterion"
-    form = race.closed_form(start)
-    if form.is_complete:
+    form = race.complete_form(start)
+    if form is not None:
         return float(form.time_to_loss(criterion)), "closed form"
     now, span = 0.0, min(FIRST / max(block.drive for block in race.blocks), longest)
     divided = 0

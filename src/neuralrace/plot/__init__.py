@@ -2,13 +2,14 @@
 
 from neuralrace.plot.activity import draw_raster, draw_reach, draw_shares
 from neuralrace.plot.curves import draw_curves, draw_matrix
-from neuralrace.plot.graph import draw_graph
+from neuralrace.plot.graph import GraphLayout, draw_graph, graph_layout
 from neuralrace.plot.look import FORMATS, Look, current_look, look, picture_bytes
 from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
 
 __all__ = [
     "COLOURS",
     "FORMATS",
+    "GraphLayout",
     "Look",
     "current_look",
     "cycle_colour",
@@ -18,6 +19,7 @@ __all__ = [
     "draw_raster",
     "draw_reach",
     "draw_shares",
+    "graph_layout",
     "look",
     "picture_bytes",
     "shade",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -103,13 +104,7 @@ def draw_graph(
         ax, width, height = _canvas(ax, layers, gated=bool(strips))
         letters = max(len(labels.get(v, v)) for v in sizes)
         rows = {v: len(strip) for v, strip in strips.items() if v in sizes}
-        boxes = place(layers, letters, rows, width, height)
-        paths = routes(
-            edges,
-            start={v: (b.x + b.width / 2, b.y) for v, b in boxes.items()},
-            end={v: (b.x - b.width / 2, b.y) for v, b in boxes.items()},
-            obstacles={v: b.covers for v, b in boxes.items()},
-        )
+        boxes, paths = _placed(layers, edges, letters, rows, width, height)
         hues = {v: cycle_colour(i) for v, i in branches(sizes, edges).items()}
         _draw_edges(ax, edges, paths, hues, labels, strips)
         for node, box in boxes.items():
@@ -129,6 +124,58 @@ def draw_graph(
         ax.set_xlim(0, width)
         ax.set_ylim(bottom, top)
     return ax
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class GraphLayout:
+    """Where `draw_graph` puts a graph: in inches, from the bottom left.
+
+    `boxes` are the nodes; `paths[edge]` are the four control points of a cubic Bézier curve;
+    `branches` numbers the colour of every hidden node.
+    """
+
+    width: float
+    height: float
+    boxes: Mapping[str, Box]
+    paths: Mapping[str, NDArray[np.floating]]
+    branches: Mapping[str, int]
+
+
+def graph_layout(sizes: Mapping[str, int], edges: Edges) -> GraphLayout:
+    """Where `draw_graph` puts the nodes and edges of a graph, without gates.
+
+    ```python
+    >>> from neuralrace.plot import graph_layout
+    >>> found = graph_layout({"x": 2, "h": 8, "y": 1}, {"xh": ("x", "h"), "hy": ("h", "y")})
+    >>> found.width, found.boxes["x"].x < found.boxes["h"].x, found.branches
+    (3.4, True, {'h': 0})
+
+    ```
+    """
+    _check_graph(sizes, edges)
+    layers = columns(sizes, edges)
+    width, height = _size(layers, gated=False)
+    boxes, paths = _placed(layers, edges, max(map(len, sizes)), {}, width, height)
+    return GraphLayout(width, height, boxes, paths, branches(sizes, edges))
+
+
+def _placed(
+    layers: list[list[str]],
+    edges: Edges,
+    letters: int,
+    rows: Mapping[str, int],
+    width: float,
+    height: float,
+) -> tuple[dict[str, Box], dict[str, NDArray[np.floating]]]:
+    boxes = place(layers, letters, rows, width, height)
+    paths = routes(
+        edges,
+        start={v: (b.x + b.width / 2, b.y) for v, b in boxes.items()},
+        end={v: (b.x - b.width / 2, b.y) for v, b in boxes.items()},
+        obstacles={v: b.covers for v, b in boxes.items()},
+    )
+    return boxes, paths
 
 
 def _check_graph(sizes: Mapping[str, int], edges: Edges) -> None:
@@ -184,9 +231,7 @@ def _canvas(
     import matplotlib.pyplot as plt
 
     if ax is None:
-        most = max(len(layer) for layer in layers)
-        width = max(WIDTH, 0.8 * len(layers))
-        height = min(most * (GATED_SLOT if gated else SLOT) + 2 * MARGIN, HEIGHT_LIMIT)
+        width, height = _size(layers, gated)
         ax = plt.figure(figsize=(width, height), layout="none").add_axes((0.0, 0.0, 1.0, 1.0))
         ax.set_axis_off()
         return ax, width, height
@@ -196,6 +241,13 @@ def _canvas(
         figure.draw_without_rendering()
     extent = ax.get_window_extent()
     return ax, extent.width / figure.dpi, extent.height / figure.dpi - LINE * gated
+
+
+def _size(layers: list[list[str]], gated: bool) -> tuple[float, float]:
+    """Width and height in inches of a drawing of its own."""
+    most = max(len(layer) for layer in layers)
+    height = min(most * (GATED_SLOT if gated else SLOT) + 2 * MARGIN, HEIGHT_LIMIT)
+    return max(WIDTH, 0.8 * len(layers)), height
 
 
 def _figure(ax: matplotlib.axes.Axes) -> matplotlib.figure.Figure:

@@ -1,7 +1,8 @@
 """Studies: a question in a file, its answers, and a report on them."""
 
 from neuralrace.study.again import Rewritten, write_again
-from neuralrace.study.answers import Answer
+from neuralrace.study.answers import ANSWERS, Answer, contest_sentences, race_sentence
+from neuralrace.study.build import Problem
 from neuralrace.study.document import value_of
 from neuralrace.study.files import read_masks, read_table, read_task
 from neuralrace.study.new import new_study
@@ -10,17 +11,26 @@ from neuralrace.study.places import StudyError
 from neuralrace.study.result import Result
 from neuralrace.study.study import Study
 from neuralrace.study.sweeping import STORE, SweepResult
+from neuralrace.study.targets import GATINGS, TASKS
+from neuralrace.study.work import Work
 
 __all__ = [
+    "ANSWERS",
+    "GATINGS",
     "OUTPUTS",
     "STORE",
+    "TASKS",
     "Answer",
+    "Problem",
     "Result",
     "Rewritten",
     "Study",
     "StudyError",
     "SweepResult",
+    "Work",
+    "contest_sentences",
     "new_study",
+    "race_sentence",
     "read_masks",
     "read_table",
     "read_task",

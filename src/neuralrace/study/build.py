@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from neuralrace.study.model import Gating, Settings, Task
 
 SAMPLE = "sample"
-"""`each = "sample"` means one pathway per sample, unless there is a label of that name."""
+"""`each = "sample"` means one pathway per sample, unless there is a label of that name.
+
+In a mask it is the number of the sample, counted from 1, unless something else has that name."""
 
 UNGATED = "graph"
 """The name of a graph without gates, where a study has no gatings."""
@@ -123,11 +125,12 @@ def task_of(task: Task, folder: Path, place: Place) -> Dataset:
 
 
 def names_of(task: Task, folder: Path, data: Dataset) -> dict[str, np.ndarray]:
-    """What masks may name: nodes, columns of the task's file, and labels, which come first."""
+    """What masks may name: labels, columns of the task's file, nodes; else `sample`, its number."""
     columns = {} if task.file is None else read_table(folder / task.file)
     labels = {name: np.asarray(value) for name, value in data.labels.items()}
     nodes = {name: np.asarray(value) for name, value in {**data.x, **data.y}.items()}
-    return {**nodes, **{n: c for n, c in columns.items() if c.ndim == 1}, **labels}
+    number = {SAMPLE: np.arange(1, data.n_samples + 1)}
+    return {**number, **nodes, **{n: c for n, c in columns.items() if c.ndim == 1}, **labels}
 
 
 # ---- the network --------------------------------------------------------------------------------

@@ -19,11 +19,11 @@ from neuralrace.study.build import (
     graph_of,
     hidden_widths,
     masks_of,
-    names_of,
     pathway_names,
     pathway_widths,
 )
 from neuralrace.study.copies import copies, own_modules
+from neuralrace.study.files import read_table
 from neuralrace.study.grid import spread
 from neuralrace.study.options import (
     Raw,
@@ -262,12 +262,17 @@ def _spelled(problem: Problem, name: expressions.Name) -> str:
     if name.name in {**data.x, **data.y} and not _is_column(problem, name.name):
         end = "x" if name.name in data.x else "y"
         return f"data.{end}[{name.name!r}][:, {name.column or 0}]"
+    if name.name == SAMPLE and not _is_column(problem, SAMPLE):
+        return "np.arange(1, data.n_samples + 1)"
     return f"table[{name.name!r}]"
 
 
 def _is_column(problem: Problem, name: str) -> bool:
     task, folder = problem.settings.task, problem.document.folder
-    return task.file is not None and names_of(task, folder, problem.data)[name].ndim == 1
+    if task.file is None:
+        return False
+    column = read_table(folder / task.file).get(name)
+    return column is not None and column.ndim == 1
 
 
 def _uses_columns(problem: Problem) -> bool:

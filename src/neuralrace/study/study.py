@@ -61,9 +61,13 @@ class Study:
         return cls(read_document(path))
 
     @classmethod
-    def of(cls, **sections: Any) -> Study:
-        """A study of these sections, each a mapping; paths are relative to the current folder."""
-        return cls(Document({k: v for k, v in sections.items() if v is not None}))
+    def of(cls, *, folder: str | Path = "", **sections: Any) -> Study:
+        """A study of these sections, each a mapping; paths are relative to `folder`.
+
+        That is the current folder by default.
+        """
+        given = {k: v for k, v in sections.items() if v is not None}
+        return cls(Document(given, folder=Path(folder)))
 
     @cached_property
     def settings(self) -> Settings:
@@ -150,10 +154,40 @@ class Study:
             )
         return run_sweep(self, store=store, workers=workers, scheduler=scheduler, slurm=slurm)
 
+    def script(self) -> str:
+        """A Python script that answers the same questions with the public names of the library.
+
+        Nothing is computed. `Result.script` is the same.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> study = nr.Study.of(questions=["contest"], task={"builtin": "xor"},
+        ...                     gatings={"xor": {"each": "sample"}})
+        >>> "who = nr.contest(gatings, scale=0.001, key=0)" in study.script()
+        True
+
+        ```
+        """
+        from neuralrace.study.script import script_of
+
+        return script_of(self.check())
+
+    def toml(self) -> str:
+        """The study as the text of a file; paths in it are not changed.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> nr.Study.of(questions=["train"], task={"builtin": "xor"}).toml().splitlines()[-1]
+        'builtin = "xor"'
+
+        ```
+        """
+        return to_toml(self.document.content)
+
     def save(self, path: str | Path) -> Path:
         """Write the study as TOML; paths in it are not changed."""
         path = file_path(path, "study.toml")
-        text = to_toml(self.document.content)
+        text = self.toml()
         writable_folder(path.parent)
         if path.is_dir():
             raise NeuralRaceError(

@@ -26,7 +26,19 @@ NEED_WEIGHTS = ("discover", "explain")
 
 @final
 class Work:
-    """The computations of one study, each made when it is first asked for."""
+    """The computations of one study, each made when it is first asked for.
+
+    `problem` is what `Study.check` returns.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> study = nr.Study.of(questions=["contest"], task={"builtin": "xor"},
+    ...                     gatings={"xor": {"each": "sample"}})
+    >>> nr.study.Work(study.check()).contest.winner
+    'xor'
+
+    ```
+    """
 
     def __init__(
         self,

@@ -11,8 +11,9 @@ routing are all of this kind; they differ in the powers n_k and the rates γ_k a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -34,6 +35,9 @@ LATE = 10
 
 DIVISIONS = 64
 """The number of pieces into which the time span around the criterion is divided repeatedly."""
+
+ALIKE = 12
+"""Modes are evaluated together if all their numbers agree to this many digits."""
 
 NARROW = 1e-9
 """Within a time span this short, relative to its end, the loss is interpolated linearly."""
@@ -97,8 +101,16 @@ class ClosedForm:
     def loss(self, t: ArrayLike) -> Values:
         """The loss at the times t."""
         self._check_complete()
-        losses = [mode.loss(t) for mode in self.modes.values()]
+        losses = [count * mode.loss(t) for mode, count in self._distinct]
         return self.constant + np.sum(losses, axis=0)
+
+    @cached_property
+    def _distinct(self) -> list[tuple[ModeForm, int]]:
+        """Modes whose numbers agree to twelve digits, once, and how many there are of each."""
+        groups: dict[Hashable, list[ModeForm]] = {}
+        for mode in self.modes.values():
+            groups.setdefault(mode.rounded(ALIKE), []).append(mode)
+        return [(those[0], len(those)) for those in groups.values()]
 
     def time_to(self, value: ArrayLike) -> dict[str, Values]:
         """The time at which each mode's strength reaches a value."""
@@ -109,7 +121,7 @@ class ClosedForm:
         self._check_complete()
         criterion = real_number("criterion", criterion, fix="for example criterion=0.1")
         limit = self.constant + sum(
-            float(mode.system.loss_at(_at_rest(mode))) for mode in self.modes.values()
+            count * float(mode.system.loss_at(_at_rest(mode))) for mode, count in self._distinct
         )
         start = float(self.loss(np.zeros(())))
         if criterion >= start:
@@ -139,7 +151,7 @@ class ClosedForm:
 
         The time scale of each mode is the time it takes to go half its way.
         """
-        half = [float(m.time_to((m.initial + m.final) / 2)) for m in self.modes.values()]
+        half = [float(m.time_to((m.initial + m.final) / 2)) for m, _ in self._distinct]
         half = [time for time in half if 0 < time < np.inf] or [1.0]
         first, last = min(half) * 2.0**EARLY, max(half) * 2.0**LATE
         count = int(np.ceil(np.log2(last) - np.log2(first)))

@@ -66,10 +66,12 @@ class NetworkFlow(FlatFlow):
         self.work = 8 * CALL * len(arch.edges) + flops
         self.depth = longest_path(arch)
         self._share = 1.0 / next(iter(self._y.values())).shape[-2]
+        self._ends = np.cumsum([0, *(int(np.prod(s)) for s in self.shapes.values())]).tolist()
+        self._two_layers = self._stacked_layers()
 
     def shaped(self, states: np.ndarray) -> dict[str, np.ndarray]:
         """The weights of every edge, `(*T, parts, |t|, |s|)`."""
-        ends = np.cumsum([0, *(int(np.prod(s)) for s in self.shapes.values())]).tolist()
+        ends = self._ends
         lead = states.shape[:-1]
         return {
             e: states[..., ends[i] : ends[i + 1]].reshape(*lead, *shape)
@@ -89,7 +91,27 @@ class NetworkFlow(FlatFlow):
             h[node] = _times(total, self._gate.get(node))
         return h
 
+    def _stacked_layers(self) -> _TwoLayers | None:
+        """One network whose paths all have two edges, and gates on hidden nodes or inputs alone."""
+        arch = self.arch
+        two = all((s in self._x) == (t not in self._y) for s, t in arch.edges.values())
+        two = two and len(set(arch.edges.values())) == len(arch.edges)  # no parallel edges
+        gated = set(self._gate) <= {*arch.hidden, *self._x}
+        several = any(len(s) != 2 and s[:-2] != (1,) for s in self.shapes.values())
+        if not two or not gated or several:
+            return None
+        ends = dict(zip(self.shapes, self._ends[:-1], strict=True))
+        shapes = {edge: shape[-2:] for edge, shape in self.shapes.items()}
+        places = {e: ends[e] + np.arange(np.prod(s)).reshape(s) for e, s in shapes.items()}
+        x, y, gates = (
+            {v: a.reshape(a.shape[-2:]) for v, a in arrays.items()}
+            for arrays in (self._x, self._y, self._gate)
+        )
+        return _TwoLayers(arch, places, x, y, gates, len(self.start), self._share)
+
     def velocity(self, state: np.ndarray) -> np.ndarray:
+        if self._two_layers is not None:
+            return self._two_layers.velocity(state)
         weights = self.shaped(state)
         h = self._activity(weights)
         pull: dict[str, np.ndarray] = {}
@@ -119,6 +141,77 @@ class NetworkFlow(FlatFlow):
         h = self._activity(self.shaped(states))
         terms = [((y - h[v]) ** 2).sum(axis=(-1, -2)) for v, y in self._y.items()]
         return np.sum(terms, axis=0) * self._share / 2
+
+
+@final
+class _TwoLayers:
+    """The velocity of a network with one hidden layer: all its nodes side by side in two matrices.
+
+    For small nodes this is quicker than node by node. Where there is no edge, a matrix holds a zero
+    that never moves.
+    """
+
+    def __init__(
+        self,
+        arch: Architecture,
+        places: Mapping[str, np.ndarray],
+        x: Mapping[str, np.ndarray],
+        y: Mapping[str, np.ndarray],
+        gates: Mapping[str, np.ndarray],
+        count: int,
+        share: float,
+    ) -> None:
+        sizes = {v: a.shape[-1] for v, a in (*x.items(), *y.items())}
+        for edge, (source, target) in arch.edges.items():
+            size_t, size_s = places[edge].shape
+            sizes |= {target: size_t, source: size_s}
+        samples = next(iter(y.values())).shape[-2]
+        at = {}
+        for layer in (x, arch.hidden, y):
+            ends = np.cumsum([0, *(sizes[v] for v in layer)]).tolist()
+            at |= {v: slice(a, b) for v, a, b in zip(layer, ends[:-1], ends[1:], strict=True)}
+        wide = sum(sizes[v] for v in arch.hidden)
+        root = np.sqrt(share)  # input and target times this: the mean over samples is a sum
+        self._x, self._y = (root * np.concatenate(list(a.values()), axis=-1) for a in (x, y))
+        self._gate = np.ones((samples, wide))
+        for node in arch.hidden:
+            if node in gates:
+                self._gate[:, at[node]] = gates[node]
+        # where each weight stands in the state; the last place of the longer state holds a zero
+        first = np.full((wide, self._x.shape[1]), count)
+        second = np.full((self._y.shape[1], wide), count)
+        for edge, (source, target) in arch.edges.items():
+            table = first if source in x else second
+            table[at[target], at[source]] = places[edge]
+        self._there = np.concatenate([first.ravel(), second.ravel()])
+        self._back = np.argsort(self._there, kind="stable")[:count]
+        self._state = np.zeros(count + 1)
+        self._weights, self._moved = np.zeros((2, len(self._there)))
+        self._first, self._second = _halves(self._weights, first.shape, second.shape)
+        self._first_moved, self._second_moved = _halves(self._moved, first.shape, second.shape)
+        self._h, self._pull = np.zeros((2, samples, wide))
+        self._error = np.zeros_like(self._y)
+
+    def velocity(self, state: np.ndarray) -> np.ndarray:
+        self._state[:-1] = state
+        self._state.take(self._there, out=self._weights, mode="clip")
+        np.matmul(self._x, self._first.T, out=self._h)
+        self._h *= self._gate
+        np.matmul(self._h, self._second.T, out=self._error)
+        np.subtract(self._y, self._error, out=self._error)
+        np.matmul(self._error, self._second, out=self._pull)
+        self._pull *= self._gate
+        np.matmul(self._pull.T, self._x, out=self._first_moved)
+        np.matmul(self._error.T, self._h, out=self._second_moved)
+        return self._moved.take(self._back)
+
+
+def _halves(
+    flat: np.ndarray, first: tuple[int, ...], second: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two matrices that share the memory of one vector."""
+    cut = int(np.prod(first))
+    return flat[:cut].reshape(first), flat[cut:].reshape(second)
 
 
 def _sizes(weights: Float[np.ndarray, "parts t s"]) -> Float[np.ndarray, " n"]:

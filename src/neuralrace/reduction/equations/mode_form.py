@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -110,6 +110,15 @@ class ModeForm:
     def final(self) -> float:
         """M(∞) = S/D, or infinity without a brake."""
         return self.race.S / self.race.D if self.race.D else np.inf
+
+    def rounded(self, digits: int) -> tuple[object, ...]:
+        """All numbers that the solution depends on, to this many digits."""
+        numbers = (self.race.S, self.race.D, *self.race.rates, *self.start)
+        errors = self.system.errors  # the loss is the sum of their squares: a sign is no matter
+        largest = np.take_along_axis(errors, np.abs(errors).argmax(axis=1)[:, None], axis=1)
+        tables = (errors * np.where(largest < 0, -1.0, 1.0) + 0.0, self.system.powers)
+        kept = [f"{n:.{digits}g}" for n in (*numbers, *(v for a in tables for v in np.ravel(a)))]
+        return (self.race.depth, *self.race.powers, *(a.shape for a in tables), *kept)
 
     # ---- values --------------------------------------------------------------------------------
 
@@ -223,7 +232,9 @@ class ModeForm:
         rates, powers = np.array(self.race.rates), np.array(self.race.powers)
         start = np.array(self.start) ** 2
         floor = -float(np.min(start / rates))
-        z = np.zeros_like(target)
+        # M^(2/depth) lies between the least and the largest of z + b_k²/γ_k, up to the rates
+        scaled = np.exp(2 / powers.sum() * (target - (powers * np.log(rates)).sum() / 2))
+        z = np.maximum(0.0, scaled - np.max(start / rates))
         for _ in range(NEWTON_STEPS):
             squares = start + np.multiply.outer(z, rates)
             slope = (powers * rates / (2 * squares)).sum(axis=-1)
@@ -244,26 +255,46 @@ class ModeForm:
 
     def _elapsed(self, q: Values) -> Values:
         """∫ dt/dq from the start to q, by Gauss–Legendre quadrature on short panels."""
-        begin = float(self._logit(np.asarray(self.initial)))
-        nodes, weights = np.polynomial.legendre.leggauss(ORDER)
+        nodes, weights = _gauss_legendre()
+        begin = self._begin
         flat = np.atleast_1d(q).ravel()
         panels = int(np.ceil(np.abs(flat - begin).max(initial=0.0) / PANEL)) + 1
-        edges = begin + PANEL * np.arange(panels + 1) * np.sign((flat - begin).sum() or 1.0)
-        middle, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
-        whole = (self._slowness(middle[:, None] + half[:, None] * nodes) * weights).sum(1) * half
-        passed = np.concatenate([[0.0], np.cumsum(whole)])
+        edges, passed = self._passed(panels, float(np.sign((flat - begin).sum() or 1.0)))
         index = np.minimum((np.abs(flat - begin) / PANEL).astype(int), panels - 1)
         low = edges[index]
         half = (flat - low) / 2
-        rest = (self._slowness((low + half)[:, None] + half[:, None] * nodes) * weights).sum(
-            1
-        ) * half
+        points = (low + half)[:, None] + half[:, None] * nodes
+        rest = (self._slowness(points) * weights).sum(1) * half
         return (passed[index] + rest).reshape(np.shape(q))
+
+    @cached_property
+    def _begin(self) -> float:
+        """q at the start."""
+        return float(self._logit(np.asarray(self.initial)))
+
+    def _passed(self, panels: int, sign: float) -> tuple[np.ndarray, np.ndarray]:
+        """The edges of at least this many panels, and the time that has passed at each.
+
+        They are kept, because Newton's method asks for the same ones again and again.
+        """
+        known = self._panels.get(sign)
+        if known is None or len(known[0]) <= panels:
+            nodes, weights = _gauss_legendre()
+            edges = self._begin + PANEL * np.arange(panels + 1) * sign
+            middle, half = (edges[1:] + edges[:-1]) / 2, (edges[1:] - edges[:-1]) / 2
+            points = middle[:, None] + half[:, None] * nodes
+            whole = (self._slowness(points) * weights).sum(1) * half
+            known = self._panels[sign] = (edges, np.concatenate([[0.0], np.cumsum(whole)]))
+        return known
+
+    @cached_property
+    def _panels(self) -> dict[float, tuple[np.ndarray, np.ndarray]]:
+        return {}
 
     @cached_property
     def _inverse_table(self) -> tuple[Values, np.ndarray]:
         """A table of times, and of q at these times, from the start to the end of learning."""
-        begin = float(self._logit(np.asarray(self.initial)))
+        begin = self._begin
         table = np.linspace(begin, max(MAX_LOGIT, begin + PANEL), TABLE)
         return self._elapsed(table), table
 
@@ -305,6 +336,12 @@ class ModeForm:
 
     def __repr__(self) -> str:
         return f"ModeForm({self})"
+
+
+@cache
+def _gauss_legendre() -> tuple[np.ndarray, np.ndarray]:
+    """Points and weights of the quadrature in each panel."""
+    return np.polynomial.legendre.leggauss(ORDER)
 
 
 def mode_form(

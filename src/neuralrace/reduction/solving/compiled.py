@@ -161,6 +161,13 @@ def stacked(
     return weights, jax.tree.map(lambda *d: np.stack(d), *(filled(d) for _, d in members))
 
 
+def one(weights: Mapping[str, np.ndarray], data: Dataset) -> tuple[dict[str, np.ndarray], Dataset]:
+    """The weights and data of one network, with a leading axis."""
+    return {e: w[None] for e, w in weights.items()}, jax.tree.map(
+        lambda a: np.asarray(a)[None], data
+    )
+
+
 def solve_compiled(
     blocks: Blocks,
     start: Mapping[str, np.ndarray],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import final
 
 import numpy as np
@@ -36,6 +36,9 @@ MOST_STEPS = 1e12
 
 USUAL_EVALUATIONS = 2000
 """The typical number of evaluations of the velocity in a flow."""
+
+ALIKE = 12
+"""Blocks whose numbers agree to this many digits are solved once."""
 
 COMPILING = 4e9
 """The number of operations in the time it takes to compile a program, about four seconds."""
@@ -205,8 +208,14 @@ def _scalar_answers(
 def _matrix_answers(members: Sequence[_Member], course: _Course) -> list[_Answer]:
     """Networks of one shape: flows one by one, or all in one program; steps all together."""
     arch = members[0][3].arch
-    groups = [[m] for m in members] if course.steps is None else [list(members)]
-    stacks = [compiled.stacked([(w, data) for _, w, data, _ in group]) for group in groups]
+    alone = course.steps is None
+    groups = _alike(members) if alone else [list(members)]
+    stacks = [
+        compiled.one(*group[0][1:3])
+        if alone
+        else compiled.stacked([(w, data) for _, w, data, _ in group])
+        for group in groups
+    ]
     networks = [NetworkFlow(arch, weights, data) for weights, data in stacks]
     if course.is_small(*networks):
         found: list[_Answer] = []
@@ -214,14 +223,38 @@ def _matrix_answers(members: Sequence[_Member], course: _Course) -> list[_Answer
             part = small.solve_small(network, *course.asked)
             if part is None:
                 break
-            variables = _by_edge(group, network.shaped(part.states))
-            found.append(_Answer(variables, part.losses, part.solver, part.stopped))
-        if len(found) == len(groups):
+            states = network.shaped(part.states)
+            for some in [[member] for member in group] if alone else [group]:
+                variables = _by_edge(some, states)
+                found.append(_Answer(variables, part.losses, part.solver, part.stopped))
+        if {i for answer in found for i in answer.variables} == {member[0] for member in members}:
             return found
     weights, data = compiled.stacked([(w, data) for _, w, data, _ in members])
     stack = compiled.NetworkStack(GDLN(arch), data)
     weights, losses, stopped = compiled.solve_compiled(stack, weights, *course.asked)
     return [_Answer(_by_edge(members, weights), losses, "compiled", stopped)]
+
+
+def _alike(members: Sequence[_Member]) -> list[list[_Member]]:
+    """Networks of one shape in groups that start alike and learn the same, and so stay equal.
+
+    Only exact copies are found: starts, gates and samples agree to twelve digits, samples up to
+    the sign of input and target together, which changes nothing.
+    """
+    groups: dict[bytes, list[_Member]] = {}
+    for member in members:
+        _, weights, data, _ = member
+        rows = np.concatenate([*data.x.values(), *data.y.values()], axis=1)
+        largest = np.abs(rows).argmax(axis=1)
+        rows = rows * np.where(rows[np.arange(len(rows)), largest] < 0, -1.0, 1.0)[:, None]
+        gates = [np.ravel(gate) for gate in data.gates.values()]
+        key = b"".join(
+            np.round(part / (np.abs(part).max(initial=0.0) or 1.0), ALIKE).tobytes()
+            + repr(float(f"{np.abs(part).max(initial=0.0):.{ALIKE}g}")).encode()
+            for part in (rows.ravel() + 0.0, *gates, *(np.ravel(w) + 0.0 for w in weights.values()))
+        )
+        groups.setdefault(key, []).append(member)
+    return list(groups.values())
 
 
 def _by_edge(
@@ -275,16 +308,22 @@ def _by_shape(blocks: Sequence[Block], start: Start, indices: Sequence[int]) -> 
         sizes = dict(block.arch.sizes)
         for edge, (s, t) in block.arch.edges.items():
             sizes[t], sizes[s] = weights[edge].shape
-        shape = _canonical(Architecture(sizes, block.arch.edges))
-        data = Dataset(
-            {shape.nodes[v]: x for v, x in block.data.x.items()},
-            {shape.nodes[v]: y for v, y in block.data.y.items()},
-            {{**shape.nodes, **shape.edges}[name]: g for name, g in block.data.gates.items()},
-        )
+        shape, data = block.cached(("shape", *sizes.values()), partial(_renamed, block, sizes))
         named = {shape.edges[edge]: w for edge, w in weights.items()}
         key = (shape.arch, tuple(sorted(data.gates)))
         groups.setdefault(key, []).append((index, named, data, shape))
     return list(groups.values())
+
+
+def _renamed(block: Block, sizes: Mapping[str, int]) -> tuple[_Shape, Dataset]:
+    """The shape of a block, and its data under common names."""
+    shape = _canonical(Architecture(sizes, block.arch.edges))
+    data = Dataset(
+        {shape.nodes[v]: x for v, x in block.data.x.items()},
+        {shape.nodes[v]: y for v, y in block.data.y.items()},
+        {{**shape.nodes, **shape.edges}[name]: g for name, g in block.data.gates.items()},
+    )
+    return shape, data
 
 
 def _canonical(arch: Architecture) -> _Shape:

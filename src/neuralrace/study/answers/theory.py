@@ -34,8 +34,10 @@ def contest(work: Work) -> Answer:
     if checked and found.check.reference is not None:
         entrants.setdefault(ALIGNED, found.check.reference)
     losses = _losses(entrants)
-    limits = [*_lead_sentences(found, losses), *_limit_sentences(found)]
-    sentences = [first_sentence(found), *limits]
+    curves = {c.name: c.mean for c in losses.curves if c.name in found.entrants}
+    times = np.asarray(losses.curves[0].x if curves else [], float)
+    first, *limits = contest_sentences(found, times, curves)
+    sentences = [first, *limits]
     if checked:
         others = [n for n in _order(found) if n not in (found.winner, ALIGNED)]
         sentences += found.check.sentences(found.winner)
@@ -77,13 +79,30 @@ def first_sentence(found: Contest) -> str:
     return f"{text}; {second[0]} {later}."
 
 
-def _lead_sentences(found: Contest, losses: Curves) -> list[str]:
-    """Where another gating is ahead than at the criterion, from the predicted losses."""
-    if found.winner is None or len(found.entrants) == 1:
-        return []
-    curves = {c.name: c.mean for c in losses.curves if c.name in found.entrants}
-    criterion = found.entrants[found.winner].criterion
-    return lead_sentences(leads(losses.curves[0].x, curves), found.winner, criterion)
+def contest_sentences(
+    found: Contest, times: np.ndarray, losses: Mapping[str, np.ndarray]
+) -> list[str]:
+    """A contest in words: who is first, where another leads, what the winner cannot learn.
+
+    `losses` are the predicted losses of all candidates at `times`.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> data, times = nr.tasks.extended_xor(0.5), np.linspace(0, 30, 301)
+    >>> found = nr.contest({"linear": nr.tasks.linear_pathways(data),
+    ...                     "xor": nr.tasks.xor_pathways(data)})
+    >>> losses = {n: e.race.solve(times=times, start=e.start).loss
+    ...           for n, e in found.entrants.items()}
+    >>> nr.study.contest_sentences(found, times, losses)
+    ['xor is predicted to learn first, at t = 13.46; linear 56 % later.']
+
+    ```
+    """
+    said = [first_sentence(found)]
+    if found.winner is not None and len(found.entrants) > 1:
+        criterion = found.entrants[found.winner].criterion
+        said += lead_sentences(leads(times, losses), found.winner, criterion)
+    return [*said, *_limit_sentences(found)]
 
 
 def lead_sentences(every: Sequence[Lead], winner: str, criterion: float) -> list[str]:
@@ -196,7 +215,15 @@ def reduce(work: Work) -> Answer:
 
 
 def race_sentence(race: Race) -> str:
-    """What a gating reduces to, and how exact that is."""
+    """What a gating reduces to, and how exact that is.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> nr.study.race_sentence(nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor())))
+    'reduces to 4 independent scalar modes, exactly: no coupling is dropped.'
+
+    ```
+    """
     scalar = sum(block.is_scalar for block in race.blocks)
     kind = "scalar modes" if scalar == len(race.blocks) else f"blocks, {scalar} of them scalar"
     if not race.reduces:

@@ -1,0 +1,53 @@
+"""From a request to its answer, whoever carries them: a worker of the server, or a notebook.
+
+A request is `{"id", "kind", "state", …}`. `answered` computes it and sends every message of the
+answer: parts on the way, then one end, which is a result, an error, or that it was cancelled.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from neuralrace.explorer import learning, phases, racing, saving, showing
+from neuralrace.explorer.numbers import error_of
+from neuralrace.explorer.protocol import kind_of, number_of
+from neuralrace.explorer.trust import Trust
+
+HOMES: Mapping[str, Any] = {
+    **dict.fromkeys(("predict", "equations", "kept", "aligned"), racing),
+    **dict.fromkeys(("train", "types", "discover"), learning),
+    **dict.fromkeys(("tasks", "csv", "study", "python", "report"), saving),
+    "data": showing,
+    "phases": phases,
+}
+"""The module whose function of the same name answers a kind of request."""
+
+
+class CancelledError(Exception):
+    """The answer is no longer wanted."""
+
+
+def answered(
+    message: Mapping[str, Any], trust: Trust, send: Callable[[dict[str, Any]], None]
+) -> None:
+    """Compute the answer of a request and send all of its messages; errors are messages too.
+
+    `send` may raise `CancelledError`, and the answer then ends there.
+    """
+    begin = time.perf_counter()
+    head = {"id": number_of(message), "kind": message.get("kind")}
+    try:
+        kind = kind_of(message)
+
+        def tell(part: str, result: dict[str, Any]) -> None:
+            send({**head, "part": part, "result": result})
+
+        result = getattr(HOMES[kind], kind)(message, trust, tell)
+        took = round(1e3 * (time.perf_counter() - begin), 2)
+        send({**head, "done": True, "result": result, "ms": took})
+    except CancelledError:
+        send({**head, "cancelled": True})
+    except Exception as error:  # a page gets a message, never a traceback
+        send({**head, "error": error_of(error)})

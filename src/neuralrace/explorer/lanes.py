@@ -1,0 +1,276 @@
+"""Who computes what, in which order: three lanes, so that quick answers never wait for long ones.
+
+Each client has at most one request of a kind: a newer one cancels the older. Equal requests are
+answered from memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, final
+
+from neuralrace.explorer.limits import SECONDS
+from neuralrace.explorer.numbers import dumps, loads
+from neuralrace.explorer.protocol import (
+    KINDS,
+    LONG,
+    MIDDLE,
+    QUICK,
+    Memory,
+    digest,
+    ended_badly,
+    number_of,
+    too_slow,
+)
+from neuralrace.explorer.trust import Trust
+from neuralrace.explorer.workers import Worker
+
+GRACE: Mapping[str, float] = {
+    **dict.fromkeys(QUICK, 20.0),
+    **dict.fromkeys(MIDDLE, 4.0),
+    **dict.fromkeys(LONG, 1.0),
+}
+"""Seconds that a cancelled request may go on before its worker is ended.
+
+A fresh worker needs some seconds itself, so that it is quicker to wait for what is nearly done.
+"""
+
+TRIES = 3
+"""How often a worker is started that ends before it is warm."""
+
+NOT_KEPT = ("tasks", "report", "csv")
+"""Kinds whose answers are not kept: they are large, or never asked twice."""
+
+
+@final
+class Job:
+    """One request on its way: where its messages go, and whether they are still wanted."""
+
+    def __init__(self, message: Mapping[str, Any], deliver: Callable[[str, bool], None]) -> None:
+        self.message, self.kind = message, str(message["kind"])
+        self.key = digest(message)
+        self.cancelled = asyncio.Event()
+        self.ended = asyncio.Event()
+        self._deliver: Callable[[str, bool], None] | None = deliver
+        self._said: list[str] = []
+
+    def say(self, text: str, last: bool) -> None:
+        """Hand a message on; nothing is handed on after the end."""
+        if self._deliver is not None:
+            self._said.append(text)
+            self._deliver(text, last)
+        if last:
+            self._deliver = None
+            self.ended.set()
+
+    def end(self, **what: Any) -> None:
+        """End the request from here, with an error or because it was cancelled."""
+        head = {"id": number_of(self.message), "kind": self.kind}
+        self.say(dumps({**head, **what}), True)
+
+    def cancel(self) -> None:
+        """The answer is no longer wanted; the client is told at once."""
+        if self._deliver is not None:
+            self.end(cancelled=True)
+        self.cancelled.set()
+
+    @property
+    def said(self) -> list[str]:
+        """All messages of the answer."""
+        return self._said
+
+
+@final
+class Lane:
+    """A worker and the requests that wait for it; `hire` starts a worker."""
+
+    def __init__(self, trust: Trust, memory: Memory, hire: Callable[..., Any] = Worker) -> None:
+        self._trust, self._memory, self._hire = trust, memory, hire
+        self._waiting: deque[Job] = deque()
+        self._wake = asyncio.Event()
+        self._numbers = itertools.count(1)
+        self._current: tuple[int, Job] | None = None
+        self.worker: Any = None
+        self._owner: Any = None
+        self._done = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Start the worker, and return once it is warm."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+        await self._warm()
+
+    def put(self, job: Job) -> None:
+        """Let a request wait for its turn."""
+        self._waiting.append(job)
+        self._wake.set()
+
+    async def close(self) -> None:
+        """End the worker."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        if self.worker is not None:
+            self.worker.kill()
+
+    async def _warm(self) -> Any:
+        """The worker once it is warm; None where several in a row ended before they were."""
+        for _ in range(TRIES):
+            if self.worker is None:
+                self.worker = self._hire(self._trust, self._heard, self._lost)
+            worker = self.worker
+            await worker.ready.wait()
+            if worker is self.worker:
+                return worker
+        return None
+
+    def _heard(self, number: int, last: bool, text: str) -> None:
+        if self._current is not None and self._current[0] == number:
+            job = self._current[1]
+            job.say(text, last)
+            if last:
+                self._done.set()
+
+    def _lost(self, worker: Any) -> None:
+        if self.worker is worker:
+            self.worker = None
+        worker.ready.set()  # who waits for it must look again
+        if self._current is not None and self._owner is worker:
+            self._current[1].end(error=ended_badly())
+            self._done.set()
+
+    async def _run(self) -> None:
+        while True:
+            while not self._waiting:
+                self._wake.clear()
+                await self._wake.wait()
+            job = self._waiting.popleft()
+            if job.cancelled.is_set():
+                continue
+            kept = self._memory.get(job.key)
+            if kept is not None:
+                replay(job, kept)
+                continue
+            await self._answer(job)
+            if not job.cancelled.is_set() and job.kind not in NOT_KEPT and is_fine(job.said):
+                self._memory.put(job.key, job.said)
+
+    async def _answer(self, job: Job) -> None:
+        """Let the worker answer a request, within its time."""
+        worker = await self._warm()
+        if job.cancelled.is_set():
+            return
+        if worker is None:
+            job.end(error=ended_badly())
+            return
+        number = next(self._numbers)
+        self._owner, self._done = worker, asyncio.Event()
+        self._current = (number, job)
+        try:
+            worker.ask(number, job.message)
+        except (OSError, ValueError):  # its pipe is closed: `_lost` will be called
+            job.end(error=ended_badly())
+            self._current = None
+            return
+        done = asyncio.create_task(self._done.wait())
+        dropped = asyncio.create_task(job.cancelled.wait())
+        try:
+            left = SECONDS[job.kind]
+            await asyncio.wait({done, dropped}, timeout=left, return_when="FIRST_COMPLETED")
+            if not done.done() and dropped.done():
+                worker.stop(number)
+                await asyncio.wait({done}, timeout=GRACE[job.kind])
+            if not done.done():
+                job.end(error=too_slow(job.kind))
+                self.worker = None
+                worker.kill()
+        finally:
+            self._current = None
+            for task in (done, dropped):
+                task.cancel()
+
+
+def is_fine(messages: list[str]) -> bool:
+    """Whether an answer ended with a result, so that it can be given again."""
+    return bool(messages) and '"done":true' in messages[-1][:200]
+
+
+def replay(job: Job, messages: list[str]) -> None:
+    """Give a kept answer to a request, with its own id."""
+    for i, text in enumerate(messages):
+        message = loads(text)
+        message["id"] = number_of(job.message)
+        last = i == len(messages) - 1
+        job.say(dumps(message | ({"kept": True, "ms": 0} if last else {})), last)
+
+
+@final
+class Pool:
+    """All lanes. `ask` hands a request to the lane of its kind."""
+
+    def __init__(self, trust: Trust, hire: Callable[..., Any] = Worker) -> None:
+        self.memory = Memory()
+        names = ("quick", "middle", "long")
+        self._lanes = {name: Lane(trust, self.memory, hire) for name in names}
+        kinds = {"quick": QUICK, "middle": MIDDLE, "long": LONG}
+        self._lane_of = {kind: name for name, those in kinds.items() for kind in those}
+        assert set(self._lane_of) == set(KINDS)
+        self._others: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Start all workers, and return once quick requests can be answered."""
+        await self._lanes["quick"].start()
+        self._others = [
+            asyncio.create_task(self._lanes[name].start()) for name in ("middle", "long")
+        ]
+
+    async def close(self) -> None:
+        """End all workers."""
+        for task in self._others:
+            task.cancel()
+        for lane in self._lanes.values():
+            await lane.close()
+
+    def ask(self, message: Mapping[str, Any], deliver: Callable[[str, bool], None]) -> Job:
+        """Answer a request of a known kind; its messages are delivered one by one."""
+        job = Job(message, deliver)
+        kept = self.memory.get(job.key)
+        if kept is not None:
+            replay(job, kept)
+        else:
+            self._lanes[self._lane_of[job.kind]].put(job)
+        return job
+
+
+@final
+class Client:
+    """Someone who asks: at most one request of each kind, the newest."""
+
+    def __init__(self, pool: Pool, deliver: Callable[[str], None]) -> None:
+        self._pool, self._deliver = pool, deliver
+        self._latest: dict[str, Job] = {}
+
+    def ask(self, message: Mapping[str, Any]) -> Job:
+        """Answer a request; an older one of the same kind is cancelled."""
+        self.cancel(str(message["kind"]))
+        job = self._pool.ask(message, lambda text, last: self._deliver(text))
+        self._latest[job.kind] = job
+        return job
+
+    def cancel(self, kind: str) -> None:
+        """Cancel the request of this kind, if there is one."""
+        job = self._latest.pop(kind, None)
+        if job is not None and not job.ended.is_set():
+            job.cancel()
+
+    def close(self) -> None:
+        """Cancel everything."""
+        self._deliver = lambda text: None
+        for kind in list(self._latest):
+            self.cancel(kind)

@@ -1,0 +1,277 @@
+"""A real ReLU network beside the prediction: its loss and gates as it learns, and its types."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from neuralrace.dataset import Dataset
+from neuralrace.dynamics import train as train_one
+from neuralrace.errors import NeuralRaceError
+from neuralrace.explorer.bounds import check_training
+from neuralrace.explorer.numbers import curve, number
+from neuralrace.explorer.showing import Tell, editable
+from neuralrace.explorer.state import problem_of, wrong
+from neuralrace.explorer.trust import Trust
+from neuralrace.reln import sliding_gates
+from neuralrace.relu import ReLUNetwork
+from neuralrace.study import ANSWERS, Problem, Work
+from neuralrace.trajectory import Trajectory, concat
+
+CHUNKS = 40
+"""About how many pieces a training is sent in."""
+
+RECORDS = 240
+"""About how often the loss is recorded where a state does not say."""
+
+PATTERNS = 32
+"""The most patterns of gates that are sent, those with the largest share of the weight."""
+
+MOMENTS = 80
+"""The most moments at which the gates of types are sent."""
+
+SLIDING = 2
+"""The digit for a gate that slides, as in `reln.sliding_gates`."""
+
+FOUND = "found"
+"""The name of a gating that was found in trained networks."""
+
+
+def without_gatings(message: Mapping[str, Any]) -> Any:
+    """The state of a request that is about the ReLU network alone."""
+    state = message.get("state")
+    if not isinstance(state, Mapping):
+        return state
+    return {k: v for k, v in state.items() if k != "predict"} | {"gatings": {}}
+
+
+# ---- training -----------------------------------------------------------------------------------
+
+
+def train(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
+    """Train ReLU networks; losses and gates are told while they learn."""
+    problem = problem_of(without_gatings(message), ["train"], trust)
+    check_training(problem, recorded=False)
+    work, net = Work(problem), problem.relu
+    steps, rate = problem.settings.training.steps, _rate(problem)
+    tell(
+        "begin",
+        {
+            "seeds": work.count,
+            "steps": steps,
+            "clock": "time" if rate is not None else "step",
+            "until": steps * rate if rate is not None else float(steps),
+            "node": net.arch.hidden[0],
+            "neurons": net.arch.sizes[net.arch.hidden[0]],
+        },
+    )
+    runs = _whole(work, tell) if rate is None else _in_chunks(work, rate, tell)
+    answer = ANSWERS["train"](Work(problem, relu=concat(runs, "seed")))
+    level_times = [number(row[-1]) if row[-1] is not None else None for row in _rows(answer)]
+    return {
+        "final": [number(run.loss[-1]) for run in runs],
+        "learning_time": level_times,
+        "sentences": list(answer.sentences),
+    }
+
+
+def _rows(answer: Any) -> list[list[Any]]:
+    """The table of an answer on training: one row per network, the last entry its time."""
+    return answer.parts[-1].rows
+
+
+def _rate(problem: Problem) -> float | None:
+    """The learning rate of gradient descent that can be cut into pieces; None for all others."""
+    training = problem.settings.training
+    if training.optimizer is not None or training.batch_size is not None:
+        return None
+    if training.loss != "squared" or training.evaluate or training.record_at is not None:
+        return None
+    return 0.1 if training.learning_rate is None else training.learning_rate
+
+
+def _whole(work: Work, tell: Tell) -> list[Trajectory]:
+    """Networks with an optimizer or in batches, whose state is more than their weights."""
+    every = work.relu
+    runs = [every.isel(seed=i) for i in range(work.count)]
+    for seed, run in enumerate(runs):
+        tell("chunk", _chunk(seed, run.steps, run.time, run.loss, (seed + 1) / len(runs)))
+    return runs
+
+
+def _in_chunks(work: Work, rate: float, tell: Tell) -> list[Trajectory]:
+    """Gradient descent piece by piece: each goes on from the weights of the one before."""
+    problem = work.problem
+    net, data, network = problem.relu, work.narrow(problem.data), problem.settings.network
+    weights = [
+        net.init(key, network.scale, network.kind, dtype=work.dtype)
+        for key in work.start_keys(work.keys[0])
+    ]
+    every, pieces = _pieces(problem.settings.training.steps, problem.settings.training.record_every)
+    parts: list[list[Trajectory]] = [[] for _ in weights]
+    done = 0
+    if tell_gates := _can_slide(net):
+        _tell_gates(net, weights[0], data, rate, 0.0, tell)
+    for k, steps in enumerate(pieces):
+        for seed, start in enumerate(weights):
+            run = train_one(net, start, data, learning_rate=rate, steps=steps, record_every=every)
+            weights[seed] = run.final  # type: ignore[assignment]
+            first = 0 if k == 0 else 1  # the end of a piece is the beginning of the next
+            assert run.steps is not None
+            taken, loss = done + run.steps[first:], run.loss[first:]
+            parts[seed].append(Trajectory(rate * taken, loss, steps=taken))
+            share = (done + steps * (seed + 1) / len(weights)) / sum(pieces)
+            tell("chunk", _chunk(seed, taken, rate * taken, loss, share))
+        done += steps
+        if tell_gates:
+            _tell_gates(net, weights[0], data, rate, rate * done, tell)
+    return [_joined(pieces) for pieces in parts]
+
+
+def _joined(parts: list[Trajectory]) -> Trajectory:
+    """Pieces of one run as one run."""
+    steps = np.concatenate([part.steps for part in parts if part.steps is not None])
+    time, loss = (np.concatenate([getattr(p, name) for p in parts]) for name in ("time", "loss"))
+    return Trajectory(time, loss, steps=steps)
+
+
+def _pieces(steps: int, every: int | None) -> tuple[int, list[int]]:
+    """Steps between two records, and the steps of each piece: whole numbers of records.
+
+    ```python
+    >>> from neuralrace.explorer.learning import _pieces
+    >>> every, pieces = _pieces(600, None)
+    >>> every, sum(pieces), sorted(set(pieces))
+    (2, 600, [12, 14])
+
+    ```
+    """
+    every = min(steps, every or max(1, steps // RECORDS))
+    records = steps // every
+    size = every * max(1, records // CHUNKS)
+    pieces = [size] * (steps // size)
+    rest = steps - sum(pieces)
+    return every, [*pieces, rest] if rest else pieces
+
+
+def _chunk(seed: int, steps: Any, time: Any, loss: Any, share: float) -> dict[str, Any]:
+    return {
+        "seed": seed,
+        "step": np.asarray(steps).astype(int).tolist(),
+        "time": curve(time),
+        "loss": curve(loss),
+        "share": round(share, 4),
+    }
+
+
+# ---- gates --------------------------------------------------------------------------------------
+
+
+def _can_slide(net: ReLUNetwork) -> bool:
+    """Whether it is known which gates slide: one hidden layer, without a bias."""
+    return len(net.arch.hidden) == 1 and net.arch.path_lengths == {2}
+
+
+def _tell_gates(
+    net: ReLUNetwork, weights: Any, data: Dataset, rate: float, time: float, tell: Tell
+) -> None:
+    """Tell the gates of a network: its patterns, with their share of Σ‖w‖‖a‖."""
+    try:
+        found = sliding_gates(net, weights, data, learning_rate=rate)
+    except NeuralRaceError:
+        return
+    node = net.arch.hidden[0]
+    states, weight = found.states[node].T, found.weight[node]
+    total = float(weight.sum()) or 1.0
+    patterns, inverse = np.unique(states, axis=0, return_inverse=True)
+    inverse = inverse.reshape(-1)
+    shares = np.bincount(inverse, weights=weight, minlength=len(patterns)) / total
+    counts = np.bincount(inverse, minlength=len(patterns))
+    first = np.argsort(-shares, kind="stable")[:PATTERNS]
+    tell(
+        "gates",
+        {
+            "seed": 0,
+            "time": time,
+            "patterns": [
+                {
+                    "states": "".join(map(str, patterns[i].tolist())),
+                    "share": round(float(shares[i]), 5),
+                    "neurons": int(counts[i]),
+                }
+                for i in first
+            ],
+            "rest": round(float(1 - shares[first].sum()), 5),
+            "sliding": round(float(found.share(node)), 5),
+        },
+    )
+
+
+# ---- types and discovery ------------------------------------------------------------------------
+
+
+def types(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
+    """The ReLU network as a few types of neurons, from task, width and scale alone."""
+    problem = problem_of(without_gatings(message), ["types"], trust)
+    check_training(problem, 1, recorded=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the answer says how far it is from the wide limit
+        answer = ANSWERS["types"](Work(problem))
+    found = answer.value[0] if isinstance(answer.value, tuple) else answer.value
+    at = np.unique(np.linspace(0, len(found.time) - 1, MOMENTS).astype(int))
+    states, shares = found.states[at], found.shares[at]
+    return {
+        "time": curve(found.trajectory.time),
+        "loss": curve(found.trajectory.loss),
+        "wide": curve(found.wide.loss),
+        "moments": curve(found.time[at]),
+        "types": [
+            {
+                "share": curve(shares[:, k]),
+                "states": ["".join(map(str, row)) for row in states[:, k].tolist()],
+                "neurons": int(found.members[k]),
+            }
+            for k in range(len(found))
+        ],
+        "events": [
+            {
+                "time": number(event.time),
+                "type": event.type,
+                "state": event.state,
+                "samples": (event.samples + 1).tolist(),
+            }
+            for event in found.events[:200]
+        ],
+        "sentences": list(answer.sentences),
+    }
+
+
+def discover(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
+    """Train ReLU networks and find gates in their activity, as a gating for the state."""
+    problem = problem_of(without_gatings(message), ["discover"], trust)
+    check_training(problem, recorded=True)
+    if not _can_slide(problem.relu):
+        raise wrong(
+            "network.widths",
+            "gates of several hidden layers cannot be drawn as pathways",
+            f"hidden nodes {', '.join(problem.relu.arch.hidden)}",
+            "one hidden layer",
+            "for example widths = 128; nr.reln.discover takes deeper networks",
+        )
+    work = Work(problem, lambda line: tell("progress", {"line": line}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        answer = ANSWERS["discover"](work)
+    network = answer.value.network()
+    on = {node: np.asarray(gate) > 0.5 for node, gate in network.data.gates.items()}
+    gated = network.data.gated({node: gate.astype(float) for node, gate in on.items()})
+    gating = editable(network.arch, gated)
+    assert gating is not None, "what is found in one hidden layer are pathways"
+    dead = [name for name, mask in gating["masks"].items() if not any(mask)]
+    for name in dead:
+        for part in gating.values():
+            part.pop(name, None)
+    return {"name": FOUND, "gating": gating, "sentences": list(answer.sentences)}

@@ -1,0 +1,186 @@
+"""Who is first over one or two numbers of a state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from neuralrace.errors import NeuralRaceError
+from neuralrace.explorer import bounds, limits
+from neuralrace.explorer.numbers import curve, number
+from neuralrace.explorer.racing import contest_of
+from neuralrace.explorer.showing import Tell
+from neuralrace.explorer.state import built, study_of, wrong
+from neuralrace.explorer.trust import Trust
+from neuralrace.study import ANSWERS, Work
+
+COUNT = 21
+"""Values along an axis that does not say how many."""
+
+
+def phases(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
+    """A phase diagram over one key of the state, or the winner over a grid of two."""
+    state = message.get("state")
+    if isinstance(state, Mapping):
+        state = {k: v for k, v in state.items() if k not in ("predict", "phase_diagram")}
+    axes = _axes(message.get("over"))
+    for axis in axes:  # the ends of every axis stand for what is between
+        for value in (axis["values"][0], axis["values"][-1]):
+            built(study_of(_with(state, axis["key"], value), ["contest"], trust), state)
+    if len(axes) == 1:
+        return _line(state, axes[0], trust)
+    return _grid(state, axes, trust, tell)
+
+
+def _axes(over: Any) -> list[dict[str, Any]]:
+    """The keys that are varied, with their values."""
+    if not isinstance(over, list) or len(over) not in (1, 2):
+        raise wrong(
+            "over",
+            "a phase diagram needs one or two keys",
+            f"{over!r:.60}",
+            "a list of one or two",
+            'for example [{"key": "task.parameters.delta", "start": 0, "stop": 2, "count": 21}]',
+        )
+    found = [_axis(one, f"over.{i}") for i, one in enumerate(over)]
+    cells = int(np.prod([len(axis["values"]) for axis in found]))
+    if cells > limits.CELLS:
+        raise bounds.too_much("over", "this grid", f"{cells} contests", limits.CELLS)
+    if len({axis["key"] for axis in found}) < len(found):
+        raise wrong(
+            "over.1.key", "this key is varied already", found[1]["key"], "another", "change"
+        )
+    return found
+
+
+def _axis(one: Any, key: str) -> dict[str, Any]:
+    """One key with its values: evenly spaced, or in their logarithm, or whole numbers."""
+    given: Mapping[str, Any] = one if isinstance(one, Mapping) else {}
+    name, low, high = (given.get(part) for part in ("key", "start", "stop"))
+    count = given.get("count", COUNT)
+    named = isinstance(name, str) and len(name) < 200
+    numbers = _is_number(low) and _is_number(high) and _is_whole(count)
+    if not named or not numbers or low >= high or count < 2:  # type: ignore[operator]
+        raise wrong(
+            key,
+            "this is no axis of a phase diagram",
+            f"{one!r:.120}",
+            "a key, start below stop, and a count of 2 or more",
+            '{"key": "task.parameters.delta", "start": 0, "stop": 2, "count": 21}',
+        )
+    if count > limits.PHASES:
+        raise bounds.too_much(f"{key}.count", "this number", count, limits.PHASES)
+    first, last = float(low), float(high)  # type: ignore[arg-type]
+    log = given.get("log") is True and first > 0
+    values = np.geomspace(first, last, count) if log else np.linspace(first, last, count)
+    if given.get("whole") is True:
+        return {"key": name, "values": sorted({round(v) for v in values.tolist()})}
+    return {"key": name, "values": values.tolist()}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _with(state: Any, key: str, value: Any) -> Any:
+    """The state with another number at a dotted key that it has, or that a section may have."""
+    parts = key.split(".")
+    if not isinstance(state, Mapping) or parts[0] not in ("task", "network", "contest", "gatings"):
+        raise wrong(
+            "over.0.key",
+            "this key cannot be varied",
+            f"{key!r:.60}",
+            "a number of the task, the network, a gating or the contest",
+            "for example task.parameters.delta",
+        )
+    return _changed(state, parts, key, value)
+
+
+def _changed(table: Any, parts: list[str], key: str, value: Any) -> dict[str, Any]:
+    first, *rest = parts
+    inner = table.get(first, {} if rest else None) if isinstance(table, Mapping) else None
+    is_leaf = not rest and isinstance(inner, int | float | None) and not isinstance(inner, bool)
+    if not isinstance(table, Mapping) or not (is_leaf or (rest and isinstance(inner, Mapping))):
+        raise wrong(
+            "over.0.key",
+            "there is no number of this name",
+            f"{key!r:.60}",
+            "the dotted key of a number of the state",
+            "for example task.parameters.delta",
+        )
+    return {**table, first: _changed(inner, rest, key, value) if rest else value}
+
+
+def _line(state: Any, axis: dict[str, Any], trust: Trust) -> dict[str, Any]:
+    """One number: learning times, and where the winner changes, to many digits."""
+    name = axis["key"].rpartition(".")[2]
+    section = {"key": axis["key"], "values": [float(v) for v in axis["values"]], "name": name}
+    whole = _with(state, axis["key"], axis["values"][0]) | {"phase_diagram": section}
+    if not isinstance(whole.get("gatings"), Mapping) or not whole["gatings"]:
+        raise wrong("gatings", "there is no gating yet", "none", "at least one", "add a gating")
+    if any(isinstance(v, int) for v in axis["values"]):
+        return _over_whole_numbers(state, axis, trust)
+    problem = built(study_of(whole, ["phase_diagram"], trust), whole)
+    answer = ANSWERS["phase_diagram"](Work(problem))
+    found, _ = answer.value
+    return {
+        "over": [axis],
+        "winners": list(found.winners),
+        "times": {n: curve(times) for n, times in found.times.items()},
+        "crossovers": [
+            {"value": number(c.value), "below": c.below, "above": c.above} for c in found.crossovers
+        ],
+        "sentences": list(answer.sentences),
+    }
+
+
+def _over_whole_numbers(state: Any, axis: dict[str, Any], trust: Trust) -> dict[str, Any]:
+    """A key with whole numbers, between which there is nothing: contests at each of them."""
+    cells = [_cell(_with(state, axis["key"], value), trust) for value in axis["values"]]
+    return {
+        "over": [axis],
+        "winners": [winner for winner, _ in cells],
+        "times": _times([times for _, times in cells]),
+        "crossovers": [],
+        "sentences": [],
+    }
+
+
+def _grid(state: Any, axes: list[dict[str, Any]], trust: Trust, tell: Tell) -> dict[str, Any]:
+    """Two numbers: a contest at every combination, told row by row."""
+    first, second = axes
+    rows = []
+    for j, value in enumerate(second["values"]):
+        there = _with(state, second["key"], value)
+        cells = [_cell(_with(there, first["key"], v), trust) for v in first["values"]]
+        row = {"winners": [w for w, _ in cells], "times": _times([t for _, t in cells])}
+        tell("row", {"row": j, **row})
+        rows.append(row)
+    names = dict.fromkeys(name for row in rows for name in row["times"])
+    empty = [None] * len(first["values"])
+    return {
+        "over": axes,
+        "winners": [row["winners"] for row in rows],
+        "times": {name: [row["times"].get(name, empty) for row in rows] for name in names},
+    }
+
+
+def _cell(state: Any, trust: Trust) -> tuple[str | None, dict[str, float]]:
+    """Winner and times at one place; where nothing can be built, nobody wins."""
+    try:
+        problem = built(study_of(state, ["contest"], trust), state)
+        contest, _ = contest_of(problem)
+    except NeuralRaceError:
+        return None, {}
+    return (None, {}) if contest is None else (contest.winner, contest.times)
+
+
+def _times(cells: list[dict[str, float]]) -> dict[str, list[float | None]]:
+    names = dict.fromkeys(name for cell in cells for name in cell)
+    return {name: curve([cell.get(name, np.nan) for cell in cells]) for name in names}

@@ -1,0 +1,121 @@
+"""Requests and answers as they travel, and answers that are kept; nothing here computes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, final
+
+from neuralrace.explorer.limits import SECONDS
+from neuralrace.explorer.numbers import dumps, error_of, message_error
+
+QUICK = ("tasks", "data", "predict")
+"""Kinds that answer while a slider moves."""
+
+MIDDLE = ("equations", "kept", "aligned", "python", "study", "csv")
+"""Kinds that take up to some seconds."""
+
+LONG = ("train", "types", "discover", "phases", "report")
+"""Kinds that may take minutes."""
+
+KINDS = (*QUICK, *MIDDLE, *LONG)
+
+REMEMBERED = 32_000_000
+"""Characters of answers that are kept."""
+
+
+def kind_of(message: Any) -> str:
+    """The kind of a request, or an error that lists all kinds.
+
+    ```python
+    >>> from neuralrace.explorer.protocol import kind_of
+    >>> kind_of({"kind": "predict"})
+    'predict'
+
+    ```
+    """
+    kind = message.get("kind") if isinstance(message, Mapping) else None
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise message_error(
+            "this is no request",
+            f"{kind!r:.60}" if isinstance(message, Mapping) else type(message).__name__,
+            f'an object with "kind", one of {", ".join(KINDS)}',
+            'for example {"id": 1, "kind": "tasks"}',
+        )
+    return kind
+
+
+def number_of(message: Any) -> int | float | str | None:
+    """The id of a request, if it is one that can be given back."""
+    found = message.get("id") if isinstance(message, Mapping) else None
+    fine = isinstance(found, int | float | str) and not isinstance(found, bool)
+    return found if fine and len(str(found)) <= 40 else None
+
+
+def too_slow(kind: str) -> dict[str, str]:
+    """The error of a request that took too long."""
+    error = message_error(
+        "this took too long and was stopped",
+        f"more than {SECONDS[kind]:g} s",
+        "a smaller task, gating or network",
+        "fewer samples, steps or pathways; the command line has no such limit",
+    )
+    return error_of(error)
+
+
+def digest(message: Mapping[str, Any]) -> str:
+    """What an answer depends on, as a short text: all of a request but its id and its view."""
+    state = message.get("state")
+    plain = {k: v for k, v in message.items() if k not in ("id", "state")}
+    if isinstance(state, Mapping):
+        plain["state"] = {k: v for k, v in state.items() if k != "view"}
+    return hashlib.sha256(dumps(plain).encode()).hexdigest()
+
+
+@final
+class Memory:
+    """Answers by the content of their requests; the oldest are forgotten first.
+
+    ```python
+    >>> from neuralrace.explorer.protocol import Memory
+    >>> memory = Memory(most=10)
+    >>> memory.put("a", ["12345"])
+    >>> memory.put("b", ["123456"])
+    >>> memory.get("a"), memory.get("b")
+    (None, ['123456'])
+
+    ```
+    """
+
+    def __init__(self, most: int = REMEMBERED) -> None:
+        self.most, self.size = most, 0
+        self._kept: OrderedDict[str, list[Any]] = OrderedDict()
+
+    def get(self, key: str) -> list[Any] | None:
+        """The messages of an answer, or None."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+        return self._kept.get(key)
+
+    def put(self, key: str, messages: list[Any]) -> None:
+        """Keep an answer, unless it is larger than all that may be kept."""
+        size = sum(map(len, messages))
+        if size > self.most or key in self._kept:
+            return
+        self._kept[key] = messages
+        self.size += size
+        while self.size > self.most:
+            _, old = self._kept.popitem(last=False)
+            self.size -= sum(map(len, old))
+
+
+def ended_badly() -> dict[str, str]:
+    """The error of a request whose worker ended."""
+    error = message_error(
+        "the computation ended before it was done",
+        "a worker process that was ended, for example for lack of memory",
+        "an answer",
+        "ask again, or for less",
+    )
+    return error_of(error)

@@ -1,0 +1,334 @@
+"""The race of every gating: losses, strengths, who is first, equations, whether gates are kept."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from neuralrace.contests import Contest, Entrant
+from neuralrace.dataset import zero_loss
+from neuralrace.errors import NeuralRaceError
+from neuralrace.explorer.limits import GATINGS
+from neuralrace.explorer.numbers import curve, error_of, number, plain
+from neuralrace.explorer.showing import (
+    Tell,
+    branches_of,
+    colours,
+    drawn,
+    editable,
+    pathway_list,
+)
+from neuralrace.explorer.state import built, study_of, wrong
+from neuralrace.explorer.trust import Trust
+from neuralrace.reduction import Race
+from neuralrace.reln import aligned as aligned_gating
+from neuralrace.reln import consistency
+from neuralrace.report import Code, Equation, Section, Table, Text, equations_of, formula
+from neuralrace.study import Problem, StudyError, Work, contest_sentences, race_sentence
+from neuralrace.trajectory import Trajectory
+
+POINTS = 201
+"""Moments at which curves are sent."""
+
+LONGER = 1.6
+"""Curves last this many times as long as the last gating takes to learn."""
+
+ENDLESS = 20.0
+"""Where none learns, curves last this many times one over the largest strength."""
+
+MODES = 24
+"""The most modes of a gating whose curves are sent, the strongest first."""
+
+THRESHOLD = 0.9
+"""A kept share below this is marked, as in `reln.Consistency.is_consistent`."""
+
+ALIGNED = "aligned_gates"
+"""The name of a gating made of aligned gates: `aligned` itself is the reference of a contest."""
+
+
+# ---- problems in which some gatings may be wrong ------------------------------------------------
+
+
+def tolerant(state: Any, trust: Trust) -> tuple[Problem, dict[str, dict[str, str]]]:
+    """The problem of a state without the gatings that cannot be built, and what is wrong there."""
+    if not isinstance(state, Mapping):
+        study_of(state, ["contest"], trust)
+    state = {k: v for k, v in state.items() if k != "predict"}
+    failed: dict[str, dict[str, str]] = {}
+    for _ in range(GATINGS + 1):
+        try:
+            return built(study_of(state, ["contest"], trust), state), failed
+        except StudyError as error:
+            gatings = state.get("gatings")
+            name = error.key.split(".")[1] if error.key.startswith("gatings.") else ""
+            if not isinstance(gatings, Mapping) or name not in gatings:
+                raise
+            failed[name] = error_of(error)
+            state = {**state, "gatings": {n: g for n, g in gatings.items() if n != name}}
+    raise wrong("gatings", "no gating can be built", len(failed), "at least one", "undo a change")
+
+
+def contest_of(problem: Problem) -> tuple[Contest | None, dict[str, dict[str, str]]]:
+    """The contest of the gatings that can be entered, and what is wrong with the others."""
+    if not problem.candidates:
+        return None, {}
+    try:
+        return Work(problem).contest, {}
+    except NeuralRaceError:
+        failed, fine = {}, {}
+        for name, pair in problem.candidates.items():
+            try:
+                _ = Work(replace(problem, candidates={name: pair})).contest
+                fine[name] = pair
+            except NeuralRaceError as error:
+                failed[name] = error_of(error)
+        return (Work(replace(problem, candidates=fine)).contest if fine else None), failed
+
+
+# ---- the prediction -----------------------------------------------------------------------------
+
+
+def predict(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
+    """Losses, strengths and learning times of all gatings, without training anything."""
+    problem, failed = tolerant(message.get("state"), trust)
+    contest, more = contest_of(problem)
+    failed |= more
+    found: dict[str, Any] = {
+        "zero_loss": number(zero_loss(problem.data)),
+        "failed": failed,
+        "winner": None,
+        "order": [],
+        "gatings": {},
+        "times": [],
+        "criterion": None,
+        "start": "",
+        "sentences": [] if failed else ["There is no gating yet."],
+    }
+    if contest is None:
+        return found
+    times = _axis(contest)
+    solved = {n: e.race.solve(times=times, start=e.start) for n, e in contest.entrants.items()}
+    losses = {name: solution.loss for name, solution in solved.items()}
+    order = sorted(contest.times, key=contest.times.__getitem__)
+    names = list(problem.settings.gatings)
+    return found | {
+        "times": times.tolist(),
+        "criterion": number(next(iter(contest.entrants.values())).criterion),
+        "start": contest.start,
+        "winner": contest.winner,
+        "order": order,
+        "sentences": contest_sentences(contest, times, losses),
+        "gatings": {
+            name: {
+                **_described(entrant, solved[name], contest.margins[name]),
+                "colour": colours()[names.index(name) % len(colours())],
+            }
+            for name, entrant in contest.entrants.items()
+        },
+    }
+
+
+def _axis(contest: Contest) -> np.ndarray:
+    """The moments of all curves."""
+    reached = [time for time in contest.times.values() if np.isfinite(time)]
+    strongest = max(contest.strengths.values(), default=0.0)
+    end = LONGER * max(reached) if reached else ENDLESS / (strongest or 1.0)
+    return np.linspace(0, end, POINTS)
+
+
+def _described(entrant: Entrant, solution: Trajectory, margin: float) -> dict[str, Any]:
+    """One gating: its times, its reduction, its pathways, modes and graph."""
+    race = entrant.race
+    pathways = pathway_list(race.arch, race.data)
+    modes, by_pathway = _strengths(race, solution)
+    for pathway in pathways:
+        pathway["strength"] = curve(by_pathway[pathway["name"]])
+    return {
+        "time": number(entrant.time),
+        "margin": number(margin),
+        "least": number(race.constant),
+        "strength": number(entrant.strength),
+        "method": entrant.method,
+        "loss": curve(solution.loss),
+        "exact": race.is_exact,
+        "residual": number(race.residual),
+        "reduction": race_sentence(race),
+        "notes": _notes(race),
+        "pathways": pathways,
+        "modes": modes,
+        "modes_cut": max(0, len(race.blocks) - MODES),
+        "gates": _gates(race),
+        "graph": drawn(race.arch),
+        "editable": editable(race.arch, race.data),
+    }
+
+
+def _strengths(
+    race: Race, solution: Trajectory
+) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+    """Curves of the strongest modes, and the strength of every pathway.
+
+    The strength of several paths together is the Frobenius norm of what they compute: the root of
+    the sum of their squares, since modes have orthogonal directions.
+    """
+    groups = branches_of(race.arch)
+    home = {part: name for name, nodes in groups.items() for node in nodes for part in (node,)}
+    split = race.split.arch
+    whole = {part: node for node, parts in race.split.parts.items() for part, _ in parts}
+    owner = {node: home.get(whole.get(node, node)) for node in split.sizes}
+    squares = {name: np.zeros(len(solution.time)) for name in groups}
+    paths: Any = solution.values.get("pathways", {})
+    losses = np.asarray(solution.values["losses"])
+    modes = []
+    for i, block in enumerate(race.blocks):
+        total, through = np.zeros(len(solution.time)), []
+        for path, strength in paths.get(block.name, {}).items():
+            square = np.asarray(strength) ** 2
+            total = total + square
+            nodes = [split.edges[edge][1] for edge in path.split("-") if edge in split.edges]
+            for name in dict.fromkeys(owner.get(node) for node in nodes):
+                if name is not None:
+                    squares[name] = squares[name] + square
+                    through.append(name)
+        if i < MODES:
+            modes.append(
+                {
+                    "name": block.name,
+                    "scalar": bool(block.is_scalar),
+                    "drive": number(block.drive),
+                    "pathways": list(dict.fromkeys(through)),
+                    "strength": curve(np.sqrt(total)) if block.name in paths else None,
+                    "loss": curve(losses[:, i]),
+                }
+            )
+    return modes, {name: np.sqrt(square) for name, square in squares.items()}
+
+
+def _notes(race: Race) -> list[str]:
+    """What the reduction leaves out or cannot learn, one line each."""
+    quiet = [f"{node} {count}" for node, count in race.silent.items() if count]
+    lines = [f"silent directions: {', '.join(quiet[:6])}{' …' * (len(quiet) > 6)}"] if quiet else []
+    if race.constant:
+        lines.append(f"loss outside all blocks: {race.constant:.4g}")
+    return lines
+
+
+def _gates(race: Race) -> dict[str, list[Any]]:
+    """The gates of all nodes and edges; those of single neurons are averaged."""
+    gates = {name: np.asarray(gate, float) for name, gate in race.data.gates.items()}
+    return {n: curve(g if g.ndim == 1 else g.mean(axis=1)) for n, g in gates.items()}
+
+
+# ---- equations ----------------------------------------------------------------------------------
+
+
+def equations(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
+    """The equations of one gating, typeset: the one that is named, or the winner."""
+    problem, _ = tolerant(message.get("state"), trust)
+    contest, _ = contest_of(problem)
+    entrants = {} if contest is None else contest.entrants
+    chosen = message.get("gating") or (contest and contest.winner) or next(iter(entrants), None)
+    if not isinstance(chosen, str) or chosen not in entrants:
+        raise wrong(
+            "gating",
+            "there is no such gating",
+            f"{chosen!r:.60}",
+            f"one of {', '.join(entrants) or '–'}",
+            "choose a gating",
+        )
+    race = entrants[chosen].race
+    return {"gating": chosen, "parts": shown(equations_of(race)), "printed": str(race)}
+
+
+def shown(parts: Any) -> list[dict[str, Any]]:
+    """Parts of a report for a page: equations as MathML, tables and texts; folded ones say so."""
+    found: list[dict[str, Any]] = []
+    for part in parts:
+        match part:
+            case Equation():
+                text = formula(part)
+                found.append({"kind": "equation", "mathml": text, "caption": part.caption})
+            case Text():
+                found.append({"kind": "text", "text": part.text})
+            case Table():
+                rows = plain([list(row) for row in part.rows[:200]])
+                found.append({"kind": "table", "head": list(part.head), "rows": rows})
+            case Code():
+                found.append({"kind": "code", "text": part.text})
+            case Section():
+                inner = {"title": part.title, "parts": shown(part.parts), "folded": part.folded}
+                found.append({"kind": "section", **inner})
+    return found
+
+
+# ---- would a ReLU network keep these gates? -----------------------------------------------------
+
+
+def kept(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
+    """The kept share of every gating and of each of its pathways, and the contest's words on it."""
+    problem, failed = tolerant(message.get("state"), trust)
+    contest, more = contest_of(problem)
+    found: dict[str, Any] = {"threshold": THRESHOLD, "gatings": {}, "failed": failed | more}
+    found |= {"sentences": [], "aligned": None}
+    if contest is None:
+        return found
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the check says it in its sentences
+        check = contest.check
+        for name, entrant in contest.entrants.items():
+            found["gatings"][name] = {
+                "share": number(check.kept[name]),
+                "keeps": check.keeps(name),
+                "verdict": check.verdict(name),
+                "implementable": check.implementable.get(name),
+                "pathways": _kept_pathways(problem, name, entrant),
+            }
+    found["sentences"] = check.sentences(contest.winner)
+    if check.reference is not None:
+        times = _axis(contest)
+        solution = check.reference.race.solve(times=times, start=check.reference.start)
+        time = number(check.reference.time)
+        found["aligned"] = {"time": time, "times": times.tolist(), "loss": curve(solution.loss)}
+    return found
+
+
+def _kept_pathways(problem: Problem, name: str, entrant: Entrant) -> dict[str, Any]:
+    """The share that each pathway keeps, and the samples on which it loses the rest."""
+    try:
+        arch, data = problem.candidates[name]
+        each = consistency(
+            arch,
+            data,
+            start=entrant.start,
+            key=problem.settings.training.key,
+            leak=problem.settings.network.leak,
+        )
+    except NeuralRaceError:
+        return {}
+    return {
+        pathway: {"share": number(share), "lost": curve(each.lost[pathway])}
+        for pathway, share in each.pathways.items()
+    }
+
+
+def aligned(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
+    """The gating that small neurons align to by themselves."""
+    problem, _ = tolerant(message.get("state"), trust)
+    settings = problem.settings
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        arch, data = aligned_gating(
+            problem.data,
+            width=problem.settings.network.widths[0],
+            key=settings.training.key,
+            leak=settings.network.leak,
+        )
+    gating = editable(arch, data)
+    assert gating is not None, "aligned gates are pathways"
+    count = len(arch.hidden)
+    said = f"Small neurons align to {count} pattern{'s' * (count != 1)} of gates."
+    return {"name": ALIGNED, "gating": gating, "sentences": [said]}

@@ -1,0 +1,162 @@
+"""The task as a picture, and the graph as the library draws it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from neuralrace.architecture import Architecture
+from neuralrace.dataset import Dataset, zero_loss
+from neuralrace.explorer.numbers import curve, number, plain
+from neuralrace.explorer.state import label_expression, problem_of
+from neuralrace.explorer.trust import Trust
+from neuralrace.plot import cycle_colour, graph_layout
+
+Tell: TypeAlias = Callable[[str, dict[str, Any]], None]
+"""Sends a part of an answer; raises where the answer is no longer wanted."""
+
+SHOWN = 40_000
+"""Numbers of a task that are sent to a page; of larger nodes the first columns are."""
+
+COLOURS = 8
+"""How many colours the style has for pathways and gatings."""
+
+
+@cache
+def colours() -> list[str]:
+    """The colours of the style's cycle."""
+    return [cycle_colour(i) for i in range(COLOURS)]
+
+
+def data(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
+    """Inputs, targets and labels of the task of a state."""
+    state = {**_mapping(message), "gatings": {}}
+    state.pop("predict", None)
+    task = problem_of(state, ["train"], trust).data
+    ends = {"input": task.x, "output": task.y}
+    total = sum(a.shape[1] for arrays in ends.values() for a in arrays.values())
+    share = min(1.0, SHOWN / max(1, total * task.n_samples))
+    nodes = []
+    for end, arrays in ends.items():
+        for name, values in arrays.items():
+            values = np.asarray(values, float)
+            most = max(1, int(share * values.shape[1]))
+            nodes.append(
+                {
+                    "name": name,
+                    "end": end,
+                    "size": values.shape[1],
+                    "values": [curve(row) for row in values[:, :most]],
+                    "cut": most < values.shape[1],
+                }
+            )
+    every = np.concatenate(
+        [np.asarray(a, float).ravel() for e in ends.values() for a in e.values()]
+    )
+    sizes = ", ".join(f"{node['name']} ({node['size']})" for node in nodes)
+    labels = f", labels {', '.join(task.labels)}" if task.labels else ""
+    return {
+        "samples": task.n_samples,
+        "nodes": nodes,
+        "labels": {name: plain(np.asarray(values)) for name, values in task.labels.items()},
+        "weight": None if task.sample_weight is None else curve(task.sample_weight),
+        "lowest": number(every.min()),
+        "largest": number(every.max()),
+        "zero_loss": number(zero_loss(task)),
+        "sentence": f"{task.n_samples} samples, {sizes}{labels}",
+    }
+
+
+def _mapping(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    state = message.get("state")
+    return state if isinstance(state, Mapping) else {"": state}
+
+
+@lru_cache(maxsize=64)
+def drawn(arch: Architecture) -> dict[str, Any]:
+    """Where the nodes and edges of a graph stand, in inches, as the library draws it."""
+    found = graph_layout(arch.sizes, arch.edges)
+    kinds = dict.fromkeys(arch.inputs, "input") | dict.fromkeys(arch.outputs, "output")
+    nodes = [
+        {
+            "name": name,
+            "size": arch.sizes[name],
+            "kind": kinds.get(name, "hidden"),
+            "x": round(box.x, 4),
+            "y": round(box.y, 4),
+            "w": round(box.width, 4),
+            "h": round(box.height, 4),
+            "branch": found.branches.get(name),
+        }
+        for name, box in found.boxes.items()
+    ]
+    edges = []
+    for name, (source, target) in arch.edges.items():
+        branch = found.branches.get(source, found.branches.get(target))
+        path = np.round(found.paths[name], 4).tolist()
+        ends = {"source": source, "target": target}
+        edges.append({"name": name, **ends, "path": path, "branch": branch})
+    size = {"width": round(found.width, 4), "height": round(found.height, 4)}
+    return {**size, "nodes": nodes, "edges": edges}
+
+
+def branches_of(arch: Architecture) -> dict[str, list[str]]:
+    """The pathways of a graph by name: hidden nodes in an unforked chain are one."""
+    groups: dict[int, list[str]] = {}
+    for node in drawn(arch)["nodes"]:
+        if node["branch"] is not None:
+            groups.setdefault(node["branch"], []).append(node["name"])
+    return {nodes[0]: nodes for _, nodes in sorted(groups.items())}
+
+
+def gate_of(task: Dataset, nodes: list[str]) -> np.ndarray:
+    """On which samples all nodes of a pathway are on, as one number per sample."""
+    found = np.ones(task.n_samples)
+    for node in nodes:
+        gate = np.asarray(task.gates.get(node, found), float)
+        found = found * (gate if gate.ndim == 1 else gate.mean(axis=1))
+    return found
+
+
+def pathway_list(arch: Architecture, task: Dataset) -> list[dict[str, Any]]:
+    """Every pathway with its width, its gates and where it reads and writes."""
+    found = []
+    edges = list(arch.edges.values())
+    for branch, (name, nodes) in enumerate(branches_of(arch).items()):
+        gate = gate_of(task, nodes)
+        binary = bool(np.isin(gate, (0, 1)).all())
+        found.append(
+            {
+                "name": name,
+                "width": arch.sizes[name],
+                "nodes": nodes,
+                "mask": gate.astype(int).tolist() if binary else curve(gate),
+                "expression": label_expression(gate > 0, task.labels) if binary else "",
+                "branch": branch,
+                "inputs": [s for s, t in edges if t in nodes and s in arch.inputs],
+                "outputs": [t for s, t in edges if s in nodes and t in arch.outputs],
+            }
+        )
+    return found
+
+
+def editable(arch: Architecture, task: Dataset) -> dict[str, Any] | None:
+    """The gating as masks, which a page can edit; None where it is no set of pathways."""
+    simple = arch.path_lengths == {2} and set(task.gates) <= set(arch.hidden)
+    gates = {v: np.asarray(task.gates.get(v, np.ones(task.n_samples))) for v in arch.hidden}
+    if not simple or any(g.ndim != 1 or not np.isin(g, (0, 1)).all() for g in gates.values()):
+        return None
+    made: dict[str, Any] = {
+        "masks": {v: gate.astype(int).tolist() for v, gate in gates.items()},
+        "hidden": {v: arch.sizes[v] for v in arch.hidden},
+    }
+    edges = list(arch.edges.values())
+    inputs = {v: [s for s, t in edges if t == v] for v in arch.hidden}
+    outputs = {v: [t for s, t in edges if s == v] for v in arch.hidden}
+    for key, ends, every in (("inputs", inputs, task.x), ("outputs", outputs, task.y)):
+        some = {v: those for v, those in ends.items() if len(those) < len(every)}
+        made |= {key: some} if some else {}
+    return made

@@ -1,0 +1,396 @@
+// The whole explorer: panels around one state, and the questions that changes of it ask.
+// @ts-check
+import { perFrame } from "./dom.js";
+import { read, written } from "./address.js";
+import { EquationsPanel } from "./equations_panel.js";
+import { Frame } from "./frame.js";
+import { GatesPanel } from "./gates_panel.js";
+import { followTheme } from "./look.js";
+import { Outputs } from "./outputs.js";
+import { PhasesPanel } from "./phases_panel.js";
+import { RacePanel } from "./race_panel.js";
+import { ReluPanel } from "./relu_panel.js";
+import { same, set, Store } from "./store.js";
+import { StoryPanel } from "./story_panel.js";
+import { TaskPanel } from "./task_panel.js";
+import { Training } from "./training.js";
+import { Calls, Cancelled, Lost, Newest, Refused } from "./transport.js";
+
+/** @typedef {import("./types.js").State} State */
+/** @typedef {import("./types.js").Tasks} Tasks */
+/** @typedef {import("./types.js").Data} Data */
+/** @typedef {import("./types.js").Predicted} Predicted */
+/** @typedef {import("./types.js").Kept} Kept */
+/** @typedef {import("./types.js").Failure} Failure */
+/** @typedef {import("./chart.js").Curve} Curve */
+/** @typedef {import("./transport.js").Link} Link */
+
+/** How long nothing must change before slow questions are asked, in milliseconds. */
+const IDLE = 250;
+
+/** Trained networks are shown until this many times the time at which the first is there. */
+const AFTER = 1.6;
+
+/** An answer that takes longer than this, in milliseconds, is waited for visibly. */
+const SLOW = 600;
+
+/**
+ * @typedef {object} Options
+ * @property {Link} link
+ * @property {any} uPlot
+ * @property {boolean} address whether the address of the page holds the state
+ * @property {EventTarget} keys where keys are listened to
+ * @property {State} [first] what to show first, in place of what the server says
+ * @property {(state: State) => void} [keep] called with every state that is shown for a moment
+ */
+
+export class App {
+  /** @param {HTMLElement} root @param {Options} options */
+  constructor(root, options) {
+    this.root = root;
+    this.options = options;
+    root.classList.add("nr-explorer");
+    this.calls = new Calls(options.link);
+    /** @type {Tasks | null} */
+    this.info = null;
+    /** @type {Data | null} */
+    this.data = null;
+    /** @type {Predicted | null} */
+    this.predicted = null;
+    /** @type {Failure | null} */
+    this.failure = null;
+    /** @type {{ kept: Kept, of: any } | null} */
+    this.kept = null;
+    /** @type {string | null} */
+    this.keptFailed = null;
+    /** @type {{ gating: string, parts: any[] } | null} */
+    this.equations = null;
+    /** @type {{ kept: any, state: any, answer: Kept | null }} */
+    this.known = { kept: null, state: null, answer: null };
+    this.phasesRunning = false;
+    this.playTime = 0;
+    this.idle = 0;
+    this.store = new Store({ task: {}, view: {} });
+    this.learning = new Training(this);
+    this.task = new TaskPanel(this);
+    this.story = new StoryPanel(this);
+    this.gates = new GatesPanel(this);
+    this.relu = new ReluPanel(this);
+    this.race = new RacePanel(this, options.uPlot);
+    this.phases = new PhasesPanel(this, options.uPlot);
+    this.formulas = new EquationsPanel(this);
+    this.outputs = new Outputs(this);
+    this.frame = new Frame(this);
+    this.frame.layout();
+    this.refresh = perFrame(() => this.#update());
+    this.predict = new Newest(this.calls, "predict", (result, since) => this.#predicted(result, since), (error, since) => this.#unpredicted(error, since));
+    this.describe = new Newest(this.calls, "data", (result) => { this.data = result; this.refresh(); }, () => {});
+    this.store.listen((state, before) => this.#changed(state, before));
+    this.calls.listen((open) => this.#connected(open));
+    this.unfollow = followTheme(root, () => this.restyle());
+    /** @param {Event} event */
+    this.key = (event) => this.#key(/** @type {KeyboardEvent} */ (event));
+    options.keys.addEventListener("keydown", this.key);
+    this.moved = () => this.#fromAddress();
+    if (options.address) window.addEventListener("hashchange", this.moved);
+  }
+
+  destroy() {
+    clearTimeout(this.idle);
+    clearTimeout(this.addressTimer);
+    this.unfollow();
+    this.race.destroy();
+    this.phases.destroy();
+    this.options.keys.removeEventListener("keydown", this.key);
+    window.removeEventListener("hashchange", this.moved);
+    this.calls.close();
+  }
+
+  /** The study: the state without what is looked at. */
+  get sent() {
+    const { view, ...study } = this.store.state;
+    return study;
+  }
+
+  /** The end of the time axis. */
+  get end() {
+    const predicted = this.predicted?.times.at(-1) || 1;
+    const { trained } = this;
+    const seed = trained && !trained.stale ? trained.seeds[0] : null;
+    if (!seed?.time.length) return predicted;
+    const last = seed.time.at(-1) ?? 0;
+    const index = seed.loss.findIndex((loss) => loss <= (this.predicted?.criterion ?? 0));
+    const reached = index >= 0 ? AFTER * seed.time[index] : last; // not all of a long training
+    return Math.max(predicted, Math.min(last, reached));
+  }
+
+  /** Where the play head is: where it was put, otherwise at the finish of the winner. */
+  get time() {
+    if (this.race.playing) return this.playTime;
+    const wanted = this.store.state.view?.time;
+    if (typeof wanted === "number") return Math.max(0, Math.min(this.end, wanted));
+    const winner = this.predicted?.winner;
+    return (winner && this.predicted?.gatings[winner]?.time) || this.end;
+  }
+
+  /** The index of a time among those of the prediction. @param {number} time */
+  indexAt(time) {
+    const times = this.predicted?.times ?? [0];
+    let [low, high] = [0, times.length - 1];
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (times[middle] <= time) low = middle;
+      else high = middle;
+    }
+    return time - times[low] < times[high] - time ? low : high;
+  }
+
+  /** What is known of kept gates, if it is about the state that is shown. */
+  get keptNow() {
+    const { kept } = this;
+    const { state } = this.store;
+    if (this.known.kept !== kept || this.known.state !== state)
+      this.known = { kept, state, answer: kept && same(kept.of, this.#asked) ? kept.kept : null };
+    return this.known.answer;
+  }
+
+  /** The sections on which kept gates depend. */
+  get #asked() {
+    const { training, title, ...rest } = this.sent;
+    return rest;
+  }
+
+  get trained() {
+    return this.learning.trained;
+  }
+
+  get types() {
+    return this.learning.types;
+  }
+
+  /** Curves of trained networks and of types. @returns {Curve[]} */
+  get reluCurves() {
+    const { trained, types } = this;
+    /** @type {Curve[]} */
+    const curves = (trained && !trained.stale ? trained.seeds : []).map((seed, i) => ({
+      name: i ? `ReLU network ${i + 1}` : "ReLU network", x: seed.time, y: seed.loss, colour: "--relu", width: 4, faint: i ? 0.55 : 1, unlisted: i > 0,
+    }));
+    if (types?.loss && !types.stale) curves.push({ name: "types of neurons", x: types.time, y: types.loss, colour: "--soft", dash: [3, 3], width: 1.6 });
+    const aligned = this.keptNow?.aligned;
+    if (aligned?.loss?.length) curves.push({ name: "aligned gates", x: aligned.times, y: aligned.loss, colour: "--soft", dash: [1, 3], width: 1.6 });
+    return curves;
+  }
+
+  /** What a sample is, in words. @param {number} sample */
+  named(sample) {
+    return this.task.named(sample);
+  }
+
+  /** What the server says is wrong with a value. @param {string} place dotted @returns {string | null} */
+  complaintAt(place) {
+    const failure = this.failure;
+    if (!failure || failure.key !== place) return null;
+    return [failure.what, failure.wanted && `wanted: ${failure.wanted}`].filter(Boolean).join("; ");
+  }
+
+  /** Show another state. @param {State} state */
+  load(state) {
+    this.race.playing = false;
+    this.store.replace({ ...state, view: state.view ?? {} });
+  }
+
+  /** Say something for a while. @param {string} text @param {boolean} [bad] */
+  tell(text, bad = false) {
+    this.frame.tell(text, bad);
+  }
+
+  /** Say why something did not work. @param {unknown} error */
+  failed(error) {
+    if (error instanceof Cancelled || error instanceof Lost) return;
+    if (!(error instanceof Refused)) throw error;
+    this.frame.blame(error.failure);
+  }
+
+  // ---- questions ---------------------------------------------------------------------------------
+
+  /** @param {boolean} open */
+  async #connected(open) {
+    this.frame.connected(open);
+    if (!open) return this.refresh();
+    try {
+      /** @type {Tasks} */
+      const info = await this.calls.ask("tasks", {});
+      const first = this.info === null;
+      this.info = info;
+      if (first) await this.#first(info);
+      else this.#askAll();
+      this.learning.resume();
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  /** @param {Tasks} info */
+  async #first(info) {
+    const hash = this.options.address ? location.hash.slice(1) : "";
+    const found = hash ? await read(hash) : null;
+    if (hash && !found) this.tell("The address holds no state that can be read; this is the first page.", true);
+    const state = found ?? this.options.first ?? info.state;
+    this.store.state = { ...state, view: state.view ?? {} };
+    this.store.past = [];
+    this.#askAll();
+  }
+
+  async #fromAddress() {
+    const found = await read(location.hash.slice(1));
+    if (found && !same(found, this.store.state)) this.load(found);
+  }
+
+  #askAll() {
+    this.describe.ask({ state: this.sent });
+    this.predict.ask({ state: this.sent });
+    this.refresh();
+  }
+
+  /** @param {State} state @param {State} before */
+  #changed(state, before) {
+    this.refresh();
+    this.#keepAddress();
+    const { view: _, ...now } = state;
+    const { view: __, ...then } = before;
+    if (same(now, then)) {
+      if (state.view?.gating !== before.view?.gating) this.#soon();
+      return;
+    }
+    if (!same([now.task, now.table], [then.task, then.table])) this.describe.ask({ state: now });
+    if (now.task.builtin !== then.task.builtin) this.equations = null;
+    this.learning.changed();
+    this.predict.ask({ state: now });
+    this.#wait();
+  }
+
+  /** Dim what is old, if an answer takes long. */
+  #wait() {
+    clearTimeout(this.waiting);
+    this.waiting = window.setTimeout(() => this.root.classList.toggle("waiting", this.predict.busy), SLOW);
+  }
+
+  /** @type {number | undefined} */
+  waiting = undefined;
+
+
+  #keepAddress() {
+    clearTimeout(this.addressTimer);
+    this.addressTimer = window.setTimeout(async () => {
+      this.options.keep?.(this.store.state);
+      if (!this.options.address) return;
+      const text = await written(this.store.state);
+      if (text !== null) history.replaceState(null, "", `#${text}`);
+    }, IDLE);
+  }
+
+  /** @type {number | undefined} */
+  addressTimer = undefined;
+
+  /** @param {Predicted} result @param {number} since */
+  #predicted(result, since) {
+    this.predicted = result;
+    this.failure = null;
+    this.since = since;
+    this.root.classList.remove("waiting");
+    this.refresh();
+    this.#soon();
+  }
+
+  /** @type {number | null} when the change happened that is drawn next */
+  since = null;
+
+  /** @param {Error} error @param {number} since */
+  #unpredicted(error, since) {
+    if (!(error instanceof Refused)) return;
+    this.failure = error.failure;
+    this.root.classList.remove("waiting");
+    this.since = since;
+    this.refresh();
+  }
+
+  /** Ask slow questions when nothing has changed for a moment. */
+  #soon() {
+    clearTimeout(this.idle);
+    this.idle = window.setTimeout(() => this.#slow(), IDLE);
+  }
+
+  async #slow() {
+    const gating = this.gates.chosen;
+    const asked = this.#asked;
+    if (this.predicted?.gatings[gating])
+      this.calls.ask("equations", { state: this.sent, gating }).then(
+        (found) => { this.equations = found; this.refresh(); },
+        () => {}
+      );
+    if (this.kept && same(this.kept.of, asked)) return;
+    this.keptFailed = null;
+    try {
+      this.kept = { kept: await this.calls.ask("kept", { state: this.sent }), of: asked };
+    } catch (error) {
+      if (error instanceof Refused) this.keptFailed = `Kept gates: ${error.failure.what}.`;
+    }
+    this.refresh();
+  }
+
+  /** Train ReLU networks, or stop. */
+  train() {
+    this.learning.toggle();
+  }
+
+  /** Put a gating that the server finds into the race. @param {"aligned" | "discover"} kind */
+  async fetchGating(kind) {
+    this.tell(kind === "aligned" ? "Finding the gates that small neurons align to …" : "Training networks, and looking for gates in their activity …");
+    try {
+      const { name, gating, sentences } = await this.calls.ask(kind, { state: this.sent });
+      this.store.change((state) => set(set(state, ["gatings", name], gating), ["view", "gating"], name));
+      this.tell((sentences ?? []).join(" ") || `Added ${name}.`);
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  // ---- drawing -----------------------------------------------------------------------------------
+
+  #update() {
+    const begun = performance.now();
+    this.frame.update();
+    this.story.update();
+    this.task.element.hidden = !this.story.element.hidden;
+    this.task.update();
+    this.gates.update();
+    this.race.update();
+    this.relu.update();
+    this.phases.update();
+    this.formulas.update();
+    const since = this.since;
+    this.since = null;
+    const now = performance.now();
+    this.root.dispatchEvent(new CustomEvent("redrawn", { detail: { script: now - begun, since: since === null ? null : now - since } }));
+  }
+
+  restyle() {
+    this.race?.restyle();
+    this.phases?.restyle();
+  }
+
+  /** @param {KeyboardEvent} event */
+  #key(event) {
+    const typing = event.target instanceof HTMLInputElement && event.target.type === "text";
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z" && !typing) {
+      event.preventDefault();
+      if (event.shiftKey) this.store.redo();
+      else this.store.undo();
+    }
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "y" && !typing) {
+      event.preventDefault();
+      this.store.redo();
+    }
+    if (event.key === "Escape") this.frame.closeMenus();
+  }
+}

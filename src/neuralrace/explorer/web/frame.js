@@ -1,0 +1,120 @@
+// What is around the panels: the line at the top, the answer in words, messages, files that are dropped.
+// @ts-check
+import { button, h, listed, say } from "./dom.js";
+import { STORIES } from "./stories.js";
+
+/** @typedef {import("./app.js").App} App */
+
+/** How long a message stays, in milliseconds. */
+const READ = 7000;
+
+/** A sentence begins with a capital. @param {string} text */
+const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?…]$/.test(text) ? "" : "."}`;
+
+export class Frame {
+  /** @param {App} app */
+  constructor(app) {
+    this.app = app;
+    this.lasting = 0;
+    this.undo = button("↶", () => app.store.undo(), { "aria-label": "Undo", title: "Undo (Ctrl+Z)" });
+    this.redo = button("↷", () => app.store.redo(), { "aria-label": "Redo", title: "Redo (Ctrl+Shift+Z)" });
+    this.headline = h("p", { class: "headline", "aria-live": "polite" }, "Starting …");
+    this.further = h("p", { class: "further", "aria-live": "polite" });
+    this.lost = h("p", { class: "lost", role: "alert", hidden: true });
+    this.toast = h("p", { class: "toast", role: "status", hidden: true });
+  }
+
+  /** Put everything on the page. */
+  layout() {
+    const { app } = this;
+    const stories = h("details", { class: "menu" });
+    const item = (/** @type {import("./stories.js").Story} */ story) => {
+      const begin = () => {
+        stories.open = false;
+        app.story.begin(story.name);
+      };
+      return h("li", {}, h("button", { type: "button", onclick: begin }, h("b", {}, story.title), h("span", {}, story.about)));
+    };
+    stories.append(h("summary", {}, "Stories"), h("ul", { class: "items" }, ...STORIES.map(item)));
+    const top = h(
+      "header",
+      { class: "top" },
+      h("p", { class: "brand" }, h("b", {}, "neuralrace"), " explorer"),
+      h("span", { class: "row" }, this.undo, this.redo),
+      stories,
+      app.outputs.element
+    );
+    const main = h("div", { class: "main" }, h("div", { class: "first" }, app.story.element, app.task.element), app.gates.element, app.race.element);
+    const second = h("div", { class: "second" }, app.relu.element, app.phases.element, app.formulas.element);
+    const page = h("div", { class: "page" }, top, this.lost, h("div", { class: "answer" }, this.headline, this.further), h("main", {}, main, second));
+    app.root.replaceChildren(page, this.toast);
+    app.root.addEventListener("click", (event) => this.closeMenus(event.target));
+    this.#drop();
+  }
+
+  /** @param {EventTarget | null} [inside] of which menu stays open */
+  closeMenus(inside = null) {
+    for (const menu of this.app.root.querySelectorAll("details.menu[open]"))
+      if (!(inside instanceof Node && menu.contains(inside))) /** @type {HTMLDetailsElement} */ (menu).open = false;
+  }
+
+  /** Say something for a while. @param {string} text @param {boolean} [bad] */
+  tell(text, bad = false) {
+    this.toast.hidden = false;
+    this.toast.classList.toggle("bad", bad);
+    say(this.toast, text);
+    clearTimeout(this.lasting);
+    this.lasting = window.setTimeout(() => (this.toast.hidden = true), READ);
+  }
+
+  /** Say what went wrong, and what usually fixes it. @param {import("./types.js").Failure} failure */
+  blame({ what, got, fix }) {
+    this.tell([sentence(got ? `${what} (${got})` : what), fix && sentence(fix)].filter(Boolean).join(" "), true);
+  }
+
+  /** @param {boolean} open */
+  connected(open) {
+    this.app.root.classList.toggle("offline", !open);
+    this.lost.hidden = open;
+    if (!open) say(this.lost, "The server does not answer. What you see stays as it is; trying to connect again …");
+  }
+
+  update() {
+    const { app } = this;
+    const { predicted, failure } = app;
+    this.undo.disabled = !app.store.canUndo;
+    this.redo.disabled = !app.store.canRedo;
+    const names = Object.keys(app.store.state.gatings ?? {});
+    const other = predicted && names.length > 0 && !names.some((name) => name in predicted.gatings || name in predicted.failed);
+    const first = failure ? sentence(failure.what) : other ? "Predicting …" : predicted?.sentences[0];
+    if (first) say(this.headline, first);
+    this.headline.classList.toggle("bad", !!failure);
+    app.root.classList.toggle("stale", !!failure);
+    const wrong = Object.keys(predicted?.failed ?? {});
+    const rest = failure
+      ? [failure.wanted && sentence(`wanted: ${failure.wanted}`), failure.fix && sentence(failure.fix)]
+      : other ? []
+      : [app.keptNow?.sentences[0], predicted?.sentences[1], wrong.length > 0 && `Not in the race: ${listed(wrong)}.`];
+    say(this.further, rest.filter(Boolean).join(" "));
+  }
+
+  /** Files that are dropped on the page. */
+  #drop() {
+    const { root, task } = this.app;
+    root.addEventListener("dragover", (event) => {
+      if (!event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      root.classList.add("dropping");
+    });
+    root.addEventListener("dragleave", (event) => {
+      if (!(event.relatedTarget instanceof Node) || !root.contains(event.relatedTarget)) root.classList.remove("dropping");
+    });
+    root.addEventListener("drop", (event) => {
+      root.classList.remove("dropping");
+      const file = event.dataTransfer?.files[0];
+      if (!file) return;
+      event.preventDefault();
+      task.open(file);
+    });
+  }
+}

@@ -1,0 +1,424 @@
+// The candidates and their gates: which pathway is on for which sample, painted by hand.
+// @ts-check
+import { button, h, percent, say, unique } from "./dom.js";
+import { fieldOf, plain } from "./fields.js";
+import { GraphView } from "./graph.js";
+import { hue, racer } from "./look.js";
+import { same, set } from "./store.js";
+import { Strip } from "./strip.js";
+
+/** @typedef {import("./app.js").App} App */
+/** @typedef {import("./types.js").Gating} Gating */
+
+/** Names of gatings and pathways. */
+const NAME = /^[A-Za-z][A-Za-z0-9_]*$/;
+
+/** Names that the server keeps for itself. */
+const TAKEN = ["aligned"];
+
+/** A share of the drive of a pathway that is lost on one sample, from which on the sample is marked. */
+const DOUBT = 0.02;
+
+/** Samples, or values of a label, that are named one by one below the strips at most. */
+const FEW = 16;
+
+/** Strips of more samples than this have a line of their own. */
+const LONG = 24;
+
+export class GatesPanel {
+  /** @param {App} app */
+  constructor(app) {
+    this.app = app;
+    this.tabs = h("div", { class: "tabs", role: "group", "aria-label": "Candidate gatings" });
+    this.graph = new GraphView((node) => this.#mark(node));
+    this.rows = h("ul", { class: "pathways" });
+    this.axis = h("p", { class: "caption pointed", "aria-hidden": "true" });
+    this.verdict = h("p", { class: "verdict", role: "status" });
+    this.message = h("div", { class: "message", role: "alert", hidden: true });
+    const paint = unique("paint");
+    this.paint = h("select", { id: paint, onchange: () => app.store.look({ paint: this.paint.value }) });
+    this.name = h("input", { class: "name", "aria-label": "Name of this gating", maxlength: 40, onchange: () => this.#rename() });
+    this.parameters = h("div", { class: "fields" });
+    /** @type {Map<string, import("./fields.js").Field>} */
+    this.fields = new Map();
+    this.fieldsOf = "";
+    this.samples = h("div", { class: "samples", "aria-hidden": "true" });
+    this.add = h("button", { type: "button", class: "quiet", onclick: () => this.#addPathway() }, "Add a pathway");
+    /** @type {Map<string, { strip: Strip, row: HTMLElement, width: HTMLInputElement, kept: HTMLElement, name: HTMLInputElement }>} */
+    this.strips = new Map();
+    this.built = "";
+    this.menu = h("details", { class: "menu" });
+    this.element = h(
+      "section",
+      { class: "panel gates", "aria-label": "Network and gates" },
+      h("h2", {}, h("span", { class: "letter" }, "B"), "Network and gates"),
+      h("div", { class: "row" }, this.tabs, this.menu),
+      this.graph.element,
+      h(
+        "div",
+        { class: "row tools" },
+        h("span", { class: "row" }, h("label", { for: paint }, "Switch gates by"), this.paint),
+        this.add
+      ),
+      this.rows,
+      this.parameters,
+      this.axis,
+      this.message,
+      this.verdict
+    );
+    this.menu.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.menu.open = false;
+    });
+  }
+
+  /** The name of the gating that is shown. */
+  get chosen() {
+    const names = Object.keys(this.app.store.state.gatings ?? {});
+    const wanted = this.app.store.state.view?.gating;
+    if (wanted && names.includes(wanted)) return wanted;
+    const winner = this.app.predicted?.winner;
+    return winner && names.includes(winner) ? winner : names[0] ?? "";
+  }
+
+  /** The gating as it can be edited, or null. @returns {Gating | null} */
+  get editable() {
+    const given = this.app.store.state.gatings?.[this.chosen];
+    if (given?.masks && Object.values(given.masks).every(Array.isArray)) return given;
+    return this.app.predicted?.gatings[this.chosen]?.editable ?? null;
+  }
+
+  update() {
+    const { app } = this;
+    this.#tabs();
+    const name = this.chosen;
+    const prediction = app.predicted?.gatings[name];
+    const failure = app.predicted?.failed[name];
+    this.message.hidden = !failure;
+    if (failure) {
+      const text = [failure.what, failure.got && `got ${failure.got}`, failure.fix].filter(Boolean).join("; ");
+      const sentence = text.charAt(0).toUpperCase() + text.slice(1);
+      if (this.message.firstChild?.textContent !== sentence) this.message.replaceChildren(h("p", {}, sentence));
+    }
+    if (prediction) this.graph.show(prediction.graph, prediction.gates);
+    this.graph.element.classList.toggle("old", !prediction);
+    this.#parameters();
+    this.#paintings();
+    this.#pathways();
+    this.#samples();
+    this.#kept();
+  }
+
+  /** @param {string | null} node */
+  #mark(node) {
+    this.graph.mark(node);
+    for (const [name, { row }] of this.strips) row.classList.toggle("marked", name === node);
+  }
+
+  #tabs() {
+    const { app } = this;
+    const names = Object.keys(app.store.state.gatings ?? {});
+    const built = JSON.stringify([names, this.chosen, app.predicted?.winner, app.info?.version, app.store.state.task.builtin, app.data?.labels && Object.keys(app.data.labels)]);
+    if (built === this.built) return;
+    this.built = built;
+    this.tabs.replaceChildren(
+      ...names.map((name, i) =>
+        h(
+          "button",
+          { type: "button", class: `tab ${racer(i)}`, "aria-pressed": String(name === this.chosen), onclick: () => app.store.look({ gating: name }) },
+          h("span", { class: "chip", "aria-hidden": "true" }),
+          name,
+          name === app.predicted?.winner && h("span", { class: "won", title: "learns first" }, " ★")
+        )
+      )
+    );
+    this.#menu(names);
+  }
+
+  /** The menu of gatings that can be added. @param {string[]} names */
+  #menu(names) {
+    const { app } = this;
+    const task = app.info?.tasks.find((one) => one.name === app.store.state.task.builtin);
+    const labels = Object.keys(app.data?.labels ?? {}).filter((label) => label !== "sample");
+    const item = (/** @type {string} */ text, /** @type {string} */ about, /** @type {() => void} */ act) =>
+      h("li", {}, h("button", { type: "button", onclick: () => { this.menu.open = false; act(); } }, h("b", {}, text), h("span", {}, about)));
+    const put = (/** @type {string} */ name, /** @type {Gating} */ gating) => this.#put(this.#free(name), gating);
+    const samples = app.data?.samples ?? 0;
+    const general = [
+      ...labels.filter((label) => new Set(app.data?.labels[label]).size <= 12).map((label) => item(`each ${label}`, `one pathway per value of ${label}`, () => put(`by_${label}`, { each: label }))),
+      item("all on", "one pathway that is always on: a linear network", () => put("all_on", { masks: { all: Array(samples).fill(1) } })),
+    ];
+    const items = [
+      ...(task ? task.gatings.map((one) => item(one.short.replaceAll("_", " "), one.about, () => put(one.short, one.gating))) : general),
+      item("aligned", "the gates that small ReLU neurons align to by themselves", () => app.fetchGating("aligned")),
+      item("discover", "train ReLU networks, and find the gates in their activity", () => app.fetchGating("discover")),
+    ];
+    const present = names.length
+      ? [
+          h("li", { class: "line" }, this.name),
+          item("Duplicate", `a copy of ${this.chosen}, to change`, () => this.#put(this.#free(this.chosen), this.editable ?? app.store.state.gatings?.[this.chosen] ?? {})),
+          ...(names.length > 1 ? [item("Remove", `take ${this.chosen} out of the race`, () => app.store.change((state) => set(state, ["gatings", this.chosen], undefined)))] : []),
+        ]
+      : [];
+    this.name.value = this.chosen;
+    this.menu.replaceChildren(
+      h("summary", { title: "Add, rename or remove gatings" }, "Gatings…"),
+      h("ul", { class: "items" }, h("li", { class: "head" }, "This gating"), ...present, h("li", { class: "head" }, "Add to the race"), ...items)
+    );
+  }
+
+  /** A name that no gating has. @param {string} wanted */
+  #free(wanted) {
+    const names = Object.keys(this.app.store.state.gatings ?? {});
+    let name = wanted;
+    for (let n = 2; names.includes(name) || TAKEN.includes(name); n++) name = `${wanted}_${n}`;
+    return name;
+  }
+
+  /** @param {string} name @param {Gating} gating */
+  #put(name, gating) {
+    this.app.store.change((state) => set(set(state, ["gatings", name], gating), ["view", "gating"], name));
+  }
+
+  #rename() {
+    const [before, after] = [this.chosen, this.name.value.trim()];
+    const gatings = this.app.store.state.gatings ?? {};
+    if (after === before) return;
+    if (!NAME.test(after) || TAKEN.includes(after) || after in gatings) {
+      this.name.value = before;
+      return this.app.tell("A name is made of letters, digits and _, begins with a letter, and is used once.", true);
+    }
+    const entries = Object.entries(gatings).map(([name, gating]) => [name === before ? after : name, gating]);
+    this.app.store.change((state) => set(set(state, ["gatings"], Object.fromEntries(entries)), ["view", "gating"], after));
+  }
+
+  /** Fields for the parameters of a gating of the task's own list. */
+  #parameters() {
+    const { app } = this;
+    const name = this.chosen;
+    const gating = app.store.state.gatings?.[name];
+    const known = app.info?.tasks.flatMap((task) => task.gatings).find((one) => one.name === gating?.builtin);
+    const of = `${name} ${gating?.builtin} ${known?.parameters.length}`;
+    if (of !== this.fieldsOf) {
+      this.fieldsOf = of;
+      this.fields.clear();
+      for (const param of known?.parameters ?? []) {
+        const place = ["gatings", name, "parameters", param.name];
+        this.fields.set(param.name, fieldOf({ ...param, default: param.kind === "choice" ? undefined : param.default }, (value) => app.store.change((state) => set(state, place, value), place.join("."))));
+      }
+      this.parameters.replaceChildren(...[...this.fields.values()].map((field) => field.element));
+    }
+    for (const [param, field] of this.fields) {
+      field.show(gating?.parameters?.[param]);
+      const failure = app.predicted?.failed[name];
+      field.complain(failure?.key === `gatings.${name}.parameters.${param}` ? failure.what : null);
+    }
+  }
+
+  /** What is where on the strips: numbers of samples, or values of a label where samples are many. */
+  #samples() {
+    const samples = this.app.data?.samples ?? 0;
+    const painted = this.paint.value;
+    const labels = Object.entries(this.app.data?.labels ?? {}).filter(([name]) => name !== "sample");
+    const runs = (/** @type {any[]} */ values) => {
+      /** @type {{ value: any, length: number }[]} */
+      const found = [];
+      for (const value of values) {
+        const last = found.at(-1);
+        if (last && last.value === value) last.length++;
+        else found.push({ value, length: 1 });
+      }
+      return found;
+    };
+    labels.sort(([a], [b]) => Number(b === painted) - Number(a === painted));
+    const [label, parts] = samples <= FEW ? ["", []] : labels.map(([name, values]) => /** @type {const} */ ([name, runs(values)])).find(([, found]) => found.length > 1 && found.length <= FEW) ?? ["", []];
+    this.samples.parentElement?.classList.toggle("long", samples > LONG);
+    const text = JSON.stringify([samples, label, parts]);
+    if (this.samples.dataset.text === text) return;
+    this.samples.dataset.text = text;
+    const numbers = samples <= FEW ? Array.from({ length: samples }, (_, i) => h("span", {}, i + 1)) : [h("span", {}, `samples 1 to ${samples}`)];
+    const spans = parts.map(({ value, length }) => {
+      const span = h("span", { title: `${label} ${value}` }, parts.length > (samples > LONG ? 6 : 2) ? String(value) : `${label} ${value}`);
+      span.style.flexGrow = String(length);
+      return span;
+    });
+    this.samples.replaceChildren(...(spans.length ? spans : numbers));
+  }
+
+  #paintings() {
+    const labels = Object.entries(this.app.data?.labels ?? {}).filter(([label]) => label !== "sample");
+    const names = ["sample", ...labels.map(([label]) => label)];
+    if (!same([...this.paint.options].map((option) => option.value), names))
+      this.paint.replaceChildren(...names.map((name) => h("option", { value: name }, name)));
+    const wanted = this.app.store.state.view?.paint ?? "sample";
+    this.paint.value = names.includes(wanted) ? wanted : "sample";
+  }
+
+  /** The samples that switch together with one. @param {number} sample */
+  #together(sample) {
+    const values = this.paint.value === "sample" ? null : this.app.data?.labels[this.paint.value];
+    if (!values) return [sample];
+    return values.map((value, i) => (value === values[sample] ? i : -1)).filter((i) => i >= 0);
+  }
+
+  #pathways() {
+    const { app } = this;
+    const chosen = this.chosen;
+    const editable = this.editable;
+    const shown = app.predicted?.gatings[chosen]?.pathways ?? [];
+    const given = editable?.masks
+      ? Object.entries(editable.masks).map(([name, mask]) => ({ name, mask: /** @type {number[]} */ (mask) }))
+      : shown.map(({ name, mask }) => ({ name, mask }));
+    this.add.disabled = !editable;
+    if (!editable && shown.length) say(this.axis, "These gates are on inputs, outputs or edges: they can be looked at, not painted.");
+    const names = given.map(({ name }) => name);
+    if (!same([...this.strips.keys()], names)) this.#makeRows(names);
+    given.forEach(({ name, mask }, i) => {
+      const made = this.strips.get(name);
+      if (!made) return;
+      const branch = shown.find((pathway) => pathway.name === name)?.branch ?? i;
+      if (!made.row.classList.contains(hue(branch))) made.row.className = `pathway ${hue(branch)}`;
+      made.row.classList.toggle("long", mask.length > LONG);
+      made.strip.options.paint = editable ? (gates, done) => this.#painted(name, gates, done) : undefined;
+      const kept = app.keptNow?.gatings[chosen]?.pathways[name];
+      made.strip.show(mask, kept?.lost.map((lost) => lost > DOUBT) ?? []);
+      const width = widthOf(editable, name) ?? shown.find((pathway) => pathway.name === name)?.width;
+      if (document.activeElement !== made.width) made.width.value = plain(width ?? NaN);
+      made.width.disabled = made.name.disabled = !editable;
+      const share = kept?.share;
+      const low = share !== undefined && share !== null && share < (app.keptNow?.threshold ?? 0.9);
+      const never = !mask.some((gate) => gate > 0);
+      const unknown = app.keptNow || app.predicted?.failed[chosen] ? "–" : "…";
+      say(made.kept, never ? "⚠ all off" : share === undefined || share === null ? unknown : `${low ? "⚠ " : ""}${percent(share)}`);
+      made.kept.classList.toggle("low", low || never);
+      made.kept.title = low ? "A ReLU network would not keep these gates; crossed samples are those it would switch." : "the share of these gates that a ReLU network would keep";
+    });
+  }
+
+  /** @param {string[]} names */
+  #makeRows(names) {
+    const focused = [...this.strips].find(([, { row }]) => row.contains(document.activeElement))?.[0];
+    this.strips.clear();
+    const rows = names.map((name, i) => {
+      const strip = new Strip({
+        name, hue: hue(i), together: (sample) => this.#together(sample), named: (sample) => this.app.named(sample),
+        point: (sample) => this.#pointed(name, sample),
+      });
+      const field = h("input", { class: "name", value: name, "aria-label": `Name of the pathway ${name}`, maxlength: 40, onchange: () => this.#renamePathway(name, field) });
+      const width = h("input", { class: "number", inputmode: "numeric", "aria-label": `Neurons of ${name}`, title: "neurons", onchange: () => this.#width(name, width) });
+      const kept = h("span", { class: "kept" });
+      const remove = button("×", () => this.#edit(name, undefined), { class: "remove", "aria-label": `Remove the pathway ${name}`, disabled: names.length < 2 });
+      const row = h("li", { class: "pathway" }, field, width, strip.element, kept, remove);
+      this.strips.set(name, { strip, row, width, kept, name: field });
+      return row;
+    });
+    const head = h("li", { class: "pathway head", "aria-hidden": "true" }, h("span", {}, "pathway"), h("span", {}, "neurons"), this.samples, h("span", { title: "the share of the gates that a ReLU network would keep" }, "kept"), h("span", {}));
+    this.rows.replaceChildren(head, ...rows);
+    if (focused && this.strips.has(focused)) this.strips.get(focused)?.strip.element.focus();
+  }
+
+  /** @param {string} name @param {number | null} sample */
+  #pointed(name, sample) {
+    this.#mark(sample === null ? null : name);
+    const gate = sample === null ? 0 : this.strips.get(name)?.strip.gates[sample] ?? 0;
+    say(this.axis, sample === null ? "Click or drag on a strip to switch gates." : `${this.app.named(sample)}: ${name} is ${gate > 0 ? "on" : "off"}`);
+  }
+
+  #kept() {
+    const { app } = this;
+    const kept = app.keptNow;
+    const one = kept?.gatings[this.chosen];
+    this.verdict.classList.toggle("low", one?.keeps === false);
+    if (app.predicted?.failed[this.chosen]) return say(this.verdict, "");
+    if (!kept) return say(this.verdict, app.keptFailed ?? "Asking whether a ReLU network would keep these gates …");
+    if (!one) return say(this.verdict, "");
+    const share = one.share === null ? "" : ` (${percent(one.share)} kept)`;
+    const text = one.keeps === null ? `Whether a ReLU network would keep these gates is not known: ${one.verdict}.` : one.keeps ? `A ReLU network would keep these gates${share}.` : `⚠ A ReLU network would not keep these gates${share}${one.verdict === "not kept" ? "" : `: ${one.verdict}`}.`;
+    say(this.verdict, text);
+  }
+
+  /**
+   * Put other masks into the chosen gating, which becomes one of masks if it was not.
+   * @param {string} pathway
+   * @param {number[] | undefined} gates
+   * @param {string} [what]
+   */
+  #edit(pathway, gates, what = "") {
+    const chosen = this.chosen;
+    const editable = this.editable;
+    if (!editable) return;
+    let made = set(editable, ["masks", pathway], gates);
+    if (gates === undefined)
+      for (const part of /** @type {const} */ (["hidden", "inputs", "outputs"]))
+        if (made[part] && typeof made[part] === "object") made = set(made, [part, pathway], undefined);
+    this.app.store.change((state) => set(set(state, ["gatings", chosen], made), ["view", "gating"], chosen), what);
+  }
+
+  /** @param {string} name @param {number[]} gates @param {boolean} done */
+  #painted(name, gates, done) {
+    this.#edit(name, gates.map((gate) => (gate > 0 ? 1 : 0)), done ? "" : `paint ${name}`);
+  }
+
+  #addPathway() {
+    const editable = this.editable;
+    if (!editable?.masks) return;
+    let n = Object.keys(editable.masks).length + 1;
+    while (`path${n}` in editable.masks) n++;
+    const name = `path${n}`;
+    const widths = typeof editable.hidden === "object" ? Object.values(editable.hidden) : [];
+    const samples = this.app.data?.samples ?? Object.values(editable.masks)[0].length;
+    let made = set(editable, ["masks", name], Array(samples).fill(1));
+    if (widths.length) made = set(made, ["hidden", name], Math.round(widths.reduce((a, b) => a + b, 0) / widths.length));
+    this.app.store.change((state) => set(set(state, ["gatings", this.chosen], made), ["view", "gating"], this.chosen));
+  }
+
+  /** @param {string} name @param {HTMLInputElement} field */
+  #renamePathway(name, field) {
+    const after = field.value.trim();
+    const editable = this.editable;
+    if (!editable?.masks || after === name) return;
+    if (!NAME.test(after) || after in editable.masks) {
+      field.value = name;
+      return this.app.tell("A name is made of letters, digits and _, begins with a letter, and is used once.", true);
+    }
+    const renamed = (/** @type {any} */ table) => table && typeof table === "object" ? Object.fromEntries(Object.entries(table).map(([key, value]) => [key === name ? after : key, value])) : table;
+    const made = { ...editable };
+    for (const part of /** @type {const} */ (["masks", "hidden", "inputs", "outputs"])) if (made[part]) made[part] = renamed(made[part]);
+    this.app.store.change((state) => set(set(state, ["gatings", this.chosen], made), ["view", "gating"], this.chosen));
+  }
+
+  /** @param {string} name @param {HTMLInputElement} field */
+  #width(name, field) {
+    const value = Number(field.value);
+    const editable = this.editable;
+    if (!editable?.masks) return;
+    if (!Number.isInteger(value) || value < 1) {
+      field.value = String(widthOf(editable, name) ?? "");
+      return this.app.tell("A pathway has a whole number of neurons, at least 1.", true);
+    }
+    const widths = Object.fromEntries(Object.keys(editable.masks).map((key) => [key, widthOf(editable, key) ?? this.app.predicted?.gatings[this.chosen]?.pathways.find((one) => one.name === key)?.width ?? value]));
+    const made = { ...editable, hidden: { ...widths, [name]: value } };
+    this.app.store.change((state) => set(state, ["gatings", this.chosen], made), `width ${name}`);
+  }
+
+  /** Where the race is now: edges grow with the strength of their pathway. @param {number} time */
+  setTime(time) {
+    const { app } = this;
+    const prediction = app.predicted?.gatings[this.chosen];
+    if (!prediction || !app.predicted) return;
+    const index = app.indexAt(time);
+    const shares = new Map(
+      prediction.pathways.flatMap(({ name, nodes, strength }) => {
+        const end = Math.max(...strength.map((value) => value ?? 0));
+        const share = end > 0 ? (strength[index] ?? 0) / end : 0;
+        return (nodes ?? [name]).map((node) => /** @type {const} */ ([node, share]));
+      })
+    );
+    this.graph.setStrength((node) => shares.get(node) ?? null);
+  }
+}
+
+/** @param {Gating | null} gating @param {string} name */
+function widthOf(gating, name) {
+  if (typeof gating?.hidden === "number") return gating.hidden;
+  return gating?.hidden?.[name];
+}

@@ -1,0 +1,233 @@
+// The phase diagram: who wins over one or two parameters, and where that changes.
+// @ts-check
+import { button, h, s, say, shown, unique } from "./dom.js";
+import { Chart } from "./chart.js";
+import { dash, racer } from "./look.js";
+import { get, set } from "./store.js";
+
+/** @typedef {import("./app.js").App} App */
+/** @typedef {import("./types.js").Over} Over */
+
+/** Values of one parameter, and of each of two. */
+const ALONE = 41;
+const EACH = 15;
+
+/** Marks of candidates in a cell of a diagram over two parameters, so that it reads in grey. */
+const MARKS = ["", "M3 5h4", "M5 3v4M3 5h4", "M3 3l4 4m0 -4l-4 4", "M5 4.2a.8 .8 0 1 0 .01 0", "M3 7l4 -4", "M3 3l4 4", "M5 3v4"];
+
+/** Parameters that every study has. */
+const ALWAYS = [
+  { key: "network.scale", label: "Initial σ", start: 1e-5, stop: 0.05, log: true, whole: false },
+  { key: "contest.criterion", label: "Criterion", start: 0.02, stop: 0.4, log: false, whole: false },
+];
+
+export class PhasesPanel {
+  /** @param {App} app @param {any} uPlot */
+  constructor(app, uPlot) {
+    this.app = app;
+    const [first, second] = [unique("over"), unique("over")];
+    this.first = h("select", { id: first, onchange: () => this.#chosen() });
+    this.second = h("select", { id: second, onchange: () => this.#chosen() });
+    this.draw = button("Draw", () => this.ask(), { class: "primary" });
+    this.status = h("p", { class: "caption", role: "status" }, "Who wins at each value, and where that changes.");
+    this.chart = new Chart(uPlot, {
+      root: app.root, ylabel: "learning time", xlabel: "value", what: "Learning time of every candidate over the parameter",
+      seek: (value) => this.#go(0, value), zoom: (range) => this.chart.setZoom(range),
+    });
+    this.map = h("div", { class: "phase-map" });
+    this.chart.element.hidden = true;
+    this.choices = "";
+    /** @type {any} */
+    this.result = null;
+    this.drawn = "";
+    this.element = h(
+      "section",
+      { class: "panel phases", "aria-label": "Phase diagram" },
+      h("div", { class: "row spread" }, h("h2", {}, h("span", { class: "letter" }, "E"), "Phase diagram"), this.draw),
+      h("div", { class: "row" }, h("span", { class: "row" }, h("label", { for: first }, "over"), this.first), h("span", { class: "row" }, h("label", { for: second }, "and"), this.second)),
+      this.status,
+      this.chart.element,
+      this.map
+    );
+  }
+
+  destroy() {
+    this.chart.destroy();
+  }
+
+  restyle() {
+    this.chart.restyle();
+  }
+
+  /** What can be varied: numbers of the task, and those that every study has. */
+  get #parameters() {
+    const { app } = this;
+    const task = app.info?.tasks.find((one) => one.name === app.store.state.task.builtin);
+    const own = (task?.parameters ?? [])
+      .filter((param) => (param.kind === "number" || param.kind === "integer") && param.max !== undefined && param.max !== null)
+      .map((param) => ({ key: `task.parameters.${param.name}`, label: param.label, start: param.min ?? 0, stop: param.max ?? 1, log: false, whole: param.kind === "integer" }));
+    return [...own, ...ALWAYS];
+  }
+
+  #chosen() {
+    const over = [this.first.value, this.second.value].filter(Boolean).map((key) => this.#over(key, this.second.value !== ""));
+    this.app.store.look({ over });
+  }
+
+  /** @param {string} key @param {boolean} two @returns {Over} */
+  #over(key, two) {
+    const found = this.#parameters.find((one) => one.key === key) ?? this.#parameters[0];
+    const most = two ? EACH : ALONE;
+    const count = found.whole ? Math.min(most, found.stop - found.start + 1) : most;
+    return { key: found.key, start: found.start, stop: found.stop, count, log: found.log, whole: found.whole };
+  }
+
+  async ask() {
+    const { app } = this;
+    if (app.phasesRunning) return app.calls.cancel("phases");
+    const keys = [this.first.value, this.second.value].filter(Boolean);
+    const over = keys.map((key) => this.#over(key, keys.length > 1));
+    app.phasesRunning = true;
+    this.update();
+    say(this.status, "Racing at every value …");
+    const labels = keys.map((key) => this.#parameters.find((one) => one.key === key)?.label ?? key);
+    /** @type {any} */
+    const partial = { over: over.map((one) => ({ ...one, values: spread(one) })), winners: [], labels, names: Object.keys(app.store.state.gatings ?? {}), two: keys.length > 1 };
+    try {
+      const result = await app.calls.ask("phases", { state: app.sent, over }, (name, row) => {
+        if (name !== "row") return;
+        partial.winners[row.row] = row.winners;
+        this.result = { ...partial };
+        this.#show();
+      });
+      this.result = { ...partial, ...result, over: partial.over.map((/** @type {any} */ one, /** @type {number} */ k) => ({ ...one, ...result.over[k] })) };
+      this.#show();
+      say(this.status, (result.sentences ?? []).join(" ") || (partial.two ? "Click a cell to go there." : "The winner does not change. Click the chart to go there."));
+    } catch (error) {
+      say(this.status, "");
+      app.failed(error);
+    }
+    app.phasesRunning = false;
+    this.update();
+  }
+
+  update() {
+    const parameters = this.#parameters;
+    const choices = JSON.stringify(parameters);
+    if (choices !== this.choices) {
+      this.choices = choices;
+      const options = () => parameters.map(({ key, label }) => h("option", { value: key }, label));
+      this.first.replaceChildren(...options());
+      this.second.replaceChildren(h("option", { value: "" }, "nothing else"), ...options());
+      const wanted = this.app.store.state.view?.over ?? [];
+      const known = (/** @type {string | undefined} */ key) => parameters.some((param) => param.key === key);
+      this.first.value = [wanted[0]?.key, (parameters.find((param) => !param.whole && param.key.startsWith("task.")) ?? parameters[0]).key].find(known) ?? parameters[0].key;
+      this.second.value = [wanted[1]?.key].find(known) ?? "";
+      this.result = null;
+      this.#show();
+    }
+    say(this.draw, this.app.phasesRunning ? "Stop" : "Draw");
+    this.#here();
+  }
+
+  /** Mark where the state is. */
+  #here() {
+    const { result } = this;
+    if (!result) return;
+    const values = result.over.map((/** @type {any} */ one) => Number(get(this.app.store.state, one.key.split(".")) ?? NaN));
+    if (!result.two) return this.chart.setTime(values[0]);
+    const mark = this.map.querySelector(".here");
+    const at = values.map((/** @type {number} */ value, /** @type {number} */ k) => position(result.over[k].values, value, result.over[k].log));
+    if (mark) {
+      mark.setAttribute("cx", String(10 * at[0] + 5));
+      mark.setAttribute("cy", String(10 * (result.over[1].values.length - 1 - at[1]) + 5));
+    }
+  }
+
+  /** Move the state to a value. @param {number} k @param {number} value */
+  #go(k, value) {
+    const one = this.result?.over[k];
+    if (!one) return;
+    const whole = this.#parameters.find((param) => param.key === one.key)?.whole;
+    const rounded = whole ? Math.round(value) : Number(value.toPrecision(3));
+    this.app.store.change((state) => set(state, one.key.split("."), rounded), one.key);
+  }
+
+  #show() {
+    const { result } = this;
+    this.chart.element.hidden = !result || result.two;
+    this.map.hidden = !result?.two;
+    if (!result) return this.map.replaceChildren();
+    if (result.two) return this.#cells();
+    const names = result.names.filter((/** @type {string} */ name) => result.times?.[name]);
+    this.chart.options.xlabel = result.labels[0];
+    this.chart.log = true; // times differ by orders of magnitude
+    this.chart.restyle();
+    this.chart.show({
+      uprights: (result.crossovers ?? []).map((/** @type {any} */ one) => ({ x: one.value, name: shown(one.value) })),
+      curves: names.map((/** @type {string} */ name) => {
+        const i = result.names.indexOf(name);
+        return { name, x: result.over[0].values, y: result.times[name], colour: `--${racer(i)}`, dash: dash(i), width: 2.2 };
+      }),
+    });
+    requestAnimationFrame(() => this.#here());
+  }
+
+  /** Two parameters: one cell per pair of values. */
+  #cells() {
+    const { result } = this;
+    const [across, up] = result.over;
+    const [wide, high] = [across.values.length, up.values.length];
+    const groups = result.names.map(() => ({ cells: "", marks: "" }));
+    for (let j = 0; j < high; j++)
+      for (let i = 0; i < wide; i++) {
+        const k = result.names.indexOf(result.winners[j]?.[i]);
+        if (k < 0) continue;
+        const [x, y] = [10 * i, 10 * (high - 1 - j)];
+        groups[k].cells += `M${x} ${y}h10v10h-10z`;
+        groups[k].marks += moved(MARKS[k % MARKS.length], x, y);
+      }
+    const drawing = s(
+      "svg",
+      { viewBox: `0 0 ${10 * wide} ${10 * high}`, preserveAspectRatio: "none", role: "img", "aria-label": `The winner over ${result.labels.join(" and ")}` },
+      s("rect", { class: "ground", width: 10 * wide, height: 10 * high }),
+      ...groups.map((/** @type {any} */ group, /** @type {number} */ k) => s("g", { class: racer(k) }, s("path", { class: "cell", d: group.cells }), s("path", { class: "mark", d: group.marks }))),
+      s("circle", { class: "here", r: 4 })
+    );
+    drawing.addEventListener("click", (event) => {
+      const box = drawing.getBoundingClientRect();
+      const i = Math.min(wide - 1, Math.floor(((event.clientX - box.left) / box.width) * wide));
+      const j = Math.min(high - 1, Math.floor((1 - (event.clientY - box.top) / box.height) * high));
+      this.#go(0, across.values[i]);
+      this.#go(1, up.values[j]);
+    });
+    const ends = (/** @type {number[]} */ values) => [shown(values[0], 3), shown(values[values.length - 1], 3)];
+    const [x, y] = [ends(across.values), ends(up.values)];
+    this.map.replaceChildren(
+      h("span", { class: "y" }, h("span", {}, y[1]), h("b", {}, result.labels[1]), h("span", {}, y[0])),
+      drawing,
+      h("span", { class: "x" }, h("span", {}, x[0]), h("b", {}, result.labels[0]), h("span", {}, x[1])),
+      h("ul", { class: "legend" }, ...result.names.map((/** @type {string} */ name, /** @type {number} */ k) => h("li", { class: racer(k) }, s("svg", { viewBox: "0 0 10 10", class: "swatch", "aria-hidden": "true" }, s("path", { class: "cell", d: "M0 0h10v10h-10z" }), s("path", { class: "mark", d: MARKS[k % MARKS.length] })), name)))
+    );
+    this.#here();
+  }
+}
+
+/** The values between two ends. @param {Over} over */
+function spread({ start, stop, count, log }) {
+  const [a, b] = log ? [Math.log(start), Math.log(stop)] : [start, stop];
+  return Array.from({ length: count }, (_, i) => {
+    const value = a + ((b - a) * i) / Math.max(1, count - 1);
+    return log ? Math.exp(value) : value;
+  });
+}
+
+/** Where a value is among others, in steps. @param {number[]} values @param {number} value @param {boolean} log */
+function position(values, value, log) {
+  const f = log ? Math.log : (/** @type {number} */ v) => v;
+  const [a, b] = [f(values[0]), f(values[values.length - 1])];
+  return Math.max(-0.5, Math.min(values.length - 0.5, ((f(value) - a) / (b - a || 1)) * (values.length - 1)));
+}
+
+/** A small path at another place. @param {string} path @param {number} x @param {number} y */
+const moved = (path, x, y) => path.replace(/M(-?[\d.]+) (-?[\d.]+)/g, (_, a, b) => `M${x + Number(a)} ${y + Number(b)}`);

@@ -1,0 +1,154 @@
+// The task: which one, its parameters, the network that is trained on it, and the data as a picture.
+// @ts-check
+import { h, say, unique } from "./dom.js";
+import { fieldOf } from "./fields.js";
+import { dataPicture, sampleNamed } from "./picture.js";
+import { get, same, set } from "./store.js";
+
+/** @typedef {import("./app.js").App} App */
+/** @typedef {import("./types.js").Param} Param */
+/** @typedef {import("./fields.js").Field} Field */
+
+/** What every network has, whatever the task. Bounds are those of the sliders; fields take more. */
+const NETWORK = [
+  { place: "network.widths", label: "Neurons", kind: "integer", min: 4, max: 512, step: 4, default: 100, about: "hidden neurons of the ReLU network" },
+  { place: "network.scale", label: "Initial σ", kind: "number", min: 1e-6, max: 0.1, default: 1e-3, log: true, about: "standard deviation of the initial weights" },
+  { place: "contest.criterion", label: "Criterion", kind: "number", min: 0.01, max: 1, step: 0.01, default: 0.2, about: "the loss that counts as learned" },
+];
+
+/** Nodes that are named one by one beside the picture at most. */
+const NAMED = 4;
+
+export class TaskPanel {
+  /** @param {App} app */
+  constructor(app) {
+    this.app = app;
+    const id = unique("task");
+    this.list = h("select", { id, onchange: () => this.#load(this.list.value) });
+    this.about = h("p", { class: "about" });
+    this.parameters = h("div", { class: "fields" });
+    this.network = h("div", { class: "fields" });
+    this.picture = h("div", { class: "data-frame" });
+    this.sentence = h("p", { class: "caption" });
+    this.file = h("input", { type: "file", accept: ".csv,.toml,text/csv", hidden: true, onchange: () => this.#chosen() });
+    this.note = h("p", { class: "caption", role: "status" });
+    /** @type {Map<string, Field>} */
+    this.fields = new Map();
+    this.built = "";
+    /** @type {any} */
+    this.pictured = null;
+    this.element = h(
+      "section",
+      { class: "panel task", "aria-label": "Task" },
+      h("h2", {}, h("span", { class: "letter" }, "A"), "Task"),
+      h("div", { class: "field choice" }, h("label", { for: id }, "Task"), this.list),
+      this.about,
+      this.parameters,
+      h("h3", {}, "Data"),
+      this.picture,
+      this.sentence,
+      h("h3", {}, "Network"),
+      this.network,
+      h(
+        "div",
+        { class: "drop" },
+        h("button", { type: "button", class: "quiet", title: "Or drop it on the page", onclick: () => this.file.click() }, "Open a CSV table or a study…"),
+        this.file
+      ),
+      this.note
+    );
+    for (const { place, ...param } of NETWORK) this.#field(this.network, place, /** @type {Param} */ ({ name: place, ...param }));
+  }
+
+  /** @param {HTMLElement} where @param {string} place dotted @param {Param & { log?: boolean }} param */
+  #field(where, place, param) {
+    const field = fieldOf(param, (value) => {
+      const keys = place.split(".");
+      this.app.store.change((state) => {
+        const before = get(state, keys); // one number for each of several layers
+        return set(state, keys, Array.isArray(before) ? before.map(() => value) : value);
+      }, place);
+    });
+    this.fields.set(place, field);
+    where.append(field.element);
+  }
+
+  /** @param {string} name */
+  #load(name) {
+    const found = this.app.info?.tasks.find((task) => task.name === name);
+    if (found) this.app.load(found.state);
+  }
+
+  async #chosen() {
+    const file = this.file.files?.[0];
+    this.file.value = "";
+    if (file) await this.open(file);
+  }
+
+  /** Read a dropped or chosen file. @param {File} file */
+  async open(file) {
+    const most = this.app.info?.limits.table ?? 1_000_000;
+    if (file.size > most) return this.app.tell(`${file.name} has ${file.size} bytes; at most ${most} can be read.`, true);
+    const text = await file.text();
+    const study = file.name.toLowerCase().endsWith(".toml");
+    try {
+      const found = await this.app.calls.ask(study ? "study" : "csv", study ? { toml: text } : { name: file.name, text });
+      this.app.load(found.state);
+      say(this.note, [`Read ${file.name}.`, ...(found.notes ?? [])].join(" "));
+    } catch (error) {
+      this.app.failed(error);
+    }
+  }
+
+  /** The state, the list of tasks or the answers have changed. */
+  update() {
+    const { info, store } = this.app;
+    const { state } = store;
+    if (!info) return;
+    const name = state.task.builtin ?? "";
+    const built = `${info.version} ${name || state.title} ${info.tasks.length}`;
+    if (built !== this.built) this.#build(name, built);
+    for (const [place, field] of this.fields) {
+      const value = get(state, place.split("."));
+      field.show(Array.isArray(value) ? value[0] : value);
+      field.complain(this.app.complaintAt(place));
+    }
+    this.#draw();
+  }
+
+  /** @param {string} name @param {string} built */
+  #build(name, built) {
+    this.built = built;
+    const tasks = this.app.info?.tasks ?? [];
+    const task = tasks.find((one) => one.name === name);
+    const own = task ? [] : [h("option", { value: "" }, this.app.store.state.title || "a table")];
+    this.list.replaceChildren(...own, ...tasks.map((one) => h("option", { value: one.name }, one.title)));
+    this.list.value = name;
+    say(this.about, task?.about ?? "");
+    for (const place of [...this.fields.keys()]) if (place.startsWith("task.")) this.fields.delete(place);
+    this.parameters.replaceChildren();
+    for (const param of task?.parameters ?? []) this.#field(this.parameters, `task.parameters.${param.name}`, param);
+  }
+
+  #draw() {
+    const data = this.app.data;
+    if (!data || same(data, this.pictured)) return;
+    this.pictured = data;
+    const matrices = data.nodes.map((node) => ({ name: node.name, role: node.end, values: node.values }));
+    const ends = /** @type {const} */ (["input", "output"]).map((end) => data.nodes.filter((node) => node.end === end));
+    const groups = data.nodes.length > NAMED ? ends : data.nodes.map((node) => [node]);
+    const names = groups.map((nodes) => {
+      const name = nodes.length > 1 ? `${nodes[0].name} … ${nodes.at(-1)?.name}` : nodes[0]?.name;
+      const label = h("span", { class: "node-name", title: nodes.map((node) => `${node.end} ${node.name}, ${node.size} features`).join("; ") }, name);
+      label.style.flexGrow = String(nodes.reduce((sum, node) => sum + (node.values[0]?.length ?? 1), 0));
+      return label;
+    });
+    this.picture.replaceChildren(h("div", { class: "node-names", "aria-hidden": "true" }, ...names), dataPicture(matrices, data.nodes[0]?.values.length ?? data.samples));
+    say(this.sentence, data.sentence);
+  }
+
+  /** What a sample is, in words. @param {number} sample */
+  named(sample) {
+    return sampleNamed(sample, this.app.data?.labels ?? {});
+  }
+}

@@ -1,0 +1,307 @@
+"""Answers of the explorer: the numbers of the library, whatever a page asks."""
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.explorer.catalogue import default_state
+from neuralrace.explorer.trust import Trust
+from tests.explorer_help import ask, error, result, xor_state
+
+
+@pytest.fixture
+def trust(tmp_path):
+    return Trust(tmp_path)
+
+
+# ---- the prediction -----------------------------------------------------------------------------
+
+
+def test_a_prediction_has_the_numbers_of_the_contest_and_of_the_race(trust):
+    found = result("predict", trust, state=xor_state(0.7))
+    data = nr.tasks.extended_xor(0.7)
+    pairs = {
+        "linear": nr.tasks.linear_pathways(data, total=32),
+        "xor": nr.tasks.xor_pathways(data, total=32),
+    }
+    who = nr.contest(pairs, scale=1e-3, criterion=0.2)
+    assert found["winner"] == who.winner == "xor"
+    assert found["order"] == ["xor", "linear"]
+    for name, entrant in who.entrants.items():
+        shown = found["gatings"][name]
+        assert shown["time"] == entrant.time
+        solved = entrant.race.solve(times=np.asarray(found["times"]), start=entrant.start)
+        np.testing.assert_allclose(shown["loss"], solved.loss, rtol=2e-5, atol=1e-9)
+        assert shown["exact"] and shown["margin"] == who.margins[name]
+    assert found["sentences"][0].startswith("xor is predicted to learn first, at t = ")
+
+
+def test_the_strength_of_a_pathway_is_the_norm_of_what_it_computes(trust):
+    state = default_state("contextual")
+    state["task"]["parameters"] = {"contexts": 2, "items": 2}
+    state["gatings"] = {"mine": {"builtin": "common_and_single", "parameters": {"hidden": 6}}}
+    found = result("predict", trust, state=state)
+    arch, data = nr.tasks.common_and_single(nr.tasks.contextual(contexts=2, items=2), hidden=6)
+    race = nr.reduce(arch, data)
+    who = nr.contest({"mine": (arch, data)}, scale=3e-5, criterion=0.1, relative=True)
+    start, times = who.entrants["mine"].start, np.asarray(found["times"])
+    at = 150
+    solution = race.solve(times=times, start=start)
+    weights = race.weights(solution, float(times[at]), 0)
+    for pathway in found["gatings"]["mine"]["pathways"]:
+        node = pathway["name"]
+        inside = np.hstack([weights[e] for e in arch.incoming[node]])
+        outside = np.vstack([weights[e] for e in arch.outgoing[node]])
+        norm = np.linalg.norm(outside @ inside)
+        assert pathway["strength"][at] == pytest.approx(norm, rel=1e-4)
+
+
+def test_moving_delta_through_its_crossover_changes_the_winner(trust):
+    for delta, winner in ((0.81, "xor"), (0.82, "linear")):
+        assert result("predict", trust, state=xor_state(delta))["winner"] == winner
+
+
+def test_one_bad_gating_does_not_spoil_the_others(trust):
+    state = xor_state()
+    state["gatings"]["bad"] = {"masks": {"a": "nonsense == 1"}}
+    state["gatings"]["never"] = {"masks": {"a": [0, 0, 0, 0]}}
+    found = result("predict", trust, state=state)
+    assert set(found["failed"]) == {"bad", "never"}
+    assert set(found["gatings"]) == {"linear", "xor"}
+    assert found["failed"]["never"]["key"] == "gatings.never.masks.a"
+    deep = default_state("routing")
+    del deep["contest"]["start"]
+    deep["task"]["parameters"] = {"M": 2, "K": 1}
+    found = result("predict", trust, state=deep)
+    assert "average start" in found["failed"]["shared"]["what"] and found["winner"] is None
+
+
+def test_what_a_page_edits_is_the_gating_it_saw(trust):
+    state = default_state("contextual")
+    state["task"]["parameters"] = {"contexts": 3, "items": 2}
+    first = result("predict", trust, state=state)
+    edited = {name: each["editable"] for name, each in first["gatings"].items()}
+    assert all(each is not None for each in edited.values())
+    again = result("predict", trust, state={**state, "gatings": edited})
+    for name in edited:
+        assert again["gatings"][name]["time"] == pytest.approx(first["gatings"][name]["time"])
+        assert again["gatings"][name]["graph"] == first["gatings"][name]["graph"]
+
+
+def test_a_graph_stands_as_the_library_draws_it(trust):
+    found = result("predict", trust, state=xor_state())["gatings"]["xor"]["graph"]
+    boxes = {node["name"]: node for node in found["nodes"]}
+    layout = nr.plot.graph_layout(*_graph(nr.tasks.xor_pathways(nr.tasks.xor(), total=32)[0]))
+    for name, box in layout.boxes.items():
+        assert (boxes[name]["x"], boxes[name]["y"]) == pytest.approx((box.x, box.y), abs=1e-4)
+    assert boxes["x"]["kind"] == "input" and boxes["sample2"]["branch"] == 1
+    assert len(found["edges"]) == 8
+
+
+def _graph(arch):
+    return arch.sizes, arch.edges
+
+
+def test_without_gatings_there_is_nothing_to_predict(trust):
+    found = result("predict", trust, state=xor_state(gatings={}))
+    assert found["winner"] is None and found["sentences"] == ["There is no gating yet."]
+
+
+def test_equations_are_mathml_of_the_gating_asked_for(trust):
+    found = result("equations", trust, state=xor_state(), gating="linear")
+    equations = [part for part in found["parts"] if part["kind"] == "equation"]
+    assert found["gating"] == "linear" and equations[0]["mathml"].startswith("<math ")
+    assert "mode1, mode2" in equations[0]["caption"]
+    assert result("equations", trust, state=xor_state())["gating"] == "xor"
+    assert error("equations", trust, state=xor_state(), gating="none")["key"] == "gating"
+
+
+# ---- gates --------------------------------------------------------------------------------------
+
+
+def test_gates_that_a_relu_network_would_not_keep_are_marked(trust):
+    state = {
+        "task": {"builtin": "context_decision", "parameters": {"levels": 2, "cue": 1.0}},
+        "gatings": {"answer": {"each": "answer"}, "whole": {"masks": {"all": "always"}}},
+        "network": {"widths": 32, "scale": 1e-3},
+        "contest": {"criterion": 0.6, "relative": True},
+    }
+    found = result("kept", trust, state=state)
+    data = nr.tasks.context_decision(levels=2)
+    gating = nr.pathways(data, {"no": ~data.labels["answer"], "yes": data.labels["answer"]}, 16)
+    own = nr.reln.consistency(*gating, scale=1e-3)
+    shown = found["gatings"]["answer"]
+    assert shown["share"] == pytest.approx(own.share, abs=0.02)
+    assert shown["keeps"] is False and own.share < found["threshold"]
+    lost = [pathway["lost"] for pathway in shown["pathways"].values()]
+    assert np.shape(lost) == (2, 8) and np.max(lost) > 0
+
+
+def test_aligned_gates_are_a_gating_of_the_state(trust):
+    found = result("aligned", trust, state=xor_state(1.2))
+    arch, data = nr.reln.aligned(nr.tasks.extended_xor(1.2), width=32)
+    masks = found["gating"]["masks"]
+    for name in arch.hidden:
+        np.testing.assert_array_equal(masks[name], data.gates[name])
+    state = xor_state(1.2)
+    state["gatings"] = {found["name"]: found["gating"]}
+    assert result("predict", trust, state=state)["winner"] == found["name"]
+
+
+# ---- networks -----------------------------------------------------------------------------------
+
+
+def test_trained_networks_are_those_of_the_library(trust):
+    said = ask("train", trust, state=xor_state(1.2))
+    relu = nr.ReLUNetwork((3, 32, 1))
+    import jax
+
+    key = jax.random.split(jax.random.key(0))[0]
+    runs = nr.train_ensemble(
+        relu, nr.tasks.extended_xor(1.2), key=key, seeds=2, scale=1e-3, learning_rate=0.1, steps=60
+    )
+    for seed in range(2):
+        chunks = [m["result"] for m in said if m.get("part") == "chunk"]
+        chunks = [chunk for chunk in chunks if chunk["seed"] == seed]
+        steps = [step for chunk in chunks for step in chunk["step"]]
+        loss = [value for chunk in chunks for value in chunk["loss"]]
+        assert steps == list(range(61))
+        np.testing.assert_allclose(loss, runs.loss[seed], rtol=1e-5)
+    assert said[0]["part"] == "begin" and chunks[-1]["share"] == 1
+    end = said[-1]["result"]
+    np.testing.assert_allclose(end["final"], runs.loss[:, -1], rtol=1e-9)
+    assert "2 ReLU networks" in end["sentences"][0]
+
+
+def test_gates_fill_in_as_a_network_learns(trust):
+    state = xor_state(1.2, training={"learning_rate": 0.1, "steps": 200, "seeds": 1})
+    gates = [m["result"] for m in ask("train", trust, state=state) if m.get("part") == "gates"]
+    assert gates[0]["time"] == 0 and gates[-1]["time"] == pytest.approx(20)
+    for each in gates:
+        shares = [p["share"] for p in each["patterns"]]
+        assert sum(shares) + each["rest"] == pytest.approx(1, abs=1e-3)
+        assert all(set(p["states"]) <= set("012") for p in each["patterns"])
+        assert shares == sorted(shares, reverse=True)
+    assert {p["states"] for p in gates[-1]["patterns"][:2]} == {"0110", "1001"}
+
+
+def test_optimizers_are_trained_in_one_piece(trust):
+    adam = {"optimizer": {"name": "adam", "learning_rate": 0.01}, "steps": 20, "seeds": 1}
+    said = ask("train", trust, state=xor_state(training=adam))
+    assert [m.get("part") for m in said] == ["begin", "chunk", None]
+    assert said[0]["result"]["clock"] == "step"
+
+
+def test_a_training_that_diverges_is_an_error(trust):
+    wild = {"learning_rate": 1e6, "steps": 50, "seeds": 1}
+    assert "finite" in error("train", trust, state=xor_state(training=wild))["what"]
+
+
+def test_what_is_discovered_is_a_gating_of_the_state(trust):
+    state = xor_state(1.2, discover={"pathways": 2})
+    state["training"] = {"learning_rate": 0.1, "steps": 300, "seeds": 1}
+    found = result("discover", trust, state=state)
+    assert sorted(map(tuple, found["gating"]["masks"].values())) == [(0, 1, 1, 0), (1, 0, 0, 1)]
+    deep = xor_state(network={"widths": [8, 8]})
+    assert error("discover", trust, state=deep)["key"] == "network.widths"
+
+
+@pytest.mark.slow
+def test_types_are_told_with_their_gates(trust):
+    state = xor_state(0.4, types={"types": 1, "neurons": 200})
+    state["network"] = {"widths": 64, "scale": 2e-5}
+    state["training"] = {"learning_rate": 0.1, "steps": 300, "seeds": 1}
+    found = result("types", trust, state=state)
+    assert len(found["types"]) == 1 and set(found["types"][0]["states"][-1]) <= set("012")
+    assert len(found["moments"]) == len(found["types"][0]["share"])
+    assert found["loss"][0] == pytest.approx(0.5, abs=1e-3)
+
+
+# ---- phases -------------------------------------------------------------------------------------
+
+
+def test_the_winner_of_the_xor_changes_at_the_root_of_two_thirds(trust):
+    over = [{"key": "task.parameters.delta", "start": 0.5, "stop": 1.1, "count": 4}]
+    found = result("phases", trust, state=xor_state(), over=over)
+    assert found["winners"] == ["xor", "xor", "linear", "linear"]
+    assert found["crossovers"][0]["value"] == pytest.approx(np.sqrt(2 / 3), abs=1e-7)
+
+
+def test_a_diagram_of_two_keys_is_told_row_by_row(trust):
+    over = [
+        {"key": "task.parameters.delta", "start": 0.5, "stop": 1.1, "count": 2},
+        {"key": "network.scale", "start": 1e-4, "stop": 1e-2, "count": 3, "log": True},
+    ]
+    said = ask("phases", trust, state=xor_state(), over=over)
+    assert [m.get("part") for m in said] == ["row"] * 3 + [None]
+    end = said[-1]["result"]
+    assert end["winners"] == [["xor", "linear"]] * 3
+    alone = result("predict", trust, state=xor_state(1.1, network={"widths": 32, "scale": 1e-2}))
+    assert end["times"]["linear"][2][1] == pytest.approx(alone["gatings"]["linear"]["time"], 1e-5)
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        None,
+        [],
+        [{"key": "task.parameters.delta"}],
+        [{"key": "task.parameters.delta", "start": 1, "stop": 0}],
+        [{"key": "task.parameters.delta", "start": 0, "stop": 1, "count": 10**6}],
+        [{"key": "task.builtin", "start": 0, "stop": 1}],
+        [{"key": "training.steps", "start": 0, "stop": 1}],
+        [{"key": "a" * 500, "start": 0, "stop": 1}],
+        [{"key": "task.parameters.delta", "start": 0, "stop": 1, "count": 60}] * 2,
+        [{"key": "task.parameters.delta", "start": 0, "stop": 1e11}],
+    ],
+)
+def test_axes_that_are_none_are_errors(over, trust):
+    assert error("phases", trust, state=xor_state(), over=over)["what"]
+
+
+# ---- files --------------------------------------------------------------------------------------
+
+
+def test_the_script_of_a_state_gives_the_numbers_of_the_page(trust, capsys):
+    state = xor_state(0.9, questions=["contest", "train"])
+    state["contest"] = {"criterion": 0.2, "check": False}
+    state["gatings"]["mine"] = {"masks": {"a": [1, 0, 1, 1], "b": [0, 1, 0, 0]}}
+    found = result("predict", trust, state=state)
+    scope = {}
+    exec(result("python", trust, state=state)["script"], scope)
+    assert scope["who"].winner == found["winner"]
+    for name, time in scope["who"].times.items():
+        assert found["gatings"][name]["time"] == pytest.approx(time, rel=1e-12)
+    trained = ask("train", trust, state=state)[-1]["result"]
+    np.testing.assert_allclose(scope["relu_runs"].loss[:, -1], trained["final"], rtol=1e-9)
+
+
+def test_a_report_is_an_archive_with_its_study(trust):
+    import base64
+    import io
+    import zipfile
+
+    state = xor_state(questions=["contest"], contest={"criterion": 0.2, "check": False})
+    found = result("report", trust, state=state)
+    archive = zipfile.ZipFile(io.BytesIO(base64.b64decode(found["base64"])))
+    names = archive.namelist()
+    assert "report/index.html" in names and "report/study.toml" in names
+    assert "xor is predicted to learn first" in archive.read("report/index.html").decode()
+
+
+def test_a_study_of_the_command_line_is_shown_first(tmp_path):
+    from neuralrace.explorer.serving import trust_of
+
+    path = tmp_path / "a.toml"
+    nr.Study.of(
+        questions=["contest"], task={"builtin": "xor"}, gatings={"xor": {"each": "sample"}}
+    ).save(path)
+    trust = trust_of(path, tmp_path / "tables")
+    found = result("tasks", trust)
+    assert found["given"] and found["state"]["task"] == {"builtin": "xor"}
+    assert result("predict", trust, state=found["state"])["winner"] == "xor"
+
+
+@pytest.mark.parametrize("toml", ["", "a = ", "[task]\nbuiltin = 'none'", "x = 1", 5, "[" * 10_000])
+def test_a_study_that_is_none_is_an_error(toml, trust):
+    assert error("study", trust, toml=toml)["what"]

@@ -1,0 +1,402 @@
+"""The server of the explorer: its door, its messages, its lanes; workers are threads here."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("httpx")
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it would rather have another client
+    from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+
+from neuralrace.explorer import limits, protocol, server
+from neuralrace.explorer.guard import Guard
+from neuralrace.explorer.handler import answered
+from neuralrace.explorer.lanes import Client, Lane, Pool
+from neuralrace.explorer.protocol import Memory
+from neuralrace.explorer.trust import Trust
+from tests.explorer_help import ThreadWorker, xor_state
+
+ROOT = Path(__file__).parent.parent
+TOKEN = "a-token-of-some-length"
+HERE = f"/{TOKEN}/"
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    trust = Trust(tmp_path_factory.mktemp("tables"))
+    app = Guard(server.pages(Pool(trust, ThreadWorker)), TOKEN)
+    with TestClient(app, base_url="http://127.0.0.1:8000") as found:
+        yield found
+
+
+# ---- the door -----------------------------------------------------------------------------------
+
+REFUSED = {
+    "no token": ("/", {}),
+    "wrong token": ("/another-token-of-len/", {}),
+    "half a token": (f"/{TOKEN[:-1]}/", {}),
+    "foreign host": (HERE, {"host": "evil.example:8000"}),
+    "host with a prefix": (HERE, {"host": "127.0.0.1.evil.example"}),
+    "another address": (HERE, {"host": "192.168.0.7:8000"}),
+    "foreign origin": (HERE, {"origin": "http://evil.example"}),
+    "null origin": (HERE, {"origin": "null"}),
+    "another port of this machine": (HERE, {"origin": "http://127.0.0.1:9999"}),
+    "another site": (HERE, {"sec-fetch-site": "cross-site"}),
+    "a site of the same name": (HERE, {"sec-fetch-site": "same-site"}),
+}
+
+
+@pytest.mark.parametrize(("path", "headers"), REFUSED.values(), ids=REFUSED)
+def test_whoever_is_not_the_page_is_refused(path, headers, client):
+    for method, address in (("GET", path), ("POST", f"{path}api/tasks")):
+        found = client.request(method, address, headers=headers)
+        assert found.status_code == 403
+        assert found.json()["error"]["what"] == "this request is refused"
+    with (
+        pytest.raises(WebSocketDisconnect),
+        client.websocket_connect(f"{path}api/live", headers=headers),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"host": "localhost:8000"},
+        {"host": "[::1]:8000"},
+        {"origin": "http://127.0.0.1:8000", "sec-fetch-site": "same-origin"},
+        {"sec-fetch-site": "none"},
+    ],
+)
+def test_the_page_itself_is_let_in(headers, client):
+    assert client.get(f"{HERE}web/vendor/uPlot.css", headers=headers).status_code == 200
+
+
+def test_an_open_server_is_reached_by_address_and_by_no_other_name(tmp_path):
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    found = TestClient(Guard(app, TOKEN, "0.0.0.0"), base_url="http://192.168.0.7:8000")
+    assert found.get(HERE).status_code == 200
+    assert found.get(HERE, headers={"host": "evil.example"}).status_code == 403
+
+
+def test_every_answer_forbids_script_from_elsewhere(client):
+    for address in (f"{HERE}web/vendor/uplot.js", "/", f"{HERE}nothing"):
+        headers = client.get(address).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "unsafe" not in policy and "*" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_only_files_of_the_page_are_served(client):
+    names = ["../server.py", "..%2fserver.py", "%2e%2e/server.py", "vendor/../../server.py", ""]
+    for name in [*names, "server.py", "/etc/passwd", "vendor/uPlot.iife.min.js", "a" * 5000]:
+        found = client.get(f"{HERE}web/{name}")
+        assert found.status_code in (403, 404, 405, 307), name
+        assert b"import" not in found.content
+    assert client.get(f"/{TOKEN}", follow_redirects=False).headers["location"] == HERE
+
+
+# ---- requests without a page --------------------------------------------------------------------
+
+
+def test_a_request_is_answered_with_all_its_parts(client):
+    state = xor_state(training={"steps": 10, "seeds": 1})
+    found = client.post(f"{HERE}api/train", json={"state": state}).json()
+    assert found["parts"][0]["part"] == "begin"
+    assert len(found["result"]["final"]) == 1
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"null", b"5", b'"x"', b"\xff\xfe", b'{"state": NaN}', b"[" * 20000]
+)
+def test_a_body_that_is_no_request_is_an_error(body, client):
+    found = client.post(f"{HERE}api/predict", content=body)
+    assert found.status_code == 400 and found.json()["error"]["what"]
+
+
+def test_other_addresses_methods_and_sizes_are_errors(client):
+    assert client.post(f"{HERE}api/nothing", json={}).status_code == 400
+    assert client.get(f"{HERE}api/predict").status_code == 405
+    assert "error" in client.get(f"{HERE}openapi.json").json()
+    large = client.post(f"{HERE}api/predict", content=b" " * (limits.MESSAGE + 1))
+    assert large.status_code == 413 and "too large" in large.json()["error"]["what"]
+
+
+# ---- pages --------------------------------------------------------------------------------------
+
+
+def test_a_page_asks_and_is_answered(client):
+    with client.websocket_connect(f"ws://127.0.0.1:8000{HERE}api/live") as page:
+        assert page.receive_json()["kind"] == "hello"
+        page.send_json({"id": 3, "kind": "predict", "state": xor_state(0.33)})
+        found = page.receive_json()
+        assert found["id"] == 3 and found["done"] and found["result"]["winner"] == "xor"
+        page.send_json({"id": 4, "kind": "predict", "state": xor_state(0.33, view={"a": 1})})
+        again = page.receive_json()
+        assert again["kept"] and again["id"] == 4 and again["result"] == found["result"]
+
+
+def test_a_page_that_talks_nonsense_is_told_so_and_goes_on(client):
+    nonsense = ["", "x", "[]", "{}", '{"kind": 5}', '{"id": [], "kind": "none"}', '{"id": 1e999}']
+    nonsense += ['{"kind": "cancel"}', '{"kind": "cancel", "of": []}', "[" * 10_000]
+    with client.websocket_connect(f"ws://127.0.0.1:8000{HERE}api/live") as page:
+        page.receive_json()
+        for text in nonsense:
+            page.send_text(text)
+            if "cancel" not in text:
+                assert page.receive_json()["error"]["what"]
+        page.send_bytes(b"\xff\x00")
+        assert page.receive_json()["error"]
+        page.send_json({"id": 1, "kind": "tasks"})
+        assert page.receive_json()["done"]
+
+
+def test_a_newer_request_cancels_an_older_one_of_the_same_kind(client):
+    with client.websocket_connect(f"ws://127.0.0.1:8000{HERE}api/live") as page:
+        page.receive_json()
+        for i in range(20):
+            page.send_json({"id": i, "kind": "predict", "state": xor_state(0.2 + i / 100)})
+        ends = {}
+        while 19 not in ends:
+            found = page.receive_json()
+            ends[found["id"]] = found
+        assert sorted(ends) == list(range(20))
+        assert ends[19]["done"] and sum("cancelled" in end for end in ends.values()) >= 10
+
+
+def test_a_training_is_cancelled_where_it_is(client):
+    long = xor_state(training={"steps": 20_000, "seeds": 4, "learning_rate": 0.01})
+    with client.websocket_connect(f"ws://127.0.0.1:8000{HERE}api/live") as page:
+        page.receive_json()
+        page.send_json({"id": 1, "kind": "train", "state": long})
+        assert page.receive_json()["part"] == "begin"
+        page.send_json({"kind": "cancel", "of": "train"})
+        while "part" in (found := page.receive_json()):
+            pass
+        assert found == {"id": 1, "kind": "train", "cancelled": True}
+
+
+def test_there_are_so_many_pages_and_no_more(client, monkeypatch):
+    monkeypatch.setattr(server, "CLIENTS", 1)
+    with client.websocket_connect(f"ws://127.0.0.1:8000{HERE}api/live") as first:
+        first.receive_json()
+        with client.websocket_connect(f"ws://127.0.0.1:8000{HERE}api/live") as second:
+            with pytest.raises(WebSocketDisconnect) as refused:
+                second.receive_json()
+            assert refused.value.code == server.FULL
+
+
+# ---- lanes --------------------------------------------------------------------------------------
+
+
+class Scripted(ThreadWorker):
+    """A worker that does what the message says: answer, hang, or end."""
+
+    started = 0
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        type(self).started += 1
+
+    def ask(self, number, message):
+        match message.get("do"):
+            case "hang":
+                return
+            case "end":
+                self._loop.call_soon(self._lost, self)
+            case _:
+                super().ask(number, message)
+
+    @staticmethod
+    def function(message, trust, send):
+        send({"id": message["id"], "kind": message["kind"], "done": True, "result": {}})
+
+
+def in_a_lane(scenario, tmp_path):
+    """Run a scenario in an event loop, with a client of a pool of scripted workers."""
+
+    async def run():
+        Scripted.started = 0
+        pool = Pool(Trust(tmp_path), Scripted)
+        await pool.start()
+        await asyncio.gather(*pool._others)
+        said = []
+        client = Client(pool, lambda text: said.append(json.loads(text)))
+        await asyncio.wait_for(scenario(client, said), 10)
+        await pool.close()
+        return said
+
+    return asyncio.run(run())
+
+
+def test_a_worker_that_ends_is_an_error_and_another_one_goes_on(tmp_path):
+    async def scenario(client, said):
+        await client.ask({"id": 1, "kind": "kept", "do": "end"}).ended.wait()
+        await client.ask({"id": 2, "kind": "kept"}).ended.wait()
+
+    first, second = in_a_lane(scenario, tmp_path)
+    assert "ended before it was done" in first["error"]["what"]
+    assert second["done"] and Scripted.started == 4
+
+
+def test_what_takes_too_long_is_stopped(tmp_path, monkeypatch):
+    monkeypatch.setitem(limits.SECONDS, "kept", 0.05)
+
+    async def scenario(client, said):
+        await client.ask({"id": 1, "kind": "kept", "do": "hang"}).ended.wait()
+        await client.ask({"id": 2, "kind": "kept"}).ended.wait()
+
+    first, second = in_a_lane(scenario, tmp_path)
+    assert "too long" in first["error"]["what"] and second["done"]
+
+
+def test_what_hangs_and_is_cancelled_does_not_hold_its_lane(tmp_path, monkeypatch):
+    monkeypatch.setattr("neuralrace.explorer.lanes.GRACE", dict.fromkeys(protocol.KINDS, 0.05))
+
+    async def scenario(client, said):
+        client.ask({"id": 1, "kind": "train", "do": "hang"})
+        await asyncio.sleep(0.02)
+        await client.ask({"id": 2, "kind": "train"}).ended.wait()
+
+    first, second = in_a_lane(scenario, tmp_path)
+    assert first["cancelled"] and first["id"] == 1 and second["done"]
+
+
+def test_long_requests_do_not_hold_up_quick_ones(tmp_path):
+    async def scenario(client, said):
+        client.ask({"id": 1, "kind": "train", "do": "hang"})
+        await client.ask({"id": 2, "kind": "predict"}).ended.wait()
+
+    assert [m["id"] for m in in_a_lane(scenario, tmp_path)] == [2]
+
+
+def test_workers_that_never_come_up_are_given_up(tmp_path):
+    class Broken(ThreadWorker):
+        def __init__(self, trust, heard, lost):
+            super().__init__(trust, heard, lost)
+            self.ready.clear()
+            self._loop.call_soon(lost, self)
+
+    async def run():
+        lane = Lane(Trust(tmp_path), Memory(), Broken)
+        said = []
+        client_pool = Pool(Trust(tmp_path), Broken)
+        client_pool._lanes["quick"] = lane
+        await lane.start()
+        job = client_pool.ask({"id": 1, "kind": "predict"}, lambda text, last: said.append(text))
+        await asyncio.wait_for(job.ended.wait(), 5)
+        await lane.close()
+        return said
+
+    assert "ended before it was done" in asyncio.run(run())[0]
+
+
+def test_memory_forgets_the_oldest_and_knows_what_an_answer_depends_on():
+    memory = Memory(most=100)
+    for i in range(50):
+        memory.put(str(i), ["x" * 10])
+    assert memory.size <= 100 and memory.get("49") and memory.get("0") is None
+    same = [{"id": i, "kind": "predict", "state": {"task": 1, "view": i}} for i in range(2)]
+    assert protocol.digest(same[0]) == protocol.digest(same[1])
+    assert protocol.digest(same[0]) != protocol.digest({**same[0], "kind": "kept"})
+
+
+# ---- anything at all ----------------------------------------------------------------------------
+
+
+def anything(random, depth=0):
+    """A random value of JSON, with words that mean something in a state."""
+    words = ["task", "builtin", "xor", "extended_xor", "parameters", "delta", "gatings", "masks"]
+    words += ["network", "widths", "training", "steps", "contest", "criterion", "sample in [1]", ""]
+    words += ["each", "sample", "<b>", "\ud800", "a.b", "file", "python", "os:system", "table"]
+    kind = random.integers(8 if depth < 4 else 5)
+    if kind == 0:
+        return words[random.integers(len(words))]
+    if kind == 1:
+        return [None, True, False][random.integers(3)]
+    if kind == 2:
+        return int(random.choice([0, 1, -1, 3, 10**6, 10**18]))
+    if kind == 3:
+        return float(random.choice([0.0, 0.5, -2.5, 1e300, 1e-300]))
+    if kind == 4:
+        return str(random.bytes(5))
+    if kind == 5:
+        return [anything(random, depth + 1) for _ in range(random.integers(4))]
+    keys = [words[random.integers(len(words))] for _ in range(random.integers(5))]
+    return {key: anything(random, depth + 1) for key in keys}
+
+
+def changed(random, state):
+    """A state with something else at one of its places."""
+    if not isinstance(state, dict) or not state or random.random() < 0.15:
+        return anything(random, 2)
+    key = list(state)[random.integers(len(state))]
+    return {**state, key: changed(random, state[key])}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_a_page_sends_is_answered_by_a_message(seed, tmp_path):
+    random = np.random.default_rng(seed)
+    trust = Trust(tmp_path)
+    kinds = ["data", "predict", "python", "study", "csv", "phases"]
+    for _ in range(25):
+        said = []
+        message = {"id": 1, "kind": kinds[random.integers(len(kinds))]}
+        small = xor_state(training={"steps": 3, "seeds": 1})
+        message["state"] = changed(random, small) if random.random() < 0.7 else anything(random)
+        message |= {"over": anything(random), "text": anything(random), "name": anything(random)}
+        answered(message, trust, said.append)
+        end = json.loads(json.dumps(said[-1], allow_nan=False))
+        assert "done" in end or end["error"]["what"]
+        if "error" in end:
+            assert end["error"]["what"] != "this could not be computed", end
+
+
+# ---- the real thing -----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_command_serves_with_workers_until_it_is_interrupted():
+    import signal
+
+    import httpx
+
+    command = [sys.executable, "-m", "neuralrace", "explore", "--no-browser", "--port", "0"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        timer = threading.Timer(120, process.kill)
+        timer.start()
+        address = process.stdout.readline().split()[-1]
+        body = {"state": xor_state(0.9)}
+        found = httpx.post(f"{address}api/predict", json=body, timeout=60).json()
+        assert found["result"]["winner"] == "linear"
+        assert httpx.get(address.replace("127.0.0.1", "localhost"), timeout=5).status_code != 403
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        process.wait(20)
+        timer.cancel()
+        assert time.monotonic() - began < 15
+        assert "Traceback" not in process.stderr.read()

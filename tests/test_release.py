@@ -70,5 +70,7 @@ def test_the_changelog_has_the_usual_form():
     assert "semver.org" in text
     versions = re.findall(r"^## (.+)$", text, re.MULTILINE)
     assert versions[0] == "Unreleased"
+    kinds = set(re.findall(r"^### (.+)$", text, re.MULTILINE))
+    assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     for version in versions[1:]:
         assert re.fullmatch(r"\[?\d+\.\d+\.\d+\]? - \d{4}-\d\d-\d\d", version), version

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow lint format docs verify bench figures claims clean
+.PHONY: demo test test-slow lint format docs docs-check verify bench figures claims clean
 
 demo: $(READY)
 	$(BIN)/neuralrace run examples/studies/demo.toml --out out/demo
@@ -29,6 +29,14 @@ format: $(READY)
 docs: .venv/.docs
 	$(BIN)/python -m docs.api
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs out/site
+
+# Everything that can be wrong with the documentation: the site and its links, spelling, examples in
+# docstrings, and what the pages print. Links that lead out are listed, not opened.
+docs-check: docs
+	$(BIN)/python -m tools.links out/site
+	if test -x $(BIN)/codespell; then $(BIN)/codespell README.md CHANGELOG.md docs src; \
+		else echo "codespell is not installed: spelling is not checked"; fi
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/test_site.py tests/test_docs.py tests/test_house.py src
 
 .venv/.docs: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'

@@ -40,6 +40,7 @@ html_theme_options = {
     "footer_end": [],
     "use_edit_page_button": False,
 }
+html_context = {"default_mode": "auto"}
 html_sidebars = {"**": ["globaltoc.html"]}
 html_static_path = ["static"]
 html_css_files = ["site.css"]
@@ -199,7 +200,8 @@ def _write(path: Path, lines: list[str]) -> None:
 
 def without_outer_links(app: object, page: str, text: list[str]) -> None:
     """Replace links to pages outside docs/, which the site does not have, by their names."""
-    text[0] = re.sub(r"\[([^]]+)\]\(\.\./([\w/]+\.md)[^)]*\)", r"\1 (`\2`)", text[0])
+    up = r"\.\./" * (page.count("/") + 1)
+    text[0] = re.sub(rf"\[([^]]+)\]\({up}([\w/]+\.md)[^)]*\)", r"\1 (`\2`)", text[0])
 
 
 # ---- formulas -----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Every Python block of README.md and docs/*.md is run, in order, in one namespace per file.
+"""Every Python block of README.md and docs/**/*.md is run, in order, in one namespace per file.
 
 A block with prompts is a doctest. A `text` block that follows a Python block is what that prints:
 the words must be the same, line breaks aside, and numbers agree to their last digit.
@@ -17,8 +17,9 @@ import jax
 import pytest
 
 ROOT = Path(__file__).parent.parent
-FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SLOW = {"contest", "dynamics", "kept", "reduction", "reln", "report", "sweeps", "types"}
+SLOW |= {"cluster", "one_task", "own_gating", "torch_network"}
 """Pages whose examples take more than five seconds together."""
 
 FENCE = re.compile(
@@ -100,10 +101,13 @@ def run_prompts(code: str, namespace: dict, path: Path, before: int) -> None:
 @pytest.fixture(autouse=True)
 def _apart(tmp_path, monkeypatch):
     """Files land in an empty folder, and JAX's precision comes back as it was."""
+    import matplotlib.pyplot as plt
+
     monkeypatch.chdir(tmp_path)
     x64 = jax.config.jax_enable_x64
     yield
     jax.config.update("jax_enable_x64", x64)
+    plt.close("all")
 
 
 PAGES = [

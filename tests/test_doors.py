@@ -39,7 +39,7 @@ def outside() -> Iterator[tuple[str, str]]:
     for folder in [*folders, "verification", "benchmarks"]:
         for path in sorted((ROOT / folder).rglob("*.py")):
             yield str(path.relative_to(ROOT)), path.read_text()
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         for i, block in enumerate(FENCE.finditer(path.read_text())):
             yield f"{path.relative_to(ROOT)}, block {i + 1}", without_prompts(block["code"])
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import neuralrace as nr
+from tools import links
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "neuralrace"
@@ -112,7 +113,7 @@ def test_every_room_of_users_is_on_the_page():
 def test_the_glossary_is_sorted_and_has_each_word_once():
     rows = re.findall(r"^\| (\w+) \| \S", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)
     words = [row for row in rows if row != "word"]
-    assert words == sorted(set(words))
+    assert words == sorted(set(words), key=str.lower)
     special = "aligned block boundary decoupled exact floor gate gating kept mode pathway pattern"
     assert {*special.split(), "race", "share", "silent", "sliding", "start", "strength"} <= {*words}
 
@@ -141,6 +142,7 @@ def test_the_site_builds_without_a_warning_and_without_a_network(tmp_path):
     for page in pages:
         fetched = r"<(?:script|link|img)[^>]+(?:src|href)=\"(?:https?:)?//[^\"]+"
         assert not re.search(fetched, page.read_text()), page
+    assert links.dead_in_site(tmp_path) == []
 
 
 # ---- layers and pins ----------------------------------------------------------------------------

@@ -231,7 +231,7 @@ def _check_own_losses(loss: object) -> None:
     if checked_loss(loss) is not squared:  # type: ignore[arg-type]
         raise NeuralRaceError(
             "an agent has losses of its own",
-            got=f"loss={loss!r}",
+            got=f"loss={loss!r}" if isinstance(loss, str) else "loss, a function",
             wanted="the squared errors of the reward that its edges name",
             fix="leave loss out; pass losses and trained_by to Agent",
         )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import queue
 import re
+import shutil
 import tempfile
 import threading
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
@@ -177,8 +179,12 @@ def explore(what: Any = None) -> Any:
         ) from error
     from neuralrace.explorer.state import first_state, study_of
 
-    folder = tempfile.TemporaryDirectory(prefix="neuralrace-")
-    state, trust = _begin(what, Path(folder.name))
+    folder = Path(tempfile.mkdtemp(prefix="neuralrace-"))
+    try:
+        state, trust = _begin(what, folder)
+    except NeuralRaceError:
+        folder.rmdir()
+        raise
     shown = first_state(trust) if state is None else state
 
     class Explorer(anywidget.AnyWidget):
@@ -190,7 +196,6 @@ def explore(what: Any = None) -> Any:
 
         def __init__(self) -> None:
             super().__init__()
-            self._folder = folder  # lives as long as the widget
             self.answerer = Answerer(trust, self.send)
             self.on_msg(lambda widget, message, buffers: self.answerer.hear(message))
 
@@ -198,7 +203,9 @@ def explore(what: Any = None) -> Any:
             """The study of what the page shows."""
             return study_of(self.state, questions or ["contest"], trust)
 
-    return Explorer()
+    made = Explorer()
+    weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)
+    return made
 
 
 def _begin(what: Any, tables: Path) -> tuple[dict[str, Any] | None, Trust]:

@@ -31,7 +31,14 @@ class Call:
 RESULTS = {
     *("reln.AlignedPatterns", "reln.Consistency", "reln.Event", "reln.NeuronTypes"),
     *("reln.SlidingGates", "reln.Symmetries", "reln.TypeStage", "reln.TypeStages"),
-    *("Contest", "contests.Joint", "contests.Lead", "contests.PatternRanking", "PhaseDiagram"),
+    *(
+        "Contest",
+        "contests.Entrant",
+        "contests.Joint",
+        "contests.Lead",
+        "contests.PatternRanking",
+        "PhaseDiagram",
+    ),
     *("StoppedError", "NeuralRaceError", "Network", "Race", "PathStatistics"),
     *("analysis.DomainSimilarity", "analysis.Modes", "analysis.RouteErrors", "analysis.Scaling"),
     *("linear.Balance", "linear.Escape", "linear.Saddle", "linear.Saddles", "linear.Plateau"),
@@ -42,6 +49,7 @@ RESULTS = {
     *("sweeps.Definition", "sweeps.Failure", "sweeps.Status", "Sweep"),
     *("study.Answer", "study.Result", "study.Rewritten", "study.StudyError", "study.SweepResult"),
     *("tasks.World", "tasks.ImageRouting", "tasks.Images", "tasks.Moments"),
+    *("study.Problem", "tasks.ResidualNetwork"),
 }
 """Classes that functions return and users read; their methods are called, not their constructors.
 
@@ -585,6 +593,18 @@ def _tasks() -> Iterator[Call]:
     yield _call("tasks.label_maps", tasks.label_maps, 3, 4, kind="random", key=0)
     digits = tasks.images("digits").take(40, 10)
     yield _call("tasks.images", tasks.images, "digits")
+    features = things().folder / "features.npz"
+    rows = {
+        "train": np.eye(4),
+        "test": np.eye(4),
+        "labels": [0, 1, 0, 1],
+        "test_labels": [0, 1, 0, 1],
+    }
+    np.savez(features, **rows)
+    yield _call("tasks.read_features", tasks.read_features, features)
+    network = tasks.residual_features()
+    yield _call("tasks.residual_features", tasks.residual_features)
+    yield _call("tasks.ResidualNetwork.classes", network.classes, np.zeros((1, 3072)))
     yield _call("tasks.Images.take", digits.take, 20, 5)
     routed = tasks.image_routing(digits, M=3, K=2)
     yield _call("tasks.image_routing", tasks.image_routing, digits, 3, 2, inputs="rotated", key=0)
@@ -741,6 +761,13 @@ def _study() -> Iterator[Call]:
     yield _call("study.write_again", nr.study.write_again, t.folder / "report")
     yield _call("study.new_study", _new_study, csv=table)
     yield _call("study.value_of", nr.study.value_of, "0.5")
+    yield _call("study.Work", nr.study.Work, study.check())
+    pair = tasks.xor_pathways(tasks.xor())
+    found, times = nr.contest({"xor": pair}), np.arange(3.0)
+    losses = {"xor": np.ones(3)}
+    yield _call("study.contest_sentences", nr.study.contest_sentences, found, times, losses)
+    yield _call("study.race_sentence", nr.study.race_sentence, nr.reduce(*pair))
+    yield _call("explore", nr.explore, pair)
 
 
 def _new_study(csv: Any) -> Path:

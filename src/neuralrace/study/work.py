@@ -13,6 +13,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.contests import Contest, contest
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train, train_ensemble
+from neuralrace.errors import check_kind
 from neuralrace.gdln import GDLN, Network
 from neuralrace.reduction import Race, reduce
 from neuralrace.reln import evidence
@@ -48,6 +49,7 @@ class Work:
         relu: Trajectory | None = None,
     ) -> None:
         """`seeds` are those of a cell of a sweep; `relu` are its networks, where they are known."""
+        check_kind("problem", problem, Problem, "pass what study.check() returns")
         self.problem, self.settings, self.tell = problem, problem.settings, tell
         self.seeds: int | list[int] = self.settings.training.seeds if seeds is None else seeds
         if relu is not None:

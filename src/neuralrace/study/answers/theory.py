@@ -9,6 +9,7 @@ import numpy as np
 
 from neuralrace.contests import Contest, Lead, leads
 from neuralrace.dataset import zero_loss
+from neuralrace.errors import check_kind
 from neuralrace.reduction import Race
 from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
 from neuralrace.study.answers.answer import Answer, finite, percent
@@ -98,10 +99,12 @@ def contest_sentences(
 
     ```
     """
+    check_kind("found", found, Contest, "nr.contest({name: (arch, data)})")
+    every = leads(times, losses)
     said = [first_sentence(found)]
     if found.winner is not None and len(found.entrants) > 1:
         criterion = found.entrants[found.winner].criterion
-        said += lead_sentences(leads(times, losses), found.winner, criterion)
+        said += lead_sentences(every, found.winner, criterion)
     return [*said, *_limit_sentences(found)]
 
 
@@ -224,6 +227,7 @@ def race_sentence(race: Race) -> str:
 
     ```
     """
+    check_kind("race", race, Race, "nr.reduce(arch, data)")
     scalar = sum(block.is_scalar for block in race.blocks)
     kind = "scalar modes" if scalar == len(race.blocks) else f"blocks, {scalar} of them scalar"
     if not race.reduces:

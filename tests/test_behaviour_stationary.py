@@ -2,6 +2,8 @@
 
 import functools
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -16,6 +18,7 @@ from neuralrace.behaviour import (
     stationary_points,
     strategies,
 )
+from neuralrace.behaviour.vectors import flat, jacobian, velocity
 from tests.test_errors import says
 
 CONTRASTS = (0.25, 1.0)
@@ -25,6 +28,23 @@ CONTRASTS = (0.25, 1.0)
 def points(kind="deep", **options):
     agent = shallow_agent(**options) if kind == "shallow" else deep_agent(**options)
     return stationary_points(agent, decision_task(CONTRASTS), starts=16)
+
+
+@pytest.mark.parametrize("make", [deep_agent, shallow_agent])
+def test_the_jacobian_is_the_slope_of_the_velocity(make):
+    """By central differences at random weights: with β > 0 the choices change with the weights."""
+    agent, data = make(policy=Softmax(10.0), decay=0.01), decision_task(CONTRASTS)
+    with jax.enable_x64(True):
+        size = len(flat(agent, agent.init(0, scale=1.0)))
+        for seed in range(3):
+            row = 0.5 * np.random.default_rng(seed).normal(size=size)
+            steps = 1e-5 * np.eye(size)
+            up, down = (
+                np.array([velocity(agent, data, jnp.asarray(row + sign * h)) for h in steps])
+                for sign in (1, -1)
+            )
+            found = np.asarray(jacobian(agent, data, jnp.asarray(row)))
+            np.testing.assert_allclose(found, (up - down).T / 2e-5, atol=1e-8)
 
 
 def test_deep_learning_has_a_saddle_for_every_set_of_sides():

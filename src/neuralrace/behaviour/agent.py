@@ -132,8 +132,8 @@ class Agent(Network):
         """The loss, and what every edge learns on average, times the rate."""
         _check_own_losses(loss)
         arrays = checked_weights(self.arch, weights)
-        acting = jax.lax.stop_gradient(self.choices(arrays, data))
-        return self._taught(arrays, _Experience(data, acting, _reward(data, arrays)), rate)
+        seen = _Experience(data, self.choices(arrays, data), _reward(data, arrays))
+        return self._taught(arrays, seen, rate)
 
     def trial(
         self, weights: WeightsLike, data: Dataset, rate: float | Array, key: Array

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Complex, Float
 
-from neuralrace.behaviour.agent import Agent, check_rewards
-from neuralrace.behaviour.policies import EpsilonGreedy
+from neuralrace.behaviour.agent import Agent
+from neuralrace.behaviour.policies import jumps
 from neuralrace.behaviour.routes import Route, find_routes
 from neuralrace.behaviour.symmetry import symmetries
-from neuralrace.behaviour.vectors import flat, jacobian, roots, shaped, values, velocity
+from neuralrace.behaviour.vectors import NEUTRAL, flat, jacobian, roots, shaped, values, velocity
 from neuralrace.checks import generator, real_array, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
@@ -38,9 +38,6 @@ UNSEEN = 1e-10
 
 SAME = 1e-6
 """The distance of values below which two stationary points are one, or members of one family."""
-
-NEUTRAL = 1e-7
-"""Eigenvalues with |λ| below this, relative to the largest or 1, count as zero."""
 
 ALONG = 1e-2
 """How far, relative to the weights or 1, one goes along neutral directions to see a family."""
@@ -155,11 +152,11 @@ def stationary_points(
     """
     check_kind("agent", agent, Agent, "behaviour.deep_agent(), or an Agent of your own")
     check_kind("data", data, Dataset, "behaviour.decision_task()")
-    check_rewards(data)
-    if isinstance(agent.policy, EpsilonGreedy):
+    agent.check(data)
+    if jumps(agent.policy, agent.n_choices):
         raise NeuralRaceError(
             "stationary points need a policy that is smooth",
-            got=str(agent.policy),
+            got=f"{agent.policy}, which jumps where values cross",
             wanted="probabilities that change continuously with the values",
             fix="policy=behaviour.Softmax(5.0)",
         )

@@ -18,6 +18,7 @@ from neuralrace.behaviour import (
     rank_correlation,
     sensitivity,
     shallow_agent,
+    stationary_points,
     strategies,
     train_by_trials,
 )
@@ -170,6 +171,9 @@ def psychometric(left, right):
         ((0.5, 0.5), (0.6, 0.95), "right"),
         ((0.5, 0.7), (0.5, 0.7), "balanced"),
         ((0.8, 1.0), (0.8, 1.0), "expert"),
+        ((0.99, 1.0), (0.98, 1.0), "expert"),
+        ((0.95, 1.0), (0.7, 0.99), "expert"),
+        ((0.8, 1.0), (0.5, 0.7), "balanced"),
     ],
 )
 def test_strategies_by_hand(left, right, name):
@@ -226,9 +230,11 @@ def test_losses_need_a_reward():
 @pytest.mark.parametrize(
     ("policy", "what", "got"),
     [
-        (lambda q: q, "no distribution", "a probability of -1"),
-        (lambda q: 0.4 + 0 * q, "no distribution", "a sum of 0.8"),
-        (lambda q: jax.nn.softmax(q.ravel()), "no distribution", "shape (8,)"),
+        (lambda q: q, "not a distribution", "a probability of -30"),
+        (lambda q: 0.4 + 0 * q, "not a distribution", "a sum of 0.8"),
+        (lambda q: jax.nn.softmax(q.ravel()), "not a distribution", "shape (14,)"),
+        (lambda q: 0.5 + q / 20 * jnp.array([1, -1]), "not a distribution", "a probability of"),
+        (lambda q: jnp.sqrt(q + 2) / jnp.sqrt(q + 2) / 2, "not a distribution", "NaN"),
         (lambda q: q @ q, "cannot be evaluated", "TypeError"),
         ("softmax", "must be a function", "softmax"),
     ],
@@ -304,6 +310,56 @@ def test_other_bad_input():
         rank_correlation([1, 2], [1, 2])
     with says("must be finite", got="NaN", wanted="finite"):
         rank_correlation([1, 2, np.nan], [1, 2, 3])
+
+
+def test_rewards_must_have_one_column_per_choice():
+    agent, data = shallow_agent(), decision_task()
+    wide = nr.Dataset(data.x, {node: np.full((8, 3), 0.5) for node in data.y})
+    for call in (
+        lambda: agent.velocity(agent.init(0), wide),
+        lambda: agent.loss(agent.init(0), wide),
+        lambda: stationary_points(agent, wide),
+        lambda: agent.check(wide),
+    ):
+        with says("one reward per choice", got="(8, 3)", wanted="(N, 2)", fix="column"):
+            call()
+
+
+@pytest.mark.parametrize("bad", [7.0, np.nan, -0.5])
+def test_choices_must_be_probabilities(bad):
+    with says("not probabilities", got="entries from", wanted="sum 1", fix="choices"):
+        strategies(np.full((8, 2), bad), decision_task())
+
+
+def test_a_policy_that_fails_at_learned_values_is_named():
+    """Its fault shows only between the values on which it is tried at first."""
+
+    def policy(q):
+        odd = (jnp.abs(q[:, :1]) > 0.05) & (jnp.abs(q[:, :1]) < 0.2)
+        return jnp.where(odd, jnp.nan, jax.nn.softmax(q, axis=-1))
+
+    with pytest.raises(nr.StoppedError) as caught:
+        train_by_trials(
+            shallow_agent(policy=policy), decision_task(), key=0, learning_rate=0.05, trials=50,
+            animals=2, scale=0.01,
+        )  # fmt: skip
+    assert "the policy is not a distribution" in caught.value.what
+    assert "NaN" in caught.value.got
+
+
+def test_policies_of_ones_own_that_jump_have_no_stationary_points():
+    greedy = shallow_agent(policy=lambda q: jax.nn.one_hot(jnp.argmax(q, axis=-1), 2))
+    with says("policy that is smooth", got="jumps", wanted="continuously"):
+        stationary_points(greedy, decision_task())
+
+
+def test_numbers_of_a_run():
+    with says("trials must be a whole number", got="0", wanted="at least 1"):
+        train_by_trials(shallow_agent(), decision_task(), key=0, learning_rate=0.1, trials=0)
+    with says("scale must be", got="-1", wanted="at least 0"):
+        train_by_trials(
+            shallow_agent(), decision_task(), key=0, learning_rate=0.1, trials=1, scale=-1.0
+        )
 
 
 def test_shallow_agents_have_no_first_layer_and_learn():

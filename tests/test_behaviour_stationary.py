@@ -1,7 +1,10 @@
 """Stationary points of average learning, their routes, and runs that rest near them."""
 
+import dataclasses
 import functools
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -16,6 +19,8 @@ from neuralrace.behaviour import (
     stationary_points,
     strategies,
 )
+from neuralrace.behaviour.symmetry import symmetries
+from neuralrace.behaviour.vectors import flat, jacobian, velocity
 from tests.test_errors import says
 
 CONTRASTS = (0.25, 1.0)
@@ -25,6 +30,23 @@ CONTRASTS = (0.25, 1.0)
 def points(kind="deep", **options):
     agent = shallow_agent(**options) if kind == "shallow" else deep_agent(**options)
     return stationary_points(agent, decision_task(CONTRASTS), starts=16)
+
+
+@pytest.mark.parametrize("make", [deep_agent, shallow_agent])
+def test_the_jacobian_is_the_slope_of_the_velocity(make):
+    """By central differences at random weights: with β > 0 the choices change with the weights."""
+    agent, data = make(policy=Softmax(10.0), decay=0.01), decision_task(CONTRASTS)
+    with jax.enable_x64(True):
+        size = len(flat(agent, agent.init(0, scale=1.0)))
+        for seed in range(3):
+            row = 0.5 * np.random.default_rng(seed).normal(size=size)
+            steps = 1e-5 * np.eye(size)
+            up, down = (
+                np.array([velocity(agent, data, jnp.asarray(row + sign * h)) for h in steps])
+                for sign in (1, -1)
+            )
+            found = np.asarray(jacobian(agent, data, jnp.asarray(row)))
+            np.testing.assert_allclose(found, (up - down).T / 2e-5, atol=1e-8)
 
 
 def test_deep_learning_has_a_saddle_for_every_set_of_sides():
@@ -65,6 +87,54 @@ def test_routes_lead_from_side_to_side():
     assert set(found.to_networkx().edges) == set(routes)
 
 
+@pytest.mark.parametrize(
+    ("make", "options", "indices"),
+    [
+        pytest.param(
+            deep_agent,
+            {"decay": 0.01},
+            [0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2],
+            marks=pytest.mark.slow,
+        ),
+        (shallow_agent, {"decay": 0.01}, [0, 0, 0, 1, 1]),
+        pytest.param(
+            deep_agent, {"signals": "one", "beta": 10.0}, [0, 1, 1, 2], marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_the_list_is_complete_where_the_policy_makes_points_of_its_own(make, options, indices):
+    """Counts from searches with four times as many starts; mirror images come in pairs."""
+    beta = options.get("beta", 20.0)
+    rest = {name: value for name, value in options.items() if name != "beta"}
+    agent = make(policy=Softmax(beta), **rest)
+    found = stationary_points(agent, decision_task())
+    assert sorted(p.index for p in found.points) == indices
+    for point in found.points:  # exchange left and right: stimuli and choices
+        mirrored = {v: np.roll(q, 4, axis=0)[:, ::-1] for v, q in point.outputs.items()}
+        assert found.distances(mirrored).min() < 1e-6
+
+
+def test_a_task_with_unequal_sides_has_no_symmetry():
+    agent = deep_agent(decay=0.01)
+    with jax.enable_x64(True):
+        (mirror,) = symmetries(agent, decision_task(CONTRASTS))
+        assert symmetries(agent, decision_task(CONTRASTS, left=0.6)) == []
+    row = flat(
+        agent,
+        {
+            "see_left": 1,
+            "see_right": 2,
+            "from_left": [3, 4],
+            "from_right": [5, 6],
+            "from_constant": [7, 8],
+        },
+    )
+    assert row[mirror].tolist() == [2, 1, 6, 5, 4, 3, 8, 7]
+    uneven = deep_agent(rates={"see_left": 2.0})
+    with jax.enable_x64(True):
+        assert symmetries(uneven, decision_task(CONTRASTS)) == []
+
+
 def test_the_shallow_network_has_one_point_and_no_saddle():
     found = points("shallow")
     assert [p.index for p in found.points] == [0]
@@ -95,6 +165,8 @@ def test_families_have_one_balanced_representative():
     both = found.points[3]
     assert both.index == 0
     assert both.neutral == 2
+    assert both.is_family
+    assert both.is_stable is True
     for side in ("left", "right"):
         into, out = (both.weights[f"{e}_{side}"] for e in ("see", "from"))
         np.testing.assert_allclose(np.linalg.norm(into), np.linalg.norm(out), rtol=1e-6)
@@ -105,6 +177,23 @@ def test_families_have_one_balanced_representative():
     }
     still = found.agent.velocity(moved, found.data)
     assert max(float(np.abs(v).max()) for v in still.values()) < 1e-9
+
+
+def test_stability_is_undecided_at_degenerate_points():
+    """A chain of three layers moves by products of two weights near zero: no first order at all."""
+    edges = {"a": ("x", "h1"), "b": ("h1", "h2"), "c": ("h2", "q")}
+    arch = nr.Architecture({"x": 1, "h1": 1, "h2": 1, "q": 2}, edges)
+    agent = Agent(arch, {"t": ["q"]}, dict.fromkeys(edges, "t"), Softmax(1.0))
+    data = nr.Dataset({"x": [[1.0]]}, {"q": [[1.0, 0.0]]})
+    zero = next(p for p in stationary_points(agent, data, starts=16).points if not p.learned)
+    assert (zero.index, zero.neutral, zero.is_family) == (0, 4, False)
+    assert zero.is_stable is None
+
+
+def test_imaginary_eigenvalues_are_not_neutral_and_decide_nothing():
+    point = points("shallow").points[0]
+    turning = dataclasses.replace(point, eigenvalues=np.array([1j, -1j, -1.0]))
+    assert (turning.index, turning.neutral, turning.is_stable) == (0, 0, None)
 
 
 def test_a_choice_that_is_never_taken_is_no_stationary_point():

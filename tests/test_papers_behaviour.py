@@ -42,6 +42,28 @@ def test_early_and_late_are_shares_of_the_mean_improvement():
     assert decisions.reached(accuracy, 0.75) == 3
 
 
+def test_correlations_are_told_with_their_times_and_lags():
+    """The correlation with the end is judged by the lower end of its interval."""
+    part = np.array([[[0.5, 0.6, 0.7], [-0.2, 0.0, 0.1]], [[0.1, 0.2, 0.3], [0.0, 0.1, 0.2]]])
+    table = xarray.Dataset(
+        {
+            "fading": (("network", "lag", "part"), part),
+            "moment": (("network", "when"), np.array([[40.0, 66.0], [20.0, 36.0]])),
+        },
+        {
+            "network": ["deep", "shallow"],
+            "lag": ["10", "end"],
+            "part": ["low", "value", "high"],
+            "time": [0.0, 400.0],
+        },
+    )
+    assert decisions.faded(table, "deep") == (
+        "lag 10 0.60 (0.50 to 0.70), at the end 0.00 (-0.20 to 0.10)"
+    )
+    assert decisions.when(table, "shallow") == "20 and 36 of 400"
+    assert decisions.MEASURES["end"].read(table) == -0.2
+
+
 def graph(distance, routes=((0, 1, 0.1), (0, 2, 0.1), (1, 3, 0.05), (2, 3, 0.05))):
     """A table of four points, a distance of 1 apart, and animals at these distances from them."""
     return xarray.Dataset(
@@ -93,9 +115,10 @@ def test_what_a_side_adds_and_how_cortex_responds():
 @pytest.mark.parametrize(
     ("found", "verdict"),
     [
-        ([0.4, 0.1], Verdict.HOLDS),
-        ([0.4, -0.1], Verdict.QUALIFIED),
-        ([-0.1, 0.1], Verdict.FAILS),
+        ([0.4, 0.1, 0.1], Verdict.HOLDS),
+        ([0.4, -0.1, 0.1], Verdict.QUALIFIED),
+        ([0.4, 0.1, -0.2], Verdict.QUALIFIED),
+        ([-0.1, 0.1, 0.1], Verdict.FAILS),
     ],
 )
 def test_a_null_result_is_a_verdict(found, verdict):

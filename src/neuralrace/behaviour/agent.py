@@ -121,7 +121,7 @@ class Agent(Network):
         """⟨½ (R − Q^tot_c)²⟩ over stimuli, choices and rewards."""
         _check_own_losses(loss)
         arrays = checked_weights(self.arch, weights)
-        seen = _Experience(data, self.choices(arrays, data), _reward(data, arrays))
+        seen = _Experience(data, self.choices(arrays, data), self._reward(data, arrays))
         return self._error(arrays, seen, self.arch.outputs)
 
     # ---- how it learns -------------------------------------------------------------------------
@@ -132,8 +132,8 @@ class Agent(Network):
         """The loss, and what every edge learns on average, times the rate."""
         _check_own_losses(loss)
         arrays = checked_weights(self.arch, weights)
-        acting = jax.lax.stop_gradient(self.choices(arrays, data))
-        return self._taught(arrays, _Experience(data, acting, _reward(data, arrays)), rate)
+        seen = _Experience(data, self.choices(arrays, data), self._reward(data, arrays))
+        return self._taught(arrays, seen, rate)
 
     def trial(
         self, weights: WeightsLike, data: Dataset, rate: float | Array, key: Array
@@ -150,12 +150,25 @@ class Agent(Network):
         shown = chosen(data, Batch(stimulus[None], jnp.ones(1, dtype)))
         choice = _drawn(draw[1], self.choices(arrays, shown)[0])
         acting = jax.nn.one_hot(choice, self.n_choices, dtype=dtype)[None]
-        reward = (draw[2] < _reward(shown, arrays)).astype(dtype)
+        reward = (draw[2] < self._reward(shown, arrays)).astype(dtype)
         return self._taught(arrays, _Experience(shown, acting, reward), rate)
 
     def check(self, data: Dataset) -> None:
         """Raise where the data is no task with rewards: see `Agent`."""
         check_rewards(data)
+        self._reward(data)
+
+    def _reward(self, data: Dataset, arrays: Weights | None = None) -> Float[Array, "N choices"]:
+        """The probability that each choice is rewarded, in the precision of the weights."""
+        reward = jnp.asarray(next(iter(data.y.values())))
+        if reward.ndim != 2 or reward.shape[1] != self.n_choices:
+            raise NeuralRaceError(
+                "there must be one reward per choice",
+                got=f"rewards of shape {reward.shape} for {self.n_choices} choices",
+                wanted=f"shape (N, {self.n_choices})",
+                fix="a column of y for every choice",
+            )
+        return reward if arrays is None else reward.astype(jnp.result_type(*arrays.values()))
 
     def _taught(
         self, arrays: Weights, seen: _Experience, rate: float | Array
@@ -212,10 +225,6 @@ class _Experience:
     data: Dataset
     acting: Float[Array, "N choices"]
     reward: Float[Array, "N choices"]
-
-
-def _reward(data: Dataset, arrays: Weights) -> Float[Array, "N choices"]:
-    return jnp.asarray(next(iter(data.y.values())), jnp.result_type(*arrays.values()))
 
 
 def _drawn(uniform: Array, probability: Float[Array, " K"]) -> Array:

@@ -109,10 +109,12 @@ def deep_agent(
     first of these trains all edges. `policy`, `rates` and `decay` as in `Agent`; `Softmax(5.0)` by
     default.
 
-    **Note:** with three signals and no decay no learned association is at rest. Where both layers
-    of a side stood still, ⟨(R − Q^stim) c⟩ and ⟨(R − Q^stim − Q^const) c⟩ would both be 0, and
-    hence Q^const, which predicts a positive reward. Instead the associations grow without bound
-    and the first layer fades, at equal values. A small decay makes them rest.
+    **Note:** with three signals and no decay no learned association is at rest. The association
+    of a side with the wrong choice, which is never rewarded, rests at 0. If that with the correct
+    choice and the first layer both stood still, ⟨π (R − Q^stim) x⟩ and ⟨π (R − Q^tot) x⟩ would be 0
+    for it, x the contrast and π its probability, and hence Q^const, which predicts a positive
+    reward. Instead the associations grow without bound and the first layer fades, at equal values.
+    A small decay makes them rest.
 
     ```python
     >>> from neuralrace.behaviour import deep_agent

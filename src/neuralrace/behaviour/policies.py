@@ -90,7 +90,7 @@ def from_description(told: Any) -> Policy:
     return KINDS[told["kind"]](**{k: v for k, v in told.items() if k != "kind"})
 
 
-PROBES = (0.0, 1.0, -1.0, 0.3)
+PROBES = (0.0, 1.0, -1.0, 0.3, 30.0, -30.0, 1e-3)
 """Values on which a policy is tried: the k-th choice of probe i has value PROBES[i] · k."""
 
 
@@ -110,13 +110,27 @@ def check_policy(policy: Any, choices: int) -> None:
         raise NeuralRaceError(
             "the policy cannot be evaluated", got=message, wanted=wanted, fix=fix
         ) from error
-    if found.shape != values.shape:
-        got = f"shape {found.shape} for values of shape {values.shape}"
-    elif not (found >= 0).all():
-        got = f"a probability of {found.min():.4g}"
-    elif not np.allclose(found.sum(axis=1), 1, atol=1e-5):
-        sums = found.sum(axis=1)
-        got = f"a sum of {sums[np.abs(sums - 1).argmax()]:.4g}"
-    else:
-        return
-    raise NeuralRaceError("the policy is no distribution", got=got, wanted=wanted, fix=fix)
+    got = fault(found, values.shape)
+    if got is not None:
+        raise NeuralRaceError("the policy is not a distribution", got=got, wanted=wanted, fix=fix)
+
+
+def fault(found: np.ndarray, shape: tuple[int, ...]) -> str | None:
+    """What is wrong with probabilities of choices, None if nothing is."""
+    if found.shape != shape:
+        return f"shape {found.shape} for values of shape {shape}"
+    if np.isnan(found).any():
+        return "NaN"
+    if not (found >= 0).all():
+        return f"a probability of {found.min():.4g}"
+    sums = found.sum(axis=1)
+    if not np.allclose(sums, 1, atol=1e-5):
+        return f"a sum of {sums[np.abs(sums - 1).argmax()]:.4g}"
+    return None
+
+
+def jumps(policy: Policy, choices: int) -> bool:
+    """Whether the probabilities jump where the values of the first two choices cross."""
+    near = 1e-9 * np.eye(2, choices)
+    first, second = np.asarray(policy(jnp.asarray(near)), float)
+    return bool(np.abs(first - second).max() > 1e-3)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.behaviour.agent import Agent
-from neuralrace.behaviour.vectors import flat, jacobian, places, shaped
+from neuralrace.behaviour.vectors import NEUTRAL, flat, jacobian, places, shaped
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.flow import flow
 
@@ -98,7 +98,7 @@ def _unstable(block: Float[np.ndarray, "n n"]) -> Iterator[tuple[float, np.ndarr
     """Growth rates and unit directions; of equal rates (such as of a node's neurons) the first."""
     values, vectors = np.linalg.eig(block)
     rates, directions = np.real(values), np.real(vectors)
-    floor = 1e-8 * max(1.0, float(np.abs(values).max()))
+    floor = NEUTRAL * max(1.0, float(np.abs(values).max()))
     seen: list[float] = []
     for k in np.argsort(-rates):
         rate = float(rates[k])

@@ -13,10 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Complex, Float
 
-from neuralrace.behaviour.agent import Agent, check_rewards
-from neuralrace.behaviour.policies import EpsilonGreedy
+from neuralrace.behaviour.agent import Agent
+from neuralrace.behaviour.policies import jumps
 from neuralrace.behaviour.routes import Route, find_routes
-from neuralrace.behaviour.vectors import flat, jacobian, roots, shaped, values, velocity
+from neuralrace.behaviour.symmetry import symmetries
+from neuralrace.behaviour.vectors import NEUTRAL, flat, jacobian, roots, shaped, values, velocity
 from neuralrace.checks import generator, real_array, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
@@ -32,11 +33,14 @@ NEWTON = 1e-3
 NEVER = 1e-6
 """A choice with a lower probability counts as never taken: its values then hardly learn."""
 
+UNSEEN = 1e-10
+"""The same among the stimuli of one input: its associations with that choice then hardly learn."""
+
 SAME = 1e-6
 """The distance of values below which two stationary points are one, or members of one family."""
 
-NEUTRAL = 1e-7
-"""Eigenvalues below this, relative to the largest, count as zero: directions along a family."""
+ALONG = 1e-2
+"""How far, relative to the weights or 1, one goes along neutral directions to see a family."""
 
 SPREAD = (0.01, 3.0)
 """The sizes between which standard deviations of the random starts are drawn."""
@@ -53,7 +57,8 @@ class StationaryPoint:
     `learned` are the hidden nodes that contribute to the values there; `weights` the point itself,
     one of its family where there is one; `outputs` and `choices` the values and the probabilities
     of the choices on every stimulus (the psychometric curve); `residual` the largest entry of the
-    velocity. `eigenvalues` of the Jacobian come by decreasing real part.
+    velocity. `eigenvalues` of the Jacobian come by decreasing real part. `is_family` says whether
+    the point can be moved along all its neutral directions and stays stationary.
 
     ```python
     >>> from neuralrace.behaviour import decision_task, shallow_agent, stationary_points
@@ -71,6 +76,7 @@ class StationaryPoint:
     loss: float
     residual: float
     eigenvalues: Complex[np.ndarray, " n"]
+    is_family: bool = False
 
     @property
     def index(self) -> int:
@@ -79,13 +85,24 @@ class StationaryPoint:
 
     @property
     def neutral(self) -> int:
-        """The dimension of its family: directions in which nothing changes to first order."""
-        return int((np.abs(np.real(self.eigenvalues)) <= self._zero).sum())
+        """Directions in which nothing changes to first order: |λ| is zero to rounding.
+
+        Where `is_family`, this is the dimension of its family.
+        """
+        return int((np.abs(self.eigenvalues) <= self._zero).sum())
 
     @property
-    def is_stable(self) -> bool:
-        """Whether no direction leads away; directions along its family do not count."""
-        return self.index == 0
+    def is_stable(self) -> bool | None:
+        """Whether no direction leads away; directions along its family do not count.
+
+        None where eigenvalues do not decide it: there are neutral directions that are not along a
+        family, such as at the zero weights of a chain of three layers, or imaginary eigenvalues.
+        """
+        if self.index:
+            return False
+        still = np.abs(np.real(self.eigenvalues)) <= self._zero
+        decided = int(still.sum()) == self.neutral and (not self.neutral or self.is_family)
+        return True if decided else None
 
     @property
     def _zero(self) -> float:
@@ -105,15 +122,17 @@ class Rest:
 
 
 def stationary_points(
-    agent: Agent, data: Dataset, *, starts: int = 64, key: Key = 0
+    agent: Agent, data: Dataset, *, starts: int = 256, key: Key = 0
 ) -> StationaryPoints:
     """All stationary points of the average learning of an agent that a search finds.
 
     For every set of hidden nodes, the weights of all other nodes are set to zero, where they would
     stay, and zeros of the velocity are sought from `starts` random starts. Half of them first
     follow the flow to where learning rests; then all go by the method of Levenberg, Marquardt and
-    Newton. Points with equal values on all stimuli are one. Where a choice is never taken (with
-    probability below 1e-6) its values hardly move, whatever they are: that is not listed.
+    Newton. Where task and agent are symmetric, such as between left and right, the mirror images
+    of what was found are added. Points with equal values on all stimuli are one. Where a choice is
+    never taken (with probability below 1e-6, or below 1e-10 among the stimuli of one input) its
+    values hardly move, whatever they are: that is not listed.
 
     **Families.** If rescaling a hidden node (its incoming weights times a, its outgoing ones over
     a) leaves a point stationary, the point listed has equal norms on both sides of the node. Nodes
@@ -133,11 +152,11 @@ def stationary_points(
     """
     check_kind("agent", agent, Agent, "behaviour.deep_agent(), or an Agent of your own")
     check_kind("data", data, Dataset, "behaviour.decision_task()")
-    check_rewards(data)
-    if isinstance(agent.policy, EpsilonGreedy):
+    agent.check(data)
+    if jumps(agent.policy, agent.n_choices):
         raise NeuralRaceError(
             "stationary points need a policy that is smooth",
-            got=str(agent.policy),
+            got=f"{agent.policy}, which jumps where values cross",
             wanted="probabilities that change continuously with the values",
             fix="policy=behaviour.Softmax(5.0)",
         )
@@ -149,7 +168,7 @@ def stationary_points(
             wanted=f"at most {MOST}",
             fix="several neurons per node instead of several nodes",
         )
-    count = whole_number("starts", starts, fix="starts=64")
+    count = whole_number("starts", starts, fix="starts=256")
     rng = generator(key)
     sets = list(chain.from_iterable(combinations(hidden, k) for k in range(len(hidden) + 1)))
     with jax.enable_x64(True):
@@ -158,11 +177,13 @@ def stationary_points(
         relaxed = jnp.arange(len(rows)) % 2 == 0
         ends, residual = map(np.asarray, roots(agent, given, jnp.asarray(rows), relaxed))
         fine = np.isfinite(ends).all(axis=1) & (residual <= PRECISE)
-        best = ends[fine][np.argsort(residual[fine], kind="stable")]
-        at_rest = [row for row in _distinct(agent, given, best) if _is_rest(agent, given, row)]
+        best = _distinct(agent, given, ends[fine][np.argsort(residual[fine], kind="stable")])
+        images = [best, *(best[:, order] for order in symmetries(agent, given))]
+        best = _distinct(agent, given, np.concatenate(images))
+        at_rest = [row for row in best if _is_rest(agent, given, row)]
         points = [_point(agent, given, _simplest(agent, given, row)) for row in at_rest]
     order = {learned: k for k, learned in enumerate(sets)}
-    points.sort(key=lambda p: (order[p.learned], p.loss))
+    points.sort(key=lambda p: (order[p.learned], round(p.loss, 9), *-p.choices.ravel().round(6)))
     return StationaryPoints(agent, data, tuple(points))
 
 
@@ -350,8 +371,13 @@ def _is_rest(agent: Agent, data: Dataset, row: np.ndarray) -> bool:
     The step of Newton is then small; singular values that are zero to rounding do not count.
     """
     taken = np.asarray(agent.choices(shaped(agent, jnp.asarray(row)), data))
-    if (np.asarray(data.probability) @ taken).min() < NEVER:
+    share = np.asarray(data.probability)
+    if (share @ taken).min() < NEVER:
         return False
+    for x in data.x.values():
+        seen = share * np.abs(np.asarray(x)).sum(axis=1)
+        if (seen @ taken).min() < UNSEEN * seen.sum():
+            return False
     J, v = (np.asarray(of(agent, data, jnp.asarray(row))) for of in (jacobian, velocity))
     step = np.linalg.lstsq(J, v, rcond=1e-13)[0]
     return bool(np.linalg.norm(step) <= NEWTON * max(1.0, float(np.linalg.norm(row))))
@@ -396,6 +422,32 @@ def _simplest(agent: Agent, data: Dataset, row: np.ndarray) -> np.ndarray:
     return row
 
 
+def _is_family(agent: Agent, data: Dataset, row: np.ndarray) -> bool:
+    """Whether points stay stationary along the neutral directions, the kernel of the Jacobian J.
+
+    From W + ε n, n a random direction of the kernel, steps −J⁺ v across it look for a stationary
+    point. They find one if the family has the dimension of the kernel. Where it has not, such as
+    where families cross, a velocity of order ε² or ε³ remains.
+    """
+    J = np.asarray(jacobian(agent, data, jnp.asarray(row)))
+    _, sizes, turned = np.linalg.svd(J)
+    floor = NEUTRAL * max(1.0, float(sizes[0]))
+    kernel = turned[sizes <= floor]
+    if not len(kernel):
+        return False
+    inverse = np.linalg.pinv(J, rcond=floor / float(sizes[0])) if sizes[0] > floor else 0 * J
+    rng, length = np.random.default_rng(0), ALONG * max(1.0, float(np.linalg.norm(row)))
+    for _ in range(3):
+        way = rng.normal(size=len(kernel)) @ kernel
+        tried = row + length * way / np.linalg.norm(way)
+        for _ in range(50):
+            tried = tried - inverse @ np.asarray(velocity(agent, data, jnp.asarray(tried)))
+        left = np.abs(np.asarray(velocity(agent, data, jnp.asarray(tried)))).max()
+        if not left <= PRECISE:
+            return False
+    return True
+
+
 def _point(agent: Agent, data: Dataset, row: np.ndarray) -> StationaryPoint:
     weights = {e: np.asarray(w) for e, w in shaped(agent, jnp.asarray(row)).items()}
     eigenvalues = np.linalg.eigvals(np.asarray(jacobian(agent, data, jnp.asarray(row))))
@@ -413,4 +465,5 @@ def _point(agent: Agent, data: Dataset, row: np.ndarray) -> StationaryPoint:
         float(agent.loss(weights, data)),
         float(np.abs(np.asarray(velocity(agent, data, jnp.asarray(row)))).max()),
         np.asarray(sorted(eigenvalues, key=lambda v: -v.real), complex),
+        _is_family(agent, data, row),
     )

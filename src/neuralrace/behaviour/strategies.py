@@ -17,7 +17,7 @@ from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.types import ArrayLike, Key
 
 NAMES = ("naive", "left", "right", "balanced", "expert")
-"""The strategies: no stimuli used, those of one side, of both sides, and both with few errors."""
+"""The strategies: no stimuli used, those of one side, of both sides, and few errors on both."""
 
 
 def correct(choices: ArrayLike, data: Dataset) -> Float[np.ndarray, "*shape N"]:
@@ -38,6 +38,13 @@ def correct(choices: ArrayLike, data: Dataset) -> Float[np.ndarray, "*shape N"]:
     if p.ndim < 2 or p.shape[-2] != len(right) or p.shape[-1] <= right.max():
         raise NeuralRaceError(
             "the choices do not fit the stimuli", got=f"shape {p.shape}", wanted=wanted, fix=fix
+        )
+    if not ((p >= 0) & (p <= 1 + 1e-6)).all() or not np.allclose(p.sum(axis=-1), 1, atol=1e-4):
+        raise NeuralRaceError(
+            "the choices are not probabilities",
+            got=f"entries from {p.min():.4g} to {p.max():.4g}",
+            wanted="numbers from 0 to 1, with sum 1 on every stimulus",
+            fix=fix,
         )
     return p[..., np.arange(len(right)), right]
 
@@ -81,9 +88,12 @@ def strategies(
 ) -> np.ndarray:
     """The strategy behind choices: `naive`, `left`, `right`, `balanced` or `expert`.
 
-    A side is used if its `sensitivity` is at least `used`. Animals that use one side are named
-    after it; those that use both are experts if they choose correctly with probability at least
-    `expert` on average, and balanced if not.
+    Experts are those that choose correctly with probability at least `expert` on the stimuli of
+    either side. Of the others, a side is used if its `sensitivity` is at least `used`: animals
+    that use one side are named after it, those that use both are balanced.
+
+    **Note:** sensitivity is small where even the lowest contrast is clear. An animal that is right
+    at all contrasts of one side, and not an expert, counts as not using it.
 
     ```python
     >>> import numpy as np
@@ -97,10 +107,15 @@ def strategies(
     expert = real_number("expert", expert, above=0, below=1, fix="expert=0.75")
     sides = sensitivity(choices, data)
     left, right = (sides[name] >= used for name in ("left", "right"))
-    often = correct(choices, data) @ np.asarray(data.probability)
-    both = np.where(often >= expert, "expert", "balanced")
     one = np.where(left, "left", np.where(right, "right", "naive"))
-    return np.where(left & right, both, one)
+    named = np.where(left & right, "balanced", one)
+    right_choice, (side, _) = correct(choices, data), _labels(data)
+    share = np.asarray(data.probability)
+    often = [
+        right_choice[..., side == name] @ share[side == name] / share[side == name].sum()
+        for name in sides
+    ]
+    return np.where(np.minimum(*often) >= expert, "expert", named)
 
 
 @final

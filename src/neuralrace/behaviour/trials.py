@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from neuralrace.behaviour.agent import Agent
-from neuralrace.checks import check_known, random_key
+from neuralrace.behaviour.policies import fault
+from neuralrace.checks import check_known, random_key, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.driver import take_steps
 from neuralrace.dynamics.methods import Stepper
@@ -75,7 +76,8 @@ def train_by_trials(
     recorded weights; `values["choices"]`, always recorded, are the probabilities of the choices
     (N, choices).
 
-    **Raises:** `StoppedError` where an animal's weights stop being finite.
+    **Raises:** `StoppedError` where an animal's weights stop being finite, or where the policy
+    turns out not to be a distribution at the values that were learned.
 
     ```python
     >>> from neuralrace.behaviour import decision_task, deep_agent, train_by_trials
@@ -88,11 +90,13 @@ def train_by_trials(
     """
     check_kind("agent", agent, Agent, "behaviour.deep_agent(), or an Agent of your own")
     rate = positive_rate(learning_rate)
+    whole_number("trials", trials, fix="for example trials=8000")
+    size = real_number("scale", scale, least=0, fix="for example scale=0.1")
     stops = recording_steps(trials, record_every, record_at)
     count = whole_number("animals", animals, fix="for example animals=100")
     keys = jax.random.split(random_key(key, "drawing trials"), count)
     if weights is None:
-        starts = jax.vmap(lambda k: agent.init(k, scale))(keys)
+        starts = jax.vmap(lambda k: agent.init(k, size))(keys)
     else:
         one = checked_weights(agent.arch, weights)
         check_known("the initial weights", one)
@@ -130,6 +134,15 @@ def train_by_trials(
         steps=done.stops,
         **problem.provenance(told),
     )
+    wrong = _fault_of_policy(run, count)
+    if wrong is not None:
+        raise StoppedError(
+            run,
+            "the policy is not a distribution at values that were learned",
+            got=wrong,
+            wanted="probabilities: none negative, each row with sum 1",
+            fix="a policy for all values, such as behaviour.Softmax(5.0)",
+        )
     bad = ~np.isfinite(run.loss)
     if bad.any():
         raise StoppedError(
@@ -143,3 +156,15 @@ def train_by_trials(
             fix=f"a learning rate below {rate:g}; what was computed is in error.trajectory",
         )
     return run
+
+
+MODERATE = 1e6
+"""Weights of animals that did not diverge are below this."""
+
+
+def _fault_of_policy(run: Trajectory, count: int) -> str | None:
+    """What is wrong with the choices of animals whose weights did not diverge, if anything."""
+    weights = [np.abs(np.asarray(w)).reshape(count, -1).max(axis=1) for w in run.final.values()]
+    choices = np.asarray(run.values["choices"], float)[np.max(weights, axis=0) < MODERATE]
+    rows = choices.reshape(-1, choices.shape[-1])
+    return fault(rows, rows.shape)

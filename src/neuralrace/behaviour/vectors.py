@@ -16,6 +16,9 @@ from neuralrace.dataset import Dataset
 TINY = 1e-12
 """Damping at which a step of Levenberg and Marquardt is one of Newton."""
 
+NEUTRAL = 1e-7
+"""Eigenvalues with |λ| below this, relative to the largest or 1, count as zero."""
+
 SLOW = 0.1
 """An implicit step lasts this long over the speed: about the change of weights that it makes."""
 

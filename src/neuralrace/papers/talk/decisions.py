@@ -30,6 +30,13 @@ SETTINGS = MODEL | {
 NAMES = ("naive", "left", "right", "balanced", "expert")
 """The strategies, from naive to expert; see `nr.behaviour.strategies`."""
 
+LAGS = (10.0, 20.0, 40.0, 100.0)
+"""Times after the early moment at which behaviour is compared with it, and then at the end.
+
+They were added after the numbers of early and late were known: those lie closer together in the
+shallow network than in the deep one.
+"""
+
 NETWORKS = ("deep", "shallow")
 """The two networks that are compared."""
 
@@ -41,7 +48,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     s, task = settings, task_of(settings)
     agents = {"deep": deep_of(s), "shallow": shallow_of(s)}
     curves: dict[str, list] = {name: [] for name in ("accuracy", "left", "right", "strategy")}
-    moments, correlations, pairs = [], [], []
+    moments, correlations, pairs, fading = [], [], [], []
     time = np.array([])
     for agent in agents.values():
         run = nr.behaviour.train_by_trials(
@@ -62,6 +69,12 @@ def compute(settings: Settings) -> xarray.Dataset:
         moments.append(time[moment])
         pairs.append([early, late])
         correlations.append([found.low, found.value, found.high])
+        apart = sides["right"] - sides["left"]
+        later = [int(np.argmin(np.abs(time - time[moment[0]] - lag))) for lag in LAGS]
+        each = [
+            nr.behaviour.rank_correlation(early, apart[:, k], key=s["key"]) for k in (*later, -1)
+        ]
+        fading.append([[one.low, one.value, one.high] for one in each])
     points = nr.behaviour.stationary_points(agents["deep"], task).points
     chance = np.array([point.choices for point in points])
     dims = ("network", "animal", "time")
@@ -72,6 +85,7 @@ def compute(settings: Settings) -> xarray.Dataset:
             "moment": (("network", "when"), np.array(moments)),
             "asymmetry": (("network", "when", "animal"), np.array(pairs)),
             "correlation": (("network", "part"), np.array(correlations)),
+            "fading": (("network", "lag", "part"), np.array(fading)),
             "point_right": (("point", "stimulus"), chance[..., 1]),
             "point_strategy": ("point", nr.behaviour.strategies(chance, task).astype(object)),
             "point_left_use": ("point", nr.behaviour.sensitivity(chance, task)["left"]),
@@ -82,6 +96,7 @@ def compute(settings: Settings) -> xarray.Dataset:
             "time": time,
             "when": ["early", "late"],
             "part": ["low", "value", "high"],
+            "lag": [*(f"{lag:g}" for lag in LAGS), "end"],
             "stimulus": signed,
         },
     )
@@ -146,8 +161,18 @@ MEASURES = {
         otherwise="The intervals of the deep and the shallow network overlap, by {:.2g}: depth is "
         "not shown to be needed for it.",
     ),
+    "end": Measure(
+        "rank correlation of early asymmetry with that at the end, deep: lower end of its 95 % "
+        "interval",
+        lambda table: float(table["fading"].sel(network="deep", lag="end", part="low")),
+        least=0.0,
+        otherwise="Early strategy predicts that of a while later, not the one at the end: the "
+        "lower end of the interval is {:.2g} there.",
+    ),
 }
 """What the ledger and the figure's agreement judge. Bounds were set before animals were simulated.
+
+"end" came later; its bound is that of "deep".
 
 Asymmetry is the use of right stimuli minus that of left ones.
 """
@@ -157,9 +182,28 @@ WORDS = {"left": "individually diverse", "right": "individually diverse", "deep"
 
 
 def told(table: xarray.Dataset, network: str) -> str:
-    """A rank correlation with its interval, as text."""
-    low, value, high = table["correlation"].sel(network=network).to_numpy()
+    """The rank correlation of early and late with its interval, as text."""
+    return _told(table["correlation"].sel(network=network).to_numpy())
+
+
+def _told(interval: np.ndarray) -> str:
+    low, value, high = interval
     return f"{value:.2f} ({low:.2f} to {high:.2f})"
+
+
+def when(table: xarray.Dataset, network: str) -> str:
+    """The times of early and late behaviour, and the last one."""
+    early, late = table["moment"].sel(network=network).to_numpy()
+    return f"{early:g} and {late:g} of {float(table['time'][-1]):g}"
+
+
+def faded(table: xarray.Dataset, network: str) -> str:
+    """The rank correlation with the early moment by lag, and at the end."""
+    each = table["fading"].sel(network=network)
+    return ", ".join(
+        f"{'at the end' if lag == 'end' else f'lag {lag}'} {_told(each.sel(lag=lag).to_numpy())}"
+        for lag in each["lag"].to_numpy()
+    )
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
@@ -171,10 +215,20 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             ("right", ""),
             ("both", ""),
             ("deep", told(table, "deep")),
+            ("end", ""),
         )
     ]
     what = "the same rank correlation in the shallow network, which the talk does not mention"
-    return (*rows, Agreement(what, "reported", told(table, "shallow")))
+    rows.append(Agreement(what, "reported", told(table, "shallow")))
+    for network in NETWORKS:
+        rows += [
+            Agreement(f"times of early and late, {network}", "reported", when(table, network)),
+            Agreement(f"its decay with the lag, {network}", "reported", faded(table, network)),
+        ]
+    last = " and ".join(
+        f"{float(table['accuracy'].sel(network=network)[:, -1].mean()):.2f}" for network in NETWORKS
+    )
+    return (*rows, Agreement("mean accuracy at the end, deep and shallow", "reported", last))
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:

@@ -156,7 +156,11 @@ MEASURES = {
         rests=Basis.PAPER,
     ),
 }
-"""What the ledger and the figure's agreement judge. Bounds were set before the numbers."""
+"""What the ledger and the figure's agreement judge. Bounds were set before the numbers.
+
+They hold at the default β = 10. At β = 20 the policy makes saddles of its own: 9 in the deep and 2
+in the shallow network.
+"""
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:

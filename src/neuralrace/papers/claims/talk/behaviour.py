@@ -34,8 +34,8 @@ CLAIMS = (
         "The early strategy of an animal predicts its later one, through depth.",
         "The same animals: the rank correlation of the difference of use of the two sides, when "
         "the mean accuracy has made a quarter and three quarters of its improvement; the same for "
-        "a network without the first layer.",
-        (DECISIONS["deep"], DECISIONS["deeper"]),
+        "a network without the first layer; and the same against the end of learning.",
+        (DECISIONS["deep"], DECISIONS["deeper"], DECISIONS["end"]),
         inferred=True,
     ),
     Claim(
@@ -51,8 +51,9 @@ CLAIMS = (
         "talk/decisions-depth",
         "“Saddle points arise through depth”",
         "Without the first layer there are no saddles, and the sides are learned together.",
-        "Stationary points of both networks, and how far the stimulus value of one side runs ahead "
-        "of the other, in animals that learn on average.",
+        "Stationary points of both networks at β = 10 (at β = 20 the policy makes saddles in "
+        "both), and how far the stimulus value of one side runs ahead of the other, in animals "
+        "that learn on average.",
         tuple(DEPTH.values()),
         inferred=True,
     ),

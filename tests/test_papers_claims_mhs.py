@@ -63,7 +63,7 @@ def figure_4():
             **{
                 f"{name}_{kind}": ("seed", [gap] * 5)
                 for name, gap in gaps
-                for kind in ("outputs", "similarity", "places")
+                for kind in ("outputs", "similarity", "places", "shape")
             },
             **{f"{name}_shown": (("seed", "epoch"), [[gap] * 3] * 5) for name, gap in gaps},
             **{
@@ -241,7 +241,10 @@ DAMAGE = [
     ({4: set_to(gated_shown=0.3)}, {"contextual-outputs"}, set(), set()),
     ({4: set_to(gated_outputs=0.09)}, set(), {"unique"}, set()),
     ({4: set_to(gated_similarity=0.2)}, set(), {"contextual-representation"}, set()),
-    ({4: set_to(gated_places=0.3)}, {"contextual-representation"}, set(), set()),
+    ({4: set_to(gated_shape=0.3)}, {"contextual-representation"}, set(), set()),
+    ({4: set_to(gated_places=0.3)}, set(), {"contextual-representation"}, set()),
+    ({4: lambda t: t.drop_vars(["gated_shape", "floor_shape"])}, set(), set(),
+     {"contextual-representation"}),
     ({4: set_to(simulated_strength=2.0)}, {"race-predicts"}, set(), set()),
     ({5: late("gated", 5)}, {"more-contexts"}, set(), set()),
     ({5: set_to(others_closed=0.5)}, set(), {"closed-forms"}, set()),

@@ -118,7 +118,7 @@ class Agreement:
         found = Found.of(measure.read(table))
         value = f"{found.value:{measure.form}}" + (f"; {beside}" if beside else "")
         target = (f"“{words}”: " if words else "") + f"{measure.threshold} ({measure.rests.value})"
-        return cls(measure.what, target, value, measure.met(found.value))
+        return cls(measure.what, target, value, measure.holds(found.value))
 
 
 @final

@@ -141,6 +141,10 @@ class Measure:
         high = inf if self.most is None else self._moved(self.most, widened, down=False)
         return isfinite(value) and low <= value <= high
 
+    def holds(self, value: float) -> bool | None:
+        """Whether a number lies between the bounds; None if there is no number."""
+        return None if isnan(value) else self.met(value)
+
     def _moved(self, bound: float, factor: float, *, down: bool) -> float:
         """The bound with its distance from `origin` multiplied or divided: always laxer."""
         away = bound - self.origin
@@ -156,7 +160,7 @@ class Measure:
     def doubt(self, found: Found) -> str:
         """Why this number settles nothing, or an empty text."""
         if isnan(found.value):
-            return "there was nothing to measure"
+            return "not in the data at hand"
         if self.rests is Basis.THEOREM:
             return ""
         if found.seeds is not None and found.seeds < FEWEST_SEEDS:

@@ -40,8 +40,8 @@ CHANGES = {
     ),
     "mhs/contextual-representation": (
         "does not hold",
-        "the paper shows positions by multidimensional scaling; these are compared, and all "
-        "similarities as a limit",
+        "the sentence is about relative positions: these are compared in all dimensions, and the "
+        "two dimensions of the figure and all similarities are limits",
     ),
     "mhs/context-pure": (
         "does not hold",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
 
 from neuralrace.papers.claims.changes import change_lines
 from neuralrace.papers.claims.claim import Entry, Verdict
@@ -13,7 +14,7 @@ from neuralrace.papers.record import table_lines
 PAPERS = {
     "nrr": "Saxe, Sodhani and Lewallen, *The Neural Race Reduction* (ICML 2022)",
     "mhs": "Jarvis, Klein, Rosman and Saxe, *Make Haste Slowly* (ICLR 2025)",
-    "talk": "Saxe, *Models of representation learning dynamics* (talk, first two parts)",
+    "talk": "Saxe, *Models of representation learning dynamics* (talk)",
 }
 """The papers that have a module in the ledger with its `CLAIMS`."""
 
@@ -101,8 +102,15 @@ def _section(page: str, title: str) -> list[str]:
 def _tally(entries: Sequence[Entry]) -> str:
     """How many claims have each verdict, in words."""
     count = Counter(entry.verdict for entry in entries)
-    said = ", ".join(f"{count[verdict]} {verdict.value}" for verdict in Verdict if count[verdict])
+    said = ", ".join(f"{n} {_number(verdict, n)}" for verdict in Verdict if (n := count[verdict]))
     return f"{len(entries)} claims: {said}."
+
+
+def _number(verdict: Verdict, count: int) -> str:
+    """The verdict as it is said of so many claims: 9 do not hold, 1 does not hold."""
+    if count == 1:
+        return verdict.value
+    return verdict.value.replace("does not hold", "do not hold").replace("holds", "hold")
 
 
 def _summary(entries: Iterable[Entry]) -> list[str]:
@@ -149,7 +157,9 @@ def _entry(entry: Entry) -> list[str]:
     lines += [f"- {text}" for text in entry.qualifications]
     lines += [f"- Unclear: {text}." for text in entry.doubts]
     if entry.instead:
-        lines += ["", "*What happens instead:* " + " ".join(entry.instead)]
+        open_ = entry.verdict is Verdict.UNDECIDED
+        title = "What the networks do" if open_ else "What happens instead"
+        lines += ["", f"*{title}:* " + " ".join(entry.instead)]
     return lines
 
 
@@ -168,6 +178,8 @@ def shown(measure: Measure, found: Found) -> str:
 
     ```
     """
+    if isnan(found.value):
+        return "–"
     value = f"{found.value:{measure.form}}"
     off = (found.high - found.low) / 2
     return f"{value} ± {off:.2g}" if off > 0 else value

@@ -289,7 +289,7 @@ DAMAGE = [
     ({"own_network": {"single": [0.5] * 5}}, {"single-inactive"}, set(), set()),
     ({"own_network": {"loss_over_floor": [9.0] * 5}}, set(), {"contextual-loss"}, set()),
     ({"competition": {"single": [0.5] * 5}}, set(), {"single-inactive"}, set()),
-    ({"interlacing": {"signed": 0.2}}, set(), {"interlacing"}, set()),
+    ({"interlacing": {"positive": 0.2}}, {"interlacing"}, set(), set()),
     ({"copied_and_frozen": {"frozen": [9.0] * 5}}, set(), {"always-a-reln"}, set()),
     ({"copied_and_frozen": {"copied": [1e-3] * 5}}, {"always-a-reln"}, set(), set()),
 ]  # fmt: skip

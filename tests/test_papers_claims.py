@@ -19,6 +19,7 @@ from neuralrace.papers.claims import (
     Claim,
     Found,
     Measure,
+    Outcome,
     Remark,
     Tables,
     Verdict,
@@ -27,11 +28,12 @@ from neuralrace.papers.claims import (
     markdown,
     papers,
 )
-from neuralrace.papers.claims.changes import CHANGES, WITHDRAWN, change_lines
+from neuralrace.papers.claims.changes import CHANGES, NEW, WITHDRAWN, change_lines
 from neuralrace.papers.claims.mhs import networks
 from neuralrace.papers.claims.nrr.reuse import shared_against_dedicated
 from neuralrace.papers.claims.nrr.xor import activity_types
-from neuralrace.papers.claims.short import PARTS
+from neuralrace.papers.claims.page import shown
+from neuralrace.papers.claims.short import LOSS_IN_STAGES, OUTPUTS_IN_STAGES, PARTS
 from neuralrace.papers.figure import Setting
 from neuralrace.papers.record import pack, unpack
 from neuralrace.trajectory import save_table
@@ -108,6 +110,36 @@ def test_the_interval_of_the_mean_is_that_of_student():
     assert Found.of(each, seeds=3).seeds == 3
 
 
+def test_a_skewed_ratio_is_judged_by_its_logarithm():
+    draws = [8.8, 13.0, 111.0, 252.0, 345.0]
+    plain = Measure("ratio", lambda _: draws, least=2.0)
+    skewed = replace(plain, scale="log")
+    found = [Tables().found(measure) for measure in (plain, skewed)]
+    assert plain.outcome(found[0]) is Outcome.UNCLEAR and found[0].low < 0
+    assert skewed.outcome(found[1]) is Outcome.MET
+    assert found[1].value == pytest.approx(np.prod(draws) ** 0.2)
+    assert "… " in shown(skewed, found[1]) and "±" in shown(plain, found[0])
+
+
+def test_an_unclear_limit_is_named_and_changes_nothing():
+    limit = Measure("limit", lambda _: 0, most=1, otherwise="Not so.")
+    claim = Claim("nrr/x", "§0", "So.", "By eye.", (Measure("m", lambda _: 0, most=1), limit))
+    entry = claim.judged([0.0, Found(float("nan"))])
+    assert entry.verdict is Verdict.HOLDS
+    assert entry.doubts == ("limit, limit: not in the data at hand",)
+    assert shown(limit, entry.found[1]) == "–"
+
+
+def test_remarks_are_said_whatever_the_verdict():
+    remark = Remark("It drifts by {:.0%}.", (lambda _: 0.03,))
+    for value, verdict in ((0.0, Verdict.HOLDS), (9.0, Verdict.FAILS)):
+        measure = Measure("m", lambda _, v=value: v, most=1)
+        claim = Claim("nrr/x", "§0", "So.", "By eye.", (measure,), remarks=(remark,))
+        entry = claim.measure(Tables())
+        assert entry.verdict is verdict and entry.remarks == ("It drifts by 3 %.",)
+        assert "*Beside it:* It drifts by 3 %." in markdown([entry])
+
+
 def test_a_bound_of_ours_refutes_only_what_is_twice_as_far():
     distance = bounded(most=0.1)
     assert outcomes(distance, *map(Found, (0.05, 0.15, 0.25))) == ["met", "unclear", "missed"]
@@ -149,7 +181,7 @@ def test_a_figure_with_one_random_draw_counts_as_one_seed():
 
 def test_what_happens_instead_is_said_where_a_claim_does_not_hold():
     remark = Remark("It is {:.1f} and {:.0%}.", (lambda t: [1.0, 3.0], lambda t: 0.5))
-    for value, said in ((0.0, ()), (9.0, ("It is 2.0 and 50%.",))):
+    for value, said in ((0.0, ()), (9.0, ("It is 2.0 and 50 %.",))):
         claim = Claim(
             "nrr/x", "§1", "says", "how",
             (Measure("core", lambda t, v=value: v, most=1),), quote="it is so", instead=(remark,),
@@ -209,17 +241,41 @@ def test_the_summary_says_what_verdicts_allow():
     assert "All is well." in markdown(entries[:1], page=page)
 
 
+def test_sentences_of_the_summary_follow_the_measures_they_describe():
+    """A claim that falls for its outputs says nothing about its loss."""
+    (claim,) = ledger("mhs/depth-follows")
+    good = [inside(m) for m in claim.measures]
+    at = {m.what: k for k, m in enumerate(claim.measures)}
+    (loss,) = (k for what, k in at.items() if what.startswith(LOSS_IN_STAGES))
+    (outputs,) = (k for what, k in at.items() if what.startswith(OUTPUTS_IN_STAGES))
+    tables = Tables()
+    tables.at_hand = lambda *_, **__: None
+    follows, apart = "follows the loss of the typical run", "does not follow the loss"
+    for wrong, wanted, other in ((outputs, follows, apart), (loss, apart, follows)):
+        found = [9.0 if k == wrong else v for k, v in enumerate(good)]
+        entry = claim.judged(found)
+        assert entry.verdict is Verdict.FAILS
+        text = " ".join(in_short([entry], tables))
+        assert wanted in text and other not in text
+
+
 def test_sentences_of_the_summary_name_claims_that_exist():
     there = {claim.name for claim in ledger()}
     for sentences in PARTS.values():
         for sentence in sentences:
-            assert there.issuperset(sentence.when)
+            named = {**sentence.when, **sentence.met, **sentence.missed}
+            assert there.issuperset(named) and named
+            for name, texts in (*sentence.met.items(), *sentence.missed.items()):
+                (claim,) = ledger(name)
+                for text in texts:
+                    assert any(m.what.startswith(text) for m in claim.measures), text
             assert sentence.text.count("{") == len(sentence.reads)
 
 
 def test_what_changed_names_claims_that_exist_and_says_what_is_new():
     claims = {claim.name: claim for claim in ledger()}
-    assert set(CHANGES) <= set(claims)
+    assert set(CHANGES) | set(NEW) <= set(claims)
+    assert not set(CHANGES) & set(NEW)
     assert not set(WITHDRAWN) & set(claims)
     assert {before for before, _ in (CHANGES | WITHDRAWN).values()} <= {v.value for v in Verdict}
     elbow = claims["mhs/elbow"]
@@ -482,5 +538,5 @@ def test_a_ledger_ends_with_a_tally_and_quick_ones_say_so(quick, monkeypatch):
     ]  # fmt: skip
     monkeypatch.setattr("neuralrace.papers.claims.ledger", lambda *_: claims)
     said = CliRunner().invoke(commands, ["claims", "nrr", *(["--quick"] if quick else [])]).stdout
-    assert "In all: 1 does not hold, 2 holds." in said
+    assert "In all: 2 hold, 1 does not hold." in said
     assert said.count("settle nothing") == (2 if quick else 0)

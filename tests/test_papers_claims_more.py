@@ -5,7 +5,7 @@ import pytest
 import xarray
 
 from neuralrace.papers import find
-from neuralrace.papers.claims import Basis, Verdict, ledger
+from neuralrace.papers.claims import Basis, Found, Verdict, ledger
 from neuralrace.papers.claims.mhs import balance, depth, findings, layers, linear
 from neuralrace.papers.claims.nrr import identities, theory
 from neuralrace.papers.claims.talk import rates
@@ -63,7 +63,9 @@ def test_rotations_keep_sums_over_each_group():
 
 
 def test_the_conserved_quantity_of_routing():
-    flow, steps = numbers(NRR["conserved"], Small(problems=2))
+    (flow,) = numbers(NRR["conserved"], Small(problems=2))
+    (remark,) = NRR["conserved"].remarks
+    (steps,) = (read(Small(problems=2)) for read in remark.reads)
     assert flow <= 1e-6 < steps < 0.05
 
 
@@ -177,20 +179,47 @@ def falling(drops, length=200):
     return np.stack([0.6 * fall(d) + 0.4 * fall(d + 40) for d in drops])
 
 
-def test_reuse_is_counted_in_contexts():
-    more = np.tile([[0.0, 0.2, 0.8], [0.1, 0.3, 0.6]], (3, 1, 1))
-    tables = figures(more, falling([40, 50, 60]))
-    assert numbers(MHS["depth-reuse"], tables) == pytest.approx([2.5 - 2.1, 2.8 - 2.1])
-    less = figures(more[:, :, ::-1], falling([40, 50, 60]))
+def test_reuse_is_counted_in_contexts_over_the_whole_network():
+    more = np.tile([[0.0, 0.2, 0.8], [0.1, 0.3, 0.6]], (4, 1, 1))
+    tables = figures(more, falling([40, 50, 60, 65]))
+    assert numbers(MHS["depth-reuse"], tables) == pytest.approx([2.65 - 2.1, 2.5 - 2.1])
+    less = figures(more[:, :, ::-1], falling([40, 50, 60, 65]))
     assert held(MHS["depth-reuse"], less) == [False, False]
+
+
+def test_the_interval_of_reuse_has_the_spread_of_both_networks():
+    rng = np.random.default_rng(0)
+    deep, single = rng.normal(2.5, 0.2, 100), rng.normal(2.0, 0.1, 5)
+    found = Found.of(layers.more_than_one(deep, single))
+    assert found.value == pytest.approx(deep.mean() - single.mean()) and found.seeds == 5
+    known = Found.of(layers.more_than_one(deep, np.full(5, single.mean())))
+    assert found.high - found.low > known.high - known.low
 
 
 def test_timing_explains_the_spread_of_runs():
     share = np.full((3, 2, 3), 1 / 3)
-    shifted, between = numbers(MHS["variance-cause"], figures(share, falling([40, 50, 65])))
-    assert shifted < 0.1 and between < 0.1
-    apart = np.stack([falling([40])[0] * k + 0.1 for k in (1.0, 0.7, 0.4)])
-    assert layers.shifted_spread(figures(share, apart).at_hand("mhs/fig6")) > 0.9
+    early, late = [40, 50, 65], [100, 160, 130]
+    loss = np.stack([stage(a, b) for a, b in zip(early, late, strict=True)])
+    left, later = numbers(MHS["variance-cause"], figures(share, loss))
+    assert left < 0.1
+    assert later == pytest.approx(np.std(late) / np.std(early), rel=0.1)
+    apart = np.stack([stage(40, 100, half) for half in (0.45, 0.5, 0.55)])
+    assert layers.spread_at_equal_drops(figures(share, apart).at_hand("mhs/fig6")) > 0.5
+    first = np.stack([stage(a, 120) for a in early])  # only the first drop is inconsistent
+    assert held(MHS["variance-cause"], figures(share, first)) == [True, False]
+
+
+def stage(first, second, half=0.5, length=200):
+    """A loss with two drops, and a plateau at `half` in between."""
+    fall = lambda at: 1 / (1 + np.exp((np.arange(length) - at) / 2))
+    return (1 - half) * fall(first) + half * fall(second)
+
+
+def test_numbers_over_many_runs_are_taken_in_groups():
+    table = xarray.Dataset({"relu": ("seed", np.arange(100.0))})
+    means = layers.by_group(lambda t: float(t["relu"].mean()), table)
+    assert means == [9.5, 29.5, 49.5, 69.5, 89.5]
+    assert layers.by_group(lambda t: t.sizes["seed"], table.isel(seed=slice(6))) == 6
 
 
 def test_findings_have_the_measures_of_the_entries_they_name():

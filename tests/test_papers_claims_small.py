@@ -166,6 +166,22 @@ def test_shapes_are_compared_up_to_rotation_and_size():
     assert fig4.disparity(places, other) == pytest.approx(procrustes(places, other)[2])
 
 
+def test_positions_in_all_dimensions_do_not_depend_on_the_order_of_axes():
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(24, 3))
+    hidden = np.linalg.qr(points - points.mean(axis=0))[0] * [2.0, 1.05, 1.0]
+    swapped = hidden * [1.0, 0.95, 1.05]  # the second and third axis change places
+    places = [fig4.positions(h @ h.T) for h in (hidden, swapped)]
+    np.testing.assert_allclose(
+        np.linalg.norm(places[0][:, None] - places[0], axis=-1),
+        np.linalg.norm(hidden[:, None] - hidden, axis=-1),
+        atol=1e-6,
+    )
+    first_two = [p[:, -2:] for p in places]
+    assert fig4.disparity(*places) < 0.01
+    assert fig4.disparity(*first_two) > 0.1
+
+
 # ---- the whole ledger, small --------------------------------------------------------------------
 
 DESCENT = {"hidden": 24, "init": 1.5, "steps": 120, "every": 20, "seeds": 2}

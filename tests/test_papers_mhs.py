@@ -81,7 +81,7 @@ def test_figure_4_tells_the_imitator_from_the_other(tmp_path):
         **{
             f"{net}_{kind}": ("seed", [gap] * seeds)
             for net, gap in (("gated", 0.02), ("single", 0.2), ("floor", 0.015))
-            for kind in ("outputs", "similarity", "places")
+            for kind in ("outputs", "similarity", "places", "shape")
         },
         "gated_shown": (("seed", "epoch"), [[0.02] * 3] * seeds),
         "floor_shown": (("seed", "epoch"), [[0.015] * 3] * seeds),
@@ -114,7 +114,7 @@ def test_figure_4_tells_the_imitator_from_the_other(tmp_path):
 
 def test_figure_6_compares_stereotypes_and_spread(tmp_path):
     T, seeds = 61, 3
-    relu = falling(seeds, T)
+    relu = 0.4 * falling(seeds, T, -15.0) + 0.6 * falling(seeds, T, 15.0)  # with a plateau
     y = np.random.default_rng(0).normal(size=(24, 60))
     outputs = (1 - np.sqrt(relu[[1, 1]]))[:, :, None, None] * y
     gates = [[0.0, 0.01, 0.99], [0.01, 0.7, 0.29]]
@@ -130,7 +130,7 @@ def test_figure_6_compares_stereotypes_and_spread(tmp_path):
         "always": (("seed", "layer"), np.tile([0.99, 0.2], (seeds, 1))),
         "often": (("seed", "layer"), np.tile([1.0, 0.7], (seeds, 1))),
     }
-    coordinates = {"time": np.arange(T) * 24e-3, "step": ("time", np.arange(T))}
+    coordinates = {"time": np.arange(T) * 2.4, "step": ("time", 100 * np.arange(T))}
     rows = judged("mhs/fig6", arrays, coordinates, tmp_path)
     assert all(row["holds"] is not False for row in rows.values())
     alike = [row for what, row in rows.items() if what.startswith("correlation of the two spreads")]
@@ -138,7 +138,7 @@ def test_figure_6_compares_stereotypes_and_spread(tmp_path):
     arrays["outputs"] = (arrays["outputs"][0], outputs * np.array([1, -1])[:, None, None, None])
     rows = judged("mhs/fig6", arrays, coordinates)
     held = [row["holds"] for what, row in rows.items() if what.startswith("outputs")]
-    assert held == [True, False]  # the staged ReLN is judged by its own outputs
+    assert held == [True, False, True]  # the staged ReLN is judged by its own outputs
     arrays["staged"] = (("seed", "time"), falling(seeds, T, 20.0) * (y**2).sum() / 48)
     rows = judged("mhs/fig6", arrays, coordinates)
     near = [row["holds"] for what, row in rows.items() if what.startswith("stereotypical ReLN")]

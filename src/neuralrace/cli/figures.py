@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,6 +122,7 @@ def claims(
 ) -> None:
     """Measure the claims of the papers, all or those named, and print the verdicts."""
     from neuralrace.papers.claims import QUICK, Tables, in_short, ledger, markdown
+    from neuralrace.papers.claims.page import tally
 
     wanted = ledger(*names)
     tables = Tables(quick, folder, tell=lambda text: click.echo(text, err=True))
@@ -137,9 +137,7 @@ def claims(
         entries.append(claim.measure(tables))
         if not as_json:
             _tell_claim(entries[-1])
-    count = Counter(entry.verdict.value for entry in entries)
-    total = "In all: " + ", ".join(f"{n} {verdict}" for verdict, n in count.items()) + "."
-    click.echo(total, err=as_json)
+    click.echo(f"In all: {tally(entries)}.", err=as_json)
     if quick:
         click.echo(f"These were {QUICK}: leave out --quick for verdicts.", err=as_json)
     if as_json:
@@ -163,7 +161,7 @@ def _tell_claim(entry: Entry) -> None:
         value = f"{found.value:{measure.form}}"
         bound = f"{measure.threshold}, {measure.rests.value}"
         click.echo(f"  {mark} {measure.what}: {value} ({bound})")
-    for text in (*entry.qualifications, *entry.doubts, *entry.instead):
+    for text in (*entry.qualifications, *entry.doubts, *entry.instead, *entry.remarks):
         click.echo(f"  · {text}")
 
 
@@ -191,6 +189,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "qualifications": entry.qualifications,
         "doubts": entry.doubts,
         "instead": entry.instead,
+        "remarks": entry.remarks,
     }
 
 

@@ -115,10 +115,10 @@ class Agreement:
 
         **Arguments:** `words` are the paper's for what is measured; `beside` follows the number.
         """
-        found = Found.of(measure.read(table))
+        found = Found.of(measure.read(table), scale=measure.scale)
         value = f"{found.value:{measure.form}}" + (f"; {beside}" if beside else "")
         target = (f"“{words}”: " if words else "") + f"{measure.threshold} ({measure.rests.value})"
-        return cls(measure.what, target, value, measure.met(found.value))
+        return cls(measure.what, target, value, measure.holds(found.value))
 
 
 @final

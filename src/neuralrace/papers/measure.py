@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import inf, isfinite, isnan, nan, sqrt
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -20,6 +20,10 @@ LEEWAY = 2.0
 
 FLOOR = 2.0
 """Two networks are told apart if they differ more than this many times as much as two seeds."""
+
+
+Scale = Literal["linear", "log"]
+"""On which scale the mean over seeds and its interval are taken."""
 
 
 class Basis(Enum):
@@ -49,13 +53,18 @@ class Found:
     """A number that was found, on how many seeds, and how far it may be off.
 
     `low` and `high` bound the mean over seeds (95 % by Student's t); they equal `value` if there is
-    no list of seeds to take a mean of. `seeds` is None if nothing random is involved.
+    no list of seeds to take a mean of. `seeds` is None if nothing random is involved. For a ratio
+    that some seeds make many times as large as others, `scale="log"` takes mean and interval of
+    the logarithms: `value` is the geometric mean.
 
     ```python
     >>> from neuralrace.papers.measure import Found
     >>> found = Found.of([0.9, 1.0, 1.1, 1.0, 1.0])
     >>> found.value, found.seeds, round(found.low, 3), round(found.high, 3)
     (1.0, 5, 0.912, 1.088)
+    >>> skewed = Found.of([1.0, 10.0, 100.0], scale="log")
+    >>> round(skewed.value, 9), bool(0 < skewed.low < 1), bool(skewed.high > 100)
+    (10.0, True, True)
 
     ```
     """
@@ -71,11 +80,22 @@ class Found:
                 object.__setattr__(self, name, self.value)
 
     @classmethod
-    def of(cls, numbers: float | Sequence[float] | np.ndarray, seeds: int | None = None) -> Found:
+    def of(
+        cls,
+        numbers: float | Sequence[float] | np.ndarray,
+        seeds: int | None = None,
+        *,
+        scale: Scale = "linear",
+    ) -> Found:
         """From one number, or from one number per seed."""
         each = np.asarray(numbers, float)
         if each.ndim == 0:
             return cls(float(each), seeds=seeds)
+        if scale == "log":
+            with np.errstate(divide="ignore", invalid="ignore"):
+                logs = cls.of(np.log(each), seeds)
+            low, value, high = np.exp([logs.low, logs.value, logs.high]).tolist()
+            return cls(value, low, high, logs.seeds)
         count, mean = each.size, float(each.mean()) if each.size else nan
         fewest = count if seeds is None else min(count, seeds)
         if count < 2 or not np.isfinite(each).all():
@@ -96,7 +116,8 @@ class Measure:
     ledger where to read it), otherwise the `Tables` of the ledger. `otherwise` makes the measure a
     limit: a miss does not refute a claim but qualifies it, with this sentence, in which `{}` stands
     for the number. `origin` is the value from which the bound's distance counts when a bound of our
-    choice is widened: perfect agreement (0 for a distance, 1 for a share), or no effect.
+    choice is widened: perfect agreement (0 for a distance, 1 for a share), or no effect. `scale`
+    is that of the mean over seeds and its interval.
 
     ```python
     >>> from neuralrace.papers.measure import Basis, Found, Measure
@@ -117,6 +138,7 @@ class Measure:
     form: str = ".3g"
     rests: Basis = Basis.OURS
     origin: float = 0.0
+    scale: Scale = "linear"
 
     def __post_init__(self) -> None:
         if self.least is None and self.most is None:
@@ -141,6 +163,10 @@ class Measure:
         high = inf if self.most is None else self._moved(self.most, widened, down=False)
         return isfinite(value) and low <= value <= high
 
+    def holds(self, value: float) -> bool | None:
+        """Whether a number lies between the bounds; None if there is no number."""
+        return None if isnan(value) else self.met(value)
+
     def _moved(self, bound: float, factor: float, *, down: bool) -> float:
         """The bound with its distance from `origin` multiplied or divided: always laxer."""
         away = bound - self.origin
@@ -156,7 +182,7 @@ class Measure:
     def doubt(self, found: Found) -> str:
         """Why this number settles nothing, or an empty text."""
         if isnan(found.value):
-            return "there was nothing to measure"
+            return "not in the data at hand"
         if self.rests is Basis.THEOREM:
             return ""
         if found.seeds is not None and found.seeds < FEWEST_SEEDS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -31,7 +32,7 @@ class Remark:
     ```python
     >>> from neuralrace.papers.claims import Remark
     >>> Remark("{:.0%} of the weight.", (lambda tables: 0.25,)).said(None)
-    '25% of the weight.'
+    '25 % of the weight.'
 
     ```
     """
@@ -41,7 +42,12 @@ class Remark:
 
     def said(self, tables: Any) -> str:
         """The sentence with its numbers: means, if there is one number per seed."""
-        return self.text.format(*(Found.of(read(tables)).value for read in self.reads))
+        return _written(self.text, *(Found.of(read(tables)).value for read in self.reads))
+
+
+def _written(text: str, *numbers: float) -> str:
+    """The text with its numbers, and a space before each sign of per cent."""
+    return re.sub(r"(\d)%", r"\1 %", text.format(*numbers))
 
 
 @final
@@ -50,7 +56,8 @@ class Claim:
     """One claim: where the paper makes it, in which words, what it says in ours, and its measures.
 
     `quote` has the paper's own words. `inferred` marks a claim whose sentence is ours, as for the
-    titles of slides. `instead` says what the networks do if the claim does not hold.
+    titles of slides. `instead` says what the networks do if the claim does not hold. `remarks` are
+    said whatever the verdict: numbers beside the claim, which it does not speak of.
 
     ```python
     >>> from neuralrace.papers.claims import Basis, Claim, Measure
@@ -70,13 +77,14 @@ class Claim:
     quote: str = ""
     inferred: bool = False
     instead: tuple[Remark, ...] = ()
+    remarks: tuple[Remark, ...] = ()
 
     def measure(self, tables: Tables) -> Entry:
         """Measure the claim on the data of figures."""
         entry = Entry(self, tuple(tables.found(measure) for measure in self.measures))
-        if entry.verdict in (Verdict.HOLDS, Verdict.QUALIFIED):
-            return entry
-        return Entry(self, entry.found, tuple(remark.said(tables) for remark in self.instead))
+        stands = entry.verdict in (Verdict.HOLDS, Verdict.QUALIFIED)
+        said = lambda remarks: tuple(remark.said(tables) for remark in remarks)
+        return Entry(self, entry.found, said(() if stands else self.instead), said(self.remarks))
 
     def judged(self, found: Sequence[float | Found]) -> Entry:
         """The entry of the ledger with these numbers, one for each measure."""
@@ -91,6 +99,7 @@ class Entry:
     claim: Claim
     found: tuple[Found, ...]
     instead: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def pairs(self) -> tuple[tuple[Measure, Found], ...]:
@@ -115,13 +124,15 @@ class Entry:
     def qualifications(self) -> tuple[str, ...]:
         """The sentences of the missed limits."""
         missed = self._with(Outcome.MISSED)
-        return tuple(m.otherwise.format(found.value) for m, found in missed if m.otherwise)
+        return tuple(_written(m.otherwise, found.value) for m, found in missed if m.otherwise)
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Why measures that are not limits are unclear."""
+        """Why measures, and limits, are unclear. An unclear limit does not change the verdict."""
         unclear = self._with(Outcome.UNCLEAR)
-        return tuple(f"{m.what}: {m.doubt(found)}" for m, found in unclear if not m.otherwise)
+        return tuple(
+            f"{'limit, ' if m.otherwise else ''}{m.what}: {m.doubt(found)}" for m, found in unclear
+        )
 
     @property
     def seeds(self) -> int | None:

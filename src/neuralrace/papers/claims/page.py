@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
 
 from neuralrace.papers.claims.changes import change_lines
 from neuralrace.papers.claims.claim import Entry, Verdict
@@ -13,7 +14,7 @@ from neuralrace.papers.record import table_lines
 PAPERS = {
     "nrr": "Saxe, Sodhani and Lewallen, *The Neural Race Reduction* (ICML 2022)",
     "mhs": "Jarvis, Klein, Rosman and Saxe, *Make Haste Slowly* (ICLR 2025)",
-    "talk": "Saxe, *Models of representation learning dynamics* (talk, first two parts)",
+    "talk": "Saxe, *Models of representation learning dynamics* (talk)",
 }
 """The papers that have a module in the ledger with its `CLAIMS`."""
 
@@ -28,12 +29,13 @@ How a verdict follows from the numbers:
   none). *The seed floor*: what two seeds of the same network differ by. *Our choice*: the paper
   says “close” or “similar” and gives no number.
 - A number that depends on random weights needs {FEWEST_SEEDS} seeds. Where there is one number per
-  seed, their mean is shown with its 95 % interval (Student's t). If the bound lies inside the
-  interval, the number is *unclear*.
+  seed, their mean is shown with its 95 % interval (Student's t). Ratios that some seeds make many
+  times as large as others have a geometric mean, with the interval of the logarithms in brackets.
+  If the bound lies inside the interval, the number is *unclear*.
 - A bound of our choice refutes only what a bound {LEEWAY:g} times as wide would also refute.
-  Otherwise it is *unclear*.
+  Otherwise it is *unclear*. Limits refute nothing and have no such leeway.
 - A missed measure refutes a claim (*does not hold*); an unclear one leaves it *undecided*. A missed
-  *limit* qualifies a claim that holds otherwise.
+  *limit* qualifies a claim that holds otherwise; an unclear one is named and changes nothing.
 - *Inferred* marks a claim whose sentence is ours, as for a slide that has only a title.
 - Entries under “What changed” were read again, and their bounds kept or settled, with the numbers
   of the earlier ledger in view. The numbers of measures that are new were not known."""
@@ -78,7 +80,8 @@ def markdown(
     for paper, title in PAPERS.items():
         mine = [entry for entry in entries if entry.claim.name.startswith(f"{paper}/")]
         if mine:
-            lines += ["", f"## {title}", "", _tally(mine), "", *_summary(mine)]
+            tallied = f"{len(mine)} claims: {tally(mine)}."
+            lines += ["", f"## {title}", "", tallied, "", *_summary(mine)]
             lines += [line for entry in mine for line in _entry(entry)]
         else:
             lines += _section(page, title)
@@ -98,11 +101,17 @@ def _section(page: str, title: str) -> list[str]:
     return []
 
 
-def _tally(entries: Sequence[Entry]) -> str:
-    """How many claims have each verdict, in words."""
+def tally(entries: Sequence[Entry]) -> str:
+    """How many claims have each verdict, in words: `2 hold, 1 does not hold`."""
     count = Counter(entry.verdict for entry in entries)
-    said = ", ".join(f"{count[verdict]} {verdict.value}" for verdict in Verdict if count[verdict])
-    return f"{len(entries)} claims: {said}."
+    return ", ".join(f"{n} {_number(verdict, n)}" for verdict in Verdict if (n := count[verdict]))
+
+
+def _number(verdict: Verdict, count: int) -> str:
+    """The verdict as it is said of so many claims: 9 do not hold, 1 does not hold."""
+    if count == 1:
+        return verdict.value
+    return verdict.value.replace("does not hold", "do not hold").replace("holds", "hold")
 
 
 def _summary(entries: Iterable[Entry]) -> list[str]:
@@ -148,8 +157,12 @@ def _entry(entry: Entry) -> list[str]:
     lines += ["", f"**{entry.verdict.value.capitalize()}.**"]
     lines += [f"- {text}" for text in entry.qualifications]
     lines += [f"- Unclear: {text}." for text in entry.doubts]
+    if entry.remarks:
+        lines += ["", "*Beside it:* " + " ".join(entry.remarks)]
     if entry.instead:
-        lines += ["", "*What happens instead:* " + " ".join(entry.instead)]
+        open_ = entry.verdict is Verdict.UNDECIDED
+        title = "What the networks do" if open_ else "What happens instead"
+        lines += ["", f"*{title}:* " + " ".join(entry.instead)]
     return lines
 
 
@@ -158,7 +171,7 @@ _OUTCOME = {Outcome.MET: "met", Outcome.MISSED: "**missed**", Outcome.UNCLEAR: "
 
 
 def shown(measure: Measure, found: Found) -> str:
-    """A number as it is read on the page, with half its interval.
+    """A number as it is read on the page, with half its interval, or the interval of a ratio.
 
     ```python
     >>> from neuralrace.papers.claims import Found, Measure
@@ -168,6 +181,10 @@ def shown(measure: Measure, found: Found) -> str:
 
     ```
     """
+    if isnan(found.value):
+        return "–"
     value = f"{found.value:{measure.form}}"
     off = (found.high - found.low) / 2
+    if off > 0 and measure.scale == "log":
+        return f"{value} ({found.low:.2g} … {found.high:.2g})"
     return f"{value} ± {off:.2g}" if off > 0 else value

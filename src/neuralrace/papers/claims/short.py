@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
 
 from neuralrace.papers.claims.claim import Entry, Read, Remark, Verdict
 from neuralrace.papers.claims.mhs.networks import explained, gates_over_time, own_network, rivals
-from neuralrace.papers.claims.mhs.reads import best, measured, measurement
+from neuralrace.papers.claims.mhs.reads import best, measured, measurement, over
 from neuralrace.papers.claims.tables import Tables
+from neuralrace.papers.measure import Outcome
 
 STANDS = (Verdict.HOLDS, Verdict.QUALIFIED)
 """The verdicts of a claim that can be relied on."""
@@ -23,27 +24,46 @@ OPEN = (Verdict.UNDECIDED,)
 """The verdict of a claim that is not settled."""
 
 
+LOSS_IN_STAGES = "stereotypical ReLN against stereotypical ReLU network, pathways opened in stages"
+"""How the measure on the loss of the staged ReLN begins."""
+
+OUTPUTS_IN_STAGES = (
+    "outputs of the stereotypes at plateaus that both have, relative to the size of the targets, "
+    "worst plateau, pathways opened in stages"
+)
+"""How the measure on the outputs of the staged ReLN begins."""
+
+
 @final
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence that is said only if every claim named in `when` has one of these verdicts."""
+    """A sentence that is said only if verdicts and single measures are as it says.
+
+    Every claim named in `when` must have one of the verdicts there. `met` and `missed` name
+    measures of a claim by how their text begins: all must be met, or missed.
+    """
 
     text: str
-    when: Mapping[str, Iterable[Verdict]]
+    when: Mapping[str, Iterable[Verdict]] = field(default_factory=dict)
     reads: tuple[Read, ...] = ()
+    met: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    missed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def said(self, verdicts: Mapping[str, Verdict], tables: Tables) -> str:
+    def said(self, entries: Mapping[str, Entry], tables: Tables) -> str:
         """The sentence with its numbers, or an empty text if it does not apply."""
-        applies = all(verdicts.get(name) in tuple(some) for name, some in self.when.items())
-        return Remark(self.text, self.reads).said(tables) if applies else ""
+        there = {*self.when, *self.met, *self.missed} <= set(entries)
+        if not there or any(entries[n].verdict not in tuple(v) for n, v in self.when.items()):
+            return ""
+        for wanted, measures in ((Outcome.MET, self.met), (Outcome.MISSED, self.missed)):
+            for name, texts in measures.items():
+                if not all(_outcomes(entries[name], text) == {wanted} for text in texts):
+                    return ""
+        return Remark(self.text, self.reads).said(tables)
 
 
-def _ratio(name: str, other: str) -> Read:
-    def read(tables: Tables) -> float:
-        found = measurement(tables, explained)
-        return float(np.mean(found[name]) / np.mean(found[other]))
-
-    return read
+def _outcomes(entry: Entry, text: str) -> set[Outcome]:
+    """What the measures whose text begins so say."""
+    return {m.outcome(found) for m, found in entry.pairs if m.what.startswith(text)}
 
 
 def _smallest(tables: Tables) -> float:
@@ -67,11 +87,13 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
             "That about 40 % of the routes are enough holds in the paper's setting; it is not a "
             "law for other numbers of domains.",
             {"nrr/forty-percent": (Verdict.QUALIFIED,)},
+            missed={"nrr/forty-percent": ("M = 5, K = 2",)},
         ),
         Sentence(
             "Large initial weights lead to another solution, without a shared representation; the "
             "change from one to the other is gradual.",
             {"nrr/small-starts": (Verdict.QUALIFIED,), "nrr/two-regimes": STANDS},
+            missed={"nrr/small-starts": ("scale of 50 % error over",)},
         ),
     ),
     "One hidden layer, two gatings (MHS §3)": (
@@ -91,12 +113,23 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
     ),
     "Items in contexts (MHS §4, §5)": (
         Sentence(
-            "A common pathway together with one for every pair of contexts comes near the loss of "
-            "the ReLU network, to {:.1%} of the initial loss on average, and nearer than pathways "
-            "for single contexts. With 4 and 5 contexts the same is true of pathways that are on "
-            "in all contexts but one.",
-            {"mhs/contextual-loss": STANDS, "mhs/more-contexts": STANDS},
+            "With 3 contexts, a common pathway together with one for every pair of contexts comes "
+            "near the loss of the ReLU network, to {:.1%} of the initial loss on average, and "
+            "nearer than pathways for single contexts.",
+            {"mhs/contextual-loss": STANDS},
             (best("follows").read,),
+            met={"mhs/contextual-loss": ("(a) distance of the ReLN's loss over that of common",)},
+        ),
+        Sentence(
+            "With 4 and 5 contexts, a common pathway and those that are on in all contexts but one "
+            "come as near; they were not compared with pathways for single contexts.",
+            {"mhs/more-contexts": STANDS},
+            met={"mhs/more-contexts": ("ReLU networks against the trained ReLN",)},
+        ),
+        Sentence(
+            "With 5 contexts, most of the weight is not nearest to patterns that are on in four of "
+            "them.",
+            missed={"mhs/more-contexts": ("C = 5: contexts, fewer than all",)},
         ),
         Sentence(
             "Neurons are mixed-selective, as the paper says: {:.1%} of the weight is in neurons "
@@ -110,6 +143,12 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
             "of the authors' scripts {:.0f} times.",
             {"mhs/contextual-loss": (Verdict.QUALIFIED,)},
             (best("loss over floor").read, measured(own_network, "loss_over_floor")),
+            missed={
+                "mhs/contextual-loss": (
+                    "(a) distance of the ReLN's loss over that of another seed",
+                    "the authors' own network: distance of its loss",
+                )
+            },
         ),
         Sentence(
             "It is not shown to be the only one either: of four other gatings with the same "
@@ -118,10 +157,13 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
             (_smallest,),
         ),
         Sentence(
-            "What a single neuron can do is not limited to contexts (Lemma 4.1), and on what the "
-            "common pathway leaves, patterns that depend on the item as well grow faster "
+            "A single neuron can gate by more than the context (Lemma 4.1). On the residual of the "
+            "common pathway, patterns that depend on the item as well grow faster "
             "(Proposition 4.2).",
-            {"mhs/implementable": FALLS, "mhs/fastest": FALLS},
+            missed={
+                "mhs/implementable": ("2 × 2: share of", "3 × 4: share of"),
+                "mhs/fastest": ("share of the patterns faster than all-but-one",),
+            },
         ),
     ),
     "What the ReLU network does instead": (
@@ -129,12 +171,13 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
             "It first learns as a linear network, with all neurons on. Then its neurons turn, and "
             "turn off for *some items of some contexts*: at the end {:.0%} of the weight is on for "
             "part of a context, and {:.1%} depends on the context alone.",
-            {"mhs/implementable": FALLS},
+            {"mhs/gates-learned": STANDS},
             (measured(gates_over_time, "part"), measured(gates_over_time, "exact")),
+            missed={"mhs/implementable": ("trained networks: weight in such patterns",)},
         ),
         Sentence(
-            "Late in learning, neurons with {:.0%} of the weight are held at the boundary of some "
-            "sample, where errors push them back from both sides. Their gates are fractions.",
+            "At epoch 3000 of 8000, neurons with {:.0%} of the weight are held at the boundary of "
+            "some sample, where errors push them back from both sides. Their gates are fractions.",
             {"mhs/implementable": FALLS},
             (measured(explained, "sliding"),),
         ),
@@ -146,21 +189,32 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
             {"mhs/implementable": FALLS},
             (
                 measured(explained, "kept"),
-                _ratio("wide", "floor"),
-                _ratio("wide_outputs", "floor_outputs"),
+                over("wide", "floor"),
+                over("wide_outputs", "floor_outputs"),
             ),
         ),
     ),
     "Two hidden layers (MHS §6)": (
         Sentence(
-            "Runs differ, as the paper says, and the gated network with stages that are set by "
-            "hand follows the typical run.",
-            {"mhs/depth-follows": STANDS},
+            "Runs differ, as the paper says, above all in when the later drops of the loss come.",
+            {"mhs/variance-cause": STANDS},
+            met={"mhs/depth-variance": ("ReLU networks: standard deviation of the loss",)},
         ),
         Sentence(
-            "Even with stages that are set by hand, the gated network does not follow the typical "
-            "run closely.",
-            {"mhs/depth-follows": FALLS},
+            "The gated network, with stages that are set by hand, follows the loss of the typical "
+            "run.",
+            met={"mhs/depth-follows": (LOSS_IN_STAGES,)},
+        ),
+        Sentence(
+            "At the plateaus that both losses have, their outputs agree; inside a drop they can "
+            "differ.",
+            met={"mhs/depth-follows": (OUTPUTS_IN_STAGES,)},
+            missed={"mhs/depth-follows": ("outputs of the stereotypes where both have half",)},
+        ),
+        Sentence(
+            "Even with stages that are set by hand, the gated network does not follow the loss of "
+            "the typical run.",
+            missed={"mhs/depth-follows": (LOSS_IN_STAGES,)},
         ),
         Sentence(
             "That ReLU network and gated network vary in the same way is not what we find.",
@@ -168,11 +222,11 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
         ),
         Sentence(
             "The first layer does gate: it is not used as a linear layer.",
-            {"mhs/depth-first-layer": FALLS},
+            missed={"mhs/depth-first-layer": ("first layer: final weight in neurons",)},
         ),
         Sentence(
             "The second layer prefers two contexts to one, as the paper says.",
-            {"mhs/depth-second-layer": STANDS},
+            met={"mhs/depth-second-layer": ("second layer: two contexts",)},
         ),
     ),
     "Deep linear networks (talk)": (
@@ -189,6 +243,7 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
             "Learning passes near saddles one after another, and the balance of layers, more than "
             "their scale, decides whether learning is rich or lazy.",
             {"talk/saddles-visited": STANDS, "talk/rich-and-lazy": (Verdict.QUALIFIED,)},
+            missed={"talk/rich-and-lazy": ("λ = 0, largest scale",)},
         ),
     ),
 }
@@ -197,10 +252,10 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
 
 def paragraphs(entries: Sequence[Entry], tables: Tables) -> list[str]:
     """The lines of the summary: a paragraph for each heading that has something to say."""
-    verdicts = {entry.claim.name: entry.verdict for entry in entries}
+    named = {entry.claim.name: entry for entry in entries}
     lines: list[str] = []
     for heading, sentences in PARTS.items():
-        said = [text for text in (each.said(verdicts, tables) for each in sentences) if text]
+        said = [text for text in (each.said(named, tables) for each in sentences) if text]
         if said:
             lines += [f"**{heading}.**", "", " ".join(said), ""]
     return lines[:-1]

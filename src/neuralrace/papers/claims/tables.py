@@ -100,7 +100,7 @@ class Tables:
         numbers = measure.read(self)
         if self._drawn and not self._seeds and np.ndim(numbers) == 0:
             self._seeds.append(1)
-        return Found.of(numbers, min(self._seeds, default=None))
+        return Found.of(numbers, min(self._seeds, default=None), scale=measure.scale)
 
     @property
     def devices(self) -> dict[str, str]:

@@ -55,14 +55,72 @@ def profiles(table: xarray.Dataset, name: str) -> float:
     return float(np.corrcoef(a, b)[0, 1])
 
 
-def outputs_apart(table: xarray.Dataset, name: str) -> float:
-    """Distance of the stereotypes' outputs at half the initial loss of each, relative to ‖Y‖."""
-    outputs = table["outputs"].to_numpy()
-    theirs = table["staged_outputs"].to_numpy() if name == "staged" else outputs[1]
+SLOPE = 1e-5
+"""On a plateau the loss falls by less than this share of L(0) per epoch."""
+
+LEAST = 500
+"""The fewest epochs that count as a plateau."""
+
+SAME = 0.01
+"""Plateaus are shared if their losses differ by less than this share of L(0)."""
+
+
+def plateaus(
+    table: xarray.Dataset, loss: np.ndarray, slope: float = SLOPE
+) -> list[nr.linear.Plateau]:
+    """The plateaus of a run after its first drop and above 1 % of the initial loss, in epochs.
+
+    Before the first drop nothing is learned, and below 1 % everything is.
+    """
+    run = nr.Trajectory(table["step"].to_numpy().astype(float), loss)
+    found = nr.linear.plateaus(run, least=LEAST, slope=slope)
+    return [p for p in found if 0.01 < p.loss / loss[0] < 0.99]
+
+
+def shared_plateaus(
+    table: xarray.Dataset, name: str, slope: float = SLOPE
+) -> list[tuple[nr.linear.Plateau, nr.linear.Plateau]]:
+    """The plateaus of the stereotypical ReLU network, each with that of a stereotypical ReLN.
+
+    A pair has the same loss; plateaus without a partner are left out.
+    """
     losses = stereotypes(table, name)
-    at = [int((loss <= 0.5 * loss[0]).argmax()) for loss in losses]
-    size = np.sqrt(2 * losses[0][0] * outputs.shape[2])  # L = ‖Y − O‖² / 2N
-    return float(np.linalg.norm(outputs[0, at[0]] - theirs[at[1]]) / size)
+    ours, theirs = (plateaus(table, loss, slope) for loss in losses)
+    near = lambda p: min(theirs, key=lambda q: abs(p.loss - q.loss), default=p)
+    pairs = [(p, near(p)) for p in ours] if theirs else []
+    return [(p, q) for p, q in pairs if abs(p.loss - q.loss) < SAME * losses[0][0]]
+
+
+def plateaus_shared(table: xarray.Dataset, name: str) -> float:
+    """The share of the stereotypical ReLU network's plateaus that a stereotypical ReLN has too."""
+    ours = plateaus(table, stereotypes(table, name)[0])
+    return len(shared_plateaus(table, name)) / len(ours) if ours else np.nan
+
+
+def plateau_outputs(table: xarray.Dataset, name: str, slope: float = SLOPE) -> float:
+    """Distance of the stereotypes' outputs at shared plateaus, relative to ‖Y‖; the worst one.
+
+    Outputs are taken where each loss falls least. NaN if no plateau is shared.
+    """
+    step = table["step"].to_numpy()
+    at = [
+        [int(np.searchsorted(step, each.at)) for each in pair]
+        for pair in shared_plateaus(table, name, slope)
+    ]
+    return max((_outputs_apart(table, name, *each) for each in at), default=np.nan)
+
+
+def half_outputs(table: xarray.Dataset, name: str) -> float:
+    """Distance of the stereotypes' outputs at half the initial loss of each, relative to ‖Y‖."""
+    losses = stereotypes(table, name)
+    return _outputs_apart(table, name, *(int((run <= 0.5 * run[0]).argmax()) for run in losses))
+
+
+def _outputs_apart(table: xarray.Dataset, name: str, ours: int, theirs: int) -> float:
+    outputs = table["outputs"].to_numpy()
+    other = table["staged_outputs"].to_numpy() if name == "staged" else outputs[1]
+    size = np.sqrt(2 * stereotypes(table, name)[0][0] * outputs.shape[2])  # L = ‖Y − O‖² / 2N
+    return float(np.linalg.norm(outputs[0, ours] - other[theirs]) / size)
 
 
 def share(layer: int, number: int) -> Callable[[xarray.Dataset], np.ndarray]:
@@ -133,13 +191,31 @@ MEASURES = {
     },
     **{
         f"outputs, {name}": Measure(
-            "outputs of the stereotypes where both have half the initial loss, relative to the "
-            f"size of the targets, {title}",
-            lambda t, name=name: outputs_apart(t, name),
+            "outputs of the stereotypes at plateaus that both have, relative to the size of the "
+            f"targets, worst plateau, {title}",
+            lambda t, name=name: plateau_outputs(t, name),
             most=0.1,
         )
         for name, title in RELNS.items()
     },
+    "outputs, twice the slope": Measure(
+        f"the same if the loss may fall twice as fast on a plateau, {RELNS['staged']}",
+        lambda t: plateau_outputs(t, "staged", 2 * SLOPE),
+        most=0.1,
+    ),
+    "outputs, half": Measure(
+        "outputs of the stereotypes where both have half the initial loss, inside a drop, relative "
+        f"to the size of the targets, {RELNS['staged']}",
+        lambda t: half_outputs(t, "staged"),
+        most=0.1,
+    ),
+    "plateaus": Measure(
+        "share of the plateaus of the stereotypical ReLU network that the ReLN has too, "
+        f"{RELNS['staged']}",
+        lambda t: plateaus_shared(t, "staged"),
+        least=1.0,
+        rests=Basis.PAPER,
+    ),
     "spread": Measure(
         "ReLU networks: standard deviation of the loss over runs / L(0), mean over time",
         lambda t: spread(t, "relu"),
@@ -172,6 +248,7 @@ WORDS = {
     "common": "the common pathway remains",
     "loss, staged": "close agreement",
     "outputs, staged": "exact agreement between the outputs",
+    "plateaus": "positions of the plateaus in loss are all consistent",
     "spread, staged": "the same variance profiles",
     "profiles, staged": "the same variance profiles",
 }

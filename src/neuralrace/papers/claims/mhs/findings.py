@@ -13,18 +13,34 @@ _ENTRIES = {
 """The entries on the paper itself."""
 
 
-def finding(number: int, slide: str, quote: str, says: str, *entries: str) -> Claim:
-    """A finding of the slides, judged by the measures of these entries of the ledger."""
+def finding(
+    number: int, slide: str, quote: str, says: str, *entries: str, without: str = ""
+) -> Claim:
+    """A finding of the slides, judged by the measures of these entries of the ledger.
+
+    Measures that name what the slide does not speak of, such as `without="outputs"`, are left out.
+    """
     named = ", ".join(f"`{name.split('/')[1]}`" for name in entries)
+    left = f", except those on {without}" if without else ""
     return Claim(
         f"mhs/finding-{number}",
         f"slides, “{slide}”",
         says,
-        f"The measures of the entries {named}, which have the details.",
-        tuple(_from(name, measure) for name in entries for measure in _ENTRIES[name].measures),
+        f"The measures of the entries {named}, which have the details{left}.",
+        tuple(
+            _from(name, measure)
+            for name in entries
+            for measure in _ENTRIES[name].measures
+            if not (without and _about(measure, without))
+        ),
         quote=f"Finding {number}: {quote}",
         instead=tuple(remark for name in entries for remark in _ENTRIES[name].instead),
     )
+
+
+def _about(measure: Measure, subject: str) -> bool:
+    """Whether a measure, or the sentence of its limit, names a subject."""
+    return subject in f"{measure.what} {measure.otherwise}"
 
 
 def _from(name: str, measure: Measure) -> Measure:
@@ -71,6 +87,7 @@ CLAIMS = (
         "same spread.",
         "mhs/depth-variance",
         "mhs/depth-follows",
+        without="outputs",
     ),
     finding(
         5,

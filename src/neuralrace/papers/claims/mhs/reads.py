@@ -53,7 +53,9 @@ def _rule(name: str) -> dict[str, str]:
     return {} if name == DEFAULT else {"rule": name}
 
 
-def _over(name: str, other: str) -> Read:
+def over(name: str, other: str) -> Read:
+    """The mean of one number of `explained` over that of another."""
+
     def read(tables: Tables) -> float:
         found = measurement(tables, explained)
         return float(np.mean(found[name]) / np.mean(found[other]))
@@ -80,7 +82,7 @@ TYPES = Remark(
     "For comparison, the wide limit of neuron types (`nr.reln.types`), in which each neuron makes "
     "its own gates, knows the task, the width and the initial scale alone. It is {:.1f} times as "
     "far from the ReLU network as another seed in loss, and {:.1f} times in outputs.",
-    (_over("wide", "floor"), _over("wide_outputs", "floor_outputs")),
+    (over("wide", "floor"), over("wide_outputs", "floor_outputs")),
 )
 """Types."""
 

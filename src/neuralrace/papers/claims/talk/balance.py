@@ -157,9 +157,10 @@ CLAIMS = (
                 read("lambda_trajectories", lambda t: slide_loss(t, corrected=False)),
                 most=1e-8,
                 rests=Basis.THEOREM,
+                scale="log",
                 otherwise="As printed, the last term of eq. 15 is wrong for unequal sizes and λ ≠ "
-                "0, by up to {:.1%} of the initial loss here. The correct term is (e^(2λ⊥t/τ) − "
-                "I)/(2λ⊥).",
+                "0, by {:.1%} of the initial loss here (geometric mean). The correct term is "
+                "(e^(2λ⊥t/τ) − I)/(2λ⊥).",
             ),
         ),
         inferred=True,
@@ -269,6 +270,7 @@ CLAIMS = (
                 read("delayed_rich", delay),
                 least=2.0,
                 origin=1.0,
+                scale="log",
             ),
             Measure(
                 "kernel distance at the end, largest λ",
@@ -282,6 +284,7 @@ CLAIMS = (
                     lambda t: final_kernel(np.argmin)(t) / final_kernel(np.argmax)(t),
                 ),
                 most=0.2,
+                scale="log",
             ),
         ),
         inferred=True,

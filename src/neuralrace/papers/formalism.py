@@ -41,7 +41,7 @@ class Example:
 def by_paths(
     arch: nr.Architecture, data: nr.Dataset, weights: Weights, edge: str
 ) -> dict[nr.Path, np.ndarray]:
-    """The terms of NRR Eq. 3 for an edge: W_t̄ᵀ 𝓔(p) W_s̄ᵀ for every path p through it.
+    """The terms of NRR Eq. 3 for an edge: W_t̄ᵀ E(p) W_s̄ᵀ for every path p through it.
 
     ```python
     >>> import jax, neuralrace as nr

@@ -64,7 +64,7 @@ def gabor_share(filters: Float[np.ndarray, "F C k k"]) -> Float[np.ndarray, " F"
     >>> gabor = np.exp(-((x - 0.5) ** 2 + (y - 0.5) ** 2) / 0.08) * np.cos(9 * 2 * np.pi * 0.18 * x)
     >>> noise = np.random.default_rng(0).normal(size=(9, 9))
     >>> gabor_share(np.stack([gabor, noise])[:, None]).round(2)
-    array([1.  , 0.19])
+    array([1.  , 0.13])
 
     ```
     """

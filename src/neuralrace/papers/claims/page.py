@@ -38,7 +38,8 @@ How a verdict follows from the numbers:
   *limit* qualifies a claim that holds otherwise; an unclear one is named and changes nothing.
 - *Inferred* marks a claim whose sentence is ours, as for a slide that has only a title.
 - Entries under “What changed” were read again, and their bounds kept or settled, with the numbers
-  of the earlier ledger in view. The numbers of measures that are new were not known."""
+  of the earlier ledger in view. The numbers of measures that are new were not known, except where
+  that table or the entry says so."""
 """What a reader must know about verdicts."""
 
 

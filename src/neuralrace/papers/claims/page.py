@@ -103,7 +103,16 @@ def _section(page: str, title: str) -> list[str]:
 
 
 def tally(entries: Sequence[Entry]) -> str:
-    """How many claims have each verdict, in words: `2 hold, 1 does not hold`."""
+    """How many claims have each verdict, in words.
+
+    ```python
+    >>> from neuralrace.papers.claims import ledger, tally
+    >>> (claim,) = ledger("mhs/always-a-reln")
+    >>> tally([claim.judged([0.0, 1.0, 1.0])] * 2)
+    '2 hold'
+
+    ```
+    """
     count = Counter(entry.verdict for entry in entries)
     return ", ".join(f"{n} {_number(verdict, n)}" for verdict in Verdict if (n := count[verdict]))
 

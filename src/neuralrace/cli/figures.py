@@ -121,8 +121,7 @@ def claims(
     names: tuple[str, ...], quick: bool, folder: Path | None, out: Path | None, as_json: bool
 ) -> None:
     """Measure the claims of the papers, all or those named, and print the verdicts."""
-    from neuralrace.papers.claims import QUICK, Tables, in_short, ledger, markdown
-    from neuralrace.papers.claims.page import tally
+    from neuralrace.papers.claims import QUICK, Tables, in_short, ledger, markdown, tally
 
     wanted = ledger(*names)
     tables = Tables(quick, folder, tell=lambda text: click.echo(text, err=True))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from neuralrace.papers.claims.claim import Claim, Entry, Read, Remark, Verdict
-from neuralrace.papers.claims.page import PAPERS, QUICK, markdown
+from neuralrace.papers.claims.page import PAPERS, QUICK, markdown, tally
 from neuralrace.papers.claims.tables import Tables
 from neuralrace.papers.figure import unknown
 from neuralrace.papers.measure import Basis, Found, Measure, Outcome
@@ -27,6 +27,7 @@ __all__ = [
     "ledger",
     "markdown",
     "papers",
+    "tally",
 ]
 
 

@@ -38,7 +38,8 @@ How a verdict follows from the numbers:
   *limit* qualifies a claim that holds otherwise; an unclear one is named and changes nothing.
 - *Inferred* marks a claim whose sentence is ours, as for a slide that has only a title.
 - Entries under “What changed” were read again, and their bounds kept or settled, with the numbers
-  of the earlier ledger in view. The numbers of measures that are new were not known."""
+  of the earlier ledger in view. The numbers of measures that are new were not known, except where
+  that table or the entry says so."""
 """What a reader must know about verdicts."""
 
 
@@ -102,7 +103,16 @@ def _section(page: str, title: str) -> list[str]:
 
 
 def tally(entries: Sequence[Entry]) -> str:
-    """How many claims have each verdict, in words: `2 hold, 1 does not hold`."""
+    """How many claims have each verdict, in words.
+
+    ```python
+    >>> from neuralrace.papers.claims import ledger, tally
+    >>> (claim,) = ledger("mhs/always-a-reln")
+    >>> tally([claim.judged([0.0, 1.0, 1.0])] * 2)
+    '2 hold'
+
+    ```
+    """
     count = Counter(entry.verdict for entry in entries)
     return ", ".join(f"{n} {_number(verdict, n)}" for verdict in Verdict if (n := count[verdict]))
 

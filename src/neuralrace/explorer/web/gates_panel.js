@@ -327,13 +327,20 @@ export class GatesPanel {
     const { app } = this;
     const kept = app.keptNow;
     const one = kept?.gatings[this.chosen];
-    this.verdict.classList.toggle("low", one?.keeps === false);
+    this.verdict.classList.toggle("low", one?.standing === "not kept" || one?.standing === "outrun");
     if (app.predicted?.failed[this.chosen]) return say(this.verdict, "");
     if (!kept) return say(this.verdict, app.keptFailed ?? "Asking whether a ReLU network would keep these gates …");
     if (!one) return say(this.verdict, "");
     const share = one.share === null ? "" : ` (${percent(one.share)} kept)`;
-    const text = one.keeps === null ? `Whether a ReLU network would keep these gates is not known: ${one.verdict}.` : one.keeps ? `A ReLU network would keep these gates${share}.` : `⚠ A ReLU network would not keep these gates${share}${one.verdict === "not kept" ? "" : `: ${one.verdict}`}.`;
-    say(this.verdict, text);
+    const why = one.verdict === one.standing ? "" : `: ${one.verdict}`;
+    const outrun = one.verdict.match(/\(.*\)$/)?.[0];
+    const texts = {
+      kept: `A ReLU network would keep these gates${share}.`,
+      outrun: `» A ReLU network could keep these gates${share}, but the gates that small neurons align to are faster${outrun ? ` ${outrun}` : ""}.`,
+      "not kept": `⚠ A ReLU network would not keep these gates${share}${why}.`,
+      unknown: `Whether a ReLU network would keep these gates is not known${why}.`,
+    };
+    say(this.verdict, texts[one.standing]);
   }
 
   /**

@@ -98,7 +98,7 @@ export class RacePanel {
     return sorted.map((name) => ({
       name, hue: racer(names.indexOf(name)), time: app.predicted?.times ?? [], loss: app.predicted?.gatings[name].loss ?? [],
       arrives: app.predicted?.gatings[name].time ?? null, first: name === app.predicted?.winner, kind: false,
-      chosen: name === app.gates.chosen, doubted: app.keptNow?.gatings[name]?.keeps === false, margin: app.predicted?.gatings[name].margin,
+      chosen: name === app.gates.chosen, standing: app.keptNow?.gatings[name]?.standing, margin: app.predicted?.gatings[name].margin,
     }));
   }
 

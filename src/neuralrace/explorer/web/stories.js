@@ -134,9 +134,9 @@ export const STORIES = [
       },
       {
         title: "A contest that is right",
-        begin: (app) => with_(of(app, "contextual"), {}),
+        begin: (app) => of(app, "ring_classification"),
         text: [
-          ["Not every contest is wrong. Here items have properties that hold in every context and others that hold in one. Pathways may be off in one context or on in one alone."],
+          ["Not every contest is wrong. Here points on a circle belong to three classes, each an arc. There may be one pathway per class or one per point."],
           [play],
           ["First is ", winner, ". ", { live: (app) => app.keptNow?.sentences[0] ?? "Asking whether its gates are kept …" }],
         ],

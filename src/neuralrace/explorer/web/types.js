@@ -132,7 +132,7 @@
 /**
  * @typedef {object} Kept
  * @property {number} threshold
- * @property {Record<string, { share: number | null, keeps: boolean | null, verdict: string, implementable: boolean | null, pathways: Record<string, { share: number | null, lost: number[] }> }>} gatings
+ * @property {Record<string, { share: number | null, standing: "kept" | "outrun" | "not kept" | "unknown", verdict: string, implementable: boolean | null, pathways: Record<string, { share: number | null, lost: number[] }> }>} gatings
  * @property {string[]} sentences
  * @property {{ time: number | null, loss: number[], times: number[] } | null} aligned
  */

@@ -413,6 +413,35 @@ def test_a_chart_is_zoomed_and_clicked(page):
 
 
 @pytest.mark.browser
+def test_what_belongs_to_an_earlier_state_says_so(page):
+    """The lane of a network follows the criterion; a diagram of another state is marked."""
+    page.page.locator(".more summary").filter(has_text="How it is trained").click()
+    page.set("Steps", 400)
+    page.set("Networks", 1)
+    page.button("Train", ".panel.relu").click()
+    page.button("Train again").wait_for()
+    lane = page.page.locator(".lanes li", has_text="ReLU network").locator(".when")
+    before = float(lane.inner_text().split("=")[1])
+    page.button("Draw").click()
+    page.page.locator(".phases .curves").wait_for()
+    earlier = page.page.locator(".phases .earlier")
+    page.set("Δ", 0.6)
+    page.headline("^xor is")
+    page.page.wait_for_timeout(300)
+    assert earlier.is_hidden()  # Δ is what the diagram varies
+    page.button("Undo").click()
+    page.set("Criterion", 0.4)
+    earlier.wait_for()
+    page.page.locator(".panel.relu", has_text="criterion has changed").wait_for()
+    lane.filter(has_not_text=f"{before:g}").wait_for()
+    assert 0 < float(lane.inner_text().split("=")[1]) < before
+    page.page.get_by_role("combobox", name="Task", exact=True).select_option(label="XoR")
+    page.page.locator(".phases .curves").wait_for(state="hidden")
+    assert earlier.is_hidden()
+    page.check()
+
+
+@pytest.mark.browser
 def test_with_the_keyboard_alone(page):
     """Everything of the main loop is reached by Tab, and works without a mouse."""
     keys = page.page.keyboard

@@ -63,7 +63,7 @@ export class App {
     this.kept = null;
     /** @type {string | null} */
     this.keptFailed = null;
-    /** @type {{ gating: string, parts: any[] } | null} */
+    /** @type {{ gating: string, parts: any[], of: any } | null} */
     this.equations = null;
     /** @type {{ kept: any, state: any, answer: Kept | null }} */
     this.known = { kept: null, state: null, answer: null };
@@ -115,8 +115,7 @@ export class App {
   /** The end of the time axis. */
   get end() {
     const predicted = this.predicted?.times.at(-1) || 1;
-    const { trained } = this;
-    const seed = trained && !trained.stale ? trained.seeds[0] : null;
+    const seed = this.learning.compared?.seeds[0];
     if (!seed?.time.length) return predicted;
     const last = seed.time.at(-1) ?? 0;
     const index = seed.loss.findIndex((loss) => loss <= (this.predicted?.criterion ?? 0));
@@ -154,7 +153,12 @@ export class App {
     return this.known.answer;
   }
 
-  /** The sections on which kept gates depend. */
+  /** Whether the equations are those of the state and the gating that are shown. */
+  get equationsNow() {
+    return this.equations?.gating === this.gates.chosen && same(this.equations.of, this.#asked);
+  }
+
+  /** The sections on which kept gates and equations depend. */
   get #asked() {
     const { training, title, ...rest } = this.sent;
     return rest;
@@ -170,9 +174,9 @@ export class App {
 
   /** Curves of trained networks and of types. @returns {Curve[]} */
   get reluCurves() {
-    const { trained, types } = this;
+    const { types } = this;
     /** @type {Curve[]} */
-    const curves = (trained && !trained.stale ? trained.seeds : []).map((seed, i) => ({
+    const curves = (this.learning.compared?.seeds ?? []).map((seed, i) => ({
       name: i ? `ReLU network ${i + 1}` : "ReLU network", x: seed.time, y: seed.loss, colour: "--relu", width: 4, faint: i ? 0.55 : 1, unlisted: i > 0,
     }));
     if (types?.loss && !types.stale) curves.push({ name: "types of neurons", x: types.time, y: types.loss, colour: "--soft", dash: [3, 3], width: 1.6 });
@@ -325,7 +329,7 @@ export class App {
     const asked = this.#asked;
     if (this.predicted?.gatings[gating])
       this.calls.ask("equations", { state: this.sent, gating }).then(
-        (found) => { this.equations = found; this.refresh(); },
+        (found) => { this.equations = { ...found, of: asked }; this.refresh(); },
         () => {}
       );
     if (this.kept && same(this.kept.of, asked)) return;
@@ -347,7 +351,11 @@ export class App {
   async fetchGating(kind) {
     this.tell(kind === "aligned" ? "Finding the gates that small neurons align to …" : "Training networks, and looking for gates in their activity …");
     try {
-      const { name, gating, sentences } = await this.calls.ask(kind, { state: this.sent });
+      const { task, table } = this.store.state;
+      const { name: wanted, gating, sentences } = await this.calls.ask(kind, { state: this.sent });
+      const now = this.store.state;
+      if (!same([task, table], [now.task, now.table])) return this.tell("The task has changed since: its gates were not added.", true);
+      const name = this.gates.free(wanted);
       this.store.change((state) => set(set(state, ["gatings", name], gating), ["view", "gating"], name));
       this.tell((sentences ?? []).join(" ") || `Added ${name}.`);
     } catch (error) {

@@ -141,7 +141,7 @@ export class GatesPanel {
     const labels = Object.keys(app.data?.labels ?? {}).filter((label) => label !== "sample");
     const item = (/** @type {string} */ text, /** @type {string} */ about, /** @type {() => void} */ act) =>
       h("li", {}, h("button", { type: "button", onclick: () => { this.menu.open = false; act(); } }, h("b", {}, text), h("span", {}, about)));
-    const put = (/** @type {string} */ name, /** @type {Gating} */ gating) => this.#put(this.#free(name), gating);
+    const put = (/** @type {string} */ name, /** @type {Gating} */ gating) => this.#put(this.free(name), gating);
     const samples = app.data?.samples ?? 0;
     const general = [
       ...labels.filter((label) => new Set(app.data?.labels[label]).size <= 12).map((label) => item(`each ${label}`, `one pathway per value of ${label}`, () => put(`by_${label}`, { each: label }))),
@@ -155,7 +155,7 @@ export class GatesPanel {
     const present = names.length
       ? [
           h("li", { class: "line" }, this.name),
-          item("Duplicate", `a copy of ${this.chosen}, to change`, () => this.#put(this.#free(this.chosen), this.editable ?? app.store.state.gatings?.[this.chosen] ?? {})),
+          item("Duplicate", `a copy of ${this.chosen}, to change`, () => this.#put(this.free(this.chosen), this.editable ?? app.store.state.gatings?.[this.chosen] ?? {})),
           ...(names.length > 1 ? [item("Remove", `take ${this.chosen} out of the race`, () => app.store.change((state) => set(state, ["gatings", this.chosen], undefined)))] : []),
         ]
       : [];
@@ -167,7 +167,7 @@ export class GatesPanel {
   }
 
   /** A name that no gating has. @param {string} wanted */
-  #free(wanted) {
+  free(wanted) {
     const names = Object.keys(this.app.store.state.gatings ?? {});
     let name = wanted;
     for (let n = 2; names.includes(name) || TAKEN.includes(name); n++) name = `${wanted}_${n}`;

@@ -149,7 +149,8 @@
  * @property {boolean} running
  * @property {boolean} stale whether the study has changed since
  * @property {string[]} sentences
- * @property {(number | null)[]} times when each seed reached the criterion
+ * @property {"time" | "step"} clock what its times count
+ * @property {any} contest the criterion that its sentences are about
  */
 
 export {};

@@ -289,12 +289,17 @@ export class App {
       this.options.keep?.(this.store.state);
       if (!this.options.address) return;
       const text = await written(this.store.state);
-      if (text !== null) history.replaceState(null, "", `#${text}`);
+      history.replaceState(null, "", text === null ? location.pathname + location.search : `#${text}`);
+      if (text === null && !this.toldLarge) this.tell("The state is too large for the address: use Save study.", true);
+      this.toldLarge ||= text === null;
     }, IDLE);
   }
 
   /** @type {number | undefined} */
   addressTimer = undefined;
+
+  /** Whether it has been said that the state does not fit into the address. */
+  toldLarge = false;
 
   /** @param {Predicted} result @param {number} since */
   #predicted(result, since) {

@@ -290,7 +290,7 @@ export class GatesPanel {
       const unknown = app.keptNow || app.predicted?.failed[chosen] ? "–" : "…";
       say(made.kept, never ? "⚠ all off" : share === undefined || share === null ? unknown : `${low ? "⚠ " : ""}${percent(share)}`);
       made.kept.classList.toggle("low", low || never);
-      made.kept.title = low ? "A ReLU network would not keep these gates; crossed samples are those it would switch." : "the share of these gates that a ReLU network would keep";
+      made.kept.title = never ? "This pathway is on for no sample: switch a gate on, or remove the pathway." : low ? "A ReLU network would not keep these gates; crossed samples are those it would switch." : "the share of these gates that a ReLU network would keep";
     });
   }
 

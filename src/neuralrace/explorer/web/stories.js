@@ -95,7 +95,7 @@ export const STORIES = [
         title: "Your own gates",
         text: [
           ["Click a cell of a strip to switch that gate, and see what it costs. The column “kept” says which share of the gates a ReLU network would keep; a cross marks a sample on which it would not."],
-          ["Undo takes everything back, and the address of this page always holds the whole state: copy it to share what you found."],
+          ["Undo takes everything back, and the address of this page holds the state, so that a reload brings it back. The address works on this machine only: to share what you found, use Save study."],
         ],
       },
     ],

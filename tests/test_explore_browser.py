@@ -461,6 +461,32 @@ def test_what_belongs_to_an_earlier_state_says_so(page):
 
 
 @pytest.mark.browser
+def test_undo_in_a_field_and_after_a_drag(page):
+    """Ctrl+Z undoes what a field has committed; a drag is one step, however slow."""
+    field = page.page.get_by_label("Δ", exact=True).first
+    first = field.input_value()
+    page.set("Δ", 1.25)
+    page.headline("^linear is")
+    field.press("Control+z")
+    page.headline("^xor is")
+    assert field.input_value() == first
+
+    box = page.page.get_by_label("Δ, slider").first.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.page.mouse.move(box["x"] + 0.4 * box["width"], middle)
+    page.page.mouse.down()
+    for share in (0.5, 0.6):
+        page.page.mouse.move(box["x"] + share * box["width"], middle, steps=3)
+        page.page.wait_for_timeout(1000)
+    page.page.mouse.up()
+    assert field.input_value() != first
+    page.button("Undo").click()
+    page.page.wait_for_timeout(300)
+    assert field.input_value() == first and page.button("Undo").is_disabled()
+    page.check()
+
+
+@pytest.mark.browser
 def test_with_the_keyboard_alone(page):
     """Everything of the main loop is reached by Tab, and works without a mouse."""
     keys = page.page.keyboard

@@ -44,6 +44,9 @@ const SLOW = 600;
  * @property {(state: State) => void} [keep] called with every state that is shown for a moment
  */
 
+/** Whether text is typed here. @param {EventTarget | null} target @returns {target is HTMLInputElement} */
+const isText = (target) => target instanceof HTMLInputElement && target.type === "text";
+
 export class App {
   /** @param {HTMLElement} root @param {Options} options */
   constructor(root, options) {
@@ -91,6 +94,11 @@ export class App {
     /** @param {Event} event */
     this.key = (event) => this.#key(/** @type {KeyboardEvent} */ (event));
     options.keys.addEventListener("keydown", this.key);
+    root.addEventListener("pointerdown", () => this.store.hold(), true);
+    this.release = () => this.store.release();
+    for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, this.release);
+    root.addEventListener("input", ({ target }) => isText(target) && (target.dataset.typed = "true"));
+    root.addEventListener("change", ({ target }) => isText(target) && !target.hasAttribute("aria-invalid") && delete target.dataset.typed);
     this.moved = () => this.#fromAddress();
     if (options.address) window.addEventListener("hashchange", this.moved);
   }
@@ -102,6 +110,7 @@ export class App {
     this.race.destroy();
     this.phases.destroy();
     this.options.keys.removeEventListener("keydown", this.key);
+    for (const end of ["pointerup", "pointercancel"]) window.removeEventListener(end, this.release);
     window.removeEventListener("hashchange", this.moved);
     this.calls.close();
   }
@@ -394,7 +403,7 @@ export class App {
 
   /** @param {KeyboardEvent} event */
   #key(event) {
-    const typing = event.target instanceof HTMLInputElement && event.target.type === "text";
+    const typing = isText(event.target) && !!event.target.dataset.typed; // the browser undoes what is typed
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z" && !typing) {
       event.preventDefault();
       if (event.shiftKey) this.store.redo();

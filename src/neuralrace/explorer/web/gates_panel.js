@@ -282,7 +282,7 @@ export class GatesPanel {
       const kept = app.keptNow?.gatings[chosen]?.pathways[name];
       made.strip.show(mask, kept?.lost.map((lost) => lost > DOUBT) ?? []);
       const width = widthOf(editable, name) ?? shown.find((pathway) => pathway.name === name)?.width;
-      if (document.activeElement !== made.width) made.width.value = plain(width ?? NaN);
+      if (document.activeElement !== made.width || !made.width.dataset.typed) made.width.value = plain(width ?? NaN);
       made.width.disabled = made.name.disabled = !editable;
       const share = kept?.share;
       const low = share !== undefined && share !== null && share < (app.keptNow?.threshold ?? 0.9);

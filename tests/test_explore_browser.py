@@ -22,6 +22,8 @@ from typing import Any
 
 import pytest
 
+from tests.explorer_help import xor_state
+
 HOME = Path(__file__).parents[1]
 WEB = HOME / "src" / "neuralrace" / "explorer" / "web"
 IMPORT = re.compile(r'^import .* from "\./([\w./]+)";$', re.MULTILINE)
@@ -458,6 +460,18 @@ def test_what_belongs_to_an_earlier_state_says_so(page):
     page.page.locator(".phases .curves").wait_for(state="hidden")
     assert earlier.is_hidden()
     page.check()
+
+
+@pytest.mark.browser
+def test_steps_of_an_optimizer_are_not_drawn_on_the_time_of_the_prediction(server, chromium):
+    adam = {"optimizer": {"name": "adam", "learning_rate": 0.01}, "steps": 50, "seeds": 1}
+    context = chromium.new_context()
+    page = Page(context.new_page(), server.address + "#" + _link(xor_state(training=adam)))
+    page.button("Train", ".panel.relu").click()
+    page.page.locator(".panel.relu", has_text="counts steps, not time").wait_for()
+    assert page.page.locator(".lanes li", has_text="ReLU network").count() == 0
+    assert page.page.locator(".legend", has_text="ReLU network").count() == 0
+    context.close()
 
 
 @pytest.mark.browser

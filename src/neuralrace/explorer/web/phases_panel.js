@@ -72,7 +72,8 @@ export class PhasesPanel {
     const own = (task?.parameters ?? [])
       .filter((param) => (param.kind === "number" || param.kind === "integer") && param.max !== undefined && param.max !== null)
       .map((param) => ({ key: `task.parameters.${param.name}`, label: param.label, start: param.min ?? 0, stop: param.max ?? 1, log: false, whole: param.kind === "integer" }));
-    return [...own, ...ALWAYS];
+    const relative = app.store.state.contest?.relative;
+    return [...own, ...ALWAYS.map((one) => (relative && one.key === "contest.criterion" ? { ...one, label: "Criterion (share of the initial loss)" } : one))];
   }
 
   #chosen() {

@@ -132,7 +132,7 @@ def test_gates_that_a_relu_network_would_not_keep_are_marked(trust):
     own = nr.reln.consistency(*gating, scale=1e-3)
     shown = found["gatings"]["answer"]
     assert shown["share"] == pytest.approx(own.share, abs=0.02)
-    assert shown["keeps"] is False and own.share < found["threshold"]
+    assert shown["standing"] == "not kept" and own.share < found["threshold"]
     lost = [pathway["lost"] for pathway in shown["pathways"].values()]
     assert np.shape(lost) == (2, 8) and np.max(lost) > 0
 
@@ -146,6 +146,33 @@ def test_aligned_gates_are_a_gating_of_the_state(trust):
     state = xor_state(1.2)
     state["gatings"] = {found["name"]: found["gating"]}
     assert result("predict", trust, state=state)["winner"] == found["name"]
+
+
+@pytest.mark.parametrize("task", ["context_decision", "transitive_inference"])
+def test_aligned_gates_between_0_and_1_are_rounded_and_it_is_said(task, trust):
+    state = default_state(task)
+    found = result("aligned", trust, state=state)
+    arch, data = nr.reln.aligned(getattr(nr.tasks, task)(**state["task"]["parameters"]), width=128)
+    patterns = {tuple((data.gates[name] > 0.5).astype(int).tolist()) for name in arch.hidden}
+    between = sum(((gate > 0) & (gate < 1)).sum() for gate in data.gates.values())
+    masks = list(map(tuple, found["gating"]["masks"].values()))
+    assert set(masks) == {p for p in patterns if any(p)} and len(masks) == len(set(masks))
+    assert between > 0 and f"{between} gates lie between 0 and 1." in found["sentences"][1]
+    state["gatings"] = {found["name"]: found["gating"]}
+    assert result("predict", trust, state=state)["gatings"][found["name"]]["time"] > 0
+
+
+def test_gates_that_are_kept_but_slower_are_outrun(trust):
+    found = result("kept", trust, state=xor_state(0.5))["gatings"]
+    assert {name: each["standing"] for name, each in found.items()} == {
+        "linear": "outrun",
+        "xor": "kept",
+    }
+    assert found["linear"]["share"] == pytest.approx(1)
+    deep = default_state("routing")
+    deep["task"]["parameters"] = {"M": 2, "K": 1}
+    deep = result("kept", trust, state=deep)["gatings"]
+    assert {each["standing"] for each in deep.values()} == {"unknown"}
 
 
 # ---- networks -----------------------------------------------------------------------------------

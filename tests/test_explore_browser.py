@@ -22,6 +22,8 @@ from typing import Any
 
 import pytest
 
+from tests.explorer_help import xor_state
+
 HOME = Path(__file__).parents[1]
 WEB = HOME / "src" / "neuralrace" / "explorer" / "web"
 IMPORT = re.compile(r'^import .* from "\./([\w./]+)";$', re.MULTILINE)
@@ -230,6 +232,7 @@ def test_a_story_by_clicks_alone(page, tmp_path):
         page.page.get_by_label(re.compile("on for samples 1, 4"))
     ).wait_for()
     assert before == "Gates of sample1: on for sample 1"
+    page.page.locator(".pointed", has_text="sample1 is on").wait_for()
     page.button("Undo").click()
     page.page.get_by_label("Gates of sample1: on for sample 1").wait_for()
 
@@ -273,6 +276,24 @@ def test_the_address_holds_the_state(page, server, chromium):
     page.page.locator(".toast", has_text="no state").wait_for()
     page.headline("xor is predicted")
     page.check()
+
+
+@pytest.mark.browser
+def test_a_state_that_is_too_large_for_the_address(page, tmp_path):
+    """An address that would bring back an older state is cleared, and the page says so."""
+    import random
+
+    draw = random.Random(0)
+    rows = "\n".join(",".join(f"{draw.random():.15f}" for _ in range(8)) for _ in range(1000))
+    table = tmp_path / "größe (1).csv"
+    table.write_text("a,b,c,d,e,f,g,h\n" + rows + "\n")
+    page.set("Δ", 1.25)
+    page.page.wait_for_timeout(1500)
+    assert "#" in page.page.url
+    page.page.locator("input[type=file]").set_input_files(str(table))
+    page.page.locator(".toast", has_text="too large for the address").wait_for()
+    assert "#" not in page.page.url
+    page.page.locator(".panel.task", has_text="Read größe (1).csv").wait_for()
 
 
 def _link(state: Any) -> str:
@@ -375,7 +396,14 @@ def test_a_guided_story(page, story, wins):
         panel.get_by_text(f"{step} of {steps}", exact=True).wait_for()
         titles.add(panel.locator("h3").inner_text())
         assert len(panel.locator(".story-text").inner_text()) > 80
-        assert page.page.locator(".headline.bad").count() == 0
+        for action in panel.locator(".act").all():
+            action.click()
+        if panel.get_by_role("button", name="Add the aligned gates").count():
+            page.page.locator(".tab", has_text="aligned_gates").wait_for()
+        if "A contest that is right" in titles:
+            kept = panel.get_by_text("A ReLU network would keep the gates of by_answer.")
+            kept.wait_for()
+        assert page.page.locator(".headline.bad, .toast.bad:visible").count() == 0
         panel.get_by_role("button", name="End" if step == steps else "Next").click()
     assert len(titles) == steps
     page.page.locator(".panel.task").wait_for()
@@ -402,6 +430,73 @@ def test_a_chart_is_zoomed_and_clicked(page):
     assert page.page.locator(".lanes li.arrived").count() == 2
     page.button("Photo finish").click()
     page.page.locator(".now", has_text=before).wait_for()
+    page.check()
+
+
+@pytest.mark.browser
+def test_what_belongs_to_an_earlier_state_says_so(page):
+    """The lane of a network follows the criterion; a diagram of another state is marked."""
+    page.page.locator(".more summary").filter(has_text="How it is trained").click()
+    page.set("Steps", 400)
+    page.set("Networks", 1)
+    page.button("Train", ".panel.relu").click()
+    page.button("Train again").wait_for()
+    lane = page.page.locator(".lanes li", has_text="ReLU network").locator(".when")
+    before = float(lane.inner_text().split("=")[1])
+    page.button("Draw").click()
+    page.page.locator(".phases .curves").wait_for()
+    earlier = page.page.locator(".phases .earlier")
+    page.set("Δ", 0.6)
+    page.headline("^xor is")
+    page.page.wait_for_timeout(300)
+    assert earlier.is_hidden()  # Δ is what the diagram varies
+    page.button("Undo").click()
+    page.set("Criterion", 0.4)
+    earlier.wait_for()
+    page.page.locator(".panel.relu", has_text="criterion has changed").wait_for()
+    lane.filter(has_not_text=f"{before:g}").wait_for()
+    assert 0 < float(lane.inner_text().split("=")[1]) < before
+    page.page.get_by_role("combobox", name="Task", exact=True).select_option(label="XoR")
+    page.page.locator(".phases .curves").wait_for(state="hidden")
+    assert earlier.is_hidden()
+    page.check()
+
+
+@pytest.mark.browser
+def test_steps_of_an_optimizer_are_not_drawn_on_the_time_of_the_prediction(server, chromium):
+    adam = {"optimizer": {"name": "adam", "learning_rate": 0.01}, "steps": 50, "seeds": 1}
+    context = chromium.new_context()
+    page = Page(context.new_page(), server.address + "#" + _link(xor_state(training=adam)))
+    page.button("Train", ".panel.relu").click()
+    page.page.locator(".panel.relu", has_text="counts steps, not time").wait_for()
+    assert page.page.locator(".lanes li", has_text="ReLU network").count() == 0
+    assert page.page.locator(".legend", has_text="ReLU network").count() == 0
+    context.close()
+
+
+@pytest.mark.browser
+def test_undo_in_a_field_and_after_a_drag(page):
+    """Ctrl+Z undoes what a field has committed; a drag is one step, however slow."""
+    field = page.page.get_by_label("Δ", exact=True).first
+    first = field.input_value()
+    page.set("Δ", 1.25)
+    page.headline("^linear is")
+    field.press("Control+z")
+    page.headline("^xor is")
+    assert field.input_value() == first
+
+    box = page.page.get_by_label("Δ, slider").first.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.page.mouse.move(box["x"] + 0.4 * box["width"], middle)
+    page.page.mouse.down()
+    for share in (0.5, 0.6):
+        page.page.mouse.move(box["x"] + share * box["width"], middle, steps=3)
+        page.page.wait_for_timeout(1000)
+    page.page.mouse.up()
+    assert field.input_value() != first
+    page.button("Undo").click()
+    page.page.wait_for_timeout(300)
+    assert field.input_value() == first and page.button("Undo").is_disabled()
     page.check()
 
 
@@ -462,7 +557,7 @@ document.addEventListener("DOMContentLoaded", () => document.body.addEventListen
 TIMED = [
     ("Extended XoR", "Δ", "xor is", 100),
     ("Items in contexts", "context scale", "all_but_one is", 300),
-    ("Routing between domains", "Criterion", "shared is", 300),
+    ("Routing between domains", "Criterion (share of the initial loss)", "shared is", 300),
 ]
 """Tasks, a slider of each, what is said at first, and the bound of the median in milliseconds."""
 

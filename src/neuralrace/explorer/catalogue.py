@@ -276,8 +276,8 @@ def offered(task: str) -> list[dict[str, Any]]:
         about = "One pathway per sample." if label == "sample" else f"One pathway per {label}."
         made = {"name": f"each {label}", "short": f"by_{label}", "about": about, "parameters": []}
         found.append({**made, "gating": {"each": label}})
-    if task == "routing":  # pathways by masks have one hidden layer, and its network has two
-        return found
+    if task == "routing":
+        return found  # its network has two hidden layers, and masks are gates of one
     always = {"name": "always on", "short": "whole", "about": "One pathway that is always on."}
     made = {"masks": {"all": "always"}}
     return [*found, {**always, "parameters": [], "gating": made}]

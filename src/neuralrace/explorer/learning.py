@@ -13,7 +13,7 @@ from neuralrace.dynamics import train as train_one
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.bounds import check_training
 from neuralrace.explorer.numbers import curve, number
-from neuralrace.explorer.showing import Tell, editable
+from neuralrace.explorer.showing import Tell, rounded
 from neuralrace.explorer.state import problem_of, wrong
 from neuralrace.explorer.trust import Trust
 from neuralrace.reln import sliding_gates
@@ -266,12 +266,5 @@ def discover(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, 
         warnings.simplefilter("ignore")
         answer = ANSWERS["discover"](work)
     network = answer.value.network()
-    on = {node: np.asarray(gate) > 0.5 for node, gate in network.data.gates.items()}
-    gated = network.data.gated({node: gate.astype(float) for node, gate in on.items()})
-    gating = editable(network.arch, gated)
-    assert gating is not None, "what is found in one hidden layer are pathways"
-    dead = [name for name, mask in gating["masks"].items() if not any(mask)]
-    for name in dead:
-        for part in gating.values():
-            part.pop(name, None)
+    gating, _ = rounded(network.arch, network.data)
     return {"name": FOUND, "gating": gating, "sentences": list(answer.sentences)}

@@ -10,13 +10,13 @@ from typing import Any, final
 from neuralrace.explorer.limits import SECONDS
 from neuralrace.explorer.numbers import dumps, error_of, message_error
 
-QUICK = ("tasks", "data", "predict")
-"""Kinds that answer while a slider moves."""
+QUICK = ("tasks", "data", "predict", "equations", "python", "study", "csv")
+"""Kinds that take no longer than a prediction: they answer while a slider moves."""
 
-MIDDLE = ("equations", "kept", "aligned", "python", "study", "csv")
-"""Kinds that take up to some seconds."""
+MIDDLE = ("kept",)
+"""Kinds that take up to some seconds, and are asked whenever the state rests."""
 
-LONG = ("train", "types", "discover", "phases", "report")
+LONG = ("aligned", "train", "types", "discover", "phases", "report")
 """Kinds that may take minutes."""
 
 KINDS = (*QUICK, *MIDDLE, *LONG)

@@ -21,6 +21,7 @@ from neuralrace.explorer.showing import (
     drawn,
     editable,
     pathway_list,
+    rounded,
 )
 from neuralrace.explorer.state import built, study_of, wrong
 from neuralrace.explorer.trust import Trust
@@ -282,7 +283,7 @@ def kept(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]
         for name, entrant in contest.entrants.items():
             found["gatings"][name] = {
                 "share": number(check.kept[name]),
-                "keeps": check.keeps(name),
+                "standing": _standing(contest, name),
                 "verdict": check.verdict(name),
                 "implementable": check.implementable.get(name),
                 "pathways": _kept_pathways(problem, name, entrant),
@@ -294,6 +295,17 @@ def kept(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]
         time = number(check.reference.time)
         found["aligned"] = {"time": time, "times": times.tolist(), "loss": curve(solution.loss)}
     return found
+
+
+def _standing(contest: Contest, name: str) -> str:
+    """What becomes of a candidate's gates: kept, outrun by aligned gates, not kept, or unknown."""
+    check = contest.check
+    keeps = check.keeps(name)
+    if keeps is None:
+        return "unknown"
+    if keeps:
+        return "kept"
+    return "outrun" if check.verdict(name).startswith("kept") else "not kept"
 
 
 def _kept_pathways(problem: Problem, name: str, entrant: Entrant) -> dict[str, Any]:
@@ -327,8 +339,13 @@ def aligned(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, A
             key=settings.training.key,
             leak=settings.network.leak,
         )
-    gating = editable(arch, data)
-    assert gating is not None, "aligned gates are pathways"
+    gating, between = rounded(arch, data)
     count = len(arch.hidden)
-    said = f"Small neurons align to {count} pattern{'s' * (count != 1)} of gates."
-    return {"name": ALIGNED, "gating": gating, "sentences": [said]}
+    said = [f"Small neurons align to {count} pattern{'s' * (count != 1)} of gates."]
+    if between:
+        left = len(gating["masks"])
+        said.append(
+            f"{between} gate{'s lie' if between != 1 else ' lies'} between 0 and 1. They are "
+            f"rounded here, which leaves {left} pattern{'s' * (left != 1)}."
+        )
+    return {"name": ALIGNED, "gating": gating, "sentences": said}

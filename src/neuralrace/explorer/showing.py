@@ -143,6 +143,29 @@ def pathway_list(arch: Architecture, task: Dataset) -> list[dict[str, Any]]:
     return found
 
 
+def rounded(arch: Architecture, task: Dataset) -> tuple[dict[str, Any], int]:
+    """Gates of one hidden layer as masks, and how many of them lay between 0 and 1.
+
+    A gate is on above one half. Pathways that are then equal are joined, and those that are never
+    on are left out.
+    """
+    gates = {v: np.asarray(task.gates.get(v, np.ones(task.n_samples))) for v in arch.hidden}
+    between = sum(int(np.sum((gate > 0) & (gate < 1))) for gate in gates.values())
+    gated = task.gated({v: (gate > 0.5).astype(float) for v, gate in gates.items()})
+    made = editable(arch, gated)
+    assert made is not None, "one hidden layer of gates 0 and 1 is a set of pathways"
+    first: dict[Any, str] = {}
+    for name, mask in list(made["masks"].items()):
+        ends = [made.get(key, {}).get(name) for key in ("inputs", "outputs")]
+        home = first.setdefault(str((mask, ends)), name)
+        if home != name and any(mask):
+            made["hidden"][home] += made["hidden"][name]
+        if home != name or not any(mask):
+            for part in made.values():
+                part.pop(name, None)
+    return made, between
+
+
 def editable(arch: Architecture, task: Dataset) -> dict[str, Any] | None:
     """The gating as masks, which a page can edit; None where it is no set of pathways."""
     simple = arch.path_lengths == {2} and set(task.gates) <= set(arch.hidden)

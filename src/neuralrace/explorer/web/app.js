@@ -44,6 +44,9 @@ const SLOW = 600;
  * @property {(state: State) => void} [keep] called with every state that is shown for a moment
  */
 
+/** Whether text is typed here. @param {EventTarget | null} target @returns {target is HTMLInputElement} */
+const isText = (target) => target instanceof HTMLInputElement && target.type === "text";
+
 export class App {
   /** @param {HTMLElement} root @param {Options} options */
   constructor(root, options) {
@@ -63,7 +66,7 @@ export class App {
     this.kept = null;
     /** @type {string | null} */
     this.keptFailed = null;
-    /** @type {{ gating: string, parts: any[] } | null} */
+    /** @type {{ gating: string, parts: any[], of: any } | null} */
     this.equations = null;
     /** @type {{ kept: any, state: any, answer: Kept | null }} */
     this.known = { kept: null, state: null, answer: null };
@@ -91,6 +94,11 @@ export class App {
     /** @param {Event} event */
     this.key = (event) => this.#key(/** @type {KeyboardEvent} */ (event));
     options.keys.addEventListener("keydown", this.key);
+    root.addEventListener("pointerdown", () => this.store.hold(), true);
+    this.release = () => this.store.release();
+    for (const end of ["pointerup", "pointercancel"]) window.addEventListener(end, this.release);
+    root.addEventListener("input", ({ target }) => isText(target) && (target.dataset.typed = "true"));
+    root.addEventListener("change", ({ target }) => isText(target) && !target.hasAttribute("aria-invalid") && delete target.dataset.typed);
     this.moved = () => this.#fromAddress();
     if (options.address) window.addEventListener("hashchange", this.moved);
   }
@@ -102,6 +110,7 @@ export class App {
     this.race.destroy();
     this.phases.destroy();
     this.options.keys.removeEventListener("keydown", this.key);
+    for (const end of ["pointerup", "pointercancel"]) window.removeEventListener(end, this.release);
     window.removeEventListener("hashchange", this.moved);
     this.calls.close();
   }
@@ -115,8 +124,7 @@ export class App {
   /** The end of the time axis. */
   get end() {
     const predicted = this.predicted?.times.at(-1) || 1;
-    const { trained } = this;
-    const seed = trained && !trained.stale ? trained.seeds[0] : null;
+    const seed = this.learning.compared?.seeds[0];
     if (!seed?.time.length) return predicted;
     const last = seed.time.at(-1) ?? 0;
     const index = seed.loss.findIndex((loss) => loss <= (this.predicted?.criterion ?? 0));
@@ -154,7 +162,12 @@ export class App {
     return this.known.answer;
   }
 
-  /** The sections on which kept gates depend. */
+  /** Whether the equations are those of the state and the gating that are shown. */
+  get equationsNow() {
+    return this.equations?.gating === this.gates.chosen && same(this.equations.of, this.#asked);
+  }
+
+  /** The sections on which kept gates and equations depend. */
   get #asked() {
     const { training, title, ...rest } = this.sent;
     return rest;
@@ -170,9 +183,9 @@ export class App {
 
   /** Curves of trained networks and of types. @returns {Curve[]} */
   get reluCurves() {
-    const { trained, types } = this;
+    const { types } = this;
     /** @type {Curve[]} */
-    const curves = (trained && !trained.stale ? trained.seeds : []).map((seed, i) => ({
+    const curves = (this.learning.compared?.seeds ?? []).map((seed, i) => ({
       name: i ? `ReLU network ${i + 1}` : "ReLU network", x: seed.time, y: seed.loss, colour: "--relu", width: 4, faint: i ? 0.55 : 1, unlisted: i > 0,
     }));
     if (types?.loss && !types.stale) curves.push({ name: "types of neurons", x: types.time, y: types.loss, colour: "--soft", dash: [3, 3], width: 1.6 });
@@ -285,12 +298,17 @@ export class App {
       this.options.keep?.(this.store.state);
       if (!this.options.address) return;
       const text = await written(this.store.state);
-      if (text !== null) history.replaceState(null, "", `#${text}`);
+      history.replaceState(null, "", text === null ? location.pathname + location.search : `#${text}`);
+      if (text === null && !this.toldLarge) this.tell("The state is too large for the address: use Save study.", true);
+      this.toldLarge ||= text === null;
     }, IDLE);
   }
 
   /** @type {number | undefined} */
   addressTimer = undefined;
+
+  /** Whether it has been said that the state does not fit into the address. */
+  toldLarge = false;
 
   /** @param {Predicted} result @param {number} since */
   #predicted(result, since) {
@@ -325,7 +343,7 @@ export class App {
     const asked = this.#asked;
     if (this.predicted?.gatings[gating])
       this.calls.ask("equations", { state: this.sent, gating }).then(
-        (found) => { this.equations = found; this.refresh(); },
+        (found) => { this.equations = { ...found, of: asked }; this.refresh(); },
         () => {}
       );
     if (this.kept && same(this.kept.of, asked)) return;
@@ -347,7 +365,11 @@ export class App {
   async fetchGating(kind) {
     this.tell(kind === "aligned" ? "Finding the gates that small neurons align to …" : "Training networks, and looking for gates in their activity …");
     try {
-      const { name, gating, sentences } = await this.calls.ask(kind, { state: this.sent });
+      const { task, table } = this.store.state;
+      const { name: wanted, gating, sentences } = await this.calls.ask(kind, { state: this.sent });
+      const now = this.store.state;
+      if (!same([task, table], [now.task, now.table])) return this.tell("The task has changed since: its gates were not added.", true);
+      const name = this.gates.free(wanted);
       this.store.change((state) => set(set(state, ["gatings", name], gating), ["view", "gating"], name));
       this.tell((sentences ?? []).join(" ") || `Added ${name}.`);
     } catch (error) {
@@ -381,7 +403,7 @@ export class App {
 
   /** @param {KeyboardEvent} event */
   #key(event) {
-    const typing = event.target instanceof HTMLInputElement && event.target.type === "text";
+    const typing = isText(event.target) && !!event.target.dataset.typed; // the browser undoes what is typed
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z" && !typing) {
       event.preventDefault();
       if (event.shiftKey) this.store.redo();

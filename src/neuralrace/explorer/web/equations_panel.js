@@ -73,7 +73,7 @@ export class EquationsPanel {
     const { app } = this;
     const name = app.gates.chosen;
     const prediction = app.predicted?.gatings[name];
-    this.element.classList.toggle("old", app.equations?.gating !== name);
+    this.element.classList.toggle("old", !app.equationsNow);
     if (!prediction) return;
     say(this.exact, `${name} ${prediction.reduction}`);
     this.exact.classList.toggle("low", !prediction.exact);

@@ -66,6 +66,7 @@ export function numberField(param, changed) {
     if (number.value.trim() === "" || !Number.isFinite(v) || (whole && !Number.isInteger(v)))
       return complain(`${param.label} must be a ${whole ? "whole " : ""}number`);
     complain(null);
+    delete number.dataset.typed;
     slider.value = String(outer(v));
     take(v);
   };
@@ -92,7 +93,7 @@ export function numberField(param, changed) {
     complain,
     show(v) {
       value = Number(v ?? param.default ?? min);
-      if (document.activeElement !== number) number.value = plain(value);
+      if (document.activeElement !== number || !number.dataset.typed) number.value = plain(value);
       slider.value = String(outer(value));
       if (param.log) slider.setAttribute("aria-valuetext", shown(value));
     },

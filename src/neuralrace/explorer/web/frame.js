@@ -8,6 +8,9 @@ import { STORIES } from "./stories.js";
 /** How long a message stays, in milliseconds. */
 const READ = 7000;
 
+/** Sentences below the first that are not folded away. */
+const FEW = 3;
+
 /** A sentence begins with a capital. @param {string} text */
 const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?…]$/.test(text) ? "" : "."}`;
 
@@ -20,6 +23,8 @@ export class Frame {
     this.redo = button("↷", () => app.store.redo(), { "aria-label": "Redo", title: "Redo (Ctrl+Shift+Z)" });
     this.headline = h("p", { class: "headline", "aria-live": "polite" }, "Starting …");
     this.further = h("p", { class: "further", "aria-live": "polite" });
+    this.rest = h("p", { class: "further" });
+    this.folded = h("details", { class: "more", hidden: true }, h("summary", {}, "More"), this.rest);
     this.lost = h("p", { class: "lost", role: "alert", hidden: true });
     this.toast = h("p", { class: "toast", role: "status", hidden: true });
   }
@@ -46,7 +51,7 @@ export class Frame {
     );
     const main = h("div", { class: "main" }, h("div", { class: "first" }, app.story.element, app.task.element), app.gates.element, app.race.element);
     const second = h("div", { class: "second" }, app.relu.element, app.phases.element, app.formulas.element);
-    const page = h("div", { class: "page" }, top, this.lost, h("div", { class: "answer" }, this.headline, this.further), h("main", {}, main, second));
+    const page = h("div", { class: "page" }, top, this.lost, h("div", { class: "answer" }, this.headline, this.further, this.folded), h("main", {}, main, second));
     app.root.replaceChildren(page, this.toast);
     app.root.addEventListener("click", (event) => this.closeMenus(event.target));
     this.#drop();
@@ -94,8 +99,11 @@ export class Frame {
     const rest = failure
       ? [failure.wanted && sentence(`wanted: ${failure.wanted}`), failure.fix && sentence(failure.fix)]
       : other ? []
-      : [app.keptNow?.sentences[0], predicted?.sentences[1], wrong.length > 0 && `Not in the race: ${listed(wrong)}.`];
-    say(this.further, rest.filter(Boolean).join(" "));
+      : [wrong.length > 0 && `Not in the race: ${listed(wrong)}.`, ...(app.keptNow?.sentences ?? []), ...(predicted?.sentences.slice(1) ?? [])];
+    const lines = rest.filter(Boolean);
+    say(this.further, lines.slice(0, FEW).join(" "));
+    say(this.rest, lines.slice(FEW).join(" "));
+    this.folded.hidden = lines.length <= FEW;
   }
 
   /** Files that are dropped on the page. */

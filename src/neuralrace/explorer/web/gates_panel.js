@@ -141,7 +141,7 @@ export class GatesPanel {
     const labels = Object.keys(app.data?.labels ?? {}).filter((label) => label !== "sample");
     const item = (/** @type {string} */ text, /** @type {string} */ about, /** @type {() => void} */ act) =>
       h("li", {}, h("button", { type: "button", onclick: () => { this.menu.open = false; act(); } }, h("b", {}, text), h("span", {}, about)));
-    const put = (/** @type {string} */ name, /** @type {Gating} */ gating) => this.#put(this.#free(name), gating);
+    const put = (/** @type {string} */ name, /** @type {Gating} */ gating) => this.#put(this.free(name), gating);
     const samples = app.data?.samples ?? 0;
     const general = [
       ...labels.filter((label) => new Set(app.data?.labels[label]).size <= 12).map((label) => item(`each ${label}`, `one pathway per value of ${label}`, () => put(`by_${label}`, { each: label }))),
@@ -155,7 +155,7 @@ export class GatesPanel {
     const present = names.length
       ? [
           h("li", { class: "line" }, this.name),
-          item("Duplicate", `a copy of ${this.chosen}, to change`, () => this.#put(this.#free(this.chosen), this.editable ?? app.store.state.gatings?.[this.chosen] ?? {})),
+          item("Duplicate", `a copy of ${this.chosen}, to change`, () => this.#put(this.free(this.chosen), this.editable ?? app.store.state.gatings?.[this.chosen] ?? {})),
           ...(names.length > 1 ? [item("Remove", `take ${this.chosen} out of the race`, () => app.store.change((state) => set(state, ["gatings", this.chosen], undefined)))] : []),
         ]
       : [];
@@ -167,7 +167,7 @@ export class GatesPanel {
   }
 
   /** A name that no gating has. @param {string} wanted */
-  #free(wanted) {
+  free(wanted) {
     const names = Object.keys(this.app.store.state.gatings ?? {});
     let name = wanted;
     for (let n = 2; names.includes(name) || TAKEN.includes(name); n++) name = `${wanted}_${n}`;
@@ -282,7 +282,7 @@ export class GatesPanel {
       const kept = app.keptNow?.gatings[chosen]?.pathways[name];
       made.strip.show(mask, kept?.lost.map((lost) => lost > DOUBT) ?? []);
       const width = widthOf(editable, name) ?? shown.find((pathway) => pathway.name === name)?.width;
-      if (document.activeElement !== made.width) made.width.value = plain(width ?? NaN);
+      if (document.activeElement !== made.width || !made.width.dataset.typed) made.width.value = plain(width ?? NaN);
       made.width.disabled = made.name.disabled = !editable;
       const share = kept?.share;
       const low = share !== undefined && share !== null && share < (app.keptNow?.threshold ?? 0.9);
@@ -290,7 +290,7 @@ export class GatesPanel {
       const unknown = app.keptNow || app.predicted?.failed[chosen] ? "–" : "…";
       say(made.kept, never ? "⚠ all off" : share === undefined || share === null ? unknown : `${low ? "⚠ " : ""}${percent(share)}`);
       made.kept.classList.toggle("low", low || never);
-      made.kept.title = low ? "A ReLU network would not keep these gates; crossed samples are those it would switch." : "the share of these gates that a ReLU network would keep";
+      made.kept.title = never ? "This pathway is on for no sample: switch a gate on, or remove the pathway." : low ? "A ReLU network would not keep these gates; crossed samples are those it would switch." : "the share of these gates that a ReLU network would keep";
     });
   }
 
@@ -327,13 +327,20 @@ export class GatesPanel {
     const { app } = this;
     const kept = app.keptNow;
     const one = kept?.gatings[this.chosen];
-    this.verdict.classList.toggle("low", one?.keeps === false);
+    this.verdict.classList.toggle("low", one?.standing === "not kept" || one?.standing === "outrun");
     if (app.predicted?.failed[this.chosen]) return say(this.verdict, "");
     if (!kept) return say(this.verdict, app.keptFailed ?? "Asking whether a ReLU network would keep these gates …");
     if (!one) return say(this.verdict, "");
     const share = one.share === null ? "" : ` (${percent(one.share)} kept)`;
-    const text = one.keeps === null ? `Whether a ReLU network would keep these gates is not known: ${one.verdict}.` : one.keeps ? `A ReLU network would keep these gates${share}.` : `⚠ A ReLU network would not keep these gates${share}${one.verdict === "not kept" ? "" : `: ${one.verdict}`}.`;
-    say(this.verdict, text);
+    const why = one.verdict === one.standing ? "" : `: ${one.verdict}`;
+    const outrun = one.verdict.match(/\(.*\)$/)?.[0];
+    const texts = {
+      kept: `A ReLU network would keep these gates${share}.`,
+      outrun: `» A ReLU network could keep these gates${share}, but the gates that small neurons align to are faster${outrun ? ` ${outrun}` : ""}.`,
+      "not kept": `⚠ A ReLU network would not keep these gates${share}${why}.`,
+      unknown: `Whether a ReLU network would keep these gates is not known${why}.`,
+    };
+    say(this.verdict, texts[one.standing]);
   }
 
   /**

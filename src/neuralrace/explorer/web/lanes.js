@@ -13,10 +13,17 @@ import { valueAt } from "./chart.js";
  * @property {number | null} arrives when it reaches the criterion
  * @property {boolean} first whether it wins
  * @property {boolean} kind whether it is a trained network, which is drawn solid
- * @property {boolean} [doubted] whether a ReLU network would not keep its gates
+ * @property {"kept" | "outrun" | "not kept" | "unknown"} [standing] what a ReLU network would do with its gates
  * @property {number | null} [margin] how much later than the first, as a share of its time
  * @property {boolean} [chosen] whether it is the one that is edited
  */
+
+/** A mark after the name, where a ReLU network would do something else. @param {Lane["standing"]} standing */
+function mark(standing) {
+  if (standing === "not kept") return h("span", { class: "doubted", title: "A ReLU network would not keep its gates." }, "⚠", h("span", { class: "aside" }, " not kept"));
+  if (standing === "outrun") return h("span", { class: "doubted", title: "A ReLU network could keep its gates, but the aligned gates are faster." }, "»", h("span", { class: "aside" }, " outrun"));
+  return null;
+}
 
 export class Lanes {
   /** @param {(name: string) => void} choose called with the name of a lane */
@@ -55,7 +62,7 @@ export class Lanes {
           { type: "button", class: "who", title: lane.kind ? lane.name : `Edit the gates of ${lane.name}`, "aria-pressed": lane.kind ? null : String(!!lane.chosen), onclick: () => this.choose(lane.name) },
           h("span", { class: "chip", "aria-hidden": "true" }),
           h("span", { class: "name" }, lane.name),
-          lane.doubted && h("span", { class: "doubted", title: "A ReLU network would not keep its gates." }, "⚠", h("span", { class: "aside" }, " not kept"))
+          mark(lane.standing)
         ),
         s("svg", { class: "track", "aria-hidden": "true", height: 18 }, s("line", { class: "ground", x1: "0", x2: "100%", y1: 9, y2: 9 }), trail, s("line", { class: "finish", x1: "100%", x2: "100%", y1: 0, y2: 18 }), runner),
         h("span", { class: "when" }, text, later)

@@ -3,7 +3,7 @@
 import { button, h, s, say, shown, unique } from "./dom.js";
 import { Chart } from "./chart.js";
 import { dash, racer } from "./look.js";
-import { get, set } from "./store.js";
+import { get, same, set } from "./store.js";
 
 /** @typedef {import("./app.js").App} App */
 /** @typedef {import("./types.js").Over} Over */
@@ -14,6 +14,9 @@ const EACH = 15;
 
 /** Marks of candidates in a cell of a diagram over two parameters, so that it reads in grey. */
 const MARKS = ["", "M3 5h4", "M5 3v4M3 5h4", "M3 3l4 4m0 -4l-4 4", "M5 4.2a.8 .8 0 1 0 .01 0", "M3 7l4 -4", "M3 3l4 4", "M5 3v4"];
+
+/** What the panel says before anything is drawn. */
+const ABOUT = "Who wins at each value, and where that changes.";
 
 /** Parameters that every study has. */
 const ALWAYS = [
@@ -29,7 +32,7 @@ export class PhasesPanel {
     this.first = h("select", { id: first, onchange: () => this.#chosen() });
     this.second = h("select", { id: second, onchange: () => this.#chosen() });
     this.draw = button("Draw", () => this.ask(), { class: "primary" });
-    this.status = h("p", { class: "caption", role: "status" }, "Who wins at each value, and where that changes.");
+    this.status = h("p", { class: "caption", role: "status" }, ABOUT);
     this.chart = new Chart(uPlot, {
       root: app.root, ylabel: "learning time", xlabel: "value", what: "Learning time of every candidate over the parameter",
       seek: (value) => this.#go(0, value), zoom: (range) => this.chart.setZoom(range),
@@ -39,13 +42,16 @@ export class PhasesPanel {
     this.choices = "";
     /** @type {any} */
     this.result = null;
-    this.drawn = "";
+    /** @type {string | undefined} */
+    this.task = undefined;
+    this.earlier = h("p", { class: "caption earlier", hidden: true }, "This diagram is of an earlier state: draw it again.");
     this.element = h(
       "section",
       { class: "panel phases", "aria-label": "Phase diagram" },
       h("div", { class: "row spread" }, h("h2", {}, h("span", { class: "letter" }, "E"), "Phase diagram"), this.draw),
       h("div", { class: "row" }, h("span", { class: "row" }, h("label", { for: first }, "over"), this.first), h("span", { class: "row" }, h("label", { for: second }, "and"), this.second)),
       this.status,
+      this.earlier,
       this.chart.element,
       this.map
     );
@@ -66,7 +72,8 @@ export class PhasesPanel {
     const own = (task?.parameters ?? [])
       .filter((param) => (param.kind === "number" || param.kind === "integer") && param.max !== undefined && param.max !== null)
       .map((param) => ({ key: `task.parameters.${param.name}`, label: param.label, start: param.min ?? 0, stop: param.max ?? 1, log: false, whole: param.kind === "integer" }));
-    return [...own, ...ALWAYS];
+    const relative = app.store.state.contest?.relative;
+    return [...own, ...ALWAYS.map((one) => (relative && one.key === "contest.criterion" ? { ...one, label: "Criterion (share of the initial loss)" } : one))];
   }
 
   #chosen() {
@@ -92,26 +99,55 @@ export class PhasesPanel {
     say(this.status, "Racing at every value …");
     const labels = keys.map((key) => this.#parameters.find((one) => one.key === key)?.label ?? key);
     /** @type {any} */
-    const partial = { over: over.map((one) => ({ ...one, values: spread(one) })), winners: [], labels, names: Object.keys(app.store.state.gatings ?? {}), two: keys.length > 1 };
+    const partial = { over: over.map((one) => ({ ...one, values: spread(one) })), winners: [], labels, names: Object.keys(app.store.state.gatings ?? {}), two: keys.length > 1, of: fixed(app.sent, keys) };
+    const task = this.#task;
     try {
       const result = await app.calls.ask("phases", { state: app.sent, over }, (name, row) => {
-        if (name !== "row") return;
+        if (name !== "row" || task !== this.#task) return;
         partial.winners[row.row] = row.winners;
         this.result = { ...partial };
         this.#show();
       });
-      this.result = { ...partial, ...result, over: partial.over.map((/** @type {any} */ one, /** @type {number} */ k) => ({ ...one, ...result.over[k] })) };
-      this.#show();
-      say(this.status, (result.sentences ?? []).join(" ") || (partial.two ? "Click a cell to go there." : "The winner does not change. Click the chart to go there."));
+      if (task === this.#task) this.#done(partial, result);
     } catch (error) {
-      say(this.status, "");
+      say(this.status, ABOUT);
       app.failed(error);
     }
     app.phasesRunning = false;
     this.update();
   }
 
+  /** Everything is known. @param {any} partial @param {any} result */
+  #done(partial, result) {
+    this.result = { ...partial, ...result, over: partial.over.map((/** @type {any} */ one, /** @type {number} */ k) => ({ ...one, ...result.over[k] })) };
+    this.#show();
+    say(this.status, (result.sentences ?? []).join(" ") || (partial.two ? "Click a cell to go there." : "The winner does not change. Click the chart to go there."));
+  }
+
+  /** Which task is shown, without its parameters. */
+  get #task() {
+    const { task, table } = this.app.store.state;
+    return JSON.stringify([task.builtin, task.builtin ? null : task, table]);
+  }
+
+  /** A diagram of another task is dropped, and one of an earlier state is marked. */
+  #age() {
+    const { result } = this;
+    const task = this.#task;
+    if (task !== this.task && this.task !== undefined) {
+      if (this.app.phasesRunning) this.app.calls.cancel("phases");
+      this.result = null;
+      say(this.status, ABOUT);
+      this.#show();
+    }
+    this.task = task;
+    const old = !!this.result && !same(result.of, fixed(this.app.sent, result.over.map((/** @type {any} */ one) => one.key)));
+    this.earlier.hidden = !old;
+    this.element.classList.toggle("old", old);
+  }
+
   update() {
+    this.#age();
     const parameters = this.#parameters;
     const choices = JSON.stringify(parameters);
     if (choices !== this.choices) {
@@ -135,8 +171,11 @@ export class PhasesPanel {
     const { result } = this;
     if (!result) return;
     const values = result.over.map((/** @type {any} */ one) => Number(get(this.app.store.state, one.key.split(".")) ?? NaN));
-    if (!result.two) return this.chart.setTime(values[0]);
+    const unknown = values.some((/** @type {number} */ value) => !Number.isFinite(value)); // left to its default
     const mark = this.map.querySelector(".here");
+    mark?.toggleAttribute("hidden", unknown);
+    if (unknown) return;
+    if (!result.two) return this.chart.setTime(values[0]);
     const at = values.map((/** @type {number} */ value, /** @type {number} */ k) => position(result.over[k].values, value, result.over[k].log));
     if (mark) {
       mark.setAttribute("cx", String(10 * at[0] + 5));
@@ -211,6 +250,11 @@ export class PhasesPanel {
     );
     this.#here();
   }
+}
+
+/** What a diagram depends on: the study without the training and what is varied. @param {any} study @param {string[]} keys */
+function fixed({ title, training, ...study }, keys) {
+  return keys.reduce((made, key) => set(made, key.split("."), undefined), study);
 }
 
 /** The values between two ends. @param {Over} over */

@@ -4,6 +4,7 @@ import { button, count, h, say, shown } from "./dom.js";
 import { Chart } from "./chart.js";
 import { Lanes } from "./lanes.js";
 import { dash, hue, racer } from "./look.js";
+import { arrival } from "./training.js";
 
 /** @typedef {import("./app.js").App} App */
 /** @typedef {import("./chart.js").Curve} Curve */
@@ -98,17 +99,15 @@ export class RacePanel {
     return sorted.map((name) => ({
       name, hue: racer(names.indexOf(name)), time: app.predicted?.times ?? [], loss: app.predicted?.gatings[name].loss ?? [],
       arrives: app.predicted?.gatings[name].time ?? null, first: name === app.predicted?.winner, kind: false,
-      chosen: name === app.gates.chosen, doubted: app.keptNow?.gatings[name]?.keeps === false, margin: app.predicted?.gatings[name].margin,
+      chosen: name === app.gates.chosen, standing: app.keptNow?.gatings[name]?.standing, margin: app.predicted?.gatings[name].margin,
     }));
   }
 
   #reluLane() {
-    const { trained } = this.app;
+    const trained = this.app.learning.compared;
     const first = trained?.seeds[0];
-    if (!trained || !first?.time.length || trained.stale) return [];
-    const criterion = this.app.predicted?.criterion ?? 0;
-    const index = first.loss.findIndex((loss) => loss <= criterion);
-    const arrives = trained.times[0] ?? (index >= 0 ? first.time[index] : null);
+    if (!trained || !first?.time.length) return [];
+    const arrives = arrival(first, this.app.predicted?.criterion ?? 0);
     return [{ name: "ReLU network", hue: "relu", time: first.time, loss: first.loss, arrives, first: false, kind: true, waiting: trained.running }];
   }
 

@@ -67,7 +67,7 @@ export class ReluPanel {
     say(this.train, trained?.running ? "Stop" : trained ? "Train again" : "Train");
     this.train.classList.toggle("primary", !trained?.running);
     say(this.types, app.types?.running ? "Predicting …" : "Predict by types");
-    const told = trained?.sentences ?? [];
+    const told = app.learning.sentences;
     const status = !trained
       ? "Not trained yet. Its loss will stream onto the race, and its gates will fill in here."
       : trained.running ? `Training: ${percent(trained.share)} done.`

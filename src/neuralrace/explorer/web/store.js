@@ -25,6 +25,17 @@ export class Store {
     /** @type {Set<(state: State, before: State) => void>} */
     this.listeners = new Set();
     this.last = { what: "", at: 0 };
+    this.held = false;
+  }
+
+  /** The pointer goes down: what changes until it goes up is one step of the history. */
+  hold() {
+    this.last = { what: "", at: 0 };
+    this.held = true;
+  }
+
+  release() {
+    this.held = false;
   }
 
   /**
@@ -37,7 +48,7 @@ export class Store {
     const after = change(before);
     if (same(after, before)) return;
     const now = performance.now();
-    const together = what !== "" && what === this.last.what && now - this.last.at < TOGETHER;
+    const together = what !== "" && what === this.last.what && (this.held || now - this.last.at < TOGETHER);
     if (!together || this.past.length === 0) {
       this.past.push(before);
       if (this.past.length > DEEPEST) this.past.shift();

@@ -95,7 +95,7 @@ export const STORIES = [
         title: "Your own gates",
         text: [
           ["Click a cell of a strip to switch that gate, and see what it costs. The column “kept” says which share of the gates a ReLU network would keep; a cross marks a sample on which it would not."],
-          ["Undo takes everything back, and the address of this page always holds the whole state: copy it to share what you found."],
+          ["Undo takes everything back, and the address of this page holds the state, so that a reload brings it back. The address works on this machine only: to share what you found, use Save study."],
         ],
       },
     ],
@@ -134,9 +134,9 @@ export const STORIES = [
       },
       {
         title: "A contest that is right",
-        begin: (app) => with_(of(app, "contextual"), {}),
+        begin: (app) => of(app, "ring_classification"),
         text: [
-          ["Not every contest is wrong. Here items have properties that hold in every context and others that hold in one. Pathways may be off in one context or on in one alone."],
+          ["Not every contest is wrong. Here points on a circle belong to three classes, each an arc. There may be one pathway per class or one per point."],
           [play],
           ["First is ", winner, ". ", { live: (app) => app.keptNow?.sentences[0] ?? "Asking whether its gates are kept …" }],
         ],

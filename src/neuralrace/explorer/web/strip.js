@@ -151,6 +151,7 @@ export class Strip {
     for (const other of this.options.together(sample)) gates[other] = value;
     this.gates = gates;
     this.draw();
+    this.options.point?.(sample);
     this.options.paint?.(gates, false);
   }
 

@@ -16,6 +16,9 @@ const NETWORK = [
   { place: "contest.criterion", label: "Criterion", kind: "number", min: 0.01, max: 1, step: 0.01, default: 0.2, about: "the loss that counts as learned" },
 ];
 
+/** The criterion where it is a share. */
+const RELATIVE = { label: "Criterion (share of the initial loss)", max: 0.99, about: "the share of the initial loss that counts as learned" };
+
 /** Nodes that are named one by one beside the picture at most. */
 const NAMED = 4;
 
@@ -57,7 +60,6 @@ export class TaskPanel {
       ),
       this.note
     );
-    for (const { place, ...param } of NETWORK) this.#field(this.network, place, /** @type {Param} */ ({ name: place, ...param }));
   }
 
   /** @param {HTMLElement} where @param {string} place dotted @param {Param & { log?: boolean }} param */
@@ -92,7 +94,7 @@ export class TaskPanel {
     const text = await file.text();
     const study = file.name.toLowerCase().endsWith(".toml");
     try {
-      const found = await this.app.calls.ask(study ? "study" : "csv", study ? { toml: text } : { name: file.name, text });
+      const found = await this.app.calls.ask(study ? "study" : "csv", study ? { toml: text } : { name: tableName(file.name), text });
       this.app.load(found.state);
       say(this.note, [`Read ${file.name}.`, ...(found.notes ?? [])].join(" "));
     } catch (error) {
@@ -106,7 +108,7 @@ export class TaskPanel {
     const { state } = store;
     if (!info) return;
     const name = state.task.builtin ?? "";
-    const built = `${info.version} ${name || state.title} ${info.tasks.length}`;
+    const built = `${info.version} ${name || state.title} ${info.tasks.length} ${!!state.contest?.relative}`;
     if (built !== this.built) this.#build(name, built);
     for (const [place, field] of this.fields) {
       const value = get(state, place.split("."));
@@ -125,8 +127,11 @@ export class TaskPanel {
     this.list.replaceChildren(...own, ...tasks.map((one) => h("option", { value: one.name }, one.title)));
     this.list.value = name;
     say(this.about, task?.about ?? "");
-    for (const place of [...this.fields.keys()]) if (place.startsWith("task.")) this.fields.delete(place);
+    this.fields.clear();
     this.parameters.replaceChildren();
+    this.network.replaceChildren();
+    const relative = !!this.app.store.state.contest?.relative;
+    for (const { place, ...param } of NETWORK) this.#field(this.network, place, /** @type {Param} */ ({ name: place, ...param, ...(relative && place === "contest.criterion" ? RELATIVE : {}) }));
     for (const param of task?.parameters ?? []) this.#field(this.parameters, `task.parameters.${param.name}`, param);
   }
 
@@ -151,4 +156,10 @@ export class TaskPanel {
   named(sample) {
     return sampleNamed(sample, this.app.data?.labels ?? {});
   }
+}
+
+/** A name of a table that the server takes: other characters become "_". @param {string} name */
+function tableName(name) {
+  const stem = name.replace(/\.csv$/i, "").normalize("NFKD").replace(/\p{M}/gu, "").replace(/[^A-Za-z0-9_ -]/g, "_").slice(0, 60);
+  return `${/^[A-Za-z0-9_]/.test(stem) ? "" : "table"}${stem}.csv`;
 }

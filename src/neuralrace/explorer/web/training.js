@@ -6,6 +6,18 @@ import { Cancelled, Lost } from "./transport.js";
 /** @typedef {import("./app.js").App} App */
 /** @typedef {import("./types.js").Trained} Trained */
 
+/**
+ * When a network comes down to a loss, by a line between the moments on both sides; null if never.
+ * @param {{ time: number[], loss: number[] }} seed
+ * @param {number} criterion
+ */
+export function arrival({ time, loss }, criterion) {
+  const after = loss.findIndex((value) => value <= criterion);
+  if (after <= 0) return after < 0 ? null : time[0];
+  const share = (loss[after - 1] - criterion) / (loss[after - 1] - loss[after]);
+  return time[after - 1] + share * (time[after] - time[after - 1]);
+}
+
 export class Training {
   /** @param {App} app */
   constructor(app) {
@@ -14,6 +26,22 @@ export class Training {
     this.trained = null;
     /** @type {any} */
     this.types = null;
+  }
+
+  /** Networks whose loss is drawn on the prediction: of this state, and over time, not over steps. */
+  get compared() {
+    const { trained } = this;
+    return trained && !trained.stale && trained.clock === "time" ? trained : null;
+  }
+
+  /** What is said of trained networks; a sentence on another criterion is none. @returns {string[]} */
+  get sentences() {
+    const { trained } = this;
+    if (!trained) return [];
+    const steps = trained.clock === "step" && !trained.running ? ["An optimizer counts steps, not time: its loss is not drawn on the prediction."] : [];
+    const { contest } = this.app.store.state;
+    const other = !trained.running && trained.share === 1 && !same(trained.contest, contest);
+    return [...(other ? ["The criterion has changed since the training; the lane shows when it is reached now."] : trained.sentences), ...steps];
   }
 
   /** The sections on which a trained network depends. */
@@ -54,7 +82,7 @@ export class Training {
     const { app } = this;
     const of = this.#sections;
     /** @type {Trained & { of: any }} */
-    const mine = { seeds: [], gates: [], share: 0, running: true, stale: false, sentences: [], times: [], of };
+    const mine = { seeds: [], gates: [], share: 0, running: true, stale: false, sentences: [], clock: "time", contest: app.store.state.contest, of };
     this.trained = mine;
     app.refresh();
     try {
@@ -63,7 +91,7 @@ export class Training {
         this.#part(mine, name, result);
         app.refresh();
       });
-      if (this.trained === mine) this.trained = { ...mine, running: false, share: 1, sentences: end.sentences ?? [], times: end.learning_time ?? [] };
+      if (this.trained === mine) this.trained = { ...mine, running: false, share: 1, sentences: end.sentences ?? [] };
     } catch (error) {
       const gone = error instanceof Lost; // it is trained again when the server is back
       if (this.trained === mine && !gone) this.trained = { ...mine, running: false, sentences: [error instanceof Cancelled ? "Stopped." : "Training failed."] };
@@ -74,6 +102,7 @@ export class Training {
 
   /** @param {Trained} mine @param {string} name @param {any} result */
   #part(mine, name, result) {
+    if (name === "begin") mine.clock = result.clock;
     if (name === "begin") mine.seeds = Array.from({ length: result.seeds }, () => ({ time: [], loss: [] }));
     if (name === "gates") mine.gates.push(result);
     if (name !== "chunk") return;

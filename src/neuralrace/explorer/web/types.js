@@ -132,7 +132,7 @@
 /**
  * @typedef {object} Kept
  * @property {number} threshold
- * @property {Record<string, { share: number | null, keeps: boolean | null, verdict: string, implementable: boolean | null, pathways: Record<string, { share: number | null, lost: number[] }> }>} gatings
+ * @property {Record<string, { share: number | null, standing: "kept" | "outrun" | "not kept" | "unknown", verdict: string, implementable: boolean | null, pathways: Record<string, { share: number | null, lost: number[] }> }>} gatings
  * @property {string[]} sentences
  * @property {{ time: number | null, loss: number[], times: number[] } | null} aligned
  */
@@ -149,7 +149,8 @@
  * @property {boolean} running
  * @property {boolean} stale whether the study has changed since
  * @property {string[]} sentences
- * @property {(number | null)[]} times when each seed reached the criterion
+ * @property {"time" | "step"} clock what its times count
+ * @property {any} contest the criterion that its sentences are about
  */
 
 export {};

@@ -151,7 +151,7 @@ def test_figure_6_has_both_relns(tmp_path):
     assert table["staged"].shape == table["gated"].shape == (2, 4)
     assert (table["staged"][:, 1] < table["staged"][:, 0]).all()
     what = [row["what"] for row in read_record(table).agreement]
-    assert sum("in stages" in text for text in what) == 5
+    assert sum("in stages" in text for text in what) == 8
     assert papers.find("mhs/fig6").publish(table, tmp_path).png.stat().st_size > 10_000
 
 

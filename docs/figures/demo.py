@@ -50,7 +50,7 @@ def phases(result: nr.study.Result, ax: Axes) -> None:
     """The phase diagram, and the learning times of trained ReLU networks on it."""
     found, trained = result["phase_diagram"].value
     found.plot(trained=trained, ax=ax)
-    ax.legend(loc="upper right", fontsize=5.5, handlelength=1.6)
+    ax.legend(loc="upper right", bbox_to_anchor=(1.0, 0.9), fontsize=5.5, handlelength=1.6)
     ax.set_title("extended XoR: time to learn")
 
 

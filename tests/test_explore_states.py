@@ -151,7 +151,7 @@ REFUSED = {
         {"training": {"evaluate": {"t": {"python": "os:getcwd"}}}},
         "training.evaluate.t.python",
     ),
-    "checkpoint": ({"training": {"checkpoint": "/tmp/x"}}, "training.checkpoint"),
+    "checkpoint": ({"training": {"checkpoint": "kept"}}, "training.checkpoint"),
     "a table's other name": (
         {
             "task": {"file": "../b.csv", "x": ["a"], "y": ["b"]},

@@ -200,13 +200,13 @@ def test_timing_explains_the_spread_of_runs():
     share = np.full((3, 2, 3), 1 / 3)
     early, late = [40, 50, 65], [100, 160, 130]
     loss = np.stack([stage(a, b) for a, b in zip(early, late, strict=True)])
-    left, later = numbers(MHS["variance-cause"], figures(share, loss))
+    left, later = numbers(MHS["variance-timing"], figures(share, loss))
     assert left < 0.1
     assert later == pytest.approx(np.std(late) / np.std(early), rel=0.1)
     apart = np.stack([stage(40, 100, half) for half in (0.45, 0.5, 0.55)])
     assert layers.spread_at_equal_drops(figures(share, apart).at_hand("mhs/fig6")) > 0.5
     first = np.stack([stage(a, 120) for a in early])  # only the first drop is inconsistent
-    assert held(MHS["variance-cause"], figures(share, first)) == [True, False]
+    assert held(MHS["variance-timing"], figures(share, first)) == [True, False]
 
 
 def stage(first, second, half=0.5, length=200):

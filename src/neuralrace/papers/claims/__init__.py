@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 
-from neuralrace.papers.claims.claim import Claim, Entry, Read, Remark, Verdict
+from neuralrace.papers.claims.claim import Claim, Entry, Read, Remark, Verdict, once
 from neuralrace.papers.claims.page import PAPERS, QUICK, markdown, tally
 from neuralrace.papers.claims.tables import Tables
 from neuralrace.papers.figure import unknown
@@ -26,6 +26,7 @@ __all__ = [
     "in_short",
     "ledger",
     "markdown",
+    "once",
     "papers",
     "tally",
 ]

@@ -121,14 +121,11 @@ NEW = dict.fromkeys(
         "new; first judged by each layer alone, and refuted; the sentence is about the network, "
         "and its mean over layers was known when this was changed"
     ),
-    "mhs/variance-cause": (
+    "mhs/variance-timing": (
         "new; first read as if all drops followed the first alike, and refuted; §6 lays the "
         "variance to the later, contextual ones; changed with the numbers in view"
     ),
     "nrr/conserved": "new; descent in steps is a remark and no limit: the paper speaks of the flow",
-    "talk/grokking": (
-        "new; first refuted by 1.07 ≤ 1, as if the slide gave the direction, which is ours"
-    ),
 }
 """What to know of claims that the earlier ledger did not have; others that are new need no word."""
 

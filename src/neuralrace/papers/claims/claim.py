@@ -142,3 +142,16 @@ class Entry:
 
 Read = Callable[[Tables], Any]
 """How the number of a measure, or one number per seed, is read."""
+
+
+def once(measurement: Callable[..., Any], name: str, **sizes: Any) -> Read:
+    """A number of a measurement that is made once for all claims that read it.
+
+    ```python
+    >>> from neuralrace.papers.claims import Tables, once
+    >>> once(lambda seeds: {"gap": [0.1] * seeds}, "gap", seeds=2)(Tables())
+    [0.1, 0.1]
+
+    ```
+    """
+    return lambda tables: tables.once(measurement, **sizes)[name]

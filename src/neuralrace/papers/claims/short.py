@@ -197,7 +197,7 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
     "Two hidden layers (MHS §6)": (
         Sentence(
             "Runs differ, as the paper says, above all in when the later drops of the loss come.",
-            {"mhs/variance-cause": STANDS},
+            {"mhs/variance-timing": STANDS},
             met={"mhs/depth-variance": ("ReLU networks: standard deviation of the loss",)},
         ),
         Sentence(

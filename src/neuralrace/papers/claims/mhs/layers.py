@@ -154,7 +154,7 @@ CLAIMS = (
         ),
     ),
     Claim(
-        "mhs/variance-cause",
+        "mhs/variance-timing",
         "§6",
         "Runs of deep networks differ in when their loss drops, and the later drops, those of the "
         "contextual pathways, come at less consistent times than the first.",

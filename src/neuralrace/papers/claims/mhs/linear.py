@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims import Basis, Claim, Measure, Read, Tables
+from neuralrace.papers.claims import Basis, Claim, Measure, Read, Tables, once
 
 if TYPE_CHECKING:
     import xarray
@@ -115,16 +115,12 @@ def _rank(stats: nr.PathStatistics, arch: nr.Architecture, node: str) -> int:
     return int(np.linalg.matrix_rank(np.hstack([stats.yx[p] for p in through]), tol=1e-9))
 
 
-def _once(measurement: Callable[..., Any], name: str, **sizes: Any) -> Read:
-    return lambda tables: tables.once(measurement, **sizes)[name]
-
-
 def _linear(name: str) -> Read:
-    return _once(linear_widths, name, problems=6)
+    return once(linear_widths, name, problems=6)
 
 
 def _pathways(name: str) -> Read:
-    return _once(pathway_widths, name, seeds=5, steps=8000)
+    return once(pathway_widths, name, seeds=5, steps=8000)
 
 
 def _fig7(of: Callable[[xarray.Dataset], Any]) -> Read:
@@ -159,24 +155,24 @@ CLAIMS = (
         (
             Measure(
                 "final strengths against λ/δ, largest difference, relative",
-                _once(input_correlations, "end", start=0.03),
+                once(input_correlations, "end", start=0.03),
                 most=1e-6,
                 rests=Basis.THEOREM,
             ),
             Measure(
                 "first rate of growth: change with δ, relative",
-                _once(input_correlations, "growth", start=0.03),
+                once(input_correlations, "growth", start=0.03),
                 most=0.01,
             ),
             Measure(
                 "courses relative to their end, starts in proportion to it: largest difference",
-                _once(input_correlations, "course", start=0.03),
+                once(input_correlations, "course", start=0.03),
                 most=1e-9,
                 rests=Basis.THEOREM,
             ),
             Measure(
                 "half-times from the same start: change from δ = ¼ to 4, relative",
-                _once(input_correlations, "half", start=0.03),
+                once(input_correlations, "half", start=0.03),
                 most=0.01,
                 otherwise="From one and the same start, the half-time changes by up to {:.0%} "
                 "from δ = ¼ to 4: a larger δ ends lower, and so sooner. The rate 2λ/τ does not "

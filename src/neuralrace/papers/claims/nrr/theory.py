@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from neuralrace.papers.claims import Basis, Claim, Measure, Read, Remark
+from neuralrace.papers.claims import Basis, Claim, Measure, Read, Remark, once
 from neuralrace.papers.claims.nrr import identities
-
-
-def _once(measurement: Callable[..., Any], name: str, **sizes: Any) -> Read:
-    return lambda tables: tables.once(measurement, **sizes)[name]
 
 
 def _trained(K: int) -> Read:
@@ -37,18 +32,18 @@ CLAIMS = (
         (
             Measure(
                 "other samples, equal correlations: largest difference",
-                _once(identities.other_samples, "same", problems=20),
+                once(identities.other_samples, "same", problems=20),
                 most=1e-9,
                 rests=Basis.THEOREM,
             ),
             Measure(
                 "how much the samples differ, relative to their size, smallest",
-                _once(identities.other_samples, "samples", problems=20),
+                once(identities.other_samples, "samples", problems=20),
                 least=0.1,
             ),
             Measure(
                 "other correlations: smallest difference",
-                _once(identities.other_samples, "other", problems=20),
+                once(identities.other_samples, "other", problems=20),
                 least=0.01,
             ),
         ),
@@ -65,7 +60,7 @@ CLAIMS = (
         (
             Measure(
                 "gradient flow",
-                _once(identities.conserved_quantity, "flow", problems=20),
+                once(identities.conserved_quantity, "flow", problems=20),
                 most=1e-6,
                 rests=Basis.THEOREM,
             ),
@@ -75,7 +70,7 @@ CLAIMS = (
             Remark(
                 "Gradient descent with the step of Fig. 4 lets it drift by up to {:.1%}; the "
                 "dynamics of the paper are those of gradient flow.",
-                (_once(identities.conserved_quantity, "steps", problems=20),),
+                (once(identities.conserved_quantity, "steps", problems=20),),
             ),
         ),
     ),
@@ -89,19 +84,19 @@ CLAIMS = (
         (
             Measure(
                 "over √M, every K and mode: largest difference from 1",
-                _once(identities.ratios_in_theory, "root_M", M=6, start=0.01),
+                once(identities.ratios_in_theory, "root_M", M=6, start=0.01),
                 most=1e-3,
                 rests=Basis.THEOREM,
             ),
             Measure(
                 "how much it varies with K",
-                _once(identities.ratios_in_theory, "by_K", M=6, start=0.01),
+                once(identities.ratios_in_theory, "by_K", M=6, start=0.01),
                 most=1e-6,
                 rests=Basis.THEOREM,
             ),
             Measure(
                 "over P^¼, every P and mode: largest difference from 1",
-                _once(identities.ratios_in_theory, "by_P", M=6, start=0.01),
+                once(identities.ratios_in_theory, "by_P", M=6, start=0.01),
                 most=1e-3,
                 rests=Basis.THEOREM,
             ),
@@ -134,18 +129,18 @@ CLAIMS = (
         (
             Measure(
                 "at the start",
-                _once(identities.decoupling, "first", seeds=5, steps=3000, scale=0.02),
+                once(identities.decoupling, "first", seeds=5, steps=3000, scale=0.02),
                 most=0.2,
             ),
             Measure(
                 "strongest mode half learned, × 0.02",
-                _once(identities.decoupling, "half", seeds=5, steps=3000, scale=0.02),
+                once(identities.decoupling, "half", seeds=5, steps=3000, scale=0.02),
                 least=0.9,
                 origin=1.0,
             ),
             Measure(
                 "strongest mode half learned, × 0.2",
-                _once(identities.decoupling, "half", seeds=5, steps=500, scale=0.2),
+                once(identities.decoupling, "half", seeds=5, steps=500, scale=0.2),
                 least=0.9,
                 origin=1.0,
                 otherwise="From the weights of Fig. 4, only {:.0%} of the squared weights are "
@@ -166,13 +161,13 @@ CLAIMS = (
         (
             Measure(
                 "largest |ΔL| / L(0) with and without distractors",
-                _once(identities.distractors, "apart", seeds=5, steps=200),
+                once(identities.distractors, "apart", seeds=5, steps=200),
                 most=1e-9,
                 rests=Basis.THEOREM,
             ),
             Measure(
                 "loss of the best linear map, relative to zero output",
-                _once(identities.distractors, "linear", seeds=5, steps=200),
+                once(identities.distractors, "linear", seeds=5, steps=200),
                 least=0.05,
             ),
         ),

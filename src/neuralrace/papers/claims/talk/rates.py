@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims import Basis, Claim, Measure, Read
+from neuralrace.papers.claims import Basis, Claim, Measure, once
 
 STRENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Singular values s of a mode whose learning time is measured."""
@@ -120,10 +119,6 @@ def relu_exact(steps: int) -> dict[str, float]:
     }
 
 
-def _once(measurement: Callable[..., Any], name: str, **sizes: Any) -> Read:
-    return lambda tables: tables.once(measurement, **sizes)[name]
-
-
 def _small_random(tables: Any) -> list[float]:
     """Mean |ΔL|/L(0) between ReLU networks on XoR and the predicted GDLN, by seed."""
     table = tables("nrr/fig3")
@@ -146,23 +141,23 @@ CLAIMS = (
         (
             Measure(
                 "two edges, starts in proportion to the end",
-                _once(times_by_strength, "relative", start=0.01),
+                once(times_by_strength, "relative", start=0.01),
                 most=1e-9,
                 rests=Basis.THEOREM,
             ),
             Measure(
                 "four edges, one start for all",
-                _once(times_by_strength, "deep", start=0.01),
+                once(times_by_strength, "deep", start=0.01),
                 most=0.01,
             ),
             Measure(
                 "modes of trained networks, s = 4, 2, 1",
-                _once(times_trained, "off", seeds=5),
+                once(times_trained, "off", seeds=5),
                 most=0.25,
             ),
             Measure(
                 "two edges, one start for all, s = 0.5 … 8",
-                _once(times_by_strength, "same", start=0.01),
+                once(times_by_strength, "same", start=0.01),
                 most=0.01,
                 otherwise="With two edges and one start for all, s · t varies by {:.0%}: it has a "
                 "factor ln(s/a₀), which grows slowly with s.",
@@ -183,19 +178,19 @@ CLAIMS = (
         (
             Measure(
                 "each further edge is slower",
-                _once(random_chains, "deeper", problems=200),
+                once(random_chains, "deeper", problems=200),
                 least=0.9,
                 origin=1.0,
             ),
             Measure(
                 "a larger start is faster",
-                _once(random_chains, "larger", problems=200),
+                once(random_chains, "larger", problems=200),
                 least=1.0,
                 rests=Basis.THEOREM,
             ),
             Measure(
                 "an imbalanced start is faster",
-                _once(random_chains, "imbalanced", problems=200),
+                once(random_chains, "imbalanced", problems=200),
                 least=1.0,
                 rests=Basis.THEOREM,
             ),
@@ -216,25 +211,25 @@ CLAIMS = (
         (
             Measure(
                 "all assumptions met, Δ = 0, 0.4, 1.2",
-                _once(relu_exact, "exact", steps=400),
+                once(relu_exact, "exact", steps=400),
                 most=1e-9,
                 rests=Basis.THEOREM,
             ),
             Measure(
                 "gates that switched there",
-                _once(relu_exact, "switched", steps=400),
+                once(relu_exact, "switched", steps=400),
                 most=0,
                 form=".0f",
                 rests=Basis.THEOREM,
             ),
             Measure(
                 "gates that do not match, Δ = 1.6",
-                _once(relu_exact, "unmatched", steps=400),
+                once(relu_exact, "unmatched", steps=400),
                 least=0.01,
             ),
             Measure(
                 "weights that are not decoupled, Δ = 0.4",
-                _once(relu_exact, "moved", steps=400),
+                once(relu_exact, "moved", steps=400),
                 least=0.01,
             ),
             Measure("small random weights, XoR: mean |ΔL| / L(0)", _small_random, most=0.05),

@@ -10,10 +10,10 @@ from typing import Any, final
 from neuralrace.explorer.limits import SECONDS
 from neuralrace.explorer.numbers import dumps, error_of, message_error
 
-QUICK = ("tasks", "data", "predict", "equations", "python", "study", "csv")
-"""Kinds that take no longer than a prediction: they answer while a slider moves."""
+QUICK = ("tasks", "data", "predict", "python", "study", "csv")
+"""Kinds that answer while a slider moves, or take some milliseconds."""
 
-MIDDLE = ("kept",)
+MIDDLE = ("equations", "kept")
 """Kinds that take up to some seconds, and are asked whenever the state rests."""
 
 LONG = ("aligned", "train", "types", "discover", "phases", "report")

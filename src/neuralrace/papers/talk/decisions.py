@@ -147,7 +147,7 @@ MEASURES = {
         "not shown to be needed for it.",
     ),
 }
-"""What the ledger and the figure's agreement judge. Bounds were set before animals were simulated.
+"""What the ledger and the figure's agreement judge. Bounds were set after small trial runs.
 
 Asymmetry is the use of right stimuli minus that of left ones.
 """

@@ -150,7 +150,7 @@ MEASURES = {
         rests=Basis.PAPER,
     ),
 }
-"""What the ledger and the figure's agreement judge. Bounds were set before the numbers."""
+"""What the ledger and the figure's agreement judge. The bound of `passing` was set after trial runs."""
 
 WORDS = {"levels": "a hierarchy of saddle points", "passing": "dynamics pass near …"}
 """The talk's words for some of them."""

@@ -1,7 +1,7 @@
 """Claims about learning from rewards: trials and their average, stationary points, strategies.
 
-All numbers of the model (contrasts, policy, decay, initial weights) are ours and were fixed before
-animals were simulated; nothing is fitted, and there are no data of animals here.
+Numbers of the model (contrasts, policy, decay, initial weights) are ours, chosen after looking at
+stationary points and 50 trial animals; nothing is fitted, and there are no data of animals here.
 """
 
 from __future__ import annotations

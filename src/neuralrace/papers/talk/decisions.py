@@ -170,7 +170,7 @@ MEASURES = {
         "lower end of the interval is {:.2g} there.",
     ),
 }
-"""What the ledger and the figure's agreement judge. Bounds were set before animals were simulated.
+"""What the ledger and the figure's agreement judge. Bounds were set after small trial runs.
 
 "end" came later; its bound is that of "deep".
 

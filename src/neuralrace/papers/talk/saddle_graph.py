@@ -150,7 +150,7 @@ MEASURES = {
         rests=Basis.PAPER,
     ),
 }
-"""What the ledger and the figure's agreement judge. Bounds were set before the numbers."""
+"""What ledger and figure's agreement judge; the bound of `passing` came after trial runs."""
 
 WORDS = {"levels": "a hierarchy of saddle points", "passing": "dynamics pass near …"}
 """The talk's words for some of them."""

@@ -564,8 +564,8 @@ TIMED = [
 QUIET = os.environ.get("NEURALRACE_QUIET") == "1"
 """Whether nothing else runs on this machine, so that times can be held to their bounds."""
 
-FRAME = 8.0
-"""Milliseconds of script that a frame may take."""
+BUSY = 1.0 if QUIET else 10.0
+"""How much slower a machine may be that does other things too."""
 
 
 @pytest.mark.browser
@@ -605,9 +605,10 @@ def test_how_long_a_slider_takes(server, chromium, task, slider, said, bound):
         "%s, median ms: %s", task, {n: round(statistics.median(t), 1) for n, t in times.items()}
     )
     assert len(since) >= 5
-    if QUIET:  # by hand: how fast the machine is, is not tested otherwise
-        assert statistics.median(script) <= FRAME
-        assert statistics.median(played) <= FRAME
+    assert statistics.median(script) < BUSY * 8
+    assert statistics.median(played) < BUSY * 8
+    assert statistics.median(since) - statistics.median(computed) < BUSY * 60  # the page's own part
+    if QUIET:
         assert statistics.median(since) <= bound
     page.check()
     context.close()

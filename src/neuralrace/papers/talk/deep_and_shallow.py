@@ -156,8 +156,8 @@ MEASURES = {
         rests=Basis.PAPER,
     ),
 }
-"""What the ledger and the figure's agreement judge. Bounds follow the talk's words, but for the one on
-one side that runs ahead, which is our reading; they were written after a quick version was seen.
+"""What the ledger and the figure's agreement judge. Bounds follow the talk's words, but for the one
+on the side that runs ahead, which is our reading. They were written after a quick version was seen.
 
 They hold at the default β = 10. At β = 20 the policy makes saddles of its own: 9 in the deep and 2
 in the shallow network.

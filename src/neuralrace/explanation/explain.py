@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations, product
-from typing import final
-
-import jax
-import numpy as np
-from jaxtyping import Int
+from collections.abc import Sequence
+from dataclasses import replace
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import by_name, list_of_names, one_of, random_key, real_number, switch
+from neuralrace.checks import by_name, list_of_names, one_of, random_key, switch
 from neuralrace.contests.times import Candidates, check_one_task, checked_candidate
 from neuralrace.dataset import Dataset, matched
-from neuralrace.dynamics import train as trained
-from neuralrace.dynamics import train_ensemble
-from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.explanation.patterns import of_patterns
-from neuralrace.explanation.table import GATING, NARROW, STAGED, TYPES, Explanation, Row
-from neuralrace.gdln import GDLN, Network
-from neuralrace.progress import progress
-from neuralrace.reduction import reduce
-from neuralrace.reln import aligned, consistency, discover, staged
-from neuralrace.reln import types as types_of
-from neuralrace.reln.observed.runs import (
-    check_trained_on,
-    descent_of,
-    first_weights,
-    not_descent,
-    relu_of,
-    single_runs,
-    single_weights,
+from neuralrace.explanation.question import (
+    Asked,
+    Question,
+    checked_run,
+    neuron_count,
+    of_data,
+    of_run,
+    weight_count,
 )
+from neuralrace.explanation.table import NARROW, STAGED, TYPES, Explanation, Row
+from neuralrace.progress import progress
+from neuralrace.reln import aligned, discover, staged
+from neuralrace.reln import types as types_of
+from neuralrace.reln.observed.runs import not_descent, relu_of
 from neuralrace.relu import ReLUNetwork
-from neuralrace.trajectory import Trajectory, compare
+from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key
 
 ROWS = ("gatings", "discovered", "aligned", "staged", "types", "narrow")
@@ -47,9 +37,6 @@ COMPARED = ("discovered", "staged", "narrow")
 
 FOLLOW = ("discovered", "staged")
 """Rows that start from the first recorded weights of the run."""
-
-RECORDS = 200
-"""About how often a network that is trained here is recorded, half of it evenly in log time."""
 
 
 def explain(
@@ -122,7 +109,7 @@ def explain(
 
     ```
     """
-    asked = _Asked(
+    asked = Asked(
         rows=_checked_rows(rows, gatings),
         types=whole_number("the number of types", types, fix="for example types=8"),
         stages=whole_number("the number of stages", stages, fix="for example stages=64"),
@@ -136,110 +123,18 @@ def explain(
         "width": width, "scale": scale, "learning_rate": learning_rate, "steps": steps
     }  # fmt: skip
     if isinstance(run_or_data, Dataset):
-        question = _of_data(run_or_data, data, given, asked, train)
+        question = of_data(run_or_data, data, given, asked, train)
     else:
-        runs, task = _checked_run(run_or_data, data, given)
+        runs, task = checked_run(run_or_data, data, given)
         reason = not_descent(runs[0])
         if reason is not None:
             named = {} if gatings is None else gatings
             check_one_task({"data": (relu_of(runs[0]).arch, task), **named})
             return of_patterns(runs[0], task, reason, asked.rows, named, asked.most, asked.key)
-        question = _of_run(runs, task, asked, train)
+        question = of_run(runs, task, asked, train)
     named = {} if gatings is None else gatings
     check_one_task({"data": (question.net.arch, question.data), **named})
     return _table(question, asked, named)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    """The options of `explain`, checked."""
-
-    rows: tuple[str, ...]
-    types: int
-    stages: int
-    most: int
-    neurons: int
-    seeds: int
-    key: jax.Array
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Question:
-    """The network to explain: `runs` of it, `others` to measure the distance of seeds by."""
-
-    net: ReLUNetwork
-    data: Dataset
-    scale: float
-    rate: float
-    stops: Int[np.ndarray, " T"]
-    runs: tuple[Trajectory, ...]
-    others: tuple[Trajectory, ...]
-    made: str
-
-    @property
-    def begins_late(self) -> bool:
-        """Whether the run was first recorded after step 0, so that its start is not known."""
-        return bool(self.stops[0] > 0)
-
-    @property
-    def width(self) -> int:
-        return self.net.arch.sizes[self.net.arch.hidden[0]]
-
-    @property
-    def floor(self) -> tuple[float, float] | None:
-        """The mean distance of two seeds, in loss and in outputs."""
-        alone = len(self.runs) == 1
-        pairs = [(self.runs[0], b) for b in self.others] if alone else combinations(self.runs, 2)
-        found = _mean_distance(pairs)
-        return None if found is None or found[1] is None else (found[0], found[1])
-
-    def row(
-        self,
-        name: str,
-        kind: str,
-        many: Sequence[Trajectory],
-        variables: int,
-        runs: Sequence[Trajectory],
-    ) -> Row:
-        """A row with its errors: the mean over pairs of its runs and those it is compared with."""
-        loss, outputs = _mean_distance(product(runs, many)) or (None, None)
-        return Row(name, kind, many[0], variables, loss, outputs)
-
-    def gating(
-        self,
-        name: str,
-        arch: Architecture,
-        data: Dataset,
-        asked: _Asked,
-        follows: tuple[Trajectory, ...] = (),
-    ) -> Row:
-        """The row of a gating: it `follows` the first network, or starts from random weights."""
-        many = follows or self.ensemble(GDLN(arch), data, self.scale, asked)
-        runs = self.runs[:1] if follows else self.runs
-        made = self.row(name, GATING, many, _variables(arch, data), runs)
-        return replace(made, kept=_kept(arch, data, self.scale, self.net.leak, asked.key))
-
-    def ensemble(
-        self, net: Network, data: Dataset, scale: float, asked: _Asked
-    ) -> list[Trajectory]:
-        """Networks from random weights, trained as the one to explain."""
-        many = train_ensemble(
-            net,
-            data,
-            key=asked.key,
-            seeds=asked.seeds,
-            scale=scale,
-            learning_rate=self.rate,
-            steps=int(self.stops[-1]),
-            record_at=self.stops,
-            record={"outputs": True},
-        )
-        return [many.isel(seed=i) for i in range(asked.seeds)]
-
-
-# ---- what is asked ------------------------------------------------------------------------------
 
 
 def _checked_rows(rows: Sequence[str], gatings: Candidates | None) -> tuple[str, ...]:
@@ -261,128 +156,7 @@ def _checked_rows(rows: Sequence[str], gatings: Candidates | None) -> tuple[str,
     return tuple(names)
 
 
-def _of_data(
-    task: Dataset,
-    data: Dataset | None,
-    given: Mapping[str, float | None],
-    asked: _Asked,
-    train: bool,
-) -> _Question:
-    """Networks trained here, or none."""
-    missing = [name for name, value in given.items() if value is None]
-    if missing or data is not None:
-        raise NeuralRaceError(
-            "explain needs to know the network" if missing else "data was given twice",
-            got=f"data without {listed(missing)}" if missing else "a dataset and data=",
-            wanted="width=, scale=, learning_rate= and steps= with data, data= with a run",
-            fix="nr.explain(data, width=100, scale=1e-4, learning_rate=0.1, steps=1000)",
-        )
-    task = task.gated({})
-    width = whole_number("the width", given["width"], fix="for example width=100")
-    scale = real_number("scale", given["scale"], above=0, fix="for example scale=1e-4")
-    rate = real_number("learning_rate", given["learning_rate"], above=0, fix="learning_rate=0.1")
-    steps = whole_number("steps", given["steps"], fix="for example steps=1000")
-    net = ReLUNetwork(_one_layer(task, width))
-    half = RECORDS // 2
-    stops = np.append(np.linspace(0, steps, half + 1), np.geomspace(1, steps, half))
-    stops = np.unique(stops.round().astype(int))
-    question = _Question(net, task, scale, rate, stops, (), (), "Predictions; nothing was trained.")
-    if not train:
-        return question
-    first = trained(
-        net,
-        net.init(jax.random.fold_in(asked.key, 1), scale=scale),
-        task,
-        learning_rate=rate,
-        steps=steps,
-        record_at=stops,
-        record={"outputs": True, "weights": True},
-    )
-    more = replace(asked, seeds=asked.seeds - 1)
-    others = question.ensemble(net, task, scale, more) if more.seeds else []
-    many = "1 ReLU network" if asked.seeds == 1 else f"{asked.seeds} ReLU networks"
-    were = "was" if asked.seeds == 1 else "were"
-    made = f"{many} of width {width} {were} trained on this data."
-    return replace(question, runs=(first, *others), made=made)
-
-
-def _checked_run(
-    run: Trajectory, data: Dataset | None, given: Mapping[str, float | None]
-) -> tuple[tuple[Trajectory, ...], Dataset]:
-    """The runs of an ensemble, or the one that was given, and their data, checked."""
-    check_kind("run_or_data", run, Trajectory, "pass a run of nr.train, or a Dataset")
-    twice = [name for name, value in given.items() if value is not None]
-    if data is None or twice:
-        raise NeuralRaceError(
-            "a run needs its data" if data is None else "the run knows its own settings",
-            got="no data=" if data is None else f"{listed(twice)} besides a run",
-            wanted="the run and data=, the dataset that it was trained on",
-            fix="nr.explain(run, data=data)",
-        )
-    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
-    runs = single_runs(run)
-    single_weights(runs[0])
-    check_trained_on(runs[0], data)
-    return runs, data.gated({})
-
-
-def _of_run(runs: tuple[Trajectory, ...], task: Dataset, asked: _Asked, train: bool) -> _Question:
-    """The first run, and others to compare it with."""
-    first, *others = runs
-    net = relu_of(first)
-    rate, stops = descent_of(first)
-    entries = np.concatenate([np.ravel(w) for w in first_weights(first).values()])
-    entries = entries[entries != 0]  # biases may start at zero
-    if not len(entries):
-        raise NeuralRaceError(
-            "the weights of the run are all zero at first, so that nothing moves",
-            got="a scale of 0",
-            wanted="a run from random weights",
-            fix="start from net.init(key, scale=1e-3)",
-        )
-    scale = float(np.sqrt(np.mean(entries**2)))
-    known = [_with_outputs(each, net, task) for each in (first, *others)]
-    question = _Question(net, task, scale, rate, stops, tuple(known[:1]), tuple(known[1:]), "")
-    many = len(first.time)
-    made = f"One run of a ReLU network, recorded at {many} moments"
-    if others:
-        made += f"; the distance of seeds is that of the {len(others)} other members."
-    elif question.begins_late:
-        made += f", from step {stops[0]} on; its start is not known, so that no seed was trained."
-    elif train and asked.seeds > 1:
-        more = question.ensemble(net, task, scale, replace(asked, seeds=asked.seeds - 1))
-        question = replace(question, others=tuple(more))
-        many = f"{len(more)} more seed" + ("s were" if len(more) > 1 else " was")
-        made += f"; {many} trained to know how far seeds are apart."
-    else:
-        made += "; no other seed was trained."
-    return replace(question, made=made)
-
-
-def _with_outputs(run: Trajectory, net: ReLUNetwork, data: Dataset) -> Trajectory:
-    """The run with its outputs, computed from its weights where it did not record them."""
-    if run.outputs is not None:
-        return run
-    seen = Trajectory.from_weights(net, run.values["weights"], data, run.time)
-    values = {**run.values, "outputs": seen.values["outputs"]}
-    return Trajectory(
-        run.time, run.loss, values=values, final=run.final, net=run.net, steps=run.steps,
-        sample_weight=run.sample_weight, settings=run.settings,
-    )  # fmt: skip
-
-
-def _one_layer(task: Dataset, width: int) -> Architecture:
-    """One hidden layer between all inputs and all outputs."""
-    sizes = {v: np.shape(a)[1] for v, a in task.x.items()} | {"h": width}
-    sizes |= {v: np.shape(a)[1] for v, a in task.y.items()}
-    edges = {f"{v}_h": (v, "h") for v in task.x} | {f"h_{v}": ("h", v) for v in task.y}
-    return Architecture(sizes, edges)
-
-
-# ---- rows ---------------------------------------------------------------------------------------
-
-
-def _table(question: _Question, asked: _Asked, gatings: Candidates) -> Explanation:
+def _table(question: Question, asked: Asked, gatings: Candidates) -> Explanation:
     """Make every row that can be made, best first."""
     wanted = [row for row in asked.rows if question.runs or row not in COMPARED]
     jobs = [(name, "gatings") for name in gatings if "gatings" in wanted]
@@ -412,7 +186,7 @@ def _table(question: _Question, asked: _Asked, gatings: Candidates) -> Explanati
 
 
 def _row(
-    question: _Question, asked: _Asked, name: str, row: str, gatings: Candidates
+    question: Question, asked: Asked, name: str, row: str, gatings: Candidates
 ) -> tuple[Row, tuple[str, ...]]:
     """One row, and what to say of it."""
     data, net, runs = question.data, question.net, question.runs
@@ -427,7 +201,7 @@ def _row(
     if row == "gatings":
         return question.gating(name, *gatings[name], asked), ()
     if row == "aligned":
-        pair = aligned(task, width=_neurons(net.arch), key=asked.key, leak=net.leak)
+        pair = aligned(task, width=neuron_count(net.arch), key=asked.key, leak=net.leak)
         return question.gating(name, *pair, asked), ()
     if row == "discovered":
         found = discover(runs[0], data, "elbow", most=asked.most, key=asked.key)
@@ -447,7 +221,7 @@ def _row(
     if row == "staged":
         run = staged(runs[0], data, stages=asked.stages)
         label = f"its own gates in {asked.stages} stages"
-        return question.row(label, STAGED, (run,), _weights(net.arch), runs[:1]), ()
+        return question.row(label, STAGED, (run,), weight_count(net.arch), runs[:1]), ()
     if row == "types":
         found = types_of(
             task,
@@ -470,44 +244,4 @@ def _row(
     strength = question.scale * (question.width / few) ** 0.5
     many = question.ensemble(narrow, task, strength, asked)
     label = f"narrow network of {few} neurons"
-    return question.row(label, NARROW, many, _weights(narrow.arch), runs), ()
-
-
-def _mean_distance(
-    pairs: Iterable[tuple[Trajectory, Trajectory]],
-) -> tuple[float, float | None] | None:
-    """The mean distance of pairs of runs in loss and in outputs; None where there are none."""
-    found = [compare(a, b) for a, b in pairs]
-    if not found:
-        return None
-    outputs = [each.outputs for each in found]
-    known = [each for each in outputs if each is not None]
-    loss = float(np.mean([each.mean for each in found]))
-    return loss, float(np.mean(known)) if len(known) == len(found) else None
-
-
-def _neurons(arch: Architecture) -> int:
-    return sum(arch.sizes[v] for v in arch.hidden)
-
-
-def _weights(arch: Architecture) -> int:
-    """How many weights a network has."""
-    return sum(arch.sizes[s] * arch.sizes[t] for s, t in arch.edges.values())
-
-
-def _variables(arch: Architecture, data: Dataset) -> int:
-    """How many weights the blocks of a gating have after its reduction."""
-    return sum(_weights(block.arch) for block in reduce(arch, data).blocks)
-
-
-def _kept(arch: Architecture, data: Dataset, scale: float, leak: float, key: Key) -> float | None:
-    """The kept share, or None where it cannot be asked for, such as with gates on inputs.
-
-    It is measured here whatever the scale; warnings that scales are large are for predictions.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            return consistency(arch, data, scale=scale, leak=leak, key=key).share
-    except NeuralRaceError:
-        return None
+    return question.row(label, NARROW, many, weight_count(narrow.arch), runs), ()

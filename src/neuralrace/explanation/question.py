@@ -1,0 +1,283 @@
+"""The network that is to be explained: trained here, or brought as a run."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from typing import final
+
+import jax
+import numpy as np
+from jaxtyping import Int
+
+from neuralrace.architecture import Architecture
+from neuralrace.checks import real_number
+from neuralrace.dataset import Dataset
+from neuralrace.dynamics import train as trained
+from neuralrace.dynamics import train_ensemble
+from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.explanation.table import GATING, Row
+from neuralrace.gdln import GDLN, Network
+from neuralrace.reduction import reduce
+from neuralrace.reln import consistency
+from neuralrace.reln.observed.runs import (
+    check_trained_on,
+    descent_of,
+    first_weights,
+    relu_of,
+    single_runs,
+    single_weights,
+)
+from neuralrace.relu import ReLUNetwork
+from neuralrace.trajectory import Trajectory, compare
+from neuralrace.types import Key
+
+RECORDS = 200
+"""About how often a network that is trained here is recorded, half of it evenly in log time."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The options of `explain`, checked."""
+
+    rows: tuple[str, ...]
+    types: int
+    stages: int
+    most: int
+    neurons: int
+    seeds: int
+    key: jax.Array
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Question:
+    """The network to explain: `runs` of it, `others` to measure the distance of seeds by."""
+
+    net: ReLUNetwork
+    data: Dataset
+    scale: float
+    rate: float
+    stops: Int[np.ndarray, " T"]
+    runs: tuple[Trajectory, ...]
+    others: tuple[Trajectory, ...]
+    made: str
+
+    @property
+    def begins_late(self) -> bool:
+        """Whether the run was first recorded after step 0, so that its start is not known."""
+        return bool(self.stops[0] > 0)
+
+    @property
+    def width(self) -> int:
+        return self.net.arch.sizes[self.net.arch.hidden[0]]
+
+    @property
+    def floor(self) -> tuple[float, float] | None:
+        """The mean distance of two seeds, in loss and in outputs."""
+        alone = len(self.runs) == 1
+        pairs = [(self.runs[0], b) for b in self.others] if alone else combinations(self.runs, 2)
+        found = _mean_distance(pairs)
+        return None if found is None or found[1] is None else (found[0], found[1])
+
+    def row(
+        self,
+        name: str,
+        kind: str,
+        many: Sequence[Trajectory],
+        variables: int,
+        runs: Sequence[Trajectory],
+    ) -> Row:
+        """A row with its errors: the mean over pairs of its runs and those it is compared with."""
+        loss, outputs = _mean_distance(product(runs, many)) or (None, None)
+        return Row(name, kind, many[0], variables, loss, outputs)
+
+    def gating(
+        self,
+        name: str,
+        arch: Architecture,
+        data: Dataset,
+        asked: Asked,
+        follows: tuple[Trajectory, ...] = (),
+    ) -> Row:
+        """The row of a gating: it `follows` the first network, or starts from random weights."""
+        many = follows or self.ensemble(GDLN(arch), data, self.scale, asked)
+        runs = self.runs[:1] if follows else self.runs
+        made = self.row(name, GATING, many, _variables(arch, data), runs)
+        return replace(made, kept=_kept(arch, data, self.scale, self.net.leak, asked.key))
+
+    def ensemble(self, net: Network, data: Dataset, scale: float, asked: Asked) -> list[Trajectory]:
+        """Networks from random weights, trained as the one to explain."""
+        many = train_ensemble(
+            net,
+            data,
+            key=asked.key,
+            seeds=asked.seeds,
+            scale=scale,
+            learning_rate=self.rate,
+            steps=int(self.stops[-1]),
+            record_at=self.stops,
+            record={"outputs": True},
+        )
+        return [many.isel(seed=i) for i in range(asked.seeds)]
+
+
+def of_data(
+    task: Dataset,
+    data: Dataset | None,
+    given: Mapping[str, float | None],
+    asked: Asked,
+    train: bool,
+) -> Question:
+    """Networks trained here, or none."""
+    missing = [name for name, value in given.items() if value is None]
+    if missing or data is not None:
+        raise NeuralRaceError(
+            "explain needs to know the network" if missing else "data was given twice",
+            got=f"data without {listed(missing)}" if missing else "a dataset and data=",
+            wanted="width=, scale=, learning_rate= and steps= with data, data= with a run",
+            fix="nr.explain(data, width=100, scale=1e-4, learning_rate=0.1, steps=1000)",
+        )
+    task = task.gated({})
+    width = whole_number("the width", given["width"], fix="for example width=100")
+    scale = real_number("scale", given["scale"], above=0, fix="for example scale=1e-4")
+    rate = real_number("learning_rate", given["learning_rate"], above=0, fix="learning_rate=0.1")
+    steps = whole_number("steps", given["steps"], fix="for example steps=1000")
+    net = ReLUNetwork(_one_layer(task, width))
+    half = RECORDS // 2
+    stops = np.append(np.linspace(0, steps, half + 1), np.geomspace(1, steps, half))
+    stops = np.unique(stops.round().astype(int))
+    question = Question(net, task, scale, rate, stops, (), (), "Predictions; nothing was trained.")
+    if not train:
+        return question
+    first = trained(
+        net,
+        net.init(jax.random.fold_in(asked.key, 1), scale=scale),
+        task,
+        learning_rate=rate,
+        steps=steps,
+        record_at=stops,
+        record={"outputs": True, "weights": True},
+    )
+    more = replace(asked, seeds=asked.seeds - 1)
+    others = question.ensemble(net, task, scale, more) if more.seeds else []
+    many = "1 ReLU network" if asked.seeds == 1 else f"{asked.seeds} ReLU networks"
+    were = "was" if asked.seeds == 1 else "were"
+    made = f"{many} of width {width} {were} trained on this data."
+    return replace(question, runs=(first, *others), made=made)
+
+
+def checked_run(
+    run: Trajectory, data: Dataset | None, given: Mapping[str, float | None]
+) -> tuple[tuple[Trajectory, ...], Dataset]:
+    """The runs of an ensemble, or the one that was given, and their data, checked."""
+    check_kind("run_or_data", run, Trajectory, "pass a run of nr.train, or a Dataset")
+    twice = [name for name, value in given.items() if value is not None]
+    if data is None or twice:
+        raise NeuralRaceError(
+            "a run needs its data" if data is None else "the run knows its own settings",
+            got="no data=" if data is None else f"{listed(twice)} besides a run",
+            wanted="the run and data=, the dataset that it was trained on",
+            fix="nr.explain(run, data=data)",
+        )
+    check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
+    runs = single_runs(run)
+    single_weights(runs[0])
+    check_trained_on(runs[0], data)
+    return runs, data.gated({})
+
+
+def of_run(runs: tuple[Trajectory, ...], task: Dataset, asked: Asked, train: bool) -> Question:
+    """The first run, and others to compare it with."""
+    first, *others = runs
+    net = relu_of(first)
+    rate, stops = descent_of(first)
+    entries = np.concatenate([np.ravel(w) for w in first_weights(first).values()])
+    entries = entries[entries != 0]  # biases may start at zero
+    if not len(entries):
+        raise NeuralRaceError(
+            "the weights of the run are all zero at first, so that nothing moves",
+            got="a scale of 0",
+            wanted="a run from random weights",
+            fix="start from net.init(key, scale=1e-3)",
+        )
+    scale = float(np.sqrt(np.mean(entries**2)))
+    known = [_with_outputs(each, net, task) for each in (first, *others)]
+    question = Question(net, task, scale, rate, stops, tuple(known[:1]), tuple(known[1:]), "")
+    many = len(first.time)
+    made = f"One run of a ReLU network, recorded at {many} moments"
+    if others:
+        made += f"; the distance of seeds is that of the {len(others)} other members."
+    elif question.begins_late:
+        made += f", from step {stops[0]} on; its start is not known, so that no seed was trained."
+    elif train and asked.seeds > 1:
+        more = question.ensemble(net, task, scale, replace(asked, seeds=asked.seeds - 1))
+        question = replace(question, others=tuple(more))
+        many = f"{len(more)} more seed" + ("s were" if len(more) > 1 else " was")
+        made += f"; {many} trained to know how far seeds are apart."
+    else:
+        made += "; no other seed was trained."
+    return replace(question, made=made)
+
+
+def _with_outputs(run: Trajectory, net: ReLUNetwork, data: Dataset) -> Trajectory:
+    """The run with its outputs, computed from its weights where it did not record them."""
+    if run.outputs is not None:
+        return run
+    seen = Trajectory.from_weights(net, run.values["weights"], data, run.time)
+    values = {**run.values, "outputs": seen.values["outputs"]}
+    return Trajectory(
+        run.time, run.loss, values=values, final=run.final, net=run.net, steps=run.steps,
+        sample_weight=run.sample_weight, settings=run.settings,
+    )  # fmt: skip
+
+
+def _one_layer(task: Dataset, width: int) -> Architecture:
+    """One hidden layer between all inputs and all outputs."""
+    sizes = {v: np.shape(a)[1] for v, a in task.x.items()} | {"h": width}
+    sizes |= {v: np.shape(a)[1] for v, a in task.y.items()}
+    edges = {f"{v}_h": (v, "h") for v in task.x} | {f"h_{v}": ("h", v) for v in task.y}
+    return Architecture(sizes, edges)
+
+
+def _mean_distance(
+    pairs: Iterable[tuple[Trajectory, Trajectory]],
+) -> tuple[float, float | None] | None:
+    """The mean distance of pairs of runs in loss and in outputs; None where there are none."""
+    found = [compare(a, b) for a, b in pairs]
+    if not found:
+        return None
+    outputs = [each.outputs for each in found]
+    known = [each for each in outputs if each is not None]
+    loss = float(np.mean([each.mean for each in found]))
+    return loss, float(np.mean(known)) if len(known) == len(found) else None
+
+
+def neuron_count(arch: Architecture) -> int:
+    return sum(arch.sizes[v] for v in arch.hidden)
+
+
+def weight_count(arch: Architecture) -> int:
+    """How many weights a network has."""
+    return sum(arch.sizes[s] * arch.sizes[t] for s, t in arch.edges.values())
+
+
+def _variables(arch: Architecture, data: Dataset) -> int:
+    """How many weights the blocks of a gating have after its reduction."""
+    return sum(weight_count(block.arch) for block in reduce(arch, data).blocks)
+
+
+def _kept(arch: Architecture, data: Dataset, scale: float, leak: float, key: Key) -> float | None:
+    """The kept share, or None where it cannot be asked for, such as with gates on inputs.
+
+    It is measured here whatever the scale; warnings that scales are large are for predictions.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return consistency(arch, data, scale=scale, leak=leak, key=key).share
+    except NeuralRaceError:
+        return None

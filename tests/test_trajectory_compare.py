@@ -1,0 +1,216 @@
+"""Trajectories side by side."""
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from tests.test_errors import says
+from tests.trajectories import Doubling, ensemble
+
+comparing = import_module("neuralrace.trajectory.compare")
+
+
+def test_compare_by_hand_on_different_grids():
+    a = nr.Trajectory([0, 1, 2], [2.0, 1.0, 0.0])
+    b = nr.Trajectory([0, 2], [2.0, 0.4])  # 1.2 at t = 1: the gaps are 0, 0.2, 0.4
+    found = nr.compare(a, b)
+    assert found.mean == pytest.approx((0.1 + 0.3) / 2 / 2, rel=1e-14)
+    assert found.max == pytest.approx(0.4 / 2, rel=1e-14)
+    assert found.outputs is None
+    assert found.end == 2
+    assert nr.compare(a, a).mean == nr.compare(a, a).max == nr.compare(a, a).shift == 0
+    assert nr.compare(a, a).mean_after_shift == 0
+    # the reference gives the unit, and only the time that both cover counts
+    later = nr.Trajectory([0.5, 5], [1.0, 1.0])
+    found = nr.compare(a, later)  # gaps 0.5, 0, 1 at t = 0.5, 1, 2
+    assert found.mean == pytest.approx((0.125 + 0.5) / 1.5 / 2, rel=1e-14)
+    assert found.max == pytest.approx(0.5, rel=1e-14)
+    assert nr.compare(later, a).mean == pytest.approx((0.125 + 0.5) / 1.5, rel=1e-14)
+    assert str(found) == "mean 20.83 %, max 50.00 % of the initial loss"
+
+
+@pytest.mark.parametrize("delay", [1.3, -2.7])
+def test_compare_finds_a_delay(delay):
+    sigmoid = lambda t: 1 / (1 + np.exp(t - 15))
+    t, other_t = np.linspace(0, 30, 601), np.linspace(0, 30, 431)
+    found = nr.compare(
+        nr.Trajectory(t, sigmoid(t)), nr.Trajectory(other_t, sigmoid(other_t - delay))
+    )
+    assert found.shift == pytest.approx(delay, abs=2e-3)
+    assert found.mean == pytest.approx(abs(delay) / 30, rel=1e-3)  # the area between the two
+    assert found.mean_after_shift < found.mean / 300
+
+
+def test_compare_of_outputs_by_hand():
+    def run(times, y, z):
+        y, z = (np.asarray(v, float)[:, None, None] for v in (y, z))
+        outputs = {"y": y * np.ones((1, 3, 2)), "z": z * np.ones((1, 3, 1))}
+        return nr.Trajectory(times, np.full(len(times), 8.0), values={"outputs": outputs})
+
+    a, b = run([0, 1, 2], [0, 0, 0], [1, 1, 1]), run([0, 2], [0, 4], [1, 1])
+    # ‖o_a − o_b‖ = √2 · 2t on every sample, and √(2 L(0)) = 4
+    found = nr.compare(a, b)
+    assert found.outputs == pytest.approx(np.sqrt(2) * 2 / 4, rel=1e-14)
+    assert "outputs 70.71 %" in str(found)
+    c = run([0, 2], [0, 0], [3, 3])
+    assert nr.compare(a, c).outputs == pytest.approx(2 / 4, rel=1e-14)
+    fewer = nr.Trajectory([0, 1], [1.0, 0.5], values={"outputs": {"y": np.zeros((2, 2, 2))}})
+    assert nr.compare(a, fewer).outputs is None, "outputs on other samples cannot be compared"
+
+
+def test_compare_of_outputs_with_sample_weights():
+    """Weights count samples: twice the weight is the sample shown twice."""
+    data = nr.Dataset({"x": [[1.0], [2.0]]}, {"y": [[1.0], [0.0]]}, sample_weight=[1, 2])
+    twice = nr.Dataset({"x": [[1.0], [2.0], [2.0]]}, {"y": [[1.0], [0.0], [0.0]]})
+    net = nr.GDLN(nr.Architecture.chain(1, 1))
+
+    def gap(data):
+        starts = ({"W1": np.array([[w]])} for w in (0.1, 0.7))
+        runs = [
+            nr.train(net, w, data, learning_rate=0.1, steps=20, record={"outputs": True})
+            for w in starts
+        ]
+        return nr.compare(*runs, sample_weight=data.sample_weight).outputs, runs
+
+    (found, runs), (wanted, _) = gap(data), gap(twice)
+    assert found == pytest.approx(wanted, rel=1e-12)
+    assert nr.compare(*runs).outputs == pytest.approx(wanted, rel=1e-12), "runs know their weights"
+    equal = nr.compare(*runs, sample_weight=[1, 1]).outputs
+    assert equal != pytest.approx(wanted, rel=1e-3)
+    with says("sample weights", got="3 weights", wanted="each of the 2", fix="data.sample_weight"):
+        nr.compare(*runs, sample_weight=[1, 1, 1])
+
+
+def test_compare_reads_the_sample_weights_of_the_runs():
+    def run(y, weight):
+        outputs = {"y": np.asarray(y, float)[None, :, None] * np.ones((2, 1, 1))}
+        return nr.Trajectory([0, 1], [0.5, 0.5], values={"outputs": outputs}, sample_weight=weight)
+
+    weight = [0.25, 0.75]
+    near, far = run([0, 0], weight), run([0, 2], weight)
+    wanted = np.sqrt(0.75 * 4)  # √(2 L(0)) = 1
+    assert nr.compare(near, far).outputs == pytest.approx(wanted, rel=1e-14)
+    assert nr.compare(near, run([0, 2], None)).outputs == pytest.approx(wanted, rel=1e-14)
+    assert nr.compare(run([0, 0], None), far).outputs == pytest.approx(wanted, rel=1e-14)
+    equal = nr.compare(near, far, sample_weight=[1, 1])
+    assert equal.outputs == pytest.approx(np.sqrt(0.5 * 4), rel=1e-14)
+
+
+def test_compare_uses_the_outputs_of_a_theory():
+    run = nr.Trajectory([0, 2], [2.0, 2.0], values={"outputs": {"y": np.zeros((2, 3, 1))}})
+    theory = nr.Trajectory([0, 1, 2], [2.0, 2.0, 2.0], source=Doubling())
+    assert nr.compare(run, theory).outputs == pytest.approx(2 / 2, rel=1e-14)  # mean of 2t over 2
+
+
+def test_compare_refuses_other_clocks_and_losses():
+    def run(**settings):
+        return nr.Trajectory([0, 1], [1.0, 0.5], settings=settings)
+
+    with says("different clocks", got="'flow', the other's 'steps'", wanted="of one kind"):
+        nr.compare(run(), run(clock="steps"))
+    with says("different clocks", got="'steps', the other's 'approximate flow'", wanted="kind"):
+        nr.compare(run(clock="steps"), run(clock="approximate flow"))
+    assert nr.compare(run(clock="steps"), run(clock="steps")).mean == 0
+    about = nr.compare(run(), run(clock="approximate flow"))
+    assert str(about) == "mean 0.00 %, max 0.00 % of the initial loss; time is approximate"
+    with says("different losses", got="'squared' and 'cross_entropy'", wanted="one loss"):
+        nr.compare(run(), run(loss="cross_entropy"))
+    assert nr.compare(run(loss="squared"), run()).mean == 0
+
+
+def test_compare_says_where_the_data_differ():
+    def run(digest, samples=3):
+        values = {"outputs": {"y": np.zeros((2, samples, 1))}}
+        return nr.Trajectory([0, 1], [1.0, 0.5], values=values, settings={"data": digest})
+
+    assert nr.compare(run("a"), run("a")).notes == ()
+    assert str(nr.compare(run("a"), run("b"))).endswith("; trained on different data")
+    assert nr.compare(run("a"), nr.Trajectory([0, 1], [1.0, 0.5])).notes == ()
+    with says("different numbers of samples", got="3 and 4", wanted="same samples"):
+        nr.compare(run("a"), run("b", 4))
+
+
+def test_compare_tells_other_gates_from_other_data():
+    data, arch = nr.tasks.xor(), nr.Architecture.chain(2, 4, 1)
+    gates = [{"h": np.eye(4)[k]} for k in range(2)]
+    weights = nr.GDLN(arch).init(0)
+    first, second = (
+        nr.train(nr.GDLN(arch), weights, data.gated(g), learning_rate=0.1, steps=2) for g in gates
+    )
+    assert nr.compare(first, first).notes == ()
+    assert nr.compare(first, second).notes == ("with different gates",)
+    relu = nr.train(nr.ReLUNetwork(arch), weights, data, learning_rate=0.1, steps=2)
+    assert nr.compare(relu, first).notes == ()  # a ReLU network has its own gates
+    half = data.take([0, 1, 1, 0]).gated(gates[0])
+    other = nr.train(nr.GDLN(arch), weights, half, learning_rate=0.1, steps=2)
+    assert nr.compare(first, other).notes == ("trained on different data",)
+    digest = data.gated(gates[0]).digest()
+    assert len(digest) == 32 and digest[:16] == data.digest()[:16] != digest[16:]
+
+
+def test_outputs_of_other_losses_are_compared_in_units_of_how_far_they_moved():
+    o = np.array([[[0.0, 0.0], [0.0, 0.0]], [[3.0, 4.0], [0.0, 1.0]]])  # 2 moments, 2 samples
+
+    def run(outputs, loss):
+        values = {"outputs": {"y": outputs}}
+        return nr.Trajectory([0, 1], [0.7, 0.5], values=values, settings={"loss": loss})
+
+    found = nr.compare(run(o, "cross_entropy"), run(o + 2.0, "cross_entropy"))
+    assert found.outputs == pytest.approx(np.sqrt(8) / np.sqrt((25 + 1) / 2))
+    assert "outputs 78.45 % of how far they moved" in str(found) and "moved" in found.unit
+    plain = nr.compare(run(o, "squared"), run(o + 2.0, "squared"))
+    assert plain.outputs == pytest.approx(np.sqrt(8) / np.sqrt(1.4)) and "error" in plain.unit
+    still = run(0 * o, "cross_entropy")
+    assert nr.compare(still, run(o, "cross_entropy")).outputs is None
+
+
+def test_the_shift_is_looked_for_only_when_asked_for(monkeypatch):
+    def refuse(*_):
+        raise AssertionError("the shift was computed")
+
+    a, b = nr.Trajectory([0, 1, 2], [1.0, 0.5, 0.0]), nr.Trajectory([0, 1, 2], [1.0, 0.6, 0.1])
+    found = nr.compare(a, b)
+    monkeypatch.setattr(comparing, "_best_shift", refuse)
+    assert nr.compare(a, b) == found and str(found) and repr(found)
+    with pytest.raises(AssertionError):
+        _ = found.shift
+
+
+def test_outputs_are_compared_in_pieces(monkeypatch):
+    rng = np.random.default_rng(0)
+    runs = [
+        nr.Trajectory(np.linspace(0, 1, n), np.ones(n), values={"outputs": {"y": v}})
+        for n in (7, 11)
+        for v in [rng.normal(size=(n, 3, 2))]
+    ]
+    whole = nr.compare(*runs).outputs
+    monkeypatch.setattr(comparing, "GRID_PIECE", 20)
+    assert nr.compare(*runs).outputs == pytest.approx(whole, rel=1e-14)
+
+
+def test_compare_needs_single_overlapping_runs_with_a_loss():
+    a = nr.Trajectory([0, 1], [1.0, 0.5])
+    with says("must be a single run", got="'delta', 'seed'", wanted="", fix="run.isel(seed=0)"):
+        nr.compare(a, ensemble())
+    with says("must be a single run", got="an ensemble", wanted="without axes"):
+        nr.compare(ensemble(), a)
+    with says("no time in common", got="[0, 1] and [1, 2]", wanted="overlap"):
+        nr.compare(a, nr.Trajectory([1, 2], [1.0, 0.5]))
+    with says("the reference starts without loss", got="0.0", wanted="positive initial loss"):
+        nr.compare(nr.Trajectory([0, 1], [0.0, 0.5]), a)
+
+
+def test_a_comparison_says_where_it_ends_early():
+    a = nr.Trajectory([0, 1, 2], [1.0, 0.5, 0.0])
+    short = nr.compare(a, nr.Trajectory([0, 1], [1.0, 0.5]))
+    assert not short.whole and str(short).endswith("of the initial loss, up to t = 1 alone")
+    assert nr.compare(nr.Trajectory([0, 1], [1.0, 0.5]), a).whole
+
+
+def test_outputs_are_compared_where_a_schedule_starts_at_zero():
+    """A rate of 0 at first: two recorded moments at one time."""
+    run = nr.Trajectory([0, 0, 1], [1.0, 1.0, 0.5], values={"outputs": {"y": np.zeros((3, 2, 1))}})
+    other = nr.Trajectory([0, 1], [1.0, 0.5], values={"outputs": {"y": np.ones((2, 2, 1))}})
+    assert nr.compare(run, other).outputs == pytest.approx(1 / np.sqrt(2))

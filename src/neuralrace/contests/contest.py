@@ -306,8 +306,8 @@ def contest(
     if isinstance(candidates, Dataset):
         task, width = candidates.gated({}), WIDTH if width is None else width
         found = aligned_patterns(task, key=key)
-        candidates = {ALIGNED: gating_of(found, width)} if len(found) else {}
-        entrants = rule.enter(candidates) if candidates else {}
+        pairs = {ALIGNED: gating_of(found, width)} if len(found) else {}
+        entrants = rule.enter(pairs) if pairs else {}
     else:
         entrants = rule.enter(candidates)
         if ALIGNED in candidates:
@@ -317,6 +317,6 @@ def contest(
                 wanted="another name: the aligned gates are always entered, under this one",
                 fix="rename it; contest(data) asks for the aligned gates alone",
             )
-        candidates = pairs_of(candidates)
-        task, width = task_of(candidates), width_of(candidates) if width is None else width
-    return Contest(dict(candidates), entrants, rule.describe(), scale, task, rule, width, key)
+        pairs = dict(pairs_of(candidates))
+        task, width = task_of(pairs), width_of(pairs) if width is None else width
+    return Contest(pairs, entrants, rule.describe(), scale, task, rule, width, key)

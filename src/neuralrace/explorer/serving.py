@@ -65,6 +65,7 @@ def serve(
             application(trusted, secret, host),
             ws_max_size=MESSAGE,
             ws_max_queue=8,
+            ws_per_message_deflate=False,  # to compress takes longer than to send within a machine
             limit_concurrency=4 * CLIENTS,
             log_level="warning",
             access_log=False,

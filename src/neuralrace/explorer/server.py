@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
+from fastapi import FastAPI, Path, Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
@@ -30,6 +30,37 @@ TOO_SLOW = 1013
 
 FULL = 1013
 """The code with which a page is refused where there are too many."""
+
+
+Kind = Annotated[str, Path(json_schema_extra={"enum": list(KINDS)})]
+"""The kind of a request in an address; others are answered in our own words."""
+
+BODY: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "state": {
+            "type": "object",
+            "properties": {
+                "title": {"type": "string"},
+                **{
+                    name: {"type": "object"}
+                    for name in ("task", "network", "gatings", "training", "contest", "predict")
+                },
+                "table": {
+                    "type": "object",
+                    "properties": {"name": {"type": "string"}, "text": {"type": "string"}},
+                },
+                "view": {},
+            },
+        },
+        "gating": {"type": "string"},
+        "over": {"type": "array", "items": {"type": "object"}},
+        "name": {"type": "string"},
+        "text": {"type": "string"},
+        "toml": {"type": "string"},
+    },
+}
+"""What the body of a request may hold."""
 
 
 def application(trust: Trust, token: str, host: str = LOOPBACK[0]) -> App:
@@ -80,22 +111,18 @@ def pages(pool: Pool) -> FastAPI:
     @app.post(
         "/api/{kind}",
         openapi_extra={
-            "parameters": [
-                {
-                    "name": "kind",
-                    "in": "path",
-                    "required": True,
-                    "schema": {"type": "string", "enum": list(KINDS)},
-                }
-            ],
             "requestBody": {
                 "required": True,
                 "content": {"application/json": {"schema": BODY}},
             },
         },
-        responses={400: {"description": "an error"}, 413: {"description": "a message too large"}},
+        responses={
+            400: {"description": "an error"},
+            413: {"description": "a message too large"},
+            503: {"description": "too many requests at a time"},
+        },
     )
-    async def ask(kind: str, request: Request) -> Response:
+    async def ask(kind: Kind, request: Request) -> Response:
         try:
             message, key = await read(await _body(request) or b"{}", kind)
             kind_of(message)
@@ -118,20 +145,6 @@ def pages(pool: Pool) -> FastAPI:
         await _converse(socket, pool, clients)
 
     return app
-
-
-BODY: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "state": {"type": "object"},
-        "gating": {"type": "string"},
-        "over": {"type": "array", "items": {"type": "object"}},
-        "name": {"type": "string"},
-        "text": {"type": "string"},
-        "toml": {"type": "string"},
-    },
-}
-"""What the body of a request may hold."""
 
 
 def _file(name: str) -> Response:

@@ -93,6 +93,25 @@ def serve(
             bound.close()
 
 
+def schema() -> dict[str, Any]:
+    """The OpenAPI schema of the server's addresses, which begin after the token.
+
+    The server does not hand it out; it is for tests and for programs that ask without a page.
+
+    ```python
+    >>> from neuralrace.explorer import schema
+    >>> sorted(schema()["paths"])
+    ['/', '/api/{kind}', '/web/{name}']
+
+    ```
+    """
+    _needed()
+    from neuralrace.explorer.lanes import Pool
+    from neuralrace.explorer.server import pages
+
+    return pages(Pool(Trust(Path()))).openapi()
+
+
 def trust_of(study: str | Path | None, tables: Path, code: bool = False) -> Trust:
     """What states may name: what the study of the command line names."""
     if study is None:

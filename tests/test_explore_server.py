@@ -21,7 +21,7 @@ with warnings.catch_warnings():
     from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from neuralrace.explorer import limits, numbers, protocol, server
+from neuralrace.explorer import limits, numbers, protocol, schema, server
 from neuralrace.explorer.guard import Guard
 from neuralrace.explorer.handler import answered
 from neuralrace.explorer.lanes import Client, Lane, Pool
@@ -495,3 +495,12 @@ def test_the_command_serves_with_workers_until_it_is_interrupted():
         timer.cancel()
         assert time.monotonic() - began < 15
         assert "Traceback" not in process.stderr.read()
+
+
+def test_the_schema_names_every_kind_once():
+    """Tests of the server's addresses begin with it; the server itself hands it to nobody."""
+    found = schema()["paths"]["/api/{kind}"]["post"]
+    (kind,) = found["parameters"]
+    assert kind["schema"]["enum"] == list(protocol.KINDS) and kind["required"]
+    body = found["requestBody"]["content"]["application/json"]["schema"]
+    assert {"task", "gatings", "table"} <= set(body["properties"]["state"]["properties"])

@@ -77,4 +77,4 @@ class ThreadWorker:
 
     def kill(self):
         self.killed = True
-        self._loop.call_soon(self._lost, self)
+        self._loop.call_soon_threadsafe(self._lost, self)

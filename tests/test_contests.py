@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
+from neuralrace.contests import times
 from neuralrace.contests.joint import side_by_side
 from neuralrace.contests.patterns import MOST
 from neuralrace.contests.times import learning_time
@@ -64,6 +65,37 @@ def test_a_solved_race_finds_the_time_of_the_closed_form(monkeypatch):
     assert never == np.inf and "not reached by t = 2" in why
     late, _ = learning_time(entrant.race, entrant.start, 0.2, 1.01 * entrant.time)
     assert late == pytest.approx(entrant.time, rel=1e-6)  # also where doubling would pass longest
+
+
+def test_a_candidate_may_be_reduced_already(monkeypatch):
+    pairs = gatings(0.5)
+    wanted = nr.contest(pairs, start=0.01, criterion=0.3)
+    races = {name: nr.reduce(*pair) for name, pair in pairs.items()}
+
+    def refuse(*_, **__):
+        raise AssertionError("a race was reduced again")
+
+    monkeypatch.setattr(times, "reduce", refuse)
+    found = nr.contest(races, start=0.01, criterion=0.3)
+    assert found.times == wanted.times
+    assert all(found.entrants[name].race is race for name, race in races.items())
+    assert {n: p[0] for n, p in found.candidates.items()} == {n: p[0] for n, p in pairs.items()}
+    other = nr.reduce(*gatings(0.6)["xor"])
+    with says("do not learn the same task", got="differ", wanted="equal samples"):
+        nr.contest({**races, "other": other}, start=0.01)
+
+
+def test_a_larger_tolerance_finds_nearly_the_same_time():
+    pair = nr.tasks.common_and_single(nr.tasks.contextual(contexts=2, items=2), hidden=6)
+    found = [
+        nr.contest({"mine": pair}, scale=1e-4, criterion=0.1, relative=True, rtol=rtol)
+        for rtol in (None, 1e-8)
+    ]
+    exact, rough = (each.times["mine"] for each in found)
+    assert found[1].entrants["mine"].method == "solved race"
+    assert rough != exact and rough == pytest.approx(exact, rel=1e-6)
+    with says("rtol", got="0.0", wanted="1e-13"):
+        nr.contest({"mine": pair}, rtol=0.0)
 
 
 def test_who_cannot_learn_never_wins():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
+from neuralrace.explorer import reductions
 from neuralrace.explorer.catalogue import default_state
 from neuralrace.explorer.trust import Trust
 from tests.explorer_help import ask, error, result, xor_state
@@ -54,6 +55,39 @@ def test_the_strength_of_a_pathway_is_the_norm_of_what_it_computes(trust):
         outside = np.vstack([weights[e] for e in arch.outgoing[node]])
         norm = np.linalg.norm(outside @ inside)
         assert pathway["strength"][at] == pytest.approx(norm, rel=1e-4)
+
+
+def test_a_slider_that_leaves_task_and_gates_alone_reduces_nothing_again(trust, monkeypatch):
+    state = default_state("contextual")
+    state["task"]["parameters"] = {"contexts": 2, "items": 2, "context_scale": 0.7}
+    first = result("predict", trust, state=state)
+    counted, reduce = [], reductions.reduce
+    monkeypatch.setattr(reductions, "reduce", lambda *a, **k: counted.append(a) or reduce(*a, **k))
+    state["network"]["scale"] *= 2
+    second = result("predict", trust, state=state)
+    assert not counted
+    assert second["gatings"]["single"]["time"] < first["gatings"]["single"]["time"]
+    state["task"]["parameters"]["context_scale"] = 0.8
+    result("predict", trust, state=state)
+    assert len(counted) == len(state["gatings"])
+
+
+def test_a_remembered_race_is_shown_with_the_labels_of_the_state(trust):
+    """Equal numbers under other labels have an equal reduction."""
+    masks = {"masks": {"a": [1, 1, 0], "b": [0, 1, 1]}, "hidden": 4}
+    text = "x,{}\n1,1,1\n2,2,1\n3,5,2\n".replace("{}", "y,{}")
+    said = []
+    for label in ("place", "time"):
+        state = {
+            "task": {"file": "a.csv", "x": ["x"], "y": ["y"], "labels": [label]},
+            "table": {"name": "a.csv", "text": text.replace("{}", label)},
+            "network": {"widths": 8, "scale": 1e-3},
+            "gatings": {"mine": masks},
+            "contest": {"criterion": 0.5, "relative": True},
+        }
+        found = result("predict", trust, state=state)["gatings"]["mine"]["pathways"]
+        said.append(found[0]["expression"])
+    assert said == ["place == 1", "time == 1"]
 
 
 def test_moving_delta_through_its_crossover_changes_the_winner(trust):
@@ -298,7 +332,11 @@ def test_the_script_of_a_state_gives_the_numbers_of_the_page(trust, capsys):
     exec(result("python", trust, state=state)["script"], scope)
     assert scope["who"].winner == found["winner"]
     for name, time in scope["who"].times.items():
-        assert found["gatings"][name]["time"] == pytest.approx(time, rel=1e-12)
+        shown = found["gatings"][name]
+        solved = (
+            shown["method"] != "closed form"
+        )  # a page solves races to more digits than it shows
+        assert shown["time"] == pytest.approx(time, rel=1e-7 if solved else 1e-12)
     trained = ask("train", trust, state=state)[-1]["result"]
     np.testing.assert_allclose(scope["relu_runs"].loss[:, -1], trained["final"], rtol=1e-9)
 

@@ -21,7 +21,7 @@ with warnings.catch_warnings():
     from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from neuralrace.explorer import limits, protocol, server
+from neuralrace.explorer import limits, numbers, protocol, schema, server
 from neuralrace.explorer.guard import Guard
 from neuralrace.explorer.handler import answered
 from neuralrace.explorer.lanes import Client, Lane, Pool
@@ -223,13 +223,17 @@ class Scripted(ThreadWorker):
             case "hang":
                 return
             case "end":
-                self._loop.call_soon(self._lost, self)
+                self._loop.call_soon_threadsafe(self._lost, self)
             case _:
                 super().ask(number, message)
 
     @staticmethod
     def function(message, trust, send):
-        send({"id": message["id"], "kind": message["kind"], "done": True, "result": {}})
+        head = {"id": message["id"], "kind": message["kind"]}
+        if message.get("do") == "parts":
+            send({**head, "part": "begin", "result": {"said": ',"ms":1}'}})
+            send({**head, "part": "chunk", "result": {"ms": 2}})
+        send({**head, "done": True, "result": {"ms": 3}, "ms": 4.25})
 
 
 def in_a_lane(scenario, tmp_path):
@@ -239,7 +243,7 @@ def in_a_lane(scenario, tmp_path):
         Scripted.started = 0
         pool = Pool(Trust(tmp_path), Scripted)
         await pool.start()
-        await asyncio.gather(*pool._others)
+        await pool._others
         said = []
         client = Client(pool, lambda text: said.append(json.loads(text)))
         await asyncio.wait_for(scenario(client, said), 10)
@@ -256,7 +260,7 @@ def test_a_worker_that_ends_is_an_error_and_another_one_goes_on(tmp_path):
 
     first, second = in_a_lane(scenario, tmp_path)
     assert "ended before it was done" in first["error"]["what"]
-    assert second["done"] and Scripted.started == 4
+    assert second["done"] and Scripted.started == len(protocol.LANES) + 1
 
 
 def test_what_takes_too_long_is_stopped(tmp_path, monkeypatch):
@@ -288,6 +292,97 @@ def test_long_requests_do_not_hold_up_quick_ones(tmp_path):
         await client.ask({"id": 2, "kind": "predict"}).ended.wait()
 
     assert [m["id"] for m in in_a_lane(scenario, tmp_path)] == [2]
+
+
+def test_equations_do_not_wait_for_the_check_of_gates(tmp_path):
+    """A page asks for both whenever its state rests."""
+
+    async def scenario(client, said):
+        client.ask({"id": 1, "kind": "kept", "do": "hang"})
+        await client.ask({"id": 2, "kind": "equations"}).ended.wait()
+
+    assert [m["id"] for m in in_a_lane(scenario, tmp_path)] == [2]
+
+
+def test_a_request_starts_the_worker_of_its_lane(tmp_path):
+    """It does not wait until all workers before it are warm."""
+
+    async def run():
+        Scripted.started, said = 0, []
+        pool = Pool(Trust(tmp_path), Scripted)
+        message = {"id": 1, "kind": "train"}
+        job = pool.ask(message, lambda text, last: said.append(json.loads(text)))
+        await asyncio.wait_for(job.ended.wait(), 10)
+        await pool.close()
+        return said
+
+    assert asyncio.run(run())[-1]["done"] and Scripted.started == 1
+
+
+def test_a_kept_answer_with_parts_is_given_again_word_for_word(tmp_path):
+    async def scenario(client, said):
+        await client.ask({"id": 1, "kind": "train", "do": "parts"}).ended.wait()
+        await client.ask({"id": "two", "kind": "train", "do": "parts"}).ended.wait()
+
+    said = in_a_lane(scenario, tmp_path)
+    first, again = said[: len(said) // 2], said[len(said) // 2 :]
+    assert len(first) == 3 and {m["id"] for m in again} == {"two"}
+    assert again[-1] == {**first[-1], "id": "two", "ms": 0, "kept": True}
+    assert again[:-1] == [{**m, "id": "two"} for m in first[:-1]]
+
+
+class Watched:
+    """Counts what is read and written as JSON in the thread of the event loop."""
+
+    def __init__(self, monkeypatch, thread):
+        self.longest, self.elsewhere, self.thread = 0, 0, thread
+        for name in ("loads", "dumps"):
+            plain = getattr(json, name)
+            monkeypatch.setattr(numbers.json, name, lambda *a, p=plain, **k: self.seen(p, *a, **k))
+
+    def seen(self, plain, *arguments, **options):
+        found = plain(*arguments, **options)
+        size = max(len(each) for each in (arguments[0], found) if isinstance(each, str | bytes))
+        if threading.get_ident() == self.thread():
+            self.longest = max(self.longest, size)
+        else:
+            self.elsewhere = max(self.elsewhere, size)
+        return found
+
+
+def test_the_event_loop_reads_and_writes_no_long_message(tmp_path, monkeypatch):
+    """A long request, its long answer, the same from memory, and both without a page."""
+    loop = []
+    watched = Watched(monkeypatch, lambda: loop[0] if loop else None)
+
+    class Long(ThreadWorker):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            loop[:] = [threading.get_ident()]
+
+        @staticmethod
+        def function(message, trust, send):
+            head = {"id": message.get("id"), "kind": message["kind"]}
+            send({**head, "part": "some", "result": {"text": "x" * 300_000}})
+            send({**head, "done": True, "result": {"text": "y" * 300_000}, "ms": 1.5})
+
+    pages = Guard(server.pages(Pool(Trust(tmp_path), Long)), TOKEN)
+    state = {"table": {"name": "a.csv", "text": "1,2\n" * 50_000}, "view": None}
+    with TestClient(pages, base_url="http://127.0.0.1:8000") as client:
+        with client.websocket_connect(f"ws://127.0.0.1:8000{HERE}api/live") as page:
+            page.receive_json()
+            for number in (1, 2):
+                page.send_text(json.dumps({"id": number, "kind": "predict", "state": state}))
+                part, end = page.receive_json(), page.receive_json()
+                assert part["id"] == end["id"] == number and len(part["result"]["text"]) == 300_000
+                assert end["result"]["text"][0] == "y" and end.get("kept", False) == (number == 2)
+        body = {"state": state, "id": 5}
+        for kind, kept in (("predict", True), ("data", False)):
+            found = client.post(f"{HERE}api/{kind}", json=body).json()
+            assert found["parts"][0]["part"] == "some" and found["result"]["text"][0] == "y"
+            assert found.get("kept", False) == kept
+    assert watched.elsewhere > 200_000
+    assert watched.longest <= protocol.AT_ONCE
 
 
 def test_workers_that_never_come_up_are_given_up(tmp_path):
@@ -400,3 +495,12 @@ def test_the_command_serves_with_workers_until_it_is_interrupted():
         timer.cancel()
         assert time.monotonic() - began < 15
         assert "Traceback" not in process.stderr.read()
+
+
+def test_the_schema_names_every_kind_once():
+    """Tests of the server's addresses begin with it; the server itself hands it to nobody."""
+    found = schema()["paths"]["/api/{kind}"]["post"]
+    (kind,) = found["parameters"]
+    assert kind["schema"]["enum"] == list(protocol.KINDS) and kind["required"]
+    body = found["requestBody"]["content"]["application/json"]["schema"]
+    assert {"task", "gatings", "table"} <= set(body["properties"]["state"]["properties"])

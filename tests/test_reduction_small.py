@@ -1,5 +1,7 @@
 """Races solved without compiling: against closed forms, compiled code and the network itself."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 import pytest
@@ -9,7 +11,9 @@ import neuralrace as nr
 from neuralrace.reduction.equations.flows import NetworkFlow
 from neuralrace.reduction.equations.system import block_system
 from neuralrace.reduction.solving import small, solution
+from neuralrace.reduction.solving.alike import alike_networks
 from neuralrace.reduction.solving.solution import solve_blocks
+from tests.test_errors import says
 
 COMMON = nr.tasks.common_and_all_but_one(nr.tasks.contextual(3, items=2), hidden=6)
 PAIR = nr.pathways(
@@ -231,7 +235,7 @@ def test_equal_blocks_are_solved_once_and_all_have_their_solution(monkeypatch):
     monkeypatch.setattr(small, "solve_small", lambda *a: calls.append(a) or solve(*a))
     together = race.solve(times=times, start=0.01)
     assert len(calls) < len(race.blocks)
-    monkeypatch.setattr(solution, "_alike", lambda members: [[member] for member in members])
+    monkeypatch.setattr(solution, "alike_networks", each_alone)
     alone = race.solve(times=times, start=0.01)
     np.testing.assert_allclose(together.values["losses"], alone.values["losses"], rtol=1e-8)
     for block in race.blocks:
@@ -239,6 +243,122 @@ def test_equal_blocks_are_solved_once_and_all_have_their_solution(monkeypatch):
             np.testing.assert_allclose(
                 together.values["variables"][block.name][edge], weights, rtol=1e-7, atol=1e-12
             )
+
+
+def each_alone(arch, networks):
+    return [[(i, {})] for i in range(len(networks))]
+
+
+def in_other_directions(race, start, seed):
+    """The same blocks and start with every input and output node turned at random."""
+    from scipy.stats import ortho_group
+
+    rng = np.random.default_rng(seed)
+    blocks, weights = [], []
+    for block, begin in zip(race.blocks, start.weights, strict=True):
+        turns = {
+            v: ortho_group.rvs(n, random_state=rng) if n > 1 else np.array([[-1.0]])
+            for v, n in block.dims.items()
+        }
+        factor = replace(
+            block.factor,
+            x={v: x @ turns[v] for v, x in block.factor.x.items()},
+            y={v: y @ turns[v] for v, y in block.factor.y.items()},
+        )
+        blocks.append(replace(block, name=f"turned_{block.name}", factor=factor))
+        eye = {v: np.eye(len(w)) for e, w in begin.items() for v in [block.arch.edges[e][1]]}
+        weights.append(
+            {
+                e: turns.get(t, eye.get(t)).T @ w @ turns.get(s, np.eye(w.shape[1]))
+                for e, w in begin.items()
+                for s, t in [block.arch.edges[e]]
+            }
+        )
+    return blocks, weights
+
+
+@pytest.mark.parametrize("gating", ["common_and_single", "common_and_all_but_one"])
+def test_blocks_that_are_turned_copies_are_solved_once(gating, monkeypatch):
+    """Each copy has the solution that it has alone, in its own directions."""
+    made = getattr(nr.tasks, gating)
+    race = nr.reduce(*made(nr.tasks.contextual(contexts=3, items=4), hidden=8))
+    start = race.start(1e-3)
+    blocks, weights = in_other_directions(race, start, 0)
+    both = nr.reduction.Start((*start.weights, *weights), None, "twice")
+    times, calls = np.linspace(0, 60, 31), []
+    solve = small.solve_small
+    monkeypatch.setattr(small, "solve_small", lambda *a: calls.append(a) or solve(*a))
+    together = solve_blocks((*race.blocks, *blocks), both, times, None, 0.0)
+    assert len(calls) <= len(race.blocks)
+    monkeypatch.setattr(solution, "alike_networks", each_alone)
+    alone = solve_blocks((*race.blocks, *blocks), both, times, None, 0.0)
+    assert together.loss[-1] < 0.5 * together.loss[0]
+    np.testing.assert_allclose(together.values["losses"], alone.values["losses"], atol=1e-7)
+    for name, edges in alone.values["variables"].items():
+        for edge, found in edges.items():
+            np.testing.assert_allclose(
+                together.values["variables"][name][edge], found, rtol=1e-5, atol=1e-6
+            )
+
+
+def test_blocks_that_start_otherwise_are_not_alike():
+    """Weights that are small beside the samples are compared as closely as these."""
+    race = nr.reduce(*COMMON)
+    block = race.blocks[0]
+    begin = race.start(1e-7).weights[0]
+    edge = next(iter(begin))
+    other = {**begin, edge: begin[edge] * (1 + 1e-9)}
+    networks = [(weights, block.data) for weights in (begin, begin, other)]
+    groups = alike_networks(block.arch, networks)
+    assert [[i for i, _ in group] for group in groups] == [[0, 1], [2]]
+
+
+def test_equal_scalar_races_are_solved_once(monkeypatch):
+    """Routing with a pathway for every route: 3 × 2 routes of 4 modes, which differ in 4 ways."""
+    race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=3, K=2)[0], P=1))
+    times, calls = np.linspace(0, 40, 9), []
+    solve = small.solve_small
+    monkeypatch.setattr(small, "solve_small", lambda *a: calls.append(a) or solve(*a))
+    together = race.solve(times=times, start=0.1)
+    distinct = {round(block.drive, 9) for block in race.blocks}
+    assert len(race.blocks) == 6 * 4 and len(calls) == len(distinct)
+    form = race.closed_form(0.1)
+    assert together.loss[-1] < 0.5 * together.loss[0]
+    np.testing.assert_allclose(together.loss, form.loss(times), rtol=1e-7)
+    for i, block in enumerate(race.blocks):
+        wanted = form.modes[block.name].loss(times)
+        np.testing.assert_allclose(together.values["losses"][:, i], wanted, atol=1e-9)
+
+
+def test_a_larger_tolerance_takes_fewer_steps_and_is_nearly_as_accurate(monkeypatch):
+    race, times, calls = nr.reduce(*COMMON), np.linspace(0, 120, 41), []
+    velocity = NetworkFlow.velocity
+    monkeypatch.setattr(NetworkFlow, "velocity", lambda *a: calls.append(1) or velocity(*a))
+    close = race.solve(times=times, start=1e-5)
+    many = len(calls)
+    rough = race.solve(times=times, start=1e-5, rtol=1e-8)
+    assert len(calls) - many < 0.7 * many
+    assert close.loss[-1] < 1e-3 * close.loss[0]
+    np.testing.assert_allclose(rough.loss, close.loss, atol=2e-6 * close.loss[0])
+    assert not np.array_equal(rough.loss, close.loss)
+    assert rough.settings["rtol"] == 1e-8 and "rtol" not in close.settings
+
+
+@pytest.mark.parametrize("rtol", [0.0, -1e-8, 1.0, 1e-15, np.nan, "small"])
+def test_a_tolerance_that_is_none_is_an_error(rtol):
+    race = nr.reduce(*PAIR)
+    with says("rtol", got=str(rtol), wanted="1e-13", fix="1e-8"):
+        race.solve(times=[0.0, 1.0], start=0.1, rtol=rtol)
+
+
+def test_compiled_code_has_the_same_tolerance():
+    race, times = nr.reduce(*PAIR), np.linspace(0, 30, 7)
+    start = race.start(1e-3)
+    found = {
+        rtol: solve_blocks(race.blocks, start, times, None, 0.0, compiling=True, rtol=rtol).loss
+        for rtol in (None, 1e-4)
+    }
+    assert 1e-9 < np.abs(found[1e-4] - found[None]).max() < 1e-2
 
 
 def test_modes_whose_numbers_agree_are_evaluated_once():

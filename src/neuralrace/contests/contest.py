@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from neuralrace.contests.joint import Joint, train_together
-from neuralrace.contests.times import SCALE, Candidates, Entrant, Rule, StartsLike
+from neuralrace.contests.times import (
+    SCALE,
+    Candidates,
+    CandidatesLike,
+    Entrant,
+    Rule,
+    StartsLike,
+    pairs_of,
+)
 from neuralrace.contests.verdicts import ALIGNED, Check, check, task_of, width_of
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, listed, whole_number
@@ -219,7 +227,7 @@ class Contest:
 
 
 def contest(
-    candidates: Candidates | Dataset,
+    candidates: CandidatesLike | Dataset,
     *,
     start: StartsLike | None = None,
     scale: float | None = None,
@@ -229,6 +237,7 @@ def contest(
     tolerance: float | None = None,
     width: int | None = None,
     key: Key = 0,
+    rtol: float | None = None,
 ) -> Contest:
     """Who wins the race: predicted learning times of candidate gatings, without training.
 
@@ -251,18 +260,20 @@ def contest(
     by layer, and there is no reference: how long a deeper network takes is not known.
 
     **Arguments:** `candidates`, `{name: (arch, data)}`, of one task: the same samples, inputs and
-    targets, with different gates and graphs; or one `Dataset`, to get the reference alone. At most
-    one of `start` and `scale`. `start` is a number for aligned starts that are equal whatever the
-    widths, or for each candidate what `Race.start` takes (a number, or weights). `scale`, by
-    default 1e-3, is the standard deviation of random weights, from which a two-edge pathway of N
-    units starts on average at N σ²/2, so that at equal total width fewer pathways start ahead. The
-    two differ: the XoR gatings cross at Δ = √(2/3) with `scale`, and at a larger Δ with `start`.
-    `criterion`, a loss, by default 0.2 (MHS Fig. 2d), or with `relative=True` a share of ½⟨‖y‖²⟩,
-    the loss of a network whose output is zero; for a dataset alone, by default half of that loss.
-    `longest`, the time after which a race without closed form counts as never learning.
-    `tolerance`, as in `reduce`. `width`, the number of neurons of the reference, by default that of
-    the widest candidate, or 200. `key` (a JAX key or an integer) draws the random neurons used to
-    find the reference.
+    targets, with different gates and graphs; or one `Dataset`, to get the reference alone. A
+    candidate that was reduced already may be given as its `Race`, which saves time where only the
+    start or the criterion changes; it keeps its own `tolerance`. At most one of `start` and
+    `scale`. `start` is a number for aligned starts that are equal whatever the widths, or for each
+    candidate what `Race.start` takes (a number, or weights). `scale`, by default 1e-3, is the
+    standard deviation of random weights, from which a two-edge pathway of N units starts on average
+    at N σ²/2, so that at equal total width fewer pathways start ahead. The two differ: the XoR
+    gatings cross at Δ = √(2/3) with `scale`, and at a larger Δ with `start`. `criterion`, a loss,
+    by default 0.2 (MHS Fig. 2d), or with `relative=True` a share of ½⟨‖y‖²⟩, the loss of a network
+    whose output is zero; for a dataset alone, by default half of that loss. `longest`, the time
+    after which a race without closed form counts as never learning. `tolerance`, as in `reduce`.
+    `width`, the number of neurons of the reference, by default that of the widest candidate, or
+    200. `key` (a JAX key or an integer) draws the random neurons used to find the reference.
+    `rtol`, the relative tolerance of races that must be solved, as in `Race.solve`.
 
     To rank single pathways by their early growth instead, see `rank_patterns`.
 
@@ -289,14 +300,14 @@ def contest(
     alone = isinstance(candidates, Dataset)
     if criterion is None:
         criterion, relative = (0.5, True) if alone else (0.2, relative)
-    rule = Rule(start, scale, criterion, relative, longest, tolerance)
+    rule = Rule(start, scale, criterion, relative, longest, tolerance, rtol)
     if width is not None:
         width = whole_number("the width", width, fix="width=200")
     if isinstance(candidates, Dataset):
         task, width = candidates.gated({}), WIDTH if width is None else width
         found = aligned_patterns(task, key=key)
-        candidates = {ALIGNED: gating_of(found, width)} if len(found) else {}
-        entrants = rule.enter(candidates) if candidates else {}
+        pairs = {ALIGNED: gating_of(found, width)} if len(found) else {}
+        entrants = rule.enter(pairs) if pairs else {}
     else:
         entrants = rule.enter(candidates)
         if ALIGNED in candidates:
@@ -306,5 +317,6 @@ def contest(
                 wanted="another name: the aligned gates are always entered, under this one",
                 fix="rename it; contest(data) asks for the aligned gates alone",
             )
-        task, width = task_of(candidates), width_of(candidates) if width is None else width
-    return Contest(dict(candidates), entrants, rule.describe(), scale, task, rule, width, key)
+        pairs = dict(pairs_of(candidates))
+        task, width = task_of(pairs), width_of(pairs) if width is None else width
+    return Contest(pairs, entrants, rule.describe(), scale, task, rule, width, key)

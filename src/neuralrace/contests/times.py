@@ -22,14 +22,20 @@ from neuralrace.types import WeightsLike
 POINTS = 128
 """A bracket of a learning time is divided into this many parts, twice."""
 
-FIRST = 8.0
+FIRST = 16.0
 """The first bracket of a learning time, in units of one over the largest strength."""
+
+LATER = 3.0
+"""The next bracket lasts this many times as long as all brackets before it."""
 
 SCALE = 1e-3
 """The standard deviation of random weights if neither `start` nor `scale` is given."""
 
 Candidates: TypeAlias = Mapping[str, tuple[Architecture, Dataset]]
 """The gatings of a contest by name."""
+
+CandidatesLike: TypeAlias = Mapping[str, tuple[Architecture, Dataset] | Race]
+"""The gatings of a contest by name; some may be reduced already."""
 
 StartLike: TypeAlias = float | WeightsLike | Start
 """What `Race.start` accepts: one number, one per edge, actual weights, or a `Start`."""
@@ -75,6 +81,7 @@ class Rule:
     relative: bool
     longest: float
     tolerance: float | None
+    rtol: float | None = None
 
     def __post_init__(self) -> None:
         if (self.start is None) == (self.scale is None):
@@ -95,6 +102,9 @@ class Rule:
                     fix="scale=1e-3" if name == "scale" else "leave it out for the default",
                 )
         switch("relative", self.relative)
+        if self.rtol is not None:
+            fix = "leave it out, or pass 1e-8 for a picture"
+            real_number("rtol", self.rtol, least=1e-13, below=1, fix=fix)
         fine = positive(self.criterion) and (self.criterion < 1 or not self.relative)
         if not fine:
             raise NeuralRaceError(
@@ -115,7 +125,7 @@ class Rule:
             return f"equal aligned starts: every edge at {start:g}, whatever its width"
         return "as given for each candidate"
 
-    def enter(self, candidates: Candidates) -> dict[str, Entrant]:
+    def enter(self, candidates: CandidatesLike) -> dict[str, Entrant]:
         """An entrant for every candidate; raises unless all are candidates for one task."""
         check_kind("candidates", candidates, Mapping, "pass {name: (arch, data)}")
         if not candidates:
@@ -125,14 +135,13 @@ class Rule:
                 wanted="{name: (arch, data)}",
                 fix="for example {'xor': nr.tasks.xor_pathways(data)}",
             )
-        pairs = {name: checked_candidate(name, pair) for name, pair in candidates.items()}
-        check_one_task(pairs)
-        return {name: self._entrant(name, *pair) for name, pair in pairs.items()}
+        check_one_task(pairs_of(candidates))
+        return {name: self._entrant(name, each) for name, each in candidates.items()}
 
-    def _entrant(self, name: str, arch: Architecture, data: Dataset) -> Entrant:
+    def _entrant(self, name: str, candidate: tuple[Architecture, Dataset] | Race) -> Entrant:
         """Reduce a candidate, place it at its start, and find when it reaches the criterion."""
         options = {} if self.tolerance is None else {"tolerance": self.tolerance}
-        race = reduce(arch, data, **options)
+        race = candidate if isinstance(candidate, Race) else reduce(*candidate, **options)
         source = self._source(name, race)
         start = race.start(source)
         initial = initial_loss(race)
@@ -144,7 +153,7 @@ class Rule:
                 wanted=f"a loss below {initial:g}",
                 fix="criterion=0.4, relative=True takes a share of ½⟨‖y‖²⟩",
             )
-        time, method = learning_time(race, start, criterion, self.longest)
+        time, method = learning_time(race, start, criterion, self.longest, self.rtol)
         if time == 0:
             raise NeuralRaceError(
                 f"candidate {name!r} meets the criterion already at its start",
@@ -208,9 +217,16 @@ def positive(value: object) -> bool:
     return isinstance(value, Real) and isfinite(value) and float(value) > 0
 
 
+def pairs_of(candidates: CandidatesLike) -> Candidates:
+    """All candidates as (arch, data), or an error that names one."""
+    return {name: checked_candidate(name, each) for name, each in candidates.items()}
+
+
 def checked_candidate(name: object, candidate: object) -> tuple[Architecture, Dataset]:
     """A candidate as (arch, data), or an error that names it."""
     check_kind(f"the name {name!r} of a candidate", name, str, "pass {'name': (arch, data)}")
+    if isinstance(candidate, Race):
+        return candidate.arch, candidate.data
     if not (isinstance(candidate, tuple) and len(candidate) == 2):
         many = f" of {len(candidate)}" if isinstance(candidate, tuple) else ""
         raise NeuralRaceError(
@@ -296,13 +312,15 @@ def initial_loss(race: Race) -> float:
     return race.constant + sum(block.initial_loss for block in race.blocks)
 
 
-def learning_time(race: Race, start: Start, criterion: float, longest: float) -> tuple[float, str]:
+def learning_time(
+    race: Race, start: Start, criterion: float, longest: float, rtol: float | None = None
+) -> tuple[float, str]:
     """When the loss falls to the criterion, and how that was found.
 
     The closed form is used if there is one. Otherwise the race is solved; since its loss can only
-    fall, the time is bracketed by doubling, up to `longest`, the bracket is divided twice, and the
-    last part is interpolated. Each solution starts where the previous one ended. The time is 0 if
-    the criterion is met at the start.
+    fall, the time is bracketed by ever longer spans, up to `longest`, the bracket is divided twice,
+    and the last part is interpolated. Each solution starts where the previous one ended. The time
+    is 0 if the criterion is met at the start.
     """
     if criterion <= race.constant or not race.blocks:
         return np.inf, "the loss that cannot be learned is above the criterion"
@@ -313,7 +331,7 @@ def learning_time(race: Race, start: Start, criterion: float, longest: float) ->
     divided = 0
     while True:
         times = np.linspace(0.0, span, POINTS + 1)
-        solution = race.solve(times=times, start=start)
+        solution = race.solve(times=times, start=start, rtol=rtol)
         loss = solution.loss
         if loss[0] <= criterion:
             return now, "solved race"
@@ -321,7 +339,7 @@ def learning_time(race: Race, start: Start, criterion: float, longest: float) ->
             now += span
             if now >= longest:
                 return np.inf, f"solved race; not reached by t = {longest:.3g}"
-            start, span = _state(race, solution, -1), min(now, longest - now)
+            start, span = _state(race, solution, -1), min(LATER * now, longest - now)
             continue
         k = int(np.argmax(loss <= criterion))
         divided += 1

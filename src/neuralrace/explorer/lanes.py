@@ -1,7 +1,7 @@
-"""Who computes what, in which order: three lanes, so that quick answers never wait for long ones.
+"""Who computes what, in which order: lanes, so that quick answers never wait for long ones.
 
 Each client has at most one request of a kind: a newer one cancels the older. Equal requests are
-answered from memory.
+answered from memory. The event loop hands texts on and reads none that is long.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from neuralrace.explorer.limits import SECONDS
-from neuralrace.explorer.numbers import dumps, loads
+from neuralrace.explorer.numbers import dumps
 from neuralrace.explorer.protocol import (
     KINDS,
+    LANES,
     LONG,
     MIDDLE,
     QUICK,
@@ -24,6 +25,8 @@ from neuralrace.explorer.protocol import (
     digest,
     ended_badly,
     number_of,
+    repeatable,
+    repeated,
     too_slow,
 )
 from neuralrace.explorer.trust import Trust
@@ -50,9 +53,14 @@ NOT_KEPT = ("tasks", "report", "csv")
 class Job:
     """One request on its way: where its messages go, and whether they are still wanted."""
 
-    def __init__(self, message: Mapping[str, Any], deliver: Callable[[str, bool], None]) -> None:
+    def __init__(
+        self,
+        message: Mapping[str, Any],
+        deliver: Callable[[str, bool], None],
+        key: str | None = None,
+    ) -> None:
         self.message, self.kind = message, str(message["kind"])
-        self.key = digest(message)
+        self.key = digest(message) if key is None else key
         self.cancelled = asyncio.Event()
         self.ended = asyncio.Event()
         self._deliver: Callable[[str, bool], None] | None = deliver
@@ -101,14 +109,18 @@ class Lane:
 
     async def start(self) -> None:
         """Start the worker, and return once it is warm."""
-        if self._task is None:
-            self._task = asyncio.create_task(self._run())
+        self._begin()
         await self._warm()
 
     def put(self, job: Job) -> None:
-        """Let a request wait for its turn."""
+        """Let a request wait for its turn; the first one starts the worker."""
         self._waiting.append(job)
         self._wake.set()
+        self._begin()
+
+    def _begin(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
         """End the worker."""
@@ -159,7 +171,7 @@ class Lane:
                 continue
             await self._answer(job)
             if not job.cancelled.is_set() and job.kind not in NOT_KEPT and is_fine(job.said):
-                self._memory.put(job.key, job.said)
+                self._memory.put(job.key, repeatable(job.said, number_of(job.message)))
 
     async def _answer(self, job: Job) -> None:
         """Let the worker answer a request, within its time."""
@@ -172,11 +184,15 @@ class Lane:
         number = next(self._numbers)
         self._owner, self._done = worker, asyncio.Event()
         self._current = (number, job)
-        try:
-            worker.ask(number, job.message)
-        except (OSError, ValueError):  # its pipe is closed: `_lost` will be called
+        try:  # in a thread, since a worker may be slow to take a long message
+            async with asyncio.timeout(SECONDS[job.kind]):
+                await asyncio.to_thread(worker.ask, number, job.message)
+        except (OSError, ValueError):  # its pipe is closed or full: `_lost` is or will be called
             job.end(error=ended_badly())
             self._current = None
+            if self.worker is worker:
+                self.worker = None
+            worker.kill()
             return
         done = asyncio.create_task(self._done.wait())
         dropped = asyncio.create_task(job.cancelled.wait())
@@ -201,13 +217,12 @@ def is_fine(messages: list[str]) -> bool:
     return bool(messages) and '"done":true' in messages[-1][:200]
 
 
-def replay(job: Job, messages: list[str]) -> None:
+def replay(job: Job, tails: list[str]) -> None:
     """Give a kept answer to a request, with its own id."""
-    for i, text in enumerate(messages):
-        message = loads(text)
-        message["id"] = number_of(job.message)
-        last = i == len(messages) - 1
-        job.say(dumps(message | ({"kept": True, "ms": 0} if last else {})), last)
+    *parts, end = repeated(tails, number_of(job.message))
+    for text in parts:
+        job.say(text, False)
+    job.say(end, True)
 
 
 @final
@@ -216,30 +231,39 @@ class Pool:
 
     def __init__(self, trust: Trust, hire: Callable[..., Any] = Worker) -> None:
         self.memory = Memory()
-        names = ("quick", "middle", "long")
-        self._lanes = {name: Lane(trust, self.memory, hire) for name in names}
-        kinds = {"quick": QUICK, "middle": MIDDLE, "long": LONG}
-        self._lane_of = {kind: name for name, those in kinds.items() for kind in those}
+        self._lanes = {name: Lane(trust, self.memory, hire) for name in LANES}
+        self._lane_of = {kind: name for name, those in LANES.items() for kind in those}
         assert set(self._lane_of) == set(KINDS)
-        self._others: list[asyncio.Task[None]] = []
+        self._others: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Start all workers, and return once quick requests can be answered."""
         await self._lanes["quick"].start()
-        self._others = [
-            asyncio.create_task(self._lanes[name].start()) for name in ("middle", "long")
-        ]
+        self._others = asyncio.create_task(self._start_others())
+
+    async def _start_others(self) -> None:
+        """One after another, so that a page that has just been opened is not held up."""
+        for lane in self._lanes.values():
+            await lane.start()
 
     async def close(self) -> None:
         """End all workers."""
-        for task in self._others:
-            task.cancel()
+        if self._others is not None:
+            self._others.cancel()
         for lane in self._lanes.values():
             await lane.close()
 
-    def ask(self, message: Mapping[str, Any], deliver: Callable[[str, bool], None]) -> Job:
-        """Answer a request of a known kind; its messages are delivered one by one."""
-        job = Job(message, deliver)
+    def ask(
+        self,
+        message: Mapping[str, Any],
+        deliver: Callable[[str, bool], None],
+        key: str | None = None,
+    ) -> Job:
+        """Answer a request of a known kind; its messages are delivered one by one.
+
+        `key` is the digest of the message, if it is known.
+        """
+        job = Job(message, deliver, key)
         kept = self.memory.get(job.key)
         if kept is not None:
             replay(job, kept)
@@ -256,10 +280,10 @@ class Client:
         self._pool, self._deliver = pool, deliver
         self._latest: dict[str, Job] = {}
 
-    def ask(self, message: Mapping[str, Any]) -> Job:
+    def ask(self, message: Mapping[str, Any], key: str | None = None) -> Job:
         """Answer a request; an older one of the same kind is cancelled."""
         self.cancel(str(message["kind"]))
-        job = self._pool.ask(message, lambda text, last: self._deliver(text))
+        job = self._pool.ask(message, lambda text, last: self._deliver(text), key)
         self._latest[job.kind] = job
         return job
 

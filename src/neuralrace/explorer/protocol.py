@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, final
 
 from neuralrace.explorer.limits import SECONDS
-from neuralrace.explorer.numbers import dumps, error_of, message_error
+from neuralrace.explorer.numbers import dumps, error_of, loads, message_error
 
 QUICK = ("tasks", "data", "predict", "python", "study", "csv")
 """Kinds that answer while a slider moves, or take some milliseconds."""
 
 MIDDLE = ("equations", "kept")
-"""Kinds that take up to some seconds, and are asked whenever the state rests."""
+"""Kinds that take up to some seconds, and are asked together whenever the state rests."""
 
 LONG = ("aligned", "train", "types", "discover", "phases", "report")
 """Kinds that may take minutes."""
 
 KINDS = (*QUICK, *MIDDLE, *LONG)
+
+LANES: Mapping[str, tuple[str, ...]] = {
+    "quick": QUICK,
+    **{kind: (kind,) for kind in MIDDLE},
+    "long": LONG,
+}
+"""The kinds that share a worker: none waits for one that takes longer."""
+
+AT_ONCE = 20_000
+"""Characters of JSON that are read in the event loop, which takes about a millisecond."""
 
 REMEMBERED = 32_000_000
 """Characters of answers that are kept."""
@@ -53,6 +65,30 @@ def number_of(message: Any) -> int | float | str | None:
     return found if fine and len(str(found)) <= 40 else None
 
 
+def understood(text: str | bytes, kind: str | None = None) -> tuple[Any, str]:
+    """A message, of this kind if one is given, and its digest; "" for what is no request.
+
+    ```python
+    >>> from neuralrace.explorer.protocol import understood
+    >>> understood('{"kind":"cancel","of":"train"}')
+    ({'kind': 'cancel', 'of': 'train'}, '')
+
+    ```
+    """
+    message = loads(text)
+    if kind is not None and isinstance(message, dict):
+        message = {**message, "kind": kind}
+    known = isinstance(message, dict) and message.get("kind") in KINDS
+    return message, digest(message) if known else ""
+
+
+async def read(text: str | bytes, kind: str | None = None) -> tuple[Any, str]:
+    """The same as `understood`; a long message is read in a thread, so that others are heard."""
+    if len(text) <= AT_ONCE:
+        return understood(text, kind)
+    return await asyncio.to_thread(understood, text, kind)
+
+
 def too_slow(kind: str) -> dict[str, str]:
     """The error of a request that took too long."""
     error = message_error(
@@ -71,6 +107,73 @@ def digest(message: Mapping[str, Any]) -> str:
     if isinstance(state, Mapping):
         plain["state"] = {k: v for k, v in state.items() if k != "view"}
     return hashlib.sha256(dumps(plain).encode()).hexdigest()
+
+
+# ---- answers as texts: they can be long, and are put together without being read ----------------
+
+
+def after(text: str, head: Mapping[str, Any]) -> str:
+    """The text of a message without the keys that it begins with.
+
+    ```python
+    >>> from neuralrace.explorer.protocol import after
+    >>> after('{"id":7,"kind":"data","done":true,"result":{}}', {"id": 7, "kind": "data"})
+    '"done":true,"result":{}}'
+
+    ```
+    """
+    begin = dumps(head)[:-1] + ","
+    assert text.startswith(begin), "every message begins with its head"
+    return text[len(begin) :]
+
+
+def repeatable(texts: list[str], number: Any) -> list[str]:
+    """The messages of an answer without their id, to be given again.
+
+    ```python
+    >>> from neuralrace.explorer.protocol import repeatable, repeated
+    >>> kept = repeatable(['{"id":7,"kind":"data","done":true,"result":{},"ms":12.5}'], 7)
+    >>> repeated(kept, 8)
+    ['{"id":8,"kind":"data","done":true,"result":{},"ms":0,"kept":true}']
+
+    ```
+    """
+    *parts, end = (after(text, {"id": number}) for text in texts)
+    took = TOOK.search(end, max(0, len(end) - 60))
+    return [*parts, f'{end[: took.start() if took else -1]},"ms":0,"kept":true}}']
+
+
+def repeated(tails: list[str], number: Any) -> list[str]:
+    """The messages of a kept answer, with another id."""
+    head = dumps({"id": number})[:-1]
+    return [f"{head},{tail}" for tail in tails]
+
+
+def joined(texts: list[str], number: Any, kind: str) -> tuple[str, bool]:
+    """All messages of an answer as one object, and whether it is a result.
+
+    ```python
+    >>> from neuralrace.explorer.protocol import joined
+    >>> joined(['{"id":1,"kind":"data","done":true,"result":{"samples":4},"ms":1}'], 1, "data")
+    ('{"parts":[],"result":{"samples":4},"ms":1}', True)
+    >>> joined(['{"id":1,"kind":"data","cancelled":true}'], 1, "data")
+    ('{"cancelled":true}', False)
+
+    ```
+    """
+    if not texts:
+        return '{"cancelled":true}', False
+    *parts, end = (after(text, {"id": number, "kind": kind}) for text in texts)
+    if not end.startswith(DONE):
+        return f"{{{end}", False
+    return f'{{"parts":[{",".join(f"{{{part}" for part in parts)}],{end[len(DONE) :]}', True
+
+
+DONE = '"done":true,'
+"""With this the end of an answer goes on after its head, if it has a result."""
+
+TOOK = re.compile(r',"ms":[0-9.e+-]+\}$')
+"""With this it ends: how long the answer took."""
 
 
 @final

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from neuralrace.architecture import Architecture
 from neuralrace.contests import Contest, Entrant
-from neuralrace.dataset import zero_loss
+from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.limits import GATINGS
 from neuralrace.explorer.numbers import curve, error_of, number, plain
+from neuralrace.explorer.reductions import reduced
 from neuralrace.explorer.showing import (
     Tell,
     branches_of,
@@ -43,6 +45,9 @@ ENDLESS = 20.0
 
 MODES = 24
 """The most modes of a gating whose curves are sent, the strongest first."""
+
+ACCURATE = 1e-8
+"""The relative tolerance of a step of races that are solved: curves are sent with six digits."""
 
 THRESHOLD = 0.9
 """A kept share below this is marked, as in `reln.Consistency.is_consistent`."""
@@ -78,16 +83,25 @@ def contest_of(problem: Problem) -> tuple[Contest | None, dict[str, dict[str, st
     if not problem.candidates:
         return None, {}
     try:
-        return Work(problem).contest, {}
+        return _work(problem).contest, {}
     except NeuralRaceError:
         failed, fine = {}, {}
         for name, pair in problem.candidates.items():
             try:
-                _ = Work(replace(problem, candidates={name: pair})).contest
+                _ = _work(replace(problem, candidates={name: pair})).contest
                 fine[name] = pair
             except NeuralRaceError as error:
                 failed[name] = error_of(error)
-        return (Work(replace(problem, candidates=fine)).contest if fine else None), failed
+        return (_work(replace(problem, candidates=fine)).contest if fine else None), failed
+
+
+def _work(problem: Problem) -> Work:
+    """What is computed for a page: reductions are remembered, and tolerances suit a picture."""
+    return Work(problem, reducing=reduced, rtol=ACCURATE)
+
+
+def _solution(entrant: Entrant, times: np.ndarray) -> Trajectory:
+    return entrant.race.solve(times=times, start=entrant.start, rtol=ACCURATE)
 
 
 # ---- the prediction -----------------------------------------------------------------------------
@@ -112,7 +126,7 @@ def predict(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, A
     if contest is None:
         return found
     times = _axis(contest)
-    solved = {n: e.race.solve(times=times, start=e.start) for n, e in contest.entrants.items()}
+    solved = {name: _solution(entrant, times) for name, entrant in contest.entrants.items()}
     losses = {name: solution.loss for name, solution in solved.items()}
     order = sorted(contest.times, key=contest.times.__getitem__)
     names = list(problem.settings.gatings)
@@ -125,7 +139,8 @@ def predict(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, A
         "sentences": contest_sentences(contest, times, losses),
         "gatings": {
             name: {
-                **_described(entrant, solved[name], contest.margins[name]),
+                **_described(entrant, solved[name], problem.candidates[name]),
+                "margin": number(contest.margins[name]),
                 "colour": colours()[names.index(name) % len(colours())],
             }
             for name, entrant in contest.entrants.items()
@@ -141,16 +156,17 @@ def _axis(contest: Contest) -> np.ndarray:
     return np.linspace(0, end, POINTS)
 
 
-def _described(entrant: Entrant, solution: Trajectory, margin: float) -> dict[str, Any]:
+def _described(
+    entrant: Entrant, solution: Trajectory, pair: tuple[Architecture, Dataset]
+) -> dict[str, Any]:
     """One gating: its times, its reduction, its pathways, modes and graph."""
-    race = entrant.race
-    pathways = pathway_list(race.arch, race.data)
+    race, (arch, data) = entrant.race, pair
+    pathways = pathway_list(arch, data)
     modes, by_pathway = _strengths(race, solution)
     for pathway in pathways:
         pathway["strength"] = curve(by_pathway[pathway["name"]])
     return {
         "time": number(entrant.time),
-        "margin": number(margin),
         "least": number(race.constant),
         "strength": number(entrant.strength),
         "method": entrant.method,
@@ -163,8 +179,8 @@ def _described(entrant: Entrant, solution: Trajectory, margin: float) -> dict[st
         "modes": modes,
         "modes_cut": max(0, len(race.blocks) - MODES),
         "gates": _gates(race),
-        "graph": drawn(race.arch),
-        "editable": editable(race.arch, race.data),
+        "graph": drawn(arch),
+        "editable": editable(arch, data),
     }
 
 
@@ -291,7 +307,7 @@ def kept(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]
     found["sentences"] = check.sentences(contest.winner)
     if check.reference is not None:
         times = _axis(contest)
-        solution = check.reference.race.solve(times=times, start=check.reference.start)
+        solution = _solution(check.reference, times)
         time = number(check.reference.time)
         found["aligned"] = {"time": time, "times": times.tolist(), "loss": curve(solution.loss)}
     return found

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
+from fastapi import FastAPI, Path, Request, WebSocket, WebSocketDisconnect
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
@@ -21,8 +21,8 @@ from neuralrace.explorer.files import served
 from neuralrace.explorer.guard import LOOPBACK, App, Guard
 from neuralrace.explorer.lanes import Client, Pool
 from neuralrace.explorer.limits import CLIENTS, MESSAGE, POSTS, WAITING
-from neuralrace.explorer.numbers import dumps, error_of, loads, message_error
-from neuralrace.explorer.protocol import KINDS, kind_of, number_of
+from neuralrace.explorer.numbers import dumps, error_of, message_error
+from neuralrace.explorer.protocol import KINDS, joined, kind_of, number_of, read
 from neuralrace.explorer.trust import Trust
 
 TOO_SLOW = 1013
@@ -30,6 +30,37 @@ TOO_SLOW = 1013
 
 FULL = 1013
 """The code with which a page is refused where there are too many."""
+
+
+Kind = Annotated[str, Path(json_schema_extra={"enum": list(KINDS)})]
+"""The kind of a request in an address; others are answered in our own words."""
+
+BODY: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "state": {
+            "type": "object",
+            "properties": {
+                "title": {"type": "string"},
+                **{
+                    name: {"type": "object"}
+                    for name in ("task", "network", "gatings", "training", "contest", "predict")
+                },
+                "table": {
+                    "type": "object",
+                    "properties": {"name": {"type": "string"}, "text": {"type": "string"}},
+                },
+                "view": {},
+            },
+        },
+        "gating": {"type": "string"},
+        "over": {"type": "array", "items": {"type": "object"}},
+        "name": {"type": "string"},
+        "text": {"type": "string"},
+        "toml": {"type": "string"},
+    },
+}
+"""What the body of a request may hold."""
 
 
 def application(trust: Trust, token: str, host: str = LOOPBACK[0]) -> App:
@@ -80,28 +111,20 @@ def pages(pool: Pool) -> FastAPI:
     @app.post(
         "/api/{kind}",
         openapi_extra={
-            "parameters": [
-                {
-                    "name": "kind",
-                    "in": "path",
-                    "required": True,
-                    "schema": {"type": "string", "enum": list(KINDS)},
-                }
-            ],
             "requestBody": {
                 "required": True,
                 "content": {"application/json": {"schema": BODY}},
             },
         },
-        responses={400: {"description": "an error"}, 413: {"description": "a message too large"}},
+        responses={
+            400: {"description": "an error"},
+            413: {"description": "a message too large"},
+            503: {"description": "too many requests at a time"},
+        },
     )
-    async def ask(kind: str, request: Request) -> Response:
+    async def ask(kind: Kind, request: Request) -> Response:
         try:
-            body = await _body(request)
-            message = loads(body) if body else {}
-            if not isinstance(message, dict):
-                kind_of(message)
-            message = {**message, "kind": kind}
+            message, key = await read(await _body(request) or b"{}", kind)
             kind_of(message)
         except NeuralRaceError as error:
             large = getattr(error, "large", False)
@@ -111,7 +134,7 @@ def pages(pool: Pool) -> FastAPI:
                                   "fewer", "wait, and ask again")  # fmt: skip
             return JSONResponse({"error": error_of(error)}, 503)
         async with posts:
-            return await _whole(pool, message, request)
+            return await _whole(pool, message, key, request)
 
     @app.websocket("/api/live")
     async def live(socket: WebSocket) -> None:
@@ -122,20 +145,6 @@ def pages(pool: Pool) -> FastAPI:
         await _converse(socket, pool, clients)
 
     return app
-
-
-BODY: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "state": {"type": "object"},
-        "gating": {"type": "string"},
-        "over": {"type": "array", "items": {"type": "object"}},
-        "name": {"type": "string"},
-        "text": {"type": "string"},
-        "toml": {"type": "string"},
-    },
-}
-"""What the body of a request may hold."""
 
 
 def _file(name: str) -> Response:
@@ -164,10 +173,10 @@ async def _body(request: Request) -> bytes:
     return b"".join(parts)
 
 
-async def _whole(pool: Pool, message: Mapping[str, Any], request: Request) -> Response:
+async def _whole(pool: Pool, message: Mapping[str, Any], key: str, request: Request) -> Response:
     """All messages of one answer together."""
     said: list[str] = []
-    job = pool.ask(message, lambda text, last: said.append(text))
+    job = pool.ask(message, lambda text, last: said.append(text), key)
     try:
         while not job.ended.is_set():
             with contextlib.suppress(TimeoutError):
@@ -176,12 +185,8 @@ async def _whole(pool: Pool, message: Mapping[str, Any], request: Request) -> Re
                 break
     finally:
         job.cancel()
-    found = [loads(text) for text in said]
-    end = found[-1] if found else {"cancelled": True}
-    parts = [{"part": m["part"], "result": m["result"]} for m in found if "part" in m]
-    if "result" in end:
-        return JSONResponse({"parts": parts, "result": end["result"], "ms": end.get("ms")})
-    return JSONResponse({k: v for k, v in end.items() if k in ("error", "cancelled")}, 400)
+    text, fine = joined(said, number_of(message), job.kind)
+    return Response(text, 200 if fine else 400, media_type="application/json")
 
 
 async def _converse(socket: WebSocket, pool: Pool, clients: set[Client]) -> None:
@@ -230,10 +235,10 @@ async def _listen(socket: WebSocket, client: Client, deliver: Any) -> None:
         text = received.get("text")
         if text is None:
             text = received.get("bytes") or b""
-        hear(text, client, deliver)
+        await hear(text, client, deliver)
 
 
-def hear(text: str | bytes, client: Client, deliver: Any) -> None:
+async def hear(text: str | bytes, client: Client, deliver: Any) -> None:
     """Take one message of a page: a request, or that one is to be cancelled."""
     message: Any = None
     try:
@@ -241,12 +246,12 @@ def hear(text: str | bytes, client: Client, deliver: Any) -> None:
             raise message_error(
                 "this message is too large", f"{len(text)} bytes", f"at most {MESSAGE}", "send less"
             )
-        message = loads(text)
+        message, key = await read(text)
         if isinstance(message, Mapping) and message.get("kind") == "cancel":
             client.cancel(str(message.get("of")))
             return
         kind_of(message)
-        client.ask(message)
+        client.ask(message, key)
     except Exception as error:
         kind = message.get("kind") if isinstance(message, Mapping) else None
         kind = kind[:40] if isinstance(kind, str) else None

@@ -65,6 +65,7 @@ def serve(
             application(trusted, secret, host),
             ws_max_size=MESSAGE,
             ws_max_queue=8,
+            ws_per_message_deflate=False,  # to compress takes longer than to send within a machine
             limit_concurrency=4 * CLIENTS,
             log_level="warning",
             access_log=False,
@@ -90,6 +91,25 @@ def serve(
         finally:
             stop.set()
             bound.close()
+
+
+def schema() -> dict[str, Any]:
+    """The OpenAPI schema of the server's addresses, which begin after the token.
+
+    The server does not hand it out; it is for tests and for programs that ask without a page.
+
+    ```python
+    >>> from neuralrace.explorer import schema
+    >>> sorted(schema()["paths"])
+    ['/', '/api/{kind}', '/web/{name}']
+
+    ```
+    """
+    _needed()
+    from neuralrace.explorer.lanes import Pool
+    from neuralrace.explorer.server import pages
+
+    return pages(Pool(Trust(Path()))).openapi()
 
 
 def trust_of(study: str | Path | None, tables: Path, code: bool = False) -> Trust:

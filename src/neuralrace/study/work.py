@@ -47,10 +47,18 @@ class Work:
         tell: Callable[[str], None] = lambda line: None,
         seeds: list[int] | None = None,
         relu: Trajectory | None = None,
+        *,
+        reducing: Callable[..., Race] = reduce,
+        rtol: float | None = None,
     ) -> None:
-        """`seeds` are those of a cell of a sweep; `relu` are its networks, where they are known."""
+        """`seeds` are those of a cell of a sweep; `relu` are its networks, where they are known.
+
+        `reducing` is called in place of `reduce`, for example to remember reductions. `rtol` is the
+        tolerance of races that the contest solves.
+        """
         check_kind("problem", problem, Problem, "pass what study.check() returns")
         self.problem, self.settings, self.tell = problem, problem.settings, tell
+        self.reducing, self.rtol = reducing, rtol
         self.seeds: int | list[int] = self.settings.training.seeds if seeds is None else seeds
         if relu is not None:
             self.__dict__["relu"] = self._finite(relu)
@@ -64,12 +72,13 @@ class Work:
     @cached_property
     def contest(self) -> Contest:
         """All gatings, or the aligned gates alone where there is none."""
-        options: dict[str, Any] = contest_options(self.settings)
+        options: dict[str, Any] = contest_options(self.settings) | {"rtol": self.rtol}
+        how = {name: options[name] for name in ("tolerance",) if name in options}
         if self.settings.contest.width is not None:
             options["width"] = self.settings.contest.width
         with (self.problem.place / "gatings").blamed():
-            task = dict(self.problem.candidates) or self.problem.data
-            return contest(task, key=self.settings.training.key, **options)
+            races = {n: self.reducing(*p, **how) for n, p in self.problem.candidates.items()}
+            return contest(races or self.problem.data, key=self.settings.training.key, **options)
 
     @cached_property
     def followed(self) -> str:
@@ -97,7 +106,7 @@ class Work:
     def race(self) -> Race:
         """The reduction of the gating that is followed."""
         with (self.problem.place / "gatings" / self.followed).blamed():
-            return reduce(*self.gated_network, tolerance=self.settings.reduce.tolerance)
+            return self.reducing(*self.gated_network, tolerance=self.settings.reduce.tolerance)
 
     @cached_property
     def reduced(self) -> dict[str, Race]:
@@ -108,7 +117,7 @@ class Work:
         found = {}
         for name, pair in candidates.items():
             with (self.problem.place / "gatings" / name).blamed():
-                found[name] = reduce(*pair, tolerance=self.settings.reduce.tolerance)
+                found[name] = self.reducing(*pair, tolerance=self.settings.reduce.tolerance)
         return found
 
     # ---- simulation ----------------------------------------------------------------------------

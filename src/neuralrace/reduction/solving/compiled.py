@@ -26,7 +26,7 @@ State = Mapping[str, Array]
 """The state of blocks side by side, by edge or under one name."""
 
 RTOL = 1e-9
-"""The relative tolerance of a step of the flow."""
+"""The relative tolerance of a step of the flow, if none is asked for."""
 
 MAX_STEPS = 1_000_000
 """The most steps of a flow."""
@@ -174,6 +174,7 @@ def solve_compiled(
     times: np.ndarray,
     steps: np.ndarray | None,
     rate: float | None,
+    rtol: float | None = None,
 ) -> tuple[dict[str, np.ndarray], np.ndarray, float | None]:
     """States and losses at the times or, with a rate, at the steps, in float64.
 
@@ -182,14 +183,14 @@ def solve_compiled(
     """
     with jax.enable_x64(True):
         if steps is None or rate is None:
-            return _flowed(blocks, dict(start), times)
+            return _flowed(blocks, dict(start), times, rtol or RTOL)
         return _stepped(blocks, dict(start), steps, rate)
 
 
 def _flowed(
-    blocks: Blocks, start: dict[str, np.ndarray], times: np.ndarray
+    blocks: Blocks, start: dict[str, np.ndarray], times: np.ndarray, rtol: float
 ) -> tuple[dict[str, np.ndarray], np.ndarray, float | None]:
-    method = Flow(RTOL, RTOL * smallest_rms(blocks.sizes(start)), MAX_STEPS)
+    method = Flow(rtol, rtol * smallest_rms(blocks.sizes(start)), MAX_STEPS)
     done = solve_flow(blocks, start, method, times)
     if done.why == "end":
         return done.values["state"], done.values["losses"], None

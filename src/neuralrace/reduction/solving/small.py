@@ -15,13 +15,13 @@ from neuralrace.reduction.equations.flows import CALL, FlatFlow
 from neuralrace.reduction.equations.polynomial import PolynomialSystem
 
 RTOL = 1e-11
-"""The relative tolerance of a step, per variable."""
+"""The relative tolerance of a step, per variable, if none is asked for."""
 
-ATOL = 1e-14
-"""The absolute tolerance of a step, relative to the start.
+SMALL = 1e-3
+"""The absolute tolerance of a step, relative to the start and to the relative tolerance.
 
-It is far below `RTOL`, so that variables are followed accurately while they are small, on every
-plateau.
+It is far below the relative one, so that variables are followed accurately while they are small,
+on every plateau.
 """
 
 LAST_DIGIT = 1e-16
@@ -45,6 +45,9 @@ A descent that diverges squares its error at each step.
 PLAIN = 100
 """Up to this many multiplications, plain Python is faster than calls of array functions."""
 
+MARGIN = 0.2
+"""A stage ends where rounding is still this much smaller than the absolute tolerance."""
+
 STRETCH = 3
 """A stage of the flow lasts at most this many times as long as all stages before it."""
 
@@ -64,17 +67,23 @@ class Part:
 
 
 def solve_small(
-    problem: FlatFlow, times: np.ndarray, steps: np.ndarray | None, rate: float | None
+    problem: FlatFlow,
+    times: np.ndarray,
+    steps: np.ndarray | None,
+    rate: float | None,
+    rtol: float | None = None,
 ) -> Part | None:
     """The flow at these times or, with a rate, the descent at these steps; None if it fails."""
     if steps is None or rate is None:
-        states, stopped, solver = flowed(problem, times), None, "LSODA"
+        states, stopped, solver = flowed(problem, times, rtol or RTOL), None, "LSODA"
     else:
         (states, stopped), solver = stepped(problem, steps, rate), "steps"
     return None if states is None else Part(states, problem.losses(states), solver, stopped)
 
 
-def flowed(problem: FlatFlow, times: Float[np.ndarray, " T"]) -> Float[np.ndarray, "T n"] | None:
+def flowed(
+    problem: FlatFlow, times: Float[np.ndarray, " T"], rtol: float = RTOL
+) -> Float[np.ndarray, "T n"] | None:
     """The state at all times of gradient flow, or None where the solver gave up.
 
     Variables are in units of their start, since edges of one race can differ by any factor.
@@ -83,29 +92,31 @@ def flowed(problem: FlatFlow, times: Float[np.ndarray, " T"]) -> Float[np.ndarra
 
     LSODA uses multistep methods of high order, and implicit ones where the flow is stiff: near the
     end, steps become very long. The flow is solved in stages, in each of which the state grows by a
-    moderate factor: values below the rounding of the largest variable are noise, and a tolerance
-    below that would stop the solver. A stage lasts at most three times as long as all previous
-    ones. The solution ends when the state has come to rest.
+    limited factor: values below the rounding of the largest variable are noise, and a tolerance
+    below that would stop the solver. A larger tolerance allows longer stages. A stage lasts at most
+    three times as long as all previous ones. The solution ends when the state has come to rest.
     """
     if not problem.sizes.any():  # a start at zero is a stationary point
         return np.repeat(problem.start[None], len(times), axis=0)
     smallest = problem.sizes[problem.sizes > 0].min()
     units = np.where(problem.sizes > 0, problem.sizes, smallest)
+    absolute = SMALL * rtol
+    growth = problem.growth_span(MARGIN * absolute / LAST_DIGIT)
     now, state, first = 0.0, problem.start, 0.0
     found = [np.repeat(state[None], int(times[0] == 0), axis=0)]
     while now < times[-1]:
         sizes, speeds = (np.abs(a) / units for a in (state, problem.velocity(state)))
         largest, speed = float(sizes.max()), float(speeds.max())
-        rests = speeds * (times[-1] - now) <= RTOL * np.maximum(sizes, LAST_DIGIT * largest)
+        rests = speeds * (times[-1] - now) <= rtol * np.maximum(sizes, LAST_DIGIT * largest)
         if rests.all() and _is_stable(problem, state, units, times[-1]):
             found.append(np.repeat(state[None], int((times > now).sum()), axis=0))
             break
-        span = problem.growth_span * largest / max(speed, SLOWEST)
+        span = growth * largest / max(speed, SLOWEST)
         first = first or span
         end = min(times[-1], now + min(span, max(STRETCH * now, first)))
         inside = times[(times > now) & (times < end)]
         grid = np.concatenate([[now], inside, [end]])
-        states = _lsoda(problem, state, grid, units * max(ATOL, LAST_DIGIT * largest))
+        states = _lsoda(problem, state, grid, rtol, units * max(absolute, LAST_DIGIT * largest))
         if states is None:
             return None
         found.append(states[1:] if end == times[-1] else states[1:-1])
@@ -133,7 +144,7 @@ def _is_stable(problem: FlatFlow, state: np.ndarray, units: np.ndarray, span: fl
 
 
 def _lsoda(
-    problem: FlatFlow, start: np.ndarray, times: np.ndarray, atol: np.ndarray
+    problem: FlatFlow, start: np.ndarray, times: np.ndarray, rtol: float, atol: np.ndarray
 ) -> np.ndarray | None:
     """The states at the times, the first of which is the start."""
     from scipy.integrate import ODEintWarning, odeint
@@ -145,7 +156,7 @@ def _lsoda(
             start,
             times,
             tfirst=True,
-            rtol=RTOL,
+            rtol=rtol,
             atol=atol,
             mxstep=MAX_STEPS,
             **({"ml": 0, "mu": 0} if len(start) > DENSE else {}),

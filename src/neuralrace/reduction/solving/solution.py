@@ -21,6 +21,7 @@ from neuralrace.reduction.equations.mode_form import mode_form
 from neuralrace.reduction.equations.polynomial import PolynomialSystem
 from neuralrace.reduction.equations.system import block_system
 from neuralrace.reduction.solving import compiled, small
+from neuralrace.reduction.solving.alike import alike_networks, alike_races, turned
 from neuralrace.reduction.solving.initial import Start
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike
@@ -36,9 +37,6 @@ MOST_STEPS = 1e12
 
 USUAL_EVALUATIONS = 2000
 """The typical number of evaluations of the velocity in a flow."""
-
-ALIKE = 12
-"""Blocks whose numbers agree to this many digits are solved once."""
 
 COMPILING = 4e9
 """The number of operations in the time it takes to compile a program, about four seconds."""
@@ -65,12 +63,13 @@ def solve_blocks(
     learning_rate: float | None,
     constant: float,
     compiling: bool | None = None,
+    rtol: float | None = None,
 ) -> Trajectory:
     """Every block from its start, by flow or by descent, and the sum of their losses.
 
     A block whose flow has an explicit solution is evaluated directly. The others are solved without
     compiling anything where that is quicker, otherwise by compiled code; `compiling`, if given,
-    decides.
+    decides. `rtol` is the relative tolerance of a step; each solver has its own default.
     """
     times, steps = checked_times(times), None
     if learning_rate is not None:
@@ -85,7 +84,7 @@ def solve_blocks(
             )
         steps = np.unique(np.round(times / learning_rate).astype(int))
         times = learning_rate * steps
-    course = _Course(times, steps, learning_rate, compiling)
+    course = _Course(times, steps, learning_rate, compiling, rtol)
     systems = {i: found for i, b in enumerate(blocks) if (found := _merged(b, start.weights[i]))}
     others = [i for i in range(len(blocks)) if i not in systems]
     answers = _scalar_answers(systems, course)
@@ -117,6 +116,7 @@ def solve_blocks(
             "start": start.description,
             "blocks": len(blocks),
             "solvers": sorted({answer.solver for answer in answers}),
+            **({} if rtol is None else {"rtol": rtol}),
         },
     )
     if kept < len(times):
@@ -133,11 +133,12 @@ class _Course:
     steps: np.ndarray | None
     rate: float | None
     compiling: bool | None
+    rtol: float | None = None
 
     @property
-    def asked(self) -> tuple[np.ndarray, np.ndarray | None, float | None]:
-        """What a solver needs to know: times, steps and the rate."""
-        return self.times, self.steps, self.rate
+    def asked(self) -> tuple[np.ndarray, np.ndarray | None, float | None, float | None]:
+        """What a solver needs to know: times, steps, the rate and the tolerance."""
+        return self.times, self.steps, self.rate, self.rtol
 
     def is_small(self, *problems: FlatFlow) -> bool:
         """Whether NumPy would finish before a program is compiled."""
@@ -165,18 +166,22 @@ class _Answer:
 def _scalar_answers(
     systems: Mapping[int, tuple[PolynomialSystem, np.ndarray]], course: _Course
 ) -> list[_Answer]:
-    """Merged scalar races: by their explicit solution, one by one, or all in one program."""
+    """Merged scalar races: by their explicit solution, one by one, or all in one program.
+
+    Flows with equal equations and starts are solved once.
+    """
     answers, rest = [], dict(systems)
     if course.steps is None and course.compiling is None:
-        for i, (system, begin) in systems.items():
+        for group in alike_races(systems):
+            system, begin = systems[group[0]]
             names = tuple(f"B{k}" for k in range(len(begin)))
             form = mode_form(system, begin, names)
             if form is not None and form.kind != "quadrature":
                 found = form.variables(course.times)
                 values = np.stack([found[name] for name in names], axis=-1)
                 loss = np.asarray(system.loss_at(values))[:, None]
-                answers.append(_Answer({i: system.expanded(values)}, loss, "closed form"))
-                del rest[i]
+                variables = {i: rest.pop(i)[0].expanded(values) for i in group}
+                answers.append(_Answer(variables, loss, "closed form"))
     if not rest:
         return answers
 
@@ -187,16 +192,18 @@ def _scalar_answers(
         }
 
     alone = course.steps is None  # each flow takes its own steps
-    groups = [[i] for i in rest] if alone else [list(rest)]
-    problems = [small.PolynomialFlow([rest[i] for i in group]) for group in groups]
+    groups = alike_races(rest) if alone else [list(rest)]
+    solved = [group[:1] if alone else group for group in groups]
+    problems = [small.PolynomialFlow([rest[i] for i in those]) for those in solved]
     if course.is_small(*problems):
         parts: list[_Answer] = []
-        for group, problem in zip(groups, problems, strict=True):
+        for group, those, problem in zip(groups, solved, problems, strict=True):
             part = small.solve_small(problem, *course.asked)
             if part is None:
                 break
-            shape = (len(part.states), len(group), len(problem.start) // len(group))
+            shape = (len(part.states), len(those), len(problem.start) // len(those))
             values = part.states.reshape(shape)
+            values = np.repeat(values, len(group), axis=1) if alone else values
             parts.append(_Answer(expanded(group, values), part.losses, part.solver, part.stopped))
         if len(parts) == len(groups):
             return [*answers, *parts]
@@ -206,15 +213,16 @@ def _scalar_answers(
 
 
 def _matrix_answers(members: Sequence[_Member], course: _Course) -> list[_Answer]:
-    """Networks of one shape: flows one by one, or all in one program; steps all together."""
+    """Networks of one shape: flows one by one, or all in one program; steps all together.
+
+    Flows that are equal up to rotations are solved once.
+    """
     arch = members[0][3].arch
+    pairs = [(w, data) for _, w, data, _ in members]
     alone = course.steps is None
-    groups = _alike(members) if alone else [list(members)]
+    groups = alike_networks(arch, pairs) if alone else [[(i, {}) for i in range(len(members))]]
     stacks = [
-        compiled.one(*group[0][1:3])
-        if alone
-        else compiled.stacked([(w, data) for _, w, data, _ in group])
-        for group in groups
+        compiled.one(*pairs[group[0][0]]) if alone else compiled.stacked(pairs) for group in groups
     ]
     networks = [NetworkFlow(arch, weights, data) for weights, data in stacks]
     if course.is_small(*networks):
@@ -224,37 +232,18 @@ def _matrix_answers(members: Sequence[_Member], course: _Course) -> list[_Answer
             if part is None:
                 break
             states = network.shaped(part.states)
-            for some in [[member] for member in group] if alone else [group]:
-                variables = _by_edge(some, states)
+            if not alone:
+                variables = _by_edge(members, states)
+                return [_Answer(variables, part.losses, part.solver, part.stopped)]
+            for i, turns in group:
+                variables = _by_edge([members[i]], turned(arch, states, turns))
                 found.append(_Answer(variables, part.losses, part.solver, part.stopped))
-        if {i for answer in found for i in answer.variables} == {member[0] for member in members}:
+        if len(found) == len(members):
             return found
-    weights, data = compiled.stacked([(w, data) for _, w, data, _ in members])
+    weights, data = compiled.stacked(pairs)
     stack = compiled.NetworkStack(GDLN(arch), data)
     weights, losses, stopped = compiled.solve_compiled(stack, weights, *course.asked)
     return [_Answer(_by_edge(members, weights), losses, "compiled", stopped)]
-
-
-def _alike(members: Sequence[_Member]) -> list[list[_Member]]:
-    """Networks of one shape in groups that start alike and learn the same, and so stay equal.
-
-    Only exact copies are found: starts, gates and samples agree to twelve digits, samples up to
-    the sign of input and target together, which changes nothing.
-    """
-    groups: dict[bytes, list[_Member]] = {}
-    for member in members:
-        _, weights, data, _ = member
-        rows = np.concatenate([*data.x.values(), *data.y.values()], axis=1)
-        largest = np.abs(rows).argmax(axis=1)
-        rows = rows * np.where(rows[np.arange(len(rows)), largest] < 0, -1.0, 1.0)[:, None]
-        gates = [np.ravel(gate) for gate in data.gates.values()]
-        key = b"".join(
-            np.round(part / (np.abs(part).max(initial=0.0) or 1.0), ALIKE).tobytes()
-            + repr(float(f"{np.abs(part).max(initial=0.0):.{ALIKE}g}")).encode()
-            for part in (rows.ravel() + 0.0, *gates, *(np.ravel(w) + 0.0 for w in weights.values()))
-        )
-        groups.setdefault(key, []).append(member)
-    return list(groups.values())
 
 
 def _by_edge(

@@ -116,6 +116,14 @@ class Page:
         field.fill(f"{value:g}")
         field.press("Enter")
 
+    def task(self, title: str) -> None:
+        """Choose a task; its answer is there."""
+        self.page.get_by_role("combobox", name="Task", exact=True).select_option(label=title)
+        self.page.locator(".headline", has_text="Predicting").wait_for(state="detached")
+
+    def value(self, label: str) -> str:
+        return self.page.get_by_label(label, exact=True).first.input_value()
+
     def headline(self, pattern: str) -> str:
         """The answer, once it matches."""
         found = self.page.locator(".headline", has_text=re.compile(pattern))

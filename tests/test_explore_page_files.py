@@ -1,12 +1,8 @@
-"""The files of the explorer's page as they stand: imports, hosts, style, types."""
+"""The files of the explorer's page as they stand: imports, hosts, style."""
 
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-
-import pytest
 
 from tests.browser_help import HOME
 
@@ -66,13 +62,3 @@ def test_every_rule_of_the_style_stays_inside_the_explorer():
     for selector in selectors:
         for one in re.split(r",(?![^(]*\))", selector):
             assert one.strip().startswith((".nr-explorer", "body.nr-explorer")), one.strip()
-
-
-def test_types_of_the_page():
-    tsc = shutil.which("tsc")
-    if tsc is None:
-        pytest.skip("there is no tsc")
-    made = subprocess.run(
-        [tsc, "-p", str(HOME / "tools" / "jsconfig.json")], capture_output=True, text=True
-    )
-    assert made.returncode == 0, made.stdout

@@ -6,6 +6,9 @@ import re
 
 import pytest
 
+from tests.browser_help import Page, link
+from tests.explorer_help import xor_state
+
 
 @pytest.mark.browser
 def test_a_gating_made_by_hand(page):
@@ -49,4 +52,39 @@ def test_a_gating_made_by_hand(page):
         if page.button("Undo").is_enabled():
             page.button("Undo").click()
     page.page.locator(".tab", has_text="mine").wait_for(state="detached")
+    page.check()
+
+
+@pytest.mark.browser
+def test_a_ninth_gating(server, chromium):
+    """The limit is said where the buttons are, before anything is asked of the server."""
+    gatings = {f"g{k}": {"each": "sample", "hidden": 4 + k} for k in range(8)}
+    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    page = Page(context.new_page(), server.address + "#" + link(xor_state(gatings=gatings)))
+    menu = page.page.locator(".gates .menu")
+    full = menu.get_by_text("At most 8 gatings can race: remove one to add another.")
+    menu.locator("summary").click()
+    full.wait_for()
+    for name in ("Duplicate", "whole", "aligned", "discover"):
+        assert menu.get_by_role("button", name=re.compile(f"^{name}")).is_disabled(), name
+    menu.get_by_role("button", name=re.compile("^Remove")).click()
+    page.page.locator(".tab").nth(7).wait_for(state="detached")
+    menu.locator("summary").click()
+    assert full.count() == 0
+    assert menu.get_by_role("button", name=re.compile("^Duplicate")).is_enabled()
+    page.check()
+    context.close()
+
+
+@pytest.mark.browser
+def test_a_pathway_that_is_on_for_no_sample(page):
+    page.button("xor ★", ".tabs").click()
+    told = page.page.locator(".gates .never")
+    assert told.is_hidden()
+    page.page.locator(".strip").first.focus()
+    page.page.keyboard.press("Space")
+    told.get_by_text("sample1 is on for no sample, so it learns nothing.").wait_for()
+    assert "Switch a gate on, or remove the pathway" in told.inner_text()
+    page.button("Undo").click()
+    told.wait_for(state="hidden")
     page.check()

@@ -97,3 +97,37 @@ def test_a_server_that_is_killed_and_comes_back(chromium):
         context.close()
     finally:
         server.kill()
+
+
+@pytest.mark.browser
+def test_a_click_on_a_diagram_over_two_numbers_is_one_step(page):
+    before = page.value("Δ"), page.value("Initial σ")
+    page.page.get_by_label("and", exact=True).select_option(label="Initial σ")
+    page.button("Draw").click()
+    page.page.locator(".phases .caption", has_text="Click a cell").wait_for()
+    assert page.button("Undo").is_disabled()
+    cells = page.page.locator(".phase-map > svg")
+    box = cells.bounding_box()
+    cells.click(position={"x": 0.9 * box["width"], "y": 0.1 * box["height"]})
+    page.headline("^linear is")
+    after = page.value("Δ"), page.value("Initial σ")
+    assert after[0] != before[0] and after[1] != before[1]
+    page.button("Undo").click()
+    page.headline("^xor is")
+    assert (page.value("Δ"), page.value("Initial σ")) == before
+    assert page.button("Undo").is_disabled()
+    page.check()
+
+
+@pytest.mark.browser
+def test_curves_that_are_left_out_are_counted(page):
+    """112 routes: the page draws twelve of their curves, and says so."""
+    left_out = page.page.locator(".race .left-out")
+    assert left_out.is_hidden()  # four pathways, all drawn
+    page.task("Routing between domains")
+    page.button("dedicated", ".tabs").click()
+    left_out.get_by_text("The first 12 of 49 pathways are drawn.").wait_for()
+    page.button("by mode").click()
+    left_out.get_by_text("The strongest 12 of 112 modes are drawn.").wait_for()
+    assert page.page.locator(".race .curves").nth(1).locator(".legend li").count() == 12
+    page.check()

@@ -29,7 +29,7 @@ document.addEventListener("DOMContentLoaded", () => document.body.addEventListen
 TIMED = [
     ("Extended XoR", "Δ", "xor is", 100),
     ("Items in contexts", "context scale", "all_but_one is", 300),
-    ("Routing between domains", "Criterion (share of the initial loss)", "shared is", 300),
+    ("Routing between domains", "Criterion", "shared is", 300),
 ]
 """Tasks, a slider of each, what is said at first, and the bound of the median in milliseconds."""
 
@@ -84,3 +84,30 @@ def test_how_long_a_slider_takes(server, chromium, task, slider, said, bound):
         assert statistics.median(since) <= bound
     page.check()
     context.close()
+
+
+def _note(page: Page, label: str) -> Any:
+    """What is said below a slider."""
+    field = page.page.locator(".task .field").filter(has=page.page.get_by_label(label, exact=True))
+    return field.locator(".note")
+
+
+@pytest.mark.browser
+def test_sliders_that_do_not_move_the_race_say_so(page):
+    """Neurons where gatings have their own, and σ where the race has its own start."""
+    _note(page, "Neurons").get_by_text("Only trained networks use this").wait_for()
+    assert _note(page, "Initial σ").is_hidden()
+    page.task("Two streams and a cue")
+    _note(page, "Neurons").wait_for(state="hidden")
+    before = page.headline("^by_answer is")
+    page.set("Neurons", 40)
+    page.page.locator(".headline").filter(has_not_text=before).wait_for()
+
+    page.task("Routing between domains")
+    _note(page, "Initial σ").get_by_text("Only trained networks use this").wait_for()
+    choices = page.page.get_by_label("over", exact=True).inner_text().split("\n")
+    assert "Start" in choices and "Initial σ" not in choices
+    before = page.headline("^shared is")
+    page.set("Start", 0.2)
+    page.page.locator(".headline").filter(has_not_text=before).wait_for()
+    page.check()

@@ -9,6 +9,7 @@ import numpy as np
 
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer import bounds, limits
+from neuralrace.explorer.catalogue import called
 from neuralrace.explorer.numbers import curve, number
 from neuralrace.explorer.racing import contest_of
 from neuralrace.explorer.showing import Tell
@@ -119,7 +120,8 @@ def _changed(table: Any, parts: list[str], key: str, value: Any) -> dict[str, An
 
 def _line(state: Any, axis: dict[str, Any], trust: Trust) -> dict[str, Any]:
     """One number: learning times, and where the winner changes, to many digits."""
-    name = axis["key"].rpartition(".")[2]
+    task = state.get("task") if isinstance(state, Mapping) else None
+    name = called(task.get("builtin") if isinstance(task, Mapping) else None, axis["key"])
     section = {"key": axis["key"], "values": [float(v) for v in axis["values"]], "name": name}
     whole = _with(state, axis["key"], axis["values"][0]) | {"phase_diagram": section}
     if not isinstance(whole.get("gatings"), Mapping) or not whole["gatings"]:

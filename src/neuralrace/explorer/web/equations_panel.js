@@ -56,7 +56,7 @@ export class EquationsPanel {
     this.exact = h("p", { class: "exact" });
     this.start = h("p", { class: "caption" });
     this.list = h("div", { class: "equations" });
-    this.waiting = h("p", { class: "caption", hidden: true }, "Typesetting the equations …");
+    this.waiting = h("p", { class: "caption", hidden: true });
     this.notes = h("ul", { class: "notes" });
     this.drawn = "";
     this.element = h(
@@ -77,6 +77,7 @@ export class EquationsPanel {
     const prediction = app.predicted?.gatings[name];
     this.element.classList.toggle("old", !app.equationsNow);
     this.waiting.hidden = !!prediction && !!app.equations?.parts;
+    say(this.waiting, app.predicted?.failed[name] ? `${name} is not in the race.` : "Typesetting the equations …");
     for (const part of [this.exact, this.list, this.notes, this.start]) part.hidden = !prediction;
     if (!prediction) return;
     say(this.exact, `${name} ${prediction.reduction}`);

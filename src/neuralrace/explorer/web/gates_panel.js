@@ -85,7 +85,6 @@ export class GatesPanel {
     const name = this.chosen;
     const prediction = app.predicted?.gatings[name];
     const failure = app.predicted?.failed[name];
-    this.message.hidden = !failure;
     if (failure) {
       const text = [failure.what, failure.got && `got ${failure.got}`, failure.fix].filter(Boolean).join("; ");
       const sentence = text.charAt(0).toUpperCase() + text.slice(1);
@@ -96,6 +95,7 @@ export class GatesPanel {
     this.#parameters();
     this.#paintings();
     this.#pathways();
+    this.message.hidden = !failure || !this.never.hidden;
     this.#samples();
     this.#kept();
   }

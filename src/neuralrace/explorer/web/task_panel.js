@@ -49,7 +49,7 @@ export class TaskPanel {
       "section",
       { class: "panel task", "aria-label": "Task" },
       h("h2", {}, h("span", { class: "letter" }, "A"), "Task"),
-      h("div", { class: "field choice" }, h("label", { for: id }, "Task"), this.list),
+      h("div", { class: "field choice tight" }, h("label", { for: id }, "Task"), this.list),
       this.about,
       this.parameters,
       h("h3", {}, "Data"),

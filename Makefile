@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow lint format docs docs-check verify bench figures claims clean
+.PHONY: demo test test-slow lint check-js format docs docs-check verify bench figures claims clean
 
 demo: $(READY)
 	$(BIN)/neuralrace run examples/studies/demo.toml --out out/demo
@@ -20,6 +20,12 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/basedpyright
+
+# Types of the explorer's page. The compiler comes through npm; where it cannot be had, this says so.
+TSC := npx --yes --package typescript@5.9.3 tsc
+check-js:
+	@if ! $(TSC) --version >/dev/null 2>&1; then echo "skipped: npm or its TypeScript cannot be had here"; \
+		else $(TSC) -p tools/jsconfig.json && echo "types of the page: no error"; fi
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -18,6 +18,8 @@ import tests.typecheck  # noqa: F401  (must be there before the package is impor
 QUICK_COMPILATION = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 os.environ["XLA_FLAGS"] = f"{QUICK_COMPILATION} {os.environ.get('XLA_FLAGS', '')}".strip()
 
+pytest_plugins = ["tests.browser_help"]
+
 jax.config.update("jax_enable_x64", True)
 matplotlib.use("Agg")
 settings.register_profile("neuralrace", deadline=None, derandomize=True)

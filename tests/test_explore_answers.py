@@ -281,6 +281,19 @@ def test_types_are_told_with_their_gates(trust):
 # ---- phases -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [("network.scale", "σ"), ("contest.criterion", "criterion"), ("contest.start", "start")],
+)
+def test_phases_over_numbers_of_the_network_and_the_contest(trust, key, name):
+    """Larger starts and looser criteria are reached earlier, by both gatings."""
+    over = [{"key": key, "start": 1e-3, "stop": 0.02, "count": 3, "log": True}]
+    found = result("phases", trust, state=xor_state(0.5), over=over)
+    assert found["sentences"] == [f"xor is first at every value of {name}."]
+    for times in found["times"].values():
+        assert np.all(np.diff(times) < 0)
+
+
 def test_the_winner_of_the_xor_changes_at_the_root_of_two_thirds(trust):
     over = [{"key": "task.parameters.delta", "start": 0.5, "stop": 1.1, "count": 4}]
     found = result("phases", trust, state=xor_state(), over=over)

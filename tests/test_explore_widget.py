@@ -3,6 +3,7 @@
 import base64
 import json
 import time
+from typing import Any
 
 import pytest
 
@@ -135,3 +136,64 @@ def test_the_page_of_a_notebook_answers_in_a_browser(tmp_path):
         text = page.inner_text("body")
         browser.close()
     assert "linear is predicted to learn first" in text and not errors
+
+
+CELL = """<!doctype html><style>/* CSS */</style><div></div><div></div><script type="module">
+const found = await import(URL.createObjectURL(new Blob([BUNDLE], { type: "text/javascript" })));
+window.heard = [];
+document.querySelectorAll("div").forEach((el, k) => {
+  const listeners = [];
+  window.heard.push((message) => listeners.forEach((listener) => listener(message)));
+  const state = {};
+  const model = {
+    get: (name) => state[name], set: (name, value) => (state[name] = value), save_changes() {},
+    on: (name, listener) => listeners.push(listener), off() {},
+    send: (message) => window.asked(k, message),
+  };
+  found.default.render({ model, el });
+});
+</script>"""
+
+
+@pytest.mark.browser
+def test_two_widgets_on_one_page(chromium, tmp_path):
+    """The same page as a widget: two of them share a document and do not hear each other."""
+    from neuralrace.explorer.trust import Trust
+    from neuralrace.explorer.widget import Answerer, bundle, styles
+
+    context = chromium.new_context(viewport={"width": 1000, "height": 800})
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda said: said.type == "error" and errors.append(said.text))
+    answers: list[tuple[int, Any]] = []
+    kernels = [
+        Answerer(Trust(tmp_path), lambda answer, k=k: answers.append((k, answer))) for k in (0, 1)
+    ]
+    page.expose_function("asked", lambda k, message: kernels[k].hear(message))
+    text = CELL.replace("BUNDLE", json.dumps(bundle()).replace("</", "<\\/"))
+    page.set_content(text.replace("/* CSS */", styles()))
+
+    def until(ready: Any) -> None:
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            while answers:
+                k, answer = answers.pop(0)
+                page.evaluate("([k, answer]) => window.heard[k](answer)", [k, answer])
+            if ready():
+                return
+            page.wait_for_timeout(50)
+        raise AssertionError("the widget does not answer")
+
+    first, second = (page.locator(".in-notebook").nth(k) for k in (0, 1))
+    until(lambda: first.locator(".lanes li").count() and second.locator(".lanes li").count())
+    field = first.get_by_label("Δ", exact=True)
+    field.fill("1.25")
+    field.press("Enter")
+    until(lambda: first.locator(".headline").inner_text().startswith("linear"))
+    assert second.locator(".headline").inner_text().startswith("xor")
+    ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    assert len(ids) == len(set(ids)) > 10
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1000
+    assert errors == []
+    context.close()

@@ -7,6 +7,7 @@ the table allows, so that no request can ask for more samples than fit into memo
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, final
@@ -93,9 +94,11 @@ def _count(name: str, default: int, least: int, most: int, about: str = "", **mo
 
 _STRUCTURES = ("hierarchy", "ring", "crossed")
 _SIGN = Parameter("sign", "choice", 1.0, choices=(1.0, -1.0), about="swaps the two answers")
-_KEY = _count("key", 0, 0, 99, "draws the task", label="draw", limit=2**31 - 1)
-_TOTAL = _count("total", 128, 4, 512, "neurons of all pathways", step=4, limit=WIDTH)
-_HIDDEN = _count("hidden", 64, 1, 256, "neurons of each pathway", limit=WIDTH)
+_KEY = _count("key", 0, 0, 99, "which random draw of the task", label="draw", limit=2**31 - 1)
+_TOTAL = _count("total", 128, 4, 512, "neurons of all pathways together", step=4, limit=WIDTH,
+                label="neurons in all")  # fmt: skip
+_HIDDEN = _count("hidden", 64, 1, 256, "neurons of each pathway", limit=WIDTH,
+                 label="neurons each")  # fmt: skip
 
 PARAMETERS: Mapping[str, tuple[Parameter, ...]] = {
     "extended_xor": (
@@ -166,6 +169,7 @@ GATING_PARAMETERS: Mapping[str, tuple[Parameter, ...]] = {
     "pathway_per_context": (_HIDDEN,),
     "routing_pathways": (
         Parameter("P", "choice", 1, choices=tuple(k * k for k in range(1, 11)),
+                  label="routes per pathway",
                   about="how many routes share a pathway; all by default"),
         _HIDDEN,
     ),
@@ -245,7 +249,7 @@ def check_parameters(
 
 
 def first_sentence(name: str) -> str:
-    """The first sentence of the docstring of a function of `nr.tasks`.
+    """The first sentence of the docstring of a function of `nr.tasks`, as a page shows it.
 
     ```python
     >>> from neuralrace.explorer.catalogue import first_sentence
@@ -254,7 +258,24 @@ def first_sentence(name: str) -> str:
 
     ```
     """
-    return " ".join((inspect.getdoc(getattr(tasks, name)) or "").split("\n\n")[0].split())
+    text = " ".join((inspect.getdoc(getattr(tasks, name)) or "").split("\n\n")[0].split())
+    return re.sub(r"`([^`]*)`", lambda code: _SHORT.get(code[1], code[1]), text)
+
+
+def called(task: Any, key: str) -> str:
+    """What a page calls the number at a dotted key of a state with a builtin task.
+
+    ```python
+    >>> from neuralrace.explorer.catalogue import called
+    >>> called("extended_xor", "task.parameters.delta"), called("xor", "network.scale")
+    ('Δ', 'σ')
+
+    ```
+    """
+    name = key.rpartition(".")[2]
+    known = PARAMETERS.get(task, ()) if isinstance(task, str) else ()
+    labels = {f"task.parameters.{p.name}": p.label for p in known} | {"network.scale": "σ"}
+    return labels.get(key) or name.replace("_", " ")
 
 
 def offered(task: str) -> list[dict[str, Any]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer import bounds, limits
+from neuralrace.explorer.catalogue import called
 from neuralrace.explorer.numbers import curve, number
 from neuralrace.explorer.racing import contest_of
 from neuralrace.explorer.showing import Tell
@@ -119,13 +120,15 @@ def _changed(table: Any, parts: list[str], key: str, value: Any) -> dict[str, An
 
 def _line(state: Any, axis: dict[str, Any], trust: Trust) -> dict[str, Any]:
     """One number: learning times, and where the winner changes, to many digits."""
-    name = axis["key"].rpartition(".")[2]
+    task = state.get("task") if isinstance(state, Mapping) else None
+    name = called(task.get("builtin") if isinstance(task, Mapping) else None, axis["key"])
     section = {"key": axis["key"], "values": [float(v) for v in axis["values"]], "name": name}
     whole = _with(state, axis["key"], axis["values"][0]) | {"phase_diagram": section}
     if not isinstance(whole.get("gatings"), Mapping) or not whole["gatings"]:
         raise wrong("gatings", "there is no gating yet", "none", "at least one", "add a gating")
-    if any(isinstance(v, int) for v in axis["values"]):
-        return _over_whole_numbers(state, axis, trust)
+    between = axis["key"].startswith(("task.", "gatings."))  # all that a study's diagram varies
+    if not between or any(isinstance(v, int) for v in axis["values"]):
+        return _at_values(state, axis, name, trust)
     problem = built(study_of(whole, ["phase_diagram"], trust), whole)
     answer = ANSWERS["phase_diagram"](Work(problem))
     found, _ = answer.value
@@ -140,16 +143,43 @@ def _line(state: Any, axis: dict[str, Any], trust: Trust) -> dict[str, Any]:
     }
 
 
-def _over_whole_numbers(state: Any, axis: dict[str, Any], trust: Trust) -> dict[str, Any]:
-    """A key with whole numbers, between which there is nothing: contests at each of them."""
+def _at_values(state: Any, axis: dict[str, Any], name: str, trust: Trust) -> dict[str, Any]:
+    """Contests at the values alone: of whole numbers, and of the network and the contest."""
     cells = [_cell(_with(state, axis["key"], value), trust) for value in axis["values"]]
     return {
         "over": [axis],
         "winners": [winner for winner, _ in cells],
         "times": _times([times for _, times in cells]),
         "crossovers": [],
-        "sentences": [],
+        "sentences": [changes(name, axis["values"], [winner for winner, _ in cells])],
     }
+
+
+def changes(name: str, values: Sequence[float], winners: Sequence[str | None]) -> str:
+    """Between which values of a number the winner changes, as a sentence.
+
+    ```python
+    >>> from neuralrace.explorer.phases import changes
+    >>> changes("M", [2, 3, 4], ["a", "a", None])
+    'The first is a up to M = 3, nobody from M = 4 on.'
+    >>> changes("M", [2, 3], ["a", "a"])
+    'a is first at every value of M.'
+
+    ```
+    """
+    runs: list[tuple[str, float, float]] = []
+    for value, winner in zip(values, winners, strict=True):
+        who = winner or "nobody"
+        if runs and runs[-1][0] == who:
+            runs[-1] = (who, runs[-1][1], value)
+        else:
+            runs.append((who, value, value))
+    if len(runs) == 1:
+        return f"{runs[0][0]} is first at every value of {name}."
+    (first, _, end), *middle, (last, begin, _) = runs
+    parts = [f"{first} up to {name} = {end:.3g}"]
+    parts += [f"{who} from {a:.3g} to {b:.3g}" for who, a, b in middle]
+    return f"The first is {', '.join([*parts, f'{last} from {name} = {begin:.3g} on'])}."
 
 
 def _grid(state: Any, axes: list[dict[str, Any]], trust: Trust, tell: Tell) -> dict[str, Any]:

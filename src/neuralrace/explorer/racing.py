@@ -228,7 +228,8 @@ def _strengths(
 def _notes(race: Race) -> list[str]:
     """What the reduction leaves out or cannot learn, one line each."""
     quiet = [f"{node} {count}" for node, count in race.silent.items() if count]
-    lines = [f"silent directions: {', '.join(quiet[:6])}{' …' * (len(quiet) > 6)}"] if quiet else []
+    named = f"{', '.join(quiet[:6])}{' …' * (len(quiet) > 6)}"
+    lines = [f"silent directions, which the task does not touch: {named}"] if quiet else []
     if race.constant:
         lines.append(f"loss outside all blocks: {race.constant:.4g}")
     return lines

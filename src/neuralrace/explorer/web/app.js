@@ -363,13 +363,15 @@ export class App {
 
   /** Put a gating that the server finds into the race. @param {"aligned" | "discover"} kind */
   async fetchGating(kind) {
+    const { full } = this.gates.candidates;
+    if (full) return this.tell(full, true);
     this.tell(kind === "aligned" ? "Finding the gates that small neurons align to …" : "Training networks, and looking for gates in their activity …");
     try {
       const { task, table } = this.store.state;
       const { name: wanted, gating, sentences } = await this.calls.ask(kind, { state: this.sent });
       const now = this.store.state;
       if (!same([task, table], [now.task, now.table])) return this.tell("The task has changed since: its gates were not added.", true);
-      const name = this.gates.free(wanted);
+      const name = this.gates.candidates.free(wanted);
       this.store.change((state) => set(set(state, ["gatings", name], gating), ["view", "gating"], name));
       this.tell((sentences ?? []).join(" ") || `Added ${name}.`);
     } catch (error) {

@@ -1,6 +1,6 @@
 // Curves over time with uPlot: drag to zoom, click to move the time, hide curves by their names.
 // @ts-check
-import { h, perFrame, s, shown, styleOf } from "./dom.js";
+import { h, keepFocus, perFrame, s, shown, styleOf } from "./dom.js";
 
 /**
  * @typedef {object} Curve
@@ -44,6 +44,7 @@ export class Chart {
    * @param {HTMLElement} options.root which has the colours
    * @param {string} options.ylabel
    * @param {string} [options.xlabel]
+   * @param {boolean} [options.xlog] whether the axis below is logarithmic
    * @param {string} options.what what the chart shows, for those who cannot see it
    * @param {(time: number) => void} options.seek called when a time is clicked
    * @param {(range: [number, number] | null) => void} options.zoom called when a range was dragged
@@ -165,7 +166,7 @@ export class Chart {
   #make(columns, shape) {
     this.shape = shape;
     this.plot?.destroy();
-    const { root, ylabel, xlabel = "time" } = this.options;
+    const { root, ylabel, xlabel = "time", xlog = false } = this.options;
     this.family = getComputedStyle(root).fontFamily;
     const font = `12px ${this.family}`;
     const soft = styleOf(root, "--soft");
@@ -177,7 +178,8 @@ export class Chart {
       values: (/** @type {any} */ _, /** @type {number[]} */ splits) => splits.map((v) => (v === null ? "" : shown(v))),
     });
     const yaxis = { ...axis(ylabel), size: 46, space: 24 };
-    if (this.log) Object.assign(yaxis, { splits: (/** @type {any} */ _u, /** @type {any} */ _i, /** @type {number} */ a, /** @type {number} */ b) => decades(a, b), filter: (/** @type {any} */ _u, /** @type {any} */ all) => all });
+    const xaxis = { ...axis(xlabel), size: 22 };
+    for (const [log, one] of /** @type {const} */ ([[this.log, yaxis], [xlog, xaxis]])) if (log) Object.assign(one, { splits: (/** @type {any} */ _u, /** @type {any} */ _i, /** @type {number} */ a, /** @type {number} */ b) => decades(a, b), filter: (/** @type {any} */ _u, /** @type {any} */ all) => all });
     const room = (/** @type {number} */ a, /** @type {number} */ b) => (b > a ? (b / a) ** 0.04 : 2);
     const least = (/** @type {any} */ _, /** @type {number | null} */ low, /** @type {number} */ high) => {
       if (low === null) return this.log ? [0.1, 1] : [0, 1];
@@ -189,8 +191,8 @@ export class Chart {
       {
         ...this.#size(), padding: [8, 12, 0, 0], legend: { show: false },
         series: [{}, ...this.drawn.curves.map((curve) => this.#series(curve))],
-        scales: { x: { time: false, range: () => this.zoomed ?? this.#whole }, y: { distr: this.log ? 3 : 1, range: least } },
-        axes: [{ ...axis(xlabel), size: 22 }, yaxis],
+        scales: { x: { time: false, distr: xlog ? 3 : 1, range: () => this.zoomed ?? this.#whole }, y: { distr: this.log ? 3 : 1, range: least } },
+        axes: [xaxis, yaxis],
         cursor: { drag: { x: true, y: false, dist: 6, setScale: false }, y: false, points: { size: 6 } },
         hooks: {
           setCursor: [(/** @type {any} */ u) => this.#read(u)],
@@ -224,8 +226,9 @@ export class Chart {
 
   #list() {
     const listed = this.drawn.curves.filter((curve) => !curve.unlisted);
-    this.legend.replaceChildren(
-      ...listed.map((curve) => {
+    const name = this.legend.contains(document.activeElement) ? document.activeElement?.querySelector("output")?.dataset.name : undefined;
+    const again = () => [...this.legend.querySelectorAll("button")].find((one) => one.querySelector("output")?.dataset.name === name);
+    const items = listed.map((curve) => {
         const line = s("line", { x1: 1, x2: 31, y1: 5, y2: 5, "stroke-width": curve.width ?? 2, "stroke-dasharray": curve.dash?.join(" ") });
         line.style.stroke = `var(${curve.colour})`;
         const toggle = h(
@@ -242,8 +245,8 @@ export class Chart {
           h("output", { "data-name": curve.name })
         );
         return h("li", {}, toggle);
-      })
-    );
+      });
+    keepFocus(this.legend, () => this.legend.replaceChildren(...items), again);
   }
 
   /** @param {any} u */

@@ -112,6 +112,20 @@ export function say(element, text) {
 }
 
 /**
+ * Do what may remove or disable the element that has the focus, and give the focus to another one.
+ * @param {Element} within where the focus must be for this to do anything
+ * @param {() => void} act
+ * @param {(before: HTMLElement) => HTMLElement | null | undefined} next where the focus goes
+ */
+export function keepFocus(within, act, next) {
+  const before = document.activeElement;
+  const inside = within.contains(before);
+  act();
+  if (!inside || !(before instanceof HTMLElement)) return;
+  if (before !== document.activeElement || before.matches(":disabled")) next(before)?.focus();
+}
+
+/**
  * A value of the page's style, such as `--ink`.
  * @param {Element} element
  * @param {string} name

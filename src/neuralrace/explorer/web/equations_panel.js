@@ -56,6 +56,7 @@ export class EquationsPanel {
     this.exact = h("p", { class: "exact" });
     this.start = h("p", { class: "caption" });
     this.list = h("div", { class: "equations" });
+    this.waiting = h("p", { class: "caption", hidden: true });
     this.notes = h("ul", { class: "notes" });
     this.drawn = "";
     this.element = h(
@@ -63,6 +64,7 @@ export class EquationsPanel {
       { class: "panel equations-panel", "aria-label": "Equations" },
       h("h2", {}, h("span", { class: "letter" }, "F"), "Equations"),
       this.exact,
+      this.waiting,
       this.list,
       this.notes,
       this.start
@@ -74,6 +76,9 @@ export class EquationsPanel {
     const name = app.gates.chosen;
     const prediction = app.predicted?.gatings[name];
     this.element.classList.toggle("old", !app.equationsNow);
+    this.waiting.hidden = !!prediction && !!app.equations?.parts;
+    say(this.waiting, app.predicted?.failed[name] ? `${name} is not in the race.` : "Typesetting the equations …");
+    for (const part of [this.exact, this.list, this.notes, this.start]) part.hidden = !prediction;
     if (!prediction) return;
     say(this.exact, `${name} ${prediction.reduction}`);
     this.exact.classList.toggle("low", !prediction.exact);

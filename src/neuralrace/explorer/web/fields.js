@@ -1,28 +1,48 @@
 // A field for a number, a switch or a choice of the state; numbers have a slider too.
 // @ts-check
-import { h, shown, unique } from "./dom.js";
+import { h, say, shown, unique } from "./dom.js";
 
 /** @typedef {import("./types.js").Param} Param */
+
+/** Labels of at most this many letters are signs, which mean nothing by themselves. */
+const SIGN = 2;
 
 /**
  * @typedef {object} Field
  * @property {HTMLElement} element
  * @property {(value: any) => void} show
  * @property {(message: string | null) => void} complain say what is wrong with the value
+ * @property {(message: string | null) => void} note say what the value does not do here
  */
 
-/** @param {HTMLElement} element @param {HTMLElement} input */
-function complaint(element, input) {
-  const id = unique("wrong");
-  const line = h("p", { class: "wrong", id, role: "status", hidden: true });
-  element.append(line);
-  return (/** @type {string | null} */ message) => {
+/**
+ * What is said of a field: what it is, what it does not do here, and what is wrong with its value. What
+ * it is can be seen where its label is a mere sign, such as Δ; elsewhere it is a tooltip.
+ * @param {HTMLElement} element
+ * @param {HTMLElement} input
+ * @param {Param} param
+ */
+function sayings(element, input, param) {
+  const [about, note, wrong] = [unique("about"), unique("note"), unique("wrong")];
+  const sign = param.label.length <= SIGN;
+  const lines = {
+    note: h("p", { class: "caption note", id: note, hidden: true }),
+    wrong: h("p", { class: "wrong", id: wrong, role: "status", hidden: true }),
+  };
+  if (param.about) element.append(h("p", { class: sign ? "caption" : "aside", id: about }, sign ? `${param.label}: ${param.about}` : param.about));
+  element.append(lines.note, lines.wrong);
+  input.setAttribute("aria-describedby", [param.about && about, note, wrong].filter(Boolean).join(" "));
+  const put = (/** @type {HTMLElement} */ line, /** @type {string | null} */ message) => {
     line.hidden = !message;
-    if (line.textContent !== (message ?? "")) line.textContent = message ?? "";
-    if (message) input.setAttribute("aria-invalid", "true");
-    else input.removeAttribute("aria-invalid");
-    if (message) input.setAttribute("aria-describedby", id);
-    else input.removeAttribute("aria-describedby");
+    say(line, message ?? "");
+  };
+  return {
+    note: (/** @type {string | null} */ message) => put(lines.note, message),
+    complain: (/** @type {string | null} */ message) => {
+      put(lines.wrong, message);
+      if (message) input.setAttribute("aria-invalid", "true");
+      else input.removeAttribute("aria-invalid");
+    },
   };
 }
 
@@ -87,10 +107,11 @@ export function numberField(param, changed) {
     slider,
     number
   );
-  const complain = complaint(element, number);
+  const { complain, note } = sayings(element, number, param);
   return {
     element,
     complain,
+    note,
     show(v) {
       value = Number(v ?? param.default ?? min);
       if (document.activeElement !== number || !number.dataset.typed) number.value = plain(value);
@@ -112,7 +133,7 @@ export const plain = (value) =>
 export function switchField(param, changed) {
   const box = h("input", { type: "checkbox", onchange: () => changed(box.checked) });
   const element = h("div", { class: "field switch" }, h("label", { title: param.about ?? null }, box, ` ${param.label}`));
-  return { element, complain: complaint(element, box), show: (v) => (box.checked = Boolean(v ?? param.default)) };
+  return { element, ...sayings(element, box, param), show: (v) => (box.checked = Boolean(v ?? param.default)) };
 }
 
 /**
@@ -131,7 +152,7 @@ export function choiceField(param, changed) {
   const element = h("div", { class: "field choice" }, h("label", { for: id, title: param.about ?? null }, param.label), list);
   return {
     element,
-    complain: complaint(element, list),
+    ...sayings(element, list, param),
     show: (v) => {
       const at = choices.findIndex((choice) => JSON.stringify(choice) === JSON.stringify(v ?? param.default));
       if (at < 0 && !list.querySelector('option[value=""]')) list.prepend(h("option", { value: "", disabled: true }, v === undefined || v === null ? "by default" : String(v)));

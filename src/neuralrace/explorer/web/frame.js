@@ -1,6 +1,6 @@
 // What is around the panels: the line at the top, the answer in words, messages, files that are dropped.
 // @ts-check
-import { button, h, listed, say } from "./dom.js";
+import { button, h, keepFocus, listed, say } from "./dom.js";
 import { STORIES } from "./stories.js";
 
 /** @typedef {import("./app.js").App} App */
@@ -21,6 +21,8 @@ export class Frame {
     this.lasting = 0;
     this.undo = button("↶", () => app.store.undo(), { "aria-label": "Undo", title: "Undo (Ctrl+Z)" });
     this.redo = button("↷", () => app.store.redo(), { "aria-label": "Redo", title: "Redo (Ctrl+Shift+Z)" });
+    this.history = h("span", { class: "row" }, this.undo, this.redo);
+    this.stories = h("summary", {}, "Stories");
     this.headline = h("p", { class: "headline", "aria-live": "polite" }, "Starting …");
     this.further = h("p", { class: "further", "aria-live": "polite" });
     this.rest = h("p", { class: "further" });
@@ -40,12 +42,12 @@ export class Frame {
       };
       return h("li", {}, h("button", { type: "button", onclick: begin }, h("b", {}, story.title), h("span", {}, story.about)));
     };
-    stories.append(h("summary", {}, "Stories"), h("ul", { class: "items" }, ...STORIES.map(item)));
+    stories.append(this.stories, h("ul", { class: "items" }, ...STORIES.map(item)));
     const top = h(
       "header",
       { class: "top" },
       h("p", { class: "brand" }, h("b", {}, "neuralrace"), " explorer"),
-      h("span", { class: "row" }, this.undo, this.redo),
+      this.history,
       stories,
       app.outputs.element
     );
@@ -87,8 +89,11 @@ export class Frame {
   update() {
     const { app } = this;
     const { predicted, failure } = app;
-    this.undo.disabled = !app.store.canUndo;
-    this.redo.disabled = !app.store.canRedo;
+    const able = () => {
+      this.undo.disabled = !app.store.canUndo;
+      this.redo.disabled = !app.store.canRedo;
+    };
+    keepFocus(this.history, able, () => [this.undo, this.redo].find((one) => !one.disabled) ?? this.stories);
     const names = Object.keys(app.store.state.gatings ?? {});
     const other = predicted && names.length > 0 && !names.some((name) => name in predicted.gatings || name in predicted.failed);
     const first = failure ? sentence(failure.what) : other ? "Predicting …" : predicted?.sentences[0];

@@ -1,23 +1,21 @@
 // The candidates and their gates: which pathway is on for which sample, painted by hand.
 // @ts-check
-import { button, h, percent, say, unique } from "./dom.js";
+import { Candidates, isName, NAMED } from "./candidates.js";
+import { button, h, listed, percent, say, unique } from "./dom.js";
 import { fieldOf, plain } from "./fields.js";
 import { GraphView } from "./graph.js";
-import { hue, racer } from "./look.js";
+import { hue } from "./look.js";
 import { same, set } from "./store.js";
 import { Strip } from "./strip.js";
 
 /** @typedef {import("./app.js").App} App */
 /** @typedef {import("./types.js").Gating} Gating */
 
-/** Names of gatings and pathways. */
-const NAME = /^[A-Za-z][A-Za-z0-9_]*$/;
-
-/** Names that the server keeps for itself. */
-const TAKEN = ["aligned"];
-
 /** A share of the drive of a pathway that is lost on one sample, from which on the sample is marked. */
 const DOUBT = 0.02;
+
+/** Pathways of a gating at most, until the server has said it. */
+const MOST = 64;
 
 /** Samples, or values of a label, that are named one by one below the strips at most. */
 const FEW = 16;
@@ -29,7 +27,7 @@ export class GatesPanel {
   /** @param {App} app */
   constructor(app) {
     this.app = app;
-    this.tabs = h("div", { class: "tabs", role: "group", "aria-label": "Candidate gatings" });
+    this.candidates = new Candidates(app);
     this.graph = new GraphView((node) => this.#mark(node));
     this.rows = h("ul", { class: "pathways" });
     this.axis = h("p", { class: "caption pointed", "aria-hidden": "true" });
@@ -37,7 +35,6 @@ export class GatesPanel {
     this.message = h("div", { class: "message", role: "alert", hidden: true });
     const paint = unique("paint");
     this.paint = h("select", { id: paint, onchange: () => app.store.look({ paint: this.paint.value }) });
-    this.name = h("input", { class: "name", "aria-label": "Name of this gating", maxlength: 40, onchange: () => this.#rename() });
     this.parameters = h("div", { class: "fields" });
     /** @type {Map<string, import("./fields.js").Field>} */
     this.fields = new Map();
@@ -46,38 +43,33 @@ export class GatesPanel {
     this.add = h("button", { type: "button", class: "quiet", onclick: () => this.#addPathway() }, "Add a pathway");
     /** @type {Map<string, { strip: Strip, row: HTMLElement, width: HTMLInputElement, kept: HTMLElement, name: HTMLInputElement }>} */
     this.strips = new Map();
-    this.built = "";
-    this.menu = h("details", { class: "menu" });
+    this.full = h("span", { class: "caption" });
+    this.never = h("p", { class: "message never", role: "status", hidden: true });
     this.element = h(
       "section",
       { class: "panel gates", "aria-label": "Network and gates" },
       h("h2", {}, h("span", { class: "letter" }, "B"), "Network and gates"),
-      h("div", { class: "row" }, this.tabs, this.menu),
+      this.candidates.element,
       this.graph.element,
       h(
         "div",
         { class: "row tools" },
         h("span", { class: "row" }, h("label", { for: paint }, "Switch gates by"), this.paint),
-        this.add
+        this.add,
+        this.full
       ),
       this.rows,
+      this.never,
       this.parameters,
       this.axis,
       this.message,
       this.verdict
     );
-    this.menu.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.menu.open = false;
-    });
   }
 
   /** The name of the gating that is shown. */
   get chosen() {
-    const names = Object.keys(this.app.store.state.gatings ?? {});
-    const wanted = this.app.store.state.view?.gating;
-    if (wanted && names.includes(wanted)) return wanted;
-    const winner = this.app.predicted?.winner;
-    return winner && names.includes(winner) ? winner : names[0] ?? "";
+    return this.candidates.chosen;
   }
 
   /** The gating as it can be edited, or null. @returns {Gating | null} */
@@ -89,11 +81,10 @@ export class GatesPanel {
 
   update() {
     const { app } = this;
-    this.#tabs();
+    this.candidates.update();
     const name = this.chosen;
     const prediction = app.predicted?.gatings[name];
     const failure = app.predicted?.failed[name];
-    this.message.hidden = !failure;
     if (failure) {
       const text = [failure.what, failure.got && `got ${failure.got}`, failure.fix].filter(Boolean).join("; ");
       const sentence = text.charAt(0).toUpperCase() + text.slice(1);
@@ -104,6 +95,7 @@ export class GatesPanel {
     this.#parameters();
     this.#paintings();
     this.#pathways();
+    this.message.hidden = !failure || !this.never.hidden;
     this.#samples();
     this.#kept();
   }
@@ -112,83 +104,6 @@ export class GatesPanel {
   #mark(node) {
     this.graph.mark(node);
     for (const [name, { row }] of this.strips) row.classList.toggle("marked", name === node);
-  }
-
-  #tabs() {
-    const { app } = this;
-    const names = Object.keys(app.store.state.gatings ?? {});
-    const built = JSON.stringify([names, this.chosen, app.predicted?.winner, app.info?.version, app.store.state.task.builtin, app.data?.labels && Object.keys(app.data.labels)]);
-    if (built === this.built) return;
-    this.built = built;
-    this.tabs.replaceChildren(
-      ...names.map((name, i) =>
-        h(
-          "button",
-          { type: "button", class: `tab ${racer(i)}`, "aria-pressed": String(name === this.chosen), onclick: () => app.store.look({ gating: name }) },
-          h("span", { class: "chip", "aria-hidden": "true" }),
-          name,
-          name === app.predicted?.winner && h("span", { class: "won", title: "learns first" }, " ★")
-        )
-      )
-    );
-    this.#menu(names);
-  }
-
-  /** The menu of gatings that can be added. @param {string[]} names */
-  #menu(names) {
-    const { app } = this;
-    const task = app.info?.tasks.find((one) => one.name === app.store.state.task.builtin);
-    const labels = Object.keys(app.data?.labels ?? {}).filter((label) => label !== "sample");
-    const item = (/** @type {string} */ text, /** @type {string} */ about, /** @type {() => void} */ act) =>
-      h("li", {}, h("button", { type: "button", onclick: () => { this.menu.open = false; act(); } }, h("b", {}, text), h("span", {}, about)));
-    const put = (/** @type {string} */ name, /** @type {Gating} */ gating) => this.#put(this.free(name), gating);
-    const samples = app.data?.samples ?? 0;
-    const general = [
-      ...labels.filter((label) => new Set(app.data?.labels[label]).size <= 12).map((label) => item(`each ${label}`, `one pathway per value of ${label}`, () => put(`by_${label}`, { each: label }))),
-      item("all on", "one pathway that is always on: a linear network", () => put("all_on", { masks: { all: Array(samples).fill(1) } })),
-    ];
-    const items = [
-      ...(task ? task.gatings.map((one) => item(one.short.replaceAll("_", " "), one.about, () => put(one.short, one.gating))) : general),
-      item("aligned", "the gates that small ReLU neurons align to by themselves", () => app.fetchGating("aligned")),
-      item("discover", "train ReLU networks, and find the gates in their activity", () => app.fetchGating("discover")),
-    ];
-    const present = names.length
-      ? [
-          h("li", { class: "line" }, this.name),
-          item("Duplicate", `a copy of ${this.chosen}, to change`, () => this.#put(this.free(this.chosen), this.editable ?? app.store.state.gatings?.[this.chosen] ?? {})),
-          ...(names.length > 1 ? [item("Remove", `take ${this.chosen} out of the race`, () => app.store.change((state) => set(state, ["gatings", this.chosen], undefined)))] : []),
-        ]
-      : [];
-    this.name.value = this.chosen;
-    this.menu.replaceChildren(
-      h("summary", { title: "Add, rename or remove gatings" }, "Gatings…"),
-      h("ul", { class: "items" }, h("li", { class: "head" }, "This gating"), ...present, h("li", { class: "head" }, "Add to the race"), ...items)
-    );
-  }
-
-  /** A name that no gating has. @param {string} wanted */
-  free(wanted) {
-    const names = Object.keys(this.app.store.state.gatings ?? {});
-    let name = wanted;
-    for (let n = 2; names.includes(name) || TAKEN.includes(name); n++) name = `${wanted}_${n}`;
-    return name;
-  }
-
-  /** @param {string} name @param {Gating} gating */
-  #put(name, gating) {
-    this.app.store.change((state) => set(set(state, ["gatings", name], gating), ["view", "gating"], name));
-  }
-
-  #rename() {
-    const [before, after] = [this.chosen, this.name.value.trim()];
-    const gatings = this.app.store.state.gatings ?? {};
-    if (after === before) return;
-    if (!NAME.test(after) || TAKEN.includes(after) || after in gatings) {
-      this.name.value = before;
-      return this.app.tell("A name is made of letters, digits and _, begins with a letter, and is used once.", true);
-    }
-    const entries = Object.entries(gatings).map(([name, gating]) => [name === before ? after : name, gating]);
-    this.app.store.change((state) => set(set(state, ["gatings"], Object.fromEntries(entries)), ["view", "gating"], after));
   }
 
   /** Fields for the parameters of a gating of the task's own list. */
@@ -235,13 +150,13 @@ export class GatesPanel {
     const text = JSON.stringify([samples, label, parts]);
     if (this.samples.dataset.text === text) return;
     this.samples.dataset.text = text;
-    const numbers = samples <= FEW ? Array.from({ length: samples }, (_, i) => h("span", {}, i + 1)) : [h("span", {}, `samples 1 to ${samples}`)];
+    const numbers = samples <= FEW ? Array.from({ length: samples }, (_, i) => h("span", {}, i + 1)) : [h("span", {}, `1 to ${samples}`)];
     const spans = parts.map(({ value, length }) => {
-      const span = h("span", { title: `${label} ${value}` }, parts.length > (samples > LONG ? 6 : 2) ? String(value) : `${label} ${value}`);
+      const span = h("span", { title: `${label} ${value}` }, String(value));
       span.style.flexGrow = String(length);
       return span;
     });
-    this.samples.replaceChildren(...(spans.length ? spans : numbers));
+    this.samples.replaceChildren(h("b", {}, label || "sample"), h("div", { class: "ticks" }, ...(spans.length ? spans : numbers)));
   }
 
   #paintings() {
@@ -268,7 +183,12 @@ export class GatesPanel {
     const given = editable?.masks
       ? Object.entries(editable.masks).map(([name, mask]) => ({ name, mask: /** @type {number[]} */ (mask) }))
       : shown.map(({ name, mask }) => ({ name, mask }));
-    this.add.disabled = !editable;
+    const most = app.info?.limits.pathways ?? MOST;
+    this.add.disabled = !editable || given.length >= most;
+    say(this.full, given.length >= most ? `${most} pathways at most` : "");
+    const off = given.filter(({ mask }) => !mask.some((gate) => gate > 0)).map(({ name }) => name);
+    this.never.hidden = !off.length;
+    if (off.length) say(this.never, `${listed(off)} ${off.length > 1 ? "are" : "is"} on for no sample, so ${off.length > 1 ? "they learn" : "it learns"} nothing. Switch a gate on, or remove the pathway.`);
     if (!editable && shown.length) say(this.axis, "These gates are on inputs, outputs or edges: they can be looked at, not painted.");
     const names = given.map(({ name }) => name);
     if (!same([...this.strips.keys()], names)) this.#makeRows(names);
@@ -296,7 +216,10 @@ export class GatesPanel {
 
   /** @param {string[]} names */
   #makeRows(names) {
-    const focused = [...this.strips].find(([, { row }]) => row.contains(document.activeElement))?.[0];
+    const before = [...this.strips.values()];
+    const at = before.findIndex(({ row }) => row.contains(document.activeElement)); // the row with the focus
+    const column = at < 0 ? -1 : [...before[at].row.children].findIndex((child) => child === document.activeElement);
+    const focused = [...this.strips.keys()][at];
     this.strips.clear();
     const rows = names.map((name, i) => {
       const strip = new Strip({
@@ -313,7 +236,9 @@ export class GatesPanel {
     });
     const head = h("li", { class: "pathway head", "aria-hidden": "true" }, h("span", {}, "pathway"), h("span", {}, "neurons"), this.samples, h("span", { title: "the share of the gates that a ReLU network would keep" }, "kept"), h("span", {}));
     this.rows.replaceChildren(head, ...rows);
-    if (focused && this.strips.has(focused)) this.strips.get(focused)?.strip.element.focus();
+    const row = at < 0 ? undefined : this.strips.get(focused) ?? [...this.strips.values()][Math.min(at, names.length - 1)];
+    const same = row?.row.children[column];
+    if (row) (same instanceof HTMLElement && !same.matches(":disabled") ? same : row.strip.element).focus();
   }
 
   /** @param {string} name @param {number | null} sample */
@@ -383,9 +308,9 @@ export class GatesPanel {
     const after = field.value.trim();
     const editable = this.editable;
     if (!editable?.masks || after === name) return;
-    if (!NAME.test(after) || after in editable.masks) {
+    if (!isName(after) || after in editable.masks) {
       field.value = name;
-      return this.app.tell("A name is made of letters, digits and _, begins with a letter, and is used once.", true);
+      return this.app.tell(NAMED, true);
     }
     const renamed = (/** @type {any} */ table) => table && typeof table === "object" ? Object.fromEntries(Object.entries(table).map(([key, value]) => [key === name ? after : key, value])) : table;
     const made = { ...editable };

@@ -1,7 +1,7 @@
 // The race itself: one lane per candidate. How far a runner is says how much of the way to the
 // criterion its loss has come down; the finish is the criterion.
 // @ts-check
-import { h, percent, s, say, shown } from "./dom.js";
+import { h, keepFocus, percent, s, say, shown } from "./dom.js";
 import { valueAt } from "./chart.js";
 
 /**
@@ -69,7 +69,9 @@ export class Lanes {
       );
       return { runner, trail, text, later, row };
     });
-    this.element.replaceChildren(...this.rows.map(({ row }) => row));
+    const name = this.element.contains(document.activeElement) ? document.activeElement?.textContent : null;
+    const again = () => [...this.element.querySelectorAll("button")].find((who) => who.textContent === name);
+    keepFocus(this.element, () => this.element.replaceChildren(...this.rows.map(({ row }) => row)), again);
   }
 
   /** @param {number} time */

@@ -78,7 +78,8 @@ export class Outputs {
   }
 
   async #report() {
-    this.report.disabled = true;
+    if (this.report.getAttribute("aria-disabled")) return; // it keeps the focus
+    this.report.setAttribute("aria-disabled", "true");
     this.app.tell("Running the study …");
     try {
       const { name, base64 } = await this.app.calls.ask("report", { state: this.app.sent }, (part, result) => part === "progress" && this.app.tell(result.line));
@@ -87,6 +88,6 @@ export class Outputs {
     } catch (error) {
       this.app.failed(error);
     }
-    this.report.disabled = false;
+    this.report.removeAttribute("aria-disabled");
   }
 }

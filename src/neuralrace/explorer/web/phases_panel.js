@@ -7,6 +7,7 @@ import { get, same, set } from "./store.js";
 
 /** @typedef {import("./app.js").App} App */
 /** @typedef {import("./types.js").Over} Over */
+/** @typedef {import("./types.js").State} State */
 
 /** Values of one parameter, and of each of two. */
 const ALONE = 41;
@@ -18,11 +19,10 @@ const MARKS = ["", "M3 5h4", "M5 3v4M3 5h4", "M3 3l4 4m0 -4l-4 4", "M5 4.2a.8 .8
 /** What the panel says before anything is drawn. */
 const ABOUT = "Who wins at each value, and where that changes.";
 
-/** Parameters that every study has. */
-const ALWAYS = [
-  { key: "network.scale", label: "Initial σ", start: 1e-5, stop: 0.05, log: true, whole: false },
-  { key: "contest.criterion", label: "Criterion", start: 0.02, stop: 0.4, log: false, whole: false },
-];
+/** Parameters that every study has; the start stands for σ where a study sets it. */
+const SCALE = { key: "network.scale", label: "Initial σ", start: 1e-5, stop: 0.05, log: true, whole: false };
+const START = { key: "contest.start", label: "Start", start: 1e-3, stop: 0.5, log: true, whole: false };
+const CRITERION = { key: "contest.criterion", label: "Criterion", start: 0.02, stop: 0.4, log: false, whole: false };
 
 export class PhasesPanel {
   /** @param {App} app @param {any} uPlot */
@@ -34,8 +34,8 @@ export class PhasesPanel {
     this.draw = button("Draw", () => this.ask(), { class: "primary" });
     this.status = h("p", { class: "caption", role: "status" }, ABOUT);
     this.chart = new Chart(uPlot, {
-      root: app.root, ylabel: "learning time", xlabel: "value", what: "Learning time of every candidate over the parameter",
-      seek: (value) => this.#go(0, value), zoom: (range) => this.chart.setZoom(range),
+      root: app.root, ylabel: "learning time (log)", xlabel: "value", what: "Learning time of every candidate over the parameter",
+      seek: (value) => this.#go(value), zoom: (range) => this.chart.setZoom(range),
     });
     this.map = h("div", { class: "phase-map" });
     this.chart.element.hidden = true;
@@ -72,8 +72,9 @@ export class PhasesPanel {
     const own = (task?.parameters ?? [])
       .filter((param) => (param.kind === "number" || param.kind === "integer") && param.max !== undefined && param.max !== null)
       .map((param) => ({ key: `task.parameters.${param.name}`, label: param.label, start: param.min ?? 0, stop: param.max ?? 1, log: false, whole: param.kind === "integer" }));
-    const relative = app.store.state.contest?.relative;
-    return [...own, ...ALWAYS.map((one) => (relative && one.key === "contest.criterion" ? { ...one, label: "Criterion (share of the initial loss)" } : one))];
+    const { relative, start } = app.store.state.contest ?? {};
+    const scale = typeof start === "number" ? START : SCALE;
+    return [...own, scale, { ...CRITERION, label: relative ? "Criterion (share of the initial loss)" : CRITERION.label }];
   }
 
   #chosen() {
@@ -121,7 +122,7 @@ export class PhasesPanel {
   #done(partial, result) {
     this.result = { ...partial, ...result, over: partial.over.map((/** @type {any} */ one, /** @type {number} */ k) => ({ ...one, ...result.over[k] })) };
     this.#show();
-    say(this.status, (result.sentences ?? []).join(" ") || (partial.two ? "Click a cell to go there." : "The winner does not change. Click the chart to go there."));
+    say(this.status, (result.sentences ?? []).join(" ") || (partial.two ? "Click a cell to go there." : "Click the chart to go there."));
   }
 
   /** Which task is shown, without its parameters. */
@@ -183,13 +184,13 @@ export class PhasesPanel {
     }
   }
 
-  /** Move the state to a value. @param {number} k @param {number} value */
-  #go(k, value) {
-    const one = this.result?.over[k];
-    if (!one) return;
-    const whole = this.#parameters.find((param) => param.key === one.key)?.whole;
-    const rounded = whole ? Math.round(value) : Number(value.toPrecision(3));
-    this.app.store.change((state) => set(state, one.key.split("."), rounded), one.key);
+  /** Move the state to the values of what was varied, in one step. @param {...number} values */
+  #go(...values) {
+    /** @type {Over[]} */
+    const over = this.result?.over ?? [];
+    const rounded = values.map((value, k) => (over[k]?.whole ? Math.round(value) : Number(value.toPrecision(3))));
+    const moved = (/** @type {State} */ state) => over.reduce((made, { key }, k) => set(made, key.split("."), rounded[k]), state);
+    this.app.store.change(moved, over.map(({ key }) => key).join(" "));
   }
 
   #show() {
@@ -199,7 +200,8 @@ export class PhasesPanel {
     if (!result) return this.map.replaceChildren();
     if (result.two) return this.#cells();
     const names = result.names.filter((/** @type {string} */ name) => result.times?.[name]);
-    this.chart.options.xlabel = result.labels[0];
+    this.chart.options.xlabel = axis(result, 0);
+    this.chart.options.xlog = !!result.over[0].log;
     this.chart.log = true; // times differ by orders of magnitude
     this.chart.restyle();
     this.chart.show({
@@ -237,15 +239,14 @@ export class PhasesPanel {
       const box = drawing.getBoundingClientRect();
       const i = Math.min(wide - 1, Math.floor(((event.clientX - box.left) / box.width) * wide));
       const j = Math.min(high - 1, Math.floor((1 - (event.clientY - box.top) / box.height) * high));
-      this.#go(0, across.values[i]);
-      this.#go(1, up.values[j]);
+      this.#go(across.values[i], up.values[j]);
     });
     const ends = (/** @type {number[]} */ values) => [shown(values[0], 3), shown(values[values.length - 1], 3)];
     const [x, y] = [ends(across.values), ends(up.values)];
     this.map.replaceChildren(
-      h("span", { class: "y" }, h("span", {}, y[1]), h("b", {}, result.labels[1]), h("span", {}, y[0])),
+      h("span", { class: "y" }, h("span", {}, y[1]), h("b", {}, axis(result, 1)), h("span", {}, y[0])),
       drawing,
-      h("span", { class: "x" }, h("span", {}, x[0]), h("b", {}, result.labels[0]), h("span", {}, x[1])),
+      h("span", { class: "x" }, h("span", {}, x[0]), h("b", {}, axis(result, 0)), h("span", {}, x[1])),
       h("ul", { class: "legend" }, ...result.names.map((/** @type {string} */ name, /** @type {number} */ k) => h("li", { class: racer(k) }, s("svg", { viewBox: "0 0 10 10", class: "swatch", "aria-hidden": "true" }, s("path", { class: "cell", d: "M0 0h10v10h-10z" }), s("path", { class: "mark", d: MARKS[k % MARKS.length] })), name)))
     );
     this.#here();
@@ -265,6 +266,9 @@ function spread({ start, stop, count, log }) {
     return log ? Math.exp(value) : value;
   });
 }
+
+/** The name of an axis. @param {any} result @param {number} k */
+const axis = (result, k) => `${result.labels[k]}${result.over[k].log ? " (log)" : ""}`;
 
 /** Where a value is among others, in steps. @param {number[]} values @param {number} value @param {boolean} log */
 function position(values, value, log) {

@@ -19,6 +19,9 @@ const GAP = 0.6;
  * @property {number[][]} values one row per sample
  */
 
+/** Whether a task is drawn as squares, hollow ones for negative numbers. @param {import("./types.js").Data} data */
+export const isSquares = ({ nodes }) => nodes.reduce((sum, { values }) => sum + values.length * (values[0]?.length ?? 0), 0) <= SQUARES;
+
 /**
  * @param {Matrix[]} matrices
  * @param {number} samples

@@ -1,6 +1,6 @@
 // The race: lanes, a time axis that can be played, the predicted loss and what every pathway learns.
 // @ts-check
-import { button, count, h, say, shown } from "./dom.js";
+import { button, count, h, keepFocus, say, shown } from "./dom.js";
 import { Chart } from "./chart.js";
 import { Lanes } from "./lanes.js";
 import { dash, hue, racer } from "./look.js";
@@ -41,6 +41,7 @@ export class RacePanel {
     this.train = button("Train ReLU networks", () => app.train(), { class: "primary" });
     this.progress = h("progress", { max: 1, value: 0, hidden: true, "aria-label": "Training" });
     this.strengthTitle = h("h3", {});
+    this.leftOut = h("p", { class: "caption left-out", role: "status", hidden: true });
     this.element = h(
       "section",
       { class: "panel race", "aria-label": "Race" },
@@ -50,7 +51,8 @@ export class RacePanel {
       h("div", { class: "row spread" }, h("h3", {}, "Loss: dashed predicted, solid trained"), h("span", { class: "row" }, this.log, this.nearer, this.whole)),
       this.loss.element,
       h("div", { class: "row spread" }, this.strengthTitle, this.switch),
-      this.strengths.element
+      this.strengths.element,
+      this.leftOut
     );
   }
 
@@ -71,7 +73,7 @@ export class RacePanel {
     const { predicted } = app;
     const view = app.store.state.view ?? {};
     this.log.setAttribute("aria-pressed", String(!!view.log));
-    this.whole.disabled = !view.zoom;
+    keepFocus(this.whole, () => (this.whole.disabled = !view.zoom), () => this.nearer);
     this.loss.setLog(!!view.log);
     this.#training();
     if (!predicted) return;
@@ -117,8 +119,14 @@ export class RacePanel {
     const prediction = app.predicted?.gatings[app.gates.chosen];
     say(this.switch, this.by === "modes" ? "by pathway" : "by mode");
     this.strengthTitle.textContent = `Strength of ${this.by === "modes" ? "the modes" : "the pathways"} of ${app.gates.chosen}`;
+    this.leftOut.hidden = true;
     if (!prediction) return this.strengths.show({ curves: [], range });
-    const parts = this.by === "modes" ? prediction.modes.filter((mode) => mode.strength) : prediction.pathways;
+    const modes = this.by === "modes";
+    const parts = modes ? prediction.modes.filter((mode) => mode.strength) : prediction.pathways;
+    const all = modes ? prediction.modes.length + prediction.modes_cut : parts.length;
+    const drawn = Math.min(MOST, parts.length);
+    this.leftOut.hidden = drawn === all;
+    if (drawn < all) say(this.leftOut, `The ${modes ? "strongest" : "first"} ${drawn} of ${all} ${this.by} are drawn.`);
     const times = app.predicted?.times ?? [];
     const curves = parts.slice(0, MOST).map((part, i) => {
       const branch = "branch" in part ? part.branch : i;

@@ -35,6 +35,7 @@ export class ReluPanel {
     this.status = h("p", { class: "caption", role: "status" });
     this.map = h("div", { class: "gate-map" });
     this.mapTitle = h("h3", {}, "Its gates");
+    this.rest = h("p", { class: "caption", hidden: true });
     this.typesTitle = h("h3", { hidden: true }, "Types of neurons");
     this.typesMap = h("div", { class: "gate-map" });
     this.typesNote = h("p", { class: "caption" }, "A type stands for its images under the symmetries of the task too.");
@@ -48,6 +49,8 @@ export class ReluPanel {
       this.status,
       this.mapTitle,
       this.map,
+      this.rest,
+      h("p", { class: "caption" }, "One row per pattern of gates, one column per sample; the bar is its share of the weights."),
       h("p", { class: "caption key" }, key("1"), "on", key("0"), "off", key("2"), "sliding: held at the boundary, a fraction"),
       this.typesTitle,
       this.typesMap,
@@ -93,9 +96,19 @@ export class ReluPanel {
     if (drawn !== this.drawn) {
       this.drawn = drawn;
       say(this.mapTitle, record ? `Its gates at t = ${shown(record.time, 3)}` : "Its gates");
+      this.#leftOut(record);
       this.map.replaceChildren(record ? gateMap(record.patterns, "Activity patterns of the network, strongest first") : emptyMap(this.app.data?.samples ?? 4));
     }
     this.#types(time, types);
+  }
+
+  /** Say how many patterns are not shown. @param {import("./types.js").Gates | undefined} record */
+  #leftOut(record) {
+    const all = record?.patterns.length ?? 0;
+    this.rest.hidden = all <= ROWS;
+    if (!record || all <= ROWS) return;
+    const shares = record.patterns.slice(0, ROWS).reduce((sum, { share }) => sum + share, 0);
+    say(this.rest, `The strongest ${ROWS} of ${record.rest > 0 ? `more than ${all}` : all} patterns; the others hold ${percent(Math.max(0, 1 - shares))} of the weights.`);
   }
 
   /** @param {number} time @param {any} types */
@@ -109,6 +122,7 @@ export class ReluPanel {
     if (drawn === this.drawnTypes) return;
     this.drawnTypes = drawn;
     say(this.typesTitle, `Types of neurons at t = ${shown(types.moments[at], 3)}`);
+    say(this.typesNote, `A type stands for its images under the symmetries of the task too.${types.types.length > ROWS ? ` The first ${ROWS} of ${types.types.length} types are drawn.` : ""}`);
     const rows = types.types.map((/** @type {any} */ one) => ({ states: one.states[at], share: one.share[at], neurons: one.neurons }));
     this.typesMap.replaceChildren(gateMap(rows, "Types of neurons and their gates"));
   }

@@ -1,6 +1,6 @@
 // A guided story in the place of the task: text with live pieces, one step at a time.
 // @ts-check
-import { button, h, say } from "./dom.js";
+import { button, h, keepFocus, say } from "./dom.js";
 import { fieldOf } from "./fields.js";
 import { get, set } from "./store.js";
 import { STORIES } from "./stories.js";
@@ -59,6 +59,7 @@ export class StoryPanel {
 
   #leave() {
     this.app.store.look({ story: null });
+    this.app.frame.stories.focus();
   }
 
   update() {
@@ -75,7 +76,7 @@ export class StoryPanel {
       say(this.title, story.title);
       say(this.step, step.title);
       say(this.where, `${at + 1} of ${story.steps.length}`);
-      this.back.disabled = at === 0;
+      keepFocus(this.back, () => (this.back.disabled = at === 0), () => this.next);
       say(this.next, at + 1 === story.steps.length ? "End" : "Next");
       this.alive = [];
       this.body.replaceChildren(...step.text.map((pieces) => this.#paragraph(pieces)));

@@ -1,23 +1,28 @@
 // The task: which one, its parameters, the network that is trained on it, and the data as a picture.
 // @ts-check
-import { h, say, unique } from "./dom.js";
+import { count, h, listed, say, unique } from "./dom.js";
 import { fieldOf } from "./fields.js";
-import { dataPicture, sampleNamed } from "./picture.js";
+import { dataPicture, isSquares, sampleNamed } from "./picture.js";
 import { get, same, set } from "./store.js";
 
 /** @typedef {import("./app.js").App} App */
 /** @typedef {import("./types.js").Param} Param */
+/** @typedef {import("./types.js").Data} Data */
 /** @typedef {import("./fields.js").Field} Field */
 
 /** What every network has, whatever the task. Bounds are those of the sliders; fields take more. */
 const NETWORK = [
   { place: "network.widths", label: "Neurons", kind: "integer", min: 4, max: 512, step: 4, default: 100, about: "hidden neurons of the ReLU network" },
   { place: "network.scale", label: "Initial σ", kind: "number", min: 1e-6, max: 0.1, default: 1e-3, log: true, about: "standard deviation of the initial weights" },
+  { place: "contest.start", label: "Start", kind: "number", min: 1e-4, max: 0.5, default: 0.05, log: true, about: "strength of every edge when the race begins" },
   { place: "contest.criterion", label: "Criterion", kind: "number", min: 0.01, max: 1, step: 0.01, default: 0.2, about: "the loss that counts as learned" },
 ];
 
 /** The criterion where it is a share. */
-const RELATIVE = { label: "Criterion (share of the initial loss)", max: 0.99, about: "the share of the initial loss that counts as learned" };
+const RELATIVE = { max: 0.99, about: "the share of the initial loss that counts as learned" };
+
+/** What is said below a number on which the race does not depend. */
+const TRAINED = "Only trained networks use this: ";
 
 /** Nodes that are named one by one beside the picture at most. */
 const NAMED = 4;
@@ -44,13 +49,13 @@ export class TaskPanel {
       "section",
       { class: "panel task", "aria-label": "Task" },
       h("h2", {}, h("span", { class: "letter" }, "A"), "Task"),
-      h("div", { class: "field choice" }, h("label", { for: id }, "Task"), this.list),
+      h("div", { class: "field choice tight" }, h("label", { for: id }, "Task"), this.list),
       this.about,
       this.parameters,
       h("h3", {}, "Data"),
       this.picture,
       this.sentence,
-      h("h3", {}, "Network"),
+      h("h3", {}, "Network and contest"),
       this.network,
       h(
         "div",
@@ -108,14 +113,28 @@ export class TaskPanel {
     const { state } = store;
     if (!info) return;
     const name = state.task.builtin ?? "";
-    const built = `${info.version} ${name || state.title} ${info.tasks.length} ${!!state.contest?.relative}`;
+    const built = `${info.version} ${name || state.title} ${info.tasks.length} ${!!state.contest?.relative} ${this.#started}`;
     if (built !== this.built) this.#build(name, built);
     for (const [place, field] of this.fields) {
       const value = get(state, place.split("."));
       field.show(Array.isArray(value) ? value[0] : value);
       field.complain(this.app.complaintAt(place));
     }
+    this.fields.get("network.widths")?.note(this.#widthsGiven ? `${TRAINED}every gating has its own.` : null);
+    this.fields.get("network.scale")?.note(this.#started ? `${TRAINED}the race begins at Start.` : null);
+    this.fields.get("contest.criterion")?.note(state.contest?.relative ? "This is a share of the initial loss." : null);
     this.#draw();
+  }
+
+  /** Whether the race has a start of its own, so that it does not depend on σ. */
+  get #started() {
+    return typeof this.app.store.state.contest?.start === "number";
+  }
+
+  /** Whether all gatings have widths of their own, so that the race does not depend on the network's. */
+  get #widthsGiven() {
+    const gatings = Object.values(this.app.store.state.gatings ?? {});
+    return gatings.length > 0 && gatings.every((gating) => gating?.builtin || gating?.hidden !== undefined);
   }
 
   /** @param {string} name @param {string} built */
@@ -131,7 +150,8 @@ export class TaskPanel {
     this.parameters.replaceChildren();
     this.network.replaceChildren();
     const relative = !!this.app.store.state.contest?.relative;
-    for (const { place, ...param } of NETWORK) this.#field(this.network, place, /** @type {Param} */ ({ name: place, ...param, ...(relative && place === "contest.criterion" ? RELATIVE : {}) }));
+    const shown = NETWORK.filter(({ place }) => place !== "contest.start" || this.#started);
+    for (const { place, ...param } of shown) this.#field(this.network, place, /** @type {Param} */ ({ name: place, ...param, ...(relative && place === "contest.criterion" ? RELATIVE : {}) }));
     for (const param of task?.parameters ?? []) this.#field(this.parameters, `task.parameters.${param.name}`, param);
   }
 
@@ -149,13 +169,27 @@ export class TaskPanel {
       return label;
     });
     this.picture.replaceChildren(h("div", { class: "node-names", "aria-hidden": "true" }, ...names), dataPicture(matrices, data.nodes[0]?.values.length ?? data.samples));
-    say(this.sentence, data.sentence);
+    say(this.sentence, described(data));
   }
 
   /** What a sample is, in words. @param {number} sample */
   named(sample) {
     return sampleNamed(sample, this.app.data?.labels ?? {});
   }
+}
+
+/** What the data are, and how the picture shows them. @param {Data} data */
+function described(data) {
+  const ends = /** @type {const} */ (["input", "output"]).map((end) => {
+    const nodes = data.nodes.filter((node) => node.end === end);
+    const sizes = new Set(nodes.map((node) => node.size));
+    if (nodes.length > 1 && sizes.size === 1) return `${end}s ${nodes[0].name} to ${nodes.at(-1)?.name} of ${count(nodes[0].size, "number")} each`;
+    return `${end} ${listed(nodes.map((node) => `${node.name} of ${count(node.size, "number")}`))}`;
+  });
+  const labels = Object.keys(data.labels);
+  const cut = data.nodes.filter((node) => node.cut).map((node) => `Of ${node.name} only the first ${node.values[0].length} are drawn.`);
+  const how = `One column per sample${isSquares(data) ? "; hollow is negative" : ""}.`;
+  return [`${data.samples} samples: ${ends.join(", ")}.`, labels.length > 0 && `Labels: ${listed(labels)}.`, how, ...cut].filter(Boolean).join(" ");
 }
 
 /** A name of a table that the server takes: other characters become "_". @param {string} name */

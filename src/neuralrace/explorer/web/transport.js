@@ -23,7 +23,9 @@ export class Refused extends Error {
   /** @param {Failure} failure */
   constructor(failure) {
     super(failure.what);
-    this.failure = failure;
+    const plain = Object.entries(failure).map(([key, text]) => [key, typeof text === "string" ? text.replaceAll("`", "") : text]);
+    /** @type {Failure} texts without the marks of code that the library writes for a terminal */
+    this.failure = Object.fromEntries(plain);
   }
 }
 

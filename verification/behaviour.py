@@ -386,6 +386,6 @@ def deeper_predicts_more_against_zero(full: bool) -> Measurement:
 )
 def deep_predicts_the_end(full: bool) -> Measurement:
     table = _decisions()
-    met = decisions.MEASURES["end"].read(table) > 0
+    met = bool(np.asarray(decisions.MEASURES["end"].read(table)) > 0)
     note = "Early strategy predicts that of a while later; the correlation decays with the lag."
-    return Measurement(decisions.told(table, "deep", "end"), bool(met), "" if met else note)
+    return Measurement(decisions.told(table, "deep", "end"), met, "" if met else note)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import jax.numpy as jnp
 import numpy as np
@@ -124,14 +124,16 @@ def unstable(
     from scipy.linalg import qr
 
     values, vectors = np.linalg.eig(block)
-    left = [k for k in np.argsort(-values.real) if values[k].real > floor and values[k].imag >= 0]
+    order = np.argsort(-np.real(values))
+    left = [k for k in order if np.real(values[k]) > floor and np.imag(values[k]) >= 0]
     while left:
         first = values[left[0]]
         group = [k for k in left if abs(values[k] - first) <= EQUAL * abs(first)]
         left = [k for k in left if k not in group]
-        span = np.hstack([vectors[:, group].real, vectors[:, group].imag])
+        span = np.hstack([np.real(vectors[:, group]), np.imag(vectors[:, group])])
         basis, sizes, _ = np.linalg.svd(span, full_matrices=False)
         basis = basis[:, sizes > EQUAL * sizes[0]]
-        own = qr(basis.T, pivoting=True, mode="r")[1][: basis.shape[1]]
+        pivoted: Any = qr(basis.T, pivoting=True, mode="r")
+        own = pivoted[1][: basis.shape[1]]
         for direction in np.linalg.solve(basis[own].T, basis.T):
-            yield float(first.real), direction / np.linalg.norm(direction)
+            yield float(np.real(first)), direction / np.linalg.norm(direction)

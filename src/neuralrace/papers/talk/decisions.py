@@ -213,7 +213,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             ("right", ""),
             ("both", ""),
             ("deep", told(table, "deep")),
-            ("end", ""),
+            ("end", told(table, "deep", "end")),
         )
     ]
     what = "the same rank correlation in the shallow network, which the talk does not mention"
@@ -320,7 +320,7 @@ def _draw_shares(ax: Axes, table: xarray.Dataset) -> None:
         xlabel="time", ylabel="share of animals", ylim=(0, 1), title="Strategies, deep",
         xlim=(0, 0.5 * time[-1]),
     )  # fmt: skip
-    ax.legend(loc="center right", fontsize="x-small", framealpha=0.9)
+    ax.legend(loc="center right", fontsize="x-small", frameon=True, facecolor="white", framealpha=1)
 
 
 def _draw_paths(ax: Axes, table: xarray.Dataset) -> None:

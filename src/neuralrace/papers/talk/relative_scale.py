@@ -158,7 +158,8 @@ def trend(table: xarray.Dataset, name: str) -> float:
     there = np.isfinite(values)
     if there.sum() < 3 or np.ptp(values[there]) == 0:
         return float("nan")
-    return float(spearmanr(ratios[there], values[there]).statistic)
+    found: Any = spearmanr(ratios[there], values[there])
+    return float(found.statistic)
 
 
 def spread_of(values: np.ndarray, form: str = ".3g") -> str:

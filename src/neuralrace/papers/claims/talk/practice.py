@@ -54,7 +54,8 @@ CLAIMS = (
         "Two convolutions and a readout without biases on CIFAR-10, Adam, at seven ratios of the "
         "last layer's scale to the first one's: the share of a first filter's energy at low "
         "spatial frequencies, and in the one Gabor function that explains most; mean over filters. "
-        "White noise of the same size has shares of its own, against which both are also read.",
+        "White noise of the same size has shares of its own; the comparison with it was added when "
+        "the numbers were known.",
         (
             *(
                 stored(measures[name], "talk/early_layers")

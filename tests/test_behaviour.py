@@ -183,6 +183,40 @@ def test_strategies_by_hand(left, right, name):
     np.testing.assert_allclose(sensitivity(choices, data)["left"], left[1] - left[0])
 
 
+def test_use_is_measured_against_contrast_zero_where_it_is_shown():
+    """Right at all contrasts of the left, and guessing right without a stimulus."""
+    data = decision_task((0.0, 0.5, 1.0))
+    assert (data.x["left"][[0, 3]] == 0).all() and (data.x["right"][[0, 3]] == 0).all()
+    p_left = np.array([0.3, 0.9, 0.95, 0.3, 0.3, 0.3])
+    choices = np.stack([p_left, 1 - p_left], axis=-1)
+    found = sensitivity(choices, data)
+    np.testing.assert_allclose([found["left"], found["right"]], [0.65, 0.0], atol=1e-12)
+    assert strategies(choices, data) == "left"
+    seen = decision_task((0.5, 1.0))
+    assert strategies(choices[[1, 2, 4, 5]], seen) == "naive"  # the lowest contrast is clear
+    np.testing.assert_allclose(correct(choices, data), [0.3, 0.9, 0.95, 0.7, 0.7, 0.7])
+
+
+def test_experts_need_not_guess_contrast_zero():
+    p_left = np.array([0.5, 0.9, 0.95, 0.5, 0.1, 0.05])
+    choices = np.stack([p_left, 1 - p_left], axis=-1)
+    assert strategies(choices, decision_task((0.0, 0.5, 1.0)), expert=0.9) == "expert"
+
+
+def test_a_trial_without_a_side_is_the_lowest_contrast_of_both():
+    """A task of one's own, in which either choice is rewarded half of the time at contrast 0."""
+    reward = np.array([[0.5, 0.5], [1, 0], [0, 1]])
+    data = nr.Dataset(
+        {"x": [[0.0], [-1.0], [1.0]]},
+        {"q": reward},
+        labels={"side": ["none", "left", "right"], "contrast": [0.0, 1.0, 1.0]},
+    )
+    choices = np.array([[0.6, 0.4], [0.7, 0.3], [0.1, 0.9]])
+    np.testing.assert_allclose(correct(choices, data), [1, 0.7, 0.9])
+    found = sensitivity(choices, data)
+    np.testing.assert_allclose([found["left"], found["right"]], [0.1, 0.5], atol=1e-12)
+
+
 def test_rank_correlation_is_that_of_scipy_and_its_interval_covers():
     from scipy.stats import spearmanr
 
@@ -254,9 +288,11 @@ def test_stimuli_must_occur():
             decision_task(left=left)
 
 
-@pytest.mark.parametrize("contrasts", [(0.0, 1.0), (0.5, 1.5), (-0.5,), (0.5, 0.5), (), np.nan])
+@pytest.mark.parametrize(
+    "contrasts", [0.0, (0.5, 1.5), (-0.5, 1.0), (0.5, 0.5), (0.0, 0.0, 1.0), (), np.nan]
+)
 def test_contrasts_out_of_range(contrasts):
-    with says("contrasts are out of range", got="", wanted="above 0 and at most 1"):
+    with says("contrasts are out of range", got="", wanted="from 0 to 1, one of them above 0"):
         decision_task(contrasts)
 
 

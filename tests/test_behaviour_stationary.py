@@ -19,6 +19,7 @@ from neuralrace.behaviour import (
     stationary_points,
     strategies,
 )
+from neuralrace.behaviour.routes import unstable
 from neuralrace.behaviour.symmetry import symmetries
 from neuralrace.behaviour.vectors import flat, jacobian, velocity
 from tests.test_errors import says
@@ -85,6 +86,54 @@ def test_routes_lead_from_side_to_side():
     for route in found.routes:
         assert abs(route.rate - found.points[route.source].eigenvalues.real[0]) < 1e-9
     assert set(found.to_networkx().edges) == set(routes)
+
+
+@pytest.mark.slow
+def test_two_modes_of_one_node_that_grow_alike_both_have_a_route():
+    """Two stimuli through one neuron, which can learn either; both grow at the same rate."""
+    edges = {"see": ("x", "h"), "from": ("h", "q")}
+    arch = nr.Architecture({"x": 2, "h": 1, "q": 2}, edges)
+    agent = Agent(arch, {"t": ["q"]}, dict.fromkeys(edges, "t"), Softmax(1.0))
+    data = nr.Dataset({"x": np.eye(2)}, {"q": np.eye(2)})
+    found = stationary_points(agent, data, starts=64)
+    assert (found.points[0].learned, found.points[0].index) == ((), 2)
+    ways = [r for r in found.routes if r.source == 0]
+    ends = [found.points[r.target].weights["see"].ravel().round(6) for r in ways]
+    assert len(ways) == 2
+    assert {tuple(np.flatnonzero(end)) for end in ends} == {(0,), (1,)}
+    np.testing.assert_allclose([r.rate for r in ways], 0.25, atol=1e-9)  # ⟨π R x⟩ = ½ · ½
+
+
+def directions(block, floor=1e-7):
+    return [(round(rate, 9), np.round(way, 9).tolist()) for rate, way in unstable(block, floor)]
+
+
+def test_equal_rates_have_one_direction_for_each_mode():
+    """The eigenvectors of a repeated eigenvalue are turned at random: modes still stay apart."""
+    block = np.diag([2.0, 0.5, 0.5, -1.0, 1e-9])
+    found = directions(block)
+    assert [rate for rate, _ in found] == [2.0, 0.5, 0.5]
+    assert sorted(np.flatnonzero(way).tolist() for _, way in found) == [[0], [1], [2]]
+    turned = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 5)))[0]
+    rates, ways = zip(*unstable(turned @ block @ turned.T, 1e-7), strict=True)
+    np.testing.assert_allclose(rates, [2.0, 0.5, 0.5], rtol=1e-9)
+    assert np.linalg.matrix_rank(np.array(ways), tol=1e-6) == 3
+    for rate, way in zip(rates, ways, strict=True):
+        np.testing.assert_allclose(turned @ block @ turned.T @ way, rate * way, atol=1e-9)
+
+
+def test_a_complex_pair_leaves_in_a_plane():
+    found = list(unstable(np.array([[0.1, -1.0, 0], [1.0, 0.1, 0], [0, 0, -1.0]]), 1e-7))
+    assert [round(rate, 12) for rate, _ in found] == [0.1, 0.1]
+    plane = np.array([way for _, way in found])
+    assert np.linalg.matrix_rank(plane, tol=1e-6) == 2
+    np.testing.assert_allclose(plane[:, 2], 0, atol=1e-12)
+
+
+def test_a_rate_without_a_full_set_of_eigenvectors_has_those_it_has():
+    ((rate, way),) = unstable(np.array([[1.0, 1.0], [0.0, 1.0]]), 1e-7)
+    assert abs(rate - 1) < 1e-7
+    np.testing.assert_allclose(np.abs(way), [1, 0], atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -82,9 +82,11 @@ def test_animals_pass_points_within_half_their_distance():
     table = graph([through_left, straight])
     assert saddle_graph.sequences(table) == [(0, 1, 3), (0, 3)]
     assert saddle_graph.passing(table).tolist() == [1, 0]
-    assert saddle_graph.on_routes(table) == 1
+    assert saddle_graph.steps(table) == {1: 2, 2: 1, None: 0}
+    assert saddle_graph.on_routes(table) == pytest.approx(2 / 3)
     assert saddle_graph.levels(table) == 2
     back = graph([through_left[::-1]])
+    assert saddle_graph.steps(back) == {1: 0, 2: 0, None: 2}
     assert saddle_graph.on_routes(back) == 0
     assert saddle_graph.on_routes(graph([through_left], [(0, 2, 0.1), (2, 3, 0.1)])) == 0
 

@@ -130,6 +130,18 @@ def test_a_gabor_function_is_found_whatever_its_phase_and_colour():
     assert 0.35 < filters.gabor_share(mixed[None])[0] < 0.7
 
 
+def test_the_floor_of_white_noise_depends_on_the_size_of_filters():
+    """Against other draws; more than the share 2 / k² of a single pair among k² pixels."""
+    other = np.random.default_rng(9)
+    for channels, size, about in ((1, 5, 0.36), (3, 9, 0.082)):
+        found = filters.of_noise(filters.gabor_share, channels, size)
+        again = filters.gabor_share(other.normal(size=(300, channels, size, size))).mean()
+        assert found == pytest.approx(again, rel=0.05) and found == pytest.approx(about, rel=0.05)
+        assert found > 2 / size**2
+    low = filters.of_noise(filters.low_frequency_share, 3, 9)
+    assert low == pytest.approx(21 / 81, abs=0.01)
+
+
 # ---- cells --------------------------------------------------------------------------------------
 
 
@@ -212,7 +224,7 @@ def test_stored_cells_are_whole_and_say_where_they_come_from():
         assert all(ax.has_data() for ax in figure.draw(table).axes)
     entries = {claim.name: claim.measure(Tables()) for claim in practice.CLAIMS}
     assert entries["talk/early-layers"].verdict is Verdict.HOLDS
-    assert entries["talk/grokking"].verdict is Verdict.UNDECIDED
+    assert entries["talk/grokking"].verdict is Verdict.FAILS
     instead = entries["talk/grokking"].instead[0]
     assert "1.47 times as long" in instead and "1.10 at the largest" in instead
     assert entries["talk/grokking"].seeds == 5
@@ -256,9 +268,25 @@ def test_early_layers_are_judged_by_both_measures():
     assert all(ax.get_title() or ax.get_title("left") for ax in figure.draw(table).axes)
     grown = (("ratio", "seed"), [[0.2, 0.2], [0.3, 0.3], [0.5, 0.36]])
     better = table.assign(low=grown, gabor=grown)
+    noise = np.array([table[f"{name}_of_noise"] for name in ("low", "gabor")])
+    np.testing.assert_allclose(noise, [0.2, 0.36], atol=0.02)
+    labels = [text.get_text() for text in figure.draw(table).axes[3].get_legend().get_texts()]
+    assert "white noise" in labels
+    assert held(
+        figure,
+        better,
+        "share of energy at low frequencies: a large last and small first layer − white",
+    )
+    assert not held(
+        figure,
+        better,
+        "share of energy in one Gabor function: a large last and small first layer − white",
+    )
     for name in ("low frequencies", "one Gabor function"):
         words = f"share of energy {'at' if 'low' in name else 'in'} {name}"
-        assert held(figure, better, f"{words}: a large last")
+        assert held(figure, better, f"{words}: a large last and small first layer − the usual")
         worse = better.isel(ratio=[2, 1, 0]).assign_coords(ratio=better["ratio"].to_numpy())
-        assert held(figure, worse, f"{words}: a large last") is False
+        assert (
+            held(figure, worse, f"{words}: a large last and small first layer − the usual") is False
+        )
         assert held(figure, worse, f"rank correlation of the ratio with the {words}") is False

@@ -16,6 +16,7 @@ from neuralrace.behaviour.stationary import Rest as Rest
 from neuralrace.behaviour.stationary import StationaryPoint as StationaryPoint
 from neuralrace.behaviour.stationary import StationaryPoints as StationaryPoints
 from neuralrace.behaviour.stationary import stationary_points as stationary_points
+from neuralrace.behaviour.strategies import STRATEGIES as STRATEGIES
 from neuralrace.behaviour.strategies import Correlation as Correlation
 from neuralrace.behaviour.strategies import correct as correct
 from neuralrace.behaviour.strategies import rank_correlation as rank_correlation
@@ -24,6 +25,7 @@ from neuralrace.behaviour.strategies import strategies as strategies
 from neuralrace.behaviour.trials import train_by_trials as train_by_trials
 
 __all__ = [
+    "STRATEGIES",
     "Agent",
     "Correlation",
     "EpsilonGreedy",

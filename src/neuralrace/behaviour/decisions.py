@@ -36,9 +36,10 @@ def decision_task(
 ) -> Dataset:
     """A stimulus on the left or right; the choice of its side is rewarded (Talk).
 
-    **Arguments:** `contrasts` of the stimuli, above 0 and at most 1, equally frequent; `left`, the
-    share of stimuli on the left; `reliability`, the probability that the correct choice is
-    rewarded. The wrong one never is.
+    **Arguments:** `contrasts` of the stimuli, from 0 to 1, equally frequent; `left`, the share of
+    stimuli on the left; `reliability`, the probability that the correct choice is rewarded. The
+    wrong one never is. A stimulus of contrast 0 cannot be seen: a side is drawn for it too, and its
+    choice rewarded, so that it says what an animal does without a stimulus.
 
     **Returns:** a `Dataset` with inputs `left` and `right` (the contrast there, else 0) and
     `constant` (1), one row per stimulus, left ones first; the probability that each choice (left,
@@ -52,10 +53,10 @@ def decision_task(
 
     ```
     """
-    wanted = "different numbers above 0 and at most 1"
+    wanted = "different numbers from 0 to 1, one of them above 0"
     fix = f"for example contrasts={CONTRASTS}"
     levels = np.atleast_1d(real_array("contrasts", contrasts, wanted=wanted, fix=fix))
-    fine = levels.ndim == 1 and levels.size > 0 and bool(((levels > 0) & (levels <= 1)).all())
+    fine = levels.ndim == 1 and bool(((levels >= 0) & (levels <= 1)).all() and (levels > 0).any())
     if not fine or len(np.unique(levels)) < levels.size:
         raise NeuralRaceError(
             "contrasts are out of range",

@@ -17,7 +17,15 @@ from neuralrace.behaviour.agent import Agent
 from neuralrace.behaviour.policies import jumps
 from neuralrace.behaviour.routes import Route, find_routes
 from neuralrace.behaviour.symmetry import symmetries
-from neuralrace.behaviour.vectors import NEUTRAL, flat, jacobian, roots, shaped, values, velocity
+from neuralrace.behaviour.vectors import (
+    flat,
+    jacobian,
+    roots,
+    rounding,
+    shaped,
+    values,
+    velocity,
+)
 from neuralrace.checks import generator, real_array, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
@@ -38,6 +46,9 @@ UNSEEN = 1e-10
 
 SAME = 1e-6
 """The distance of values below which two stationary points are one, or members of one family."""
+
+ARRIVED = 1e-3
+"""The distance of values from a stationary point within which a route ends at it."""
 
 ALONG = 1e-2
 """How far, relative to the weights or 1, one goes along neutral directions to see a family."""
@@ -106,7 +117,7 @@ class StationaryPoint:
 
     @property
     def _zero(self) -> float:
-        return NEUTRAL * max(1.0, float(np.abs(self.eigenvalues).max()))
+        return rounding(self.eigenvalues)
 
 
 @final
@@ -207,13 +218,17 @@ class StationaryPoints:
 
     @cached_property
     def routes(self) -> tuple[Route, ...]:
-        """Which point leads to which, along every unstable direction of a single node."""
+        """Which point leads to which, along every unstable direction of a single node.
+
+        Where several directions grow at the same rate, those of a basis are followed: mixtures of
+        them may lead elsewhere.
+        """
         hidden = self.agent.arch.hidden
         silent = [[v for v in hidden if v not in point.learned] for point in self.points]
 
         def nearest(weights: Mapping[str, np.ndarray]) -> int | None:
             far = self.distances(jax.tree.map(np.asarray, self.agent(weights, self.data)))
-            return int(far.argmin()) if far.size and far.min() <= 1e3 * SAME else None
+            return int(far.argmin()) if far.size and far.min() <= ARRIVED else None
 
         with jax.enable_x64(True):
             weights = [point.weights for point in self.points]
@@ -255,12 +270,11 @@ class StationaryPoints:
 
         ```
         """
-        share = np.asarray(self.data.probability)
-        nodes = self.agent.arch.outputs
-        form = f"(…, {len(share)}, {self.agent.n_choices})"
+        count, nodes = self.data.n_samples, self.agent.arch.outputs
+        form = f"(…, {count}, {self.agent.n_choices})"
         fix = "run.values['outputs'] of a run with record={'outputs': True}"
         check_kind("outputs", outputs, Mapping, fix)
-        total: Any = 0.0
+        given = []
         for node in nodes:
             if node not in outputs:
                 raise NeuralRaceError(
@@ -269,18 +283,20 @@ class StationaryPoints:
                     wanted=listed(nodes),
                     fix=fix,
                 )
-            given = real_array(f"outputs[{node!r}]", outputs[node], wanted=form, fix=fix)
-            if given.ndim < 2 or given.shape[-2:] != (len(share), self.agent.n_choices):
+            one = real_array(f"outputs[{node!r}]", outputs[node], wanted=form, fix=fix)
+            if one.ndim < 2 or one.shape[-2:] != (count, self.agent.n_choices):
                 raise NeuralRaceError(
                     "the outputs do not fit the task",
-                    got=f"{node!r} of shape {given.shape}",
+                    got=f"{node!r} of shape {one.shape}",
                     wanted=form,
                     fix=fix,
                 )
-            listed_here = np.array([point.outputs[node] for point in self.points])
-            gaps = given[..., None, :, :] - listed_here
-            total = total + np.einsum("...nc,n->...", gaps**2, share)
-        return np.sqrt(total)
+            given.append(one)
+        here = np.stack(np.broadcast_arrays(*given), axis=-3)
+        far = np.empty((*here.shape[:-3], len(self.points)))
+        for k, point in enumerate(self.points):
+            far[..., k] = _gap(self.data, here, np.stack([point.outputs[v] for v in nodes]))
+        return far
 
     def rests(self, run: Trajectory, *, speed: float, least: float) -> tuple[tuple[Rest, ...], ...]:
         """Where runs rest: spans of at least `least` in which values move slower than `speed`.
@@ -316,13 +332,9 @@ class StationaryPoints:
                 wanted="recorded 'outputs', and one axis",
                 fix="nr.flow_ensemble(…, record={'outputs': True})",
             )
-        share = np.asarray(self.data.probability)
-        moved = sum(
-            np.einsum("...nc,n->...", np.diff(np.asarray(h, float), axis=1) ** 2, share)
-            for h in outputs.values()
-        )
-        speeds = np.sqrt(moved) / np.diff(run.time)
         far = self.distances(outputs)
+        seen = np.stack([np.asarray(outputs[v], float) for v in self.agent.arch.outputs], axis=-3)
+        speeds = _gap(self.data, seen[:, 1:], seen[:, :-1]) / np.diff(run.time)
         return tuple(
             tuple(_rests(run.time, *member, slow, long)) for member in zip(speeds, far, strict=True)
         )
@@ -431,7 +443,7 @@ def _is_family(agent: Agent, data: Dataset, row: np.ndarray) -> bool:
     """
     J = np.asarray(jacobian(agent, data, jnp.asarray(row)))
     _, sizes, turned = np.linalg.svd(J)
-    floor = NEUTRAL * max(1.0, float(sizes[0]))
+    floor = rounding(sizes)
     kernel = turned[sizes <= floor]
     if not len(kernel):
         return False

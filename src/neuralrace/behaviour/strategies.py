@@ -1,6 +1,7 @@
 """What choices say of an animal: how often it is right, which stimuli it uses, its strategy.
 
-All definitions here are ours. They need the labels `side` and `contrast` of `decision_task`.
+All definitions here are ours. They need the labels `side` and `contrast` of `decision_task`. At
+contrast 0 nothing tells the side: choices there say what an animal does without a stimulus.
 """
 
 from __future__ import annotations
@@ -9,19 +10,21 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from neuralrace.checks import generator, real_array, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.types import ArrayLike, Key
 
-NAMES = ("naive", "left", "right", "balanced", "expert")
+STRATEGIES = ("naive", "left", "right", "balanced", "expert")
 """The strategies: no stimuli used, those of one side, of both sides, and few errors on both."""
 
 
 def correct(choices: ArrayLike, data: Dataset) -> Float[np.ndarray, "*shape N"]:
     """The probability of the rewarded choice on every stimulus.
+
+    That is the choice that is rewarded most often; where several are, any of them.
 
     ```python
     >>> import numpy as np
@@ -31,11 +34,11 @@ def correct(choices: ArrayLike, data: Dataset) -> Float[np.ndarray, "*shape N"]:
 
     ```
     """
-    right = _rewarded(data)
-    wanted = f"shape (…, {len(right)}, {int(right.max()) + 1})"
+    best = _rewarded(data)
+    wanted = f"shape (…, {best.shape[0]}, {best.shape[1]})"
     fix = "run.values['choices'] of train_by_trials, or of record={'choices': agent.choices}"
     p = real_array("choices", choices, wanted=wanted, fix=fix)
-    if p.ndim < 2 or p.shape[-2] != len(right) or p.shape[-1] <= right.max():
+    if p.ndim < 2 or p.shape[-2:] != best.shape:
         raise NeuralRaceError(
             "the choices do not fit the stimuli", got=f"shape {p.shape}", wanted=wanted, fix=fix
         )
@@ -46,14 +49,15 @@ def correct(choices: ArrayLike, data: Dataset) -> Float[np.ndarray, "*shape N"]:
             wanted="numbers from 0 to 1, with sum 1 on every stimulus",
             fix=fix,
         )
-    return p[..., np.arange(len(right)), right]
+    return np.where(best, p, 0).sum(axis=-1)
 
 
 def sensitivity(choices: ArrayLike, data: Dataset) -> dict[str, Float[np.ndarray, "*shape"]]:
     """How much choices depend on the stimuli of each side: `{"left": …, "right": …}`.
 
-    The probability of the correct choice at the highest contrast of that side, minus that at its
-    lowest. An animal that ignores a side has 0 there, however often it happens to be right.
+    The probability of the choice of that side at its highest contrast, minus that at its lowest, or
+    at contrast 0 where the task has such trials. An animal that ignores a side has 0 there, however
+    often it happens to be right.
 
     ```python
     >>> import numpy as np
@@ -66,11 +70,12 @@ def sensitivity(choices: ArrayLike, data: Dataset) -> dict[str, Float[np.ndarray
 
     ```
     """
-    p = correct(choices, data)
+    correct(choices, data)  # checks both
+    p, best = np.asarray(choices, float), _rewarded(data)
     side, contrast = _labels(data)
     found = {}
     for name in ("left", "right"):
-        here = np.flatnonzero(side == name)
+        here = np.flatnonzero((side == name) | (contrast == 0))
         if len(np.unique(contrast[here])) < 2:
             raise NeuralRaceError(
                 "sensitivity needs two contrasts on each side",
@@ -78,8 +83,9 @@ def sensitivity(choices: ArrayLike, data: Dataset) -> dict[str, Float[np.ndarray
                 wanted="at least two",
                 fix="for example decision_task((0.25, 1.0))",
             )
-        order = here[np.argsort(contrast[here])]
-        found[name] = np.asarray(p[..., order[-1]] - p[..., order[0]])
+        high, low = (here[contrast[here] == at(contrast[here])] for at in (np.max, np.min))
+        of_side = np.where(best[high[0]], p, 0).sum(axis=-1)
+        found[name] = np.asarray(of_side[..., high[0]] - of_side[..., low[0]])
     return found
 
 
@@ -89,11 +95,13 @@ def strategies(
     """The strategy behind choices: `naive`, `left`, `right`, `balanced` or `expert`.
 
     Experts are those that choose correctly with probability at least `expert` on the stimuli of
-    either side. Of the others, a side is used if its `sensitivity` is at least `used`: animals
-    that use one side are named after it, those that use both are balanced.
+    either side, but for those of contrast 0, which nobody can tell. Of the others, a side is used
+    if its `sensitivity` is at least `used`: animals that use one side are named after it, those
+    that use both are balanced.
 
     **Note:** sensitivity is small where even the lowest contrast is clear. An animal that is right
-    at all contrasts of one side, and not an expert, counts as not using it.
+    at all contrasts of one side, and not an expert, counts as not using it. Trials of contrast 0,
+    such as of `decision_task((0, 0.5, 1))`, avoid this.
 
     ```python
     >>> import numpy as np
@@ -109,12 +117,11 @@ def strategies(
     left, right = (sides[name] >= used for name in ("left", "right"))
     one = np.where(left, "left", np.where(right, "right", "naive"))
     named = np.where(left & right, "balanced", one)
-    right_choice, (side, _) = correct(choices, data), _labels(data)
-    share = np.asarray(data.probability)
-    often = [
-        right_choice[..., side == name] @ share[side == name] / share[side == name].sum()
-        for name in sides
-    ]
+    right_choice, (side, contrast) = correct(choices, data), _labels(data)
+    share, often = np.asarray(data.probability), []
+    for name in sides:
+        seen = (side == name) & (contrast > 0)
+        often.append(right_choice[..., seen] @ share[seen] / share[seen].sum())
     return np.where(np.minimum(*often) >= expert, "expert", named)
 
 
@@ -190,10 +197,11 @@ def rank_correlation(
 # ---- what a task says of itself -----------------------------------------------------------------
 
 
-def _rewarded(data: Dataset) -> np.ndarray:
-    """The choice that is rewarded most, for every stimulus."""
+def _rewarded(data: Dataset) -> Bool[np.ndarray, "N choices"]:
+    """Which choices are rewarded most, for every stimulus."""
     check_kind("data", data, Dataset, "behaviour.decision_task()")
-    return np.asarray(next(iter(data.y.values()))).argmax(axis=1)
+    reward = np.asarray(next(iter(data.y.values())))
+    return reward == reward.max(axis=1, keepdims=True)
 
 
 def _labels(data: Dataset) -> tuple[np.ndarray, np.ndarray]:

@@ -17,13 +17,18 @@ TINY = 1e-12
 """Damping at which a step of Levenberg and Marquardt is one of Newton."""
 
 NEUTRAL = 1e-7
-"""Eigenvalues with |λ| below this, relative to the largest or 1, count as zero."""
+"""Eigenvalues with |λ| below this, relative to the largest or 1, count as zero: `rounding`."""
 
 SLOW = 0.1
 """An implicit step lasts this long over the speed: about the change of weights that it makes."""
 
 SHORTEST, LONGEST = 0.5, 1e6
 """The bounds of its duration."""
+
+
+def rounding(values: np.ndarray) -> float:
+    """The size below which one of these eigenvalues, or singular values, counts as zero."""
+    return NEUTRAL * max(1.0, float(np.abs(values).max(initial=0.0)))
 
 
 def flat(agent: Agent, weights: Mapping[str, np.ndarray]) -> Float[np.ndarray, " n"]:

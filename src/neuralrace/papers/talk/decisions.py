@@ -27,9 +27,6 @@ SETTINGS = MODEL | {
     "late": Setting(0.75, "share of the mean improvement at which behaviour is late", OURS),
 }
 
-NAMES = ("naive", "left", "right", "balanced", "expert")
-"""The strategies, from naive to expert; see `nr.behaviour.strategies`."""
-
 LAGS = (10.0, 20.0, 40.0, 100.0)
 """Times after the early moment at which behaviour is compared with it, and then at the end.
 
@@ -62,7 +59,9 @@ def compute(settings: Settings) -> xarray.Dataset:
         curves["accuracy"].append(accuracy)
         curves["left"].append(sides["left"])
         curves["right"].append(sides["right"])
-        curves["strategy"].append(sum(k * (named == name) for k, name in enumerate(NAMES)))
+        curves["strategy"].append(
+            sum(k * (named == name) for k, name in enumerate(nr.behaviour.STRATEGIES))
+        )
         moment = [reached(accuracy, s[when]) for when in ("early", "late")]
         early, late = (sides["right"][:, k] - sides["left"][:, k] for k in moment)
         found = nr.behaviour.rank_correlation(early, late, key=s["key"])
@@ -111,20 +110,20 @@ def reached(accuracy: np.ndarray, share: float) -> int:
 def shares(table: xarray.Dataset, network: str) -> np.ndarray:
     """(strategies, T): the share of animals with each strategy."""
     named = table["strategy"].sel(network=network).to_numpy()
-    return np.array([(named == k).mean(axis=0) for k in range(len(NAMES))])
+    return np.array([(named == k).mean(axis=0) for k in range(len(nr.behaviour.STRATEGIES))])
 
 
 def first_used(table: xarray.Dataset, strategy: str) -> np.ndarray:
     """For every deep animal 1 if its first strategy after naive is this one, else 0."""
     named = table["strategy"].sel(network="deep").to_numpy()
     first = named[np.arange(len(named)), np.argmax(named > 0, axis=1)]
-    return (first == NAMES.index(strategy)).astype(float)
+    return (first == nr.behaviour.STRATEGIES.index(strategy)).astype(float)
 
 
 def both_used(table: xarray.Dataset) -> np.ndarray:
     """For every deep animal 1 if it uses both sides at the end, else 0."""
     last = table["strategy"].sel(network="deep").to_numpy()[:, -1]
-    return (last >= NAMES.index("balanced")).astype(float)
+    return (last >= nr.behaviour.STRATEGIES.index("balanced")).astype(float)
 
 
 def part(table: xarray.Dataset, network: str, end: str) -> float:
@@ -181,13 +180,13 @@ WORDS = {"left": "individually diverse", "right": "individually diverse", "deep"
 """The talk's words for some of them."""
 
 
-def told(table: xarray.Dataset, network: str) -> str:
-    """The rank correlation of early and late with its interval, as text."""
-    return _told(table["correlation"].sel(network=network).to_numpy())
-
-
-def _told(interval: np.ndarray) -> str:
-    low, value, high = interval
+def told(table: xarray.Dataset, network: str, lag: str | None = None) -> str:
+    """The rank correlation of early and late, or after a lag, with its interval, as text."""
+    if lag is None:
+        interval = table["correlation"].sel(network=network)
+    else:
+        interval = table["fading"].sel(network=network, lag=lag)
+    low, value, high = interval.to_numpy()
     return f"{value:.2f} ({low:.2f} to {high:.2f})"
 
 
@@ -199,10 +198,9 @@ def when(table: xarray.Dataset, network: str) -> str:
 
 def faded(table: xarray.Dataset, network: str) -> str:
     """The rank correlation with the early moment by lag, and at the end."""
-    each = table["fading"].sel(network=network)
     return ", ".join(
-        f"{'at the end' if lag == 'end' else f'lag {lag}'} {_told(each.sel(lag=lag).to_numpy())}"
-        for lag in each["lag"].to_numpy()
+        f"{'at the end' if lag == 'end' else f'lag {lag}'} {told(table, network, lag)}"
+        for lag in map(str, table["lag"].to_numpy())
     )
 
 
@@ -215,7 +213,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             ("right", ""),
             ("both", ""),
             ("deep", told(table, "deep")),
-            ("end", ""),
+            ("end", told(table, "deep", "end")),
         )
     ]
     what = "the same rank correlation in the shallow network, which the talk does not mention"
@@ -253,7 +251,7 @@ def colours() -> dict[str, str]:
     from neuralrace.plot import COLOURS, cycle_colour
 
     return {"naive": COLOURS["neutral"]} | {
-        name: cycle_colour(k) for k, name in enumerate(NAMES[1:])
+        name: cycle_colour(k) for k, name in enumerate(nr.behaviour.STRATEGIES[1:])
     }
 
 
@@ -310,8 +308,9 @@ def _draw_accuracy(ax: Axes, table: xarray.Dataset) -> None:
 def _draw_shares(ax: Axes, table: xarray.Dataset) -> None:
     time, look = table["time"].to_numpy(), colours()
     hatches = ("", "\\\\\\", "///", "...", "")
+    names = nr.behaviour.STRATEGIES
     stack = ax.stackplot(
-        time, shares(table, "deep"), colors=[look[n] for n in NAMES], labels=NAMES, alpha=0.8
+        time, shares(table, "deep"), colors=[look[n] for n in names], labels=names, alpha=0.8
     )
     for layer, hatch in zip(stack, hatches, strict=True):
         layer.set_hatch(hatch)
@@ -321,7 +320,7 @@ def _draw_shares(ax: Axes, table: xarray.Dataset) -> None:
         xlabel="time", ylabel="share of animals", ylim=(0, 1), title="Strategies, deep",
         xlim=(0, 0.5 * time[-1]),
     )  # fmt: skip
-    ax.legend(loc="center right", fontsize="x-small", framealpha=0.9)
+    ax.legend(loc="center right", fontsize="x-small", frameon=True, facecolor="white", framealpha=1)
 
 
 def _draw_paths(ax: Axes, table: xarray.Dataset) -> None:

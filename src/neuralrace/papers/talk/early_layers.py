@@ -12,7 +12,7 @@ import numpy as np
 import neuralrace as nr
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
 from neuralrace.papers.measure import Measure
-from neuralrace.papers.talk.filters import gabor_share, low_frequency_share
+from neuralrace.papers.talk.filters import gabor_share, low_frequency_share, of_noise
 from neuralrace.papers.talk.relative_scale import (
     SLIDE,
     Cells,
@@ -20,10 +20,10 @@ from neuralrace.papers.talk.relative_scale import (
     common_settings,
     early_and_late,
     ends,
-    rank_correlation,
     ratio_axis,
     ratio_label,
     spread_of,
+    trend,
     where_from,
 )
 
@@ -40,6 +40,9 @@ LEVELS = 127
 
 MARGIN = 0.05
 """By how much a measure must differ to count; set before anything was measured."""
+
+SHARES = {"low": low_frequency_share, "gabor": gabor_share}
+"""The two measures of structure."""
 
 SETTINGS = common_settings(
     images=Setting(
@@ -125,12 +128,11 @@ def train(settings: Settings, seed: int, ratios: Sequence[float]) -> list[Row]:
         row = {
             "accuracy": round(float(accuracy[-1]), 4),
             "loss": round(float(run.loss[i, 0, -1]), 5),
-            "low": round(float(low_frequency_share(final).mean()), 4),
-            "gabor": round(float(gabor_share(final).mean()), 4),
-            "low_at_start": round(float(low_frequency_share(begin).mean()), 4),
-            "gabor_at_start": round(float(gabor_share(begin).mean()), 4),
             "changed": round(changed(begin, final), 4),
         }
+        for name, share in SHARES.items():
+            row[name] = round(float(share(final).mean()), 4)
+            row[f"{name}_at_start"] = round(float(share(begin).mean()), 4)
         rows.append(row | ({"filters": kept_filters(final)} if seed == 0 else {}))
     return rows
 
@@ -186,6 +188,9 @@ def compute(settings: Settings) -> xarray.Dataset:
     if shape is not None:
         filled = [np.zeros(shape, int) if one is None else np.array(one) for one in kept]
         table["filters"] = (("ratio", "filter", "channel", "row", "column"), np.stack(filled))
+    channels, size = 3 if settings["images"] == "cifar10" else 1, settings["kernels"][0]
+    for name, share in SHARES.items():
+        table[f"{name}_of_noise"] = of_noise(share, channels, size)
     return table
 
 
@@ -193,7 +198,7 @@ MEASURES = (
     ("low", "share of energy at low frequencies"),
     ("gabor", "share of energy in one Gabor function"),
 )
-"""The two measures of structure, and their names."""
+"""What the two measures of structure are called."""
 
 
 def gained(name: str) -> Callable[[xarray.Dataset], np.ndarray]:
@@ -215,10 +220,21 @@ GAINS = {
 }  # fmt: skip
 """By how much the first filters become more structured."""
 
+OVER_NOISE = {
+    name: Measure(
+        f"{label}: a large last and small first layer − white noise",
+        lambda table, name=name: ends(table, name)[2] - float(table[f"{name}_of_noise"]),
+        least=MARGIN,
+    )
+    for name, label in MEASURES
+}
+"""Whether they are more structured than noise; added, with the same margin, when the numbers were
+known."""
+
 IN_ORDER = {
     name: Measure(
         f"rank correlation of the ratio with the {label}, all cells",
-        lambda table, name=name: rank_correlation(table, name), least=0.5,
+        lambda table, name=name: trend(table, name), least=0.5,
         otherwise=f"The {label} does not rise steadily with the ratio: the rank correlation is "
         "{:.2f}.",
     )
@@ -244,7 +260,8 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         )
         lines += [
             Agreement(
-                f"first filters, {label}, by last layer over first", "reported; before training: "
+                f"first filters, {label}, by last layer over first", "reported; white noise: "
+                f"{float(table[f'{name}_of_noise']):.3g}, before training: "
                 f"{spread_of(table[f'{name}_at_start'].to_numpy())}", by_ratio,
             ),
             Agreement.of(
@@ -256,6 +273,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
                 f"{(gained(name)(table) >= MARGIN).sum()} of {table.sizes['seed']}",
                 bool((gained(name)(table) >= MARGIN).all()),
             ),
+            Agreement.of(OVER_NOISE[name], table),
             Agreement.of(IN_ORDER[name], table),
         ]  # fmt: skip
     accuracy = "; ".join(
@@ -294,9 +312,9 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     left, right = figure.add_subplot(grid[1, :3]), figure.add_subplot(grid[1, 3:])
     for (name, label), colour, marker in zip(MEASURES, ("#0072B2", "#D55E00"), "^s", strict=True):
         _draw_measure(left, table, name, colour, marker, label.removeprefix("share of energy "))
-        start = float(table[f"{name}_at_start"].mean())
-        left.axhline(start, color=colour, linestyle=":", linewidth=0.9)
-    left.plot([], [], color="0.4", linestyle=":", linewidth=0.9, label="before training")
+        noise = float(table[f"{name}_of_noise"])
+        left.axhline(noise, color=colour, linestyle=":", linewidth=0.9)
+    left.plot([], [], color="0.4", linestyle=":", linewidth=0.9, label="white noise")
     left.set(ylabel="share of energy", ylim=(0, 1))
     left.set_title("structure of the first filters")
     left.legend(loc="best")

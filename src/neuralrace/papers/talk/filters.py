@@ -1,12 +1,15 @@
 """How structured the filters of a first layer are: two measures, both between 0 and 1.
 
-White noise has a small value of either. Neither has anything to optimize: frequencies are counted,
-and Gabor functions are taken from a fixed list.
+Neither has anything to optimize: frequencies are counted, and Gabor functions are taken from a
+fixed list. White noise is not at 0: among many Gabor functions one always explains something, and
+more the fewer pixels there are (0.36 for one channel of 5 × 5 pixels, 0.08 for three channels of
+9 × 9). Compare values with `of_noise`.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -23,6 +26,9 @@ FREQUENCIES = (0.06, 0.12, 0.18, 0.25)
 
 WIDTHS = (0.12, 0.2, 0.3)
 """Standard deviations of their Gaussian envelopes, relative to the width of the filter."""
+
+NOISES = 400
+"""Filters of white noise over which its shares are averaged: to about a hundredth of each."""
 
 CENTRES = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Where their centres are in either direction, relative to the width of the filter."""
@@ -74,6 +80,21 @@ def gabor_share(filters: Float[np.ndarray, "F C k k"]) -> Float[np.ndarray, " F"
     along = np.tensordot(flat, pairs, axes=([1], [1]))  # filter and channel, function, phase
     explained = (along**2).sum(axis=2).reshape(count, channels, -1).sum(axis=1)
     return explained.max(axis=1) / (filters**2).sum(axis=(1, 2, 3))
+
+
+@functools.cache
+def of_noise(share: Callable[[np.ndarray], np.ndarray], channels: int, size: int) -> float:
+    """The mean share of white noise, of as many channels and pixels as the filters have.
+
+    ```python
+    >>> from neuralrace.papers.talk.filters import gabor_share, low_frequency_share, of_noise
+    >>> [round(of_noise(share, 1, 5), 1) for share in (low_frequency_share, gabor_share)]
+    [0.2, 0.4]
+
+    ```
+    """
+    noise = np.random.default_rng(0).normal(size=(NOISES, channels, size, size))
+    return float(share(noise).mean())
 
 
 @functools.cache

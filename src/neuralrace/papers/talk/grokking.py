@@ -18,10 +18,10 @@ from neuralrace.papers.talk.relative_scale import (
     common_settings,
     early_and_late,
     ends,
-    rank_correlation,
     ratio_axis,
     ratio_label,
     spread_of,
+    trend,
     where_from,
 )
 
@@ -197,7 +197,7 @@ direction is inferred."""
 
 IN_ORDER = Measure(
     "rank correlation of the ratio with the epochs to generalise, all cells",
-    lambda table: rank_correlation(times(table), "generalised"), most=-0.5,
+    lambda table: trend(times(table), "generalised"), most=-0.5,
     otherwise="The time does not fall steadily with the ratio: the rank correlation is {:.2f}.",
 )  # fmt: skip
 """The larger the ratio, the sooner; the bound was chosen before anything was measured."""

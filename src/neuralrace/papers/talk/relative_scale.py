@@ -149,16 +149,17 @@ def ends(table: xarray.Dataset, name: str) -> tuple[np.ndarray, np.ndarray, np.n
     return values[ratios.argmin()], values[middle], values[ratios.argmax()]
 
 
-def rank_correlation(table: xarray.Dataset, name: str) -> float:
-    """Spearman's correlation of a number with the ratio, over all cells and seeds."""
-    from scipy.stats import rankdata
+def trend(table: xarray.Dataset, name: str) -> float:
+    """Spearman's rank correlation of a number with the ratio, over all cells and seeds."""
+    from scipy.stats import spearmanr
 
     values = table[name].to_numpy()
     ratios = np.broadcast_to(table["ratio"].to_numpy()[:, None], values.shape)
     there = np.isfinite(values)
     if there.sum() < 3 or np.ptp(values[there]) == 0:
         return float("nan")
-    return float(np.corrcoef(rankdata(ratios[there]), rankdata(values[there]))[0, 1])
+    found: Any = spearmanr(ratios[there], values[there])
+    return float(found.statistic)
 
 
 def spread_of(values: np.ndarray, form: str = ".3g") -> str:

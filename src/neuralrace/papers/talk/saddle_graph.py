@@ -105,12 +105,20 @@ def matched(table: xarray.Dataset) -> np.ndarray:
     return far <= settings_of(table)["within"]
 
 
-def on_routes(table: xarray.Dataset) -> float:
-    """The share of steps from point to point along one route, or two routes after another."""
+def steps(table: xarray.Dataset) -> dict[int | None, int]:
+    """How many steps from point to point follow one route, two after another, or neither (None)."""
     routes = {(int(a), int(b)) for a, b, _ in table["route"].to_numpy()}
     two = {(a, d) for a, b in routes for c, d in routes if b == c}
-    steps = [pair for run in sequences(table) for pair in pairwise(run)]
-    return float(np.mean([pair in routes | two for pair in steps])) if steps else float("nan")
+    taken = [pair for run in sequences(table) for pair in pairwise(run)]
+    kinds = Counter(1 if pair in routes else 2 if pair in two else None for pair in taken)
+    return {kind: kinds[kind] for kind in (1, 2, None)}
+
+
+def on_routes(table: xarray.Dataset) -> float:
+    """The share of steps from point to point along a single route."""
+    count = steps(table)
+    total = sum(count.values())
+    return count[1] / total if total else float("nan")
 
 
 def passing(table: xarray.Dataset) -> np.ndarray:
@@ -144,13 +152,17 @@ MEASURES = {
         "share of animals that pass two saddles or more", passing, least=0.5, origin=1.0
     ),
     "graph": Measure(
-        "share of steps from point to point that follow the graph",
+        "share of steps from point to point along a single route of the graph",
         on_routes,
-        least=1,
-        rests=Basis.PAPER,
+        least=0.5,
+        origin=1.0,
     ),
 }
-"""What ledger and figure's agreement judge; the bound of `passing` came after trial runs."""
+"""What ledger and figure's agreement judge.
+
+The bounds of `passing` and `graph`, a half, are ours: the talk gives no number. They were set after
+trial runs.
+"""
 
 WORDS = {"levels": "a hierarchy of saddle points", "passing": "dynamics pass near …"}
 """The talk's words for some of them."""
@@ -162,7 +174,9 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     rests = table["rest"].sel(of_rest="point").to_numpy().astype(int)
     far = float(table["rest"].sel(of_rest="distance").max())
     where = ", ".join(f"{int((rests == k).sum())} {named[k]}" for k in np.unique(rests))
+    count = steps(table)
     beside = {
+        "graph": f"{count[1]} along one, {count[2]} along two in a row, {count[None]} along none",
         "levels": ", ".join(f"{n} {i}" for n, i in zip(named, index, strict=True) if i),
         "rests": f"{where}; farthest {far:.2g}",
     }

@@ -58,7 +58,8 @@ LINEAR = (
         "Learning to make perceptual decisions from naïve to expert",
         "talk/decisions",
         "A stimulus on the left or right, a choice, a reward. Simulated animals pass through "
-        "different strategies, and end as experts. No data of animals are used.",
+        "different strategies, and come to use both sides. Nothing is fitted: there are no data of "
+        "animals here.",
         "Learning trajectories are individually diverse but systematic",
         ("talk/decisions-diverse", "talk/decisions-systematic"),
     ),

@@ -221,7 +221,9 @@ def _mathml(writer, node, kind: str) -> None:
     from docutils import nodes
     from docutils.utils.math.latex2mathml import tex2mathml
 
-    writer.body.append(tex2mathml(node.astext(), as_block=kind == "block"))
+    formula = tex2mathml(node.astext(), as_block=kind == "block")
+    # The bars of a norm are of one height; a browser would stretch the first alone.
+    writer.body.append(re.sub(r"<mo[^>]*>‖</mo>", '<mo stretchy="false">‖</mo>', formula))
     raise nodes.SkipNode
 
 

@@ -74,3 +74,38 @@ def test_the_changelog_has_the_usual_form():
     assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     for version in versions[1:]:
         assert re.fullmatch(r"\[?\d+\.\d+\.\d+\]? - \d{4}-\d\d-\d\d", version), version
+
+
+# ---- installing ---------------------------------------------------------------------------------
+
+
+def test_nobody_is_sent_to_an_index_that_does_not_have_the_package():
+    """Without a release, `pip install neuralrace` finds nothing, or another package."""
+    files = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.py")]
+    sent = {}
+    for file in files:
+        found = re.findall(r"pip install '?neuralrace.*", file.read_text(), re.MULTILINE)
+        if found and file.name not in ("install.md", "faq.md"):  # these say that it is not there
+            sent[file.name] = found
+    assert sent == {}
+
+
+def test_the_versions_of_python_that_were_tried_are_those_of_the_metadata():
+    from tools import release_check
+
+    versions = release_check.supported(PROJECT)
+    assert versions[0] == PROJECT["requires-python"].removeprefix(">=")
+    page = (ROOT / "docs/start/install.md").read_text()
+    assert f"Python | {', '.join(versions[:-1])} and {versions[-1]}" in page
+    assert f"JAX | {release_check.oldest_jax(PROJECT)} or later" in page
+
+
+def test_the_smoke_test_knows_every_file_that_is_no_python():
+    """Files of the explorer's page aside, of which it tries some."""
+    from tools import smoke
+
+    source = ROOT / "src" / "neuralrace"
+    others = {str(file.relative_to(source)) for file in source.rglob("*") if file.is_file()}
+    others = {n for n in others if not n.endswith((".py", ".pyc")) and "explorer/web" not in n}
+    assert others <= set(smoke.DATA)
+    assert all((source / name).is_file() for name in smoke.DATA)

@@ -1,6 +1,7 @@
 """Files of studies: nothing of the user's is overwritten, and the copies in a report can be run."""
 
 import runpy
+import sys
 import tomllib
 from pathlib import Path
 
@@ -126,3 +127,12 @@ def test_a_new_study_of_a_table_is_right(tmp_path, text):
     (tmp_path / "my.csv").write_text(text, encoding="utf-8")
     path = nr.study.new_study(tmp_path / "my.toml", tmp_path / "my.csv")
     nr.Study.load(path).check()
+
+
+def test_without_the_extra_a_study_says_what_is_missing(tmp_path, monkeypatch):
+    study_in(tmp_path)
+    monkeypatch.setitem(sys.modules, "pydantic", None)
+    monkeypatch.delitem(sys.modules, "neuralrace.study.model")
+    monkeypatch.delattr(nr.study, "model")
+    with says("studies need", got="pydantic", wanted="pydantic", fix="pip install '.[study]'"):
+        nr.Study.load(tmp_path / "my.toml")

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 __all__ = [
     "NeuralRaceError",
     "check_kind",
+    "install_extra",
     "listed",
     "nearest_name",
     "spelled",
@@ -52,6 +53,19 @@ def _rebuild(
     kind: type[NeuralRaceError], what: str, got: str, wanted: str, fix: str
 ) -> NeuralRaceError:
     return kind(what, got=got, wanted=wanted, fix=fix)
+
+
+def install_extra(name: str) -> str:
+    """How to install the packages of an extra: from a clone, because no index has a release yet.
+
+    ```python
+    >>> from neuralrace.errors import install_extra
+    >>> install_extra("study")
+    "pip install '.[study]' in a clone of the repository"
+
+    ```
+    """
+    return f"pip install '.[{name}]' in a clone of the repository"
 
 
 def listed(names: object) -> str:

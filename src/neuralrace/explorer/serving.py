@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralrace.checks import switch
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, install_extra
 from neuralrace.explorer.guard import LOOPBACK, new_token
 from neuralrace.explorer.limits import CLIENTS, MESSAGE
 from neuralrace.explorer.trust import Trust
@@ -134,7 +134,7 @@ def _needed() -> tuple[Any, Any]:
             "the explorer needs other packages",
             got=str(error),
             wanted="fastapi, uvicorn and websockets",
-            fix="pip install 'neuralrace[explore]'",
+            fix=install_extra("explore"),
         ) from error
     return uvicorn, application
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, final
 
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, install_extra
 from neuralrace.explorer.files import CHART_STYLE, CHARTS, served, web
 from neuralrace.explorer.trust import Trust
 
@@ -175,7 +175,7 @@ def explore(what: Any = None) -> Any:
             "the explorer in a notebook needs another package",
             got=str(error),
             wanted="anywidget",
-            fix="pip install 'neuralrace[explore]'",
+            fix=install_extra("explore"),
         ) from error
     from neuralrace.explorer.state import first_state, study_of
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, install_extra
 from neuralrace.study.document import Document, toml_value
 from neuralrace.study.places import Place, StudyError, nearest
 
@@ -18,9 +18,9 @@ SEE = "`neuralrace new` writes a study with every section; docs/studies.md has e
 
 def settings_of(document: Document) -> Settings:
     """The settings of a study, or an error with file and key."""
+    model = need_pydantic()
     from pydantic import ValidationError
 
-    model = need_pydantic()
     try:
         settings = model.Settings.model_validate(dict(document.content))
     except ValidationError as error:
@@ -39,7 +39,7 @@ def need_pydantic() -> Any:
             "studies need another package",
             got=str(error),
             wanted="pydantic",
-            fix="pip install 'neuralrace[study]'",
+            fix=install_extra("study"),
         ) from error
     return model
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 from threadpoolctl import threadpool_limits
 
 from neuralrace.checks import by_name
-from neuralrace.errors import NeuralRaceError, whole_number
+from neuralrace.errors import NeuralRaceError, install_extra, whole_number
 from neuralrace.sweeps.cells import Result, run_cells, run_named
 from neuralrace.sweeps.definition import Definition, Function, check_importable
 
@@ -223,7 +223,7 @@ def require(*modules: str) -> None:
                 f"this needs the package {module.replace('_', '-')!r}",
                 got="it is not installed",
                 wanted="the extra `study`",
-                fix="pip install 'neuralrace[study]'",
+                fix=install_extra("study"),
             )
 
 

@@ -158,34 +158,32 @@ def plans(seeds: int) -> dict[str, list[Cell]]:
 
 def processor_plans() -> dict[str, list[Cell]]:
     """The same questions at a size that a processor answers in minutes."""
-    twelve = LITTLE | {"M": 12, "time": 2000.0}
+    twelve = LITTLE | {"M": 12}
     few: dict[str, Any] = {"M": 10, "time": 1875.0}  # T / M is that of M = 40 with T = 7500
     return {
-        "digits": [
-            Cell("digits", m, K, routes=r, **LITTLE)
-            for m in ("statistics", "cross")
-            for r, K in [("circulant", K) for K in (1, 2, 3, 4, 6, 8)] + [("random", 3)]
-        ],
-        "digits_rotated": [
-            Cell("digits_rotated", m, K, inputs="rotated", **LITTLE)
-            for m in ("statistics", "cross") for K in (2, 4, 6, 8)
-        ],
-        "digits_leaky": [
-            Cell("digits_leaky", "cross", K, leak=leak, **twelve)
-            for K in (3, 5, 2, 4, 6) for leak in (0.01, 1.0)
+        "widths": [
+            Cell("widths", "race", K, hidden=H, routes=r, seeds=SOME, **few)
+            for H in WIDTHS for r, K in (("circulant", 2), ("circulant", 3), ("random", 3))
         ],
         "digits_gains": [
             Cell("digits_gains", m, 5, scale=g, every=20, **LITTLE | {"time": round(60 / g, 1)})
             for m in ("statistics", "cross") for g in (0.3, 0.1, 0.03, 0.01)
         ],
-        "digits_large": [
-            Cell("digits_large", m, 5, scale=g, most=5000, **LITTLE)
-            for m in ("statistics", "cross") for g in (0.1, 1.0, 10.0)
+        "digits": [
+            Cell("digits", "statistics", K, routes=r, **LITTLE)
+            for r, K in [("circulant", K) for K in (1, 2, 3, 4, 6, 8)] + [("random", 3)]
+        ] + [
+            Cell("digits", "cross", K, routes=r, **LITTLE)
+            for r, K in (("circulant", 2), ("circulant", 3), ("circulant", 4), ("random", 3))
         ],
-        "widths": [
-            Cell("widths", "race", K, hidden=H, routes=r, seeds=10, **few)
-            for r, K in (("circulant", 2), ("circulant", 3), ("random", 3)) for H in WIDTHS
-        ] + [Cell("widths", "race", 2, hidden=1024, seeds=5, **few)],
+        "digits_rotated": [
+            Cell("digits_rotated", "statistics", K, inputs="rotated", **LITTLE)
+            for K in (2, 4, 6, 8)
+        ] + [Cell("digits_rotated", "cross", K, inputs="rotated", **LITTLE) for K in (8, 4)],
+        "digits_leaky": [
+            Cell("digits_leaky", "cross", K, leak=0.01, **twelve | {"time": 1800.0})
+            for K in (3, 4, 6, 2)
+        ] + [Cell("digits_leaky", "cross", K, **twelve) for K in (3, 4, 6)],
     }  # fmt: skip
 
 

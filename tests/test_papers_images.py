@@ -87,6 +87,15 @@ def test_cells_are_computed_once_and_kept(tmp_path, monkeypatch):
         figure.run(settings | {"images": "digits", "key": 1})
 
 
+def test_missing_images_are_told_and_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.delenv("NEURALRACE_DATA", raising=False)
+    figure, file = find("nrr/fig7"), tmp_path / "cells.jsonl"
+    changes = SMALL | {"images": "mnist", "data": str(tmp_path), "cells": str(file)}
+    with says("the files of mnist were not found", got="missing", wanted="", fix="people usually"):
+        figure.run(figure.resolve(quick=True, changes=changes))
+    assert not list(tmp_path.iterdir())
+
+
 def test_features_of_ones_own_take_the_place_of_images(tmp_path):
     rng = np.random.default_rng(0)
     labels = np.arange(60) % 3

@@ -165,6 +165,10 @@ def processor_plans() -> dict[str, list[Cell]]:
             Cell("widths", "race", K, hidden=H, routes=r, seeds=SOME, **few)
             for H in WIDTHS for r, K in (("circulant", 2), ("circulant", 3), ("random", 3))
         ],
+        "starts": [
+            Cell("starts", "race", 2, M=10, hidden=64, scale=g, seeds=SOME, time=187.5 / g)
+            for g in (0.3, 0.1, 0.03, 0.01)
+        ],
         "digits_gains": [
             Cell("digits_gains", m, 5, scale=g, every=20, **LITTLE | {"time": round(60 / g, 1)})
             for m in ("statistics", "cross") for g in (0.3, 0.1, 0.03, 0.01)

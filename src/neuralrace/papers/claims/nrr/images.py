@@ -106,9 +106,9 @@ CLAIMS = (
                 least_trained("nrr/fig8", images="cifar10", **RACE),
                 least=0.7,
                 origin=1.0,
-                otherwise="On features of rotated CIFAR-10 trained routes reach {:.2f} by the race, "
-                "whose end is that of least squares. Cross-entropy was run with three seeds, and "
-                "not to the authors' flow time.",
+                otherwise="On features of rotated CIFAR-10 trained routes reach {:.2f} by the "
+                "race, whose end is that of least squares. Cross-entropy was run with three seeds, "
+                "and not to the authors' flow time.",
             ),
         ),
         quote="Training accuracy is always high",
@@ -157,8 +157,7 @@ CLAIMS = (
                 transfer("nrr/fig7", share=0.1, **PERMUTED | {"routes": "random"}),
                 most=0.5,
                 otherwise="40 % is a property of the circulant routes that the authors train. With "
-                "random regular ones, 10 % are enough for a transfer of {:.2f}: the spectrum of "
-                "the route matrix decides.",
+                "random regular ones, 10 % are enough for a transfer of {:.2f}.",
             ),
         ),
         quote="zero-shot transfer to untrained pathways becomes as good as the training "
@@ -193,8 +192,8 @@ CLAIMS = (
         "nrr/images-scale",
         "§5.1, Fig. 7d; App. D, Fig. 10",
         "Trained routes are good from every initial scale; untrained ones only from small ones.",
-        "MNIST, M = 40, K = 10, to the authors' flow time (learning rate × steps / (1 − momentum)), "
-        "gains 10, 1, .1, .01 and .001 of Xavier's weights. Inputs are rotated and the network is "
+        "MNIST, M = 40, K = 10, to the authors' flow time (rate × steps / (1 − momentum)), gains "
+        "10, 1, .1, .01 and .001 of Xavier's weights. Inputs are rotated and the network is "
         "the race of the class modes; for a gain of .01 also the squared loss on permuted pixels. "
         "The authors' networks have cross-entropy, which was run with digits only. The cells have "
         "ten seeds, and were chosen for that; the bounds were kept when gains of .01 and .001, "

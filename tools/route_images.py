@@ -161,7 +161,6 @@ def plans(seeds: int) -> dict[str, list[Cell]]:
 
 def processor_plans() -> dict[str, list[Cell]]:
     """The same questions at a size that a processor answers in minutes."""
-    twelve = LITTLE | {"M": 12}
     few: dict[str, Any] = {"M": 10, "time": 1875.0}  # T / M is that of M = 40 with T = 7500
     return {
         "widths": [
@@ -174,23 +173,30 @@ def processor_plans() -> dict[str, list[Cell]]:
         ],
         "digits_gains": [
             Cell("digits_gains", m, 5, scale=g, every=20, **LITTLE | {"time": round(60 / g, 1)})
-            for m in ("statistics", "cross") for g in (0.3, 0.1, 0.03, 0.01)
+            for m, gains in (("statistics", (0.3, 0.1, 0.03, 0.01)), ("cross", (0.3, 0.1, 0.03)))
+            for g in gains
+        ] + [
+            Cell("digits_gains", "cross", 5, scale=0.01, every=100, most=3000,
+                 **LITTLE | {"time": 6000.0})
         ],
         "digits": [
             Cell("digits", "statistics", K, routes=r, **LITTLE)
             for r, K in [("circulant", K) for K in (1, 2, 3, 4, 6, 8)] + [("random", 3)]
         ] + [
-            Cell("digits", "cross", K, routes=r, **LITTLE)
-            for r, K in (("circulant", 2), ("circulant", 3), ("circulant", 4), ("random", 3))
+            Cell("digits", "statistics", K, inputs="rotated", **LITTLE) for K in (2, 4, 6, 8)
+        ],
+        "digits_leaky": [
+            Cell("digits_leaky", "cross", K, leak=0.01, **LITTLE | {"M": 12, "time": 1800.0})
+            for K in (3, 6, 4, 2)
+        ],
+        "digits_cross": [
+            Cell("digits_cross", "cross", K, routes=r, **LITTLE)
+            for r, K in (("circulant", 2), ("circulant", 3), ("random", 3), ("circulant", 4))
         ],
         "digits_rotated": [
-            Cell("digits_rotated", "statistics", K, inputs="rotated", **LITTLE)
-            for K in (2, 4, 6, 8)
-        ] + [Cell("digits_rotated", "cross", K, inputs="rotated", **LITTLE) for K in (8, 4)],
-        "digits_leaky": [
-            Cell("digits_leaky", "cross", K, leak=0.01, **twelve | {"time": 1800.0})
-            for K in (3, 4, 6, 2)
-        ] + [Cell("digits_leaky", "cross", K, **twelve) for K in (3, 4, 6)],
+            Cell("digits_rotated", "cross", K, inputs="rotated", **LITTLE) for K in (8, 4)
+        ],
+        "digits_linear": [Cell("digits_linear", "cross", 3, **LITTLE | {"M": 12})],
     }  # fmt: skip
 
 

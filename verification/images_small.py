@@ -53,7 +53,8 @@ def beside(rows: Sequence[dict[str, Any]], name: str) -> tuple[str, float]:
     slow=True,
 )
 def transition_with_digits(full: bool) -> Measurement:
-    text, size = beside(cells("digits"), "method")
+    rows = cells("digits", inputs="permuted") + cells("digits_cross")
+    text, size = beside(rows, "method")
     return Measurement(f"{text} (transfer / p); root mean square {size:.3f}", size <= 0.1)
 
 
@@ -134,19 +135,15 @@ DIGITS = 0.240
     slow=True,
 )
 def leaky_with_digits(full: bool) -> Measurement:
-    parts = []
-    for leak, name in ((0.01, "leaky"), (1.0, "linear")):
-        rows = sorted(cells("digits_leaky", leak=leak), key=lambda row: row["K"])
-        shown = [
-            f"{row['K'] / row['M']:.2f}: {np.mean(row['trained']):.3f} / "
-            f"{np.mean(row['untrained']):.3f} ({transfer(row):.2f})"
-            for row in rows
-        ]
-        parts.append(f"{name} " + ", ".join(shown))
-    (quarter,) = cells("digits_leaky", leak=0.01, K=3)
-    return Measurement(
-        "trained / untrained (transfer): " + "; ".join(parts), transfer(quarter) >= 0.95
+    rows = sorted(cells("digits_leaky"), key=lambda row: row["K"]) + cells("digits_linear")
+    text = ", ".join(
+        f"{'leaky' if row['leak'] < 1 else 'linear'} {row['K'] / row['M']:.2f}: "
+        f"{np.mean(row['trained']):.3f} / {np.mean(row['untrained']):.3f} ± "
+        f"{np.std(row['untrained']):.3f} ({transfer(row):.2f})"
+        for row in rows
     )
+    (quarter,) = cells("digits_leaky", K=3)
+    return Measurement(f"trained / untrained (transfer): {text}", transfer(quarter) >= 0.95)
 
 
 @claim(
@@ -157,7 +154,7 @@ def leaky_with_digits(full: bool) -> Measurement:
     slow=True,
 )
 def rotated_digits(full: bool) -> Measurement:
-    rows = cells("digits_rotated")
+    rows = cells("digits", inputs="rotated") + cells("digits_rotated")
     gap = [np.mean(row["trained"]) - np.mean(row["untrained"]) for row in rows]
     text = ", ".join(
         f"{row['method']} {row['K'] / row['M']:g}: {np.mean(row['trained']):.3f} / "

@@ -171,6 +171,12 @@ def processor_plans() -> dict[str, list[Cell]]:
             Cell("starts", "race", 2, M=10, hidden=64, scale=g, seeds=SOME, time=187.5 / g)
             for g in (0.3, 0.1, 0.03, 0.01)
         ],
+        "starts_test": [
+            Cell("starts_test", "race", K, M=10, routes=r, hidden=64, scale=g, seeds=SOME,
+                 time=187.5 / g)
+            for r, K, g in (("circulant", 3, 1.0), ("circulant", 3, 0.3), ("circulant", 3, 0.03),
+                            ("circulant", 4, 1.0), ("random", 3, 0.3))
+        ],
         "digits_gains": [
             Cell("digits_gains", m, 5, scale=g, every=20, **LITTLE | {"time": round(60 / g, 1)})
             for m, gains in (("statistics", (0.3, 0.1, 0.03, 0.01)), ("cross", (0.3, 0.1, 0.03)))

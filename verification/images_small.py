@@ -106,6 +106,31 @@ def transition_over_gains(full: bool) -> Measurement:
 
 @claim(
     SECTION,
+    "Finite start values (race, MNIST, M = 10, H = 64, 5 seeds, a processor), circulant K = 3 and "
+    "4 and random K = 3, gains 1 to .03: transfer − that of equal starts",
+    "root mean square ≤ .15, and smaller than with the chance of the shared mode",
+    slow=True,
+)
+def transition_from_equal_starts(full: bool) -> Measurement:
+    rows = cells("starts_test")
+    make = lambda row: transition.MAKE[row["routes"]](row["M"], row["K"])
+    strength = transition.STRENGTHS["race"]
+    equal = np.array([
+        transition.transfer_from_equal_starts(make(row), row["hidden"], row["scale"], strength)
+        for row in rows
+    ])  # fmt: skip
+    found, other = np.array([transfer(r) for r in rows]), np.array([chance(r) for r in rows])
+    sizes = [float(np.sqrt(np.mean((found - each) ** 2))) for each in (equal, other)]
+    text = ", ".join(
+        f"{row['routes']} {row['K']}, gain {row['scale']:g}: {f:.2f} / {e:.2f} / {p:.2f}"
+        for row, f, e, p in zip(rows, found, equal, other, strict=True)
+    )
+    text += f" (transfer / equal starts / p); root mean square {sizes[0]:.3f}, of p {sizes[1]:.3f}"
+    return Measurement(text, bool(sizes[0] <= 0.15 and sizes[0] < sizes[1]))
+
+
+@claim(
+    SECTION,
     "When learning begins, with either loss (digits, M = 10, K = 5, H = 64, gains .3 to .01, 5 "
     "seeds, a processor): time at which the loss has fallen by 5 %, divided by the predicted time",
     "from .75 to 1 for every gain, statistics and cross-entropy",

@@ -101,7 +101,11 @@ def transition_over_gains(full: bool) -> Measurement:
     found = {row["scale"]: transfer(row) for row in cells("starts")}
     text = ", ".join(f"{scale:g}: {value:.2f}" for scale, value in found.items())
     apart = max(found.values()) - min(found.values())
-    return Measurement(f"{text}; {apart:.2f} apart", apart <= 0.1)
+    note = (
+        "The prediction is refuted: transfer rises as the gain falls. Equal starts of finite size "
+        "give this order."
+    )
+    return Measurement(f"{text}; {apart:.2f} apart", apart <= 0.1, note)
 
 
 @claim(
@@ -145,7 +149,13 @@ def escape_with_either_loss(full: bool) -> Measurement:
         f"{row['method']} {row['scale']:g}: {t:.0f} ({r:.2f})"
         for row, t, r in zip(rows, found, ratios, strict=True)
     )
-    return Measurement(text, bool(len(rows) and ((ratios >= 0.75) & (ratios <= 1)).all()))
+    note = (
+        "The predicted time is too late by a third from gains of .1 and below: it counts the "
+        "hidden layer with its mean size, while the fastest directions have up to twice that. The "
+        "two losses begin within 7 % of each other there. A gain of .3 is not small."
+    )
+    fine = bool(rows) and bool(((ratios >= 0.75) & (ratios <= 1)).all())
+    return Measurement(text, fine, note)
 
 
 DIGITS = 0.240
@@ -168,7 +178,8 @@ def leaky_with_digits(full: bool) -> Measurement:
         for row in rows
     )
     (quarter,) = cells("digits_leaky", K=3)
-    return Measurement(f"trained / untrained (transfer): {text}", transfer(quarter) >= 0.95)
+    note = "Of five leaky networks at K/M = .25, one is far behind, at .4; the others are near .9."
+    return Measurement(f"trained / untrained (transfer): {text}", transfer(quarter) >= 0.95, note)
 
 
 @claim(
@@ -187,4 +198,5 @@ def rotated_digits(full: bool) -> Measurement:
         for row in rows
     )
     fine = all(g <= 0.01 for row, g in zip(rows, gap, strict=True) if row["K"] >= 4)
-    return Measurement(f"trained / untrained: {text}", bool(fine and rows))
+    note = "At K/M = .4 untrained routes are .03 behind; permuted digits are, too, by statistics."
+    return Measurement(f"trained / untrained: {text}", bool(fine and rows), note)

@@ -38,7 +38,14 @@ SOME = 5
 FEATURES = 2000.0
 """Flow time of features of CIFAR-10: their variance is several times that of pixels of MNIST."""
 
-LITTLE = {"images": "digits", "M": 10, "hidden": 64, "batch": 32, "seeds": 5, "time": 1000.0}
+LITTLE: dict[str, Any] = {
+    "images": "digits",
+    "M": 10,
+    "hidden": 64,
+    "batch": 32,
+    "seeds": 5,
+    "time": 1000.0,
+}
 """What cells on a processor have in common: digits, few domains, narrow networks."""
 
 WIDTHS = (16, 64)

@@ -198,5 +198,5 @@ def rotated_digits(full: bool) -> Measurement:
         for row in rows
     )
     fine = all(g <= 0.01 for row, g in zip(rows, gap, strict=True) if row["K"] >= 4)
-    note = "At K/M = .4 untrained routes are .03 behind; permuted digits are, too, by statistics."
+    note = "At K/M = .4 untrained routes are .02 to .03 behind; so are permuted ones."
     return Measurement(f"trained / untrained: {text}", bool(fine and rows), note)

@@ -10,7 +10,14 @@ from neuralrace.papers import find
 from neuralrace.papers.nrr import fig7, image_routes
 from neuralrace.papers.nrr.image_panels import where_from
 from neuralrace.papers.nrr.image_routes import Cell, find_cell, measure, stored_rows, too_slow
-from neuralrace.papers.nrr.transition import STRENGTHS, begun_at, escape_time, shared_chance
+from neuralrace.papers.nrr.transition import (
+    STRENGTHS,
+    begun_at,
+    escape_time,
+    shared_chance,
+    transfer_from_equal_starts,
+    transferred,
+)
 from tests.test_errors import says
 
 SMALL = {
@@ -27,6 +34,21 @@ def test_the_chance_of_the_shared_mode_is_that_of_random_starts():
     assert shared_chance(routes, hidden) == pytest.approx(first.mean(), abs=0.02)
     assert shared_chance(np.ones((5, 5), bool), 8) == pytest.approx(1.0)
     assert shared_chance(np.eye(5, dtype=bool), 8) == pytest.approx(0.2)
+
+
+def test_transfer_from_equal_starts_is_that_of_the_integrated_modes():
+    routes, hidden, scale, s = tasks.circulant_routes(10, 3), 64, 0.2, 0.3
+    M, K = 10, 3
+    p, sigma, q = np.linalg.svd(routes.astype(float))
+    x = np.full(M, M / (s * escape_time(s, M, scale, hidden)))
+    while (sigma / K) @ x**3 < M * s:
+        x = x + 1e-4 * (sigma / K) * x**2 / x.max()
+    answers = p @ np.diag(x**3) @ q  # of every route, by brute force
+    trained, untrained = answers[routes].mean(), answers[~routes].mean()
+    found = transfer_from_equal_starts(routes, hidden, scale, s)
+    assert found == pytest.approx(untrained / trained, abs=1e-3) and 0.1 < found < 0.9
+    assert transfer_from_equal_starts(np.eye(10, dtype=bool), 64, 0.1, s) == pytest.approx(0)
+    assert transfer_from_equal_starts(np.ones((5, 5), bool), 64, 0.1, s) == 1
 
 
 def test_the_escape_time_is_that_of_three_factors():
@@ -50,6 +72,23 @@ def test_learning_begins_between_two_records():
         predicted = escape_time(STRENGTHS["statistics"], 40, scale)
         assert begun_at(rows[scale]) == pytest.approx(0.8 * predicted, rel=0.1)
     assert begun_at(rows[0.01]) == begun_at(rows[0.001]) == float("inf")
+
+
+def test_transfer_follows_the_gain_and_the_predicted_chance_does_not():
+    rows = [row for row in stored_rows() if row["plan"] == "starts"]
+    found = {r["scale"]: transferred(np.mean(r["trained"]), np.mean(r["untrained"])) for r in rows}
+    scales = sorted(found, reverse=True)
+    assert scales == [0.3, 0.1, 0.03, 0.01]
+    assert (np.diff([found[scale] for scale in scales]) > 0.1).all()
+    assert all(row["elapsed"][0] == pytest.approx(187.5 / row["scale"]) for row in rows)
+
+
+def test_learning_begins_at_one_time_with_either_loss():
+    rows = [row for row in stored_rows() if row["plan"] == "digits_gains"]
+    times = {(row["method"], row["scale"]): begun_at(row) for row in rows}
+    for scale in (0.1, 0.03, 0.01):
+        assert times["cross", scale] == pytest.approx(times["statistics", scale], rel=0.1)
+        assert scale * times["cross", scale] == pytest.approx(40, rel=0.05)  # ∝ 1 / gain
 
 
 def test_stored_cells_are_the_measured_ones_and_say_so():
@@ -85,6 +124,15 @@ def test_cells_are_computed_once_and_kept(tmp_path, monkeypatch):
     assert len(picture.axes) == 3
     with pytest.raises(TypeError):
         figure.run(settings | {"images": "digits", "key": 1})
+
+
+def test_missing_images_are_told_and_nothing_is_written(tmp_path, monkeypatch):
+    monkeypatch.delenv("NEURALRACE_DATA", raising=False)
+    figure, file = find("nrr/fig7"), tmp_path / "cells.jsonl"
+    changes = SMALL | {"images": "mnist", "data": str(tmp_path), "cells": str(file)}
+    with says("the files of mnist were not found", got="missing", wanted="", fix="people usually"):
+        figure.run(figure.resolve(quick=True, changes=changes))
+    assert not list(tmp_path.iterdir())
 
 
 def test_features_of_ones_own_take_the_place_of_images(tmp_path):

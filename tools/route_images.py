@@ -38,6 +38,22 @@ SOME = 5
 FEATURES = 2000.0
 """Flow time of features of CIFAR-10: their variance is several times that of pixels of MNIST."""
 
+LITTLE: dict[str, Any] = {
+    "images": "digits",
+    "M": 10,
+    "hidden": 64,
+    "batch": 32,
+    "seeds": 5,
+    "time": 1000.0,
+}
+"""What cells on a processor have in common: digits, few domains, narrow networks."""
+
+WIDTHS = (16, 64)
+"""Hidden widths of the races on a processor: δ = (2H)^−½ is .18 and .09."""
+
+WIDEST = 256
+"""The largest of them, δ = .04, for one choice of routes: it takes minutes."""
+
 LAZY = 20_000
 """Steps after which cells with large initial weights end: curvature makes their steps tiny."""
 
@@ -61,6 +77,7 @@ class Cell:
     images: str = "mnist"
     most: int = 1_000_000
     every: int = 1000
+    batch: int = 512
 
 
 def plans(seeds: int) -> dict[str, list[Cell]]:
@@ -140,12 +157,60 @@ def plans(seeds: int) -> dict[str, list[Cell]]:
         ],
         "equal": [Cell("equal", "equal", 4, M=10, seeds=1)],
     }  # fmt: skip
+    found |= processor_plans()
     small = {"M": 10, "time": 200.0, "seeds": 2, "scale": 0.3, "hidden": 32}
     found["quick"] = [
         Cell("quick", m, 4, images="digits", **small)
         for m in ("statistics", "white", "race", "cross", "authors")
     ]
     return found
+
+
+def processor_plans() -> dict[str, list[Cell]]:
+    """The same questions at a size that a processor answers in minutes."""
+    few: dict[str, Any] = {"M": 10, "time": 1875.0}  # T / M is that of M = 40 with T = 7500
+    return {
+        "widths": [
+            Cell("widths", "race", K, hidden=H, routes=r, seeds=SOME, **few)
+            for H in WIDTHS for r, K in (("circulant", 2), ("circulant", 3), ("random", 3))
+        ] + [Cell("widths", "race", 2, hidden=WIDEST, seeds=SOME, **few)],
+        "starts": [
+            Cell("starts", "race", 2, M=10, hidden=64, scale=g, seeds=SOME, time=187.5 / g)
+            for g in (0.3, 0.1, 0.03, 0.01)
+        ],
+        "starts_test": [
+            Cell("starts_test", "race", K, M=10, routes=r, hidden=64, scale=g, seeds=SOME,
+                 time=187.5 / g)
+            for r, K, g in (("circulant", 3, 1.0), ("circulant", 3, 0.3), ("circulant", 3, 0.03),
+                            ("circulant", 4, 1.0), ("random", 3, 0.3))
+        ],
+        "digits_gains": [
+            Cell("digits_gains", m, 5, scale=g, every=20, **LITTLE | {"time": round(60 / g, 1)})
+            for m, gains in (("statistics", (0.3, 0.1, 0.03, 0.01)), ("cross", (0.3, 0.1, 0.03)))
+            for g in gains
+        ] + [
+            Cell("digits_gains", "cross", 5, scale=0.01, every=100, most=3000,
+                 **LITTLE | {"time": 6000.0})
+        ],
+        "digits": [
+            Cell("digits", "statistics", K, routes=r, **LITTLE)
+            for r, K in [("circulant", K) for K in (1, 2, 3, 4, 6, 8)] + [("random", 3)]
+        ] + [
+            Cell("digits", "statistics", K, inputs="rotated", **LITTLE) for K in (2, 4, 6, 8)
+        ],
+        "digits_leaky": [
+            Cell("digits_leaky", "cross", K, leak=0.01, **LITTLE | {"M": 12, "time": 1800.0})
+            for K in (3, 6, 4, 2)
+        ],
+        "digits_cross": [
+            Cell("digits_cross", "cross", K, routes=r, **LITTLE)
+            for r, K in (("circulant", 2), ("circulant", 3), ("random", 3), ("circulant", 4))
+        ],
+        "digits_rotated": [
+            Cell("digits_rotated", "cross", K, inputs="rotated", **LITTLE) for K in (8, 4)
+        ],
+        "digits_linear": [Cell("digits_linear", "cross", 3, **LITTLE | {"M": 12})],
+    }  # fmt: skip
 
 
 class Tasks:
@@ -200,7 +265,7 @@ def measured(cell: Cell, made: Tasks, rate: float, products: str) -> dict[str, A
     task, routes = made(cell), routes_of(cell)
     how: dict[str, Any] = {"record_every": cell.every, "steps": cell.most}
     if cell.method == "cross":
-        size = min(512, len(task.images.train))
+        size = min(cell.batch, len(task.images.train))
         how |= {"batch_size": size, "sampled": 4, "leak": cell.leak, "products": products}
     if cell.method == "authors":
         import optax
@@ -341,8 +406,8 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     path = given.out / "cells.jsonl"
     rows = list(done_before(path))
-    fields = [f.name for f in dataclasses.fields(Cell)]
-    seen = {json.dumps([row.get(f) for f in fields]) for row in rows}
+    usual = {f.name: f.default for f in dataclasses.fields(Cell)}  # of fields that rows may lack
+    seen = {json.dumps([row.get(f, usual[f]) for f in usual]) for row in rows}
     source = origin(given.commit)
     sys.stdout.write(f"{source}\n")
     made = Tasks(given.data, given.train, given.tests)
@@ -350,7 +415,7 @@ def main() -> None:
     if given.features:
         cells = [dataclasses.replace(cell, images=given.features) for cell in cells]
     for cell in cells:
-        if json.dumps([getattr(cell, f) for f in fields]) in seen:
+        if json.dumps([getattr(cell, f) for f in usual]) in seen:
             continue
         if time.monotonic() - begin > 60 * given.minutes:
             sys.stdout.write("the minutes are over; the same call goes on from here\n")

@@ -80,7 +80,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     _draw_transfer(table, below, "predicted")
     below.plot([0, 1], [0, 1], color="0.6", linestyle=":", linewidth=0.8)
     below.set(
-        title="(c) the spectrum of the routes decides", xlim=(0, 1.03),
+        title="(c) against the prediction", xlim=(0, 1.03),
         xlabel="predicted chance of the shared mode", ylabel="transfer to untrained routes",
     )  # fmt: skip
     return figure

@@ -122,7 +122,10 @@ class Found:
 
 
 def stored_rows() -> tuple[dict[str, Any], ...]:
-    """The rows that were measured on a GPU; each names its device and commit."""
+    """The rows that were measured, on a GPU or small ones on a processor.
+
+    Each names its device and commit.
+    """
     return rows_of_package("nrr", "images.jsonl")
 
 

@@ -1,6 +1,6 @@
 """When untrained routes work, and when learning begins: predictions from the start (NRR §5).
 
-The derivation is in `docs/images.md`. Nothing in it is fitted.
+The derivation is in `docs/images.md`, with what was found. Nothing in it is fitted.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ def shared_chance(
 
         chance = ∫ φ(z) Π_{k ≥ 2} Φ( ((1 + δ z) / g_k − 1) / δ ) dz.
 
+    Measured transfer to untrained routes is close to it for H = 128 and a gain of .1. It does not
+    follow it over other widths and gains (`docs/images.md`).
+
     ```python
     >>> from neuralrace.papers.nrr.transition import shared_chance
     >>> from neuralrace.tasks import circulant_routes
@@ -51,6 +54,41 @@ def shared_chance(
     z, weight = np.polynomial.hermite_e.hermegauss(NODES)
     ahead = ndtr(((1 + delta * z)[:, None] / rivals - 1) / delta).prod(axis=1)
     return float(weight @ ahead / weight.sum())
+
+
+def transfer_from_equal_starts(
+    routes: Bool[np.ndarray, "M M"], hidden: int, scale: float, strength: float
+) -> float:
+    """The transfer to untrained routes if all modes of the routes start alike.
+
+    Modes grow as in `shared_chance`, dx_k/dt ∝ g_k x_k², but all from one x(0), that of
+    `escape_time`: x_k = x(0) / (1 − g_k x(0) t). Learning ends where trained routes are right, at
+    Σ_k g_k x_k³ = M s with s = `strength`. Of this, x₁³ is the answer on all routes, and the rest
+    is 0 on average over all routes. So untrained routes answer on average, as a share of trained
+    ones, (x₁³ − K/(M − K) · rest) / (M s). Written down after the cells that it is compared with.
+
+    ```python
+    >>> from neuralrace.papers.nrr.transition import transfer_from_equal_starts
+    >>> from neuralrace.tasks import circulant_routes
+    >>> routes = circulant_routes(10, 2)
+    >>> [round(transfer_from_equal_starts(routes, 64, g, 0.287), 2) for g in (0.3, 0.1, 0.03, 0.01)]
+    [0.24, 0.68, 0.97, 1.0]
+
+    ```
+    """
+    M, K = len(routes), int(routes[0].sum())
+    if K == M:
+        return 1.0
+    g = np.linalg.svd(np.asarray(routes, float), compute_uv=False) / K
+    start = M / (strength * escape_time(strength, M, scale, hidden))
+    low, high = 0.0, 1.0 / start  # the shared mode is infinite at this time
+    for _ in range(100):
+        time = (low + high) / 2
+        done = g @ (start / (1 - g * start * time)) ** 3 > M * strength
+        low, high = (low, time) if done else (time, high)
+    answers = g * (start / (1 - g * start * low)) ** 3
+    rest = answers[1:].sum()
+    return float((answers[0] - K / (M - K) * rest) / (answers[0] + rest))
 
 
 def printed_rows() -> tuple[dict[str, Any], ...]:

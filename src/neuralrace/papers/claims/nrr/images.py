@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.papers.claims import Claim, Measure, Read, Tables
+from neuralrace.papers.claims import Claim, Measure, Read, Remark, Tables
 from neuralrace.papers.figure import TooSlow
-from neuralrace.papers.nrr.image_routes import rows_of
+from neuralrace.papers.nrr.image_routes import rows_of, stored_rows
 from neuralrace.papers.nrr.transition import transferred
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ CROSS = {"method": "cross", "routes": "circulant"}
 PERMUTED = CROSS | {"inputs": "permuted"}
 ROTATED = CROSS | {"inputs": "rotated"}
 RACE = ROTATED | {"method": "race"}
+PIXELS = PERMUTED | {"method": "statistics", "M": 40}
 
 
 def cells(tables: Tables, figure: str, **wanted: Any) -> xarray.Dataset | None:
@@ -87,6 +88,13 @@ def _good_scales(tables: Tables) -> Any:
     return rows["trained"].to_numpy()[:, : int(rows["seeds"].min())].min(axis=0)
 
 
+def small(plan: str, **wanted: Any) -> np.ndarray:
+    """The transfer of every seed of a cell that was computed on a processor, as stored."""
+    rows = (row for row in stored_rows() if row["plan"] == plan)
+    (row,) = (row for row in rows if all(row[k] == v for k, v in wanted.items()))
+    return transferred(row["trained"], row["untrained"])
+
+
 CLAIMS = (
     Claim(
         "nrr/images-trained",
@@ -105,7 +113,9 @@ CLAIMS = (
                 least_trained("nrr/fig8", images="cifar10", **RACE),
                 least=0.7,
                 origin=1.0,
-                otherwise="On features of rotated CIFAR-10, trained routes reach {:.2f}.",
+                otherwise="On features of rotated CIFAR-10 trained routes reach {:.2f} by the "
+                "race, whose end is that of least squares. Cross-entropy was run with three seeds, "
+                "and not to the authors' flow time.",
             ),
         ),
         quote="Training accuracy is always high",
@@ -154,12 +164,23 @@ CLAIMS = (
                 transfer("nrr/fig7", share=0.1, **PERMUTED | {"routes": "random"}),
                 most=0.5,
                 otherwise="40 % is a property of the circulant routes that the authors train. With "
-                "random regular ones, 10 % are enough for a transfer of {:.2f}: the spectrum of "
-                "the route matrix decides.",
+                "random regular ones, 10 % are enough for a transfer of {:.2f}.",
             ),
         ),
         quote="zero-shot transfer to untrained pathways becomes as good as the training "
         "performance when ≈ 40% of pathways are trained",
+        remarks=(
+            Remark(
+                "All from a gain of .1. The initial scale matters as much: with M = 10 and 40 % of "
+                "circulant routes, by the race, the transfer from a gain of 1 is {:.2f}; with 20 % "
+                "it is {:.2f} from a gain of .1 and {:.2f} from .01, each given its time.",
+                (
+                    lambda tables: small("starts_test", K=4),
+                    lambda tables: small("starts", scale=0.1),
+                    lambda tables: small("starts", scale=0.01),
+                ),
+            ),
+        ),
     ),
     Claim(
         "nrr/images-leaky",
@@ -185,15 +206,30 @@ CLAIMS = (
         ),
         quote="The training accuracy is always high while zero-shot transfer to untrained pathways "
         "becomes as good as the training performance when ≈ 25% of pathways are trained.",
+        remarks=(
+            Remark(
+                "Other shares were run with digits only (M = 12, H = 64, five seeds). There the "
+                "transfer at K/M = .25 is {:.2f} on average and {:.2f} for the worst seed; at .33 "
+                "it is {:.2f}, at .5 {:.2f}.",
+                (
+                    lambda tables: small("digits_leaky", K=3),
+                    lambda tables: small("digits_leaky", K=3).min(),
+                    lambda tables: small("digits_leaky", K=4),
+                    lambda tables: small("digits_leaky", K=6),
+                ),
+            ),
+        ),
     ),
     Claim(
         "nrr/images-scale",
         "§5.1, Fig. 7d; App. D, Fig. 10",
         "Trained routes are good from every initial scale; untrained ones only from small ones.",
-        "MNIST, rotated, M = 40, K = 10, the race of the class modes, gains 10, 1, .1, .01 and "
-        ".001 of Xavier's weights, to the authors' flow time (learning rate × steps / (1 − "
-        "momentum)). The race has ten seeds, and was chosen for that; so were the gains on which "
-        "the claim rests.",
+        "MNIST, M = 40, K = 10, to the authors' flow time (rate × steps / (1 − momentum)), gains "
+        "10, 1, .1, .01 and .001 of Xavier's weights. Inputs are rotated and the network is "
+        "the race of the class modes; for a gain of .01 also the squared loss on permuted pixels. "
+        "The authors' networks have cross-entropy, which was run over gains with digits only. The "
+        "cells have ten seeds, and were chosen for that; the bounds were kept when gains of .01 and "
+        ".001, which had been limits, became measures, with their numbers in view.",
         (
             Measure(
                 "trained accuracy at gains .1 and 1, the worse",
@@ -203,6 +239,24 @@ CLAIMS = (
             ),
             Measure("transfer at gain .1 less transfer at gain 10", _gained, least=0.5),
             Measure(
+                "trained accuracy at gain .01",
+                least_trained("nrr/fig10", scale=0.01, **RACE),
+                least=0.8,
+                origin=1.0,
+            ),
+            Measure(
+                "trained accuracy at gain .01, squared loss on permuted pixels",
+                least_trained("nrr/fig10", scale=0.01, **PIXELS),
+                least=0.8,
+                origin=1.0,
+            ),
+            Measure(
+                "trained accuracy at gain .001",
+                least_trained("nrr/fig10", scale=0.001, **RACE),
+                least=0.8,
+                origin=1.0,
+            ),
+            Measure(
                 "trained accuracy at gain 10",
                 least_trained("nrr/fig10", scale=10.0, **RACE),
                 least=0.8,
@@ -210,20 +264,18 @@ CLAIMS = (
                 otherwise="From a gain of 10 trained routes reach {:.2f} in 20 000 steps, which "
                 "curvature makes so small that they end far from the flow time.",
             ),
-            Measure(
-                "trained accuracy at gain .01",
-                least_trained("nrr/fig10", scale=0.01, **RACE),
-                least=0.8,
-                origin=1.0,
-                otherwise="From a gain of .01 trained routes reach {:.2f}, and the loss has not "
-                "begun to fall: that takes a time ∝ 1 / gain, beyond the published steps.",
-            ),
-            Measure(
-                "trained accuracy at gain .001",
-                least_trained("nrr/fig10", scale=0.001, **RACE),
-                least=0.8,
-                origin=1.0,
-                otherwise="From a gain of .001 trained routes reach {:.2f}.",
+        ),
+        instead=(
+            Remark(
+                "Untrained routes need small weights, as the paper says. But small weights also "
+                "need time, ∝ 1 / gain: from a gain of .01 the loss has not begun to fall at the "
+                "authors' flow time, and trained routes reach {:.2f} (race) and {:.2f} (squared "
+                "loss on pixels), against {:.2f} from gains of .1 and 1.",
+                (
+                    least_trained("nrr/fig10", scale=0.01, **RACE),
+                    least_trained("nrr/fig10", scale=0.01, **PIXELS),
+                    _good_scales,
+                ),
             ),
         ),
         quote="While performance on trained domains is good for all scales, zero-shot "

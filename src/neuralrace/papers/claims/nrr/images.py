@@ -228,8 +228,8 @@ CLAIMS = (
         "10, 1, .1, .01 and .001 of Xavier's weights. Inputs are rotated and the network is "
         "the race of the class modes; for a gain of .01 also the squared loss on permuted pixels. "
         "The authors' networks have cross-entropy, which was run over gains with digits only. The "
-        "cells have ten seeds, and were chosen for that; the bounds were kept when gains of .01 and "
-        ".001, which had been limits, became measures, with their numbers in view.",
+        "cells have ten seeds, and were chosen for that; the bounds were kept when gains of .01 "
+        "and .001, which had been limits, became measures, with their numbers in view.",
         (
             Measure(
                 "trained accuracy at gains .1 and 1, the worse",

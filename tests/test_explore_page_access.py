@@ -36,11 +36,9 @@ def test_with_the_keyboard_alone(page):
     strip.focus()
     keys.press("End")
     keys.press("Space")
-    page.page.wait_for_timeout(200)
-    assert page.page.locator(".strip").first.get_attribute("aria-label") != label
+    page.page.get_by_label(label, exact=True).wait_for(state="detached")
     keys.press("Control+z")
-    page.page.wait_for_timeout(200)
-    assert page.page.locator(".strip").first.get_attribute("aria-label") == label
+    page.page.get_by_label(label, exact=True).wait_for()
     page.page.get_by_label("Play the race").focus()
     keys.press("Enter")
     page.page.get_by_label("Pause the race").wait_for()

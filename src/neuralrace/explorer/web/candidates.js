@@ -91,16 +91,16 @@ export class Candidates {
     this.name.value = this.chosen;
     const present = [
       h("li", { class: "line" }, this.name),
-      more("Duplicate", `a copy of ${this.chosen}, to change`, () => this.#put(this.chosen, app.gates.editable ?? app.store.state.gatings?.[this.chosen] ?? {})),
-      this.names.length > 1 && item("Remove", `take ${this.chosen} out of the race`, () => app.store.change((state) => set(state, ["gatings", this.chosen], undefined))),
+      more("Duplicate", `A copy of ${this.chosen}, to change.`, () => this.#put(this.chosen, app.gates.editable ?? app.store.state.gatings?.[this.chosen] ?? {})),
+      this.names.length > 1 && item("Remove", `Take ${this.chosen} out of the race.`, () => app.store.change((state) => set(state, ["gatings", this.chosen], undefined))),
     ].filter((one) => one instanceof HTMLElement);
     this.items.replaceChildren(
       ...(this.names.length ? [h("li", { class: "head" }, "This gating"), ...present] : []),
       h("li", { class: "head" }, "Add to the race"),
       ...(full ? [h("li", { class: "full" }, full)] : []),
       ...this.#offered.map(({ name, text, about, gating }) => more(text, about, () => this.#put(name, gating))),
-      more("aligned", "the gates that small ReLU neurons align to by themselves", () => app.fetchGating("aligned")),
-      more("discover", "train ReLU networks, and find the gates in their activity", () => app.fetchGating("discover"))
+      more("aligned", "The gates that small ReLU neurons align to by themselves.", () => app.fetchGating("aligned")),
+      more("discover", "Train ReLU networks, and find the gates in their activity.", () => app.fetchGating("discover"))
     );
   }
 
@@ -112,8 +112,8 @@ export class Candidates {
     const labels = Object.entries(app.data?.labels ?? {}).filter(([label, values]) => label !== "sample" && new Set(values).size <= VALUES);
     const all = { masks: { all: Array(app.data?.samples ?? 0).fill(1) } };
     return [
-      ...labels.map(([label]) => ({ name: `by_${label}`, text: `each ${label}`, about: `one pathway per value of ${label}`, gating: { each: label } })),
-      { name: "all_on", text: "all on", about: "one pathway that is always on: a linear network", gating: all },
+      ...labels.map(([label]) => ({ name: `by_${label}`, text: `each ${label}`, about: `One pathway per value of ${label}.`, gating: { each: label } })),
+      { name: "all_on", text: "all on", about: "One pathway that is always on: a linear network.", gating: all },
     ];
   }
 

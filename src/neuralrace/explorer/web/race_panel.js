@@ -32,7 +32,7 @@ export class RacePanel {
     this.slider = h("input", { type: "range", min: 0, max: STEPS, step: 1, class: "time", "aria-label": "Time" });
     this.slider.addEventListener("input", () => this.seek((Number(this.slider.value) / STEPS) * app.end));
     this.now = h("output", { class: "now" });
-    this.finish = button("Photo finish", () => this.photo(), { class: "quiet", title: "The moment when the first one is there" });
+    this.finish = button("Photo finish", () => this.photo(), { class: "quiet", title: "The moment at which the winner reaches the criterion" });
     this.log = button("log", () => app.store.look({ log: !app.store.state.view?.log }), { class: "quiet", title: "Logarithmic axis of the loss" });
     this.nearer = button("+", () => this.#zoom(0.5), { class: "quiet", "aria-label": "Zoom in at the time shown", title: "Zoom in" });
     this.whole = button("whole range", () => app.store.look({ zoom: null }), { class: "quiet" });

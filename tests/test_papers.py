@@ -12,6 +12,7 @@ from neuralrace import papers
 from neuralrace.papers import Agreement, Figure, Setting, gallery, settings_of
 from neuralrace.papers.nrr import fig3, fig4
 from neuralrace.papers.record import Record, command, load_figure, markdown, read_record
+from neuralrace.plot import style
 from neuralrace.trajectory import save_table
 from tests.test_errors import says
 
@@ -143,8 +144,15 @@ def test_a_wrong_number_does_not_agree(change, row, tables):
 
 def test_panels_have_the_letters_of_the_paper(tables):
     picture = fig4.FIGURE.draw(tables("nrr/fig4"))  # laid out where it is saved, above
-    letters = [ax.get_title()[:3] for ax in picture.axes if ax.get_title()]
-    assert sorted(set(letters)) == ["(a)", "(b)", "(c)", "(d)", "(e)", "(f)", "(g)", "(h)"]
+    letters = [ax.get_title().split()[0] for ax in picture.axes if ax.get_title()]
+    assert sorted(letters) == [f"({n})" for n in ("a", "b", "c", "d", "e1", "e2", "f", "g", "h")]
+
+
+def test_names_stand_in_the_boxes_of_figure_3(tables):
+    with style():
+        network = fig3.FIGURE.draw(tables("nrr/fig3")).axes[1]
+    inside = {text.get_text() for text in network.texts if "\n" in text.get_text()}
+    assert inside == {"x\n2", "1\n8", "2\n8", "3\n8", "4\n8", "y\n1"}
 
 
 # ---- settings -----------------------------------------------------------------------------------

@@ -321,7 +321,7 @@ def _draw_shares(ax: Axes, table: xarray.Dataset) -> None:
         xlabel="time", ylabel="share of animals", ylim=(0, 1), title="Strategies, deep",
         xlim=(0, 0.5 * time[-1]),
     )  # fmt: skip
-    ax.legend(loc="center right", fontsize="x-small", framealpha=0.9)
+    ax.legend(loc="center right", fontsize="x-small", frameon=True, framealpha=0.95)
 
 
 def _draw_paths(ax: Axes, table: xarray.Dataset) -> None:

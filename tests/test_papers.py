@@ -11,7 +11,7 @@ import verification.papers
 from neuralrace import papers
 from neuralrace.papers import Agreement, Figure, Setting, gallery, settings_of
 from neuralrace.papers.nrr import fig3, fig4
-from neuralrace.papers.record import Record, command, load_figure, markdown, read_record
+from neuralrace.papers.record import Record, command, load_figure, markdown, pack, read_record
 from neuralrace.plot import style
 from neuralrace.trajectory import save_table
 from tests.test_errors import says
@@ -277,6 +277,27 @@ def toy(name, compute):
         draw=lambda table: __import__("matplotlib.pyplot").pyplot.figure(),
         agreement=lambda table: (Agreement("sum", "3", str(float(table["x"].sum())), True),),
     )
+
+
+def test_a_figure_says_where_its_data_were_computed(tmp_path):
+    figure = papers.find("talk/depth")
+    table = figure.run(figure.resolve(quick=True), quick=True)
+    made = read_record(table)
+    assert "cpu" in made.device and made.device in markdown(made)
+    assert json.loads(table.attrs["record"])["commit"] == made.commit
+    older = json.loads(table.attrs["record"])
+    del older["device"], older["commit"]
+    assert read_record(table.assign_attrs(record=json.dumps(older))).origin == ""
+
+
+def test_packed_data_are_read_as_a_figure(tmp_path):
+    figure = papers.find("talk/depth")
+    table = figure.run(figure.resolve(quick=True), quick=True)
+    pack(table, tmp_path / "depth.npz")
+    assert load_figure(tmp_path / "depth.npz").equals(table)
+    (tmp_path / "no.npz").write_text("no")
+    with says("cannot be read", got="", wanted="a netCDF file", fix="reproduce"):
+        load_figure(tmp_path / "no.npz")
 
 
 def test_the_gallery_shows_what_lies_in_the_folder_in_the_given_order(tmp_path):

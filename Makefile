@@ -34,6 +34,7 @@ format: $(READY)
 # The documentation as a site, in out/site/index.html; needs no network.
 docs: .venv/.docs
 	$(BIN)/python -m docs.api
+	$(BIN)/python -m docs.gallery
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs out/site
 
 # Everything that can be wrong with the documentation: the site and its links, spelling, examples in
@@ -55,9 +56,11 @@ verify: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
-# Every figure of the papers, with a gallery in out/figures, and every picture of the documentation.
+# Every figure of the papers, with a gallery in out/figures, and every picture of the documentation,
+# whose own gallery is docs/gallery.md.
 figures: $(READY)
 	$(BIN)/neuralrace reproduce all --out out/figures
+	$(BIN)/python -m docs.gallery --from out/figures --examples
 	$(BIN)/python -m docs.figures
 
 # The ledger of the papers' claims; uses the data of `make figures` where it is there.

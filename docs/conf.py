@@ -158,6 +158,9 @@ def write_reference(app: object) -> None:
     """One page per package, with a table of its names and then the full text of each."""
     folder = HERE / "reference"
     folder.mkdir(exist_ok=True)
+    for page in folder.glob("*.rst"):
+        if page.stem not in {*api.ROOMS, "index"}:  # of a package that is gone
+            page.unlink()
     for room, title in api.ROOMS.items():
         _write(folder / f"{room}.rst", _room(room, title))
     index = ["Reference", "=========", "", "The full docstrings, one page per package.", ""]

@@ -11,7 +11,8 @@ import verification.papers
 from neuralrace import papers
 from neuralrace.papers import Agreement, Figure, Setting, gallery, settings_of
 from neuralrace.papers.nrr import fig3, fig4
-from neuralrace.papers.record import Record, command, load_figure, markdown, read_record
+from neuralrace.papers.record import Record, command, load_figure, markdown, pack, read_record
+from neuralrace.plot import style
 from neuralrace.trajectory import save_table
 from tests.test_errors import says
 
@@ -143,8 +144,15 @@ def test_a_wrong_number_does_not_agree(change, row, tables):
 
 def test_panels_have_the_letters_of_the_paper(tables):
     picture = fig4.FIGURE.draw(tables("nrr/fig4"))  # laid out where it is saved, above
-    letters = [ax.get_title()[:3] for ax in picture.axes if ax.get_title()]
-    assert sorted(set(letters)) == ["(a)", "(b)", "(c)", "(d)", "(e)", "(f)", "(g)", "(h)"]
+    letters = [ax.get_title().split()[0] for ax in picture.axes if ax.get_title()]
+    assert sorted(letters) == [f"({n})" for n in ("a", "b", "c", "d", "e1", "e2", "f", "g", "h")]
+
+
+def test_names_stand_in_the_boxes_of_figure_3(tables):
+    with style():
+        network = fig3.FIGURE.draw(tables("nrr/fig3")).axes[1]
+    inside = {text.get_text() for text in network.texts if "\n" in text.get_text()}
+    assert inside == {"x\n2", "1\n8", "2\n8", "3\n8", "4\n8", "y\n1"}
 
 
 # ---- settings -----------------------------------------------------------------------------------
@@ -269,6 +277,27 @@ def toy(name, compute):
         draw=lambda table: __import__("matplotlib.pyplot").pyplot.figure(),
         agreement=lambda table: (Agreement("sum", "3", str(float(table["x"].sum())), True),),
     )
+
+
+def test_a_figure_says_where_its_data_were_computed(tmp_path):
+    figure = papers.find("talk/depth")
+    table = figure.run(figure.resolve(quick=True), quick=True)
+    made = read_record(table)
+    assert "cpu" in made.device and made.device in markdown(made)
+    assert json.loads(table.attrs["record"])["commit"] == made.commit
+    older = json.loads(table.attrs["record"])
+    del older["device"], older["commit"]
+    assert read_record(table.assign_attrs(record=json.dumps(older))).origin == ""
+
+
+def test_packed_data_are_read_as_a_figure(tmp_path):
+    figure = papers.find("talk/depth")
+    table = figure.run(figure.resolve(quick=True), quick=True)
+    pack(table, tmp_path / "depth.npz")
+    assert load_figure(tmp_path / "depth.npz").equals(table)
+    (tmp_path / "no.npz").write_text("no")
+    with says("cannot be read", got="", wanted="a netCDF file", fix="reproduce"):
+        load_figure(tmp_path / "no.npz")
 
 
 def test_the_gallery_shows_what_lies_in_the_folder_in_the_given_order(tmp_path):

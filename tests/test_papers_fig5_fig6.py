@@ -130,7 +130,8 @@ def test_a_tiny_figure_6_draws_its_panels():
         table["loss"][:, :, -1], table["trained"], rtol=1e-9
     )  # the last loss is the final error
     picture = figure.draw(table)
-    assert len(picture.axes) == 8
+    assert len(picture.axes) == 9  # (a), (b), three of (c) and (d) each, and their colour bar
+    assert picture.axes[8].get_xlabel() == "entry / 99 % quantile of its map"
     plt.close(picture)
 
 
@@ -157,7 +158,8 @@ def test_figure_5_draws_and_judges_what_it_is_given():
     assert fig5.agreement(table.isel(K=slice(1)))[-1].holds is None  # no K/M of 0.4 or above
     picture = fig5.draw(table)
     above, below = picture.axes[3:]  # after the three schemes of (a)
-    assert [ax.get_title()[:3] for ax in picture.axes[:3]] == ["(a)"] * 3
+    assert [ax.get_title()[:4] for ax in picture.axes[:3]] == ["(a1)", "(a2)", "(a3)"]
+    assert "smaller drawn here" in below.get_legend_handles_labels()[1]
     assert [text.get_text() for text in below.texts] == ["0%", "50%", "100%"]
     assert {"P = 1", "P = 4"} <= set(above.get_legend_handles_labels()[1])
     plt.close(picture)

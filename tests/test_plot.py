@@ -13,7 +13,15 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 import neuralrace
 from neuralrace.errors import NeuralRaceError
-from neuralrace.plot import COLOURS, draw_curves, draw_graph, draw_matrix, style
+from neuralrace.plot import (
+    COLOURS,
+    cycle_colour,
+    draw_curves,
+    draw_graph,
+    draw_matrix,
+    shade,
+    style,
+)
 
 CHAIN = ({"x": 4, "h": 10, "y": 2}, {"xh": ("x", "h"), "hy": ("h", "y")})
 
@@ -198,6 +206,17 @@ def test_theory_is_told_from_simulation_without_colour():
     luminance = [np.mean(matplotlib.colors.to_rgb(line.get_color())) for line in (run, race)]
     assert luminance[0] > luminance[1] + 0.3
     assert run.get_color() == COLOURS["simulation"]
+
+
+def test_several_theories_alone_differ_in_dashes_and_are_not_dark():
+    t = np.linspace(0, 1, 20)
+    names = ("one", "two", "three", "four")
+    ax = draw_curves(t, dict.fromkeys(names, t), kind="theory")
+    assert len({str(line._dash_pattern) for line in ax.lines}) == 4
+    assert [line.get_color() for line in ax.lines] == [cycle_colour(i) for i in range(4)]
+    ax = draw_curves(t, dict.fromkeys(names, t))
+    draw_curves(t, dict.fromkeys(names, t), kind="theory", ax=ax)
+    assert ax.lines[4].get_color() == shade(cycle_colour(0), -0.55)
 
 
 def test_seeds_are_faint_and_their_mean_is_named():

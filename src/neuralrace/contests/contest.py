@@ -181,7 +181,9 @@ class Contest:
                 if np.isfinite(entrant.time):
                     colour = line.get_color()
                     ax.plot(entrant.time, entrant.criterion, "o", color=colour, markersize=5)
-            ax.set(ylim=(0, None), xlim=(0, times[-1]))
+            top = (1.05 + 0.1 * len(shown)) * max(loss.max() for loss in curves.values())
+            ax.set(ylim=(0, top), xlim=(0, times[-1]))
+            ax.legend(loc="upper right")  # above the curves
             ax.set_title(
                 f"first: {self.winner}{marks[self.winner]}"
                 if self.winner

@@ -14,11 +14,19 @@ from neuralrace.papers.figure import (
     settings_of,
     unknown,
 )
-from neuralrace.papers.gallery import gallery
-from neuralrace.papers.record import Record, Written, load_figure, read_record, shown
+from neuralrace.papers.gallery import TITLES, gallery
+from neuralrace.papers.record import (
+    Record,
+    Written,
+    command,
+    load_figure,
+    read_record,
+    shown,
+)
 from neuralrace.papers.tour import Stop, Tour, write_tour
 
 __all__ = [
+    "TITLES",
     "Agreement",
     "Figure",
     "Record",
@@ -29,6 +37,7 @@ __all__ = [
     "Tour",
     "Written",
     "chosen",
+    "command",
     "find",
     "find_tour",
     "gallery",

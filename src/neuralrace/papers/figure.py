@@ -173,11 +173,12 @@ class Figure:
         """
         import jax
 
-        from neuralrace.trajectory import versions
+        from neuralrace.report import provenance
 
         begin = time.perf_counter()
         with jax.enable_x64(True):
             table = self.compute(values)
+        made = provenance()
         record = Record(
             name=self.name,
             title=self.title,
@@ -192,8 +193,10 @@ class Figure:
                 for name, setting in self.settings.items()
             },
             quick=quick,
-            versions=versions(),
+            versions={"neuralrace": made.version, **made.packages},
             seconds=time.perf_counter() - begin,
+            device=", ".join(made.devices),
+            commit=made.commit,
         )
         table = stamped(table, record)
         return self._judged(stamped(table, record))

@@ -98,5 +98,5 @@ def _making(record: Record) -> list[Part]:
             ],
         ),
         Code(command(record)),
-        Text(f"Computed in {record.seconds:.1f} s, with {versions}."),
+        Text(f"Computed in {record.seconds:.1f} s{record.origin}, with {versions}."),
     ]

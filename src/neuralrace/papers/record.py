@@ -50,7 +50,8 @@ class Record:
 
     Kept as one JSON attribute in the data. `settings` maps each name to its `value`, the
     `default`, what it is `about` and its `source`; each row of `agreement` has `what`,
-    `target`, `measured` and `holds`.
+    `target`, `measured` and `holds`. `device` and `commit` say where the data were computed; they
+    are empty where that was not recorded.
     """
 
     name: str
@@ -61,6 +62,8 @@ class Record:
     versions: Mapping[str, str]
     seconds: float
     agreement: Sequence[Mapping[str, Any]] = field(default=())
+    device: str = ""
+    commit: str = ""
 
     @property
     def verdict(self) -> str:
@@ -76,6 +79,20 @@ class Record:
         """
         judged = [bool(row["holds"]) for row in self.agreement if row["holds"] is not None]
         return f"{sum(judged)} of {len(judged)} agree" if judged else "nothing to judge"
+
+    @property
+    def origin(self) -> str:
+        """On which device and at which commit the data were computed, as the end of a sentence.
+
+        ```python
+        >>> from neuralrace.papers import Record
+        >>> Record("nrr/fig0", "", "", {}, False, {}, 0.0, device="a GPU", commit="abc").origin
+        ' on a GPU, at commit abc'
+
+        ```
+        """
+        on = f" on {self.device}" if self.device else ""
+        return on + (f", at commit {self.commit}" if self.commit else "")
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -123,7 +140,7 @@ def read_record(table: xarray.Dataset) -> Record:
 
 
 def load_figure(path: str | os.PathLike[str]) -> xarray.Dataset:
-    """The data of a figure, as `neuralrace reproduce` saved them.
+    """The data of a figure, as `neuralrace reproduce` or `neuralrace claims --from` saved them.
 
     ```python
     >>> import tempfile
@@ -141,8 +158,11 @@ def load_figure(path: str | os.PathLike[str]) -> xarray.Dataset:
     import xarray
 
     try:
-        with xarray.open_dataset(path, engine="h5netcdf") as opened:
-            table = opened.load()
+        if Path(path).suffix == ".npz":
+            table = unpack(Path(path))
+        else:
+            with xarray.open_dataset(path, engine="h5netcdf") as opened:
+                table = opened.load()
     except FileNotFoundError as error:
         raise _not_a_figure(repr(str(path)), "no file of that name") from error
     except Exception as error:
@@ -295,7 +315,7 @@ def markdown(record: Record) -> str:
             ),
         ),
         "",
-        f"Made by `{command(record)}` in {record.seconds:.1f} s, with "
+        f"Made by `{command(record)}` in {record.seconds:.1f} s{record.origin}, with "
         + ", ".join(f"{name} {version}" for name, version in record.versions.items())
         + ".",
         "",
@@ -355,7 +375,16 @@ def typed(value: object) -> str:
 
 
 def command(record: Record) -> str:
-    """A command that makes the figure again, with every setting that is not the default."""
+    """A command that makes the figure again, with every setting that is not the default.
+
+    ```python
+    >>> from neuralrace.papers import Record, command
+    >>> settings = {"M": {"value": 5, "default": 7}, "K": {"value": 4, "default": 4}}
+    >>> command(Record("nrr/fig4", "", "", settings, False, {}, 0.0))
+    'neuralrace reproduce nrr/fig4 --set M=5'
+
+    ```
+    """
     changes = [
         "--set " + shlex.quote(f"{name}={typed(s['value'])}")
         for name, s in record.settings.items()

@@ -26,6 +26,9 @@ _LINES: Mapping[str, dict[str, Any]] = MappingProxyType(
 )
 _SHADES = MappingProxyType({"relu": 0.6, "simulation": 0.35, "theory": -0.55})
 
+_DASHES = ((3.2, 1.6), (7.0, 1.6), (1.2, 1.4), (7.0, 1.6, 1.2, 1.6))
+"""The dashes of theories without a simulation of the same name, so that grey tells them apart."""
+
 
 def draw_curves(
     time: ArrayLike | Mapping[str, ArrayLike],
@@ -43,9 +46,10 @@ def draw_curves(
     """Draw named curves over time: simulation solid, wide and light; theory dashed and dark on top.
 
     A lone curve of its kind has the colour of its role; several have the colours of the cycle in
-    their order, so that the i-th simulation and the i-th theory match. Curves that are added to
-    axes go on with the next colours. A name drawn twice on the same axes (once simulated, once
-    predicted) keeps its colour and has one entry in the legend, showing both lines. More than
+    their order, so that the i-th simulation and the i-th theory match. Several theories without a
+    simulation of their names are not darkened, and each has dashes of its own. Curves that are
+    added to axes go on with the next colours. A name drawn twice on the same axes (once simulated,
+    once predicted) keeps its colour and has one entry in the legend, showing both lines. More than
     eight curves have a colour bar with their names instead of a legend.
 
     **Arguments:** `time` is (T,), or maps each name to its own (T,). `curves` maps names to (T,),
@@ -71,15 +75,15 @@ def draw_curves(
     series = {name: _series(name, times, kinds, values) for name, values in curves.items()}
     with style():
         ax = axes_or_new(ax)
-        colours = _colours(ax, kinds, list(series))
+        colours, dashes = _colours(ax, kinds, list(series))
         crowded = len(series) > NAMED and color is None
         fresh = not set(series) & {name for _, name in _drawn(ax)}
         for name, (t, seeds) in series.items():
             role = kinds[name]
             colour = colours[name] if color is None else color
-            line: dict[str, Any] = dict(_LINES[role]) | (
-                {} if linestyle is None else {"linestyle": linestyle}
-            )
+            chosen = dashes.get(name, _LINES[role]["linestyle"])
+            line: dict[str, Any] = dict(_LINES[role])
+            line["linestyle"] = chosen if linestyle is None else linestyle
             if len(seeds) > 1:
                 _draw_band(ax, t, seeds, colour, band)
             label = f"_{name}" if crowded else name
@@ -111,15 +115,18 @@ def _drawn(ax: matplotlib.axes.Axes) -> list[tuple[str, str]]:
 
 def _colours(
     ax: matplotlib.axes.Axes, kinds: Mapping[str, str], names: Sequence[str]
-) -> dict[str, Any]:
-    """The colour of each name: its role's if alone, the one it has, or the next of the cycle."""
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The colour of each name: its role's if alone, the one it has, or the next of the cycle.
+
+    Also the line styles of theories that no simulation of the same name goes with.
+    """
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
     known: dict[str, dict[str, int]] = {role: {} for role in _LINES}
     for role, name in _drawn(ax):
         known[role][name] = len(known[role])
-    found = {}
+    found, dashes = {}, {}
     for name in names:
         role = kinds[name]
         mine = known[role]
@@ -135,9 +142,13 @@ def _colours(
             share = known[role][name] / max(1, max(known[role].values()))
             colour = to_hex(colormaps["viridis"](0.92 * share))
             found[name] = shade(colour, _SHADES[role] / 2)
+        elif role == "theory" and not any(name in known[r] for r in ("relu", "simulation")):
+            place = known[role][name]
+            found[name] = cycle_colour(place)
+            dashes[name] = (0, _DASHES[place % len(_DASHES)])
         else:
             found[name] = shade(cycle_colour(known[role][name]), _SHADES[role])
-    return found
+    return found, dashes
 
 
 def _colour_bar(ax: matplotlib.axes.Axes, colours: Mapping[str, Any]) -> None:

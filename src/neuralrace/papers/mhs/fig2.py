@@ -236,8 +236,11 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     steps = table["time"].to_numpy() / s["learning_rate"]
     for name, delta in zip(shown, s["shown"], strict=True):
         if name in axes:
-            _draw_losses(table.sel(delta=delta), steps, delta, axes[name])
-    axes["e0"].legend(loc="center left")
+            _draw_losses(table.sel(delta=delta), steps, axes[name])
+            number = int(name[1:]) + 1
+            axes[name].set_title(f"(e{number}) Δ = {delta:g}")
+    last = [name for name in shown if name in axes][-1]
+    axes[last].legend(loc="upper right")
     return figure
 
 
@@ -262,7 +265,7 @@ def _draw_times(table: xarray.Dataset, s: Mapping[str, Any], ax: Any) -> None:
     ax.axvline(CROSSOVER, color=COLOURS["neutral"], linewidth=0.8, linestyle="--")
     ax.text(CROSSOVER + 0.03, 3, "√(2/3)", fontsize=7)
     ax.set(
-        title=f"(d) learning time (loss = {s['criterion']:g})",
+        title=f"(d1) learning time (loss = {s['criterion']:g})",
         xlabel="Δ",
         ylabel="epochs",
         ylim=(0, 2.2 * steps * np.nanmax(when)),
@@ -278,7 +281,7 @@ def _draw_share(table: xarray.Dataset, ax: Any) -> None:
         ax.plot(delta, share[:, k], color=COLOUR[gating], marker=marker, markersize=4, label=gating)
     ax.axvline(CROSSOVER, color=COLOURS["neutral"], linewidth=0.8, linestyle="--")
     ax.set(
-        title="gates of the trained networks",
+        title="(d2) gates of the trained networks",
         xlabel="Δ",
         ylabel="share of the weight",
         ylim=(-0.03, 1.03),
@@ -286,7 +289,7 @@ def _draw_share(table: xarray.Dataset, ax: Any) -> None:
     ax.legend(loc="center left")
 
 
-def _draw_losses(one: xarray.Dataset, steps: np.ndarray, delta: float, ax: Any) -> None:
+def _draw_losses(one: xarray.Dataset, steps: np.ndarray, ax: Any) -> None:
     from neuralrace.plot import COLOURS
 
     relu, predicted = one["relu"].to_numpy(), one["predicted"].to_numpy()
@@ -294,7 +297,7 @@ def _draw_losses(one: xarray.Dataset, steps: np.ndarray, delta: float, ax: Any) 
     ax.plot(steps, relu.mean(axis=0), color=COLOURS["relu"], linewidth=4, label="ReLU networks")
     for k, (gating, line) in enumerate((("linear", DASHED), ("xor", DOTTED))):
         ax.plot(steps, predicted[k], color=COLOUR[gating], label=f"{gating} gating", **line)
-    ax.set(title=f"(e) Δ = {delta:g}", xlabel="epoch", ylabel="loss", ylim=(-0.02, 0.55))
+    ax.set(xlabel="epoch", ylabel="loss", ylim=(-0.02, 0.55))
 
 
 FIGURE = Figure(

@@ -213,7 +213,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     )
     short = {str(c): n for c, n in zip(contexts, columns.values(), strict=True)}
     blocks: Any = {"rows": rows, "columns": short}
-    draw_matrix(table["y"], title="(a) targets", blocks=blocks, ax=axes["y"])
+    draw_matrix(table["y"], title="(a) targets", blocks=blocks, scale="target", ax=axes["y"])
     axes["y"].set_ylabel("outputs of context")
     _draw_balance(table, axes["balance"])
     draw_matrix(
@@ -226,10 +226,16 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     shown, y = table["outputs"].to_numpy()[0], table["y"].to_numpy()
     for k, name in enumerate(names):
         for panel, matrix, title in (
-            (name, shown[k], f"(b) {name} adds"),
-            (f"without {name}", shown.sum(axis=0) - shown[k] - y, f"(d) error without {name}"),
+            (name, shown[k], f"(b{k + 1}) {name} adds"),
+            (f"without {name}", shown.sum(axis=0) - shown[k] - y, f"(d{k + 1}) without {name}"),
         ):
-            draw_matrix(matrix.round(6) + 0.0, title=title, blocks=blocks, ax=axes[panel])
+            draw_matrix(
+                matrix.round(6) + 0.0,
+                title=title,
+                blocks=blocks,
+                scale="output" if panel == name else "error",
+                ax=axes[panel],
+            )
     draw_matrix(
         table["gates"],
         rows=names,
@@ -255,6 +261,7 @@ def _draw_balance(table: xarray.Dataset, ax: Any) -> None:
         ylabel="loss / loss of zero output",
         yscale="log",
     )
+    ax.set_ylim(top=20 * loss.max())
     ax.legend(loc="upper right", fontsize=6)
 
 

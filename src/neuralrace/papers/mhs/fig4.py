@@ -356,7 +356,7 @@ def _script_losses(table: xarray.Dataset, s: Mapping[str, Any]) -> list[Agreemen
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
-    """(a) losses and outputs, (b) singular values of the pathways, (c) hidden layers."""
+    """(a) losses, (b) singular values of the pathways, (c) hidden layers, (d) outputs."""
     import matplotlib.pyplot as plt
 
     epochs = table["epoch"].to_numpy().tolist()
@@ -374,6 +374,8 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     _draw_strengths(table, axes["b"], axes["b2"])
     for k, name in enumerate(("c", "c2")):
         _draw_places(table.isel(net=k), axes[name])
+        net = table["net"].to_numpy()[k]
+        axes[name].set_title(f"(c{k + 1}) hidden layer of the {net}")
     low = min(min(axes[n].get_xlim()[0], axes[n].get_ylim()[0]) for n in ("c", "c2"))
     high = max(max(axes[n].get_xlim()[1], axes[n].get_ylim()[1]) for n in ("c", "c2"))
     for name in ("c", "c2"):
@@ -404,15 +406,17 @@ def _draw_outputs(table: xarray.Dataset, axes: Sequence[Any], epochs: Sequence[i
     for k, ax in enumerate(axes):
         net, moment = divmod(k, len(epochs))
         picture = outputs[net, moment].T
-        ax.imshow(picture, aspect="auto", cmap="RdBu_r", vmin=-top, vmax=top)
+        image = ax.imshow(picture, aspect="auto", cmap="RdBu_r", vmin=-top, vmax=top)
         ax.set(xticks=(), yticks=())
         ax.spines[:].set_visible(True)
         if not net:
-            ax.set_title(f"epoch {epochs[moment]}", fontsize=7)
+            ax.set_title(f"(d{moment + 1}) epoch {epochs[moment]}", fontsize=7)
         if not moment:
             ax.set_ylabel(f"{table['net'].to_numpy()[net]}\noutputs", fontsize=7)
         if net:
             ax.set_xlabel("samples", fontsize=7)
+        if k == len(axes) - 1:
+            ax.figure.colorbar(image, ax=list(axes), label="output", aspect=30)
 
 
 def _draw_strengths(table: xarray.Dataset, common: Any, contextual: Any) -> None:
@@ -429,8 +433,8 @@ def _draw_strengths(table: xarray.Dataset, common: Any, contextual: Any) -> None
         solid[0].set_label(f"{name}, trained")
         if k in (0, len(names) - 1):
             dashed[0].set_label("predicted")
-    common.set(title="(b) singular values, common pathway", xlabel="epoch")
-    contextual.set(title="(b) contextual pathways", xlabel="epoch")
+    common.set(title="(b1) common pathway", xlabel="epoch", ylabel="singular value")
+    contextual.set(title="(b2) contextual pathways", xlabel="epoch", ylabel="singular value")
     for ax in (common, contextual):
         ax.legend(loc="upper right", fontsize=6)
         ax.set_ylim(0, 1.35 * ax.get_ylim()[1])
@@ -453,8 +457,7 @@ def _draw_places(one: xarray.Dataset, ax: Any) -> None:
             zorder=3,
             label=f"context {c}",
         )
-    ax.set(title=f"(c) hidden layer of the {one['net'].item()}", xticks=(), yticks=())
-    ax.set(xlabel="MDS axis 1", ylabel="MDS axis 2")
+    ax.set(xlabel="MDS axis 1", ylabel="MDS axis 2", xticks=(), yticks=())
     ax.legend(loc="best", fontsize=6)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -322,7 +323,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     step = table["step"].to_numpy()
     dashes = {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1, "color": COLOURS["theory"]}
     dots = {"linestyle": (0, (1, 1.2)), "linewidth": 1.2, "color": "#D55E00"}
-    for column, C in zip(axes.T, contexts, strict=True):
+    for letter, column, C in zip(ascii_lowercase, axes.T, contexts, strict=False):
         one = table.sel(contexts=C)
         unit = float(one["relu"][:, 0].mean())
         loss = {n: one[n].mean("seed") / unit for n in ("relu", "gated", "predicted", "closed")}
@@ -331,11 +332,16 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         top.plot(step, loss["gated"], color=COLOURS["simulation"], linewidth=2.2, label="ReLN")
         top.plot(step, loss["predicted"], label="race", **dashes)
         top.plot(step, loss["closed"], label="closed form", **dots)
-        top.set(title=f"C = {C}", ylim=(0, 1.04))
+        top.set(title=f"({letter}) C = {C}", ylim=(0, 1.04))
         for ax, name, light in ((middle, "common", "#7FB8DA"), (low, "others", "#80CFB9")):
-            ax.plot(step, one[name].mean("seed"), color=light, linewidth=2.4)
-            ax.plot(step, one[f"{name}_predicted"].mean("seed"), **dashes)
-            ax.plot(step, one[f"{name}_closed"], **dots)
+            ends = {
+                "ReLN": ax.plot(step, one[name].mean("seed"), color=light, linewidth=2.4),
+                "race": ax.plot(step, one[f"{name}_predicted"].mean("seed"), **dashes),
+                "closed form": ax.plot(step, one[f"{name}_closed"], **dots),
+            }
+            if contexts[0] == C and name == "others":
+                handles = [lines[0] for lines in ends.values()]
+                ax.legend(handles, list(ends), loc="upper left", fontsize=6, handlelength=2)
             ax.set_ylim(0, None)
         low.set_xlabel("epoch")
     for ax, label in zip(

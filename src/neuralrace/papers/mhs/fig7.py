@@ -139,7 +139,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
-    """(a) the targets and their decomposition, (c) the strengths of the modes over time."""
+    """(a) the targets, (b) their decomposition, (c) the strengths of the modes over time."""
     import matplotlib.pyplot as plt
 
     from neuralrace.plot import cycle_colour, draw_matrix, shade
@@ -150,9 +150,12 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     )
     draw_matrix(table["y"], rows=FEATURES, columns=ITEMS, title="(a) Σ = targets", ax=axes["y"])
     concepts = [str(k + 1) for k in range(4)]
-    draw_matrix(table["u"], columns=concepts, title="U", ax=axes["u"])
-    draw_matrix(np.diag(table["s"].to_numpy()), columns=concepts, title="S", ax=axes["s"])
-    draw_matrix(table["vt"], rows=concepts, columns=ITEMS, title="Vᵀ", ax=axes["vt"])
+    draw_matrix(table["u"], columns=concepts, title="(b1) U", scale="entry", ax=axes["u"])
+    values = np.diag(table["s"].to_numpy())
+    draw_matrix(values, columns=concepts, title="(b2) S", scale="singular value", ax=axes["s"])
+    draw_matrix(
+        table["vt"], rows=concepts, columns=ITEMS, title="(b3) Vᵀ", scale="entry", ax=axes["vt"]
+    )
     epoch = table["time"].to_numpy() / s["learning_rate"]
     ax = axes["c"]
     for k in range(4):

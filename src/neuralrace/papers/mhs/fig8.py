@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -164,10 +165,20 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         height_ratios=[len(c) + 0.5 for c in kept],
         squeeze=False,
     )
-    for ax, k, centroid in zip(axes[:, 0], table["clusters"].to_numpy(), kept, strict=True):
+    every = zip(ascii_lowercase, axes[:, 0], table["clusters"].to_numpy(), kept, strict=False)
+    for letter, ax, k, centroid in every:
         share = table["share"].sel(clusters=k).to_numpy()
         names = [f"{part:.0%}" for part in share[: len(centroid)]]
-        draw_matrix(centroid, rows=names, blocks={"columns": columns}, title=f"{k} clusters", ax=ax)
+        draw_matrix(
+            centroid,
+            rows=names,
+            blocks={"columns": columns},
+            title=f"({letter}) {k} clusters",
+            scale="how often on",
+            ax=ax,
+        )
+        ax.set_ylabel("share of neurons")
+        ax.get_images()[0].set_clim(0, 1)
     return figure
 
 

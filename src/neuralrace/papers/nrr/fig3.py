@@ -155,7 +155,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """(a) the task and the ReLU networks' input weights, (b) the GDLN, (c) losses."""
     import matplotlib.pyplot as plt
 
-    from neuralrace.plot import draw_curves
+    from neuralrace.plot import draw_curves, draw_graph
 
     settings = settings_of(table)
     figure, axes = plt.subplot_mosaic(
@@ -163,8 +163,9 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     )
     _draw_task(table, axes["a"])
     arch, gated = nr.tasks.xor_pathways(nr.tasks.xor(), total=settings["hidden"])
-    arch.draw(gated, ax=axes["b"])
-    axes["b"].set_title("(b) GDLN")
+    names = {name: str(k + 1) for k, name in enumerate(arch.hidden)}
+    draw_graph(arch.sizes, arch.edges, gates=gated.gates, labels=names, ax=axes["b"])
+    axes["b"].set_title("(b) GDLN, a pathway\nfor each sample")
     for name, label, kind in (
         ("relu", "ReLU networks", "relu"),
         ("simulated", "GDLN, simulated", "simulation"),

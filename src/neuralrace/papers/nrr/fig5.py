@@ -8,6 +8,7 @@ import numpy as np
 
 import neuralrace as nr
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from neuralrace.papers.nrr.error_panel import FLOOR, draw_errors
 from neuralrace.papers.nrr.networks import draw_scheme
 from neuralrace.papers.nrr.routes import make_routes
 
@@ -249,9 +250,6 @@ def generalising(table: xarray.Dataset) -> np.ndarray:
 
 # ---- picture and numbers ------------------------------------------------------------------------
 
-FLOOR = 1e-8
-"""Errors below this are drawn at it."""
-
 TOP = 100.0
 """The height at which the shares of seeds are written."""
 
@@ -274,7 +272,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     _draw_errors(table, axes["c"])
     for k, P in enumerate(SKETCHED):
         draw_scheme(axes[f"a{k}"], SKETCH, P)
-        axes[f"a{k}"].set_title(f"(a) P = {P}" if k else f"(a) M = {SKETCH}, P = {P}")
+        axes[f"a{k}"].set_title(f"(a{k + 1}) " + ("" if k else f"M = {SKETCH}, ") + f"P = {P}")
     return figure
 
 
@@ -302,29 +300,17 @@ def _draw_speeds(table: xarray.Dataset, ax: Any) -> None:
 
 
 def _draw_errors(table: xarray.Dataset, ax: Any) -> None:
-    from neuralrace.plot import COLOURS
-
-    settings = settings_of(table)
-    share = table["K"].to_numpy() / settings["M"]
-    for name, colour, marker in (("untrained", "#D55E00", "o"), ("trained", "#0072B2", "s")):
-        values = np.maximum(table[name].to_numpy(), FLOOR)
-        look = {"color": colour, "marker": marker, "markeredgewidth": 0}
-        ax.plot(share, values, linestyle="", markersize=2.5, alpha=0.45, **look)
-        line = "-" if name == "untrained" else (0, (1, 1))
-        label = f"{name}, median"
-        ax.plot(share, np.median(values, axis=1), linestyle=line, markersize=4, label=label, **look)
-    ax.axhline(settings["generalises"], color=COLOURS["neutral"], linestyle=":", linewidth=0.8)
+    share = table["K"].to_numpy() / settings_of(table)["M"]
+    draw_errors(table, share, ax)
     for x, good in zip(share, generalising(table), strict=True):
         ax.text(x, TOP, f"{good:.0%}", ha="center", va="top", fontsize=6)
     ax.set(
-        title="(c) errors; above: seeds that generalise",
-        yscale="log",
-        ylim=(FLOOR / 1e3, 2 * TOP),
+        title="(c) errors, median; above: seeds that generalise",
+        ylim=(FLOOR / 1e6, 2 * TOP),
         xlim=(0, 1),
         xlabel="share of outputs trained with each input, K / M",
         ylabel="error / error of zero output",
     )
-    ax.legend(loc="lower left")
 
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:

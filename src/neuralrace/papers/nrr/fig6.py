@@ -10,6 +10,7 @@ import numpy as np
 import neuralrace as nr
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
 from neuralrace.papers.measure import Measure
+from neuralrace.papers.nrr.error_panel import FLOOR, draw_errors
 from neuralrace.papers.nrr.routes import make_routes, map_of_all_routes
 
 if TYPE_CHECKING:
@@ -249,12 +250,16 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     top, bottom = parts
     left, right = top.subplots(1, 2)
     _draw_losses(table, left)
-    _draw_errors(table, right)
+    draw_errors(table, table["scale"].to_numpy(), right)
+    right.set(title="(b) errors, median", xlabel="scale σ₀", ylim=(FLOOR / 1e5, 10))
     shown = table["shown"].to_numpy()
     above, below = bottom.subplots(2, len(shown), squeeze=False)
     for k, scale in enumerate(shown):
         _draw_map(above[k], table["similarity"].to_numpy()[k], f"σ₀ = {scale:g}")
-        _draw_map(below[k], table["outputs"].to_numpy()[k], "")
+        image = _draw_map(below[k], table["outputs"].to_numpy()[k], "")
+        if k == len(shown) - 1:
+            label = "entry / 99 % quantile of its map"
+            bottom.colorbar(image, ax=[*above, *below], label=label, location="bottom", aspect=50)
         _frame_untrained(below[k], table["routes"].to_numpy().astype(bool))
         below[k].set_xlabel("input domain")
     above[0].set_ylabel("(c) similarity\ninput domain")
@@ -269,7 +274,7 @@ def _draw_losses(table: xarray.Dataset, ax: Any) -> None:
     colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(scales)))
     for colour, scale, runs in zip(colours, scales, loss, strict=True):
         ends = scale in (scales[0], scales[-1])
-        label = f"σ₀ = {scale:g}" if ends else None
+        label = f"σ₀ = {scale:.3g}"
         line = (0, (4, 1)) if scale == scales[-1] else "-"
         width = 1.6 if ends else 0.8
         ax.plot(
@@ -285,36 +290,13 @@ def _draw_losses(table: xarray.Dataset, ax: Any) -> None:
     ax.legend()
 
 
-FLOOR = 1e-8
-"""Errors below this are drawn at it."""
-
-
-def _draw_errors(table: xarray.Dataset, ax: Any) -> None:
-    from neuralrace.plot import COLOURS
-
-    scale = table["scale"].to_numpy()
-    for name, colour, marker, line in (
-        ("untrained", "#D55E00", "o", "-"),
-        ("trained", "#0072B2", "s", (0, (1, 1))),
-    ):
-        values = np.maximum(table[name].to_numpy(), FLOOR)
-        look = {"color": colour, "marker": marker, "markeredgewidth": 0}
-        ax.plot(scale, values, linestyle="", markersize=2.0, alpha=0.45, **look)
-        ax.plot(
-            scale, np.median(values, axis=1), linestyle=line, markersize=3.5, label=name, **look
-        )
-    level = settings_of(table)["generalises"]
-    ax.axhline(level, color=COLOURS["neutral"], linestyle=":", linewidth=0.8)
-    ax.set(title="(b) errors", xlabel="scale σ₀", yscale="log", ylim=(FLOOR / 1e3, 10))
-    ax.legend(loc="lower left")
-
-
-def _draw_map(ax: Any, matrix: np.ndarray, title: str) -> None:
+def _draw_map(ax: Any, matrix: np.ndarray, title: str) -> Any:
     """Draw a matrix of domains by domains, on its own colour scale without the largest 1 %."""
     top = np.quantile(np.abs(matrix), 0.99)
-    ax.imshow(matrix, cmap="RdBu_r", vmin=-top, vmax=top, aspect="auto")
+    image = ax.imshow(matrix / top, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
     ax.set(title=title, xticks=(), yticks=())
     ax.spines[:].set_visible(True)
+    return image
 
 
 def _frame_untrained(ax: Any, routes: np.ndarray) -> None:

@@ -29,7 +29,14 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     for row, names in zip(rows, places, strict=True):
         axes |= row.subplot_mosaic([list(names)])
     epoch = table["time"].to_numpy() / settings["learning_rate"]
-    draw_matrix(table["targets"], rows="feature", columns="item", title="(c) targets", ax=axes["c"])
+    draw_matrix(
+        table["targets"],
+        rows="feature",
+        columns="item",
+        title="(c) targets",
+        scale="target",
+        ax=axes["c"],
+    )
     draw_matrix(
         table["routes"].to_numpy().astype(float).T,
         rows="output domain",
@@ -38,8 +45,8 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         ax=axes["d"],
     )
     axes["d"].set_aspect("equal")
-    _draw_losses(table, epoch, axes["e"], "loss", "(e) random weights")
-    _draw_losses(table, epoch, axes["e2"], "decoupled", "(e) decoupled weights")
+    _draw_losses(table, epoch, axes["e"], "loss", "(e1) random weights")
+    _draw_losses(table, epoch, axes["e2"], "decoupled", "(e2) decoupled weights")
     axes["e2"].set(ylabel="", yticklabels=())
     _draw_values(table, epoch, axes["f"])
     _draw_sharing(table, axes["g"], axes["h"])
@@ -101,13 +108,15 @@ def _draw_sharing(table: xarray.Dataset, left: Any, right: Any) -> None:
         table["similarity"],
         blocks={"rows": items, "columns": items},
         title="(g) similarity",
+        scale="inner product",
         ax=left,
     )
     left.set(xlabel="input domain", ylabel="input domain")
     draw_matrix(
         outputs.reshape(M * features, -1).round(1) + 0.0,  # do not colour rounding errors
         blocks={"rows": rows, "columns": items},
-        title="(h) outputs, untrained framed",
+        title="(h) outputs",
+        scale="output; framed: not trained",
         ax=right,
     )
     for i, j in np.argwhere(~table["routes"].to_numpy().astype(bool)):

@@ -121,14 +121,15 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     for name, kind in (("simulated", "simulation"), ("predicted", "theory")):
         curves = {f"level {k}": row for k, row in enumerate(table[name].to_numpy())}
         draw_curves(time, curves, kind=kind, ylabel="learned", ax=left)
-    left.set_title("Level after level")
+    left.set_title("(a) Level after level")
     places = table["places"].to_numpy()
     branch = places.shape[1] // settings_of(table)["branching"][0]
     for item in range(places.shape[1]):
         colour = cycle_colour(item // branch)
         right.plot(*places[:, item].T, color=colour, linewidth=1.2)
         right.plot(*places[-1, item], "o", color=colour, ms=5)
-    right.set(xlabel="first dimension", ylabel="further dimensions", title="Items come apart (MDS)")
+    right.set(xlabel="first dimension", ylabel="further dimensions")
+    right.set_title("(b) Items come apart (MDS)")
     return figure
 
 

@@ -109,11 +109,11 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     left.plot(*path.T, color="#D55E00", linewidth=2, label="descent")
     left.plot(*path[0], "o", color="#D55E00", ms=5)
     left.plot(0, 0, "X", color="black", ms=8, label="saddle")
-    left.set(xlabel="$w_1$", ylabel="$w_2$", title="Error surface", aspect="equal")
+    left.set(xlabel="$w_1$", ylabel="$w_2$", title="(a) Error surface", aspect="equal")
     left.legend(loc="lower left", frameon=True, framealpha=0.9)
     figure.colorbar(shown, ax=left, shrink=0.8, label="loss", format="%.1f")
     draw_curves(table["step"].to_numpy(), {"descent": table["path_loss"].to_numpy()}, ax=right)
-    right.set(xlabel="step", title="Along the path")
+    right.set(xlabel="step", title="(b) Along the path")
     right.get_legend().remove()
     return figure
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -131,7 +132,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
             ax.set_yticks(range(len(scales)), [f"{v:g}" for v in scales])
             if row == 0:
                 sizes = "–".join(map(str, settings[shape]))
-                ax.set_title(f"{titles[shape]} ({sizes})")
+                ax.set_title(f"({ascii_lowercase[column]}) {titles[shape]} ({sizes})")
             else:
                 ax.set_xlabel("λ")
             if column == 0:

@@ -127,14 +127,15 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     levels = table["point_loss"].to_numpy()[near]
     for level in levels[levels > 1e-6 * levels.max()]:
         left.axhline(level, color=COLOURS["neutral"], linewidth=0.7, linestyle=":", zorder=1)
-    left.set(ylim=(1e-3 * losses.max(), 2 * losses.max()), title="Plateaus are saddles")
+    left.set(ylim=(1e-3 * losses.max(), 2 * losses.max()), title="(a) Plateaus are saddles")
     if len(curves) > 3:
-        left.get_legend().remove()
+        runs, level = left.get_lines()[0], left.get_lines()[-1]
+        left.legend([runs, level], [f"{len(curves)} runs", "loss at a saddle"])
     names = [str(name) for name in table["point"].to_numpy()]
     shown = {names[p]: table["distance"].to_numpy()[0, :, p] for p in near}
     draw_curves(time, shown, ylabel="distance from the saddle", ax=right)
     top = max(v.max() for v in shown.values())
-    right.set(ylim=(-0.03 * top, 1.5 * top), title="Learned modes of the saddle, one run")
+    right.set(ylim=(-0.03 * top, 1.5 * top), title="(b) Learned modes of the saddle, one run")
     right.legend(loc="upper right", ncols=2)
     return figure
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -110,7 +111,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         for kind, name in (("simulation", "simulated"), ("theory", "exact")):
             curves = dict(zip(names, table[name].to_numpy()[k].T, strict=True))
             draw_curves(table["at"].to_numpy()[k], curves, kind=kind, ylabel="strength", ax=ax)
-        ax.set_title(f"D = {depth}")
+        ax.set_title(f"({ascii_lowercase[k]}) D = {depth}")
         if k:
             ax.set_ylabel("")
             ax.get_legend().remove()

@@ -114,9 +114,9 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         bottom.get_legend().remove()
         if k:
             bottom.set_yticklabels([])
-    axes[0, 0].set_ylabel("covariance\nof items")
-    axes[1, 0].set_ylabel("strongest\nmodes")
-    axes[2, 0].set_ylabel("error of\nsamples")
+    axes[0, 0].set_ylabel("(a) covariance\nof items")
+    axes[1, 0].set_ylabel("(b) strongest\nmodes")
+    axes[2, 0].set_ylabel("(c) error of\nsamples")
     return figure
 
 

@@ -146,7 +146,14 @@ def claims(
         same_size = (QUICK in page) == quick
         short = in_short(entries, tables) if not names else ()
         earlier = page if same_size else ""
-        text = markdown(entries, quick=quick, page=earlier, short=short, devices=tables.devices)
+        text = markdown(
+            entries,
+            quick=quick,
+            page=earlier,
+            short=short,
+            devices=tables.devices,
+            origins=tables.origins,
+        )
         out.write_text(text)
         click.echo(f"The page: {out}", err=as_json)
 

@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.mhs.contextual import COMMON, case
+from neuralrace.papers.mhs.contextual import COMMON, STRUCTURES, case
 
 if TYPE_CHECKING:
     from neuralrace.papers.mhs.table import Case
-
-STRUCTURES = ("hierarchy", "ring", "crossed")
-"""The contextual task of MHS §4."""
 
 EVERY = 20
 """Epochs between recorded moments."""

@@ -14,6 +14,7 @@ import hashlib
 import json
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,12 +35,20 @@ MADE = "made.json"
 class Origin:
     """Which code computed a table: the commit, and the hash of what it went through.
 
-    `stale` marks a table whose code has changed since. Both texts are empty if nothing is known.
+    `code` names the function, as `module:name`. `stale` marks a table whose code has changed since.
+    Texts are empty if nothing is known.
     """
 
     commit: str = ""
     source: str = ""
+    code: str = ""
     stale: bool = False
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the code that computed the table is the code that is here."""
+        module, _, name = self.code.partition(":")
+        return self.source == hash_of(module, name)
 
 
 def read_origins(folder: Path) -> dict[str, Origin]:
@@ -54,7 +63,10 @@ def write_origins(folder: Path, made: Mapping[str, Origin]) -> None:
     with (folder / "made.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         whole = {**read_origins(folder), **made}
-        text = {k: {"commit": o.commit, "source": o.source} for k, o in sorted(whole.items())}
+        text = {
+            name: {"commit": made.commit, "source": made.source}
+            for name, made in sorted(whole.items())
+        }
         part = folder / "made.part"
         part.write_text(json.dumps(text, indent=1) + "\n")
         part.replace(folder / MADE)
@@ -76,6 +88,11 @@ def installed(module: str) -> str | None:
     return None
 
 
+def place_of(function: Callable[..., Any]) -> str:
+    """Where a function is defined, as `module:name`."""
+    return f"{function.__module__}:{function.__qualname__.split('.')[0]}"
+
+
 def source_hash(function: Callable[..., Any], read: Reader = installed) -> str:
     """The hash of everything in `papers` that a function of a module goes through.
 
@@ -87,7 +104,8 @@ def source_hash(function: Callable[..., Any], read: Reader = installed) -> str:
 
     ```
     """
-    return hash_of(function.__module__, function.__qualname__.split(".")[0], read)
+    module, _, name = place_of(function).partition(":")
+    return hash_of(module, name, read)
 
 
 def hash_of(module: str, name: str, read: Reader = installed) -> str:
@@ -103,19 +121,26 @@ def hash_of(module: str, name: str, read: Reader = installed) -> str:
     return hashlib.sha256(whole.encode()).hexdigest()[:12]
 
 
+@cache
+def _statements(source: str) -> list[ast.stmt]:
+    """The statements of a module, which are not to be changed."""
+    return ast.parse(source).body
+
+
+@cache
 def _definition(module: str, name: str, read: Reader) -> tuple[str, list[tuple[str, str]]]:
     """The text of a definition, and the definitions that it uses."""
     source = None if module in FRAME else read(module)
     if source is None:
         return "", []
-    tree = ast.parse(source)
-    known = dict(_imported(tree.body, read))
+    body = _statements(source)
+    known = dict(_imported(body, read))
     if name in known:
         return "", [known[name]]
-    defined = {each: node for node in tree.body for each in _names(node)}
+    defined = {each: node for node in body for each in _names(node)}
     if name not in defined:
         return "", []
-    node = _Bare().visit(defined[name])
+    node = _Bare().visit(deepcopy(defined[name]))
     known |= {each: (module, each) for each in defined}
     known = {k: place for k, place in known.items() if k not in _local(node)}
     known |= dict(_imported(ast.walk(node), read))

@@ -18,6 +18,7 @@ from neuralrace.papers.claims.redrawn import drawn_lists, drawn_table, with_inte
 from neuralrace.papers.claims.sources import (
     Origin,
     checked_out,
+    place_of,
     read_origins,
     source_hash,
     write_origins,
@@ -197,7 +198,7 @@ class Tables:
 
     def _note(self, path: Path, function: Callable[..., Any]) -> None:
         """Write down which code computed a table."""
-        made = Origin(checked_out(), source_hash(function))
+        made = Origin(checked_out(), source_hash(function), place_of(function))
         self._origins[path.name] = made
         write_origins(path.parent, {path.name: made})
 
@@ -205,8 +206,9 @@ class Tables:
         """Say that a table is read, and whether it was computed by other code."""
         made = read_origins(path.parent).get(path.name, Origin())
         now = source_hash(function)
-        self._origins[path.name] = replace(made, stale=made.source != now)
-        late = ", computed before its code changed" if made.source != now else ""
+        stale = made.source != now
+        self._origins[path.name] = replace(made, code=place_of(function), stale=stale)
+        late = ", computed before its code changed" if stale else ""
         self.tell(f"{name}: read from {path}{late}")
 
     def _place(self, name: str, settings: Mapping[str, Any], ending: str) -> Path | None:

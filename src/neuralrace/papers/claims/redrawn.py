@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.papers.measure import Basis, Found, Measure
+from neuralrace.papers.measure import FEWEST_SEEDS, Basis, Found, Measure
 
 if TYPE_CHECKING:
     import xarray
@@ -43,9 +43,10 @@ def with_interval(measure: Measure, found: Found, tables: Tables) -> Found:
     The standard error is the standard deviation over `DRAWS` draws, corrected for few seeds by
     √(n / (n − 1)); the interval is Student's, as for a mean over seeds, for which both are equal.
     A ratio to the seed floor, whose own spread then counts, has the interval of its logarithm.
-    Draws that have no number, such as those of one and the same seed, are left out.
+    Draws that have no number, such as those of one and the same seed, are left out. Fewer seeds
+    than a verdict needs are not drawn.
     """
-    if found.seeds is None or found.seeds < 2 or not np.isfinite(found.value):
+    if found.seeds is None or found.seeds < FEWEST_SEEDS or not np.isfinite(found.value):
         return found
     values = [
         Found.of(measure.read(tables.redrawn(number)), scale=measure.scale).value

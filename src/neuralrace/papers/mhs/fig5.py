@@ -256,7 +256,8 @@ def worst(name: str) -> Measure:
     measure = MEASURES[name]
 
     def read(table: xarray.Dataset) -> Any:
-        return max((measure.read(one) for one in each_number(table)), key=np.nanmean)
+        each = [measure.read(one) for one in each_number(table)]
+        return max(each, key=lambda values: np.nan_to_num(np.mean(values), nan=-np.inf))
 
     return replace(measure, what=f"{measure.what}; worst C", read=read)
 

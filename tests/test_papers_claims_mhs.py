@@ -9,7 +9,7 @@ import xarray
 
 import neuralrace as nr
 from neuralrace.papers import find
-from neuralrace.papers.claims import Tables, Verdict
+from neuralrace.papers.claims import Tables, Verdict, redrawn
 from neuralrace.papers.claims.mhs import (
     contextual,
     depth,
@@ -78,12 +78,15 @@ def figure_4():
 def figure_5(contexts=(3, 4, 5), **_):
     share = np.array([[np.arange(1, 6) == C - 1] * 5 for C in contexts], float)
     names = ("common", "common_predicted", "others", "others_predicted", "alone")
-    closed = ("others_closed", "alone_closed")
+    closed = ("common_closed", "others_closed", "alone_closed")
     C = len(contexts)
     return xarray.Dataset(
         {
             "relu": (("contexts", "seed", "step"), np.tile(falling(0), (C, 1, 1))),
-            "gated": (("contexts", "seed", "step"), np.tile(falling(0.06), (C, 1, 1))),
+            **{
+                name: (("contexts", "seed", "step"), np.tile(falling(0.06), (C, 1, 1)))
+                for name in ("gated", "predicted")
+            },
             **{n: (("contexts", "seed", "step", "mode"), np.ones((C, 5, 41, 7))) for n in names},
             **{n: (("contexts", "step", "mode"), np.ones((C, 41, 7))) for n in closed},
             "share": (("contexts", "seed", "number"), share),
@@ -156,9 +159,11 @@ MEASURED = {
     "gates_over_time": {"changed": 8, "off_first": 0.0, "off_last": 0.7, "exact": 1, "admitted": 1}
     | {"one": 0.0, "two": 0.7, "all": 0.3, "distance": 0.0, "specific": 0.0, "part": 0.0},
     "competition": {"single": 0.0},
-    "own_network": {"loss_over_floor": 1.0, "outputs_over_floor": 1.0, "single": 0.0},
+    "own_network": {"loss": 1.0, "outputs": 1.0, "floor": 1.0, "floor_outputs": 1.0}
+    | {"single": 0.0, "rise": 0.0},
+    "closed_forms_trained": {f"{n} {C}": 0.0 for n in ("common", "others") for C in (3, 4, 5)},
     "rivals": {"single": 3.0, "halves": 2.0, "one more": 1.5, "one less": 1.5}
-    | {"single: earlier": 1.3},
+    | {f"{kind}: earlier": 1.3 for kind in networks.RIVALS},
     "other_gating": {"gap": 3.0, "earlier": 1.1},
     "explained": {"kept": 1.0, "sliding": 0.0}
     | dict.fromkeys(("wide", "wide_outputs", "floor", "floor_outputs"), 1.0),
@@ -191,6 +196,12 @@ def world(changed=None):
 
 INVENTED = (xor, contextual, gatings, depth, findings)
 """The modules whose claims read only figures that are invented here."""
+
+
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch):
+    """Draw seeds again a few times only."""
+    monkeypatch.setattr(redrawn, "DRAWS", 20)
 
 
 def verdicts(tables, names=None):
@@ -234,12 +245,14 @@ DAMAGE = [
      set()),
     ({2: lambda t: t.assign(share=1 - t["share"])}, set(), set(), {"xor-boundary"}),
     ({4: lambda t: t.assign(gated=t["single"], single=t["gated"])},
-     {"contextual-loss", "race-predicts"}, {"unique"}, set()),
+     {"contextual-loss", "race-predicts", "same-at-all-times"}, set(), set()),
     ({4: late("gated", 1)}, set(), set(), {"contextual-loss"}),
     ({4: set_to(gated_shown=0.09)}, set(), {"contextual-outputs"}, set()),
     ({4: set_to(gated_shown=0.15)}, set(), set(), {"contextual-outputs"}),
     ({4: set_to(gated_shown=0.3)}, {"contextual-outputs"}, set(), set()),
-    ({4: set_to(gated_outputs=0.09)}, set(), {"unique"}, set()),
+    ({4: set_to(gated_outputs=0.09)}, {"same-at-all-times"}, set(), set()),
+    ({4: lambda t: t.assign(floor_outputs=("seed", [0.001, 0.002, 0.001, 0.01, 0.01]))}, set(),
+     set(), {"same-at-all-times"}),
     ({4: set_to(gated_similarity=0.2)}, set(), {"contextual-representation"}, set()),
     ({4: set_to(gated_shape=0.3)}, {"contextual-representation"}, set(), set()),
     ({4: set_to(gated_places=0.3)}, set(), {"contextual-representation"}, set()),
@@ -248,7 +261,10 @@ DAMAGE = [
     ({4: set_to(simulated_strength=2.0)}, {"race-predicts"}, set(), set()),
     ({5: late("gated", 5)}, {"more-contexts"}, set(), set()),
     ({5: set_to(others_closed=0.5)}, set(), {"closed-forms"}, set()),
-    ({5: set_to(alone_closed=0.5)}, {"closed-forms"}, set(), set()),
+    ({5: set_to(common_closed=0.5)}, set(), {"closed-forms"}, set()),
+    ({"closed_forms_trained": {"common 5": [0.5] * 5}}, {"closed-forms"}, set(), set()),
+    ({"closed_forms_trained": {"others 4": [0.5] * 5}}, {"closed-forms"}, set(), set()),
+    ({5: late("predicted", 5)}, {"more-contexts"}, set(), set()),
     ({5: lambda t: t.assign(share=t["share"].shift(number=-1, fill_value=0.0))},
      {"more-contexts"}, set(), set()),
     ({6: set_to(always=0.5)}, {"depth-first-layer"}, set(), set()),
@@ -286,8 +302,11 @@ DAMAGE = [
     ({"growth_on_residual": {"faster": 0.1}}, {"fastest"}, set(), set()),
     ({"other_gating": {"earlier": [0.9] * 5}}, {"fastest"}, set(), set()),
     ({"rivals": {"single: earlier": [0.9] * 5}}, {"shared-faster", "finding-2"}, set(), set()),
-    ({"own_network": {"single": [0.5] * 5}}, {"single-inactive"}, set(), set()),
-    ({"own_network": {"loss_over_floor": [9.0] * 5}}, set(), {"contextual-loss"}, set()),
+    ({"own_network": {"rise": [0.5] * 5}}, {"single-inactive"}, set(), set()),
+    ({"own_network": {"single": [0.1] * 5}}, set(), {"single-inactive"}, set()),
+    ({"own_network": {"loss": [9.0] * 5}}, set(), {"contextual-loss"}, set()),
+    ({"other_gating": {"gap": [0.8] * 5}}, {"unique"}, set(), set()),
+    ({"rivals": {"one less: earlier": [0.9] * 5}}, {"fastest"}, set(), set()),
     ({"competition": {"single": [0.5] * 5}}, set(), {"single-inactive"}, set()),
     ({"interlacing": {"positive": 0.2}}, {"interlacing"}, set(), set()),
     ({"copied_and_frozen": {"frozen": [9.0] * 5}}, set(), {"always-a-reln"}, set()),

@@ -56,7 +56,8 @@ MEASUREMENTS = (
 
 def jobs() -> tuple[str, ...]:
     """The names of all jobs, those that take longest first."""
-    return (*FIGURES, "mhs/fig5 scaled", *MEASUREMENTS, "rest of mhs/xor", "growth_on_residual")
+    rest = ("closed_forms_trained", "rest of mhs/xor", "growth_on_residual")
+    return (*FIGURES, "mhs/fig5 scaled", *MEASUREMENTS, *rest)
 
 
 def say(text: str) -> None:
@@ -71,7 +72,7 @@ def compute(name: str, folder: Path) -> None:
 
     jax.config.update("jax_enable_x64", True)
     from neuralrace.papers.claims import Tables, ledger
-    from neuralrace.papers.claims.mhs import contextual, measurements, networks, reads
+    from neuralrace.papers.claims.mhs import closed, contextual, measurements, networks, reads
 
     folder.mkdir(parents=True, exist_ok=True)
     tables = Tables(folder=folder, tell=say)
@@ -82,6 +83,8 @@ def compute(name: str, folder: Path) -> None:
         tables("mhs/fig5", **contextual.SCALED)
     elif name in MEASUREMENTS:
         reads.measurement(tables, getattr(networks, name))
+    elif name == "closed_forms_trained":
+        tables.once(closed.closed_forms_trained, seeds=5, steps=8000)
     elif name == "growth_on_residual":
         tables.once(measurements.growth_on_residual, items=8)
     else:

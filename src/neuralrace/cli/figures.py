@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -114,14 +115,23 @@ def reproduce(
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Also write the page, such as docs/claims.md; its sections on other papers are kept.",
+    help="Also write the page, such as docs/claims.md; its sections on other papers are kept. If "
+    "all claims are measured, their numbers are kept beside it, in docs/claims.json.",
 )
 @JSON
 def claims(
     names: tuple[str, ...], quick: bool, folder: Path | None, out: Path | None, as_json: bool
 ) -> None:
     """Measure the claims of the papers, all or those named, and print the verdicts."""
-    from neuralrace.papers.claims import QUICK, Tables, in_short, ledger, markdown, tally
+    from neuralrace.papers.claims import (
+        QUICK,
+        Ledger,
+        Tables,
+        in_short,
+        ledger,
+        markdown,
+        tally,
+    )
 
     wanted = ledger(*names)
     tables = Tables(quick, folder, tell=lambda text: click.echo(text, err=True))
@@ -146,8 +156,19 @@ def claims(
         same_size = (QUICK in page) == quick
         short = in_short(entries, tables) if not names else ()
         earlier = page if same_size else ""
-        text = markdown(entries, quick=quick, page=earlier, short=short, devices=tables.devices)
+        text = markdown(
+            entries,
+            quick=quick,
+            page=earlier,
+            short=short,
+            devices=tables.devices,
+            origins=tables.origins,
+        )
         out.write_text(text)
+        if not names and not quick:
+            whole = Ledger(tuple(entries), tuple(short), tables.devices, tables.origins)
+            numbers = json.dumps(whole.kept(), indent=1, ensure_ascii=False)
+            out.with_suffix(".json").write_text(numbers + "\n")
         click.echo(f"The page: {out}", err=as_json)
 
 

@@ -105,6 +105,34 @@ class Found:
         off = float(stdtrit(count - 1, 0.975)) * float(each.std(ddof=1)) / sqrt(count)
         return cls(mean, mean - off, mean + off, fewest)
 
+    def spread(self, drawn: Sequence[float], *, scale: Scale = "linear") -> Found:
+        """The number with a 95 % interval from its values when seeds are drawn again.
+
+        Student's t times the standard deviation of `drawn`, times √(n / (n − 1)) for n seeds: the
+        interval of `of`, if the number is a mean.
+
+        ```python
+        >>> from neuralrace.papers.measure import Found
+        >>> found = Found(1.0, seeds=5).spread([0.9, 1.1, 1.0])
+        >>> round(found.low, 2), round(found.high, 2)
+        (0.69, 1.31)
+
+        ```
+        """
+        from scipy.special import stdtrit
+
+        each = np.asarray(drawn, float)
+        each = each[np.isfinite(each) & ((each > 0) | (scale == "linear"))]
+        if self.seeds is None or self.seeds < 2 or each.size < 2:
+            return self
+        if scale == "log" and self.value <= 0:
+            return self
+        of, back = (np.log, np.exp) if scale == "log" else (np.asarray, np.asarray)
+        off = of(each).std(ddof=1) * sqrt(self.seeds / (self.seeds - 1))
+        off = float(stdtrit(self.seeds - 1, 0.975)) * off
+        low, high = back(of(self.value) - off), back(of(self.value) + off)
+        return Found(self.value, float(low), float(high), self.seeds)
+
 
 @final
 @dataclass(frozen=True)
@@ -117,7 +145,9 @@ class Measure:
     limit: a miss does not refute a claim but qualifies it, with this sentence, in which `{}` stands
     for the number. `origin` is the value from which the bound's distance counts when a bound of our
     choice is widened: perfect agreement (0 for a distance, 1 for a share), or no effect. `scale`
-    is that of the mean over seeds and its interval.
+    is that of the mean over seeds and its interval. `pooled` marks one number over all seeds, such
+    as a correlation: drawing the seeds again gives its interval, as it does for every number that
+    rests on the seed floor. The worst of all seeds, counts, and what only one run has need none.
 
     ```python
     >>> from neuralrace.papers.measure import Basis, Found, Measure
@@ -139,6 +169,7 @@ class Measure:
     rests: Basis = Basis.OURS
     origin: float = 0.0
     scale: Scale = "linear"
+    pooled: bool = False
 
     def __post_init__(self) -> None:
         if self.least is None and self.most is None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from neuralrace.papers.claims.claim import Claim, Entry, Read, Remark, Verdict, once
+from neuralrace.papers.claims.keeping import Ledger
 from neuralrace.papers.claims.page import PAPERS, QUICK, markdown, tally
 from neuralrace.papers.claims.tables import Tables
 from neuralrace.papers.figure import unknown
@@ -17,6 +18,7 @@ __all__ = [
     "Claim",
     "Entry",
     "Found",
+    "Ledger",
     "Measure",
     "Outcome",
     "Read",

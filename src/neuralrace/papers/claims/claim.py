@@ -29,6 +29,8 @@ class Verdict(Enum):
 class Remark:
     """A sentence with measured numbers: `{}` in the text stands for what each `reads` returns.
 
+    A read may also return a word.
+
     ```python
     >>> from neuralrace.papers.claims import Remark
     >>> Remark("{:.0%} of the weight.", (lambda tables: 0.25,)).said(None)
@@ -42,10 +44,11 @@ class Remark:
 
     def said(self, tables: Any) -> str:
         """The sentence with its numbers: means, if there is one number per seed."""
-        return _written(self.text, *(Found.of(read(tables)).value for read in self.reads))
+        found = (read(tables) for read in self.reads)
+        return _written(self.text, *(f if isinstance(f, str) else Found.of(f).value for f in found))
 
 
-def _written(text: str, *numbers: float) -> str:
+def _written(text: str, *numbers: float | str) -> str:
     """The text with its numbers, and a space before each sign of per cent."""
     return re.sub(r"(\d)%", r"\1 %", text.format(*numbers))
 

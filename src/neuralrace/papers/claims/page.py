@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from math import isnan
+from math import isclose, isnan
 
 from neuralrace.papers.claims.changes import change_lines
 from neuralrace.papers.claims.claim import Entry, Verdict
+from neuralrace.papers.claims.sources import Origin
 from neuralrace.papers.measure import FEWEST_SEEDS, LEEWAY, Found, Measure, Outcome
 from neuralrace.papers.record import table_lines
 
@@ -31,6 +32,8 @@ How a verdict follows from the numbers:
 - A number that depends on random weights needs {FEWEST_SEEDS} seeds. Where there is one number per
   seed, their mean is shown with its 95 % interval (Student's t). Ratios that some seeds make many
   times as large as others have a geometric mean, with the interval of the logarithms in brackets.
+  One number over all seeds, such as a correlation, has an interval from drawing the seeds again
+  (the bootstrap). A number relative to the seed floor has the spread of the floor in its interval.
   If the bound lies inside the interval, the number is *unclear*.
 - A bound of our choice refutes only what a bound {LEEWAY:g} times as wide would also refute.
   Otherwise it is *unclear*. Limits refute nothing and have no such leeway.
@@ -42,6 +45,15 @@ How a verdict follows from the numbers:
   that table or the entry says so."""
 """What a reader must know about verdicts."""
 
+
+ADOPTED = "adopted"
+"""How the commit of a table is marked that was computed before hashes of its code were kept."""
+
+ADOPTION = (
+    "Adopted tables were computed before hashes of their code were kept: the commit is the one "
+    "that first reported their numbers, and the hash is that of its code."
+)
+"""What is known of such tables."""
 
 SHORT = "In short"
 """The title of the summary."""
@@ -57,12 +69,13 @@ def markdown(
     page: str = "",
     short: Sequence[str] = (),
     devices: Mapping[str, str] | None = None,
+    origins: Mapping[str, Origin] | None = None,
 ) -> str:
     """The ledger as a page: a table of verdicts, then every claim with its measurements.
 
     Sections of an earlier `page` on papers that have no entry here are kept, and so is its summary
     if none is given as `short` (`in_short` writes it). `devices` names the device on which a
-    figure was computed.
+    figure was computed, `origins` the code that computed each table (`Tables.origins`).
     """
     from neuralrace import __version__
 
@@ -75,6 +88,7 @@ def markdown(
         + "".join(
             f" `{name}` was computed on: {where}." for name, where in (devices or {}).items()
         ),
+        *_made(origins or {}),
     ]
     lines += ["", f"## {SHORT}", "", *short] if short else _section(page, SHORT)
     lines += ["", "## Verdicts", "", RULES]
@@ -92,6 +106,27 @@ def markdown(
     else:
         lines += _section(page, CHANGED)
     return "\n".join(lines) + "\n"
+
+
+def _made(origins: Mapping[str, Origin]) -> list[str]:
+    """A paragraph on the commits at which tables were computed, and on those that are stale."""
+    if not origins:
+        return []
+    commits = Counter(made.commit or "unknown" for made in origins.values())
+    told = ", ".join(f"{n} at {commit}" for commit, n in commits.most_common())
+    late = [
+        f"`{name}` ({made.commit or 'commit unknown'})"
+        for name, made in sorted(origins.items())
+        if made.stale
+    ]
+    stale = (
+        f"Computed before their code changed: {', '.join(late)}."
+        if late
+        else ("The functions of `papers` that computed them are unchanged since.")
+    )
+    adopted = any(ADOPTED in made.commit for made in origins.values())
+    note = f" {ADOPTION}" if adopted else ""
+    return ["", f"Tables by the commit that computed them: {told}. {stale}{note}"]
 
 
 def _section(page: str, title: str) -> list[str]:
@@ -195,6 +230,6 @@ def shown(measure: Measure, found: Found) -> str:
         return "–"
     value = f"{found.value:{measure.form}}"
     off = (found.high - found.low) / 2
-    if off > 0 and measure.scale == "log":
+    if off > 0 and not isclose(found.high - found.value, off, rel_tol=1e-6):
         return f"{value} ({found.low:.2g} … {found.high:.2g})"
     return f"{value} ± {off:.2g}" if off > 0 else value

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
-import numpy as np
-
 from neuralrace.papers.claims.claim import Entry, Read, Remark, Verdict
-from neuralrace.papers.claims.mhs.networks import explained, gates_over_time, own_network, rivals
-from neuralrace.papers.claims.mhs.reads import best, measured, measurement, over
+from neuralrace.papers.claims.mhs.networks import explained, gates_over_time
+from neuralrace.papers.claims.mhs.reads import OWN_LOSS, best, measured, nearest_rival, over
 from neuralrace.papers.claims.tables import Tables
 from neuralrace.papers.measure import Outcome
 
@@ -64,11 +62,6 @@ class Sentence:
 def _outcomes(entry: Entry, text: str) -> set[Outcome]:
     """What the measures whose text begins so say."""
     return {m.outcome(found) for m, found in entry.pairs if m.what.startswith(text)}
-
-
-def _smallest(tables: Tables) -> float:
-    found = measurement(tables, rivals)
-    return min(float(np.mean(v)) for name, v in found.items() if "earlier" not in name)
 
 
 PARTS: Mapping[str, Sequence[Sentence]] = {
@@ -142,7 +135,7 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
             "that fit best it is {:.0f} times as far from it as another seed is, and the network "
             "of the authors' scripts {:.0f} times.",
             {"mhs/contextual-loss": (Verdict.QUALIFIED,)},
-            (best("loss over floor").read, measured(own_network, "loss_over_floor")),
+            (best("loss over floor").read, OWN_LOSS),
             missed={
                 "mhs/contextual-loss": (
                     "(a) distance of the ReLN's loss over that of another seed",
@@ -154,7 +147,7 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
             "It is not shown to be the only one either: of four other gatings with the same "
             "widths and initial weights, the nearest is at {:.2f} times its distance.",
             {"mhs/unique": (*FALLS, *OPEN)},
-            (_smallest,),
+            (nearest_rival,),
         ),
         Sentence(
             "A single neuron can gate by more than the context (Lemma 4.1). On the residual of the "

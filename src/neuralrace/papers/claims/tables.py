@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -13,7 +14,16 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.papers.measure import Found
+from neuralrace.papers.claims.redrawn import drawn_lists, drawn_table, with_interval
+from neuralrace.papers.claims.sources import (
+    Origin,
+    checked_out,
+    place_of,
+    read_origins,
+    source_hash,
+    write_origins,
+)
+from neuralrace.papers.measure import Basis, Found
 from neuralrace.papers.record import Record, load_figure, pack, read_record, stored, unpack
 
 if TYPE_CHECKING:
@@ -35,14 +45,19 @@ class Tables:
 
     **Arguments:** `quick` uses the figures' small settings. `folder` holds data that `neuralrace
     reproduce` wrote: a figure stored with exactly the settings wanted is read instead of computed.
-    What is computed is kept there, in `ledger/`, so that an interrupted run continues. `tell` is
-    called for every figure with a line that says whether it is read or computed.
+    What is computed is kept there, in `ledger/`, so that an interrupted run continues; beside it,
+    `made.json` has the commit of each table and a hash of the code that computed it. A table whose
+    code has changed since is still read, and named in `origins`; delete it to compute it again.
+    `tell` is called for every figure with a line that says whether it is read or computed.
     """
 
     quick: bool = False
     folder: Path | None = None
     tell: Callable[[str], None] = lambda _: None
     _kept: dict[Any, Any] = field(default_factory=dict)
+    _read: dict[Any, Found] = field(default_factory=dict)
+    _origins: dict[str, Origin] = field(default_factory=dict)
+    _draw: int | None = None
     _seeds: list[int] = field(default_factory=list)
     _drawn: bool = False
 
@@ -79,12 +94,17 @@ class Tables:
         key = (measurement, tuple(sorted(settings.items())))
         if key not in self._kept:
             self._kept[key] = self._measured(measurement, settings)
-        if "seeds" in settings:
-            self._seeds.append(settings["seeds"])
-        return self._kept[key]
+        found = self._kept[key]
+        if "seeds" not in settings:
+            return found
+        self._seeds.append(settings["seeds"])
+        return found if self._draw is None else drawn_lists(found, settings["seeds"], self._draw)
 
     def found(self, measure: Measure) -> Found:
         """The number of a measure, with the fewest seeds of anything that was read for it.
+
+        A number that is `pooled`, or rests on the seed floor, has the interval that drawing the
+        seeds again gives (`claims/redrawn.py`).
 
         ```python
         >>> from neuralrace.papers.claims import Measure, Tables
@@ -95,12 +115,30 @@ class Tables:
 
         ```
         """
+        key = (measure.read, measure.scale, measure.rests, measure.pooled)
+        if key not in self._read:
+            self._read[key] = self._found(measure)
+        return self._read[key]
+
+    def _found(self, measure: Measure) -> Found:
         self._seeds.clear()
         self._drawn = False
         numbers = measure.read(self)
         if self._drawn and not self._seeds and np.ndim(numbers) == 0:
             self._seeds.append(1)
-        return Found.of(numbers, min(self._seeds, default=None), scale=measure.scale)
+        found = Found.of(numbers, min(self._seeds, default=None), scale=measure.scale)
+        drawn = measure.pooled or measure.rests is Basis.SEEDS
+        return with_interval(measure, found, self) if drawn else found
+
+    def redrawn(self, number: int) -> Tables:
+        """The same tables with as many seeds drawn from them with replacement.
+
+        Figures that have equally many seeds, and measurements with one number per seed, are drawn
+        alike. `number` is that of the draw: the same one draws the same seeds.
+        """
+        other = copy(self)
+        other._draw = number
+        return other
 
     @property
     def devices(self) -> dict[str, str]:
@@ -112,6 +150,11 @@ class Tables:
             if "device" in table
         }
 
+    @property
+    def origins(self) -> dict[str, Origin]:
+        """Where the tables that were read so far come from, by the names of their files."""
+        return dict(self._origins)
+
     def _counted(self, table: xarray.Dataset) -> xarray.Dataset:
         """The table; its number of seeds is remembered for `found`."""
         settings = read_record(table).settings
@@ -119,7 +162,7 @@ class Tables:
             self._seeds.append(settings["seeds"]["value"])
         else:
             self._drawn |= not DRAWN.isdisjoint(settings)
-        return table
+        return table if self._draw is None else drawn_table(table, self._draw)
 
     def _made(self, name: str, changes: Mapping[str, Any]) -> xarray.Dataset:
         from neuralrace.papers import find
@@ -135,13 +178,14 @@ class Tables:
         path = self._place(name, values, "npz")
         if path is not None:
             pack(table, path)
+            self._note(path, figure.compute)
         return table
 
     def _measured(self, measurement: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
         name = measurement.__name__
         path = self._place(name, settings, "json")
         if path is not None and path.exists():
-            self.tell(f"{name.replace('_', ' ')}: read from {path}")
+            self._tell_read(name.replace("_", " "), path, measurement)
             return json.loads(path.read_text())
         self.tell(f"{name.replace('_', ' ')}: computing …")
         result = measurement(**settings)
@@ -149,7 +193,23 @@ class Tables:
             part = path.with_suffix(".part")
             part.write_text(json.dumps(result))
             part.replace(path)
+            self._note(path, measurement)
         return result
+
+    def _note(self, path: Path, function: Callable[..., Any]) -> None:
+        """Write down which code computed a table."""
+        made = Origin(checked_out(), source_hash(function), place_of(function))
+        self._origins[path.name] = made
+        write_origins(path.parent, {path.name: made})
+
+    def _tell_read(self, name: str, path: Path, function: Callable[..., Any]) -> None:
+        """Say that a table is read, and whether it was computed by other code."""
+        made = read_origins(path.parent).get(path.name, Origin())
+        now = source_hash(function)
+        stale = made.source != now
+        self._origins[path.name] = replace(made, code=place_of(function), stale=stale)
+        late = ", computed before its code changed" if stale else ""
+        self.tell(f"{name}: read from {path}{late}")
 
     def _place(self, name: str, settings: Mapping[str, Any], ending: str) -> Path | None:
         """Where a result with these settings is kept, if there is a folder."""
@@ -168,7 +228,9 @@ class Tables:
     def _stored(self, name: str, values: Mapping[str, Any]) -> xarray.Dataset | None:
         path = self._place(name, values, "npz")
         if path is not None and path.exists():
-            self.tell(f"{name}: read from {path}")
+            from neuralrace.papers import find
+
+            self._tell_read(name, path, find(name).compute)
             return unpack(path)
         wanted = json.loads(json.dumps(dict(values)))  # lists, as they are stored
         for path, record in self._shelf.items():

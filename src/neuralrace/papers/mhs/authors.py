@@ -37,9 +37,10 @@ def masks(data: nr.Dataset, kind: str) -> dict[str, np.ndarray]:
 def authors_runs(case: Case, key: Key, every: int, kind: str = "double") -> list[nr.Trajectory]:
     """The authors' network in float32, one run for every seed, recorded every few steps.
 
-    They record what `certify` compares, and the map of each pathway by its name. The common pathway
-    reads all inputs and the contextual ones the items, each of `WIDTH` neurons from weights of the
-    case's standard deviation. The loss is that of the sum of all pathways.
+    They record what `certify` compares, the size of each pathway's map by its name, and `silenced`,
+    the loss without the pathways for one context. The common pathway reads all inputs and the
+    contextual ones the items, each of `WIDTH` neurons from weights of the case's standard
+    deviation. The loss is that of the sum of all pathways.
     """
     import jax
     import jax.numpy as jnp
@@ -81,9 +82,11 @@ def authors_runs(case: Case, key: Key, every: int, kind: str = "double") -> list
 
     def seen(weights: dict[str, tuple[Any, Any]]) -> dict[str, Any]:
         rest = errors(weights)[1]
+        single = [inputs[n] @ a @ b for n, (a, b) in weights.items() if n.startswith("only")]
         hidden = jnp.concatenate([inputs[name] @ a for name, (a, _) in weights.items()], axis=1)
         return {
             "loss": 0.5 * (rest**2).sum() / count,
+            "silenced": 0.5 * ((rest + sum(single)) ** 2).sum() / count,
             "outputs": y - rest,
             "similarity": hidden @ hidden.T / count,
             "maps": {name: jnp.linalg.norm(a @ b) for name, (a, b) in weights.items()},
@@ -112,6 +115,7 @@ def authors_runs(case: Case, key: Key, every: int, kind: str = "double") -> list
                 "outputs": {"y": whole["outputs"][k]},
                 "similarity": {"layer1": whole["similarity"][k]},
                 "maps": {name: size[k] for name, size in whole["maps"].items()},
+                "silenced": whole["silenced"][k],
             },
         )
         for k in range(case.seeds)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SCRIPTS = "the authors' scripts"
 """The source of settings that are not in the paper."""
 
+STRUCTURES = ("hierarchy", "ring", "crossed")
+"""The structure of each of the three contexts of MHS §4 (Fig. 3)."""
+
 COMMON = {
     "init": Setting(
         0.005,
@@ -173,6 +176,12 @@ def shares_by_number(case: Case, run: nr.Trajectory, node: str = "h") -> list[fl
     ]
 
 
+def contexts_on(share: np.ndarray) -> np.ndarray:
+    """In how many contexts a neuron is on, mean over the weight, from shares (…, number)."""
+    numbers = np.arange(1, share.shape[-1] + 1)
+    return np.nansum(share * numbers, axis=-1) / np.nansum(share, axis=-1)
+
+
 def gaps(table: xarray.Dataset, reference: str, other: str) -> list[nr.trajectory.Comparison]:
     """The comparisons of two losses `(seed, time)` of a figure, seed by seed."""
     time = table["time"].to_numpy()
@@ -197,6 +206,19 @@ def mean_and_max(found: Sequence[nr.trajectory.Comparison]) -> str:
     return f"{100 * mean:.2g} % (at most {100 * largest:.2g} %)"
 
 
-def mean(found: Sequence[nr.trajectory.Comparison]) -> float:
-    """The mean over seeds of the mean discrepancy."""
-    return float(np.mean([c.mean for c in found])) if found else float("nan")
+def apart(time: np.ndarray, reference: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Mean |ΔL|/L(0) of losses (…, T) at common times, as `nr.compare` has it, many at once."""
+    gap = np.trapezoid(np.abs(reference - other), time, axis=-1) / (time[-1] - time[0])
+    return np.asarray(gap / reference[..., 0])
+
+
+def seed_floor(table: xarray.Dataset, name: str) -> float:
+    """Mean |ΔL|/L(0) between two seeds, over all pairs; NaN without a pair.
+
+    A seed that was drawn twice is no pair with itself.
+    """
+    time, loss = table["time"].to_numpy(), table[name].to_numpy()
+    i, j = np.tril_indices(len(loss), -1)
+    found = apart(time, loss[i], loss[j])
+    found = found[found > 0]
+    return float(found.mean()) if found.size else float("nan")

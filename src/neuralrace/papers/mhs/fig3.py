@@ -9,16 +9,14 @@ import numpy as np
 
 import neuralrace as nr
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
-from neuralrace.papers.mhs.contextual import COMMON, case
+from neuralrace.papers.mhs.contextual import COMMON, STRUCTURES, case
 
 if TYPE_CHECKING:
     import matplotlib.figure
     import xarray
 
 SETTINGS = {
-    "structures": Setting(
-        ("hierarchy", "ring", "crossed"), "the structure of each context", "MHS Fig. 3"
-    ),
+    "structures": Setting(STRUCTURES, "the structure of each context", "MHS Fig. 3"),
     "hidden": Setting(700, "hidden neurons of the ReLU network, for the widths", "MHS Table 1"),
     **{name: COMMON[name] for name in ("init", "step", "steps", "rule", "key")},
     "factors": Setting(

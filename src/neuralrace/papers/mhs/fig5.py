@@ -14,14 +14,16 @@ from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
 from neuralrace.papers.measure import FLOOR, Basis, Measure
 from neuralrace.papers.mhs.contextual import (
     COMMON,
+    apart,
     case,
+    contexts_on,
     floor,
     gaps,
     gated_runs,
-    mean,
     mean_and_max,
     predicted_maps,
     relu_runs,
+    seed_floor,
     shares_by_number,
     strengths,
 )
@@ -165,7 +167,7 @@ def each_number(table: xarray.Dataset) -> list[xarray.Dataset]:
 
 def _losses(reference: str, other: str) -> Callable[[xarray.Dataset], np.ndarray]:
     """Mean |ΔL|/L(0) between two losses for one number of contexts, seed by seed."""
-    return lambda one: np.array([c.mean for c in gaps(one, reference, other)])
+    return lambda one: apart(*(one[name].to_numpy() for name in ("time", reference, other)))
 
 
 def _strengths(name: str, how: str) -> Callable[[xarray.Dataset], np.ndarray]:
@@ -176,11 +178,6 @@ def _strengths(name: str, how: str) -> Callable[[xarray.Dataset], np.ndarray]:
         return (abs(a - b).mean(("step", "mode")) / a.max()).to_numpy()
 
     return read
-
-
-def contexts_on(one: xarray.Dataset) -> np.ndarray:
-    """The number of contexts in which the weight is on, patterns rounded, seed by seed."""
-    return (one["share"] * one["number"]).sum("number").to_numpy()
 
 
 def most_weight(one: xarray.Dataset) -> np.ndarray:
@@ -202,7 +199,7 @@ MEASURES = {
     ),
     "over floor": Measure(
         "distance of the ReLN's loss over that of another seed of the ReLU network",
-        lambda one: _losses("relu", "gated")(one) / mean(floor(one, "relu")),
+        lambda one: _losses("relu", "gated")(one) / seed_floor(one, "relu"),
         most=FLOOR,
         rests=Basis.SEEDS,
     ),
@@ -217,8 +214,13 @@ MEASURES = {
         most=0.01,
     ),
     "waiting": Measure(
-        "closed form against contextual pathways alone, on the residual of a learned common one",
+        "closed form against the race of contextual pathways alone (theory against theory)",
         _strengths("alone", "closed"),
+        most=0.02,
+    ),
+    "common, together": Measure(
+        "closed form against a common pathway that is trained together with contextual ones",
+        _strengths("common", "closed"),
         most=0.02,
     ),
     "together": Measure(
@@ -243,6 +245,7 @@ WORDS = {
     "common": "match simulations exactly",
     "others": "match simulations exactly",
     "waiting": "match simulations exactly",
+    "common, together": "match simulations exactly",
     "together": "match simulations exactly",
     "span": "active for C − 1 contexts",
 }
@@ -254,7 +257,8 @@ def worst(name: str) -> Measure:
     measure = MEASURES[name]
 
     def read(table: xarray.Dataset) -> Any:
-        return max((measure.read(one) for one in each_number(table)), key=np.mean)
+        each = [measure.read(one) for one in each_number(table)]
+        return max(each, key=lambda values: np.nan_to_num(np.mean(values), nan=-np.inf))
 
     return replace(measure, what=f"{measure.what}; worst C", read=read)
 
@@ -271,7 +275,7 @@ def only(name: str, C: int) -> Measure:
 
 def grows(table: xarray.Dataset) -> np.ndarray:
     """By how much the number of contexts on grows from one C to the next: the least, by seed."""
-    on = [contexts_on(one) for one in each_number(table)]
+    on = [contexts_on(one["share"].to_numpy()) for one in each_number(table)]
     return np.diff(on, axis=0).min(axis=0)
 
 

@@ -10,6 +10,7 @@ import neuralrace as nr
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
 from neuralrace.papers.mhs import depth
 from neuralrace.papers.mhs.contextual import SCRIPTS, final_activity, shares_by_number
+from neuralrace.papers.mhs.depth import stereotype
 from neuralrace.papers.mhs.staged import staged_runs
 
 if TYPE_CHECKING:
@@ -119,7 +120,10 @@ def compute(settings: Settings) -> xarray.Dataset:
             "staged": (over, staged),
             "typical": ("net", typical),
             "staged_typical": ((), stereotype(staged)),
-            "staged_outputs": (("time", "sample", "output"), staged_outputs[stereotype(staged)]),
+            "staged_outputs": (
+                ("time", "sample", "output"),
+                staged_outputs[stereotype(staged)],
+            ),
             "outputs": (
                 ("net", "time", "sample", "output"),
                 [out[k] for out, k in zip(outputs.values(), typical, strict=True)],
@@ -138,11 +142,6 @@ def compute(settings: Settings) -> xarray.Dataset:
             "number": np.arange(1, s["contexts"] + 1),
         },
     )
-
-
-def stereotype(loss: np.ndarray) -> int:
-    """The index of the run `(runs, T)` nearest to the mean over runs, by squared distance."""
-    return int(((loss - loss.mean(axis=0)) ** 2).sum(axis=1).argmin())
 
 
 def activity_of(case: Any, run: nr.Trajectory, node: str) -> tuple[float, float]:

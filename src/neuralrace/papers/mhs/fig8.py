@@ -9,16 +9,14 @@ import numpy as np
 
 import neuralrace as nr
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
-from neuralrace.papers.mhs.contextual import COMMON, case, relu_runs
+from neuralrace.papers.mhs.contextual import COMMON, STRUCTURES, case, relu_runs
 
 if TYPE_CHECKING:
     import matplotlib.figure
     import xarray
 
 DISCOVERY = {
-    "structures": Setting(
-        ("hierarchy", "ring", "crossed"), "the structure of each context", "MHS App. B"
-    ),
+    "structures": Setting(STRUCTURES, "the structure of each context", "MHS App. B"),
     "hidden": Setting(700, "hidden neurons of the ReLU network", "MHS Table 1"),
     **{name: COMMON[name] for name in ("init", "step", "steps", "key")},
     "every": Setting(100, "steps between samples of the activity", "MHS Algorithm 1"),

@@ -29,6 +29,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train_ensemble
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import GDLN
+from neuralrace.papers.mhs.contextual import STRUCTURES
 from neuralrace.reduction import reduce
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory, compare
@@ -75,7 +76,7 @@ def _published(reln: str, fitted: str, single: str, floor: str) -> dict[str, str
 CASES: Mapping[str, Case] = {
     "different": Case(
         "3 contexts, different",
-        {"structures": ("hierarchy", "ring", "crossed")},
+        {"structures": STRUCTURES},
         (700,),
         0.005 / 700,
         published=_published(".0071 (.105)", ".0108 (.133)", ".037", ".0009"),

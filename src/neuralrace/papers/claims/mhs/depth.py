@@ -11,6 +11,7 @@ import numpy as np
 
 import neuralrace as nr
 from neuralrace.papers.claims import Basis, Claim, Measure, Read, Remark, Tables
+from neuralrace.papers.claims.mhs.reads import ITEMS, KEPT, SLIDING, TYPES
 from neuralrace.papers.mhs import depth
 
 if TYPE_CHECKING:
@@ -59,6 +60,12 @@ SECOND = Remark(
     tuple(_depth(depth.share(1, n)) for n in (1, 2, 3)),
 )
 """What the second of two layers does."""
+
+ONE_LAYER = Remark(
+    "Which gates neurons keep, slide along or make was measured with one hidden layer, on the task "
+    "of §4:"
+)
+"""Says on which networks the sentences that follow were measured."""
 
 TIMING = Remark(
     "The loss of the ReLU networks has fallen to half at epoch {:.0f} ± {:.0f} (standard deviation "
@@ -122,16 +129,17 @@ CLAIMS = (
         ),
         quote="the ReLU network does not use the first layer for gating and instead all neurons "
         "are active for all datapoints.",
-        instead=(FIRST, SECOND),
+        instead=(FIRST, SECOND, ONE_LAYER, ITEMS, KEPT, SLIDING, TYPES),
     ),
     Claim(
         "mhs/depth-second-layer",
         "§6, Fig. 6",
         "The second layer keeps a common pathway, and its contextual pathways are on in two of "
         "three contexts.",
-        "Final weight of the second layer by nearest context pattern: two contexts against one, "
-        "and all contexts. “Relatively similar” has no number; that two contexts have more weight "
-        "than one, and that there is a common pathway, is what the sentence says at least.",
+        "Final weight of the second layer by nearest context pattern. “Relatively similar” has no "
+        "number. Both bounds are what patterns drawn by chance would give: three of the seven "
+        "patterns are on in two contexts and three in one, which makes a half, and one is on in "
+        "all, which makes a seventh.",
         (
             _measure("two"),
             _measure("common"),
@@ -141,7 +149,7 @@ CLAIMS = (
         quote="the gating strategy of the network remains relatively similar as the contextual "
         "pathways are active in two out of the three contexts. Similarly the common pathway "
         "remains.",
-        instead=(SECOND,),
+        instead=(SECOND, ONE_LAYER, ITEMS, KEPT, SLIDING, TYPES),
     ),
     Claim(
         "mhs/depth-follows",

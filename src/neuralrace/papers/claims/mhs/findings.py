@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from neuralrace.papers.claims import Claim, Measure
+from neuralrace.papers.claims import Claim, Measure, Remark
 from neuralrace.papers.claims.mhs import contextual, depth, gatings, xor
 
 _ENTRIES = {
@@ -34,8 +35,14 @@ def finding(
             if not (without and _about(measure, without))
         ),
         quote=f"Finding {number}: {quote}",
-        instead=tuple(remark for name in entries for remark in _ENTRIES[name].instead),
+        instead=_each(remark for name in entries for remark in _ENTRIES[name].instead),
+        remarks=_each(remark for name in entries for remark in _ENTRIES[name].remarks),
     )
+
+
+def _each(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
+    """Every remark once."""
+    return tuple(dict.fromkeys(remarks))
 
 
 def _about(measure: Measure, subject: str) -> bool:

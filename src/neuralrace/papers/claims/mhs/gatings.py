@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from neuralrace.papers.claims import Basis, Claim, Measure, Read, Remark, Tables
@@ -17,13 +20,15 @@ from neuralrace.papers.claims.mhs.networks import (
 from neuralrace.papers.claims.mhs.reads import (
     ITEMS,
     KEPT,
+    RULE,
     SLIDING,
     TYPES,
     best,
     measured,
     measurement,
+    nearest_rival,
 )
-from neuralrace.papers.mhs import fig4
+from neuralrace.papers.measure import FLOOR
 
 TITLES = {
     "single": "on in one context",
@@ -56,10 +61,9 @@ def _growth(what: str) -> Read:
     return lambda tables: tables.once(growth_on_residual, items=4 if tables.quick else 8)[what]
 
 
-def _nearest(tables: Tables) -> float:
-    """The distance of the nearest other gating over that of common + all-but-one, mean of seeds."""
-    found = measurement(tables, rivals)
-    return min(float(np.mean(found[kind])) for kind in RIVALS)
+def _squared(function: Callable[..., Any]) -> Read:
+    """The ratio of the strongest pathways for one and for two contexts, squared, by seed."""
+    return lambda tables: np.square(measurement(tables, function)["single"])
 
 
 def _rival(kind: str) -> Measure:
@@ -120,6 +124,9 @@ CLAIMS = (
                 "on where a_i + b_c > 0, so that each context has its own threshold on the items."
             ),
             ITEMS,
+            KEPT,
+            SLIDING,
+            TYPES,
         ),
     ),
     Claim(
@@ -176,7 +183,8 @@ CLAIMS = (
         "Early growth of a pathway with each of the 354 106 implementable patterns, on the "
         "targets and on the residual of a learned common pathway; then training of common + six "
         "pathways that are off on half the items of one context, which are implementable, with "
-        "the same total width and initial scale.",
+        "the same total width and initial scale; and of the four gatings in `unique`, which have "
+        "the same widths and initial weights.",
         (
             Measure(
                 "all-on over the fastest, on the targets",
@@ -202,6 +210,15 @@ CLAIMS = (
                 least=1.0,
                 rests=Basis.PAPER,
             ),
+            *(
+                Measure(
+                    f"the same, common + three pathways {TITLES[kind]}",
+                    measured(rivals, f"{kind}: earlier"),
+                    least=1.0,
+                    rests=Basis.PAPER,
+                )
+                for kind in RIVALS
+            ),
             Measure(
                 "single contexts over all-but-one, growth on the residual",
                 _growth("single"),
@@ -223,60 +240,114 @@ CLAIMS = (
                 (_growth("ahead"), _interlacing("signed")),
             ),
             ITEMS,
-        ),
-    ),
-    Claim(
-        "mhs/unique",
-        "§4, Proposition 4.2",
-        "Common + all-but-one is the only implementable gating with the loss, and the outputs, of "
-        "the ReLU network at all times.",
-        "Four other gatings, each a common and three contextual pathways with the widths and the "
-        "initial weights of common + all-but-one; ReLU neurons can have all of their patterns. "
-        "Mean |ΔL| / L(0) from the ReLU networks, over that of common + all-but-one with the same "
-        "seed. Then the distance of common + all-but-one itself, with the rule for the widths "
-        "that comes nearest.",
-        (
-            *(_rival(kind) for kind in RIVALS),
-            best(
-                "loss over floor",
-                "Common + all-but-one does not have the ReLU network's loss either: it is {:.0f} "
-                "times as far away as another seed.",
-            ),
-            best(
-                "outputs over floor",
-                "Its outputs are {:.1f} times as far away as those of another seed.",
-            ),
-        ),
-        quote="The ReLU network in this section: 1) has a unique corresponding ReLN which imitates "
-        "the loss dynamics and output at all times",
-        instead=(
-            Remark(
-                "The nearest of the four other gatings is at {:.2f} times the distance of common + "
-                "all-but-one; and that itself, with the same widths, is {:.0f} times as far from "
-                "the ReLU network as another seed.",
-                (_nearest, fig4.MEASURES["loss over floor"].on("mhs/fig4").read),
-            ),
             KEPT,
             SLIDING,
             TYPES,
         ),
     ),
     Claim(
+        "mhs/unique",
+        "§4, Proposition 4.2",
+        "No other implementable gating imitates the loss of the ReLU network as well as common + "
+        "all-but-one.",
+        "Four other gatings, each a common and three contextual pathways with the widths and the "
+        "initial weights of common + all-but-one, and the faster gating of `fastest`, with the "
+        "same total width; ReLU neurons can have all these patterns. Mean |ΔL| / L(0) from the "
+        "ReLU networks, over that of common + all-but-one with the same seed. Five gatings cannot "
+        "show that there is no other: they can only refute it. Equality is measured in "
+        "`same-at-all-times`.",
+        (
+            *(_rival(kind) for kind in RIVALS),
+            Measure(
+                "common + six pathways off on half the items of one context: distance of its loss "
+                "over that of common + all-but-one",
+                measured(other_gating, "gap"),
+                least=1.0,
+                rests=Basis.PAPER,
+            ),
+        ),
+        quote="There is a unique G*(X) (up to symmetries such as permutations) such that "
+        "L_GDLN(W(t), G*(X)) = L_ReLU(W̃(t)) ∀t ∈ ℝ⁺",
+        instead=(
+            Remark(
+                "The nearest of four gatings with equal widths is at {:.2f} times the distance of "
+                "common + all-but-one.",
+                (nearest_rival,),
+            ),
+            ITEMS,
+            KEPT,
+            SLIDING,
+            TYPES,
+        ),
+    ),
+    Claim(
+        "mhs/same-at-all-times",
+        "§4, Informal Proposition 4.2; Fig. 4, caption",
+        "Common + all-but-one has the same loss and the same outputs as the ReLU network at all "
+        "times.",
+        "An equality has no number of its own: two networks count as equal if they differ at most "
+        f"{FLOOR:g} times as much as two seeds of the ReLU network. Mean |ΔL| / L(0) and mean "
+        "distance of outputs over all epochs. How near the ReLN comes on the scale of the loss is "
+        "in `contextual-loss`.",
+        (best("loss over floor"), best("outputs over floor")),
+        quote="The ReLU network in this section: 1) has a unique corresponding ReLN which imitates "
+        "the loss dynamics and output at all times",
+        instead=(
+            Remark(
+                "Common + all-but-one is an approximation: its loss is {:.1%} of the initial loss "
+                "away on average.",
+                (best("follows").read,),
+            ),
+            ITEMS,
+            KEPT,
+            SLIDING,
+            TYPES,
+        ),
+        remarks=(RULE,),
+    ),
+    Claim(
         "mhs/single-inactive",
         "App. E",
         "When pathways for one and for two contexts are trained together, those for one context "
         "remain inactive.",
-        "The strongest pathway for one context over the strongest for two at the end, by the norm "
-        "of their maps: in the network of the authors' scripts, in which all six learn what the "
-        "common pathway leaves; and with all seven trained jointly, widths by the sign rule.",
+        "In the network of the authors' scripts, in which all six learn the residual of the common "
+        "pathway: by how much the loss rises at the end when the pathways for one context are "
+        "silenced; 1 % of the initial loss counts as nothing in this ledger. Limits have the "
+        "strongest pathway for one context over the strongest for two, by the Frobenius norm of "
+        "their maps and by its square (their share of the outputs' energy), in this network and "
+        "with all seven pathways trained jointly, widths by the sign rule.",
         (
-            Measure("the authors' own network", measured(own_network, "single"), most=0.05),
             Measure(
-                "all trained jointly",
+                "the authors' own network: rise of the loss without single contexts, relative to "
+                "the initial loss",
+                measured(own_network, "rise"),
+                most=0.01,
+            ),
+            Measure(
+                "the authors' own network: one context over two, norm",
+                measured(own_network, "single"),
+                most=0.05,
+                otherwise="They contribute little and are not silent: by norm, the strongest "
+                "reaches {:.0%} of the strongest for two contexts.",
+            ),
+            Measure(
+                "the authors' own network: one context over two, squared norm",
+                _squared(own_network),
+                most=0.05,
+                otherwise="By squared norm, it reaches {:.1%}.",
+            ),
+            Measure(
+                "all trained jointly: one context over two, norm",
                 measured(competition, "single"),
                 most=0.05,
                 otherwise="Trained jointly with the common pathway, those for one context reach "
-                "{:.0%} of the strength of those for two.",
+                "{:.0%} of the norm of those for two.",
+            ),
+            Measure(
+                "all trained jointly: one context over two, squared norm",
+                _squared(competition),
+                most=0.05,
+                otherwise="Trained jointly, they reach {:.1%} of its square.",
             ),
         ),
         quote="even if all six possible modules are trained simultaneously, the pathways active "
@@ -287,6 +358,10 @@ CLAIMS = (
                 "first (ratio {:.3f}); from equally small weights, both learn.",
                 (_growth("single"),),
             ),
+            ITEMS,
+            KEPT,
+            SLIDING,
+            TYPES,
         ),
     ),
 )

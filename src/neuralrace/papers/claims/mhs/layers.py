@@ -10,18 +10,13 @@ import numpy as np
 import neuralrace as nr
 from neuralrace.papers.claims import Basis, Claim, Measure, Read, Remark
 from neuralrace.papers.claims.mhs.depth import FIRST, RUNS, SECOND
+from neuralrace.papers.mhs.contextual import contexts_on
 
 if TYPE_CHECKING:
     import xarray
 
 CONTEXTS = 3
 """The number of contexts of MHS §6, and of the first column of Fig. 5."""
-
-
-def contexts_on(share: np.ndarray) -> np.ndarray:
-    """In how many contexts a neuron is on, mean over the weight, from shares (…, number)."""
-    numbers = np.arange(1, share.shape[-1] + 1)
-    return (share * numbers).sum(axis=-1) / share.sum(axis=-1)
 
 
 def _single(tables: Any) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 import neuralrace as nr
 from neuralrace.papers.claims import Basis, Claim, Measure, Read, Tables, once
+from neuralrace.papers.mhs.contextual import STRUCTURES, apart
 
 if TYPE_CHECKING:
     import xarray
@@ -94,7 +95,7 @@ def pathway_widths(seeds: int, steps: int) -> dict[str, Any]:
 
     from neuralrace.papers.mhs.table import narrowed
 
-    base = nr.tasks.contextual(structures=("hierarchy", "ring", "crossed"))
+    base = nr.tasks.contextual(structures=STRUCTURES)
     arch, data = nr.tasks.common_and_all_but_one(base, 100)
     stats = nr.path_statistics(arch, data)
     needed = {v: _rank(stats, arch, v) for v in arch.hidden}
@@ -136,11 +137,9 @@ def modes_apart(table: xarray.Dataset, of: Callable[..., Any] = np.mean) -> np.n
     return of(apart, axis=(1, 2)) / float(table["s"].max())
 
 
-def losses_apart(table: xarray.Dataset) -> list[float]:
+def losses_apart(table: xarray.Dataset) -> np.ndarray:
     """Mean |ΔL| / L(0) between closed form and training, by seed."""
-    time = table["time"].to_numpy()
-    pairs = zip(table["loss"].to_numpy(), table["loss_predicted"].to_numpy(), strict=True)
-    return [nr.compare(nr.Trajectory(time, a), nr.Trajectory(time, b)).mean for a, b in pairs]
+    return apart(*(table[name].to_numpy() for name in ("time", "loss", "loss_predicted")))
 
 
 CLAIMS = (

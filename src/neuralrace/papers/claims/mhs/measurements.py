@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims.mhs.networks import STRUCTURES
+from neuralrace.papers.mhs.contextual import STRUCTURES
 
 
 def copied_and_frozen(seeds: int, steps: int) -> dict[str, list[float]]:

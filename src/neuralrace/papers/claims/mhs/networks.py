@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.mhs.contextual import COMMON, case
+from neuralrace.papers.mhs.contextual import COMMON, STRUCTURES, case
 
 if TYPE_CHECKING:
     from neuralrace.papers.mhs.table import Case
-
-STRUCTURES = ("hierarchy", "ring", "crossed")
-"""The contextual task of MHS §4."""
 
 EVERY = 20
 """Epochs between recorded moments."""
@@ -151,9 +148,10 @@ def own_network(seeds: int, steps: int, hidden: int) -> dict[str, list[float]]:
     """The gated network of the authors' scripts against ReLU networks.
 
     `loss`, `outputs`: its distances from the ReLU network, mean |ΔL|/L(0) and mean distance over
-    the initial error, each divided by that of another seed for `loss_over_floor`,
-    `outputs_over_floor`; `single`: in the network with pathways for one and for two contexts, the
-    strongest map of a pathway for one context over the strongest for two, at the end.
+    the initial error; `floor`, `floor_outputs`: the same between the ReLU network and its next
+    seed. In the network with pathways for one and for two contexts, at the end, `single`: the
+    strongest map of a pathway for one context over the strongest for two; `rise`: by how much the
+    loss rises when all pathways for one context are silenced, relative to the initial loss.
     """
     import jax
 
@@ -166,13 +164,13 @@ def own_network(seeds: int, steps: int, hidden: int) -> dict[str, list[float]]:
     proofs = [
         nr.reln.certify(run, own[i], floor=relu[(i + 1) % seeds]) for i, run in enumerate(relu)
     ]
-    loss, outputs = [p.loss.mean for p in proofs], [p.outputs_mean for p in proofs]
-    seed = np.mean([[p.floor.loss.mean, p.floor.outputs_mean] for p in proofs if p.floor], axis=0)
+    floors = [proof.floor for proof in proofs if proof.floor is not None]
     return {
-        "loss": loss,
-        "outputs": outputs,
-        "loss_over_floor": [x / seed[0] for x in loss],
-        "outputs_over_floor": [x / seed[1] for x in outputs],
+        "loss": [proof.loss.mean for proof in proofs],
+        "outputs": [proof.outputs_mean for proof in proofs],
+        "floor": [other.loss.mean for other in floors],
+        "floor_outputs": [other.outputs_mean for other in floors],
+        "rise": [float((run.values["silenced"][-1] - run.loss[-1]) / run.loss[0]) for run in both],
         "single": [
             float(max(m[-1] for v, m in maps.items() if v.startswith("only")))
             / float(max(m[-1] for v, m in maps.items() if v.startswith("not")))

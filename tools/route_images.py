@@ -184,6 +184,9 @@ def processor_plans() -> dict[str, list[Cell]]:
             for r, K, g in (("circulant", 3, 1.0), ("circulant", 3, 0.3), ("circulant", 3, 0.03),
                             ("circulant", 4, 1.0), ("random", 3, 0.3))
         ],
+        "plateau_cross": [
+            Cell("plateau_cross", "cross", 10, scale=0.01, seeds=SOME, batch=64, every=1875)
+        ],
         "digits_gains": [
             Cell("digits_gains", m, 5, scale=g, every=20, **LITTLE | {"time": round(60 / g, 1)})
             for m, gains in (("statistics", (0.3, 0.1, 0.03, 0.01)), ("cross", (0.3, 0.1, 0.03)))

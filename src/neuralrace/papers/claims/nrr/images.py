@@ -226,10 +226,11 @@ CLAIMS = (
         "Trained routes are good from every initial scale; untrained ones only from small ones.",
         "MNIST, M = 40, K = 10, to the authors' flow time (rate × steps / (1 − momentum)), gains "
         "10, 1, .1, .01 and .001 of Xavier's weights. Inputs are rotated and the network is "
-        "the race of the class modes; for a gain of .01 also the squared loss on permuted pixels. "
-        "The authors' networks have cross-entropy, which was run over gains with digits only. The "
-        "cells have ten seeds, and were chosen for that; the bounds were kept when gains of .01 "
-        "and .001, which had been limits, became measures, with their numbers in view.",
+        "the race of the class modes. For a gain of .01 also permuted pixels: squared loss, and "
+        "cross-entropy, as the authors' networks have it (five seeds, batches of 64). The other "
+        "cells have ten seeds, and were chosen for that. The bounds were kept when gains of .01 "
+        "and .001, which had been limits, became measures, with their numbers in view; the cell "
+        "with cross-entropy was run after that.",
         (
             Measure(
                 "trained accuracy at gains .1 and 1, the worse",
@@ -247,6 +248,12 @@ CLAIMS = (
             Measure(
                 "trained accuracy at gain .01, squared loss on permuted pixels",
                 least_trained("nrr/fig10", scale=0.01, **PIXELS),
+                least=0.8,
+                origin=1.0,
+            ),
+            Measure(
+                "trained accuracy at gain .01, cross-entropy on permuted pixels",
+                least_trained("nrr/fig10", scale=0.01, **PERMUTED | {"M": 40}),
                 least=0.8,
                 origin=1.0,
             ),
@@ -269,11 +276,12 @@ CLAIMS = (
             Remark(
                 "Untrained routes need small weights, as the paper says. But small weights also "
                 "need time, ∝ 1 / gain: from a gain of .01 the loss has not begun to fall at the "
-                "authors' flow time, and trained routes reach {:.2f} (race) and {:.2f} (squared "
-                "loss on pixels), against {:.2f} from gains of .1 and 1.",
+                "authors' flow time, and trained routes reach {:.2f} (race), {:.2f} (squared loss "
+                "on pixels) and {:.2f} (cross-entropy), against {:.2f} from gains of .1 and 1.",
                 (
                     least_trained("nrr/fig10", scale=0.01, **RACE),
                     least_trained("nrr/fig10", scale=0.01, **PIXELS),
+                    least_trained("nrr/fig10", scale=0.01, **PERMUTED | {"M": 40}),
                     _good_scales,
                 ),
             ),

@@ -217,6 +217,22 @@ def test_a_trial_without_a_side_is_the_lowest_contrast_of_both():
     np.testing.assert_allclose([found["left"], found["right"]], [0.1, 0.5], atol=1e-12)
 
 
+@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [1, 0, 3, 2, 4]])
+def test_stimuli_of_one_contrast_are_averaged_whatever_their_order(order):
+    reward = np.array([[1.0, 0], [1, 0], [1, 0], [0, 1], [0, 1]])
+    side = np.array(["left", "left", "left", "right", "right"])
+    data = nr.Dataset(
+        {"x": np.eye(5)[order]},
+        {"q": reward[order]},
+        labels={"side": side[order], "contrast": np.array([1, 1, 0.5, 0.5, 1])[order]},
+        sample_weight=np.array([3.0, 1, 2, 2, 2])[order],
+    )
+    p_left = np.array([0.9, 0.1, 0.5, 0.4, 0.4])[order]
+    found = sensitivity(np.stack([p_left, 1 - p_left], axis=-1), data)
+    np.testing.assert_allclose(found["left"], (3 * 0.9 + 0.1) / 4 - 0.5)
+    np.testing.assert_allclose(found["right"], 0, atol=1e-12)
+
+
 def test_rank_correlation_is_that_of_scipy_and_its_interval_covers():
     from scipy.stats import spearmanr
 

@@ -56,7 +56,8 @@ def sensitivity(choices: ArrayLike, data: Dataset) -> dict[str, Float[np.ndarray
     """How much choices depend on the stimuli of each side: `{"left": …, "right": …}`.
 
     The probability of the choice of that side at its highest contrast, minus that at its lowest, or
-    at contrast 0 where the task has such trials. An animal that ignores a side has 0 there, however
+    at contrast 0 where the task has such trials; several stimuli of one contrast are averaged, each
+    as often as it occurs. An animal that ignores a side has 0 there, however
     often it happens to be right.
 
     ```python
@@ -84,8 +85,12 @@ def sensitivity(choices: ArrayLike, data: Dataset) -> dict[str, Float[np.ndarray
                 fix="for example decision_task((0.25, 1.0))",
             )
         high, low = (here[contrast[here] == at(contrast[here])] for at in (np.max, np.min))
-        of_side = np.where(best[high[0]], p, 0).sum(axis=-1)
-        found[name] = np.asarray(of_side[..., high[0]] - of_side[..., low[0]])
+        chosen = lambda rows, high=high: np.average(
+            np.where(best[high[0]], p[..., rows, :], 0).sum(axis=-1),
+            axis=-1,
+            weights=np.asarray(data.probability)[rows],
+        )
+        found[name] = np.asarray(chosen(high) - chosen(low))
     return found
 
 

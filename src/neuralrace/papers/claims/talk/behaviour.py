@@ -44,8 +44,8 @@ CLAIMS = (
         "Strategies are stationary points of average learning, and animals pass near several.",
         "All stationary points and the routes between them; 100 animals that follow the average. "
         "An animal passes a point where it is nearer than half the distance to the next point. A "
-        "step that skips a point, along two routes in a row, does not count as along the graph. The "
-        "bound of a half was set after trial runs.",
+        "step that skips a point, along two routes in a row, does not count as along the graph. "
+        "The bound of a half was set after trial runs.",
         tuple(GRAPH.values()),
         inferred=True,
     ),

@@ -16,9 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neuralrace as nr
+from neuralrace.sweeps.arrays import SECONDS, InMemory
 from neuralrace.sweeps.cells import run_cells
 from neuralrace.sweeps.definition import Definition, defined
-from neuralrace.sweeps.results import SECONDS, InMemory, Results, tell, writing
+from neuralrace.sweeps.results import Results
+from neuralrace.sweeps.store import tell, writing
 from tests import sweep_cells
 
 pytest.importorskip("zarr")
@@ -234,7 +236,7 @@ nr.sweep(sweep_cells.noted, {"x": range(20)}, settings={"folder": folder, "secon
 
 
 def test_a_kill_loses_only_the_batch_in_flight(tmp_path, monkeypatch):
-    monkeypatch.setattr("neuralrace.sweeps.results.PATIENCE", 0.1)
+    monkeypatch.setattr("neuralrace.sweeps.store.PATIENCE", 0.1)
     store = tmp_path / "s.zarr"
     command = [sys.executable, "-c", CHILD, str(store), str(tmp_path)]
     calls = tmp_path / "calls"

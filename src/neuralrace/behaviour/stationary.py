@@ -11,20 +11,24 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Complex, Float
+from jaxtyping import Float
 
 from neuralrace.behaviour.agent import Agent
+from neuralrace.behaviour.points import (
+    PRECISE,
+    StationaryPoint,
+    distinct,
+    gap,
+    is_rest,
+    point_at,
+    simplest,
+)
 from neuralrace.behaviour.policies import jumps
 from neuralrace.behaviour.routes import Route, find_routes
 from neuralrace.behaviour.symmetry import symmetries
 from neuralrace.behaviour.vectors import (
     flat,
-    jacobian,
     roots,
-    rounding,
-    shaped,
-    values,
-    velocity,
 )
 from neuralrace.checks import generator, real_array, real_number
 from neuralrace.dataset import Dataset
@@ -32,92 +36,14 @@ from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Key
 
-PRECISE = 1e-10
-"""The largest entry of the velocity at a stationary point."""
-
-NEWTON = 1e-3
-"""The largest step of Newton, relative to the weights or 1, that a point found may be away."""
-
-NEVER = 1e-6
-"""A choice with a lower probability counts as never taken: its values then hardly learn."""
-
-UNSEEN = 1e-10
-"""The same among the stimuli of one input: its associations with that choice then hardly learn."""
-
-SAME = 1e-6
-"""The distance of values below which two stationary points are one, or members of one family."""
-
 ARRIVED = 1e-3
 """The distance of values from a stationary point within which a route ends at it."""
-
-ALONG = 1e-2
-"""How far, relative to the weights or 1, one goes along neutral directions to see a family."""
 
 SPREAD = (0.01, 3.0)
 """The sizes between which standard deviations of the random starts are drawn."""
 
 MOST = 12
 """The most hidden nodes whose subsets are gone through."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class StationaryPoint:
-    """A point at which average learning stands still.
-
-    `learned` are the hidden nodes that contribute to the values there; `weights` the point itself,
-    one of its family where there is one; `outputs` and `choices` the values and the probabilities
-    of the choices on every stimulus (the psychometric curve); `residual` the largest entry of the
-    velocity. `eigenvalues` of the Jacobian come by decreasing real part. `is_family` says whether
-    the point can be moved along all its neutral directions and stays stationary.
-
-    ```python
-    >>> from neuralrace.behaviour import decision_task, shallow_agent, stationary_points
-    >>> (point,) = stationary_points(shallow_agent(), decision_task()).points
-    >>> point.is_stable, point.learned, bool(point.residual < 1e-10)
-    (True, (), True)
-
-    ```
-    """
-
-    learned: tuple[str, ...]
-    weights: dict[str, np.ndarray]
-    outputs: dict[str, Float[np.ndarray, "N choices"]]
-    choices: Float[np.ndarray, "N choices"]
-    loss: float
-    residual: float
-    eigenvalues: Complex[np.ndarray, " n"]
-    is_family: bool = False
-
-    @property
-    def index(self) -> int:
-        """How many directions lead away."""
-        return int((np.real(self.eigenvalues) > self._zero).sum())
-
-    @property
-    def neutral(self) -> int:
-        """Directions in which nothing changes to first order: |λ| is zero to rounding.
-
-        Where `is_family`, this is the dimension of its family.
-        """
-        return int((np.abs(self.eigenvalues) <= self._zero).sum())
-
-    @property
-    def is_stable(self) -> bool | None:
-        """Whether no direction leads away; directions along its family do not count.
-
-        None where eigenvalues do not decide it: there are neutral directions that are not along a
-        family, such as at the zero weights of a chain of three layers, or imaginary eigenvalues.
-        """
-        if self.index:
-            return False
-        still = np.abs(np.real(self.eigenvalues)) <= self._zero
-        decided = int(still.sum()) == self.neutral and (not self.neutral or self.is_family)
-        return True if decided else None
-
-    @property
-    def _zero(self) -> float:
-        return rounding(self.eigenvalues)
 
 
 @final
@@ -188,11 +114,11 @@ def stationary_points(
         relaxed = jnp.arange(len(rows)) % 2 == 0
         ends, residual = map(np.asarray, roots(agent, given, jnp.asarray(rows), relaxed))
         fine = np.isfinite(ends).all(axis=1) & (residual <= PRECISE)
-        best = _distinct(agent, given, ends[fine][np.argsort(residual[fine], kind="stable")])
+        best = distinct(agent, given, ends[fine][np.argsort(residual[fine], kind="stable")])
         images = [best, *(best[:, order] for order in symmetries(agent, given))]
-        best = _distinct(agent, given, np.concatenate(images))
-        at_rest = [row for row in best if _is_rest(agent, given, row)]
-        points = [_point(agent, given, _simplest(agent, given, row)) for row in at_rest]
+        best = distinct(agent, given, np.concatenate(images))
+        at_rest = [row for row in best if is_rest(agent, given, row)]
+        points = [point_at(agent, given, simplest(agent, given, row)) for row in at_rest]
     order = {learned: k for k, learned in enumerate(sets)}
     points.sort(key=lambda p: (order[p.learned], round(p.loss, 9), *-p.choices.ravel().round(6)))
     return StationaryPoints(agent, data, tuple(points))
@@ -295,7 +221,7 @@ class StationaryPoints:
         here = np.stack(np.broadcast_arrays(*given), axis=-3)
         far = np.empty((*here.shape[:-3], len(self.points)))
         for k, point in enumerate(self.points):
-            far[..., k] = _gap(self.data, here, np.stack([point.outputs[v] for v in nodes]))
+            far[..., k] = gap(self.data, here, np.stack([point.outputs[v] for v in nodes]))
         return far
 
     def rests(self, run: Trajectory, *, speed: float, least: float) -> tuple[tuple[Rest, ...], ...]:
@@ -334,7 +260,7 @@ class StationaryPoints:
             )
         far = self.distances(outputs)
         seen = np.stack([np.asarray(outputs[v], float) for v in self.agent.arch.outputs], axis=-3)
-        speeds = _gap(self.data, seen[:, 1:], seen[:, :-1]) / np.diff(run.time)
+        speeds = gap(self.data, seen[:, 1:], seen[:, :-1]) / np.diff(run.time)
         return tuple(
             tuple(_rests(run.time, *member, slow, long)) for member in zip(speeds, far, strict=True)
         )
@@ -356,9 +282,6 @@ def _rests(
     return found
 
 
-# ---- one point ----------------------------------------------------------------------------------
-
-
 def _starts(
     agent: Agent, learned: Sequence[str], count: int, rng: np.random.Generator
 ) -> Float[np.ndarray, "K n"]:
@@ -375,107 +298,3 @@ def _starts(
     low, high = np.log(SPREAD)
     sizes = np.exp(rng.uniform(low, high, (count, 1)))
     return on * sizes * rng.normal(size=(count, len(on)))
-
-
-def _is_rest(agent: Agent, data: Dataset, row: np.ndarray) -> bool:
-    """Whether the velocity vanishes here, and is not just tiny because a choice is never taken.
-
-    The step of Newton is then small; singular values that are zero to rounding do not count.
-    """
-    taken = np.asarray(agent.choices(shaped(agent, jnp.asarray(row)), data))
-    share = np.asarray(data.probability)
-    if (share @ taken).min() < NEVER:
-        return False
-    for x in data.x.values():
-        seen = share * np.abs(np.asarray(x)).sum(axis=1)
-        if (seen @ taken).min() < UNSEEN * seen.sum():
-            return False
-    J, v = (np.asarray(of(agent, data, jnp.asarray(row))) for of in (jacobian, velocity))
-    step = np.linalg.lstsq(J, v, rcond=1e-13)[0]
-    return bool(np.linalg.norm(step) <= NEWTON * max(1.0, float(np.linalg.norm(row))))
-
-
-def _gap(data: Dataset, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The distance of values, as in `StationaryPoints.distances`; (…, outputs, N, choices)."""
-    share = np.asarray(data.probability)
-    return np.asarray(np.sqrt(np.einsum("...vnc,n->...", (one - other) ** 2, share)))
-
-
-def _distinct(agent: Agent, data: Dataset, rows: np.ndarray) -> np.ndarray:
-    """The rows whose values differ from those of every row before."""
-    seen = np.asarray(values(agent, data, jnp.asarray(rows)))
-    kept: list[int] = []
-    for k in range(len(rows)):
-        if not kept or _gap(data, seen[kept], seen[k]).min() > SAME:
-            kept.append(k)
-    return rows[kept]
-
-
-def _simplest(agent: Agent, data: Dataset, row: np.ndarray) -> np.ndarray:
-    """The member of a point's family that stands for it; see `stationary_points`."""
-
-    def stands(tried: np.ndarray) -> bool:
-        still = np.abs(np.asarray(velocity(agent, data, jnp.asarray(tried)))).max() <= PRECISE
-        pair = np.asarray(values(agent, data, jnp.asarray([row, tried])))
-        return bool(still) and float(_gap(data, *pair)) <= SAME
-
-    for node in agent.arch.hidden:
-        weights = {e: np.array(w) for e, w in shaped(agent, jnp.asarray(row)).items()}
-        into, out = agent.arch.incoming[node], agent.arch.outgoing[node]
-        norms = [np.sqrt(sum((weights[e] ** 2).sum() for e in edges)) for edges in (into, out)]
-        largest = max((weights[e].ravel() for e in into), key=lambda w: np.abs(w).max())
-        sign = -1.0 if largest[np.abs(largest).argmax()] < 0 else 1.0
-        scale = np.sqrt(norms[1] / norms[0]) if min(norms) > 0 else 1.0
-        for a, b in ((0.0, 0.0), (sign * scale, sign / scale), (sign, sign)):
-            tried = weights | {e: a * weights[e] for e in into} | {e: b * weights[e] for e in out}
-            if stands(flat(agent, tried)):
-                row = flat(agent, tried)
-                break
-    return row
-
-
-def _is_family(agent: Agent, data: Dataset, row: np.ndarray) -> bool:
-    """Whether points stay stationary along the neutral directions, the kernel of the Jacobian J.
-
-    From W + ε n, n a random direction of the kernel, steps −J⁺ v across it look for a stationary
-    point. They find one if the family has the dimension of the kernel. Where it has not, such as
-    where families cross, a velocity of order ε² or ε³ remains.
-    """
-    J = np.asarray(jacobian(agent, data, jnp.asarray(row)))
-    _, sizes, turned = np.linalg.svd(J)
-    floor = rounding(sizes)
-    kernel = turned[sizes <= floor]
-    if not len(kernel):
-        return False
-    inverse = np.linalg.pinv(J, rcond=floor / float(sizes[0])) if sizes[0] > floor else 0 * J
-    rng, length = np.random.default_rng(0), ALONG * max(1.0, float(np.linalg.norm(row)))
-    for _ in range(3):
-        way = rng.normal(size=len(kernel)) @ kernel
-        tried = row + length * way / np.linalg.norm(way)
-        for _ in range(50):
-            tried = tried - inverse @ np.asarray(velocity(agent, data, jnp.asarray(tried)))
-        left = np.abs(np.asarray(velocity(agent, data, jnp.asarray(tried)))).max()
-        if not left <= PRECISE:
-            return False
-    return True
-
-
-def _point(agent: Agent, data: Dataset, row: np.ndarray) -> StationaryPoint:
-    weights = {e: np.asarray(w) for e, w in shaped(agent, jnp.asarray(row)).items()}
-    eigenvalues = np.linalg.eigvals(np.asarray(jacobian(agent, data, jnp.asarray(row))))
-    without = [row]
-    for node in agent.arch.hidden:  # which nodes change the values when they fall silent
-        silent = {e: np.zeros_like(weights[e]) for e in agent.arch.outgoing[node]}
-        without.append(flat(agent, weights | silent))
-    seen = np.asarray(values(agent, data, jnp.asarray(without)))
-    heard = _gap(data, seen[1:], seen[0]) > SAME
-    return StationaryPoint(
-        tuple(v for v, one in zip(agent.arch.hidden, heard, strict=True) if one),
-        weights,
-        dict(zip(agent.arch.outputs, seen[0], strict=True)),
-        np.asarray(agent.choices(weights, data)),
-        float(agent.loss(weights, data)),
-        float(np.abs(np.asarray(velocity(agent, data, jnp.asarray(row)))).max()),
-        np.asarray(sorted(eigenvalues, key=lambda v: -v.real), complex),
-        _is_family(agent, data, row),
-    )

@@ -8,7 +8,8 @@ from typing import final
 
 from neuralrace.checks import file_path
 from neuralrace.sweeps.engine import require
-from neuralrace.sweeps.results import DONE, FAILED, read_store, told
+from neuralrace.sweeps.results import DONE, FAILED
+from neuralrace.sweeps.store import read_store, told
 
 
 @final

@@ -17,18 +17,12 @@ import numpy as np
 from neuralrace.checks import file_path
 from neuralrace.errors import NeuralRaceError
 from neuralrace.progress import progress
+from neuralrace.sweeps.arrays import InMemory
 from neuralrace.sweeps.cells import Failure
 from neuralrace.sweeps.definition import BATCH, Definition, Function, defined
 from neuralrace.sweeps.engine import Engine, check_engine, engine_of, require
-from neuralrace.sweeps.results import (
-    DONE,
-    MISSING,
-    InMemory,
-    Results,
-    read_store,
-    tell,
-    writing,
-)
+from neuralrace.sweeps.results import DONE, MISSING, Results
+from neuralrace.sweeps.store import read_store, tell, writing
 
 if TYPE_CHECKING:
     import matplotlib.axes

@@ -28,7 +28,7 @@ HEAD = ("panel", "kind", "number", "name", "x", "y", "value")
 an error bar along x goes from `x` to `value`.
 """
 
-LONGEST = (10_000, 1000, 500, 200, 100, 50, 20)
+LONGEST = (10_000, 1000, 700, 500, 300, 200, 150, 100, 70, 50, 30, 20)
 """Of longer curves this many points are kept, at equal steps: the first number with which the file
 is small enough."""
 

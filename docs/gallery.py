@@ -49,7 +49,8 @@ def page(facts: Facts) -> str:
         "Every figure of the papers, made anew, and every example: what it shows, how it is made",
         "and how long that takes, its data, and the [claims](claims.md) that are measured on it.",
         "[reproduce.md](reproduce.md) says how to change settings and looks. Pictures and data",
-        "are stored; `python -m docs.gallery` writes this page.",
+        "are stored; `python -m docs.gallery` writes this page. Times are those of one run, some",
+        "of them on a machine that others were using.",
         "",
         "A CSV file holds what is drawn: one row per point of a curve or an area (with both its",
         "edges), per bar, error bar or entry of a map. An entry says where curves have more points",
@@ -191,7 +192,9 @@ def _data(fact: Mapping[str, Any]) -> str:
     elif "command" in fact:
         file = fact["command"].split()[2]
         parts.append(f"the command writes all data to `{file}.nc`")
-    return "; ".join(parts) + "." if parts else "none is drawn as curves or maps."
+    if not parts:
+        return "its map is too large to be kept here." if fact["maps"] is False else "none."
+    return "; ".join(parts) + "."
 
 
 def feeds() -> dict[str, list[str]]:

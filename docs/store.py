@@ -25,7 +25,7 @@ WIDTHS = (960, 840, 720)
 PICTURE = 90_000
 """The most bytes of a thumbnail."""
 
-CURVES = 60_000
+CURVES = 120_000
 """The most bytes of the CSV file of a figure."""
 
 DATA = 40_000
@@ -206,15 +206,19 @@ def store_picture(picture: Any, name: str, folder: Path) -> dict[str, Any]:
 
 
 def thumbnail(picture: Any) -> bytes:
-    """A picture as a PNG file with few colours, as wide as the limit on its size allows."""
+    """A picture as a PNG file with few colours, as wide as the limit on its size allows.
+
+    The file says how many pixels are an inch.
+    """
     from PIL import Image
 
     content = b""
     for width in WIDTHS:
         full, file = io.BytesIO(), io.BytesIO()
-        picture.savefig(full, dpi=width / picture.get_figwidth())
-        image = Image.open(full).convert("RGB")
-        image.quantize(128, Image.Quantize.FASTOCTREE).save(file, "png", optimize=True)
+        dpi = width / picture.get_figwidth()
+        picture.savefig(full, dpi=dpi)
+        image = Image.open(full).convert("RGB").quantize(128, Image.Quantize.FASTOCTREE)
+        image.save(file, "png", optimize=True, dpi=(dpi, dpi))
         content = file.getvalue()
         if len(content) <= PICTURE:
             break

@@ -99,10 +99,10 @@ def code_of(name: str) -> dict[str, str]:
 
 
 def _told_stale(facts: Facts) -> str:
-    names = list(stale(facts))
-    if not names:
+    told = [f"{name} ({what})" for name, what in stale(facts).items()]
+    if not told:
         return "No picture is older than the code that makes it."
-    return f"Drawn before their code changed, and marked below: {', '.join(names)}."
+    return f"Made before their code changed, and marked below: {', '.join(told)}."
 
 
 def _figure(name: str, fact: Mapping[str, Any]) -> list[str]:

@@ -1,4 +1,7 @@
-"""Which pictures of the gallery are older than the code that makes them."""
+"""Which pictures of the gallery are older than the code that makes them.
+
+Hashes are those of Python 3.11: later versions write strings with fields in another way.
+"""
 
 from __future__ import annotations
 

@@ -32,6 +32,7 @@ def test_every_figure_and_example_is_there_and_nothing_else():
     assert set(FACTS) == {*papers.names(), *examples, *studies}
 
 
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="hashes of code are those of 3.11")
 def test_the_page_is_current():
     assert (ROOT / "docs/gallery.md").read_text() == gallery.page(FACTS), (
         "`python -m docs.gallery` writes it"
@@ -153,7 +154,9 @@ def test_a_picture_is_stale_where_its_code_has_changed(part, monkeypatch):
     monkeypatch.setattr(papers, "find", lambda _: replace(figure, **{part: other}))
     assert list(gallery.stale(facts)) == ["talk/depth"]
     page = gallery.page(facts)
-    assert "Drawn before their code changed, and marked below: talk/depth." in page
+    assert (
+        f"before their code changed, and marked below: talk/depth ({staleness.SAYS[part]})" in page
+    )
     assert f"**{staleness.SAYS[part].capitalize()} before its code changed.**" in page
 
 

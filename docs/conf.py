@@ -207,6 +207,22 @@ def without_outer_links(app: object, page: str, text: list[str]) -> None:
     text[0] = re.sub(rf"\[([^]]+)\]\({up}([\w/]+\.md)[^)]*\)", r"\1 (`\2`)", text[0])
 
 
+INCH = 130
+"""Pixels of the screen for an inch of a picture in the gallery: letters of 7 points are 13 high."""
+
+
+def size_thumbnails(app, doctree) -> None:
+    """Show pictures of the gallery at one scale, each with a link to its file."""
+    from docutils import nodes
+    from PIL import Image
+
+    if app.env.docname == "gallery":
+        for node in doctree.findall(nodes.image):
+            with Image.open(HERE / node["uri"]) as picture:
+                inches = picture.width / picture.info["dpi"][0]
+            node["width"] = f"{round(INCH * inches)}px"
+
+
 # ---- formulas -----------------------------------------------------------------------------------
 
 
@@ -235,5 +251,6 @@ def setup(app) -> None:
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
     app.connect("builder-inited", write_reference)
     app.connect("source-read", without_outer_links)
+    app.connect("doctree-read", size_thumbnails)
     app.connect("autodoc-process-docstring", docstring)
     app.connect("autodoc-process-signature", signature)

@@ -147,7 +147,7 @@ def test_features_of_ones_own_take_the_place_of_images(tmp_path):
     assert table["inputs"].to_numpy().tolist() == ["permuted"]  # features cannot be rotated
     assert table["images"].to_numpy().tolist() == [str(path)]
     assert image_routes.means(table, "trained")[0] > 0.9
-    assert [ax.get_title() for ax in figure.draw(table).axes] == ["(a) own, permuted, M = 4"]
+    assert [ax.get_title() for ax in figure.draw(table).axes] == ["own, permuted, M = 4"]
 
 
 def test_cells_with_fewer_seeds_are_told():

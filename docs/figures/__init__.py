@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from string import ascii_lowercase
 
 import jax
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neuralrace.plot import cycle_colour, style
+from neuralrace.plot import cycle_colour, letter_panels, style
 
 FOLDER = Path(__file__).parents[1] / "img"
 
@@ -28,17 +27,6 @@ def write(
             path = folder / f"{page}_{picture.__name__}.png"
             figure.savefig(path, dpi=150, pil_kwargs={"optimize": True})
             plt.close(figure)
-
-
-def letter_panels(figure: Figure) -> None:
-    """Put (a), (b), … before the titles of the panels, row by row; one panel has no letter."""
-    specs = {ax: ax.get_subplotspec() for ax in figure.axes if ax.get_label() != "<colorbar>"}
-    places = {ax: (s.rowspan.start, s.colspan.start) for ax, s in specs.items() if s is not None}
-    if len(places) > 1:
-        for letter, ax in zip(
-            ascii_lowercase, sorted(places, key=lambda ax: places[ax]), strict=False
-        ):
-            ax.set_title(f"({letter}) {ax.get_title()}".rstrip())
 
 
 def lighten(ax: Axes) -> None:

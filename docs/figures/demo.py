@@ -9,8 +9,8 @@ import jax
 import numpy as np
 
 import neuralrace as nr
-from docs.figures import FOLDER, letter_panels
-from neuralrace.plot import draw_curves, style
+from docs.figures import FOLDER
+from neuralrace.plot import draw_curves, letter_panels, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

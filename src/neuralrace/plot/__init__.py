@@ -4,6 +4,7 @@ from neuralrace.plot.activity import draw_raster, draw_reach, draw_shares
 from neuralrace.plot.curves import draw_curves, draw_matrix
 from neuralrace.plot.graph import GraphLayout, draw_graph, graph_layout
 from neuralrace.plot.look import FORMATS, Look, current_look, look, picture_bytes
+from neuralrace.plot.panels import letter_panels
 from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "draw_reach",
     "draw_shares",
     "graph_layout",
+    "letter_panels",
     "look",
     "picture_bytes",
     "shade",

@@ -8,7 +8,8 @@ from importlib import import_module
 from neuralrace.papers.claims.claim import Claim, Entry, Read, Remark, Verdict, once
 from neuralrace.papers.claims.keeping import Ledger
 from neuralrace.papers.claims.page import PAPERS, QUICK, markdown, tally
-from neuralrace.papers.claims.tables import Tables
+from neuralrace.papers.claims.sources import Reader, source_hash
+from neuralrace.papers.claims.tables import Tables, table_file
 from neuralrace.papers.figure import unknown
 from neuralrace.papers.measure import Basis, Found, Measure, Outcome
 
@@ -22,6 +23,7 @@ __all__ = [
     "Measure",
     "Outcome",
     "Read",
+    "Reader",
     "Remark",
     "Tables",
     "Verdict",
@@ -30,6 +32,8 @@ __all__ = [
     "markdown",
     "once",
     "papers",
+    "source_hash",
+    "table_file",
     "tally",
 ]
 

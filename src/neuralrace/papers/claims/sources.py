@@ -98,7 +98,7 @@ def source_hash(function: Callable[..., Any], read: Reader = installed) -> str:
 
     ```python
     >>> from neuralrace.papers.claims.mhs.measurements import census, interlacing
-    >>> from neuralrace.papers.claims.sources import source_hash
+    >>> from neuralrace.papers.claims import source_hash
     >>> len(source_hash(census)), source_hash(census) == source_hash(interlacing)
     (12, False)
 

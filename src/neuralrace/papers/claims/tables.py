@@ -35,6 +35,21 @@ DRAWN = {"key", "seed"}
 """The settings that tell that a figure has a random draw: one, if it has no `seeds`."""
 
 
+def table_file(name: str, settings: Mapping[str, Any], ending: str = "npz") -> str:
+    """The name of the file in which a table of the ledger is kept.
+
+    ```python
+    >>> from neuralrace.papers.claims import table_file
+    >>> table_file("nrr/fig5", {"seeds": 5})
+    'nrr_fig5-6c6c5162.npz'
+
+    ```
+    """
+    text = json.dumps(settings, sort_keys=True)
+    mark = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return f"{name.replace('/', '_')}-{mark}.{ending}"
+
+
 @final
 @dataclass(eq=False)
 class Tables:
@@ -215,11 +230,9 @@ class Tables:
         """Where a result with these settings is kept, if there is a folder."""
         if self.folder is None:
             return None
-        text = json.dumps(settings, sort_keys=True)
-        mark = hashlib.sha256(text.encode()).hexdigest()[:8]
         place = self.folder / "ledger"
         place.mkdir(exist_ok=True)
-        return place / f"{name.replace('/', '_')}-{mark}.{ending}"
+        return place / table_file(name, settings, ending)
 
     @cached_property
     def _shelf(self) -> dict[Path, Record]:

@@ -64,14 +64,17 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """Accuracy against the gain."""
     import matplotlib.pyplot as plt
 
+    from neuralrace.plot import letter_panels
+
     wanted = panels(table)
     ends = float(table["scale"].min()) / 1.6, float(table["scale"].max()) * 1.6
     figure, axes = plt.subplots(
         len(wanted), 1, figsize=(3.4, 0.6 + 2.4 * len(wanted)), squeeze=False
     )
-    for number, (ax, (title, own)) in enumerate(zip(axes.flat, wanted.items(), strict=True)):
-        draw_accuracy(table, "scale", ax, f"({chr(97 + number)}) {title}", **own)
+    for ax, (title, own) in zip(axes.flat, wanted.items(), strict=True):
+        draw_accuracy(table, "scale", ax, title, **own)
         ax.set(xscale="log", xlabel="gain of the initial weights", xlim=ends)
+    letter_panels(figure)
     legend_below(figure)
     return figure
 

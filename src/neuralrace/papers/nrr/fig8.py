@@ -103,6 +103,8 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """Accuracy against K/M, one panel per kind of images and inputs."""
     import matplotlib.pyplot as plt
 
+    from neuralrace.plot import letter_panels
+
     wanted = panels(table)
     columns = 1 if len(wanted) < 3 else 2
     rows = -(-len(wanted) // columns)
@@ -111,9 +113,10 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     )
     for ax in axes.flat[len(wanted) :]:
         ax.set_visible(False)
-    for number, (ax, (title, own)) in enumerate(zip(axes.flat, wanted.items(), strict=False)):
-        draw_accuracy(table, "share", ax, f"({chr(97 + number)}) {title}", **own)
+    for ax, (title, own) in zip(axes.flat, wanted.items(), strict=False):
+        draw_accuracy(table, "share", ax, title, **own)
         ax.set(xlabel="share of trained routes, K / M", xlim=(0, 1))
+    letter_panels(figure)
     legend_below(figure)
     return figure
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING
 
-from neuralrace.papers.figure import Figure, Setting, Settings
+from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
 from neuralrace.papers.nrr import fig8
 from neuralrace.papers.nrr.image_routes import TABLES, common_settings, measure
 
@@ -39,6 +38,11 @@ def compute(settings: Settings) -> xarray.Dataset:
     return measure(fig8.cells(settings, settings["leak"]), settings)
 
 
+def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
+    """Accuracies, and the share of routes that is enough."""
+    return fig8.agreement(table, enough=ENOUGH)
+
+
 FIGURE = Figure(
     name="nrr/fig9",
     title="Routing with images: leaky ReLU networks",
@@ -49,5 +53,5 @@ FIGURE = Figure(
     settings=SETTINGS,
     compute=compute,
     draw=fig8.draw,
-    agreement=functools.partial(fig8.agreement, enough=ENOUGH),
+    agreement=agreement,
 )

@@ -233,6 +233,8 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """Task, strategies, and how different animals learn."""
     import matplotlib.pyplot as plt
 
+    from neuralrace.plot import letter_panels
+
     figure, axes = plt.subplots(2, 3, figsize=(7.2, 4.6))
     _draw_task(axes[0, 0], table)
     _draw_strategies(axes[0, 1], table)
@@ -240,9 +242,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     _draw_shares(axes[1, 0], table)
     _draw_paths(axes[1, 1], table)
     _draw_early_late(axes[1, 2], table)
-    for letter, ax in zip("abcdef", axes.flat, strict=True):
-        ax.set_title(f"{letter}  {ax.get_title()}", loc="left")
-        ax.set_title("")
+    letter_panels(figure)
     return figure
 
 

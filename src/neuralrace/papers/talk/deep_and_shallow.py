@@ -181,7 +181,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """One row per network: architecture, stationary points, behaviour, responses."""
     import matplotlib.pyplot as plt
 
-    from neuralrace.plot import draw_graph
+    from neuralrace.plot import draw_graph, letter_panels
 
     figure, axes = plt.subplots(2, 4, figsize=(7.2, 3.9), width_ratios=(2.3, 1, 1, 1))
     agents = {"deep": nr.behaviour.deep_agent(), "shallow": nr.behaviour.shallow_agent()}
@@ -200,9 +200,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         _draw_plane(row[3], table, network, "neural", _neural(network))
     for ax, title in zip(axes[0, 1:], ("Stationary points", "Behaviour", "Neurons"), strict=True):
         ax.set_title(title)
-    for letter, ax in zip("abcdefgh", axes.flat, strict=True):
-        ax.set_title(f"{letter}  {ax.get_title()}", loc="left")
-        ax.set_title("")
+    letter_panels(figure)
     return figure
 
 

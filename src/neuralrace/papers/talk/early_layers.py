@@ -296,6 +296,8 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """First filters at three ratios; both measures and the accuracy against the ratio."""
     import matplotlib.pyplot as plt
 
+    from neuralrace.plot import letter_panels
+
     figure = plt.figure(figsize=(7.2, 5.2))
     grid = figure.add_gridspec(2, 6, height_ratios=(1.0, 1.0))
     ratios = table["ratio"].to_numpy()
@@ -307,8 +309,6 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         ax.set(xticks=(), yticks=())
         ax.spines[:].set_visible(False)
         ax.set_title(f"last / first layer = {ratio_label(ratios[i])}")
-        if place == 0:
-            ax.set_title("a", loc="left", fontweight="bold")
     left, right = figure.add_subplot(grid[1, :3]), figure.add_subplot(grid[1, 3:])
     for (name, label), colour, marker in zip(MEASURES, ("#0072B2", "#D55E00"), "^s", strict=True):
         _draw_measure(left, table, name, colour, marker, label.removeprefix("share of energy "))
@@ -321,9 +321,9 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     _draw_measure(right, table, "accuracy", "0.3", "o", "test images")
     right.set(ylabel="accuracy on test images")
     right.set_title("accuracy")
-    for letter, ax in zip("bc", (left, right), strict=True):
+    for ax in (left, right):
         ratio_axis(ax, table, "last layer", "first")
-        ax.set_title(letter, loc="left", fontweight="bold")
+    letter_panels(figure)
     return figure
 
 

@@ -80,7 +80,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     import matplotlib.pyplot as plt
     from matplotlib.ticker import FormatStrFormatter, LogLocator
 
-    from neuralrace.plot import draw_curves
+    from neuralrace.plot import draw_curves, letter_panels
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.8))
     time = table["time"].to_numpy()[1:]
@@ -105,8 +105,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     right.set(ylabel="time to half the strength")
     right.set_title("sharing makes faster")
     right.legend(loc="best")
-    for letter, ax in zip("ab", (left, right), strict=True):
-        ax.set_title(letter, loc="left", fontweight="bold")
+    letter_panels(figure)
     return figure
 
 

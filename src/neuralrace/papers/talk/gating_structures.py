@@ -204,6 +204,8 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """The gates of every gating; below, the losses of their races and of ReLU networks."""
     import matplotlib.pyplot as plt
 
+    from neuralrace.plot import letter_panels
+
     s = settings_of(table)
     deltas = table["delta"].to_numpy()
     figure = plt.figure(figsize=(7.2, 4.8))
@@ -213,16 +215,14 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         _draw_gates(ax, gatings(deltas[0], s["hidden"])[name][1], NAMES[name])
         notes = [f"Δ = {d:g}: {remark(table, i, k) or 'kept'}" for i, d in enumerate(deltas)]
         ax.set_xlabel("\n".join(["sample", *notes]), fontsize=7)
-        if k == 0:
-            ax.text(-0.45, 1.12, "a", transform=ax.transAxes, fontweight="bold")
     width = 12 // len(deltas)
     for i, delta in enumerate(deltas):
         ax = figure.add_subplot(grid[1, width * i : width * (i + 1)])
         _draw_losses(ax, table.isel(delta=i), s["learning_rate"])
         ax.set_title(f"Δ = {delta:g}")
-        ax.set_title("bcdefg"[i], loc="left", fontweight="bold")
     handles, labels = figure.axes[-1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    letter_panels(figure)
     return figure
 
 

@@ -254,11 +254,12 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """Accuracies over epochs at three ratios; epochs to fit and to generalise against the ratio."""
     import matplotlib.pyplot as plt
 
+    from neuralrace.plot import letter_panels
+
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.9))
     _draw_courses(table, left)
     _draw_times(table, right)
-    for letter, ax in zip("ab", (left, right), strict=True):
-        ax.set_title(letter, loc="left", fontweight="bold")
+    letter_panels(figure)
     return figure
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -113,6 +112,8 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """Heat maps of kernel distance (above) and sharpness (below), one column per shape."""
     import matplotlib.pyplot as plt
 
+    from neuralrace.plot import letter_panels
+
     settings = settings_of(table)
     figure, axes = plt.subplots(2, 3, figsize=(7.6, 4.4), sharex=True, sharey=True)
     titles = {"funnel": "Funnel", "square": "Square", "inverted": "Inverted funnel"}
@@ -132,12 +133,13 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
             ax.set_yticks(range(len(scales)), [f"{v:g}" for v in scales])
             if row == 0:
                 sizes = "–".join(map(str, settings[shape]))
-                ax.set_title(f"({ascii_lowercase[column]}) {titles[shape]} ({sizes})")
+                ax.set_title(f"{titles[shape]} ({sizes})")
             else:
                 ax.set_xlabel("λ")
             if column == 0:
                 ax.set_ylabel("initial scale")
         figure.colorbar(image, ax=axes[row], label=label, shrink=0.9)
+    letter_panels(figure)
     return figure
 
 

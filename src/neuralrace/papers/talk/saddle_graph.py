@@ -188,13 +188,13 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """The graph, one animal's distances from its points, and the sequences of all animals."""
     import matplotlib.pyplot as plt
 
+    from neuralrace.plot import letter_panels
+
     figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.9), width_ratios=(1.25, 1.0, 0.9))
     _draw_graph(axes[0], table)
     _draw_distances(axes[1], table)
     _draw_sequences(axes[2], table)
-    for letter, ax in zip("abc", axes, strict=True):
-        ax.set_title(f"{letter}  {ax.get_title()}", loc="left")
-        ax.set_title("")
+    letter_panels(figure)
     return figure
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -102,7 +101,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """One panel per depth."""
     import matplotlib.pyplot as plt
 
-    from neuralrace.plot import draw_curves
+    from neuralrace.plot import draw_curves, letter_panels
 
     depths = table["depth"].to_numpy()
     figure, axes = plt.subplots(1, len(depths), figsize=(2.5 * len(depths), 2.6), squeeze=False)
@@ -111,10 +110,11 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         for kind, name in (("simulation", "simulated"), ("theory", "exact")):
             curves = dict(zip(names, table[name].to_numpy()[k].T, strict=True))
             draw_curves(table["at"].to_numpy()[k], curves, kind=kind, ylabel="strength", ax=ax)
-        ax.set_title(f"({ascii_lowercase[k]}) D = {depth}")
+        ax.set_title(f"D = {depth}")
         if k:
             ax.set_ylabel("")
             ax.get_legend().remove()
+    letter_panels(figure)
     return figure
 
 

@@ -88,18 +88,21 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """The task at both ends; gates of trained networks and learning times over Δ."""
     import matplotlib.pyplot as plt
 
+    from neuralrace.plot import letter_panels
+
     s = settings_of(table)
     figure = plt.figure(figsize=(6.6, 5.4))
     grid = figure.add_gridspec(2, 2, height_ratios=(1.0, 1.05))
     for place, delta in enumerate(s["shown"][:2]):
         ax: Any = figure.add_subplot(grid[0, place], projection="3d")
-        _draw_task(ax, float(delta), "ab"[place])
+        _draw_task(ax, float(delta))
     _draw_gates(figure.add_subplot(grid[1, 0]), table)
     _draw_times(figure.add_subplot(grid[1, 1]), table, s["criterion"])
+    letter_panels(figure)
     return figure
 
 
-def _draw_task(ax: Any, delta: float, letter: str) -> None:
+def _draw_task(ax: Any, delta: float) -> None:
     data = nr.tasks.extended_xor(delta)
     x, y = np.asarray(data.x["x"]), np.asarray(data.y["y"])[:, 0]
     for sign, colour, marker, name in ((1, "#D55E00", "o", "+1"), (-1, "#0072B2", "s", "−1")):
@@ -110,11 +113,10 @@ def _draw_task(ax: Any, delta: float, letter: str) -> None:
         zticks=sorted({-delta, delta}), xlabel="$x_1$", ylabel="$x_2$", zlabel="$x_3$",
     )  # fmt: skip
     ax.set_box_aspect(None, zoom=0.85)
-    ax.set_title(letter, loc="left", fontweight="bold")
     ax.legend(loc="upper left", fontsize=6)
 
 
-def _axis(ax: Any, letter: str) -> None:
+def _axis(ax: Any) -> None:
     """Δ on an axis that has 0 and is logarithmic above 1; the crossing of the races."""
     ax.set_xscale("symlog", linthresh=1.0, linscale=1.2)
     ticks = (0, 0.5, 1, 2, 5)
@@ -122,7 +124,6 @@ def _axis(ax: Any, letter: str) -> None:
     ax.minorticks_off()
     ax.axvline(fig2.CROSSOVER, color="0.5", linewidth=0.8, linestyle="--")
     ax.set_xlabel("Δ")
-    ax.set_title(letter, loc="left", fontweight="bold")
 
 
 def _draw_gates(ax: Any, table: xarray.Dataset) -> None:
@@ -132,7 +133,7 @@ def _draw_gates(ax: Any, table: xarray.Dataset) -> None:
         look = {"color": fig2.COLOUR[gating], "marker": marker}
         ax.plot(delta, share.mean(axis=1), markersize=4, label=f"{gating} gates", **look)
         ax.plot(delta, share, markersize=2, linestyle="", alpha=0.35, **look)
-    _axis(ax, "c")
+    _axis(ax)
     ax.text(fig2.CROSSOVER + 0.03, 1.05, "√(2/3)", fontsize=7, va="bottom")
     ax.set(ylabel="share of the final weight", ylim=(-0.03, 1.15))
     ax.set_title("gates of ReLU networks")
@@ -151,7 +152,7 @@ def _draw_times(ax: Any, table: xarray.Dataset, criterion: float) -> None:
     for k, gating in enumerate(fig2.GATINGS):
         line = fig2.DASHED if gating == "linear" else fig2.DOTTED
         ax.plot(delta, each[:, k], color=fig2.COLOUR[gating], label=f"{gating}, race", **line)
-    _axis(ax, "d")
+    _axis(ax)
     ax.set(ylabel="time", ylim=(0, 2.2 * float(np.nanmax(when))))
     ax.set_title(f"time to a loss of {criterion:g}")
     ax.legend(loc="upper right")

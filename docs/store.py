@@ -1,0 +1,230 @@
+"""The gallery's store in docs/gallery: pictures, what is drawn on them, data and facts."""
+
+from __future__ import annotations
+
+import io
+import json
+import runpy
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from docs import drawn
+from docs.staleness import ROOT, source_of_file, sources
+from neuralrace import papers
+
+STORE = ROOT / "docs/gallery"
+FACTS = "facts.json"
+
+WIDTHS = (960, 840, 720)
+"""Widths of a thumbnail in pixels: the largest that is small enough is taken."""
+
+PICTURE = 90_000
+"""The most bytes of a thumbnail."""
+
+CURVES = 120_000
+"""The most bytes of the CSV file of a figure."""
+
+DATA = 40_000
+"""The most bytes of the netCDF file of a figure that is stored here; larger ones are not."""
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+STUDIES = sorted((ROOT / "examples/studies").glob("*.toml"))
+
+Facts = dict[str, dict[str, Any]]
+"""What is stored about each figure and example, by its name."""
+
+
+def study_name(file: Path) -> str:
+    """The name of a study in the gallery, such as `studies/demo`."""
+    return f"studies/{file.stem}"
+
+
+def scripts() -> dict[str, Path]:
+    """The files of examples and studies by their names."""
+    return {s.stem: s for s in EXAMPLES} | {study_name(file): file for file in STUDIES}
+
+
+def stored(folder: Path = STORE) -> Facts:
+    """The facts of every figure and example in the gallery."""
+    path = folder / FACTS
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def update(source: Path, folder: Path = STORE) -> list[str]:
+    """Store every figure whose data lie in `source` with its own or its quick settings.
+
+    A quick version does not replace a full one. Returns the names of what was stored.
+    """
+    facts, best = stored(folder), {}
+    for path in sorted([*source.rglob("*.nc"), *source.rglob("*.npz")]):
+        table = papers.load_figure(path)
+        record = papers.read_record(table)
+        figure = papers.find(record.name)
+        small = plain(figure.resolve(quick=True)) == plain(papers.settings_of(table))
+        if record.changed and not small:
+            continue
+        known = best.get(record.name, facts.get(record.name))
+        if not record.changed or known is None or known["quick"]:
+            best[record.name] = {"quick": bool(record.changed), "table": table}
+    for name, found in best.items():
+        facts[name] = _store_figure(found["table"], folder)
+        write(facts, folder)
+    return list(best)
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as a file has them: lists for tuples."""
+    return json.loads(json.dumps(dict(values)))
+
+
+def _store_figure(table: Any, folder: Path) -> dict[str, Any]:
+    import matplotlib.pyplot as plt
+
+    from neuralrace.plot import style
+    from neuralrace.trajectory import save_table
+
+    record = papers.read_record(table)
+    figure = papers.find(record.name)
+    with style():
+        picture = figure.draw(table)
+        files = store_picture(picture, record.name, folder)
+        plt.close(picture)
+    nc = folder / f"{record.name}.nc"
+    save_table(table, nc)
+    if nc.stat().st_size > DATA:
+        nc.unlink()
+    measured = str(table["device"].item()) if "device" in table and not table["device"].dims else ""
+    return {
+        "command": papers.command(record) if not record.changed else _quick(record.name),
+        "quick": bool(record.changed),
+        "settings": plain(papers.settings_of(table)),
+        "seconds": round(record.seconds, 1),
+        "device": record.device or measured,
+        "commit": record.commit,
+        "source": sources(figure, record.commit),
+        "versions": {k: record.versions[k] for k in ("neuralrace", "jax")},
+        "agreement": [vars(row) for row in figure.agreement(table)],
+        "claims": [],
+        "nc": f"{record.name}.nc" if nc.exists() else None,
+        **files,
+    }
+
+
+def _quick(name: str) -> str:
+    return f"neuralrace reproduce {name} --quick"
+
+
+def run_examples(names: Sequence[str] = (), folder: Path = STORE) -> None:
+    """Run these examples and studies, or all, and store pictures and what is drawn on them."""
+    every = scripts()
+    for name in names:
+        if name not in every:
+            raise papers.unknown("example", name, every)
+    for name in names or every:
+        path = every[name]
+        fact = (_run_example if path.suffix == ".py" else _run_study)(path, folder)
+        write(stored(folder) | {name: fact | {"source": source_of_file(path)}}, folder)
+
+
+def _run_example(script: Path, folder: Path) -> dict[str, Any]:
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+    begin, arguments = time.perf_counter(), sys.argv
+    with tempfile.TemporaryDirectory() as out:
+        sys.argv = [str(script), out]
+        try:
+            runpy.run_path(str(script), run_name="__main__")
+        finally:
+            sys.argv = arguments
+    seconds = time.perf_counter() - begin
+    picture = plt.figure(plt.get_fignums()[-1])
+    files = store_picture(picture, script.stem, folder)
+    plt.close("all")
+    return _made(seconds) | files
+
+
+def _run_study(file: Path, folder: Path) -> dict[str, Any]:
+    import jax
+    import matplotlib.pyplot as plt
+
+    import neuralrace as nr
+    from neuralrace.plot import draw_curves, style
+    from neuralrace.report import Curves
+
+    with jax.enable_x64(True):  # as on the command line
+        result = nr.Study.load(file).run()
+        answers = result.answers.values()
+        first = next(part for a in answers for part in a.parts if isinstance(part, Curves))
+    with style():
+        picture, ax = plt.subplots()
+        for kind in ("relu", "simulation", "theory"):
+            those = [curve for curve in first.curves if curve.kind == kind]
+            x, y = {c.name: c.x for c in those}, {c.name: c.y for c in those}
+            if those:
+                draw_curves(x, y, kind=kind, xlabel=first.xlabel, ylabel=first.ylabel, ax=ax)
+        ax.set(xscale="log" if first.xlog else "linear", yscale="log" if first.ylog else "linear")
+        files = store_picture(picture, study_name(file), folder)
+    plt.close(picture)
+    said = [s for answer in answers for s in answer.short or answer.sentences[:1]]
+    return _made(result.seconds) | files | {"answers": said}
+
+
+def _made(seconds: float) -> dict[str, Any]:
+    """How long it took here, and where here is."""
+    from neuralrace.report import provenance
+
+    made = provenance()
+    return {
+        "seconds": round(seconds, 1),
+        "device": ", ".join(made.devices),
+        "commit": made.commit,
+        "versions": {"neuralrace": made.version, "jax": made.packages["jax"]},
+    }
+
+
+def store_picture(picture: Any, name: str, folder: Path) -> dict[str, Any]:
+    """Write the thumbnail of a picture, and what is drawn on it; returns the names of the files."""
+    png, curves = folder / f"{name}.png", folder / f"{name}.csv"
+    png.parent.mkdir(parents=True, exist_ok=True)
+    png.write_bytes(thumbnail(picture))
+    told = drawn.table(picture, CURVES)
+    curves.unlink(missing_ok=True)
+    if told is not None and told.text.count("\n") > 1:
+        curves.write_text(told.text)
+    return {
+        "picture": f"{name}.png",
+        "panels": list(drawn.panels(picture).values()),
+        "csv": f"{name}.csv" if curves.exists() else None,
+        "points": told.points if told else None,
+        "maps": told.maps if told else None,
+    }
+
+
+def thumbnail(picture: Any) -> bytes:
+    """A picture as a PNG file with few colours, as wide as the limit on its size allows.
+
+    The file says how many pixels are an inch.
+    """
+    from PIL import Image
+
+    content = b""
+    for width in WIDTHS:
+        full, file = io.BytesIO(), io.BytesIO()
+        dpi = width / picture.get_figwidth()
+        picture.savefig(full, dpi=dpi)
+        image = Image.open(full).convert("RGB").quantize(128, Image.Quantize.FASTOCTREE)
+        image.save(file, "png", optimize=True, dpi=(dpi, dpi))
+        content = file.getvalue()
+        if len(content) <= PICTURE:
+            break
+    return content
+
+
+def write(facts: Facts, folder: Path) -> None:
+    text = json.dumps(dict(sorted(facts.items())), indent=1, ensure_ascii=False)
+    (folder / FACTS).write_text(text + "\n")

@@ -113,8 +113,9 @@ class Contest:
     def strengths(self) -> dict[str, float]:
         """The strength of each candidate's strongest block (`Block.drive`).
 
-        If the block has one path, this is the rate at which its weights first grow. If pathways
-        overlap, it is the rate of their sum, and each of them grows more slowly.
+        With two edges per path, this is the rate at which small weights first grow: that of the
+        fastest pathway, with all its inputs and outputs side by side. Pathways that overlap do not
+        grow faster for it, and an output node has the rate of its parts together.
         """
         return {name: entrant.strength for name, entrant in self.entrants.items()}
 
@@ -288,7 +289,7 @@ def contest(
     candidate       time  later by  strength  implementable   kept  reduction
     linear        8.6675     0.0 %       0.5            yes   1.00  exact; closed form
     xor            9.374     8.2 %     0.433            yes   1.00  exact; closed form
-    aligned       8.2147    -5.2 %         1              –   1.00  exact; reference; solved race
+    aligned       8.2147    -5.2 %       0.5              –   1.00  exact; reference; solved race
     criterion: loss 0.2; start: equal aligned starts: every edge at 0.01, whatever its width
     A ReLU network would keep the gates of linear.
     The check covers the first half of learning only, and the criterion is below that.

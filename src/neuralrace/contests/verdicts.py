@@ -97,8 +97,8 @@ class Check:
         """t·s/s* of a gating that is not kept, or None if it is no usable estimate."""
         if self.reference is not None or not np.isfinite(entrant.time) or is_late(entrant):
             return None
-        growth = fastest_pathway(entrant)
-        return entrant.time * growth / self.fastest if growth >= COMPARABLE * self.fastest else None
+        rate = entrant.strength
+        return entrant.time * rate / self.fastest if rate >= COMPARABLE * self.fastest else None
 
     def keeps(self, name: str) -> bool | None:
         """Whether a candidate is kept and not outrun; None if the check cannot tell."""
@@ -220,24 +220,6 @@ def is_at_its_end(entrant: Entrant) -> bool:
 def is_deep(entrant: Entrant) -> bool:
     """Whether an edge leads from one hidden node to another."""
     return max(entrant.race.split.arch.path_lengths) > 2
-
-
-def fastest_pathway(entrant: Entrant) -> float:
-    """The growth rate of the fastest single pathway: the largest singular value of ⟨g y xᵀ⟩.
-
-    (The strength of a block is not this rate if pathways overlap: it belongs to their sum.) If an
-    edge leads from an input to an output, the strength of the block is used nevertheless.
-    """
-    arch, data = entrant.race.split.arch, entrant.race.split.data
-    if arch.path_lengths != {2}:
-        return entrant.strength
-    found = 0.0
-    for node in arch.hidden:
-        x = np.concatenate([data.x[arch.edges[e][0]] for e in arch.incoming[node]], axis=1)
-        y = np.concatenate([data.y[arch.edges[e][1]] for e in arch.outgoing[node]], axis=1)
-        weight = np.asarray(data.probability) * np.asarray(data.gates.get(node, 1.0))
-        found = max(found, float(np.linalg.norm((weight[:, None] * y).T @ x, 2)))
-    return found
 
 
 def task_of(candidates: Candidates) -> Dataset:

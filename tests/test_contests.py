@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.contests import times
+from neuralrace.contests import times, verdicts
 from neuralrace.contests.joint import side_by_side
 from neuralrace.contests.patterns import MOST
 from neuralrace.contests.times import learning_time
@@ -139,6 +139,25 @@ def test_the_crossover_of_the_xor_gatings_and_its_picture():
     assert "not kept" not in " ".join(text.get_text() for text in ax.get_legend().get_texts())
     with says("does not reach that far", got="3", wanted="between 0 and 2"):
         phases.winner_at(3)
+
+
+def test_a_phase_diagram_enters_every_candidate_once_and_checks_winners_alone(monkeypatch):
+    calls = []
+    phases = nr.phase_diagram(
+        lambda v: calls.append(v) or gatings(v), "delta", [0.3, 0.4], scale=1e-3
+    )
+    measured, share = [], verdicts.kept_share
+    monkeypatch.setattr(
+        verdicts, "kept_share", lambda race, *a, **k: measured.append(race) or share(race, *a, **k)
+    )
+    kept = phases.kept
+    assert calls == [0.3, 0.4]
+    found = [phases.contest_at(v) for v in (0.3, 0.4)]
+    assert measured == [each.entrants["xor"].race for each in found]
+    assert kept == tuple(each.check.keeps("xor") for each in found)
+    assert found[0].keeps("linear") is found[0].check.keeps("linear") is False
+    with says("no candidate 'other'", got="other", wanted="'linear', 'xor'", fix="name"):
+        found[0].keeps("other")
 
 
 def test_trained_networks_on_a_phase_diagram():

@@ -235,9 +235,15 @@ def width_of(candidates: Candidates) -> int:
 
 
 def check(
-    task: Dataset, entrants: Mapping[str, Entrant], rule: Rule, width: int, key: Key
+    task: Dataset,
+    entrants: Mapping[str, Entrant],
+    rule: Rule,
+    width: int,
+    key: Key,
+    *,
+    only: str | None = None,
 ) -> Check:
-    """Compare every candidate with the gates that a ReLU network aligns to."""
+    """Compare every candidate, or only one, with the gates that a ReLU network aligns to."""
     random = random_key(key, "contest")
     fastest, ratio, unaligned = np.nan, np.nan, None
     kept: dict[str, float] = {}
@@ -257,13 +263,14 @@ def check(
                 reference, reason = _reference(patterns, rule, width)
         advance(1)
         every = dict(entrants) | ({ALIGNED: reference} if reference is not None else {})
-        for name, entrant in every.items():
+        measured = every if only is None else {only: every[only]}
+        for name, entrant in measured.items():
             try:
                 kept[name] = kept_share(entrant.race, entrant.start, key=random).share
             except NeuralRaceError as error:
                 kept[name], unchecked[name] = np.nan, error.what
             advance(1)
-    can = {name: _implementable(entrant, task) for name, entrant in entrants.items()}
+    can = {n: _implementable(e, task) for n, e in entrants.items() if only in (None, n)}
     return Check(entrants, kept, can, reference, fastest, ratio, reason, unchecked, unaligned)
 
 

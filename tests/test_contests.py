@@ -252,7 +252,19 @@ def test_candidates_of_one_task_may_read_different_inputs():
         "all": nr.pathways(base, {"h": None}, hidden=4),
     }
     assert set(pairs["items"][1].x) < set(pairs["all"][1].x)
-    assert nr.contest(pairs, start=0.01, criterion=0.9, relative=True).winner in pairs
+    found = nr.contest(pairs, start=0.01, criterion=0.9, relative=True)
+    assert found.winner in pairs
+    assert "reads all of them, side by side: context, item." in str(found)
+    alone = nr.contest({"all": pairs["all"]}, start=0.01, criterion=0.9, relative=True)
+    assert found.times["all"] == alone.times["all"]
+    assert "different inputs" not in str(alone)
+    for few in (np.asarray(base.x["item"])[:, :2], 2 * np.asarray(base.x["item"])):
+        other = nr.Dataset({"item": few}, base.y)
+        pair = nr.pathways(other, {"h": None}, hidden=4)
+        with says("same task", got="inputs 'item'", wanted="input nodes", fix="another name"):
+            nr.contest({**pairs, "few": pair}, start=0.01, criterion=0.9, relative=True)
+        renamed = nr.pathways(nr.Dataset({"few": few}, base.y), {"h": None}, hidden=4)
+        assert "few" in nr.contest({**pairs, "few": renamed}, start=0.01).times
 
 
 # ---- patterns -----------------------------------------------------------------------------------

@@ -289,7 +289,8 @@ def contest(
     by layer, and there is no reference: how long a deeper network takes is not known.
 
     **Arguments:** `candidates`, `{name: (arch, data)}`, of one task: the same samples, inputs and
-    targets, with different gates and graphs; or one `Dataset`, to get the reference alone. A
+    targets, with different gates and graphs (a candidate may read other input nodes than the rest;
+    the reference then reads all of them); or one `Dataset`, to get the reference alone. A
     candidate that was reduced already may be given as its `Race`, which saves time where only the
     start or the criterion changes; it keeps its own `tolerance`. At most one of `start` and
     `scale`. `start` is a number for aligned starts that are equal whatever the widths, or for each

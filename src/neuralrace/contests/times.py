@@ -251,9 +251,11 @@ def check_one_task(candidates: Candidates) -> None:
             raise NeuralRaceError(
                 f"candidates {name!r} and {other!r} do not learn the same task",
                 got=different,
-                wanted="equal samples, inputs and targets: only gates and graphs may differ",
+                wanted="equal samples, inputs and targets: only gates, graphs and the choice of "
+                "input nodes may differ",
                 fix="make all candidates from one dataset, samples in one order: learning times of "
-                "different tasks cannot be compared",
+                "different tasks cannot be compared. A candidate that should read other inputs "
+                "needs an input node of another name",
             )
 
 

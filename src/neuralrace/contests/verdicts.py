@@ -157,6 +157,12 @@ class Check:
             said += self._what_the_aligned_gates_say(self.reference, alone=winner == ALIGNED)
         if self.reference is None:
             said.append(f"There is no reference: {self.reason or 'it is not known'}.")
+        inputs = [set(entrant.race.arch.inputs) for entrant in self.entrants.values()]
+        if self.reference is not None and any(each != inputs[0] for each in inputs):
+            said.append(
+                "Candidates read different inputs; the aligned gates are those of a network that "
+                f"reads all of them, side by side: {', '.join(sorted(set().union(*inputs)))}."
+            )
         if self._is_unaligned:
             said.append(
                 "The start is too large for neurons to align before the loss falls: "

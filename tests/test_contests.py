@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.contests import times
+from neuralrace.contests import times, verdicts
 from neuralrace.contests.joint import side_by_side
 from neuralrace.contests.patterns import MOST
 from neuralrace.contests.times import learning_time
@@ -141,6 +141,25 @@ def test_the_crossover_of_the_xor_gatings_and_its_picture():
         phases.winner_at(3)
 
 
+def test_a_phase_diagram_enters_every_candidate_once_and_checks_winners_alone(monkeypatch):
+    calls = []
+    phases = nr.phase_diagram(
+        lambda v: calls.append(v) or gatings(v), "delta", [0.3, 0.4], scale=1e-3
+    )
+    measured, share = [], verdicts.kept_share
+    monkeypatch.setattr(
+        verdicts, "kept_share", lambda race, *a, **k: measured.append(race) or share(race, *a, **k)
+    )
+    kept = phases.kept
+    assert calls == [0.3, 0.4]
+    found = [phases.contest_at(v) for v in (0.3, 0.4)]
+    assert measured == [each.entrants["xor"].race for each in found]
+    assert kept == tuple(each.check.keeps("xor") for each in found)
+    assert found[0].keeps("linear") is found[0].check.keeps("linear") is False
+    with says("no candidate 'other'", got="other", wanted="'linear', 'xor'", fix="name"):
+        found[0].keeps("other")
+
+
 def test_trained_networks_on_a_phase_diagram():
     phases = nr.phase_diagram(gatings, "delta", [0.0, 2.0], scale=1e-3)
     ax = phases.plot(trained=([0.0, 2.0], [[1.0, 2.0, 3.0], [4.0, 5.0, np.inf]]))
@@ -233,7 +252,19 @@ def test_candidates_of_one_task_may_read_different_inputs():
         "all": nr.pathways(base, {"h": None}, hidden=4),
     }
     assert set(pairs["items"][1].x) < set(pairs["all"][1].x)
-    assert nr.contest(pairs, start=0.01, criterion=0.9, relative=True).winner in pairs
+    found = nr.contest(pairs, start=0.01, criterion=0.9, relative=True)
+    assert found.winner in pairs
+    assert "reads all of them, side by side: context, item." in str(found)
+    alone = nr.contest({"all": pairs["all"]}, start=0.01, criterion=0.9, relative=True)
+    assert found.times["all"] == alone.times["all"]
+    assert "different inputs" not in str(alone)
+    for few in (np.asarray(base.x["item"])[:, :2], 2 * np.asarray(base.x["item"])):
+        other = nr.Dataset({"item": few}, base.y)
+        pair = nr.pathways(other, {"h": None}, hidden=4)
+        with says("same task", got="inputs 'item'", wanted="input nodes", fix="another name"):
+            nr.contest({**pairs, "few": pair}, start=0.01, criterion=0.9, relative=True)
+        renamed = nr.pathways(nr.Dataset({"few": few}, base.y), {"h": None}, hidden=4)
+        assert "few" in nr.contest({**pairs, "few": renamed}, start=0.01).times
 
 
 # ---- patterns -----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import gc
 import weakref
 
+import jax
 import numpy as np
 import pytest
 import sympy
@@ -210,3 +211,38 @@ def test_polynomials_of_matrix_blocks_are_checked_at_fresh_points(contexts, monk
         NetworkFlow, "velocity", lambda self, w: plain(self, w) * (1 + 1e-4 * np.sin(9 * w))
     )
     assert subspace_system(block, parts) is None
+
+
+def test_overlapping_paths_are_written_as_a_weight_times_what_is_left_to_learn():
+    """NRR Eq. 10 of two overlapping pathways, against the slope of the loss by autodiff."""
+    arch = nr.Architecture(
+        {"x": 1, "a": 1, "b": 1, "y": 1},
+        {"xa": ("x", "a"), "ay": ("a", "y"), "xb": ("x", "b"), "by": ("b", "y")},
+    )
+    gates = {"a": [1.0, 1.0, 0.0], "b": [0.0, 1.0, 1.0]}
+    data = nr.Dataset({"x": [[1.0], [2.0], [1.0]]}, {"y": [[1.0], [2.0], [3.0]]}, gates)
+    start = {"xa": 0.4, "ay": 0.4, "xb": 0.7, "by": 0.7}
+    race = nr.reduce(arch, data)
+    weights = {edge: np.full((1, 1), value) for edge, value in start.items()}
+    slope = jax.grad(nr.GDLN(arch).loss)(weights, data)
+    found = race.equations(start)["mode1"]
+    assert [v.edges for v in race.variables(start)] == [("xa", "ay"), ("xb", "by")]
+    for equation, edge, b in zip(found, ("xa", "xb"), (0.4, 0.7), strict=True):
+        values = {
+            f: 0.4 if f.func.__name__ == "B_1" else 0.7 for f in equation.atoms(sympy.Function)
+        }
+        assert float(equation.rhs.subs(values)) == pytest.approx(-float(slope[edge][0, 0]))
+        assert equation.rhs.is_Mul, "the weight is not taken out of the sum"
+        own = [f for f in equation.rhs.args if f.is_Function]
+        assert [values[f] for f in own] == [b]
+    text = race.latex(start)
+    assert r"&= \left(- " in text and r"\right) B_{1}" in text and r"\right) B_{2}" in text
+    assert "direction" not in text
+
+
+def test_variables_of_a_matrix_block_are_called_directions_in_latex():
+    race = nr.reduce(*nr.tasks.common_and_single(nr.tasks.contextual(2, items=2), hidden=4))
+    assert not race.is_decoupled
+    assert r"$B$ is the size of a direction in the weights of its edges" in race.latex()
+    mode = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
+    assert "direction" not in mode.latex()

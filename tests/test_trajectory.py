@@ -357,3 +357,9 @@ def test_the_time_at_which_a_loss_falls_to_a_level():
     np.testing.assert_allclose(rise, np.log(10) / rate, rtol=1e-5)
     with says("do not fit the times", got="(2,)", wanted="(…, T)", fix="curves.T"):
         crossing_time([0, 1], np.zeros((2, 3)), 0.5)
+    both = np.stack([loss[0], 1 - loss[0]])
+    with says("should fall to the level rises", got="from 0 to 0.98", wanted="fall", fix="=True"):
+        crossing_time(time, both, 0.5)
+    with says("should rise to the level falls", got="from 1 to 0.018", wanted="rise", fix="=False"):
+        crossing_time(time, both, 0.5, rising=True)
+    assert crossing_time(time, np.append(1 - loss[0, :-1], np.nan), 0.5) == 0  # it diverged

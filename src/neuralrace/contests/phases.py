@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, final
 
@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.checks import entries, real_array, real_number, shown
-from neuralrace.contests.contest import Contest, contest
+from neuralrace.contests.contest import Contest, contest_by
 from neuralrace.contests.times import SCALE, Candidates, Rule, StartsLike, positive
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.plot import COLOURS, cycle_colour, draw_curves, shade, style
@@ -75,8 +75,9 @@ class PhaseDiagram:
         found = []
         with progress(len(self.values), "checking gates", "values") as advance:
             for value, winner in zip(self.values, self.winners, strict=True):
-                check = None if winner is None else self.contest_at(float(value)).check
-                found.append(None if check is None else check.keeps(str(winner)))
+                found.append(
+                    None if winner is None else self.contest_at(float(value)).keeps(winner)
+                )
                 advance(1)
         return tuple(found)
 
@@ -266,13 +267,6 @@ def phase_diagram(
     scout = _Scout(candidates, rule)
     found = [scout.times(value) for value in grid]
 
-    @cache
-    def contest_at(value: float) -> Contest:
-        return contest(
-            candidates(value), start=start, scale=scale, criterion=criterion, relative=relative,
-            longest=longest, tolerance=tolerance,
-        )  # fmt: skip
-
     crossovers = [
         crossover
         for low, high in pairwise(grid)
@@ -286,32 +280,38 @@ def phase_diagram(
         rule.describe(),
         f"{criterion:g} of ½⟨‖y‖²⟩" if relative else f"loss {criterion:g}",
         scout.residual,
-        contest_at,
+        scout.contest,
     )
 
 
 class _Scout:
-    """Learning times at any value of the parameter, each computed once."""
+    """The contest at any value of the parameter, each computed once."""
 
     def __init__(self, make: Callable[[float], Candidates], rule: Rule) -> None:
         self.make, self.rule = make, rule
-        self.seen: dict[float, dict[str, float]] = {}
-        self.residual = 0.0
+        self.seen: dict[float, Contest] = {}
+
+    @property
+    def residual(self) -> float:
+        """The largest coupling that any of the reductions dropped."""
+        return max(r for contest in self.seen.values() for r in contest.residuals.values())
 
     def times(self, value: float) -> dict[str, float]:
+        return self.contest(value).times
+
+    def contest(self, value: float) -> Contest:
         value = float(value)
         if value not in self.seen:
-            entrants = self.rule.enter(self.make(value))
-            names = next(iter(self.seen.values()), entrants)
-            if set(names) != set(entrants):
+            found = contest_by(self.rule, self.make(value))
+            names = next((each.entrants for each in self.seen.values()), found.entrants)
+            if set(names) != set(found.entrants):
                 raise NeuralRaceError(
                     "the candidates must have the same names at every value",
-                    got=f"{listed(entrants)} at {value:g}",
+                    got=f"{listed(found.entrants)} at {value:g}",
                     wanted=f"{listed(names)}, as at {next(iter(self.seen)):g}",
                     fix="return a gating under every name, even where it cannot win",
                 )
-            self.residual = max([self.residual, *(e.race.residual for e in entrants.values())])
-            self.seen[value] = {name: entrant.time for name, entrant in entrants.items()}
+            self.seen[value] = found
         return self.seen[value]
 
     def between(self, low: float, high: float, precision: float) -> list[Crossover]:

@@ -15,7 +15,7 @@ from neuralrace.checks import plain_number, real_number, switch
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
-from neuralrace.reln.explained.consistency import mean_start
+from neuralrace.reduction.solving.initial import start_from_scale
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike
 
@@ -51,8 +51,8 @@ class Entrant:
 
     `criterion` is a loss; `time` is infinite if the loss never falls that far; `method` says how
     the time was found. `number` is the common start value of all singular values of all edges, or
-    None if they start differently. `strength` is the strength of the strongest block: the largest
-    singular value of Σ^yx, summed over the block's paths.
+    None if they start differently. `strength` is the strength of the strongest block
+    (`Block.drive`): with two edges per path, the rate at which small weights first grow.
     """
 
     race: Race
@@ -251,9 +251,11 @@ def check_one_task(candidates: Candidates) -> None:
             raise NeuralRaceError(
                 f"candidates {name!r} and {other!r} do not learn the same task",
                 got=different,
-                wanted="equal samples, inputs and targets: only gates and graphs may differ",
+                wanted="equal samples, inputs and targets: only gates, graphs and the choice of "
+                "input nodes may differ",
                 fix="make all candidates from one dataset, samples in one order: learning times of "
-                "different tasks cannot be compared",
+                "different tasks cannot be compared. A candidate that should read other inputs "
+                "needs an input node of another name",
             )
 
 
@@ -276,25 +278,28 @@ def _difference(a: Dataset, b: Dataset) -> str:
     return ""
 
 
-def expected_start(name: str, race: Race, scale: float) -> dict[str, float]:
-    """The average start of Gaussian weights of standard deviation σ, edge by edge.
+def expected_start(name: str, race: Race, scale: float) -> Start:
+    """Where Gaussian weights of standard deviation σ start a race on average.
 
     In a two-edge pathway with N hidden units, the growing half ½(W₁v + W₂ᵀu) of a mode has the
     expected squared length N σ²/2. In the wide limit the mode starts with this strength: both edges
-    at σ √(N/2). No such average is known for pathways of other lengths; they need actual weights.
+    at b = σ √(N/2). If the hidden layer has several inputs or outputs, u and v extend over all of
+    them, and the edge to output k starts at b |u_k|: an output node and its parts start alike. No
+    such average is known for pathways of other lengths; they need actual weights.
 
     ```python
     >>> import neuralrace as nr
     >>> data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
     >>> race = nr.reduce(nr.Architecture.chain(1, 8, 1), data)
-    >>> nr.contests.expected_start("chain", race, scale=0.01)
-    {'W1': 0.02, 'W2': 0.02}
+    >>> start = nr.contests.expected_start("chain", race, scale=0.01)
+    >>> {edge: w.round(12).tolist() for edge, w in start.weights[0].items()}
+    {'W1': [[0.02]], 'W2': [[0.02]]}
 
     ```
     """
     check_kind("race", race, Race, "pass a race of nr.reduce(arch, data)")
     scale = real_number("scale", scale, above=0.0, fix="for example scale=1e-3")
-    found = mean_start(race, scale)
+    found = start_from_scale(race.blocks, race.split, scale)
     if found is None:
         raise NeuralRaceError(
             f"candidate {name!r} has pathways of other than two edges: their average start from "

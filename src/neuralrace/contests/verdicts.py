@@ -97,8 +97,8 @@ class Check:
         """t·s/s* of a gating that is not kept, or None if it is no usable estimate."""
         if self.reference is not None or not np.isfinite(entrant.time) or is_late(entrant):
             return None
-        growth = fastest_pathway(entrant)
-        return entrant.time * growth / self.fastest if growth >= COMPARABLE * self.fastest else None
+        rate = entrant.strength
+        return entrant.time * rate / self.fastest if rate >= COMPARABLE * self.fastest else None
 
     def keeps(self, name: str) -> bool | None:
         """Whether a candidate is kept and not outrun; None if the check cannot tell."""
@@ -157,6 +157,12 @@ class Check:
             said += self._what_the_aligned_gates_say(self.reference, alone=winner == ALIGNED)
         if self.reference is None:
             said.append(f"There is no reference: {self.reason or 'it is not known'}.")
+        inputs = [set(entrant.race.arch.inputs) for entrant in self.entrants.values()]
+        if self.reference is not None and any(each != inputs[0] for each in inputs):
+            said.append(
+                "Candidates read different inputs; the aligned gates are those of a network that "
+                f"reads all of them, side by side: {', '.join(sorted(set().union(*inputs)))}."
+            )
         if self._is_unaligned:
             said.append(
                 "The start is too large for neurons to align before the loss falls: "
@@ -222,24 +228,6 @@ def is_deep(entrant: Entrant) -> bool:
     return max(entrant.race.split.arch.path_lengths) > 2
 
 
-def fastest_pathway(entrant: Entrant) -> float:
-    """The growth rate of the fastest single pathway: the largest singular value of ⟨g y xᵀ⟩.
-
-    (The strength of a block is not this rate if pathways overlap: it belongs to their sum.) If an
-    edge leads from an input to an output, the strength of the block is used nevertheless.
-    """
-    arch, data = entrant.race.split.arch, entrant.race.split.data
-    if arch.path_lengths != {2}:
-        return entrant.strength
-    found = 0.0
-    for node in arch.hidden:
-        x = np.concatenate([data.x[arch.edges[e][0]] for e in arch.incoming[node]], axis=1)
-        y = np.concatenate([data.y[arch.edges[e][1]] for e in arch.outgoing[node]], axis=1)
-        weight = np.asarray(data.probability) * np.asarray(data.gates.get(node, 1.0))
-        found = max(found, float(np.linalg.norm((weight[:, None] * y).T @ x, 2)))
-    return found
-
-
 def task_of(candidates: Candidates) -> Dataset:
     """The task that all candidates learn, with every input that any of them reads, ungated."""
     first = next(iter(candidates.values()))[1]
@@ -253,9 +241,15 @@ def width_of(candidates: Candidates) -> int:
 
 
 def check(
-    task: Dataset, entrants: Mapping[str, Entrant], rule: Rule, width: int, key: Key
+    task: Dataset,
+    entrants: Mapping[str, Entrant],
+    rule: Rule,
+    width: int,
+    key: Key,
+    *,
+    only: str | None = None,
 ) -> Check:
-    """Compare every candidate with the gates that a ReLU network aligns to."""
+    """Compare every candidate, or only one, with the gates that a ReLU network aligns to."""
     random = random_key(key, "contest")
     fastest, ratio, unaligned = np.nan, np.nan, None
     kept: dict[str, float] = {}
@@ -275,13 +269,14 @@ def check(
                 reference, reason = _reference(patterns, rule, width)
         advance(1)
         every = dict(entrants) | ({ALIGNED: reference} if reference is not None else {})
-        for name, entrant in every.items():
+        measured = every if only is None else {only: every[only]}
+        for name, entrant in measured.items():
             try:
                 kept[name] = kept_share(entrant.race, entrant.start, key=random).share
             except NeuralRaceError as error:
                 kept[name], unchecked[name] = np.nan, error.what
             advance(1)
-    can = {name: _implementable(entrant, task) for name, entrant in entrants.items()}
+    can = {n: _implementable(e, task) for n, e in entrants.items() if only in (None, n)}
     return Check(entrants, kept, can, reference, fastest, ratio, reason, unchecked, unaligned)
 
 

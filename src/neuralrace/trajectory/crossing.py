@@ -15,7 +15,8 @@ def crossing_time(
 ) -> Float[np.ndarray, "*runs"]:
     """When curves `(…, T)` first fall to `level`, or rise to it: NaN where they never do.
 
-    Linear between recorded times. A curve that is there from the beginning has the first time.
+    Linear between recorded times. A curve that is there from the beginning has the first time; if
+    it leaves for good, it goes the other way, and an error says so.
 
     ```python
     >>> from neuralrace.trajectory import crossing_time
@@ -39,6 +40,17 @@ def crossing_time(
     if rising:
         values, level = -values, -level
     reached = values <= level
+    away = reached[..., 0] & np.isfinite(values[..., -1]) & ~reached[..., -1]
+    if away.any():
+        way, other = ("rise", "falls") if rising else ("fall", "rises")
+        size = -1 if rising else 1
+        first, last = (size * float(values[away][0, k]) for k in (0, -1))
+        raise NeuralRaceError(
+            f"a curve that should {way} to the level {other} from it",
+            got=f"a curve from {first:.6g} to {last:.6g}, and the level {size * level:.6g}",
+            wanted=f"curves that {way}, with rising={rising}",
+            fix=f"pass rising={not rising}, or select the curves that {way}",
+        )
     after = reached.argmax(axis=-1)
     before = np.maximum(after - 1, 0)
     high, low = (np.take_along_axis(values, i[..., None], -1)[..., 0] for i in (before, after))

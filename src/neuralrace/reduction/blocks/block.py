@@ -45,7 +45,8 @@ class Block:
     `basis[v]` holds, in its columns, the directions of input or output node v that belong to it;
     `arch` and `data` are the same graph and task seen in these directions alone, so that
     `nr.GDLN(block.arch)` on `block.data` is the block. `drive` is the largest singular value of
-    Σ^yx, summed over the paths from one input to one output. `aligned` holds weights of unit size
+    Σ^yx through one hidden node, all its inputs and outputs side by side; with two edges per path,
+    the rate at which small weights first grow. `aligned` holds weights of unit size
     that agree with the singular vectors of Σ^yx. Hidden nodes have as many neurons as these weights
     need: one, if the block is scalar.
 

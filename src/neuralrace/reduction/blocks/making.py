@@ -16,9 +16,6 @@ from neuralrace.types import Matrix
 NO_SIGNAL = 1e-12
 """A correlation of inputs and targets below this is rounding."""
 
-CANCELLED = 1e-3
-"""Paths cancel if the norm of their sum is below this share of that with random signs."""
-
 NO_SIGN = 1e-9
 """A correlation below this has no sign that a neuron could carry."""
 
@@ -56,31 +53,31 @@ def _has_signal(mixer: Mixer) -> bool:
 
 
 def _drive(mixer: Mixer) -> float:
-    """The largest singular value of Σ^yx between an input and an output, summed over their paths.
+    """The largest singular value of Σ^yx through one hidden node, or along one direct edge.
 
-    Where paths cancel in this sum, as contextual pathways may, the sum is taken over the paths
-    through one hidden node (or one direct edge) at a time.
+    All inputs and outputs that the node joins stand side by side, and Σ^yx is summed over its
+    paths. With two edges per path, this is the rate at which the fastest small weights grow.
     """
+    arch = mixer.arch
+    through = [_edges_through(arch, node) for node in dict.fromkeys(_same_paths(arch).values())]
+    through += [{e} for e, (s, t) in arch.edges.items() if s in arch.inputs and t in arch.outputs]
+    return max((_largest_value(_side_by_side(mixer, part)) for part in through), default=0.0)
 
-    def largest(scalars: Mapping[str, float]) -> float:
-        found = mixer.yx_of(scalars).values()
-        return max((_largest_value(m) for m in found), default=0.0)
 
-    edges = mixer.arch.edges
-    total = largest(dict.fromkeys(edges, 1.0))
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], len(edges))
-    if total > CANCELLED * largest(dict(zip(edges, signs.tolist(), strict=True))):
-        return total
-    through = [_edges_through(mixer.arch, node) for node in mixer.arch.hidden]
-    through += [
-        {e} for e, (s, t) in edges.items() if s in mixer.arch.inputs and t in mixer.arch.outputs
-    ]
-    return max((largest({e: float(e in part) for e in edges}) for part in through), default=total)
+def _side_by_side(mixer: Mixer, edges: set[str]) -> Matrix:
+    """Σ^yx summed over the paths made of these edges, with all that they join side by side."""
+    found = mixer.yx_of({e: float(e in edges) for e in mixer.arch.edges})
+    ends = (dict.fromkeys(pair[k] for pair in found) for k in (0, 1))
+    outputs, inputs = (places(tuple(nodes), mixer.arch.sizes) for nodes in ends)
+    total = np.zeros(tuple(max((p.stop for p in e.values()), default=0) for e in (outputs, inputs)))
+    for (t, s), matrix in found.items():
+        total[outputs[t], inputs[s]] = matrix
+    return total
 
 
 def _largest_value(matrix: Matrix) -> float:
     """The largest singular value."""
-    return float(abs(matrix[0, 0]) if matrix.size == 1 else np.linalg.norm(matrix, 2))
+    return float(np.linalg.norm(matrix, 2)) if matrix.size else 0.0
 
 
 def _signed(

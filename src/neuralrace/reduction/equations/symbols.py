@@ -53,6 +53,10 @@ MERGED = (
 """The meaning of S and D otherwise."""
 
 
+DIRECTIONS = r"$B$ is the size of a direction in the weights of its edges, see race.variables()"
+"""The meaning of a variable in a block that is not a mode."""
+
+
 @final
 @dataclass(frozen=True)
 class Variable:
@@ -173,7 +177,8 @@ def _subscripted(name: str) -> str:
 def equations(mode: WrittenMode) -> list[sympy.Eq]:
     """One SymPy equation per variable: τ dB/dt = ….
 
-    Equations of a single pathway are written as in the papers. If the paths of the block do not
+    Equations of a single pathway are written as in the papers, others as the weights that all terms
+    share, times what is left to learn (NRR Eq. 10). If the paths of the block do not
     overlap and have the same drive, S and D are the statistics *given that the path is on*, so that
     the coefficients count paths: (number of paths) × Pr(on) (NRR Eqs. 13–14, 16–17, 44–46).
     Otherwise they are coefficients of the merged equations, scaled so that the largest path count
@@ -192,8 +197,12 @@ def equations(mode: WrittenMode) -> list[sympy.Eq]:
             count = number(race.rates[k] * race.S / (mode.S or race.S))
             right = count * strength / b * (S - strength * D)
         else:
-            terms = zip(mode.system.velocity[k], mode.system.powers.tolist(), strict=True)
-            right = sympy.Add(*(number(c) * _monomial(B, p) for c, p in terms if c))
+            there = np.flatnonzero(mode.system.velocity[k])
+            powers = mode.system.powers[there]
+            common = powers.min(axis=0, initial=int(powers.max(initial=0)))
+            rest = zip(mode.system.velocity[k][there], (powers - common).tolist(), strict=True)
+            total = sympy.Add(*(number(c) * _monomial(B, p) for c, p in rest))
+            right = _monomial(B, common.tolist()) * total
         found.append(_equation(tau * sympy.Derivative(b, t), right))
     return found
 
@@ -353,6 +362,8 @@ def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = (), full: bool
             + (f"\n\\qquad {where}" if where else "")
         )
     parts += _meanings(modes)
+    turned = [mode.block.name for mode in modes if not mode.block.is_scalar]
+    parts += [rf"\mathrm{{{_listed(turned)}}}:\quad \text{{{DIRECTIONS}}}"] if turned else []
     stands: dict[str, list[str]] = {}
     for mode in modes:
         stands.setdefault(_edges_in_latex(mode, full), []).append(mode.block.name)

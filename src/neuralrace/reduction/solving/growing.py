@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, final
 
 import numpy as np
@@ -147,10 +148,42 @@ def _seen_as_first(
     return found
 
 
+def average_start(
+    block: Block, widths: Mapping[str, int], scale: float
+) -> dict[str, Matrix] | None:
+    """Where Gaussian weights of standard deviation σ start a block on average.
+
+    A hidden node of N units sees all its inputs and all its outputs side by side. With u and v the
+    singular vectors of Σ^yx between them, the growing half ½ (W₁v + W₂ᵀu) of a mode has the
+    expected squared length N σ²/2. So W₁ starts at b vᵀ and W₂ at b u, with b = σ √(N/2), and the
+    edge to output k at b u_k: cutting a node into parts changes nothing. None for paths of other
+    than two edges, of which no such average is known.
+    """
+    arch = block.arch
+    if arch.path_lengths != {2}:
+        return None
+    found: dict[str, Matrix] = {}
+    for node in arch.hidden:
+        _, right, left = _modes_at(block, node)
+        b = scale * sqrt(widths[node] / 2) * np.where(right.sum(axis=0) < 0, -1.0, 1.0)
+        right, left = b * right, b * left
+        for edges, end, side in ((arch.incoming[node], 0, right), (arch.outgoing[node], 1, left)):
+            sizes = [arch.sizes[arch.edges[e][end]] for e in edges]
+            for edge, part in zip(edges, np.split(side, np.cumsum(sizes)[:-1]), strict=True):
+                found[edge] = part if end else part.T
+    return found
+
+
 def _at_node(index: int, block: Block, weights: Mapping[str, Matrix], node: str) -> _AtNode:
     arch = block.arch
     reads = np.concatenate([weights[e] for e in arch.incoming[node]], axis=1)
     writes = np.concatenate([weights[e].T for e in arch.outgoing[node]], axis=1)
+    return _AtNode(index, reads, writes, *_modes_at(block, node))
+
+
+def _modes_at(block: Block, node: str) -> tuple[np.ndarray, Matrix, Matrix]:
+    """Σ^yx through a hidden node, ends side by side: singular values, right and left vectors."""
+    arch = block.arch
     statistic = np.block(
         [[_yx(block, node, e, f) for e in arch.incoming[node]] for f in arch.outgoing[node]]
     )
@@ -159,7 +192,7 @@ def _at_node(index: int, block: Block, weights: Mapping[str, Matrix], node: str)
     into = [block.factor.x[arch.edges[e][0]] for e in arch.incoming[node]]
     sizes = (np.concatenate([own_sizes(a) for a in parts]) for parts in (out, into))
     rank = max(1, rank_of_correlations(statistic, *sizes))
-    return _AtNode(index, reads, writes, s[:rank], vt[:rank].T, u[:, :rank])
+    return s[:rank], vt[:rank].T, u[:, :rank]
 
 
 def _yx(block: Block, node: str, into: str, out: str) -> Matrix:

@@ -15,7 +15,7 @@ from neuralrace.checks import check_known, is_traced
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.reduction.blocks.block import Block
 from neuralrace.reduction.blocks.mixtures import longest_path
-from neuralrace.reduction.solving.growing import two_edge_start
+from neuralrace.reduction.solving.growing import average_start, two_edge_start
 from neuralrace.statistics import SplitNetwork
 from neuralrace.types import Matrix, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
@@ -122,6 +122,18 @@ def start_from_weights(blocks: Sequence[Block], whole: SplitNetwork, weights: We
         how += ", others restricted to the directions of each block"
     alignment = min(1.0, carried / total) * (1 - shared) if total else None
     return Start(tuple(found), alignment, how)
+
+
+def start_from_scale(blocks: Sequence[Block], whole: SplitNetwork, scale: float) -> Start | None:
+    """Where random weights of this standard deviation start a race on average.
+
+    None where some pathway has other than two edges.
+    """
+    found = [average_start(block, whole.arch.sizes, scale) for block in blocks]
+    known = tuple(weights for weights in found if weights is not None)
+    if len(known) < len(blocks):
+        return None
+    return Start(known, None, f"the average of random weights of standard deviation {scale:g}")
 
 
 def _overlap(

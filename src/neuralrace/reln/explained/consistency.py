@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
@@ -18,6 +17,7 @@ from neuralrace.gdln import GDLN
 from neuralrace.plot import draw_curves, draw_matrix, style
 from neuralrace.reduction import Race, Start, reduce
 from neuralrace.reduction.solving.full_size import full_weights
+from neuralrace.reduction.solving.initial import start_from_scale
 from neuralrace.reln.explained.alignment import aligned_patterns
 from neuralrace.reln.explained.fall import over_the_fall
 from neuralrace.reln.explained.fixed_points import checked_leak
@@ -196,7 +196,7 @@ def consistency(
     random = random_key(key, "consistency")
     if start is None:
         scale = real_number("scale", scale, above=0, fix="for example scale=1e-3")
-        aligned_start = mean_start(race, scale)
+        aligned_start = start_from_scale(race.blocks, race.split, scale)
         if aligned_start is not None:
             width = sum(arch.sizes[v] for v in arch.hidden)
             small = aligned_patterns(data, key=key, neurons=PROBES, leak=leak, limit=1)
@@ -294,15 +294,3 @@ def _check_gates(net: SplitNetwork) -> None:
             wanted=f"gates on hidden nodes: {listed(net.arch.hidden)}",
             fix="move the gates of edges to the hidden node they lead to or come from",
         )
-
-
-def mean_start(race: Race, scale: float) -> dict[str, float] | None:
-    """Where random weights start two-edge pathways on average: σ √(N/2) on both edges.
-
-    N is the pathway's width. None where some pathway has another number of edges.
-    """
-    arch = race.split.arch
-    if arch.path_lengths != {2}:
-        return None
-    size = {e: arch.sizes[t if s in arch.inputs else s] for e, (s, t) in arch.edges.items()}
-    return {e: scale * math.sqrt(n / 2) for e, n in size.items()}

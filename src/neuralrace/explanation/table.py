@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
@@ -221,8 +221,7 @@ class Explanation:
         for name, reason in self.left_out.items():
             names.setdefault(reason, []).append(name)
         return tuple(
-            f"{' and '.join(filter(None, [', '.join(n[:-1]), n[-1]]))} "
-            f"{'is' if len(n) == 1 else 'are'} left out: {reason}."
+            f"{several(n)} {'is' if len(n) == 1 else 'are'} left out: {reason}."
             for reason, n in names.items()
         )
 
@@ -282,6 +281,11 @@ class Explanation:
             loss, outputs = map(_percent, self.floor)
             lines.append(["(another seed)", loss, "1", outputs, "1", "–", "–"])
         return head, lines
+
+
+def several(names: Sequence[str]) -> str:
+    """Names one after the other: a, b and c."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _percent(value: float | None) -> str:

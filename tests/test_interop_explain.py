@@ -210,7 +210,8 @@ def test_explain_says_what_it_can_of_a_run_that_nothing_can_follow(adam):
     assert "aligned, staged, types and narrow are left out: no other network can take" in text
     assert "edges is left out: patterns of neurons are compared with gates" in text
     assert "neurons differ on" in text and "× seeds" not in text
-    assert "nearest to" in found.advice
+    assert "nearest to" in found.advice and "by their weights" in found.advice
+    assert "plain gradient descent" in found.made and "only which neurons are on" in found.made
     assert len(found.plot().lines) == 1
 
 
@@ -223,8 +224,15 @@ def test_explain_of_a_single_checkpoint_and_of_batches(adam, descent):
     _, one = nr.from_torch(states_of(adam)[-1], CLASSES, loss="cross_entropy")
     found = nr.explain(one, data=CLASSES, most=2)
     assert "one checkpoint" in found.made and len(found) == 1
+    assert "one recorded moment alone" in found.left_out["types"]
+    assert "steps" not in str(found)
     _, alone = nr.from_torch(states_of(descent)[-1], DATA, learning_rate=0.1)
-    assert "a single recorded moment" in str(nr.explain(alone, data=DATA, rows=["discovered"]))
+    assert "one checkpoint" in str(nr.explain(alone, data=DATA, rows=["discovered"]))
+    last = descent.isel(time=[-1])
+    ended = nr.explain(last, data=DATA, most=2, rows=["discovered", "staged"])
+    assert ended.rows[0].differ == nr.explain(alone, data=DATA, most=2).rows[0].differ
+    with says("cannot take the steps", got="a single", wanted="gradient", fix="two or more"):
+        nr.reln.staged(last, DATA)
     _, batches = nr.from_torch(
         states_of(descent), DATA, times=descent.steps, learning_rate=0.1, batch_size=2
     )

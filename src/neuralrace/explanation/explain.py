@@ -24,6 +24,7 @@ from neuralrace.explanation.table import NARROW, STAGED, TYPES, Explanation, Row
 from neuralrace.progress import progress
 from neuralrace.reln import aligned, discover, staged
 from neuralrace.reln import types as types_of
+from neuralrace.reln.explained.discovery import no_elbow
 from neuralrace.reln.observed.runs import not_descent, relu_of
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
@@ -91,9 +92,12 @@ def explain(
     many stages; `most`, the most pathways to try; `neurons`, how many the wide limit behind the
     types follows. `key`, a JAX key or an integer, draws everything random.
 
-    **A run by another optimizer, in batches, on another loss or of one checkpoint** cannot be
-    followed by another network. Your gatings and `most` discovered pathways are then compared by
-    the patterns of its neurons alone; all else is left out, and the reason is told.
+    **A run with momentum or Adam, in batches, on another loss or of one checkpoint** cannot be
+    followed by another network: the theory is about gradient flow, which plain descent on all
+    samples follows. Your gatings and `most` discovered pathways are then compared by the patterns
+    of its neurons alone, on which part of the samples they differ; all else is left out, and the
+    reason is told. Train the same network from the same first weights by plain descent to have that
+    compared.
 
     **Assumes** one hidden layer for `staged`, `types` and `narrow`; they are left out otherwise.
     A row that cannot be made is left out, and the reason is told.
@@ -226,7 +230,7 @@ def _row(
         label = f"{count} discovered pathway" + "s" * (count > 1)
         run = found.train(record={"outputs": True})
         made = question.gating(label, found.arch, found.data, asked, (run,))
-        said = f"No elbow: one pathway is about as good as {asked.most}."
+        said = f"The error does not tell how many pathways to take: {no_elbow(found.curve)}."
         return replace(made, found=found), (said,) * (found.has_elbow is False)
     if len(net.arch.hidden) != 1:
         raise NeuralRaceError(

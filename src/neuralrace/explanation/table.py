@@ -173,8 +173,9 @@ class Explanation:
         if self._patterns_only:
             closest = self.rows[0]
             return (
-                f"The patterns of the neurons are nearest to {closest.name}: they differ on "
-                f"{_percent(closest.differ)} of the samples."
+                f"The patterns of the neurons are nearest to {closest.name}: a neuron differs "
+                f"from its pathway on {_percent(closest.differ)} of the samples, on average over "
+                "moments and over neurons, by their weights."
             )
         if self.floor is None or all(row.outputs is None for row in self.rows):
             closest = self.rows[0]

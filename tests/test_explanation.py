@@ -171,3 +171,64 @@ def test_what_just_misses_being_near_is_told_with_the_threshold():
     )
     assert Explanation(rows[:1], (1.0, 1.0), (), "").just_missed == ""
     assert Explanation(rows, None, (), "").just_missed == ""
+
+
+SPREADS = {"W1": 1e-3, "W2": 1.0, "bias_h": 1e-3, "bias_y": 0.0}
+
+
+@pytest.fixture(scope="module")
+def uneven():
+    """Runs of one network from weights drawn by NumPy, with another spread on every edge."""
+    net, normal = nr.ReLUNetwork((3, 32, 1), bias=True), np.random.default_rng(0).normal
+    starts = {edge: SPREADS[edge] * normal(size=(20, *shape)) for edge, shape in net.shapes.items()}
+    runs = nr.train_ensemble(net, DATA, key=0, seeds=20, weights=starts, learning_rate=0.1,
+                             steps=100, record_every=10,
+                             record={"weights": True, "outputs": True})  # fmt: skip
+    return [runs.isel(seed=i) for i in range(20)]
+
+
+def test_other_seeds_have_the_spread_of_every_edge(uneven):
+    """The distance of seeds against that of runs whose starts were drawn by hand.
+
+    With one spread for all edges it would be 33 times as large in the loss, 4 times in outputs.
+    """
+    first, *others = uneven
+    pairs = [nr.compare(first, other) for other in others]
+    found = nr.explain(first, data=DATA, seeds=20, rows=["narrow"], types=2)
+    assert found.floor[0] == pytest.approx(np.mean([pair.mean for pair in pairs]), rel=0.5)
+    assert found.floor[1] == pytest.approx(np.mean([pair.outputs for pair in pairs]), rel=0.5)
+    assert "spread of its first weights on every edge" in found.made
+
+
+def test_gatings_and_the_narrow_network_have_the_spread_of_every_edge(uneven):
+    first = uneven[0]
+    of = {e: float(np.sqrt(np.mean(w[0] ** 2))) for e, w in first.values["weights"].items()}
+    arch, gated = nr.tasks.xor_pathways(DATA)
+    found = nr.explain(first, {"mine": (arch, gated)}, data=DATA, seeds=2, types=8,
+                       rows=["gatings", "narrow"])  # fmt: skip
+    options = {"key": 0, "seeds": 2, "learning_rate": 0.1, "steps": 100, "record_every": 10}
+    scale = {edge: of["W1"] if s == "x" else of["W2"] for edge, (s, _) in arch.edges.items()}
+    many = nr.train_ensemble(nr.GDLN(arch), gated, scale=scale, **options)
+    np.testing.assert_allclose(found["mine"].trajectory.loss, many.loss[0], 1e-6)
+    scale = {edge: s * (1 if edge == "bias_y" else 2) for edge, s in of.items()}  # as 32 neurons
+    narrow = nr.ReLUNetwork((3, 8, 1), bias=True)
+    many = nr.train_ensemble(narrow, DATA, scale=scale, **options)
+    row = found["narrow network of 8 neurons"]
+    np.testing.assert_allclose(row.trajectory.loss, many.loss[0], 1e-6)
+
+
+def test_the_reason_is_the_output_bias_and_not_the_number_of_layers(uneven):
+    gatings = {"mine": nr.tasks.xor_pathways(DATA)}
+    found = nr.explain(uneven[0], gatings, data=DATA, train=False, seeds=1,
+                       rows=["gatings", "staged", "narrow"])  # fmt: skip
+    assert "output bias" in found.left_out["staged"]
+    assert "one hidden layer" not in found.left_out["staged"]
+    assert "The network has an output bias; not so mine." in str(found)
+    net = uneven[0].net
+    with says("output bias", got="'bias_y'", wanted="neurons alone", fix="bias=False"):
+        nr.reln.sliding_gates(net, uneven[0].final, DATA, learning_rate=0.1)
+    arch = nr.Architecture({"x": 3, "h": 4, "y": 1},
+                           {"a": ("x", "h"), "b": ("h", "y"), "c": ("x", "y")})  # fmt: skip
+    skip = nr.ReLUNetwork(arch)
+    with says("reaches an output directly", got="'c'", wanted="neurons alone", fix="for example"):
+        nr.reln.sliding_gates(skip, skip.init(0), DATA, learning_rate=0.1)

@@ -58,10 +58,43 @@ def test_a_learning_rate_that_the_checkpoints_do_not_follow_is_refused(descent, 
     states = states_of(descent)
     with says("do not follow", got="rate 0.05", wanted="gradient descent", fix="2/K"):
         nr.from_torch(states, DATA, times=descent.steps, learning_rate=0.05)
+    with says("do not follow", got="diverge", wanted="gradient", fix="learning_rate=0.1, 0.001 "):
+        nr.from_torch(states, DATA, times=descent.steps, learning_rate=100.0)
     with says("do not follow", got="rate 0.01", wanted="", fix="Adam"):
         nr.from_torch(
             states_of(adam), CLASSES, times=adam.steps, learning_rate=0.01, loss="cross_entropy"
         )
+
+
+REDUCTIONS = {
+    "mean over samples and outputs": (lambda e: (e**2).mean(), "MSELoss() over K = 3"),
+    "sum over samples and outputs": (lambda e: (e**2).sum(), "MSELoss(reduction='sum') over N = 7"),
+    "mean over samples, no half": (lambda e: (e**2).sum(axis=1).mean(), "without the ½"),
+    "sum over samples, half": (lambda e: 0.5 * (e**2).sum(), "summed over the N = 7 samples"),
+}
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_the_error_names_how_the_loss_was_averaged(reduction):
+    """Descent by autodiff on a loss of another reduction: the error knows the rate of ours."""
+    own, said = REDUCTIONS[reduction]
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(7, 4)), rng.normal(size=(7, 3))
+    first = {"0.weight": rng.normal(size=(6, 4)) / 4, "2.weight": rng.normal(size=(3, 6)) / 4}
+    net, here = nr.ReLUNetwork((4, 6, 3)), nr.Dataset({"x": x}, {"y": y})
+
+    def loss(w):
+        return own(y - jax.numpy.maximum(x @ w["0.weight"].T, 0) @ w["2.weight"].T)
+
+    rate, states, slope = 0.002, [first], jax.jit(jax.grad(loss))
+    for _ in range(5):
+        g = slope(states[-1])
+        states.append({name: np.asarray(w - rate * g[name]) for name, w in states[-1].items()})
+    with pytest.raises(nr.NeuralRaceError, match="do not follow") as caught:
+        nr.from_torch([states[0], states[5]], here, times=[0, 5], learning_rate=rate)
+    assert said in caught.value.fix
+    right = float(caught.value.fix.partition("learning_rate=")[2].partition(",")[0])
+    assert nr.from_torch(states, here, learning_rate=right)[0] == net
 
 
 def test_plain_descent_from_elsewhere_is_explained_like_our_own(descent):
@@ -177,7 +210,8 @@ def test_explain_says_what_it_can_of_a_run_that_nothing_can_follow(adam):
     assert "aligned, staged, types and narrow are left out: no other network can take" in text
     assert "edges is left out: patterns of neurons are compared with gates" in text
     assert "neurons differ on" in text and "× seeds" not in text
-    assert "nearest to" in found.advice
+    assert "nearest to" in found.advice and "by their weights" in found.advice
+    assert "plain gradient descent" in found.made and "only which neurons are on" in found.made
     assert len(found.plot().lines) == 1
 
 
@@ -190,8 +224,15 @@ def test_explain_of_a_single_checkpoint_and_of_batches(adam, descent):
     _, one = nr.from_torch(states_of(adam)[-1], CLASSES, loss="cross_entropy")
     found = nr.explain(one, data=CLASSES, most=2)
     assert "one checkpoint" in found.made and len(found) == 1
+    assert "one recorded moment alone" in found.left_out["types"]
+    assert "steps" not in str(found)
     _, alone = nr.from_torch(states_of(descent)[-1], DATA, learning_rate=0.1)
-    assert "a single recorded moment" in str(nr.explain(alone, data=DATA, rows=["discovered"]))
+    assert "one checkpoint" in str(nr.explain(alone, data=DATA, rows=["discovered"]))
+    last = descent.isel(time=[-1])
+    ended = nr.explain(last, data=DATA, most=2, rows=["discovered", "staged"])
+    assert ended.rows[0].differ == nr.explain(alone, data=DATA, most=2).rows[0].differ
+    with says("cannot take the steps", got="a single", wanted="gradient", fix="two or more"):
+        nr.reln.staged(last, DATA)
     _, batches = nr.from_torch(
         states_of(descent), DATA, times=descent.steps, learning_rate=0.1, batch_size=2
     )

@@ -169,3 +169,17 @@ def test_the_safetensors_library_reads_our_files(tmp_path):
     assert {e: w.tobytes() for e, w in read.items()} == {
         e: np.asarray(w).tobytes() for e, w in weights.items()
     }
+
+
+def test_losses_of_torch_are_named_here():
+    data, model = random_data(0, 4), nn.Sequential(nn.Linear(4, 3))
+    for loss, name in (
+        (nn.MSELoss(), "squared"),
+        (nn.functional.mse_loss, "squared"),
+        (nn.CrossEntropyLoss(), "cross_entropy"),
+        (nn.functional.cross_entropy, "cross_entropy"),
+    ):
+        with says("unknown loss", got="", wanted="'squared'", fix=f"loss='{name}'"):
+            nr.from_torch(model, data, loss=loss)
+    with says("unknown loss", got="L1Loss", wanted="'squared'", fix="a function"):
+        nr.from_torch(model, data, loss=nn.L1Loss())

@@ -308,6 +308,30 @@ def test_data_and_losses_that_do_not_fit():
         nr.from_torch(good, DATA, loss=lambda outputs, targets: np.array(0.0))  # type: ignore
     with says("unknown loss", got="'hinge'", wanted="'squared'"):
         nr.from_torch(good, DATA, loss="hinge")
+    for name in ("mse", "MSE", "MSELoss", "mse_loss", "mean_squared_error"):
+        with says("unknown loss", got=name, wanted="'squared'", fix="loss='squared'"):
+            nr.from_torch(good, DATA, loss=name)
+    with says("cannot be computed", got="AttributeError", wanted="'squared'", fix="(N,)"):
+        nr.from_torch(good, DATA, loss=lambda outputs, targets: outputs.size)  # type: ignore
+
+
+def test_losses_of_torch_are_named_here():
+    class MSELoss:
+        """A loss module, which is called with tensors."""
+
+        def state_dict(self):
+            return {}
+
+        def __call__(self, outputs, targets):
+            return outputs.size
+
+    for loss in (MSELoss(), MSELoss):
+        for call in (
+            lambda loss=loss: nr.from_torch(state(3, 4, 2), DATA, loss=loss),
+            lambda loss=loss: nr.ReLUNetwork((3, 2)).loss({"W1": np.ones((2, 3))}, DATA, loss),
+        ):
+            with says("unknown loss", got="MSELoss", wanted="'squared'", fix="2/K"):
+                call()
 
 
 # ---- from_layers and back -----------------------------------------------------------------------

@@ -155,6 +155,10 @@ def test_switches_by_hand():
     np.testing.assert_array_equal(switches.last, [np.nan, 1, 3])
     assert switches.rate.tolist() == [(1 + 2 * 2) / 4, 2 / 4, 2 / 4]
     assert switches.mean() == (1 + 2 * 4) / 4
+    assert repr(switches) == (
+        "Switches(h: 2 of 3 neurons switched between t = 0 and 3, seen at 4 moments; "
+        "on average 2.2 times, the last at t = 3)"
+    )
     assert seen.changed(0.0) == 0.25
     assert seen.changed(0.0, 1.0) == 1.25
     assert "they switched 2.2 times, the last time at t = 3" in str(seen)

@@ -218,3 +218,18 @@ def test_gates_that_no_neuron_can_have_are_not_kept_with_one_hot_targets():
         arch, gated = nr.pathways(data, {"same": same, "other": ~same}, hidden=20)
         assert not nr.reln.is_implementable(same, inputs["x"])
         assert nr.reln.consistency(arch, gated, scale=1e-4).share < 0.9
+
+
+def test_a_race_at_rest_is_told_from_one_that_creeps():
+    """Waiting is over where nothing moves, and not at a saddle, which a small weight leaves."""
+    from neuralrace.reln.explained.fall import _Stretch
+
+    def rests(small, grown):
+        w = np.array([[[1.0, small]], [[1.0, grown]]])
+        solution = nr.Trajectory([0, 1], [1.0, 1.0], values={"variables": {"mode": {"e": w}}})
+        return _Stretch(solution.time, None, solution).rests  # type: ignore[arg-type]
+
+    assert rests(0.5, 0.5) and rests(0.5, 0.5 * (1 + 1e-8))
+    assert rests(0.0, 1e-15)
+    assert not rests(1e-9, 1.01e-9)
+    assert not rests(0.5, 0.49)

@@ -327,6 +327,7 @@ def test_it_shows_itself_in_one_line_and_as_a_table():
         "Trajectory(method: gradient descent, time: 0 … 4 (4 moments), loss: 1 → 0.125, "
         "values: sv, norm, on, outputs, deep)"
     )
+    assert "time: 4 (1 moment), loss: 0.125, " in repr(single().isel(time=[-1]))
     many = repr(ensemble())
     assert "axes: delta (2), seed (3)" in many and "net: ReLUNetwork" in many
     assert "steps" in repr(rates())

@@ -6,6 +6,7 @@ The loss of a dataset is the weighted mean of the losses of its samples.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -93,18 +94,58 @@ def _check_pairs(outputs: Any, targets: Any) -> None:
 LOSSES: dict[str, SampleLoss] = {"squared": squared, "cross_entropy": cross_entropy}
 
 
+ELSEWHERE = {
+    "squared": ("mse", "mseloss", "meansquarederror", "l2", "l2loss"),
+    "cross_entropy": ("ce", "crossentropy", "crossentropyloss"),
+}
+"""What losses are called in other libraries, in small letters alone."""
+
+DIFFERENCES = {
+    "squared": "loss='squared' is ½‖y − ŷ‖² per sample; MSELoss over K outputs is 2/K of it",
+    "cross_entropy": "loss='cross_entropy' is torch's CrossEntropyLoss, of logits",
+}
+"""How a loss here differs from that of PyTorch."""
+
+FUNCTION = "a function takes two dictionaries {node: (N, size)} and returns (N,) losses"
+
+
 def checked_loss(loss: str | SampleLoss) -> SampleLoss:
     """The loss that a name or a function stands for, or an error that lists the names."""
     if isinstance(loss, str) and loss in LOSSES:
         return LOSSES[loss]
-    if not callable(loss):
+    if not callable(loss) or _is_of_torch(loss):
+        name = getattr(loss, "__name__", type(loss).__name__)
+        said = loss if isinstance(loss, str) else str(name)
+        plain = re.sub("[^a-z0-9]", "", said.lower())
+        meant = next((DIFFERENCES[name] for name, some in ELSEWHERE.items() if plain in some), None)
         raise NeuralRaceError(
-            f"unknown loss {loss!r}",
-            got=repr(loss),
+            f"unknown loss {said!r}",
+            got=repr(loss) if isinstance(loss, str) else f"{said}, {loss!r:.80}",
             wanted=f"one of {listed(LOSSES)}, or a function of outputs and targets",
-            fix="a function takes two dictionaries {node: (N, size)} and returns (N,) losses",
+            fix=meant or FUNCTION,
         )
     return loss  # type: ignore[return-value]
+
+
+def _is_of_torch(loss: object) -> bool:
+    """Whether a loss is a function or module of PyTorch, which knows tensors alone, or a class."""
+    home = str(getattr(loss, "__module__", "")).partition(".")[0]
+    return isinstance(loss, type) or hasattr(loss, "state_dict") or home == "torch"
+
+
+def called(loss: SampleLoss, outputs: Outputs, targets: Outputs) -> object:
+    """What a loss gives for all samples, or an error where a user's function fails."""
+    try:
+        return loss(outputs, targets)
+    except NeuralRaceError:
+        raise
+    except Exception as error:
+        raise NeuralRaceError(
+            f"the loss ({loss_name(loss)}) cannot be computed from outputs and targets",
+            got=f"{type(error).__name__}: {error}"[:200],
+            wanted=f"one of {listed(LOSSES)}, or a function of outputs and targets",
+            fix=FUNCTION,
+        ) from error
 
 
 def loss_name(loss: SampleLoss) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from neuralrace.architecture import Architecture
+from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import by_name, list_of_names, one_of, random_key, switch
 from neuralrace.contests.times import Candidates, check_one_task, checked_candidate
 from neuralrace.dataset import Dataset, matched
@@ -20,10 +20,11 @@ from neuralrace.explanation.question import (
     of_run,
     weight_count,
 )
-from neuralrace.explanation.table import NARROW, STAGED, TYPES, Explanation, Row
+from neuralrace.explanation.table import NARROW, STAGED, TYPES, Explanation, Row, several
 from neuralrace.progress import progress
 from neuralrace.reln import aligned, discover, staged
 from neuralrace.reln import types as types_of
+from neuralrace.reln.explained.discovery import no_elbow
 from neuralrace.reln.observed.runs import not_descent, relu_of
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory
@@ -61,7 +62,7 @@ def explain(
 
     | row | what it is |
     |---|---|
-    | your gatings | gated networks from random weights with the scale of the network |
+    | your gatings | gated networks from random weights as spread as those of the network |
     | `discovered` | gates found in the first network (`reln.discover`, number by the elbow) |
     | `aligned` | gates that small neurons align to (`reln.aligned`), predicted |
     | `staged` | the first network's own gates, constant in stages (`reln.staged`) |
@@ -76,10 +77,12 @@ def explain(
     network from its own start and are compared with it alone.
 
     **Given data** it trains `seeds` networks, and says so. **Given a run**, it explains that run:
-    width, scale and step are those of the run. The distance of seeds is that of the other members
-    where the run is an ensemble over seeds, else that of `seeds − 1` networks trained here. With
-    `train=False` no ReLU network is trained: data gives predictions only, and a run is compared
-    without a distance of seeds.
+    width and step are those of the run, and so is the spread of initial weights, the root mean
+    square of the first weights of every edge, biases among them (`aligned`'s kept share and `types`
+    know one spread alone: the root mean square over edges, biases aside). The distance of seeds is
+    that of the other members where the run is an ensemble over seeds, else that of `seeds − 1`
+    networks trained here. With `train=False` no ReLU network is trained: data gives predictions
+    only, and a run is compared without a distance of seeds.
 
     **Arguments:** `run_or_data`, the task, or a run of a `ReLUNetwork` with
     `record={"weights": True}`, and then `data`, the dataset it was trained on. `gatings`,
@@ -89,9 +92,12 @@ def explain(
     many stages; `most`, the most pathways to try; `neurons`, how many the wide limit behind the
     types follows. `key`, a JAX key or an integer, draws everything random.
 
-    **A run by another optimizer, in batches, on another loss or of one checkpoint** cannot be
-    followed by another network. Your gatings and `most` discovered pathways are then compared by
-    the patterns of its neurons alone; all else is left out, and the reason is told.
+    **A run with momentum or Adam, in batches, on another loss or of one checkpoint** cannot be
+    followed by another network: the theory is about gradient flow, which plain descent on all
+    samples follows. Your gatings and `most` discovered pathways are then compared by the patterns
+    of its neurons alone, on which part of the samples they differ; all else is left out, and the
+    reason is told. Train the same network from the same first weights by plain descent to have that
+    compared.
 
     **Assumes** one hidden layer for `staged`, `types` and `narrow`; they are left out otherwise.
     A row that cannot be made is left out, and the reason is told.
@@ -174,6 +180,7 @@ def _table(question: Question, asked: Asked, gatings: Candidates) -> Explanation
                 made.append(one)
                 remarks += said
             advance(1)
+    remarks += _without_direct(question.net, made)
     best = lambda row: (row.error, row.half_time)
     return Explanation(
         rows=tuple(sorted(made, key=best)),
@@ -183,6 +190,20 @@ def _table(question: Question, asked: Asked, gatings: Candidates) -> Explanation
         left_out=left_out,
         remarks=tuple(remarks),
     )
+
+
+def _without_direct(net: ReLUNetwork, made: Sequence[Row]) -> list[str]:
+    """Which rows lack the edges by which inputs reach outputs past all hidden nodes, if any."""
+    arch = net.arch
+    direct = [e for e in arch.edges.values() if e[0] in arch.inputs and e[1] in arch.outputs]
+    runs = {row.name: row.trajectory for row in made if row.trajectory is not None}
+    graphs = {name: run.net.arch.edges.values() if run.net else () for name, run in runs.items()}
+    lack = [name for name, edges in graphs.items() if not set(direct) <= set(edges)]
+    if not lack:
+        return []
+    biases = all(source == BIAS for source, _ in direct)
+    what = "an output bias" if biases else "edges from inputs straight to outputs"
+    return [f"The network has {what}; not so {several(lack)}."]
 
 
 def _row(
@@ -209,7 +230,7 @@ def _row(
         label = f"{count} discovered pathway" + "s" * (count > 1)
         run = found.train(record={"outputs": True})
         made = question.gating(label, found.arch, found.data, asked, (run,))
-        said = f"No elbow: one pathway is about as good as {asked.most}."
+        said = f"The error does not tell how many pathways to take: {no_elbow(found.curve)}."
         return replace(made, found=found), (said,) * (found.has_elbow is False)
     if len(net.arch.hidden) != 1:
         raise NeuralRaceError(
@@ -241,7 +262,11 @@ def _row(
     few = min(asked.types, question.width)
     sizes = {v: few if v in net.arch.hidden else n for v, n in net.arch.sizes.items()}
     narrow = ReLUNetwork(Architecture(sizes, dict(net.arch.edges)), leak=net.leak)
-    strength = question.scale * (question.width / few) ** 0.5
-    many = question.ensemble(narrow, task, strength, asked)
+    stronger = (question.width / few) ** 0.5  # few neurons of the same strength as all
+    spreads = {
+        edge: spread * (stronger if set(net.arch.edges[edge]) & set(net.arch.hidden) else 1.0)
+        for edge, spread in question.spreads.items()
+    }
+    many = question.ensemble(narrow, task, spreads, asked)
     label = f"narrow network of {few} neurons"
     return question.row(label, NARROW, many, weight_count(narrow.arch), runs), ()

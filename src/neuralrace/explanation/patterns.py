@@ -32,8 +32,8 @@ def of_patterns(
     """Gatings by how nearly the neurons have their patterns; the rest is left out, with `reason`.
 
     A neuron is compared with the nearest pathway of a gating at every recorded moment, counted by
-    its part of the weight of its layer. Averages are over moments and hidden nodes. Samples of
-    weight 0 do not count.
+    its part of the weight of its layer. Averages are over moments and hidden nodes. All samples
+    count alike, whatever their weights, but for those of weight 0, which do not count.
     """
     counts = np.asarray(data.probability) > 0
     jobs: list[tuple[str, Callable[[], Row]]] = []
@@ -45,7 +45,12 @@ def of_patterns(
             (name, partial(_given, name, arch, gated.take(counts), seen))
             for name, (arch, gated) in gatings.items()
         ]
-    why = f"no other network can take the steps of this run ({reason})"
+    one = len(run.time) == 1
+    why = (
+        "they compare runs, and there is one recorded moment alone"
+        if one
+        else f"no other network can take the steps of this run ({reason})"
+    )
     left_out = dict.fromkeys(COLUMNS, why)
     left_out |= {row: why for row in rows if row not in ("discovered", "gatings")}
     made: list[Row] = []
@@ -54,12 +59,18 @@ def of_patterns(
             made.append(job())
         except NeuralRaceError as error:
             left_out[name] = error.what
-    moments = f"recorded at {len(run.time)} moments" if len(run.time) > 1 else "one checkpoint"
+    what = "what is compared is only which neurons are on for which samples"
+    made_of = (
+        f"one checkpoint: {what}."
+        if one
+        else f"recorded at {len(run.time)} moments: {reason}. The theory is about plain gradient "
+        f"descent on all samples (gradient flow), so that {what}, at these moments."
+    )
     return Explanation(
         rows=tuple(sorted(made, key=lambda row: row.error)),
         floor=None,
         runs=(run,),
-        made=f"One run of a ReLU network, {moments}: {reason}.",
+        made=f"One run of a ReLU network, {made_of}",
         left_out=left_out,
     )
 

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Int
 
-from neuralrace.architecture import Architecture
+from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train as trained
@@ -59,7 +59,7 @@ class Question:
 
     net: ReLUNetwork
     data: Dataset
-    scale: float
+    spreads: Mapping[str, float]
     rate: float
     stops: Int[np.ndarray, " T"]
     runs: tuple[Trajectory, ...]
@@ -74,6 +74,31 @@ class Question:
     @property
     def width(self) -> int:
         return self.net.arch.sizes[self.net.arch.hidden[0]]
+
+    @property
+    def scale(self) -> float:
+        """One standard deviation for all weights, biases aside: the root mean square over edges.
+
+        A neuron that grows with equal weights before and after it does so from the mean of the
+        two: its growing part (w·u + a·v)/√2 has the variance (σ_w² + σ_a²)/2.
+        """
+        ends = self.net.arch.edges
+        squares = [s**2 for edge, s in self.spreads.items() if ends[edge][0] != BIAS]
+        return float(np.sqrt(np.mean(squares)))
+
+    def spreads_on(self, arch: Architecture) -> dict[str, float]:
+        """The spreads of this network for the edges of another graph of the same task.
+
+        An edge takes that of the network's edges between the same ends, where hidden nodes of one
+        depth are the same; one that the network has no like of takes the common `scale`.
+        """
+        mine: dict[tuple[str | int, str | int], list[float]] = {}
+        for edge, ends in _roles(self.net.arch).items():
+            mine.setdefault(ends, []).append(self.spreads[edge] ** 2)
+        return {
+            edge: float(np.sqrt(np.mean(mine.get(ends, self.scale**2))))
+            for edge, ends in _roles(arch).items()
+        }
 
     @property
     def floor(self) -> tuple[float, float] | None:
@@ -104,19 +129,21 @@ class Question:
         follows: tuple[Trajectory, ...] = (),
     ) -> Row:
         """The row of a gating: it `follows` the first network, or starts from random weights."""
-        many = follows or self.ensemble(GDLN(arch), data, self.scale, asked)
+        many = follows or self.ensemble(GDLN(arch), data, self.spreads_on(arch), asked)
         runs = self.runs[:1] if follows else self.runs
         made = self.row(name, GATING, many, _variables(arch, data), runs)
         return replace(made, kept=_kept(arch, data, self.scale, self.net.leak, asked.key))
 
-    def ensemble(self, net: Network, data: Dataset, scale: float, asked: Asked) -> list[Trajectory]:
-        """Networks from random weights, trained as the one to explain."""
+    def ensemble(
+        self, net: Network, data: Dataset, spreads: Mapping[str, float], asked: Asked
+    ) -> list[Trajectory]:
+        """Networks from random weights of these spreads, trained as the one to explain."""
         many = train_ensemble(
             net,
             data,
             key=asked.key,
             seeds=asked.seeds,
-            scale=scale,
+            scale=spreads,
             learning_rate=self.rate,
             steps=int(self.stops[-1]),
             record_at=self.stops,
@@ -150,7 +177,9 @@ def of_data(
     half = RECORDS // 2
     stops = np.append(np.linspace(0, steps, half + 1), np.geomspace(1, steps, half))
     stops = np.unique(stops.round().astype(int))
-    question = Question(net, task, scale, rate, stops, (), (), "Predictions; nothing was trained.")
+    spreads = dict.fromkeys(net.arch.edges, scale)
+    said = "Predictions; nothing was trained."
+    question = Question(net, task, spreads, rate, stops, (), (), said)
     if not train:
         return question
     first = trained(
@@ -163,7 +192,7 @@ def of_data(
         record={"outputs": True, "weights": True},
     )
     more = replace(asked, seeds=asked.seeds - 1)
-    others = question.ensemble(net, task, scale, more) if more.seeds else []
+    others = question.ensemble(net, task, spreads, more) if more.seeds else []
     many = "1 ReLU network" if asked.seeds == 1 else f"{asked.seeds} ReLU networks"
     were = "was" if asked.seeds == 1 else "were"
     made = f"{many} of width {width} {were} trained on this data."
@@ -195,18 +224,16 @@ def of_run(runs: tuple[Trajectory, ...], task: Dataset, asked: Asked, train: boo
     first, *others = runs
     net = relu_of(first)
     rate, stops = descent_of(first)
-    entries = np.concatenate([np.ravel(w) for w in first_weights(first).values()])
-    entries = entries[entries != 0]  # biases may start at zero
-    if not len(entries):
+    spreads = {e: float(np.sqrt(np.mean(w**2))) for e, w in first_weights(first).items()}
+    known = [_with_outputs(each, net, task) for each in (first, *others)]
+    question = Question(net, task, spreads, rate, stops, tuple(known[:1]), tuple(known[1:]), "")
+    if not question.scale:
         raise NeuralRaceError(
             "the weights of the run are all zero at first, so that nothing moves",
             got="a scale of 0",
             wanted="a run from random weights",
             fix="start from net.init(key, scale=1e-3)",
         )
-    scale = float(np.sqrt(np.mean(entries**2)))
-    known = [_with_outputs(each, net, task) for each in (first, *others)]
-    question = Question(net, task, scale, rate, stops, tuple(known[:1]), tuple(known[1:]), "")
     many = len(first.time)
     made = f"One run of a ReLU network, recorded at {many} moments"
     if others:
@@ -214,10 +241,10 @@ def of_run(runs: tuple[Trajectory, ...], task: Dataset, asked: Asked, train: boo
     elif question.begins_late:
         made += f", from step {stops[0]} on; its start is not known, so that no seed was trained."
     elif train and asked.seeds > 1:
-        more = question.ensemble(net, task, scale, replace(asked, seeds=asked.seeds - 1))
+        more = question.ensemble(net, task, spreads, replace(asked, seeds=asked.seeds - 1))
         question = replace(question, others=tuple(more))
         many = f"{len(more)} more seed" + ("s were" if len(more) > 1 else " was")
-        made += f"; {many} trained to know how far seeds are apart."
+        made += f"; {many} trained, with the spread of its first weights on every edge."
     else:
         made += "; no other seed was trained."
     return replace(question, made=made)
@@ -241,6 +268,17 @@ def _one_layer(task: Dataset, width: int) -> Architecture:
     sizes |= {v: np.shape(a)[1] for v, a in task.y.items()}
     edges = {f"{v}_h": (v, "h") for v in task.x} | {f"h_{v}": ("h", v) for v in task.y}
     return Architecture(sizes, edges)
+
+
+def _roles(arch: Architecture) -> dict[str, tuple[str | int, str | int]]:
+    """The ends of every edge: inputs and outputs by name, hidden nodes by their depth."""
+    place: dict[str, str | int] = {}
+    depth: dict[str, int] = {}
+    for v in arch.order:
+        above = [depth[arch.edges[e][0]] for e in arch.incoming[v]]
+        depth[v] = 1 + max(above) if above else 0
+        place[v] = depth[v] if v in arch.hidden else v
+    return {edge: (place[s], place[t]) for edge, (s, t) in arch.edges.items()}
 
 
 def _mean_distance(

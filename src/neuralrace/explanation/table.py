@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
@@ -173,8 +173,9 @@ class Explanation:
         if self._patterns_only:
             closest = self.rows[0]
             return (
-                f"The patterns of the neurons are nearest to {closest.name}: they differ on "
-                f"{_percent(closest.differ)} of the samples."
+                f"The patterns of the neurons are nearest to {closest.name}: a neuron differs "
+                f"from its pathway on {_percent(closest.differ)} of the samples, on average over "
+                "moments and over neurons, by their weights."
             )
         if self.floor is None or all(row.outputs is None for row in self.rows):
             closest = self.rows[0]
@@ -221,8 +222,7 @@ class Explanation:
         for name, reason in self.left_out.items():
             names.setdefault(reason, []).append(name)
         return tuple(
-            f"{' and '.join(filter(None, [', '.join(n[:-1]), n[-1]]))} "
-            f"{'is' if len(n) == 1 else 'are'} left out: {reason}."
+            f"{several(n)} {'is' if len(n) == 1 else 'are'} left out: {reason}."
             for reason, n in names.items()
         )
 
@@ -282,6 +282,11 @@ class Explanation:
             loss, outputs = map(_percent, self.floor)
             lines.append(["(another seed)", loss, "1", outputs, "1", "–", "–"])
         return head, lines
+
+
+def several(names: Sequence[str]) -> str:
+    """Names one after the other: a, b and c."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _percent(value: float | None) -> str:

@@ -13,11 +13,12 @@ import numpy as np
 
 from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset, check_targets
-from neuralrace.dynamics import train
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.gdln import Network
+from neuralrace.interop.rates import check_rate
 from neuralrace.losses import (
     SampleLoss,
+    called,
     check_sample_losses,
     checked_loss,
     cross_entropy,
@@ -26,12 +27,6 @@ from neuralrace.losses import (
 )
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike
-
-REPLAYED = 1_000_000
-"""The most samples times steps that are replayed to check a learning rate."""
-
-CLOSE = 0.1
-"""A replayed interval may differ by this part of the change of the weights over it."""
 
 PIECE = 8192
 """Samples whose outputs are computed at once, which bounds the memory."""
@@ -102,9 +97,9 @@ def imported_run(
         size = whole_number("batch_size", batch_size, fix=fix)
         if size != data.n_samples:  # a batch of all samples is no batch
             settings["batch_size"] = size
-    if learning_rate is not None and "batch_size" not in settings:
-        _check_rate(net, moments, data, steps.astype(int), measure, float(learning_rate))
     outputs, losses = _seen(net, moments, data, measure)
+    if learning_rate is not None and "batch_size" not in settings:
+        check_rate(net, moments, data, steps.astype(int), measure, float(learning_rate))
     run = Trajectory(
         time,
         losses,
@@ -139,50 +134,6 @@ def _check_one_network(checkpoints: Sequence[Moment]) -> None:
                 wanted=first.precision,
                 fix="convert all of them to float64, which changes no number",
             )
-
-
-def _check_rate(
-    net: Network,
-    moments: Sequence[Mapping[str, np.ndarray]],
-    data: Dataset,
-    steps: np.ndarray,
-    measure: SampleLoss,
-    rate: float,
-) -> None:
-    """Raise where gradient descent with this rate does not lead from a checkpoint to the next.
-
-    The shortest interval is replayed if that takes at most `REPLAYED` steps of a sample. Each step
-    may round every weight in the precision of the checkpoints.
-    """
-    if len(moments) < 2:
-        return
-    k = int(np.diff(steps).argmin())
-    count = int(steps[k + 1] - steps[k])
-    if count * data.n_samples > REPLAYED:
-        return
-    before, after = moments[k], moments[k + 1]
-    with jax.enable_x64(True):
-        run = train(net, before, data, learning_rate=rate, steps=count, loss=measure)
-    assert run.final is not None  # that of a single run
-    change = {e: np.asarray(after[e], np.float64) - before[e] for e in before}
-    replayed = {e: np.asarray(run.final[e], np.float64) - before[e] for e in before}
-    size = np.sqrt(sum((c**2).sum() for c in change.values()))
-    gap = np.sqrt(sum(((replayed[e] - change[e]) ** 2).sum() for e in before))
-    rounding = count * np.sqrt(
-        sum(float(((np.finfo(w.dtype).eps * w) ** 2).sum()) for w in before.values())
-    )
-    if gap <= CLOSE * size + rounding:
-        return
-    taken = np.sqrt(sum((c**2).sum() for c in replayed.values()))
-    raise NeuralRaceError(
-        "the checkpoints do not follow gradient descent with this learning rate",
-        got=f"rate {rate:g}; from step {steps[k]} to {steps[k + 1]} the weights changed by "
-        f"{size:.3g}, and with that rate they would change by {taken:.3g}",
-        wanted="plain gradient descent on all of these samples with the loss ½⟨‖y − ŷ‖²⟩, or the "
-        "one given as loss=",
-        fix="torch's MSELoss over K outputs is 2/K of that loss: pass lr · 2/K; leave the rate out "
-        "for momentum, Adam, weight decay, or data that are only a part of those trained on",
-    )
 
 
 def checked_times(times: ArrayLike | None, moments: int) -> np.ndarray:
@@ -255,7 +206,7 @@ def _seen(
         with jax.enable_x64(dtype == np.float64), jax.ensure_compile_time_eval():
             found = {node: jnp.asarray(out) for node, out in outputs.items()}
             targets = {node: jnp.asarray(np.asarray(data.y[node], dtype)) for node in outputs}
-            each = measure(found, targets)
+            each = called(measure, found, targets)
         check_sample_losses(measure, each, data.n_samples)
         each = np.asarray(each, np.float64)
         losses.append(float(np.asarray(data.probability, np.float64) @ each))

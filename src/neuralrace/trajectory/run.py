@@ -196,14 +196,21 @@ class Trajectory(eqx.Module):
         settings, mean = self.settings, self.loss.reshape(-1, len(self.time)).mean(axis=0)
         found = {
             "method": settings.get("method"),
-            "time": f"{self.time[0]:g} … {self.time[-1]:g} ({len(self.time)} moments"
+            "time": f"{self._from_to(self.time, 'g', ' … ')} ({len(self.time)} "
+            + f"moment{'s' * (len(self.time) > 1)}"
             + (")" if self.clock == "flow" else f", {self.clock})"),
-            "loss": f"{mean[0]:.3g} → {mean[-1]:.3g}" + (" on average" if self.axes else ""),
+            "loss": self._from_to(mean, ".3g", " → ") + (" on average" if self.axes else ""),
             "axes": ", ".join(f"{name} ({len(c)})" for name, c in self.axes.items()),
             "values": ", ".join(self.values),
             "net": "" if self.net is None else type(self.net).__name__,
         }
         return {name: str(text) for name, text in found.items() if text}
+
+    @staticmethod
+    def _from_to(values: np.ndarray, form: str, between: str) -> str:
+        """The first and the last value, or the only one."""
+        ends = values[:1] if len(values) == 1 else values[[0, -1]]
+        return between.join(f"{value:{form}}" for value in ends)
 
     @property
     def settings(self) -> dict[str, Any]:

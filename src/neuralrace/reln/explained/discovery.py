@@ -231,7 +231,7 @@ class Discovery:
             tried = ", ".join(f"{k}: {100 * value:.2f} %" for k, value in self.curve.items())
             text += f"; by number of pathways {tried}"
         if self.has_elbow is False:
-            text += f"; no elbow: one pathway is about as good as {max(self.curve)}"
+            text += f"; no elbow: {no_elbow(self.curve)}"
         fall = max(largest_fall(run) for run in self.runs)
         if fall > COARSE:
             text += (
@@ -411,6 +411,15 @@ def elbow(discrepancy: ArrayLike) -> int:
     gained = (log[0] - log) / (log[0] - log.min())
     above = gained - np.linspace(0, 1, len(log))
     return len(log) - int(above[::-1].argmax())
+
+
+def no_elbow(curve: Mapping[int, float]) -> str:
+    """How the discrepancy depends on the number of pathways where no number stands out."""
+    best = min(curve, key=lambda k: curve[k])
+    first = f"{100 * curve[1]:.2f} % of the initial loss with one pathway"
+    if best == 1:
+        return f"the loss is off by {first}, and by no less with more"
+    return f"the loss is off by {first}, and still by {100 * curve[best]:.2f} % with {best}"
 
 
 def _count(value: object) -> int:

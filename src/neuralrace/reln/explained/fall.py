@@ -29,6 +29,15 @@ FIRST = 8.0
 LONGEST = 1e5
 """How long to wait for the loss to fall, in units of one over the largest growth rate."""
 
+RESTING = 1e-6
+"""Weights that change by less than this part in a stretch of 8 / strength or longer are at rest.
+
+What grows so slowly would not have grown e-fold when `LONGEST` is over.
+"""
+
+NOISE = 1e-12
+"""Weights below this part of the largest are rounding."""
+
 POINTS = 401
 """The number of moments in a stretch, from which the times of the losses are interpolated."""
 
@@ -61,6 +70,8 @@ def over_the_fall(race: Race, start: Start) -> Trajectory:
     first = float(stretches[0].loss[0])
     end = max(END * first, race.constant + END * (first - race.constant))
     while stretches[-1].loss[-1] > end and stretches[-1].time[-1] < LONGEST / strength:
+        if len(stretches) > 1 and stretches[-1].rests:
+            break
         stretches.append(stretches[-1].next(race))
     time = np.concatenate([each.time for each in stretches])
     lowest = np.minimum.accumulate(np.concatenate([each.loss for each in stretches]))
@@ -88,6 +99,18 @@ class _Stretch:
     @property
     def loss(self) -> Float[np.ndarray, " T"]:
         return np.asarray(self.solution.loss)
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing moves any more: every weight is the same at both ends; see `RESTING`."""
+        pairs = [
+            (np.ravel(w[0]), np.ravel(w[-1]))
+            for of in self.solution.values["variables"].values()
+            for w in of.values()
+        ]
+        first, last = (np.abs(np.concatenate(side)) for side in zip(*pairs, strict=True))
+        seen = last > NOISE * last.max(initial=0.0)
+        return bool((np.abs(last - first) <= RESTING * last)[seen].all())
 
     def next(self, race: Race) -> _Stretch:
         """The stretch that follows, from the weights at the end of this one."""

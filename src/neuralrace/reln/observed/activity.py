@@ -257,7 +257,7 @@ class Activity:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Switches:
     """When and how often the neurons of a layer changed patterns; see `Activity.switches`.
 
@@ -283,6 +283,21 @@ class Switches:
     def rate(self) -> Float[np.ndarray, " T_1"]:
         """Switches per neuron and unit of time between recorded moments, weighted at the later."""
         return np.einsum("ts,ts->t", self.weight[1:], self.flips) / np.diff(self.time)
+
+    def __repr__(self) -> str:
+        return f"Switches({self})"
+
+    def __str__(self) -> str:
+        ever = np.isfinite(self.last)
+        text = (
+            f"{self.node}: {int(ever.sum())} of {len(ever)} neurons switched between t = "
+            f"{self.time[0]:g} and {self.time[-1]:g}, seen at {len(self.time)} moments"
+        )
+        if ever.any():
+            text += (
+                f"; on average {self.mean():.1f} times, the last at t = {self.last[ever].max():g}"
+            )
+        return text
 
     def mean(self, weight: ArrayLike | None = None) -> float:
         """How often a neuron switched on average, weighted as at the end or as given."""

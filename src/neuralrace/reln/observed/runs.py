@@ -25,6 +25,10 @@ RUNS = "pass what nr.train or nr.train_ensemble returned"
 """Where runs come from."""
 
 
+ONE_MOMENT = "a single recorded moment"
+"""The reason why nothing can follow a run of which there is one moment alone."""
+
+
 def network_of(run: Trajectory) -> Network:
     """The network of a run, or an error where it is not known."""
     if run.net is None:
@@ -103,7 +107,7 @@ def not_descent(run: Trajectory) -> str | None:
         if settings.get("loss", "squared") != "squared"
         else f"learning rate {rate}"
         if not isinstance(rate, float)
-        else "a single recorded moment"
+        else ONE_MOMENT
         if len(run.time) < 2
         else None
     )
@@ -120,7 +124,9 @@ def descent_of(run: Trajectory) -> tuple[float, np.ndarray]:
             "a gated network cannot take the steps of this run",
             got=reason,
             wanted="gradient descent on all samples with one learning rate and the squared loss",
-            fix="train the network with nr.train(…, learning_rate=…, record={'weights': True})",
+            fix="keep two or more recorded moments, the first of the run among them"
+            if reason == ONE_MOMENT
+            else "train the network with nr.train(…, learning_rate=…, record={'weights': True})",
         )
     rate = float(rate)  # type: ignore[arg-type]
     return rate, np.rint(run.time / rate).astype(int) if steps is None else np.asarray(steps)

@@ -8,9 +8,10 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from neuralrace.architecture import BIAS
 from neuralrace.checks import one_of, real_number
 from neuralrace.dataset import Dataset, matched
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.reln.observed.held import lines_of
 from neuralrace.reln.observed.runs import (
@@ -168,16 +169,25 @@ def one_hidden_layer(net: ReLUNetwork, weights: WeightsLike, data: Dataset) -> L
     check_kind("net", net, ReLUNetwork, "pass the network first: nr.ReLUNetwork((2, 32, 1))")
     check_kind("data", data, Dataset, "pass the dataset that the network was trained on")
     arch = net.arch
-    joined = all(
-        arch.edges[e][1] in arch.hidden or arch.edges[e][0] in arch.hidden for e in arch.edges
-    )
-    if len(arch.hidden) != 1 or not joined:
+    if len(arch.hidden) != 1:
         raise NeuralRaceError(
             "sliding gates are known for one hidden layer",
-            got=f"{len(arch.hidden)} hidden nodes"
-            + ("" if joined else " and an edge from an input to an output"),
+            got=f"{len(arch.hidden)} hidden nodes",
             wanted="one hidden node between inputs and outputs",
             fix="for example nr.ReLUNetwork((2, 32, 1))",
+        )
+    direct = {e: ends for e, ends in arch.edges.items() if arch.hidden[0] not in ends}
+    if direct:
+        bias = all(source == BIAS for source, _ in direct.values())
+        raise NeuralRaceError(
+            "sliding gates are not known for a network with an output bias"
+            if bias
+            else "sliding gates are not known where an input also reaches an output directly",
+            got=f"the edge{'s' * (len(direct) > 1)} {listed(direct)}, past the hidden layer",
+            wanted="outputs that are sums over hidden neurons alone",
+            fix="train without an output bias: in PyTorch nn.Linear(…, bias=False) as last layer"
+            if bias
+            else "for example nr.ReLUNetwork((2, 32, 1))",
         )
     arrays = checked_weights(arch, weights)
     check_finite(arrays)

@@ -34,6 +34,7 @@ from neuralrace.papers.claims.nrr.reuse import shared_against_dedicated
 from neuralrace.papers.claims.nrr.xor import activity_types
 from neuralrace.papers.claims.page import shown
 from neuralrace.papers.claims.short import LOSS_IN_STAGES, OUTPUTS_IN_STAGES, PARTS
+from neuralrace.papers.claims.sources import Origin
 from neuralrace.papers.figure import Setting
 from neuralrace.papers.record import pack, unpack
 from neuralrace.trajectory import save_table
@@ -235,8 +236,9 @@ def test_the_summary_says_what_verdicts_allow():
         assert ("Any ReLU network is a gated" in text) == said
         assert ("The first layer does gate" in text) != said
         assert ("prefers two contexts to one" in text) == said
-    page = markdown(entries, short=["All is well."], devices={"mhs/fig6": "a fast one"})
-    assert "`mhs/fig6` was computed on: a fast one." in page
+    origins = {"mhs_fig6-1.npz": Origin("abc", device="a fast one")}
+    page = markdown(entries, short=["All is well."], origins=origins)
+    assert "`mhs_fig6-1.npz` was computed on: a fast one." in page
     assert "## In short\n\nAll is well.\n" in page
     assert "All is well." in markdown(entries[:1], page=page)
 

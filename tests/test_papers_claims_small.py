@@ -141,11 +141,13 @@ def test_a_rival_with_the_same_gates_is_at_the_same_distance(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("large_start")
-@pytest.mark.parametrize("function", [networks.other_gating, networks.competition])
+@pytest.mark.parametrize(
+    "function", [networks.other_gating, networks.competition, networks.mixed_gating]
+)
 def test_gatings_are_trained_on_every_seed(function):
     found = function(seeds=2, steps=200, hidden=24)
     assert {len(values) for values in found.values()} == {2}
-    values = [v for name in ("gap", "single") for v in found.get(name, ())]
+    values = [v for name in ("gap", "single", "authors") for v in found.get(name, ())]
     assert values and all(v > 0 for v in values)
 
 

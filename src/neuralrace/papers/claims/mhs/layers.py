@@ -166,6 +166,7 @@ CLAIMS = (
                 "spread of the loss with drops at the same epochs, over that before",
                 _runs(lambda t: by_group(spread_at_equal_drops, t)),
                 most=0.5,
+                seen=True,
             ),
             Measure(
                 "spread of the epoch of contextual drops over that of the first drop, least",

@@ -68,7 +68,7 @@ def _learned(tables: Tables) -> np.ndarray:
 CLAIMS = (
     Claim(
         "mhs/contextual-loss",
-        "§4, Fig. 4a",
+        "§4; Fig. 4a, caption",
         "A GDLN with a common pathway and one for every pair of contexts follows the loss of the "
         "ReLU network; one with pathways for single contexts does not.",
         "700 ReLU neurons, three contexts with different structures, equally small initial weights "

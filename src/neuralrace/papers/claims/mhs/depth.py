@@ -137,9 +137,10 @@ CLAIMS = (
         "The second layer keeps a common pathway, and its contextual pathways are on in two of "
         "three contexts.",
         "Final weight of the second layer by nearest context pattern. “Relatively similar” has no "
-        "number. Both bounds are what patterns drawn by chance would give: three of the seven "
-        "patterns are on in two contexts and three in one, which makes a half, and one is on in "
-        "all, which makes a seventh.",
+        "number. Both bounds are ours: what patterns drawn by chance would give. Three of the "
+        "seven patterns are on in two contexts and three in one, which makes a half, and one is on "
+        "in all, which makes a seventh. They were set when the numbers were known, and decide "
+        "nothing.",
         (
             _measure("two"),
             _measure("common"),
@@ -160,7 +161,9 @@ CLAIMS = (
         "open from the start. Mean |ΔL| / L(0). Outputs are compared at plateaus that both losses "
         "have: after the first drop and above 1 % of L(0), the loss falls by less than .1 % of "
         "L(0) per 100 epochs, for 500 epochs or more, and both losses are equal to 1 % of L(0). "
-        "The rule was set with the stored losses in view; limits show what it leaves out.",
+        "The rule was set with the stored losses in view, so that the outputs decide nothing; "
+        "limits show what it leaves out. Outputs were kept for the two stereotypes alone: there is "
+        "no other seed to compare them with, as “exact agreement” would need.",
         (
             _measure("loss, staged"),
             _measure(

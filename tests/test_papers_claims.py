@@ -60,15 +60,43 @@ def outside(measure: Measure) -> float:
 @pytest.mark.parametrize("claim", ledger(), ids=lambda claim: claim.name)
 def test_one_wrong_measurement_flips_the_verdict(claim):
     right = [inside(measure) for measure in claim.measures]
-    assert claim.judged(right).verdict is Verdict.HOLDS
+    unsettled = any(measure.seen and not measure.otherwise for measure in claim.measures)
+    usual = Verdict.UNDECIDED if unsettled else Verdict.HOLDS
+    assert claim.judged(right).verdict is usual
     for k, measure in enumerate(claim.measures):
-        for bad in (outside(measure), float("inf")):
+        for bad in (outside(measure), *([float("inf")] if refutes(measure) else [])):
             wrong = claim.judged([*right[:k], bad, *right[k + 1 :]])
-            wanted = Verdict.QUALIFIED if measure.otherwise else Verdict.FAILS
-            assert wrong.verdict is wanted
+            limited = Verdict.UNDECIDED if unsettled else Verdict.QUALIFIED
+            refuted = Verdict.FAILS if refutes(measure) else Verdict.UNDECIDED
+            assert wrong.verdict is (limited if measure.otherwise else refuted)
             assert bool(wrong.qualifications) == bool(measure.otherwise)
         nothing = claim.judged([*right[:k], float("nan"), *right[k + 1 :]])
-        assert nothing.verdict is (Verdict.HOLDS if measure.otherwise else Verdict.UNDECIDED)
+        assert nothing.verdict is (usual if measure.otherwise else Verdict.UNDECIDED)
+
+
+def refutes(measure: Measure) -> bool:
+    """Whether a miss can refute: not by a bound set too late, nor by a comparison of ours."""
+    ours = measure.rests is Basis.OURS
+    return not measure.seen and not (ours and measure.origin in (measure.least, measure.most))
+
+
+def test_what_was_set_when_the_number_was_known_decides_nothing():
+    known = Measure("gap", lambda _: 0, most=1.0, seen=True)
+    for value in (0.1, 50.0):
+        assert known.outcome(Found(value)) is Outcome.UNCLEAR
+        assert "when the number was known" in known.doubt(Found(value))
+    limit = replace(known, otherwise="Not so.")
+    assert limit.outcome(Found(50.0)) is Outcome.MISSED
+
+
+def test_a_comparison_of_ours_with_no_effect_refutes_nothing():
+    sooner = Measure("ratio", lambda _: 0, most=1.0, origin=1.0)
+    assert sooner.outcome(Found(0.9)) is Outcome.MET
+    assert sooner.outcome(Found(5.0)) is Outcome.UNCLEAR
+    assert replace(sooner, rests=Basis.PAPER).outcome(Found(5.0)) is Outcome.MISSED
+    between = replace(sooner, least=0.0, most=1.0, origin=0.0)
+    assert between.outcome(Found(5.0)) is Outcome.MISSED  # the other bound has a width
+    assert between.outcome(Found(-5.0)) is Outcome.UNCLEAR
 
 
 @pytest.mark.parametrize("claim", ledger(), ids=lambda claim: claim.name)

@@ -83,12 +83,14 @@ def test_both_ways_to_judge_a_number_agree(bounds, rests):
     measure = Measure("gap", lambda _: 0.0, rests=rests, **bounds)
     rng = np.random.default_rng(0)
     for value, off, seeds in zip(
-        rng.uniform(-2, 4, 400), rng.choice([0.0, 0.05, 0.6], 400),
-        rng.choice([0, 3, 5, 9], 400), strict=True,
+        rng.uniform(-2, 4, 400).tolist(), rng.choice([0.0, 0.05, 0.6], 400).tolist(),
+        rng.choice([0, 3, 5, 9], 400).tolist(), strict=True,
     ):  # fmt: skip
         found = Found(value, value - off, value + off, int(seeds) or None)
         again = rows.outcome_of(measure, found.value, found.low, found.high, found.seeds)
         assert again == measure.outcome(found).value
+    for value in (float("inf"), float("nan")):
+        assert rows.outcome_of(measure, *[value] * 3, 9) == measure.outcome(Found(value)).value
 
 
 def test_other_numbers_or_bounds_make_another_page(monkeypatch):

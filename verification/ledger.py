@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
-from math import inf, isnan
+from math import inf, isfinite, isnan
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ def outcome_of(measure: Measure, value: float, low: float, high: float, seeds: i
         return "unclear"
     if measure.otherwise:
         return plain
-    narrowly = plain == "missed" and _twice_as_wide(measure, value)
+    narrowly = plain == "missed" and isfinite(value) and _twice_as_wide(measure, value)
     return "unclear" if measure.seen or (measure.rests is Basis.OURS and narrowly) else plain
 
 

@@ -160,7 +160,8 @@ def _told(origins: Mapping[str, Origin]) -> str:
     changed = lambda made: "" if made.unchanged else "its code has changed since"
     facts = lambda made: (made.commit or "commit unknown", made.device, changed(made))
     return ", ".join(
-        f"`{name}` ({', '.join(filter(None, facts(made)))})" for name, made in origins.items()
+        f"`{name}` ({', '.join(filter(None, facts(made)))})"
+        for name, made in sorted(origins.items())
     )
 
 

@@ -71,7 +71,7 @@ def outcome_of(measure: Measure, value: float, low: float, high: float, seeds: i
     most = inf if measure.most is None else measure.most
     if isnan(value):
         return "unclear"
-    plain = "met" if least <= value <= most else "missed"
+    plain = "met" if isfinite(value) and least <= value <= most else "missed"
     if measure.rests is Basis.THEOREM:
         return plain
     apart = high < least or low > most

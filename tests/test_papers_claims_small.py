@@ -202,7 +202,11 @@ SMALL = {
     "nrr/fig5": {"M": 5, "P": (1, 25), "K": (1, 2), "hidden": 8, "seeds": 2, "steps": 500},
     "nrr/fig6": {"M": 3, "K": 2, "hidden": 24, "scales": (0.2, 1.0, 2.5), "seeds": 2},
 }
+LEARNED = {"seeds": 2, "steps": 10_000, "hidden": 48}
+"""Enough steps for every loss to fall to 5 %."""
+
 SIZES = {
+    **dict.fromkeys(("rivals", "other_gating", "mixed_gating"), LEARNED),
     "copied_and_frozen": {"seeds": 2, "steps": 60},
     "nonlinear_boundary": {"deltas": (0.4, 1.4), "seeds": 1},
     "interlacing": {"trials": 20},

@@ -153,7 +153,8 @@ def test_the_page_names_commits_and_stale_tables():
     origins = {"a.json": Origin("abc1234", "x"), "b.npz": Origin("", "", stale=True)}
     page = markdown([entry], origins=origins)
     assert "1 at abc1234, 1 at unknown" in page
-    assert "Computed before their code changed: `b.npz` (commit unknown)." in page
+    assert "Computed before their code in `papers` changed: `b.npz` (commit unknown)." in page
+    assert "does not cover the library below" in page
     fresh = markdown([entry], origins={"a.json": Origin("abc1234", "x")})
     assert "unchanged since" in fresh and "before their code" not in fresh
     assert "Tables by the commit" not in markdown([entry])

@@ -224,7 +224,7 @@ def test_stored_cells_are_whole_and_say_where_they_come_from():
         assert all(ax.has_data() for ax in figure.draw(table).axes)
     entries = {claim.name: claim.measure(Tables()) for claim in practice.CLAIMS}
     assert entries["talk/early-layers"].verdict is Verdict.HOLDS
-    assert entries["talk/grokking"].verdict is Verdict.FAILS
+    assert entries["talk/grokking"].verdict is Verdict.UNDECIDED  # which scales to compare is ours
     instead = entries["talk/grokking"].instead[0]
     assert "1.47 times as long" in instead and "1.10 at the largest" in instead
     assert entries["talk/grokking"].seeds == 5

@@ -46,6 +46,7 @@ FIGURES: dict[str, tuple[str, dict[str, Any]]] = {
 MEASUREMENTS = (
     "own_network",
     "rivals",
+    "mixed_gating",
     "other_gating",
     "competition",
     "explained",

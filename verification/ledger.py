@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
+from math import inf, isfinite, isnan
 from pathlib import Path
+from typing import Any
 
-from neuralrace.papers.claims import Ledger, Verdict, ledger
+from neuralrace.papers.claims import Basis, Ledger, Measure, Verdict, ledger
 from verification.claim import Measurement, claim
 
 SECTION = "Ledger of claims"
@@ -28,9 +30,15 @@ def page() -> str:
 
 
 @cache
+def values() -> dict[str, Any]:
+    """The numbers beside the page, as they are stored."""
+    return json.loads((DOCS / "claims.json").read_text())
+
+
+@cache
 def numbers() -> Ledger:
     """What the numbers beside the page say about the claims as they stand."""
-    return Ledger.restored(json.loads((DOCS / "claims.json").read_text()), ledger())
+    return Ledger.restored(values(), ledger())
 
 
 @cache
@@ -55,6 +63,45 @@ def verdict_of(entry: str) -> str:
     """The verdict that is written below the table of an entry."""
     said = re.findall(r"^\*\*(.+)\.\*\*$", entry, flags=re.MULTILINE)
     return said[0].lower() if said else ""
+
+
+def outcome_of(measure: Measure, value: float, low: float, high: float, seeds: int | None) -> str:
+    """Met, missed or unclear, by the rules that the page states; worked out here a second time."""
+    least = -inf if measure.least is None else measure.least
+    most = inf if measure.most is None else measure.most
+    if isnan(value):
+        return "unclear"
+    plain = "met" if isfinite(value) and least <= value <= most else "missed"
+    if measure.rests is Basis.THEOREM:
+        return plain
+    apart = high < least or low > most
+    if (seeds or FEWEST) < FEWEST or not (apart or (least <= low and high <= most)):
+        return "unclear"
+    if measure.otherwise:
+        return plain
+    narrowly = plain == "missed" and isfinite(value) and _twice_as_wide(measure, value)
+    return "unclear" if measure.seen or (measure.rests is Basis.OURS and narrowly) else plain
+
+
+def _twice_as_wide(measure: Measure, value: float) -> bool:
+    """Whether a number meets bounds that are twice as far from `origin`, or half as far."""
+    for bound, side in ((measure.least, -1), (measure.most, 1)):
+        if bound is None or bound == measure.origin:
+            continue  # a bound at `origin` has no distance
+        away = bound - measure.origin
+        laxer = measure.origin + max(side * away * 2, side * away / 2) * side
+        if side * (value - laxer) > 0:
+            return False
+    return True
+
+
+def verdict_from(outcomes: set[tuple[str, str]]) -> str:
+    """The verdict that pairs of kind (measure or limit) and outcome lead to."""
+    if ("measure", "missed") in outcomes:
+        return "does not hold"
+    if ("measure", "unclear") in outcomes:
+        return "undecided"
+    return "holds" + " with a qualification" * (("limit", "missed") in outcomes)
 
 
 def none_of(what: list[str], count: int) -> Measurement:
@@ -106,14 +153,32 @@ def verdicts(full: bool) -> Measurement:
     wrong = []
     for name, entry in entries().items():
         found = {(kind, outcome.strip("*")) for _, kind, *_, outcome in rows(entry)}
-        if ("measure", "missed") in found:
-            wanted = "does not hold"
-        elif ("measure", "unclear") in found:
-            wanted = "undecided"
-        else:
-            wanted = "holds" + " with a qualification" * (("limit", "missed") in found)
-        wrong += [] if verdict_of(entry) == wanted else [name]
+        wrong += [] if verdict_of(entry) == verdict_from(found) else [name]
     return none_of(wrong, len(entries()))
+
+
+@claim(
+    SECTION,
+    "docs/claims.json: claims whose outcomes or verdict on the page do not follow from their "
+    "numbers and bounds, by the stated rules worked out a second time",
+    "none",
+)
+def from_numbers(full: bool) -> Measurement:
+    del full
+    wrong, every = [], ledger()
+    for each in every:
+        entry = entries().get(each.name.split("/")[1], "")
+        found = values()["claims"].get(each.name, {"found": {}})["found"]
+        pairs = [
+            ("limit" if m.otherwise else "measure", outcome_of(m, *found[m.what]))
+            for m in each.measures
+            if m.what in found
+        ]
+        shown = [(kind, outcome.strip("*")) for _, kind, *_, outcome in rows(entry)]
+        whole = len(pairs) == len(each.measures)
+        right = whole and pairs == shown and verdict_of(entry) == verdict_from(set(pairs))
+        wrong += [] if right else [each.name]
+    return none_of(wrong, len(every))
 
 
 @claim(

@@ -17,7 +17,7 @@ from neuralrace.errors import NeuralRaceError
 
 if TYPE_CHECKING:
     from neuralrace.papers import Written
-    from neuralrace.papers.claims import Entry
+    from neuralrace.papers.claims import Entry, Ledger
 
 FOLDER = Path("out/figures")
 
@@ -118,9 +118,21 @@ def reproduce(
     help="Also write the page, such as docs/claims.md; its sections on other papers are kept. If "
     "all claims are measured, their numbers are kept beside it, in docs/claims.json.",
 )
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="CLAIM",
+    help="Do not measure this claim again: its numbers are those beside the page of --out. For "
+    "claims on figures that were computed elsewhere; can be given several times.",
+)
 @JSON
 def claims(
-    names: tuple[str, ...], quick: bool, folder: Path | None, out: Path | None, as_json: bool
+    names: tuple[str, ...],
+    quick: bool,
+    folder: Path | None,
+    out: Path | None,
+    keep: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Measure the claims of the papers, all or those named, and print the verdicts."""
     from neuralrace.papers.claims import (
@@ -134,16 +146,19 @@ def claims(
     )
 
     wanted = ledger(*names)
-    tables = Tables(quick, folder, tell=lambda text: click.echo(text, err=True))
     if out is not None:
         _check_page(out)
         _check_whole(names)
+    numbers = None if out is None else out.with_suffix(".json")
+    kept = _kept(keep, numbers, quick)
+    replaces = numbers is not None and numbers.exists() and not quick
+    tables = Tables(quick, folder, lambda text: click.echo(text, err=True), whole=replaces)
     use_float64()
     if quick:
         click.echo(f"Measured with {QUICK}:", err=as_json)
-    entries = []
+    entries, earlier = [], {entry.claim.name: entry for entry in kept.entries}
     for claim in wanted:
-        entries.append(claim.measure(tables))
+        entries.append(earlier.get(claim.name) or claim.measure(tables))
         if not as_json:
             _tell_claim(entries[-1])
     click.echo(f"In all: {tally(entries)}.", err=as_json)
@@ -151,24 +166,17 @@ def claims(
         click.echo(f"These were {QUICK}: leave out --quick for verdicts.", err=as_json)
     if as_json:
         print_json([_entry(entry) for entry in entries])
-    if out is not None:
+    if out is not None and numbers is not None:
         page = out.read_text() if out.exists() else ""
         same_size = (QUICK in page) == quick
         short = in_short(entries, tables) if not names else ()
-        earlier = page if same_size else ""
-        text = markdown(
-            entries,
-            quick=quick,
-            page=earlier,
-            short=short,
-            devices=tables.devices,
-            origins=tables.origins,
-        )
+        before = page if same_size else ""
+        text = markdown(entries, quick=quick, page=before, short=short, origins=tables.origins)
         out.write_text(text)
         if not names and not quick:
-            whole = Ledger(tuple(entries), tuple(short), tables.devices, tables.origins)
-            numbers = json.dumps(whole.kept(), indent=1, ensure_ascii=False)
-            out.with_suffix(".json").write_text(numbers + "\n")
+            whole = Ledger(tuple(entries), tuple(short), tables.origins)
+            values = json.dumps(whole.kept(), indent=1, ensure_ascii=False)
+            numbers.write_text(values + "\n")
         click.echo(f"The page: {out}", err=as_json)
 
 
@@ -211,6 +219,22 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "instead": entry.instead,
         "remarks": entry.remarks,
     }
+
+
+def _kept(keep: tuple[str, ...], numbers: Path | None, quick: bool) -> Ledger:
+    """The claims that are not to be measured again, with the numbers that are beside a page."""
+    from neuralrace.papers.claims import Ledger, ledger
+
+    if not keep:
+        return Ledger(())
+    if numbers is None or quick or not numbers.exists():
+        raise NeuralRaceError(
+            "there are no numbers to keep",
+            got="--quick" if quick else "no --out" if numbers is None else f"no {numbers}",
+            wanted="a page at full size, with its numbers in a JSON file beside it",
+            fix="name the page by --out, such as docs/claims.md, or leave out --keep",
+        )
+    return Ledger.earlier(json.loads(numbers.read_text()), ledger(*keep))
 
 
 def _check_whole(names: tuple[str, ...]) -> None:

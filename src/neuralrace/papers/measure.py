@@ -36,7 +36,7 @@ class Basis(Enum):
     SEEDS = "the seed floor"
     """What two seeds of the same network differ by."""
     OURS = "our choice"
-    """The paper gives no number; a new one is to be chosen before the number is known."""
+    """The paper gives no number, or not what to compare: to be chosen before that is known."""
 
 
 class Outcome(Enum):
@@ -148,6 +148,8 @@ class Measure:
     is that of the mean over seeds and its interval. `pooled` marks one number over all seeds, such
     as a correlation: drawing the seeds again gives its interval, as it does for every number that
     rests on the seed floor. The worst of all seeds, counts, and what only one run has need none.
+    `seen` marks a bound of ours, or a rule for reading the number, that was set when the number was
+    known: it decides nothing.
 
     ```python
     >>> from neuralrace.papers.measure import Basis, Found, Measure
@@ -170,6 +172,7 @@ class Measure:
     origin: float = 0.0
     scale: Scale = "linear"
     pooled: bool = False
+    seen: bool = False
 
     def __post_init__(self) -> None:
         if self.least is None and self.most is None:
@@ -189,7 +192,10 @@ class Measure:
         return f"≥ {low}" if self.most is None else f"{low} … {high}"
 
     def met(self, value: float, widened: float = 1.0) -> bool:
-        """Whether a number lies between the bounds, moved away from `origin` by a factor."""
+        """Whether a number lies between the bounds, moved away from `origin` by a factor.
+
+        A bound at `origin` has no distance to multiply, and is left out where it is widened.
+        """
         low = -inf if self.least is None else self._moved(self.least, widened, down=True)
         high = inf if self.most is None else self._moved(self.most, widened, down=False)
         return isfinite(value) and low <= value <= high
@@ -201,6 +207,8 @@ class Measure:
     def _moved(self, bound: float, factor: float, *, down: bool) -> float:
         """The bound with its distance from `origin` multiplied or divided: always laxer."""
         away = bound - self.origin
+        if away == 0 and factor > 1:
+            return -inf if down else inf
         laxer = (away < 0) == down
         return self.origin + (away * factor if laxer else away / factor)
 
@@ -221,6 +229,8 @@ class Measure:
         within = self.met(found.value)
         if self._straddles(found):
             return "within what seeds differ by"
+        if self.seen and not self.otherwise:
+            return "the bound, or a rule for reading it, was set when the number was known"
         ours = self.rests is Basis.OURS and not self.otherwise and not within
         return "a bound of ours, narrowly missed" if ours and self.met(found.value, LEEWAY) else ""
 

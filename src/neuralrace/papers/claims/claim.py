@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, final
 
@@ -13,6 +13,8 @@ from neuralrace.papers.measure import Found, Measure, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from neuralrace.papers.claims.sources import Origin
 
 
 class Verdict(Enum):
@@ -84,10 +86,15 @@ class Claim:
 
     def measure(self, tables: Tables) -> Entry:
         """Measure the claim on the data of figures."""
+        entry, files = tables.tracked(lambda: self._measured(tables))
+        return replace(entry, tables=files)
+
+    def _measured(self, tables: Tables) -> Entry:
         entry = Entry(self, tuple(tables.found(measure) for measure in self.measures))
-        stands = entry.verdict in (Verdict.HOLDS, Verdict.QUALIFIED)
         said = lambda remarks: tuple(remark.said(tables) for remark in remarks)
-        return Entry(self, entry.found, said(() if stands else self.instead), said(self.remarks))
+        return replace(
+            entry, instead=said(() if entry.stands else self.instead), remarks=said(self.remarks)
+        )
 
     def judged(self, found: Sequence[float | Found]) -> Entry:
         """The entry of the ledger with these numbers, one for each measure."""
@@ -97,12 +104,18 @@ class Claim:
 @final
 @dataclass(frozen=True)
 class Entry:
-    """A claim with the numbers found; the verdict follows from them alone."""
+    """A claim with the numbers found; the verdict follows from them alone.
+
+    `tables` names the files that the numbers were read from. An entry with the numbers of an
+    earlier ledger, since its tables are not at hand, has `earlier`: their origins, as known then.
+    """
 
     claim: Claim
     found: tuple[Found, ...]
     instead: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    earlier: Mapping[str, Origin] | None = None
 
     @property
     def pairs(self) -> tuple[tuple[Measure, Found], ...]:
@@ -122,6 +135,11 @@ class Entry:
         if any(not measure.otherwise for measure, _ in unclear):
             return Verdict.UNDECIDED
         return Verdict.QUALIFIED if missed else Verdict.HOLDS
+
+    @property
+    def stands(self) -> bool:
+        """Whether the claim can be relied on, with a qualification or without."""
+        return self.verdict in (Verdict.HOLDS, Verdict.QUALIFIED)
 
     @property
     def qualifications(self) -> tuple[str, ...]:

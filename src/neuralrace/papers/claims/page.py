@@ -35,8 +35,10 @@ How a verdict follows from the numbers:
   One number over all seeds, such as a correlation, has an interval from drawing the seeds again
   (the bootstrap). A number relative to the seed floor has the spread of the floor in its interval.
   If the bound lies inside the interval, the number is *unclear*.
-- A bound of our choice refutes only what a bound {LEEWAY:g} times as wide would also refute.
-  Otherwise it is *unclear*. Limits refute nothing and have no such leeway.
+- A bound of our choice refutes only what a bound {LEEWAY:g} times as wide would also refute, and a
+  comparison of our choice with no effect at all, which has no width, refutes nothing. A bound of
+  our choice, or a rule for reading a number, that was set when the number was known decides
+  nothing in either direction. Such numbers are *unclear*. Limits decide nothing and need no leeway.
 - A missed measure refutes a claim (*does not hold*); an unclear one leaves it *undecided*. A missed
   *limit* qualifies a claim that holds otherwise; an unclear one is named and changes nothing.
 - *Inferred* marks a claim whose sentence is ours, as for a slide that has only a title.
@@ -55,6 +57,21 @@ ADOPTION = (
 )
 """What is known of such tables."""
 
+COVERED = (
+    "A hash covers the functions of `papers` that a table goes through: the settings, and what is "
+    "trained and measured. It does not cover the library below (`train`, `reduce` and the rest), "
+    "JAX, or the hardware: if these change, a table can be out of date without being named here. "
+    "Which version of the library computed it, the commit says."
+)
+"""What the hash of a table's code does and does not say."""
+
+EARLIER = (
+    "Their numbers are those that stood in the ledger before, with the tables, commits and devices "
+    "named in each entry: figures that were computed on another machine and whose files are not at "
+    "hand. Their bounds and verdicts are those of today."
+)
+"""What is to be known of entries whose numbers were kept."""
+
 SHORT = "In short"
 """The title of the summary."""
 
@@ -68,14 +85,13 @@ def markdown(
     quick: bool = False,
     page: str = "",
     short: Sequence[str] = (),
-    devices: Mapping[str, str] | None = None,
     origins: Mapping[str, Origin] | None = None,
 ) -> str:
     """The ledger as a page: a table of verdicts, then every claim with its measurements.
 
     Sections of an earlier `page` on papers that have no entry here are kept, and so is its summary
-    if none is given as `short` (`in_short` writes it). `devices` names the device on which a
-    figure was computed, `origins` the code that computed each table (`Tables.origins`).
+    if none is given as `short` (`in_short` writes it). `origins` has the code that computed each
+    table, and its device (`Tables.origins`).
     """
     from neuralrace import __version__
 
@@ -84,11 +100,9 @@ def markdown(
         "# The papers' claims, measured",
         "",
         f"Written by `neuralrace claims{' --quick' * quick} --out docs/claims.md`, version "
-        f"{__version__}, with {size}. Verdicts are computed from the numbers below them."
-        + "".join(
-            f" `{name}` was computed on: {where}." for name, where in (devices or {}).items()
-        ),
+        f"{__version__}, with {size}. Verdicts are computed from the numbers below them.",
         *_made(origins or {}),
+        *_earlier(entries),
     ]
     lines += ["", f"## {SHORT}", "", *short] if short else _section(page, SHORT)
     lines += ["", "## Verdicts", "", RULES]
@@ -113,20 +127,42 @@ def _made(origins: Mapping[str, Origin]) -> list[str]:
     if not origins:
         return []
     commits = Counter(made.commit or "unknown" for made in origins.values())
-    told = ", ".join(f"{n} at {commit}" for commit, n in commits.most_common())
+    ordered = sorted(commits.items(), key=lambda each: (-each[1], each[0]))
+    told = ", ".join(f"{n} at {commit}" for commit, n in ordered)
     late = [
         f"`{name}` ({made.commit or 'commit unknown'})"
         for name, made in sorted(origins.items())
         if made.stale
     ]
     stale = (
-        f"Computed before their code changed: {', '.join(late)}."
+        f"Computed before their code in `papers` changed: {', '.join(late)}."
         if late
-        else ("The functions of `papers` that computed them are unchanged since.")
+        else "The functions of `papers` that computed them are unchanged since."
     )
     adopted = any(ADOPTED in made.commit for made in origins.values())
     note = f" {ADOPTION}" if adopted else ""
-    return ["", f"Tables by the commit that computed them: {told}. {stale}{note}"]
+    where = "".join(
+        f" `{name}` was computed on: {made.device}."
+        for name, made in sorted(origins.items())
+        if made.device
+    )
+    return ["", f"Tables by the commit that computed them: {told}. {stale} {COVERED}{note}{where}"]
+
+
+def _earlier(entries: Sequence[Entry]) -> list[str]:
+    """A paragraph on the entries whose numbers are those of an earlier ledger."""
+    named = ", ".join(f"`{e.claim.name}`" for e in entries if e.earlier is not None)
+    return ["", f"Not measured again: {named}. {EARLIER}"] if named else []
+
+
+def _told(origins: Mapping[str, Origin]) -> str:
+    """Tables with what is known of each: commit, device, and whether its code has changed."""
+    changed = lambda made: "" if made.unchanged else "its code has changed since"
+    facts = lambda made: (made.commit or "commit unknown", made.device, changed(made))
+    return ", ".join(
+        f"`{name}` ({', '.join(filter(None, facts(made)))})"
+        for name, made in sorted(origins.items())
+    )
 
 
 def _section(page: str, title: str) -> list[str]:
@@ -204,10 +240,13 @@ def _entry(entry: Entry) -> list[str]:
     lines += [f"- Unclear: {text}." for text in entry.doubts]
     if entry.remarks:
         lines += ["", "*Beside it:* " + " ".join(entry.remarks)]
-    if entry.instead:
+    if entry.instead and not entry.stands:
         open_ = entry.verdict is Verdict.UNDECIDED
         title = "What the networks do" if open_ else "What happens instead"
         lines += ["", f"*{title}:* " + " ".join(entry.instead)]
+    if entry.earlier is not None:
+        tables = _told(entry.earlier) or "tables that are not known"
+        lines += ["", f"*Not measured again:* the numbers rest on {tables}."]
     return lines
 
 

@@ -36,19 +36,20 @@ class Origin:
     """Which code computed a table: the commit, and the hash of what it went through.
 
     `code` names the function, as `module:name`. `stale` marks a table whose code has changed since.
-    Texts are empty if nothing is known.
+    `device` is what computed it, for figures that say so. Texts are empty if nothing is known.
     """
 
     commit: str = ""
     source: str = ""
     code: str = ""
     stale: bool = False
+    device: str = ""
 
     @property
     def unchanged(self) -> bool:
-        """Whether the code that computed the table is the code that is here."""
+        """Whether the code of `papers` that computed the table, if it is known, is still here."""
         module, _, name = self.code.partition(":")
-        return self.source == hash_of(module, name)
+        return not self.source or self.source == hash_of(module, name)
 
 
 def read_origins(folder: Path) -> dict[str, Origin]:

@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import xarray
 
     from neuralrace.papers.measure import Measure
+
+Read = TypeVar("Read")
 
 DRAWN = {"key", "seed"}
 """The settings that tell that a figure has a random draw: one, if it has no `seeds`."""
@@ -63,18 +65,21 @@ class Tables:
     What is computed is kept there, in `ledger/`, so that an interrupted run continues; beside it,
     `made.json` has the commit of each table and a hash of the code that computed it. A table whose
     code has changed since is still read, and named in `origins`; delete it to compute it again.
-    `tell` is called for every figure with a line that says whether it is read or computed.
+    `tell` is called for every figure with a line that says whether it is read or computed. `whole`
+    refuses the smaller settings of `at_hand`.
     """
 
     quick: bool = False
     folder: Path | None = None
     tell: Callable[[str], None] = lambda _: None
+    whole: bool = False
     _kept: dict[Any, Any] = field(default_factory=dict)
-    _read: dict[Any, Found] = field(default_factory=dict)
+    _read: dict[Any, tuple[Found, tuple[str, ...]]] = field(default_factory=dict)
     _origins: dict[str, Origin] = field(default_factory=dict)
     _draw: int | None = None
     _seeds: list[int] = field(default_factory=list)
     _drawn: bool = False
+    _files: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.folder is not None and not self.folder.is_dir():
@@ -92,12 +97,23 @@ class Tables:
         return self._counted(self._kept[key])
 
     def at_hand(self, name: str, **smaller: Any) -> xarray.Dataset:
-        """The figure at full size if that is stored, otherwise computed with smaller settings."""
+        """The figure at full size if that is stored, otherwise computed with smaller settings.
+
+        If these tables are to be `whole`, an error takes the place of smaller settings.
+        """
         from neuralrace.papers import find
 
         if name not in self._kept:
             self._kept[name] = None if self.quick else self._stored(name, find(name).resolve())
         full = self._kept[name]
+        if full is None and self.whole:
+            raise NeuralRaceError(
+                f"{name} is not stored at full size",
+                got="no file of it with its full settings",
+                wanted="its data: smaller settings do not replace the numbers of a page",
+                fix=f"`neuralrace reproduce {name}` where it is fast, and name its folder by "
+                "--from; or name each claim that rests on it by --keep",
+            )
         return self(name, **smaller) if full is None else self._counted(full)
 
     def once(self, measurement: Callable[..., Any], **settings: Any) -> Any:
@@ -110,6 +126,7 @@ class Tables:
         if key not in self._kept:
             self._kept[key] = self._measured(measurement, settings)
         found = self._kept[key]
+        self._files[table_file(measurement.__name__, settings, "json")] = None
         if "seeds" not in settings:
             return found
         self._seeds.append(settings["seeds"])
@@ -132,8 +149,17 @@ class Tables:
         """
         key = (measure.read, measure.scale, measure.rests, measure.pooled)
         if key not in self._read:
-            self._read[key] = self._found(measure)
-        return self._read[key]
+            self._read[key] = self.tracked(lambda: self._found(measure))
+        found, files = self._read[key]
+        self._files |= dict.fromkeys(files)
+        return found
+
+    def tracked(self, read: Callable[[], Read]) -> tuple[Read, tuple[str, ...]]:
+        """What a function returns, and the names of the files of all tables that it reads."""
+        before, self._files = self._files, {}
+        found, files = read(), tuple(self._files)
+        self._files = before | dict.fromkeys(files)
+        return found, files
 
     def _found(self, measure: Measure) -> Found:
         self._seeds.clear()
@@ -156,23 +182,16 @@ class Tables:
         return other
 
     @property
-    def devices(self) -> dict[str, str]:
-        """The device on which a figure was computed, for figures that say so."""
-        kept = (table for table in self._kept.values() if hasattr(table, "attrs"))
-        return {
-            read_record(table).name: str(table["device"].item())
-            for table in kept
-            if "device" in table
-        }
-
-    @property
     def origins(self) -> dict[str, Origin]:
         """Where the tables that were read so far come from, by the names of their files."""
         return dict(self._origins)
 
     def _counted(self, table: xarray.Dataset) -> xarray.Dataset:
-        """The table; its number of seeds is remembered for `found`."""
-        settings = read_record(table).settings
+        """The table; its number of seeds and its file are remembered for `found`."""
+        record = read_record(table)
+        settings = record.settings
+        values = {name: each["value"] for name, each in settings.items()}
+        self._files[table_file(record.name, values, "npz")] = None
         if "seeds" in settings:
             self._seeds.append(settings["seeds"]["value"])
         else:
@@ -193,7 +212,7 @@ class Tables:
         path = self._place(name, values, "npz")
         if path is not None:
             pack(table, path)
-            self._note(path, figure.compute)
+            self._note(path, figure.compute, table)
         return table
 
     def _measured(self, measurement: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
@@ -211,18 +230,21 @@ class Tables:
             self._note(path, measurement)
         return result
 
-    def _note(self, path: Path, function: Callable[..., Any]) -> None:
+    def _note(self, path: Path, function: Callable[..., Any], table: Any = None) -> None:
         """Write down which code computed a table."""
-        made = Origin(checked_out(), source_hash(function), place_of(function))
+        code, device = place_of(function), device_of(table)
+        made = Origin(checked_out(), source_hash(function), code, device=device)
         self._origins[path.name] = made
         write_origins(path.parent, {path.name: made})
 
-    def _tell_read(self, name: str, path: Path, function: Callable[..., Any]) -> None:
+    def _tell_read(
+        self, name: str, path: Path, function: Callable[..., Any], table: Any = None
+    ) -> None:
         """Say that a table is read, and whether it was computed by other code."""
         made = read_origins(path.parent).get(path.name, Origin())
         now = source_hash(function)
-        stale = made.source != now
-        self._origins[path.name] = replace(made, code=place_of(function), stale=stale)
+        stale, code, device = made.source != now, place_of(function), device_of(table)
+        self._origins[path.name] = replace(made, code=code, stale=stale, device=device)
         late = ", computed before its code changed" if stale else ""
         self.tell(f"{name}: read from {path}{late}")
 
@@ -243,12 +265,21 @@ class Tables:
         if path is not None and path.exists():
             from neuralrace.papers import find
 
-            self._tell_read(name, path, find(name).compute)
-            return unpack(path)
+            table = unpack(path)
+            self._tell_read(name, path, find(name).compute, table)
+            return table
         wanted = json.loads(json.dumps(dict(values)))  # lists, as they are stored
         for path, record in self._shelf.items():
             has = {k: s["value"] for k, s in record.settings.items()}
             if record.name == name and has == wanted:
                 self.tell(f"{name}: read from {path}")
-                return load_figure(path)
+                table = load_figure(path)
+                if device := device_of(table):
+                    self._origins[table_file(name, values, "npz")] = Origin(device=device)
+                return table
         return None
+
+
+def device_of(table: Any) -> str:
+    """What computed a figure, if its data say so."""
+    return str(table["device"].item()) if table is not None and "device" in table else ""

@@ -169,12 +169,13 @@ MEASURES = {  # outputs were kept for the stereotypes alone: their seeds cannot 
         "second layer: two contexts, as a share of one or two",
         _two_of_one_or_two,
         least=0.5,
-        rests=Basis.PAPER,
+        seen=True,
     ),
     "common": Measure(
         "second layer: all contexts, a common pathway",
         _common,
         least=1 / 7,
+        seen=True,
     ),
     "one": Measure("second layer: one context", share(1, 1), most=0.1),
     **{
@@ -201,6 +202,7 @@ MEASURES = {  # outputs were kept for the stereotypes alone: their seeds cannot 
             f"targets, worst plateau, {title}",
             lambda t, name=name: plateau_outputs(t, name),
             most=0.1,
+            seen=True,
         )
         for name, title in RELNS.items()
     },

@@ -310,7 +310,7 @@ def _draw_spread(table: xarray.Dataset, ax: Any) -> None:
 
 FIGURE = Figure(
     name="mhs/fig6",
-    title="Two hidden layers: the first is shared and linear, and runs differ",
+    title="Two hidden layers: in which contexts each is on, and how runs differ",
     states=(
         "With a second hidden layer the first is on for all samples and shared, and the second "
         "keeps a common pathway and contextual ones that are on in two of three contexts. Runs "

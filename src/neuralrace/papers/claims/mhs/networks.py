@@ -296,6 +296,46 @@ def other_gating(seeds: int, steps: int, hidden: int) -> dict[str, list[float]]:
     }
 
 
+def mixed_gating(seeds: int, steps: int, hidden: int) -> dict[str, list[float]]:
+    """Common + all-but-one with a seventh of the contextual width given to `halves_off`.
+
+    The common pathway and the total width are those of common + all-but-one, for each rule for the
+    widths: by the sign rule 350, three of 100 and six of 8 neurons, which a search for a rival
+    found. For each rule: `rule`, the distance from the ReLU networks over that of common +
+    all-but-one, and `rule: earlier`, the epoch at 5 % of the initial loss over its epoch. Pathways
+    other than the common one read items.
+    """
+    import jax
+
+    from neuralrace.papers.mhs.contextual import gated_runs
+    from neuralrace.papers.mhs.table import RULES
+
+    this = section_4(seeds, steps, hidden)
+    three, six = dict(rival_masks(this.data, "reln")), dict(halves_off(this.data))
+    relu, found = _relu(this, EVERY, {}), {}
+    for rule, widths in RULES.items():
+        common, other = widths(hidden, len(three))
+        part = other // 7
+        sizes = {
+            "reln": dict.fromkeys(three, other),
+            "mixed": dict.fromkeys(three, other - part) | dict.fromkeys(six, max(1, part // 2)),
+        }
+        gap, when = {}, {}
+        for kind, width in sizes.items():
+            arch, data = nr.pathways(
+                this.data,
+                {"common": None, **{v: (three | six)[v] for v in width}},
+                hidden={"common": common, **width},
+                inputs=dict.fromkeys(width, ("item",)),
+            )
+            runs = gated_runs(arch, data, this, jax.random.key(2), EVERY)
+            gap[kind] = np.array([nr.compare(a, b).mean for a, b in zip(relu, runs, strict=True)])
+            when[kind] = np.array([first_below(run, 0.05) for run in runs])
+        found[rule] = (gap["mixed"] / gap["reln"]).tolist()
+        found[f"{rule}: earlier"] = (when["mixed"] / when["reln"]).tolist()
+    return found
+
+
 def halves_off(data: nr.Dataset) -> Mapping[str, np.ndarray]:
     """All patterns that are off on one half of the items of one context."""
     context, item = (np.asarray(data.labels[name]) for name in ("context", "item"))

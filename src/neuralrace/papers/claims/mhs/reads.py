@@ -11,14 +11,12 @@ import numpy as np
 
 from neuralrace.papers.claims import Measure, Read, Remark, Tables
 from neuralrace.papers.claims.mhs.networks import (
-    RIVALS,
     explained,
     gates_over_time,
+    mixed_gating,
     own_network,
-    rivals,
 )
-from neuralrace.papers.figure import settings_of
-from neuralrace.papers.mhs.contextual import COMMON, STRUCTURES
+from neuralrace.papers.mhs.contextual import COMMON
 from neuralrace.papers.mhs.fig4_measures import MEASURES
 
 FULL = {"seeds": 5, "steps": 8000, "hidden": 700}
@@ -27,8 +25,23 @@ FULL = {"seeds": 5, "steps": 8000, "hidden": 700}
 QUICK = {"seeds": 2, "steps": 800, "hidden": 80}
 """The same for `--quick`."""
 
-DEFAULT = "sign"
-"""The rule for the widths with which Fig. 4 is drawn."""
+JUDGED = "authors"
+"""The rule for the widths that entries on the ReLN of MHS §4 are judged by: MHS Table 1."""
+
+WIDTHS = {
+    "authors": "100 neurons per pathway",
+    "sign": "350 neurons and three times 116",
+    "equal": "175 neurons per pathway",
+    "half": "350 neurons per pathway",
+}
+"""The widths of the common and of the contextual pathways by each rule, for 700 ReLU neurons."""
+
+AS_PRINTED = (
+    "Pathways have 100 neurons, as MHS Table 1 says, and are trained together. Rows with other "
+    "widths use three rules that know the width of the ReLU network alone "
+    "(`neuralrace.papers.mhs.table`); none looks at a curve."
+)
+"""Which widths an entry on the ReLN of MHS §4 is judged by."""
 
 
 def measured(function: Callable[..., Any], name: str) -> Read:
@@ -41,41 +54,30 @@ def measurement(tables: Tables, function: Callable[..., Any]) -> Any:
     return tables.once(function, **(QUICK if tables.quick else FULL))
 
 
-def nearest_rule(tables: Any) -> str:
-    """The rule for the widths of pathways with which the ReLN comes nearest in loss.
-
-    Each rule uses the width of the ReLU network alone. Taking the nearest of four favours the
-    paper, which gives none that fits its text (see the errata). It is chosen by the loss alone, and
-    all numbers of an entry use it.
-    """
-    gap = lambda rule: np.mean(MEASURES["follows"].read(tables("mhs/fig4", **_rule(rule))))
-    return min(COMMON["rule"].choices, key=gap)
-
-
 @cache
-def best(name: str, otherwise: str = "") -> Measure:
-    """A measure of Fig. 4 with the rule for the widths that comes nearest in loss."""
+def by_rule(name: str, otherwise: str = "", rule: str = JUDGED) -> Measure:
+    """A measure of Fig. 4 with the widths of a rule."""
     measure = MEASURES[name]
+    changes = {} if rule == COMMON["rule"].value else {"rule": rule}
 
     def read(tables: Tables) -> Any:
-        return measure.read(tables("mhs/fig4", **_rule(nearest_rule(tables))))
+        return measure.read(tables("mhs/fig4", **changes))
 
-    return replace(measure, read=read, otherwise=otherwise)
-
-
-RULE = Remark(
-    "Of four rules for the widths of pathways, “{}” comes nearest in loss; all numbers on this "
-    "ReLN use it: {:.0f} neurons in the common pathway, and {:.0f} in each contextual one.",
-    (nearest_rule, lambda tables: _widths(tables)[0], lambda tables: _widths(tables)[1]),
-)
-"""Which rule for the widths the numbers of an entry use."""
+    return replace(measure, what=f"{measure.what}; {WIDTHS[rule]}", read=read, otherwise=otherwise)
 
 
-def _widths(tables: Any) -> tuple[int, int]:
-    from neuralrace.papers.mhs.table import RULES
+def other_rules(name: str, otherwise: str) -> tuple[Measure, ...]:
+    """Limits: a measure of Fig. 4 with the widths of each other rule.
 
-    hidden = settings_of(tables("mhs/fig4"))["hidden"]
-    return RULES[nearest_rule(tables)](hidden, len(STRUCTURES))
+    `[widths]` in the sentence stands for these widths.
+    """
+    said = lambda rule: otherwise.replace("[widths]", WIDTHS[rule])
+    return tuple(by_rule(name, said(rule), rule) for rule in WIDTHS if rule != JUDGED)
+
+
+def least_over_rules(name: str) -> Read:
+    """The smallest mean over seeds of a measure of Fig. 4, over all rules for the widths."""
+    return lambda tables: min(np.mean(by_rule(name, rule=rule).read(tables)) for rule in WIDTHS)
 
 
 def own_over_floor(of: str, floor: str) -> Read:
@@ -95,14 +97,11 @@ OWN_OUTPUTS = own_over_floor("outputs", "floor_outputs")
 """The same for its outputs."""
 
 
-def nearest_rival(tables: Tables) -> float:
-    """The distance of the nearest other gating over that of common + all-but-one, mean of seeds."""
-    found = measurement(tables, rivals)
-    return min(float(np.mean(found[kind])) for kind in RIVALS)
+MIXTURE = "all-but-one, a seventh of whose width goes to six pathways off on half a context"
+"""The contextual pathways of the mixed gating, in words."""
 
-
-def _rule(name: str) -> dict[str, str]:
-    return {} if name == DEFAULT else {"rule": name}
+MIXED = measured(mixed_gating, JUDGED)
+"""The distance of the mixed gating over that of common + all-but-one, widths of MHS Table 1."""
 
 
 def over(name: str, other: str) -> Read:

@@ -53,13 +53,16 @@ CLAIMS = (
     Claim(
         "nrr/conserved",
         "§4, before Eq. 15",
-        "M B₁² − B₂² is conserved.",
-        "20 races of the routing task with random M, K and starts, up to the authors' 600 steps: "
-        "the largest change of M B₁² − B₂² over modes and times, relative to the final B₂² of the "
-        "strongest mode.",
+        "While a mode is learned, M B₁² − B₂² keeps its initial value: B₁ is the mode's singular "
+        "value in every encoder and decoder, B₂ that in the shared hidden layer, M the number of "
+        "domains on each side.",
+        "The reduced dynamics (Eqs. 13, 14) of 20 routing tasks with random M and K. As the paper "
+        "assumes, all encoders and decoders start alike; B₁ and B₂ start at different random "
+        "values. The largest change of M B₁² − B₂² over modes and 600 steps of time, relative to "
+        "the final B₂² of the strongest mode.",
         (
             Measure(
-                "gradient flow",
+                "gradient flow: largest change of M B₁² − B₂²",
                 once(identities.conserved_quantity, "flow", problems=20),
                 most=1e-6,
                 rests=Basis.THEOREM,

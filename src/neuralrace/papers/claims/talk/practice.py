@@ -78,8 +78,8 @@ CLAIMS = (
         "generalises, at the same initial outputs.",
         "A network of one hidden layer on half of all sums modulo 97, full batches, AdamW, at "
         "seven ratios of the readout's scale to the embedding's: epochs until 95 % of the other "
-        "sums are right. The slide does not say which layer is to be larger: the direction is "
-        "inferred, and the sentence as inferred is judged.",
+        "sums are right. The slide does not say which layer is to be larger, by how much, or than "
+        "what: direction, ratio and comparison are ours, so that a miss refutes nothing.",
         (
             stored(grokking.FITS, "talk/grokking"),
             stored(grokking.SOONER, "talk/grokking"),

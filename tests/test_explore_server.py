@@ -134,6 +134,35 @@ def test_a_body_that_is_no_request_is_an_error(body, client):
     assert found.status_code == 400 and found.json()["error"]["what"]
 
 
+NESTED = [limits.NESTED, 300, 600, 951, 3000, 100_000]
+
+
+@pytest.mark.parametrize("depth", NESTED)
+@pytest.mark.parametrize("ends", ["[]", ('{"a":', "}")])
+def test_a_message_that_is_nested_deeply_is_refused_and_nothing_dies(depth, ends, client):
+    """By both doors; a good request is answered next."""
+    value = ends[0] * depth + "0" * (ends != "[]") + ends[1] * depth
+    live = client.websocket_connect(f"ws://127.0.0.1:8000{HERE}api/live")
+    with live as page:
+        page.receive_json()
+        for i, where in enumerate(('"state": {"view": %s}', '"state": %s', '"over": %s')):
+            text = f"{{{where % value}}}"
+            found = client.post(f"{HERE}api/predict", content=text)
+            assert found.status_code == 400
+            page.send_text(f'{{"id": {i}, "kind": "predict", {text[1:]}')
+            for error in (found.json()["error"], page.receive_json()["error"]):
+                assert "inside each other" in error["what"]
+                assert error["wanted"] == f"at most {limits.NESTED}"
+        page.send_json({"id": 9, "kind": "predict", "state": xor_state(depth / 1e6)})
+        assert page.receive_json()["done"]
+
+
+def test_nesting_within_the_limit_is_no_matter(client):
+    value = json.loads("[" * (limits.NESTED - 2) + "]" * (limits.NESTED - 2))
+    body = {"state": xor_state(0.31, view=value)}
+    assert client.post(f"{HERE}api/predict", json=body).status_code == 200
+
+
 def test_other_addresses_methods_and_sizes_are_errors(client):
     assert client.post(f"{HERE}api/nothing", json={}).status_code == 400
     assert client.get(f"{HERE}api/predict").status_code == 405
@@ -222,6 +251,8 @@ class Scripted(ThreadWorker):
         match message.get("do"):
             case "hang":
                 return
+            case "fail":
+                raise RecursionError("this cannot be sent")
             case "end":
                 self._loop.call_soon_threadsafe(self._lost, self)
             case _:
@@ -261,6 +292,15 @@ def test_a_worker_that_ends_is_an_error_and_another_one_goes_on(tmp_path):
     first, second = in_a_lane(scenario, tmp_path)
     assert "ended before it was done" in first["error"]["what"]
     assert second["done"] and Scripted.started == len(protocol.LANES) + 1
+
+
+def test_a_request_that_cannot_be_sent_to_a_worker_leaves_its_lane_alive(tmp_path):
+    async def scenario(client, said):
+        await client.ask({"id": 1, "kind": "predict", "do": "fail"}).ended.wait()
+        await client.ask({"id": 2, "kind": "predict"}).ended.wait()
+
+    first, second = in_a_lane(scenario, tmp_path)
+    assert "RecursionError" in first["error"]["got"] and second["done"]
 
 
 def test_what_takes_too_long_is_stopped(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from neuralrace.explorer.limits import SECONDS
-from neuralrace.explorer.numbers import dumps
+from neuralrace.explorer.numbers import dumps, error_of
 from neuralrace.explorer.protocol import (
     KINDS,
     LANES,
@@ -193,6 +193,10 @@ class Lane:
             if self.worker is worker:
                 self.worker = None
             worker.kill()
+            return
+        except Exception as error:  # it could not be put into a form that can be sent
+            job.end(error=error_of(error))
+            self._current = None
             return
         done = asyncio.create_task(self._done.wait())
         dropped = asyncio.create_task(job.cancelled.wait())

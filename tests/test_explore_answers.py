@@ -406,7 +406,7 @@ def test_a_report_is_an_archive_with_its_study(trust):
 
 
 def test_a_study_of_the_command_line_is_shown_first(tmp_path):
-    from neuralrace.explorer.serving import trust_of
+    from neuralrace.explorer.trust import trust_of
 
     path = tmp_path / "a.toml"
     nr.Study.of(

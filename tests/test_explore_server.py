@@ -21,12 +21,13 @@ with warnings.catch_warnings():
     from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+import neuralrace as nr
 from neuralrace.explorer import limits, numbers, protocol, schema, server
 from neuralrace.explorer.guard import Guard
 from neuralrace.explorer.handler import answered
 from neuralrace.explorer.lanes import Client, Lane, Pool
 from neuralrace.explorer.protocol import Memory
-from neuralrace.explorer.trust import Trust
+from neuralrace.explorer.trust import Trust, trust_of
 from tests.explorer_help import ThreadWorker, xor_state
 
 ROOT = Path(__file__).parent.parent
@@ -233,6 +234,78 @@ def test_there_are_so_many_pages_and_no_more(client, monkeypatch):
             with pytest.raises(WebSocketDisconnect) as refused:
                 second.receive_json()
             assert refused.value.code == server.FULL
+
+
+# ---- files of a study ---------------------------------------------------------------------------
+
+STUDY = """
+questions = ["contest"]
+[task]
+file = "t.csv"
+x = ["a", "b"]
+y = ["c"]
+[gatings.whole.masks]
+all = "always"
+[contest]
+criterion = 0.5
+relative = true
+[network]
+scale = {scale}
+"""
+
+
+@pytest.fixture
+def studied(tmp_path):
+    """A server that was started with a study and its table, and the folder of both."""
+    (tmp_path / "s.toml").write_text(STUDY.format(scale=1e-3))
+    (tmp_path / "t.csv").write_text("a,b,c\n1,0,1\n0,1,2\n")
+    trust = trust_of(tmp_path / "s.toml", tmp_path / "tables")
+    app = Guard(server.pages(Pool(trust, ThreadWorker)), TOKEN)
+    with TestClient(app, base_url="http://127.0.0.1:8000") as found:
+        yield found, tmp_path
+
+
+def time_of(client, state):
+    """When the one gating has learned, and whether that was remembered."""
+    found = client.post(f"{HERE}api/predict", json={"state": state}).json()
+    return found["result"]["gatings"]["whole"]["time"], found.get("kept", False)
+
+
+def by_the_library(folder):
+    return nr.Study.load(folder / "s.toml").run()["contest"].value.times["whole"]
+
+
+def test_a_table_that_changed_on_disk_is_read_again(studied):
+    """Also where its size and the time of its last change look the same."""
+    client, folder = studied
+    state = client.post(f"{HERE}api/tasks").json()["result"]["state"]
+    first, kept = time_of(client, state)
+    assert not kept and first == pytest.approx(by_the_library(folder), rel=1e-9)
+    assert time_of(client, state) == (first, True)
+    table = folder / "t.csv"
+    before = table.stat()
+    table.write_text("a,b,c\n1,0,2\n0,1,4\n")
+    os.utime(table, ns=(before.st_atime_ns, before.st_mtime_ns))
+    second, kept = time_of(client, state)
+    assert not kept and second == pytest.approx(by_the_library(folder), rel=1e-9) != first
+    table.write_text("a,b,c\n1,0,1\n0,1,2\n")
+    assert time_of(client, state) == (first, True)  # what it was at first, and is remembered
+    table.unlink()
+    gone = client.post(f"{HERE}api/predict", json={"state": state}).json()
+    assert "t.csv" in gone["error"]["got"]
+
+
+def test_a_study_that_changed_on_disk_is_read_again(studied):
+    client, folder = studied
+    (folder / "s.toml").write_text(STUDY.format(scale=1e-2).replace("t.csv", "other.csv"))
+    (folder / "other.csv").write_text("a,b,c\n1,0,3\n0,1,4\n")
+    state = client.post(f"{HERE}api/tasks").json()["result"]["state"]
+    assert state["network"]["scale"] == 1e-2 and state["task"]["file"] == "other.csv"
+    assert time_of(client, state)[0] == pytest.approx(by_the_library(folder), rel=1e-9)
+    (folder / "s.toml").write_text("questions = ['contest']\n[task]\nbuiltin = 5\n")
+    assert "builtin" in client.post(f"{HERE}api/tasks").json()["error"]["key"]
+    (folder / "s.toml").unlink()
+    assert client.post(f"{HERE}api/tasks").json()["result"]["state"]["network"]["scale"] == 1e-3
 
 
 # ---- lanes --------------------------------------------------------------------------------------

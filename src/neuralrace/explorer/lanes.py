@@ -51,16 +51,21 @@ NOT_KEPT = ("tasks", "report", "csv")
 
 @final
 class Job:
-    """One request on its way: where its messages go, and whether they are still wanted."""
+    """One request on its way: where its messages go, and whether they are still wanted.
+
+    Its answer depends on its message and on `files`, the digest of those that the study reads.
+    """
 
     def __init__(
         self,
         message: Mapping[str, Any],
         deliver: Callable[[str, bool], None],
         key: str | None = None,
+        files: str = "",
     ) -> None:
         self.message, self.kind = message, str(message["kind"])
-        self.key = digest(message) if key is None else key
+        self.files = files
+        self.key = (digest(message) if key is None else key) + files
         self.cancelled = asyncio.Event()
         self.ended = asyncio.Event()
         self._deliver: Callable[[str, bool], None] | None = deliver
@@ -170,7 +175,8 @@ class Lane:
                 replay(job, kept)
                 continue
             await self._answer(job)
-            if not job.cancelled.is_set() and job.kind not in NOT_KEPT and is_fine(job.said):
+            fine = not job.cancelled.is_set() and is_fine(job.said)
+            if fine and job.kind not in NOT_KEPT and job.files == self._trust.digest():
                 self._memory.put(job.key, repeatable(job.said, number_of(job.message)))
 
     async def _answer(self, job: Job) -> None:
@@ -234,7 +240,7 @@ class Pool:
     """All lanes. `ask` hands a request to the lane of its kind."""
 
     def __init__(self, trust: Trust, hire: Callable[..., Any] = Worker) -> None:
-        self.memory = Memory()
+        self.memory, self._trust = Memory(), trust
         self._lanes = {name: Lane(trust, self.memory, hire) for name in LANES}
         self._lane_of = {kind: name for name, those in LANES.items() for kind in those}
         assert set(self._lane_of) == set(KINDS)
@@ -267,7 +273,7 @@ class Pool:
 
         `key` is the digest of the message, if it is known.
         """
-        job = Job(message, deliver, key)
+        job = Job(message, deliver, key, self._trust.digest())
         kept = self.memory.get(job.key)
         if kept is not None:
             replay(job, kept)

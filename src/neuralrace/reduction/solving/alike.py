@@ -62,7 +62,7 @@ def alike_networks(
         vectors, sizes = _vectors(arch, weights, data)
         inner = [w for e, w in weights.items() if not set(arch.edges[e]) & set(vectors)]
         fixed = [np.asarray(a) for a in (*inner, *data.gates.values())]
-        key = _digits(*sizes, *(v @ v.T for v in vectors.values()))
+        key = _each(sizes) + _digits(*(v @ v.T for v in vectors.values()))
         key += b"".join(a.tobytes() for a in fixed)
         rivals = similar.setdefault(key, [])
         for first, group in rivals:
@@ -90,7 +90,7 @@ def turned(
 
 def _vectors(
     arch: Architecture, weights: Mapping[str, Matrix], data: Dataset
-) -> tuple[dict[str, Matrix], list[np.ndarray]]:
+) -> tuple[dict[str, Matrix], np.ndarray]:
     """Samples and weights at every end of the graph as rows, and the size of each group of rows.
 
     All groups have unit size, so that small weights are compared as closely as large samples.
@@ -108,7 +108,7 @@ def _vectors(
     seen = [parts[v][0] @ np.concatenate([*parts[v][1:], ends[v][:0]]).T for v in parts]
     signs = _signs(np.concatenate(seen, axis=1))
     found = {v: np.concatenate([signs * rows[0], *rows[1:]]) for v, rows in parts.items()}
-    return found, [np.array(size) for v in sizes for size in sizes[v]]
+    return found, np.array([size for v in sizes for size in sizes[v]])
 
 
 def _rotation(here: Matrix, there: Matrix) -> Matrix:

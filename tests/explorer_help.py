@@ -1,6 +1,7 @@
 """What tests of the explorer share: states, and workers that are threads."""
 
 import asyncio
+import pickle
 import threading
 
 from neuralrace.explorer.handler import CancelledError, answered
@@ -61,6 +62,7 @@ class ThreadWorker:
 
     def ask(self, number, message):
         self.stopped = None
+        message = pickle.loads(pickle.dumps(message))  # as through the pipe to a process
 
         def send(answer):
             last = "part" not in answer

@@ -314,6 +314,44 @@ def test_a_diagram_of_two_keys_is_told_row_by_row(trust):
     assert end["times"]["linear"][2][1] == pytest.approx(alone["gatings"]["linear"]["time"], 1e-5)
 
 
+def begun(scale, criterion):
+    """Which of the two gatings are below the criterion before they learn, by their own networks."""
+    found = []
+    data = nr.tasks.extended_xor(0.5)
+    for name in ("linear", "xor"):
+        race = nr.reduce(*getattr(nr.tasks, f"{name}_pathways")(data, total=32))
+        start = nr.contests.expected_start(name, race, scale)
+        weights = race.weights(race.solve(times=[0.0, 1e-9], start=start), 0.0, 0)
+        if float(nr.GDLN(race.arch).loss(weights, race.data)) <= criterion:
+            found.append(name)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("over", "scale", "criterion"),
+    [
+        ({"key": "network.scale", "start": 0.2, "stop": 0.26, "count": 2}, 0.26, 0.2),
+        ({"key": "contest.criterion", "start": 0.2, "stop": 0.3, "count": 2}, 0.22, 0.3),
+    ],
+)
+def test_nobody_is_first_where_a_gating_cannot_be_timed(trust, over, scale, criterion):
+    """The second value is beyond the start of xor, though not of linear, which is the slower."""
+    assert begun(scale, criterion) == ["xor"]
+    state = xor_state(0.5, network={"widths": 32, "scale": scale})
+    why = "candidate 'xor' meets the criterion already at its start"
+    found = result("phases", trust, state=state, over=[over])
+    assert found["winners"] == ["xor", None]
+    assert found["times"]["xor"][1] is None and found["times"]["linear"][1] > 0
+    assert why in found["sentences"][-1] and f"{over['stop']:.3g}" in found["sentences"][-1]
+    other = {"key": "task.parameters.delta", "start": 0.5, "stop": 0.6, "count": 2}
+    grid = result("phases", trust, state=state, over=[over, other])
+    assert grid["winners"] == [["xor", None], ["xor", None]]
+    assert why in grid["sentences"][-1] and "2 of 4" in grid["sentences"][-1]
+    there = state | {"network": {"widths": 32, "scale": scale}, "contest": {"criterion": criterion}}
+    shown = result("predict", trust, state=there)
+    assert shown["sentences"][0].startswith("Without xor, linear is predicted to learn first")
+
+
 @pytest.mark.parametrize(
     "over",
     [
@@ -368,7 +406,7 @@ def test_a_report_is_an_archive_with_its_study(trust):
 
 
 def test_a_study_of_the_command_line_is_shown_first(tmp_path):
-    from neuralrace.explorer.serving import trust_of
+    from neuralrace.explorer.trust import trust_of
 
     path = tmp_path / "a.toml"
     nr.Study.of(

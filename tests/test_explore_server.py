@@ -21,12 +21,13 @@ with warnings.catch_warnings():
     from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+import neuralrace as nr
 from neuralrace.explorer import limits, numbers, protocol, schema, server
 from neuralrace.explorer.guard import Guard
 from neuralrace.explorer.handler import answered
 from neuralrace.explorer.lanes import Client, Lane, Pool
 from neuralrace.explorer.protocol import Memory
-from neuralrace.explorer.trust import Trust
+from neuralrace.explorer.trust import Trust, trust_of
 from tests.explorer_help import ThreadWorker, xor_state
 
 ROOT = Path(__file__).parent.parent
@@ -134,6 +135,35 @@ def test_a_body_that_is_no_request_is_an_error(body, client):
     assert found.status_code == 400 and found.json()["error"]["what"]
 
 
+NESTED = [limits.NESTED, 300, 600, 951, 3000, 100_000]
+
+
+@pytest.mark.parametrize("depth", NESTED)
+@pytest.mark.parametrize("ends", ["[]", ('{"a":', "}")])
+def test_a_message_that_is_nested_deeply_is_refused_and_nothing_dies(depth, ends, client):
+    """By both doors; a good request is answered next."""
+    value = ends[0] * depth + "0" * (ends != "[]") + ends[1] * depth
+    live = client.websocket_connect(f"ws://127.0.0.1:8000{HERE}api/live")
+    with live as page:
+        page.receive_json()
+        for i, where in enumerate(('"state": {"view": %s}', '"state": %s', '"over": %s')):
+            text = f"{{{where % value}}}"
+            found = client.post(f"{HERE}api/predict", content=text)
+            assert found.status_code == 400
+            page.send_text(f'{{"id": {i}, "kind": "predict", {text[1:]}')
+            for error in (found.json()["error"], page.receive_json()["error"]):
+                assert "inside each other" in error["what"]
+                assert error["wanted"] == f"at most {limits.NESTED}"
+        page.send_json({"id": 9, "kind": "predict", "state": xor_state(depth / 1e6)})
+        assert page.receive_json()["done"]
+
+
+def test_nesting_within_the_limit_is_no_matter(client):
+    value = json.loads("[" * (limits.NESTED - 2) + "]" * (limits.NESTED - 2))
+    body = {"state": xor_state(0.31, view=value)}
+    assert client.post(f"{HERE}api/predict", json=body).status_code == 200
+
+
 def test_other_addresses_methods_and_sizes_are_errors(client):
     assert client.post(f"{HERE}api/nothing", json={}).status_code == 400
     assert client.get(f"{HERE}api/predict").status_code == 405
@@ -206,6 +236,78 @@ def test_there_are_so_many_pages_and_no_more(client, monkeypatch):
             assert refused.value.code == server.FULL
 
 
+# ---- files of a study ---------------------------------------------------------------------------
+
+STUDY = """
+questions = ["contest"]
+[task]
+file = "t.csv"
+x = ["a", "b"]
+y = ["c"]
+[gatings.whole.masks]
+all = "always"
+[contest]
+criterion = 0.5
+relative = true
+[network]
+scale = {scale}
+"""
+
+
+@pytest.fixture
+def studied(tmp_path):
+    """A server that was started with a study and its table, and the folder of both."""
+    (tmp_path / "s.toml").write_text(STUDY.format(scale=1e-3))
+    (tmp_path / "t.csv").write_text("a,b,c\n1,0,1\n0,1,2\n")
+    trust = trust_of(tmp_path / "s.toml", tmp_path / "tables")
+    app = Guard(server.pages(Pool(trust, ThreadWorker)), TOKEN)
+    with TestClient(app, base_url="http://127.0.0.1:8000") as found:
+        yield found, tmp_path
+
+
+def time_of(client, state):
+    """When the one gating has learned, and whether that was remembered."""
+    found = client.post(f"{HERE}api/predict", json={"state": state}).json()
+    return found["result"]["gatings"]["whole"]["time"], found.get("kept", False)
+
+
+def by_the_library(folder):
+    return nr.Study.load(folder / "s.toml").run()["contest"].value.times["whole"]
+
+
+def test_a_table_that_changed_on_disk_is_read_again(studied):
+    """Also where its size and the time of its last change look the same."""
+    client, folder = studied
+    state = client.post(f"{HERE}api/tasks").json()["result"]["state"]
+    first, kept = time_of(client, state)
+    assert not kept and first == pytest.approx(by_the_library(folder), rel=1e-9)
+    assert time_of(client, state) == (first, True)
+    table = folder / "t.csv"
+    before = table.stat()
+    table.write_text("a,b,c\n1,0,2\n0,1,4\n")
+    os.utime(table, ns=(before.st_atime_ns, before.st_mtime_ns))
+    second, kept = time_of(client, state)
+    assert not kept and second == pytest.approx(by_the_library(folder), rel=1e-9) != first
+    table.write_text("a,b,c\n1,0,1\n0,1,2\n")
+    assert time_of(client, state) == (first, True)  # what it was at first, and is remembered
+    table.unlink()
+    gone = client.post(f"{HERE}api/predict", json={"state": state}).json()
+    assert "t.csv" in gone["error"]["got"]
+
+
+def test_a_study_that_changed_on_disk_is_read_again(studied):
+    client, folder = studied
+    (folder / "s.toml").write_text(STUDY.format(scale=1e-2).replace("t.csv", "other.csv"))
+    (folder / "other.csv").write_text("a,b,c\n1,0,3\n0,1,4\n")
+    state = client.post(f"{HERE}api/tasks").json()["result"]["state"]
+    assert state["network"]["scale"] == 1e-2 and state["task"]["file"] == "other.csv"
+    assert time_of(client, state)[0] == pytest.approx(by_the_library(folder), rel=1e-9)
+    (folder / "s.toml").write_text("questions = ['contest']\n[task]\nbuiltin = 5\n")
+    assert "builtin" in client.post(f"{HERE}api/tasks").json()["error"]["key"]
+    (folder / "s.toml").unlink()
+    assert client.post(f"{HERE}api/tasks").json()["result"]["state"]["network"]["scale"] == 1e-3
+
+
 # ---- lanes --------------------------------------------------------------------------------------
 
 
@@ -222,6 +324,8 @@ class Scripted(ThreadWorker):
         match message.get("do"):
             case "hang":
                 return
+            case "fail":
+                raise RecursionError("this cannot be sent")
             case "end":
                 self._loop.call_soon_threadsafe(self._lost, self)
             case _:
@@ -261,6 +365,15 @@ def test_a_worker_that_ends_is_an_error_and_another_one_goes_on(tmp_path):
     first, second = in_a_lane(scenario, tmp_path)
     assert "ended before it was done" in first["error"]["what"]
     assert second["done"] and Scripted.started == len(protocol.LANES) + 1
+
+
+def test_a_request_that_cannot_be_sent_to_a_worker_leaves_its_lane_alive(tmp_path):
+    async def scenario(client, said):
+        await client.ask({"id": 1, "kind": "predict", "do": "fail"}).ended.wait()
+        await client.ask({"id": 2, "kind": "predict"}).ended.wait()
+
+    first, second = in_a_lane(scenario, tmp_path)
+    assert "RecursionError" in first["error"]["got"] and second["done"]
 
 
 def test_what_takes_too_long_is_stopped(tmp_path, monkeypatch):

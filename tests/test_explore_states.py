@@ -1,6 +1,8 @@
 """States of the explorer: from a page to a study and back, and what is refused."""
 
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +19,13 @@ from neuralrace.explorer.catalogue import (
     offered,
 )
 from neuralrace.explorer.given import state_of_pair
-from neuralrace.explorer.state import expression, label_expression, problem_of, study_of
+from neuralrace.explorer.state import (
+    expression,
+    label_expression,
+    problem_of,
+    put_table,
+    study_of,
+)
 from neuralrace.explorer.trust import Trust
 from tests.explorer_help import error, result, xor_state
 
@@ -281,6 +289,35 @@ def test_a_dropped_table_becomes_a_task(trust):
 @pytest.mark.parametrize("text", ["", "a\n1\n", "a;b\n1;2\n", "\x00\x01", "a,b\n1\n2,3,4\n", None])
 def test_a_table_that_is_none_is_an_error(text, trust):
     assert error("csv", trust, name="a.csv", text=text)["what"]
+
+
+def test_a_table_is_there_as_a_whole_or_not_at_all(trust, monkeypatch):
+    """Whoever finds the file, another process or this one after an error, finds all of it."""
+    table = {"name": "t.csv", "text": "a,b\n" + "1,2\n" * 500}
+    write = Path.write_bytes
+
+    def half(path, data):
+        write(path, data[: len(data) // 2])
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", half)
+        with pytest.raises(OSError, match="no space"):
+            put_table(table, trust)
+        assert not list(trust.tables.rglob("t.csv"))
+    assert (put_table(table, trust) / "t.csv").read_text() == table["text"]
+    assert [path.name for path in trust.tables.rglob("*.csv")] == ["t.csv"]
+
+
+def test_tables_that_are_used_stay(trust):
+    """Room is made by removing those that were not asked for longest; one may vanish meanwhile."""
+    table = lambda i: {"name": "t.csv", "text": f"a,b\n1,{i}\n"}
+    first = put_table(table(0), trust)
+    os.utime(first, (0, 0))
+    put_table(table(0), trust)
+    for i in range(1, 80):
+        os.utime(put_table(table(i), trust), (i, i))
+    assert first.is_dir() and len(list(trust.tables.iterdir())) <= 64
 
 
 def test_names_with_markup_stay_text(trust):

@@ -1,9 +1,7 @@
 """The explorer in a notebook: the same page and the same answers, without a server."""
 
-import base64
 import json
 import time
-from typing import Any
 
 import pytest
 
@@ -88,112 +86,93 @@ def test_a_widget_shows_a_study_and_gives_back_what_it_shows():
     assert nr.explore().state["task"]["builtin"] == "extended_xor"
 
 
-@pytest.mark.browser
-def test_the_page_of_a_notebook_answers_in_a_browser(tmp_path):
-    """The one module that a notebook loads, with the answers of a kernel, in a real browser."""
-    from pathlib import Path
-
-    playwright = pytest.importorskip("playwright.sync_api")
-    if not Path("/usr/bin/chromium").exists():
-        pytest.skip("no chromium")
-    said, errors = [], []
-    answerer = widget.Answerer(Trust(tmp_path), said.append)
-    code = base64.b64encode(widget.bundle().encode()).decode()
-    with playwright.sync_playwright() as play:
-        browser = play.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page()
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.expose_function("toKernel", answerer.hear)
-        page.set_content("<html><body><div id='here'></div></body></html>")
-        page.add_style_tag(content=widget.styles())
-        page.evaluate(
-            """async ([code, state]) => {
-              const text = new TextDecoder().decode(
-                Uint8Array.from(atob(code), (c) => c.charCodeAt(0)));
-              const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
-              const listeners = [], values = { state };
-              window.fromKernel = (message) => listeners.forEach((each) => each(message));
-              const model = {
-                get: (name) => values[name], set: (name, value) => { values[name] = value; },
-                save_changes() {}, send: (message) => window.toKernel(message),
-                on: (name, each) => listeners.push(each), off() {},
-              };
-              window.values = values;
-              const el = document.querySelector("#here");
-              (await import(address)).default.render({ model, el });
-            }""",
-            [code, xor_state(0.9)],
-        )
-        end, seen = time.monotonic() + 60, 0
-        while time.monotonic() < end and "learn first" not in page.inner_text("body"):
-            answerer.wait()
-            for message in said[seen:]:
-                page.evaluate("(message) => window.fromKernel(message)", message)
-                seen += 1
-            page.wait_for_timeout(100)
-        text = page.inner_text("body")
-        browser.close()
-    assert "linear is predicted to learn first" in text and not errors
-
-
-CELL = """<!doctype html><style>/* CSS */</style><div></div><div></div><script type="module">
+CELL = """<!doctype html><style>/* CSS */</style>DIVS<script type="module">
 const found = await import(URL.createObjectURL(new Blob([BUNDLE], { type: "text/javascript" })));
 window.heard = [];
-document.querySelectorAll("div").forEach((el, k) => {
-  const listeners = [];
+window.values = STATES;
+document.querySelectorAll("body > div").forEach((el, k) => {
+  const listeners = [], values = window.values[k];
   window.heard.push((message) => listeners.forEach((listener) => listener(message)));
-  const state = {};
   const model = {
-    get: (name) => state[name], set: (name, value) => (state[name] = value), save_changes() {},
+    get: (name) => values[name], set: (name, value) => (values[name] = value), save_changes() {},
     on: (name, listener) => listeners.push(listener), off() {},
     send: (message) => window.asked(k, message),
   };
   found.default.render({ model, el });
 });
 </script>"""
+"""A page on which widgets are drawn as a notebook does it, from the one module that it loads."""
+
+
+class Notebook:
+    """Widgets in a real browser, one per state, each with a kernel of its own that answers it."""
+
+    def __init__(self, page, trust, states):
+        self.page, self.errors, self._answers = page, [], []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda said: said.type == "error" and self.errors.append(said.text))
+        self._kernels = [
+            widget.Answerer(trust, lambda answer, k=k: self._answers.append((k, answer)))
+            for k in range(len(states))
+        ]
+        page.expose_function("asked", lambda k, message: self._kernels[k].hear(message))
+        text = CELL.replace("BUNDLE", json.dumps(widget.bundle()).replace("</", "<\\/"))
+        text = text.replace("STATES", json.dumps([{"state": s} if s else {} for s in states]))
+        text = text.replace("DIVS", "<div></div>" * len(states))
+        page.set_content(text.replace("/* CSS */", widget.styles()))
+        self.widgets = [page.locator(".in-notebook").nth(k) for k in range(len(states))]
+
+    def until(self, ready):
+        """Hand answers on until something is so."""
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            while self._answers:
+                k, answer = self._answers.pop(0)
+                self.page.evaluate("([k, answer]) => window.heard[k](answer)", [k, answer])
+            if ready():
+                return
+            self.page.wait_for_timeout(50)
+        raise AssertionError("the widget does not answer")
+
+
+@pytest.fixture
+def notebook(chromium, tmp_path):
+    """A function that shows widgets of these states."""
+    context = chromium.new_context(viewport={"width": 1000, "height": 800})
+    yield lambda *states: Notebook(context.new_page(), Trust(tmp_path), states)
+    context.close()
+
+
+def headline(shown):
+    found = shown.locator(".headline")
+    return found.inner_text() if found.count() else ""
 
 
 @pytest.mark.browser
-def test_two_widgets_on_one_page(chromium, tmp_path):
-    """The same page as a widget: two of them share a document and do not hear each other."""
-    from neuralrace.explorer.trust import Trust
-    from neuralrace.explorer.widget import Answerer, bundle, styles
+def test_a_widget_shows_its_state_and_gives_back_what_is_changed(notebook):
+    made = notebook(xor_state(0.9))
+    (shown,) = made.widgets
+    made.until(lambda: headline(shown).startswith("linear is predicted to learn first"))
+    field = shown.get_by_label("Δ", exact=True)
+    field.fill("0.5")
+    field.press("Enter")
+    made.until(lambda: headline(shown).startswith("xor is predicted to learn first"))
+    state = made.page.evaluate("window.values[0].state")
+    assert state["task"]["parameters"]["delta"] == 0.5 and made.errors == []
 
-    context = chromium.new_context(viewport={"width": 1000, "height": 800})
-    page = context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda said: said.type == "error" and errors.append(said.text))
-    answers: list[tuple[int, Any]] = []
-    kernels = [
-        Answerer(Trust(tmp_path), lambda answer, k=k: answers.append((k, answer))) for k in (0, 1)
-    ]
-    page.expose_function("asked", lambda k, message: kernels[k].hear(message))
-    text = CELL.replace("BUNDLE", json.dumps(bundle()).replace("</", "<\\/"))
-    page.set_content(text.replace("/* CSS */", styles()))
 
-    def until(ready: Any) -> None:
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            while answers:
-                k, answer = answers.pop(0)
-                page.evaluate("([k, answer]) => window.heard[k](answer)", [k, answer])
-            if ready():
-                return
-            page.wait_for_timeout(50)
-        raise AssertionError("the widget does not answer")
-
-    first, second = (page.locator(".in-notebook").nth(k) for k in (0, 1))
-    until(lambda: first.locator(".lanes li").count() and second.locator(".lanes li").count())
+@pytest.mark.browser
+def test_two_widgets_on_one_page(notebook):
+    """They share a document and do not hear each other."""
+    made = notebook(None, None)
+    page, (first, second) = made.page, made.widgets
+    made.until(lambda: all(each.locator(".lanes li").count() for each in made.widgets))
     field = first.get_by_label("Δ", exact=True)
     field.fill("1.25")
     field.press("Enter")
-    until(lambda: first.locator(".headline").inner_text().startswith("linear"))
-    assert second.locator(".headline").inner_text().startswith("xor")
+    made.until(lambda: headline(first).startswith("linear"))
+    assert headline(second).startswith("xor")
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
     assert len(ids) == len(set(ids)) > 10
     assert page.evaluate("document.documentElement.scrollWidth") <= 1000
-    assert errors == []
-    context.close()
+    assert made.errors == []

@@ -1,4 +1,4 @@
-"""Claims about the explorer: what it survives, how many it serves, how quick it is."""
+"""Claims about the explorer: what it survives, and how many it serves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -144,6 +143,12 @@ def table(random: np.random.Generator) -> str:
     return "\n".join([",".join(names), *rows]).encode("utf-8", "replace").decode()
 
 
+def nested(random: np.random.Generator) -> str:
+    """A request with up to 3000 lists inside each other."""
+    depth = int(random.integers(3000))
+    return f'{{"id": 1, "kind": "predict", "state": {"[" * depth}{"]" * depth}}}'
+
+
 def small_states() -> list[dict[str, Any]]:
     """States of tasks that take no time."""
     training = {"steps": 5, "seeds": 1}
@@ -173,8 +178,8 @@ def small_states() -> list[dict[str, Any]]:
 @claim(
     SECTION,
     "20 000 fuzzed requests to a server with its workers: schemathesis on its OpenAPI schema, "
-    "changed and random states, malformed JSON, huge and malformed tables, markup in names, wrong "
-    "tokens, hosts and origins, large bodies, WebSockets",
+    "changed and random states, malformed and deeply nested JSON, huge and malformed tables, "
+    "markup in names, wrong tokens, hosts and origins, large bodies, WebSockets",
     "every one answered in JSON within 2 minutes, strangers refused, no traceback, memory of all "
     "processes below 4 GB, then a page and a prediction as before",
     slow=True,
@@ -241,6 +246,8 @@ async def _abused(address: str, count: int) -> dict[str, Any]:
                 path = address[:-3] + "x/"
             case 5 if random.random() < 0.05:
                 body = b" " * 2_000_000
+            case 6:
+                body = nested(random).encode()
         kind = kind.replace("/", "_")[:50] or "predict"
         name = httpx.URL(path).join(f"api/{kind.encode('ascii', 'ignore').decode() or 'x'}")
         began = time.monotonic()
@@ -257,6 +264,8 @@ async def _abused(address: str, count: int) -> dict[str, Any]:
                 text = json.dumps(message)
                 if random.random() < 0.1:
                     text = text[: int(random.integers(len(text)))]
+                elif random.random() < 0.1:
+                    text = nested(random)
                 began = time.monotonic()
                 await socket.send(text)
                 while True:
@@ -399,63 +408,3 @@ async def _crowded(address: str, seconds: float, count: int) -> dict[str, int]:
 
     await asyncio.gather(*(client(i) for i in range(count)))
     return total
-
-
-# ---- how quick ----------------------------------------------------------------------------------
-
-
-@claim(
-    SECTION,
-    "a slider moves, and its prediction is back: median of 30 warm requests through a WebSocket "
-    "(extended XoR; items in C = 3 contexts; routing with M = 7, one shared pathway)",
-    "≤ 100 ms, ≤ 300 ms, ≤ 300 ms",
-    timing=True,
-    slow=True,
-)
-def quick(full: bool) -> Measurement:
-    with served() as (address, _, _said):
-        found = asyncio.run(_timed(address, 30 if full else 3))
-    text = ", ".join(f"{name} {value:.0f} ms" for name, value in found.items())
-    bounds = (100, 300, 300)
-    return Measurement(text, all(v <= b for v, b in zip(found.values(), bounds, strict=True)))
-
-
-async def _timed(address: str, count: int) -> dict[str, float]:
-    import websockets
-
-    live = address.replace("http://", "ws://") + "api/live"
-    moved = {
-        "extended_xor": ("task", "parameters", "delta"),
-        "contextual": ("task", "parameters", "context_scale"),
-        "routing": ("contest", "start"),
-    }
-    found = {}
-    async with websockets.connect(live, max_size=None) as socket:
-        await socket.recv()
-        await asyncio.sleep(10)  # the other workers are warm as well
-        tasks = {t["name"]: t["state"] for t in (await _asked(socket, {"kind": "tasks"}))["tasks"]}
-        for name, path in moved.items():
-            state = json.loads(json.dumps(tasks[name]))
-            if name == "routing":
-                state["task"]["parameters"] = {"M": 7, "K": 4}
-                state["gatings"] = {"shared": state["gatings"]["shared"]}
-            place = state
-            for part in path[:-1]:
-                place = place[part]
-            first, times = place[path[-1]], []
-            for i in range(count + 2):
-                place[path[-1]] = first * (1 + 0.01 * i)
-                began = time.perf_counter()
-                await _asked(socket, {"kind": "predict", "state": state})
-                times.append(1e3 * (time.perf_counter() - began))
-            found[name] = median(times[2:])
-    return found
-
-
-async def _asked(socket: Any, message: dict[str, Any]) -> dict[str, Any]:
-    await socket.send(json.dumps({"id": 1, **message}))
-    while True:
-        answer = json.loads(await socket.recv())
-        if "part" not in answer:
-            assert "result" in answer, answer
-            return answer["result"]

@@ -16,6 +16,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
 from neuralrace.reduction.solving.initial import start_from_scale
+from neuralrace.reduction.solving.solution import checked_tolerance
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike
 
@@ -102,9 +103,7 @@ class Rule:
                     fix="scale=1e-3" if name == "scale" else "leave it out for the default",
                 )
         switch("relative", self.relative)
-        if self.rtol is not None:
-            fix = "leave it out, or pass 1e-8 for a picture"
-            real_number("rtol", self.rtol, least=1e-13, below=1, fix=fix)
+        checked_tolerance(self.rtol)
         fine = positive(self.criterion) and (self.criterion < 1 or not self.relative)
         if not fine:
             raise NeuralRaceError(

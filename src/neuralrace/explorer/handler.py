@@ -44,7 +44,7 @@ def answered(
         def tell(part: str, result: dict[str, Any]) -> None:
             send({**head, "part": part, "result": result})
 
-        result = getattr(HOMES[kind], kind)(message, trust, tell)
+        result = getattr(HOMES[kind], kind)(message, trust.now(), tell)
         took = round(1e3 * (time.perf_counter() - begin), 2)
         send({**head, "done": True, "result": result, "ms": took})
     except CancelledError:

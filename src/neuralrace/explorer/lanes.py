@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, final
 
 from neuralrace.explorer.limits import SECONDS
-from neuralrace.explorer.numbers import dumps
+from neuralrace.explorer.numbers import dumps, error_of
 from neuralrace.explorer.protocol import (
     KINDS,
     LANES,
@@ -51,16 +51,21 @@ NOT_KEPT = ("tasks", "report", "csv")
 
 @final
 class Job:
-    """One request on its way: where its messages go, and whether they are still wanted."""
+    """One request on its way: where its messages go, and whether they are still wanted.
+
+    Its answer depends on its message and on `files`, the digest of those that the study reads.
+    """
 
     def __init__(
         self,
         message: Mapping[str, Any],
         deliver: Callable[[str, bool], None],
         key: str | None = None,
+        files: str = "",
     ) -> None:
         self.message, self.kind = message, str(message["kind"])
-        self.key = digest(message) if key is None else key
+        self.files = files
+        self.key = (digest(message) if key is None else key) + files
         self.cancelled = asyncio.Event()
         self.ended = asyncio.Event()
         self._deliver: Callable[[str, bool], None] | None = deliver
@@ -170,7 +175,8 @@ class Lane:
                 replay(job, kept)
                 continue
             await self._answer(job)
-            if not job.cancelled.is_set() and job.kind not in NOT_KEPT and is_fine(job.said):
+            fine = not job.cancelled.is_set() and is_fine(job.said)
+            if fine and job.kind not in NOT_KEPT and job.files == self._trust.digest():
                 self._memory.put(job.key, repeatable(job.said, number_of(job.message)))
 
     async def _answer(self, job: Job) -> None:
@@ -193,6 +199,10 @@ class Lane:
             if self.worker is worker:
                 self.worker = None
             worker.kill()
+            return
+        except Exception as error:  # it could not be put into a form that can be sent
+            job.end(error=error_of(error))
+            self._current = None
             return
         done = asyncio.create_task(self._done.wait())
         dropped = asyncio.create_task(job.cancelled.wait())
@@ -230,7 +240,7 @@ class Pool:
     """All lanes. `ask` hands a request to the lane of its kind."""
 
     def __init__(self, trust: Trust, hire: Callable[..., Any] = Worker) -> None:
-        self.memory = Memory()
+        self.memory, self._trust = Memory(), trust
         self._lanes = {name: Lane(trust, self.memory, hire) for name in LANES}
         self._lane_of = {kind: name for name, those in LANES.items() for kind in those}
         assert set(self._lane_of) == set(KINDS)
@@ -263,7 +273,7 @@ class Pool:
 
         `key` is the digest of the message, if it is known.
         """
-        job = Job(message, deliver, key)
+        job = Job(message, deliver, key, self._trust.digest())
         kept = self.memory.get(job.key)
         if kept is not None:
             replay(job, kept)

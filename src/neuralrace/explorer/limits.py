@@ -22,6 +22,9 @@ VALUES = 100_000
 DEPTH = 8
 """Tables inside tables."""
 
+NESTED = 32
+"""Lists and objects inside each other in a message."""
+
 SAMPLES = 1024
 """Samples of a task."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.errors import NeuralRaceError
+from neuralrace.explorer.limits import NESTED
 
 DIGITS = 6
 """Digits of the numbers of a curve."""
@@ -66,6 +67,9 @@ def dumps(message: Any) -> str:
 def loads(text: str | bytes) -> Any:
     """A message from JSON, which has no infinities; raises a `NeuralRaceError` for what is none.
 
+    Lists and objects may be inside each other as far as `limits.NESTED` says, so that whoever goes
+    through a message later, level by level, comes to its end.
+
     ```python
     >>> from neuralrace.explorer.numbers import loads
     >>> loads('{"id": 1}')
@@ -82,14 +86,33 @@ def loads(text: str | bytes) -> Any:
         return value if math.isfinite(value) else refused(digits)
 
     try:
-        return json.loads(text, parse_constant=refused, parse_float=finite)
-    except (ValueError, RecursionError) as error:  # also text that is not UTF-8
+        message = json.loads(text, parse_constant=refused, parse_float=finite)
+    except RecursionError as error:
+        raise _too_nested() from error
+    except ValueError as error:  # also text that is not UTF-8
         raise NeuralRaceError(
             "this message is not JSON",
             got=f"{type(error).__name__}: {error}"[:200],
             wanted="one JSON object",
             fix="see docs/explorer.md for the messages",
         ) from error
+    level = [message]
+    for _ in range(NESTED + 1):
+        below = [v.values() if isinstance(v, dict) else v for v in level if type(v) in (dict, list)]
+        if not below:
+            return message
+        level = [value for values in below for value in values]
+    raise _too_nested()
+
+
+def _too_nested() -> NeuralRaceError:
+    """The error of a message that is nested more deeply than any state needs."""
+    return message_error(
+        "this message has too many lists and objects inside each other",
+        f"more than {NESTED}",
+        f"at most {NESTED}",
+        "send a state as docs/explorer.md has it",
+    )
 
 
 def error_of(error: BaseException) -> dict[str, str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer import bounds, limits
 from neuralrace.explorer.catalogue import called
-from neuralrace.explorer.numbers import curve, number
+from neuralrace.explorer.numbers import curve, error_of, number
 from neuralrace.explorer.racing import contest_of
 from neuralrace.explorer.showing import Tell
 from neuralrace.explorer.state import built, study_of, wrong
@@ -146,13 +147,26 @@ def _line(state: Any, axis: dict[str, Any], trust: Trust) -> dict[str, Any]:
 def _at_values(state: Any, axis: dict[str, Any], name: str, trust: Trust) -> dict[str, Any]:
     """Contests at the values alone: of whole numbers, and of the network and the contest."""
     cells = [_cell(_with(state, axis["key"], value), trust) for value in axis["values"]]
+    winners = [cell.winner for cell in cells]
+    untold = [value for value, cell in zip(axis["values"], cells, strict=True) if cell.why]
+    between = f" ({untold[0]:.3g} … {untold[-1]:.3g})" if untold else ""
     return {
         "over": [axis],
-        "winners": [winner for winner, _ in cells],
-        "times": _times([times for _, times in cells]),
+        "winners": winners,
+        "times": _times(cells),
         "crossovers": [],
-        "sentences": [changes(name, axis["values"], [winner for winner, _ in cells])],
+        "sentences": [
+            changes(name, axis["values"], winners),
+            *_untold(f"At {len(untold)} of {len(cells)} values of {name}{between}", cells),
+        ],
     }
+
+
+def _untold(where: str, cells: Sequence[_Cell]) -> list[str]:
+    """Why nobody can be called first at some places, as a sentence."""
+    whys = list(dict.fromkeys(cell.why for cell in cells if cell.why))
+    more = f", and {len(whys) - 1} other reasons" if len(whys) > 1 else ""
+    return [f"{where} nobody can be called first: {whys[0]}{more}."] if whys else []
 
 
 def changes(name: str, values: Sequence[float], winners: Sequence[str | None]) -> str:
@@ -185,32 +199,48 @@ def changes(name: str, values: Sequence[float], winners: Sequence[str | None]) -
 def _grid(state: Any, axes: list[dict[str, Any]], trust: Trust, tell: Tell) -> dict[str, Any]:
     """Two numbers: a contest at every combination, told row by row."""
     first, second = axes
-    rows = []
+    rows, every = [], []
     for j, value in enumerate(second["values"]):
         there = _with(state, second["key"], value)
         cells = [_cell(_with(there, first["key"], v), trust) for v in first["values"]]
-        row = {"winners": [w for w, _ in cells], "times": _times([t for _, t in cells])}
+        row = {"winners": [cell.winner for cell in cells], "times": _times(cells)}
         tell("row", {"row": j, **row})
         rows.append(row)
+        every += cells
+    untold = sum(bool(cell.why) for cell in every)
     names = dict.fromkeys(name for row in rows for name in row["times"])
     empty = [None] * len(first["values"])
     return {
         "over": axes,
         "winners": [row["winners"] for row in rows],
         "times": {name: [row["times"].get(name, empty) for row in rows] for name in names},
+        "sentences": _untold(f"In {untold} of {len(every)} cells", every),
     }
 
 
-def _cell(state: Any, trust: Trust) -> tuple[str | None, dict[str, float]]:
-    """Winner and times at one place; where nothing can be built, nobody wins."""
+@final
+@dataclass(frozen=True)
+class _Cell:
+    """One place: who is first there, the times, and why nobody can be called first, if so."""
+
+    winner: str | None
+    times: Mapping[str, float]
+    why: str = ""
+
+
+def _cell(state: Any, trust: Trust) -> _Cell:
+    """The contest at one place; nobody is first where a gating cannot be built or timed."""
     try:
         problem = built(study_of(state, ["contest"], trust), state)
-        contest, _ = contest_of(problem)
-    except NeuralRaceError:
-        return None, {}
-    return (None, {}) if contest is None else (contest.winner, contest.times)
+        contest, failed = contest_of(problem)
+    except NeuralRaceError as error:
+        return _Cell(None, {}, error_of(error)["what"])
+    why = next((error["what"] for error in failed.values()), "")
+    if contest is None:
+        return _Cell(None, {}, why)
+    return _Cell(None if why else contest.winner, contest.times, why)
 
 
-def _times(cells: list[dict[str, float]]) -> dict[str, list[float | None]]:
-    names = dict.fromkeys(name for cell in cells for name in cell)
-    return {name: curve([cell.get(name, np.nan) for cell in cells]) for name in names}
+def _times(cells: Sequence[_Cell]) -> dict[str, list[float | None]]:
+    names = dict.fromkeys(name for cell in cells for name in cell.times)
+    return {name: curve([cell.times.get(name, np.nan) for cell in cells]) for name in names}

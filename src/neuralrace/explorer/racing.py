@@ -136,7 +136,7 @@ def predict(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, A
         "start": contest.start,
         "winner": contest.winner,
         "order": order,
-        "sentences": contest_sentences(contest, times, losses),
+        "sentences": _sentences(contest, times, losses, failed),
         "gatings": {
             name: {
                 **_described(entrant, solved[name], problem.candidates[name]),
@@ -146,6 +146,16 @@ def predict(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, A
             for name, entrant in contest.entrants.items()
         },
     }
+
+
+def _sentences(
+    contest: Contest, times: np.ndarray, losses: Mapping[str, np.ndarray], failed: Mapping[str, Any]
+) -> list[str]:
+    """The contest in words, which say without whom it was held."""
+    said = contest_sentences(contest, times, losses)
+    if not failed or contest.winner is None:
+        return said
+    return [f"Without {', '.join(failed)}, {said[0]}", *said[1:]]
 
 
 def _axis(contest: Contest) -> np.ndarray:

@@ -15,7 +15,7 @@ from neuralrace.checks import switch
 from neuralrace.errors import NeuralRaceError, install_extra
 from neuralrace.explorer.guard import LOOPBACK, new_token
 from neuralrace.explorer.limits import CLIENTS, MESSAGE
-from neuralrace.explorer.trust import Trust
+from neuralrace.explorer.trust import Trust, trust_of
 
 PORT = 8477
 """The port of the explorer, if it is free; otherwise any that is."""
@@ -110,16 +110,6 @@ def schema() -> dict[str, Any]:
     from neuralrace.explorer.server import pages
 
     return pages(Pool(Trust(Path()))).openapi()
-
-
-def trust_of(study: str | Path | None, tables: Path, code: bool = False) -> Trust:
-    """What states may name: what the study of the command line names."""
-    if study is None:
-        return Trust(tables)
-    from neuralrace.study import Study
-
-    document = Study.load(study).document
-    return Trust(tables, document.content, document.folder.resolve(), code)
 
 
 def _needed() -> tuple[Any, Any]:

@@ -8,7 +8,10 @@ or a file to read, unless the study that was given on the command line names it 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
@@ -328,18 +331,29 @@ def put_table(table: Any, trust: Trust) -> Path:
             "table.text", "this is no text", str(error), "text", "save it as CSV"
         ) from error
     folder = trust.tables / hashlib.sha256(f"{name}\n".encode() + data).hexdigest()[:24]
-    if not (folder / name).is_file():
+    try:
+        os.utime(folder)  # it is in use
+    except OSError:
         _make_room(trust.tables)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
+    if not (folder / name).is_file():
+        trust.tables.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=trust.tables) as draft:
+            (Path(draft) / name).write_bytes(data)
+            folder.mkdir(exist_ok=True)
+            os.replace(Path(draft) / name, folder / name)  # whoever sees it sees all of it
     return folder
 
 
 def _make_room(tables: Path, most: int = 64) -> None:
-    """Remove the oldest dropped tables: a page sends its own again with every request."""
-    import shutil
+    """Remove the dropped tables that are longest unused: a page sends its own again."""
 
-    kept = sorted(tables.glob("*"), key=lambda p: p.stat().st_mtime)
+    def used(folder: Path) -> float:
+        try:
+            return folder.stat().st_mtime
+        except OSError:  # another process was quicker
+            return 0.0
+
+    kept = sorted(tables.glob("*"), key=used)
     for folder in kept[: max(0, len(kept) - most + 1)]:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -36,7 +36,7 @@ from neuralrace.reduction.solving.initial import (
     start_from_number,
     start_from_weights,
 )
-from neuralrace.reduction.solving.solution import solve_blocks
+from neuralrace.reduction.solving.solution import checked_tolerance, solve_blocks
 from neuralrace.reduction.summary import summary
 from neuralrace.statistics import SplitNetwork
 from neuralrace.statistics.split import split_neurons
@@ -199,9 +199,7 @@ class Race:
         ```
         """
         start = self.start(start)
-        if rtol is not None:
-            fix = "leave it out, or pass 1e-8 for a picture"
-            rtol = real_number("rtol", rtol, least=1e-13, below=1, fix=fix)
+        rtol = checked_tolerance(rtol)
         try:
             solution = solve_blocks(
                 self.blocks, start, times, learning_rate, self.constant, rtol=rtol

@@ -122,7 +122,8 @@ export class PhasesPanel {
   #done(partial, result) {
     this.result = { ...partial, ...result, over: partial.over.map((/** @type {any} */ one, /** @type {number} */ k) => ({ ...one, ...result.over[k] })) };
     this.#show();
-    say(this.status, (result.sentences ?? []).join(" ") || (partial.two ? "Click a cell to go there." : "Click the chart to go there."));
+    const click = partial.two ? ["Click a cell to go there."] : [];
+    say(this.status, [...(result.sentences ?? []), ...click].join(" "));
   }
 
   /** Which task is shown, without its parameters. */

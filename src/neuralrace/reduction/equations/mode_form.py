@@ -42,9 +42,6 @@ PANEL = 0.5
 ORDER = 24
 """The points of the quadrature in each panel: enough for double precision."""
 
-TABLE = 400
-"""The entries of the table of times."""
-
 MAX_LOGIT = 36.0
 """The largest |q| that matters: 1/(1 + e^−36) is 1 in double precision."""
 
@@ -113,10 +110,12 @@ class ModeForm:
 
     def rounded(self, digits: int) -> tuple[object, ...]:
         """All numbers that the solution depends on, to this many digits."""
-        numbers = (self.race.S, self.race.D, *self.race.rates, *self.start)
         errors = self.system.errors  # the loss is the sum of their squares: a sign is no matter
         largest = np.take_along_axis(errors, np.abs(errors).argmax(axis=1)[:, None], axis=1)
-        tables = (errors * np.where(largest < 0, -1.0, 1.0) + 0.0, self.system.powers)
+        size = float(np.abs(errors).max(initial=0.0)) or 1.0
+        numbers = (self.race.S, self.race.D, *self.race.rates, *self.start, size)
+        signed = np.round(errors / size * np.where(largest < 0, -1.0, 1.0), digits) + 0.0
+        tables = (signed, self.system.powers)
         kept = [f"{n:.{digits}g}" for n in (*numbers, *(v for a in tables for v in np.ravel(a)))]
         return (self.race.depth, *self.race.powers, *(a.shape for a in tables), *kept)
 
@@ -293,10 +292,10 @@ class ModeForm:
 
     @cached_property
     def _inverse_table(self) -> tuple[Values, np.ndarray]:
-        """A table of times, and of q at these times, from the start to the end of learning."""
-        begin = self._begin
-        table = np.linspace(begin, max(MAX_LOGIT, begin + PANEL), TABLE)
-        return self._elapsed(table), table
+        """The times at the edges of all panels, and these edges, up to the end of learning."""
+        way = max(MAX_LOGIT - self._begin, PANEL)
+        edges, passed = self._passed(int(np.ceil(way / PANEL)), 1.0)
+        return passed, edges
 
     def _inverted(self, t: Values) -> Values:
         """q at the times t: Newton's method on the quadrature, started from the table."""

@@ -10,6 +10,7 @@ from typing import final
 import numpy as np
 
 from neuralrace.architecture import Architecture
+from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.flow import checked_times
 from neuralrace.dynamics.setup import StoppedError, positive_rate
@@ -54,6 +55,12 @@ class _Shape:
 
 _Member = tuple[int, dict[str, np.ndarray], Dataset, _Shape]
 """One block of a group of equal shape: its index, and its weights and data under common names."""
+
+
+def checked_tolerance(rtol: float | None) -> float | None:
+    """The relative tolerance of a step that was asked for, or None for each solver's own."""
+    fix = "leave it out, or pass 1e-8 for a picture"
+    return None if rtol is None else real_number("rtol", rtol, least=1e-13, below=1, fix=fix)
 
 
 def solve_blocks(

@@ -209,6 +209,7 @@ export class App {
   /** Show another state. @param {State} state */
   load(state) {
     this.race.playing = false;
+    this.frame.hush();
     this.store.replace({ ...state, view: state.view ?? {} });
   }
 

@@ -10,6 +10,7 @@ import { Strip } from "./strip.js";
 
 /** @typedef {import("./app.js").App} App */
 /** @typedef {import("./types.js").Gating} Gating */
+/** @typedef {import("./types.js").Predicted} Predicted */
 
 /** A share of the drive of a pathway that is lost on one sample, from which on the sample is marked. */
 const DOUBT = 0.02;
@@ -43,6 +44,8 @@ export class GatesPanel {
     this.add = h("button", { type: "button", class: "quiet", onclick: () => this.#addPathway() }, "Add a pathway");
     /** @type {Map<string, { strip: Strip, row: HTMLElement, width: HTMLInputElement, kept: HTMLElement, name: HTMLInputElement }>} */
     this.strips = new Map();
+    /** @type {{ name: string, sample: number } | null} what is under the pointer */
+    this.at = null;
     this.full = h("span", { class: "caption" });
     this.never = h("p", { class: "message never", role: "status", hidden: true });
     this.element = h(
@@ -97,6 +100,7 @@ export class GatesPanel {
     this.#pathways();
     this.message.hidden = !failure || !this.never.hidden;
     this.#samples();
+    this.#caption();
     this.#kept();
   }
 
@@ -189,7 +193,6 @@ export class GatesPanel {
     const off = given.filter(({ mask }) => !mask.some((gate) => gate > 0)).map(({ name }) => name);
     this.never.hidden = !off.length;
     if (off.length) say(this.never, `${listed(off)} ${off.length > 1 ? "are" : "is"} on for no sample, so ${off.length > 1 ? "they learn" : "it learns"} nothing. Switch a gate on, or remove the pathway.`);
-    if (!editable && shown.length) say(this.axis, "These gates are on inputs, outputs or edges: they can be looked at, not painted.");
     const names = given.map(({ name }) => name);
     if (!same([...this.strips.keys()], names)) this.#makeRows(names);
     given.forEach(({ name, mask }, i) => {
@@ -221,6 +224,7 @@ export class GatesPanel {
     const column = at < 0 ? -1 : [...before[at].row.children].findIndex((child) => child === document.activeElement);
     const focused = [...this.strips.keys()][at];
     this.strips.clear();
+    this.at = null;
     const rows = names.map((name, i) => {
       const strip = new Strip({
         name, hue: hue(i), together: (sample) => this.#together(sample), named: (sample) => this.app.named(sample),
@@ -244,8 +248,17 @@ export class GatesPanel {
   /** @param {string} name @param {number | null} sample */
   #pointed(name, sample) {
     this.#mark(sample === null ? null : name);
-    const gate = sample === null ? 0 : this.strips.get(name)?.strip.gates[sample] ?? 0;
-    say(this.axis, sample === null ? "Click or drag on a strip to switch gates." : `${this.app.named(sample)}: ${name} is ${gate > 0 ? "on" : "off"}`);
+    this.at = sample === null ? null : { name, sample };
+    this.#caption();
+  }
+
+  /** What is under the pointer; where nothing is, what can be done with the strips that are shown. */
+  #caption() {
+    const { at } = this;
+    const gate = at && this.strips.get(at.name)?.strip.gates[at.sample];
+    if (at && gate !== null && gate !== undefined) return say(this.axis, `${this.app.named(at.sample)}: ${at.name} is ${gate > 0 ? "on" : "off"}`);
+    if (!this.strips.size) return say(this.axis, "");
+    say(this.axis, this.editable ? "Click or drag on a strip to switch gates." : "These gates are on inputs, outputs or edges: they can be looked at, not painted.");
   }
 
   #kept() {
@@ -332,16 +345,28 @@ export class GatesPanel {
     this.app.store.change((state) => set(state, ["gatings", this.chosen], made), `width ${name}`);
   }
 
+  /** @type {{ of: Predicted | null, most: number }} */
+  #scale = { of: null, most: 0 };
+
+  /** The largest strength of any pathway of any candidate: the scale of all lines. @param {Predicted} predicted */
+  #strongest(predicted) {
+    if (this.#scale.of !== predicted) {
+      const most = Object.values(predicted.gatings).flatMap(({ pathways }) => pathways.flatMap(({ strength }) => strength)).reduce((a, b) => Math.max(a, b ?? 0), 0);
+      this.#scale = { of: predicted, most };
+    }
+    return this.#scale.most;
+  }
+
   /** Where the race is now: edges grow with the strength of their pathway. @param {number} time */
   setTime(time) {
     const { app } = this;
     const prediction = app.predicted?.gatings[this.chosen];
     if (!prediction || !app.predicted) return;
     const index = app.indexAt(time);
+    const most = this.#strongest(app.predicted);
     const shares = new Map(
       prediction.pathways.flatMap(({ name, nodes, strength }) => {
-        const end = Math.max(...strength.map((value) => value ?? 0));
-        const share = end > 0 ? (strength[index] ?? 0) / end : 0;
+        const share = most > 0 ? (strength[index] ?? 0) / most : 0;
         return (nodes ?? [name]).map((node) => /** @type {const} */ ([node, share]));
       })
     );

@@ -94,8 +94,8 @@ export class GraphView {
   }
 
   /**
-   * @param {(node: string) => number | null} strength of a pathway relative to its end, 0 to 1; null
-   * where it is not known
+   * @param {(node: string) => number | null} strength of a pathway, 0 to 1, on one scale for all of
+   * them; null where it is not known
    */
   setStrength(strength) {
     for (const { line, source, target } of this.lines) {

@@ -160,7 +160,7 @@ export const STORIES = [
       {
         title: "Sharing is faster",
         text: [
-          ["A shared pathway is trained by every sample, a pathway of one route only by its own. Play the race and watch the lines grow: they are as thick as what the pathway has learned."],
+          ["A shared pathway is trained by every sample, a pathway of one route only by its own. Play the race and watch the lines grow: they are as thick as what the pathway has learned, on one scale for all pathways of both candidates."],
           [play],
           ["First is ", winner, "."],
         ],

@@ -24,6 +24,9 @@ const FEW = 16;
 /** Strips of more samples than this have a line of their own. */
 const LONG = 24;
 
+/** What a kept share is, and how those of pathways make that of the gating. */
+const KEPT = "The share of the gates that a ReLU network would keep, over the fall of the loss. The share of the gating is the mean of its pathways, each counted by how much of the weights it has.";
+
 export class GatesPanel {
   /** @param {App} app */
   constructor(app) {
@@ -32,7 +35,7 @@ export class GatesPanel {
     this.graph = new GraphView((node) => this.#mark(node));
     this.rows = h("ul", { class: "pathways" });
     this.axis = h("p", { class: "caption pointed", "aria-hidden": "true" });
-    this.verdict = h("p", { class: "verdict", role: "status" });
+    this.verdict = h("p", { class: "verdict", role: "status", title: KEPT });
     this.message = h("div", { class: "message", role: "alert", hidden: true });
     const paint = unique("paint");
     this.paint = h("select", { id: paint, onchange: () => app.store.look({ paint: this.paint.value }) });
@@ -238,7 +241,7 @@ export class GatesPanel {
       this.strips.set(name, { strip, row, width, kept, name: field });
       return row;
     });
-    const head = h("li", { class: "pathway head", "aria-hidden": "true" }, h("span", {}, "pathway"), h("span", {}, "neurons"), this.samples, h("span", { title: "the share of the gates that a ReLU network would keep" }, "kept"), h("span", {}));
+    const head = h("li", { class: "pathway head", "aria-hidden": "true" }, h("span", {}, "pathway"), h("span", {}, "neurons"), this.samples, h("span", { title: KEPT }, "kept"), h("span", {}));
     this.rows.replaceChildren(head, ...rows);
     const row = at < 0 ? undefined : this.strips.get(focused) ?? [...this.strips.values()][Math.min(at, names.length - 1)];
     const same = row?.row.children[column];

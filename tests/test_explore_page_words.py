@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from neuralrace.explorer.catalogue import default_state
 from neuralrace.explorer.trust import Trust
+from neuralrace.study.answers.answer import percent
 from tests.browser_help import Page, link
 from tests.explorer_help import result, xor_state
 
@@ -72,4 +74,57 @@ def test_what_was_said_of_a_table_is_not_said_of_a_task(page, tmp_path):
     note.wait_for()
     page.task("XoR")
     note.wait_for(state="hidden")
+    page.check()
+
+
+@pytest.mark.browser
+def test_the_axis_goes_on_until_the_reference_and_the_network_are_there(server, chromium):
+    """At a cue of 3, the winner is there at t = 4, what small neurons align to at t = 12."""
+    state = default_state("context_decision")
+    state["task"]["parameters"] |= {"cue": 3.0}
+    state["gatings"] = {"answer": {"masks": {"left": "y < 0", "right": "y > 0"}}}
+    state["training"] |= {"steps": 200, "seeds": 1}
+    with opened(server, chromium, state) as page:
+        told = page.page.locator(".further").get_by_text(re.compile("Expect a ReLU network"))
+        told.wait_for()
+        expected = float(re.search(r"t = ([\d.]+)", told.inner_text())[1])
+        last = _last(page)
+        assert expected < last < 40
+        page.set("cue", 2.95)  # the axis stays while the check is made again
+        page.page.locator(".headline").filter(has_not_text="Predicting").wait_for()
+        assert _last(page) > expected
+        page.button("Train", ".panel.relu").click()
+        page.button("Train again").wait_for()
+        lane = page.page.locator(".lanes li", has_text="ReLU network").locator(".when")
+        assert float(lane.inner_text().split("=")[1]) < _last(page)
+
+
+def _last(page: Page) -> float:
+    """The last moment of the time axis to which predicted curves go."""
+    page.page.wait_for_timeout(700)
+    page.page.locator(".player .time").fill("1000")
+    page.page.wait_for_timeout(300)
+    shown = page.page.locator(".now").inner_text()
+    page.button("Photo finish").click()
+    return float(shown.removeprefix("t = "))
+
+
+@pytest.mark.browser
+def test_shares_are_written_as_in_the_sentences(page):
+    values = [0.177, 0.0042, 8.6e-6, 0.996, 0.0995, 1e-9, 0.05]
+    source = "async (values) => values.map((await import('./web/dom.js')).percent)"
+    assert page.page.evaluate(source, values) == [percent(value) for value in values]
+
+
+@pytest.mark.browser
+def test_the_criterion_says_its_unit(page):
+    """The words at the line of the criterion, where the page writes them for all to read."""
+    page.task("Two streams and a cue")
+    page.headline("learn first")
+    names = "document.querySelector('.race .chart').getAttribute('aria-label')"
+    assert "criterion: a share of 0.5 of the initial loss" in page.page.evaluate(names)
+    page.task("Extended XoR")
+    page.headline("learn first")
+    page.page.wait_for_timeout(300)
+    assert "criterion: a loss of 0.2" in page.page.evaluate(names)
     page.check()

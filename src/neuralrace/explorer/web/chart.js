@@ -11,6 +11,7 @@ import { h, keepFocus, perFrame, s, shown, styleOf } from "./dom.js";
  * @property {number[]} [dash]
  * @property {number} [width]
  * @property {number} [faint] opacity, 1 if missing
+ * @property {string} [about] what it is, where the name does not say it
  * @property {boolean} [unlisted] whether the legend leaves it out (further seeds)
  */
 
@@ -84,6 +85,7 @@ export class Chart {
   /** @param {Drawn} drawn */
   show(drawn) {
     this.drawn = drawn;
+    this.place.setAttribute("aria-label", [this.options.what, drawn.lineName].filter(Boolean).join("; "));
     this.#draw();
   }
 
@@ -234,7 +236,7 @@ export class Chart {
         const toggle = h(
           "button",
           {
-            type: "button", "aria-pressed": String(!this.hidden.has(curve.name)), title: "Show or hide this curve",
+            type: "button", "aria-pressed": String(!this.hidden.has(curve.name)), title: [curve.about, "Show or hide this curve."].filter(Boolean).join(" "),
             onclick: () => {
               if (!this.hidden.delete(curve.name)) this.hidden.add(curve.name);
               this.redraw();

@@ -112,7 +112,7 @@ function lossOf(app, wide, high) {
   for (const v of ticks(0, top)) parts.push(s("path", { d: `M${x0} ${up(v).toFixed(1)}H${x1}`, stroke: FAINT }), word(x0 - 7, up(v) + 4, shown(v), { "text-anchor": "end", "font-size": 11, fill: SOFT }));
   parts.push(word((x0 + x1) / 2, y0 + 36, "time", { "text-anchor": "middle", fill: SOFT }));
   const level = up(predicted.criterion ?? 0);
-  parts.push(s("path", { d: `M${x0} ${level.toFixed(1)}H${x1}`, stroke: SOFT }), word(x1, level - 4, "criterion", { "text-anchor": "end", "font-size": 11, fill: SOFT }));
+  parts.push(s("path", { d: `M${x0} ${level.toFixed(1)}H${x1}`, stroke: SOFT }), word(x1, level - 4, app.criterionNamed, { "text-anchor": "end", "font-size": 11, fill: SOFT }));
   for (const curve of curves) {
     let d = "";
     for (let i = 0; i < curve.x.length; i++) {

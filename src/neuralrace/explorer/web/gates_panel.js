@@ -309,7 +309,7 @@ export class GatesPanel {
   #addPathway() {
     const editable = this.editable;
     if (!editable?.masks) return;
-    let n = Object.keys(editable.masks).length + 1;
+    let n = 1;
     while (`path${n}` in editable.masks) n++;
     const name = `path${n}`;
     const widths = typeof editable.hidden === "object" ? Object.values(editable.hidden) : [];

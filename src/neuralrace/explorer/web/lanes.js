@@ -1,7 +1,7 @@
 // The race itself: one lane per candidate. How far a runner is says how much of the way to the
 // criterion its loss has come down; the finish is the criterion.
 // @ts-check
-import { h, keepFocus, percent, s, say, shown } from "./dom.js";
+import { h, keepFocus, s, say, shown } from "./dom.js";
 import { valueAt } from "./chart.js";
 
 /**
@@ -14,7 +14,7 @@ import { valueAt } from "./chart.js";
  * @property {boolean} first whether it wins
  * @property {boolean} kind whether it is a trained network, which is drawn solid
  * @property {"kept" | "outrun" | "not kept" | "unknown"} [standing] what a ReLU network would do with its gates
- * @property {number | null} [margin] how much later than the first, as a share of its time
+ * @property {string} [place] first, or how much later it is, in words
  * @property {boolean} [chosen] whether it is the one that is edited
  */
 
@@ -42,7 +42,7 @@ export class Lanes {
   show(lanes, criterion) {
     this.lanes = lanes;
     this.criterion = criterion;
-    const shape = JSON.stringify(lanes.map(({ time, loss, arrives, margin, ...rest }) => rest));
+    const shape = JSON.stringify(lanes.map(({ time, loss, arrives, place, ...rest }) => rest));
     if (shape !== this.shape) this.#make(shape);
   }
 
@@ -88,7 +88,7 @@ export class Lanes {
       row.row.classList.toggle("arrived", arrived);
       const text = lane.arrives === null ? "never" : `t = ${shown(lane.arrives, 4)}`;
       say(row.text, text);
-      say(row.later, lane.margin ? ` · ${percent(lane.margin)} later` : lane.first ? " · first" : "");
+      say(row.later, lane.place ? ` · ${lane.place}` : "");
     });
   }
 }

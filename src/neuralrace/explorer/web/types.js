@@ -100,7 +100,8 @@
 /**
  * @typedef {object} Prediction of one gating
  * @property {number | null} time
- * @property {number | null} margin
+ * @property {number | null} margin how much later than the first, as a share of its time
+ * @property {string} place "first", or how much later it is, in words; "" where it never arrives
  * @property {number} least the loss that it comes down to
  * @property {number} strength
  * @property {string} method
@@ -119,6 +120,7 @@
 /**
  * @typedef {object} Predicted
  * @property {number[]} times
+ * @property {number | null} end of the times that the candidates need; there are more where they were asked for
  * @property {number | null} criterion
  * @property {number} zero_loss
  * @property {string} start

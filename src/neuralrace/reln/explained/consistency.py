@@ -49,10 +49,10 @@ class Consistency:
 
     `share` is the kept share of the whole gating, `pathways[name]` that of one pathway: `share` is
     their mean, in which a pathway counts as much as it has of the weights while the loss falls.
-    `time`, `loss` and `over_time[name]` show it over the predicted race. `lost[name]`, of shape `(N,)`,
-    says which samples the rest is lost on: the entries of a pathway sum to what it does not keep,
-    where that is less than all. `handover` is the half-time of a ReLU network that takes over,
-    divided by that of the gating, or None where it was not asked for.
+    `time`, `loss` and `over_time[name]` show it over the predicted race. `lost[name]`, of shape
+    `(N,)`, says which samples the rest is lost on: the entries of a pathway sum to what it does not
+    keep, where that is less than all. `handover` is the half-time of a ReLU network that takes
+    over, divided by that of the gating, or None where it was not asked for.
 
     ```python
     >>> import neuralrace as nr

@@ -103,6 +103,21 @@ def test_a_share_is_said_as_one(trust):
     assert told[2].endswith(f"below a share of {left} of the initial loss; cases can get to 0.")
 
 
+def test_a_share_that_is_none_is_said_in_the_words_of_the_page(trust):
+    state = xor_state(0.7, contest={"criterion": 1.5, "relative": True})
+    said = error("predict", trust, state=state)
+    assert said["key"] == "contest.criterion"
+    assert said["fix"] == "for example 0.5, for half of the initial loss"
+    assert "relative" not in " ".join(said.values())
+
+
+def test_one_mode_is_said_in_the_singular(trust):
+    state = xor_state(0.7, gatings={"one": {"masks": {"first": [1, 0, 0, 0]}}})
+    state["contest"] = {"criterion": 0.45}
+    said = result("predict", trust, state=state)["gatings"]["one"]["reduction"]
+    assert said.startswith("reduces to one scalar mode, exactly")
+
+
 def test_the_strength_of_a_pathway_is_the_norm_of_what_it_computes(trust):
     state = default_state("contextual")
     state["task"]["parameters"] = {"contexts": 2, "items": 2}
@@ -241,6 +256,7 @@ def test_aligned_gates_are_a_gating_of_the_state(trust):
     found = result("aligned", trust, state=xor_state(1.2))
     arch, data = nr.reln.aligned(nr.tasks.extended_xor(1.2), width=32)
     masks = found["gating"]["masks"]
+    assert found["name"] == "aligned_gates"
     for name in arch.hidden:
         np.testing.assert_array_equal(masks[name], data.gates[name])
     state = xor_state(1.2)
@@ -257,6 +273,8 @@ def test_aligned_gates_between_0_and_1_are_rounded_and_it_is_said(task, trust):
     between = sum(((gate > 0) & (gate < 1)).sum() for gate in data.gates.values())
     masks = list(map(tuple, found["gating"]["masks"].values()))
     assert set(masks) == {p for p in patterns if any(p)} and len(masks) == len(set(masks))
+    assert list(found["gating"]["masks"]) == [f"aligned{k + 1}" for k in range(len(masks))]
+    assert found["name"] == "aligned_rounded"
     assert between > 0 and f"{between} gates lie between 0 and 1." in found["sentences"][1]
     state["gatings"] = {found["name"]: found["gating"]}
     assert result("predict", trust, state=state)["gatings"][found["name"]]["time"] > 0

@@ -128,3 +128,58 @@ def test_the_criterion_says_its_unit(page):
     page.page.wait_for_timeout(300)
     assert "criterion: a loss of 0.2" in page.page.evaluate(names)
     page.check()
+
+
+@pytest.mark.browser
+def test_a_link_brings_the_state_back(page):
+    page.set("Δ", 1.25)
+    page.headline("^linear is")
+    page.button("Copy link").click()
+    page.page.locator(".toast", has_text="Copied.").wait_for()
+    address = page.page.evaluate("navigator.clipboard.readText()")
+    other = Page(page.page.context.new_page(), address)
+    other.headline("^linear is")
+    assert other.value("Δ") == "1.25"
+    page.check()
+
+
+@pytest.mark.browser
+def test_why_gates_that_were_found_need_not_be_kept_until_they_are_edited(server, chromium):
+    state = xor_state(0.4, gatings={"found": BOTH}, view={"found": [BOTH]})
+    with opened(server, chromium, state) as page:
+        told = page.page.locator(".gates").get_by_text("rounded to constant ones")
+        told.wait_for()
+        page.page.locator(".strip").first.focus()
+        page.page.keyboard.press("Space")
+        told.wait_for(state="hidden")
+        page.button("Undo").click()
+        told.wait_for()
+
+
+@pytest.mark.browser
+def test_gates_are_shown_at_the_nearest_recorded_moment(page):
+    page.page.locator(".more summary").filter(has_text="How it is trained").click()
+    page.set("Steps", 300)
+    page.set("Networks", 1)
+    page.button("Train", ".panel.relu").click()
+    page.button("Train again").wait_for()
+    title = page.page.locator(".panel.relu h3").first
+    for at in (0, 123, 377, 1000):
+        page.page.locator(".player .time").fill(str(at))
+        page.page.wait_for_timeout(200)
+        shown = page.page.locator(".now").inner_text().removeprefix("t = ")
+        said = title.inner_text().removeprefix("Its gates at t = ")
+        assert said == shown or said.endswith(", the nearest recorded moment"), (said, shown)
+        recorded = float(said.split(",")[0])
+        assert abs(recorded - float(shown)) < 0.5 or recorded == pytest.approx(15), (said, shown)
+    page.check()
+
+
+@pytest.mark.browser
+def test_the_reference_is_told_from_a_candidate_of_aligned_gates(page):
+    page.task("Two streams and a cue")
+    legend = page.page.locator(".race .legend").first
+    reference = legend.get_by_role("button", name=re.compile(r"reference \(aligned gates\)"))
+    reference.wait_for()
+    assert "some lie between on and off" in reference.get_attribute("title")
+    page.check()

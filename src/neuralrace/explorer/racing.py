@@ -59,6 +59,9 @@ THRESHOLD = 0.9
 ALIGNED = "aligned_gates"
 """The name of a gating made of aligned gates: `aligned` itself is the reference of a contest."""
 
+ROUNDED = "aligned_rounded"
+"""Its name where some gates had to be rounded, so that it is not the reference."""
+
 
 # ---- problems in which some gatings may be wrong ------------------------------------------------
 
@@ -410,4 +413,4 @@ def aligned(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, A
             f"{between} gate{'s lie' if between != 1 else ' lies'} between 0 and 1. They are "
             f"rounded here, which leaves {left} pattern{'s' * (left != 1)}."
         )
-    return {"name": ALIGNED, "gating": gating, "sentences": said}
+    return {"name": ROUNDED if between else ALIGNED, "gating": gating, "sentences": said}

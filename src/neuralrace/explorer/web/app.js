@@ -411,7 +411,8 @@ export class App {
       const now = this.store.state;
       if (!same([task, table], [now.task, now.table])) return this.tell("The task has changed since: its gates were not added.", true);
       const name = this.gates.candidates.free(wanted);
-      this.store.change((state) => set(set(state, ["gatings", name], gating), ["view", "gating"], name));
+      const found = kind === "discover" ? [...(now.view?.found ?? []), gating] : now.view?.found;
+      this.store.change((state) => set(set(set(state, ["gatings", name], gating), ["view", "gating"], name), ["view", "found"], found));
       this.tell((sentences ?? []).join(" ") || `Added ${name}.`);
     } catch (error) {
       this.failed(error);

@@ -27,6 +27,9 @@ const LONG = 24;
 /** What a kept share is, and how those of pathways make that of the gating. */
 const KEPT = "The share of the gates that a ReLU network would keep, over the fall of the loss. The share of the gating is the mean of its pathways, each counted by how much of the weights it has.";
 
+/** Why gates that networks had need not be kept. */
+const FOUND = "These gates were found in trained networks and rounded to constant ones. The gates of the networks change while they learn, so that these may take another time, and may not be kept.";
+
 export class GatesPanel {
   /** @param {App} app */
   constructor(app) {
@@ -36,6 +39,7 @@ export class GatesPanel {
     this.rows = h("ul", { class: "pathways" });
     this.axis = h("p", { class: "caption pointed", "aria-hidden": "true" });
     this.verdict = h("p", { class: "verdict", role: "status", title: KEPT });
+    this.found = h("p", { class: "caption", hidden: true }, FOUND);
     this.message = h("div", { class: "message", role: "alert", hidden: true });
     const paint = unique("paint");
     this.paint = h("select", { id: paint, onchange: () => app.store.look({ paint: this.paint.value }) });
@@ -69,7 +73,8 @@ export class GatesPanel {
       this.parameters,
       this.axis,
       this.message,
-      this.verdict
+      this.verdict,
+      this.found
     );
   }
 
@@ -105,6 +110,7 @@ export class GatesPanel {
     this.#samples();
     this.#caption();
     this.#kept();
+    this.found.hidden = !app.store.state.view?.found?.some((found) => same(found, app.store.state.gatings?.[name]));
   }
 
   /** @param {string | null} node */

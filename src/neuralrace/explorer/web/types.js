@@ -47,6 +47,7 @@
  * @property {boolean} [log]
  * @property {string} [paint] "sample", or the label by which gates are switched
  * @property {{ name: string, step: number } | null} [story]
+ * @property {Gating[]} [found] gatings as they were found in trained networks
  * @property {Over[]} [over] what the phase diagram varies
  */
 

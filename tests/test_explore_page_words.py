@@ -183,3 +183,43 @@ def test_the_reference_is_told_from_a_candidate_of_aligned_gates(page):
     reference.wait_for()
     assert "some lie between on and off" in reference.get_attribute("title")
     page.check()
+
+
+SLOW = {"builtin": "linear_pathways", "parameters": {"total": 32}}
+NAMES = {"masks": {"all_of_the_four": [1, 1, 1, 1], "only_the_first": [1, 0, 0, 0]}}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_texts_stay_in_their_places(server, chromium, width):
+    """Long margins in the panel, names in their boxes, shares beside the ×; on a phone too."""
+    gatings = {"names": NAMES, "linear": SLOW, "xor": {"builtin": "xor_pathways"}}
+    state = xor_state(0.2, gatings=gatings, contest={"criterion": 0.45}, view={"gating": "names"})
+    with opened(server, chromium, state, width) as page:
+        page.page.locator(".pathway .kept.low").first.wait_for()
+        page.page.locator(".later", has_text="times as long").wait_for()
+        inside = """([inner, outer]) => [...document.querySelectorAll(inner)].map((one) => {
+          const [a, b] = [one, one.closest(outer)].map((each) => each.getBoundingClientRect());
+          return [a.left - b.left, b.right - a.right];
+        })"""
+        lanes = page.page.evaluate(inside, [".lanes .when", ".panel"])
+        assert len(lanes) == 3 and min(min(each) for each in lanes) > 8, lanes
+        tracks = page.page.evaluate(inside, [".lanes .track", ".lanes"])
+        assert all(each == pytest.approx(tracks[0]) for each in tracks)  # one finish for all
+        boxes = page.page.evaluate(
+            """() => [...document.querySelectorAll('.graph .node')].flatMap((node) => {
+              const [box, text] = ['.box', 'text'].map((name) =>
+                node.querySelector(name)?.getBoundingClientRect());
+              return text ? [text.width / box.width] : [];
+            })"""
+        )
+        assert len(boxes) == 4 and max(boxes) < 0.9, boxes
+        gaps = page.page.evaluate(
+            """() => [...document.querySelectorAll('.pathway:not(.head)')].map((row) => {
+              const text = document.createRange();
+              text.selectNodeContents(row.querySelector('.kept'));
+              return row.querySelector('.remove').getBoundingClientRect().left
+                - text.getBoundingClientRect().right;
+            })"""
+        )
+        assert len(gaps) == 2 and min(gaps) >= 3, gaps

@@ -83,7 +83,7 @@ function networkOf(prediction, least, wide) {
     const [x, y, w, tall] = [node.x * unit, flip(node.y), node.w * unit, node.h * unit];
     const colour = node.branch === null ? SOFT : hueOf(node.branch);
     drawing.append(s("rect", { x: x - w / 2, y: y - tall / 2, width: w, height: tall, rx: 4, fill: "#ffffff", stroke: colour, "stroke-width": 1.4 }));
-    const size = Math.min(11, tall / 2.6, (w / (node.name.length + 1)) * 1.75);
+    const size = Math.min(11, tall / 2.6, (w / (node.name.length + 1)) * 1.5);
     if (size >= 4) drawing.append(word(x, y - 0.1 * size, node.name, { "font-size": size, "text-anchor": "middle" }), word(x, y + 1.05 * size, String(node.size), { "font-size": 0.86 * size, "text-anchor": "middle", fill: SOFT }));
     const gate = gates[node.name];
     if (!gate) continue;

@@ -239,7 +239,7 @@ export class GatesPanel {
         name, hue: hue(i), together: (sample) => this.#together(sample), named: (sample) => this.app.named(sample),
         point: (sample) => this.#pointed(name, sample),
       });
-      const field = h("input", { class: "name", value: name, "aria-label": `Name of the pathway ${name}`, maxlength: 40, onchange: () => this.#renamePathway(name, field) });
+      const field = h("input", { class: "name", value: name, title: name, "aria-label": `Name of the pathway ${name}`, maxlength: 40, onchange: () => this.#renamePathway(name, field) });
       const width = h("input", { class: "number", inputmode: "numeric", "aria-label": `Neurons of ${name}`, title: "neurons", onchange: () => this.#width(name, width) });
       const kept = h("span", { class: "kept" });
       const remove = button("×", () => this.#edit(name, undefined), { class: "remove", "aria-label": `Remove the pathway ${name}`, disabled: names.length < 2 });

@@ -55,7 +55,7 @@ export class GraphView {
       const gate = gates[node.name];
       covers(x - w / 2, y - tall / 2);
       covers(x + w / 2, y + tall / 2 + (gate ? STRIP + BELOW : 0));
-      const size = Math.min(11, tall / 2.6, (w / (node.name.length + 1)) * 1.75);
+      const size = Math.min(11, tall / 2.6, (w / (node.name.length + 1)) * 1.5);
       const group = s(
         "g",
         { class: `node ${node.branch === null ? node.kind : hue(node.branch)}` },

@@ -99,6 +99,12 @@ def test_a_share_is_said_as_one(trust):
     level = float(plain[1].removeprefix("At losses below ").split()[0])
     said = told[1].removeprefix("At shares of the initial loss below ")
     assert float(said.split()[0]) == pytest.approx(level / zero, rel=0.05)
+    state |= {
+        "training": {"steps": 20, "seeds": 1},
+        "contest": {"criterion": 0.5, "relative": True},
+    }
+    trained = result("train", trust, state=state)["sentences"][1]
+    assert f"loss of {0.5 * zero:.4g} (a share of 0.5)" in trained
     left = f"{0.18 / zero:.2g}"
     assert told[2].endswith(f"below a share of {left} of the initial loss; cases can get to 0.")
 

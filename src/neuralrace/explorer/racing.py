@@ -31,8 +31,14 @@ from neuralrace.reduction import Race
 from neuralrace.reln import aligned as aligned_gating
 from neuralrace.reln import consistency
 from neuralrace.report import Code, Equation, Section, Table, Text, equations_of, formula
-from neuralrace.study import Problem, StudyError, Work, contest_sentences, race_sentence
-from neuralrace.study.answers.theory import later, tied
+from neuralrace.study import (
+    Problem,
+    StudyError,
+    Work,
+    contest_places,
+    contest_sentences,
+    race_sentence,
+)
 from neuralrace.trajectory import Trajectory
 
 POINTS = 201
@@ -141,7 +147,7 @@ def predict(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, A
     solved = {name: _solution(entrant, times) for name, entrant in contest.entrants.items()}
     losses = {name: solution.loss[:POINTS] for name, solution in solved.items()}
     order = sorted(contest.times, key=contest.times.__getitem__)
-    names = list(problem.settings.gatings)
+    names, places = list(problem.settings.gatings), contest_places(contest)
     return found | {
         "times": times.tolist(),
         "end": number(times[POINTS - 1]),
@@ -154,7 +160,7 @@ def predict(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, A
             name: {
                 **_described(entrant, solved[name], problem.candidates[name]),
                 "margin": number(contest.margins[name]),
-                "place": _place(contest, name),
+                "place": places[name],
                 "colour": colours()[names.index(name) % len(colours())],
             }
             for name, entrant in contest.entrants.items()
@@ -170,16 +176,6 @@ def _sentences(
     if not failed or contest.winner is None:
         return said
     return [f"Without {', '.join(failed)}, {said[0]}", *said[1:]]
-
-
-def _place(contest: Contest, name: str) -> str:
-    """Which place a gating has: first, or how much later it is; "" where it never arrives."""
-    if not np.isfinite(contest.times[name]):
-        return ""
-    first = tied(contest)
-    if name not in first:
-        return later(contest.margins[name])
-    return "first" if len(first) == 1 else "tie for first"
 
 
 def _until(asked: Any) -> float:

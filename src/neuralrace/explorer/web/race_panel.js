@@ -106,7 +106,7 @@ export class RacePanel {
     return sorted.map((name) => ({
       name, hue: racer(names.indexOf(name)), time: app.predicted?.times ?? [], loss: app.predicted?.gatings[name].loss ?? [],
       arrives: app.predicted?.gatings[name].time ?? null, first: name === app.predicted?.winner, kind: false,
-      chosen: name === app.gates.chosen, standing: app.keptNow?.gatings[name]?.standing, place: app.predicted?.gatings[name].place,
+      chosen: name === app.gates.chosen, standing: app.keptNow?.gatings[name]?.standing, place: app.predicted?.gatings[name].time === null ? "" : app.predicted?.gatings[name].place,
     }));
   }
 

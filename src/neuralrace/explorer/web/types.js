@@ -102,7 +102,7 @@
  * @typedef {object} Prediction of one gating
  * @property {number | null} time
  * @property {number | null} margin how much later than the first, as a share of its time
- * @property {string} place "first", or how much later it is, in words; "" where it never arrives
+ * @property {string} place "first", or how much later it is, in words
  * @property {number} least the loss that it comes down to
  * @property {number} strength
  * @property {string} method

@@ -74,7 +74,7 @@ def first_sentence(found: Contest) -> str:
     """Who is first, or who share the first place, and how much later the next is."""
     if found.winner is None:
         return "No gating reaches the criterion."
-    first, time = tied(found), f"t = {found.times[found.winner]:.4g}"
+    first, time = _tied(found), f"t = {found.times[found.winner]:.4g}"
     text = f"{found.winner} is predicted to learn first, at {time}"
     if len(first) > 1:
         text = f"{' and '.join(first)} are predicted to learn first, at the same time, {time}"
@@ -83,20 +83,40 @@ def first_sentence(found: Contest) -> str:
         return f"{text}."
     margin = found.margins[second[0]]
     takes = "takes " if 1 < margin < np.inf else ""
-    return f"{text}; {second[0]} {takes}{later(margin)}."
+    return f"{text}; {second[0]} {takes}{_later(margin)}."
 
 
-def tied(found: Contest) -> list[str]:
+def contest_places(found: Contest) -> dict[str, str]:
+    """Which place each gating has, in words: who is first, and how much later the others are.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> data = nr.tasks.extended_xor(0.2)
+    >>> linear, xor = nr.tasks.linear_pathways(data), nr.tasks.xor_pathways(data)
+    >>> nr.study.contest_places(nr.contest({"linear": linear, "xor": xor}))
+    {'linear': '4 times as long', 'xor': 'first'}
+    >>> nr.study.contest_places(nr.contest({"xor": xor, "again": xor}))
+    {'xor': 'tie for first', 'again': 'tie for first'}
+
+    ```
+    """
+    check_kind("found", found, Contest, "nr.contest({name: (arch, data)})")
+    first = _tied(found)
+    best = "first" if len(first) == 1 else "tie for first"
+    return {n: best if n in first else _later(found.margins[n]) for n in found.entrants}
+
+
+def _tied(found: Contest) -> list[str]:
     """The winner, and all whose times are no different."""
     return [name for name in _order(found) if found.margins[name] < TIE]
 
 
-def later(margin: float) -> str:
+def _later(margin: float) -> str:
     """How much later than the first one is, from the difference as a share of the first's time.
 
     ```python
-    >>> from neuralrace.study.answers.theory import later
-    >>> later(0.177), later(7.29), later(float("inf"))
+    >>> from neuralrace.study.answers.theory import _later
+    >>> _later(0.177), _later(7.29), _later(float("inf"))
     ('18 % later', '8.3 times as long', 'never')
 
     ```

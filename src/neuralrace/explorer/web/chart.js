@@ -66,7 +66,7 @@ export class Chart {
     this.shape = "";
     /** @type {any[]} what was drawn last */
     this.content = [];
-    [this.family, this.soft] = ["sans-serif", "grey"];
+    [this.family, this.soft, this.paper] = ["sans-serif", "grey", "white"];
     this.room = { width: 0, height: 0 }; // known without asking for the layout
     this.head = h("div", { class: "playhead" });
     this.place = h("div", { class: "chart", role: "img", "aria-label": options.what, title: "Drag to zoom; click to go there; click twice for the whole range" });
@@ -173,6 +173,7 @@ export class Chart {
     const font = `12px ${this.family}`;
     const soft = styleOf(root, "--soft");
     this.soft = soft;
+    this.paper = styleOf(root, "--paper");
     const faint = styleOf(root, "--faint");
     const axis = (/** @type {string} */ label) => ({
       label, font, labelFont: font, labelSize: 18, labelGap: 0, stroke: soft, gap: 4,
@@ -287,6 +288,12 @@ export class Chart {
       pen.lineTo(ends[2], ends[3]);
       pen.stroke();
       pen.textAlign = side;
+      pen.save(); // curves do not cross the words
+      pen.strokeStyle = this.paper;
+      pen.lineWidth = 4 * unit;
+      pen.lineJoin = "round";
+      pen.strokeText(name, x, y);
+      pen.restore();
       pen.fillText(name, x, y);
     };
     const y = line === null || line === undefined || (this.log && line <= 0) ? NaN : u.valToPos(line, "y", true);

@@ -37,6 +37,93 @@ def test_a_prediction_has_the_numbers_of_the_contest_and_of_the_race(trust):
     assert found["sentences"][0].startswith("xor is predicted to learn first, at t = ")
 
 
+def test_curves_last_as_long_as_asked_and_begin_alike(trust):
+    """What lasts longer is added behind: sentences and the curves before it stay."""
+    plain = result("predict", trust, state=xor_state(0.7))
+    end = plain["end"]
+    assert end == plain["times"][-1] > max(g["time"] for g in plain["gatings"].values())
+    more = result("predict", trust, state=xor_state(0.7), until=2 * end)
+    assert more["times"][-1] == pytest.approx(2 * end)
+    assert more["times"][: len(plain["times"])] == plain["times"]
+    assert (more["end"], more["sentences"]) == (end, plain["sentences"])
+    for name, shown in more["gatings"].items():
+        assert len(shown["loss"]) == len(more["times"])
+        before = plain["gatings"][name]["loss"]
+        np.testing.assert_allclose(shown["loss"][: len(before)], before, rtol=1e-5, atol=1e-9)
+    most = result("predict", trust, state=xor_state(0.7), until=1e6 * end)
+    assert 2 * end < most["times"][-1] < 10 * end
+    assert error("predict", trust, state=xor_state(0.7), until=-1)["key"] == "until"
+
+
+def test_the_curve_of_the_reference_goes_on_until_it_has_learned(trust):
+    state = default_state("context_decision")
+    state["task"]["parameters"] |= {"cue": 3.0}
+    state["gatings"] = {"answer": {"masks": {"left": "y < 0", "right": "y > 0"}}}
+    own = result("predict", trust, state=state)["end"]
+    found = result("kept", trust, state=state)["aligned"]
+    assert own < found["time"] < found["times"][-1]
+    criterion = 0.5 * result("predict", trust, state=state)["zero_loss"]
+    at = np.interp(found["time"], found["times"], found["loss"])
+    assert at == pytest.approx(criterion, rel=1e-2)
+
+
+@pytest.mark.parametrize("copies", [2, 3])
+def test_gatings_that_are_equal_are_a_tie(trust, copies):
+    xor = {"builtin": "xor_pathways", "parameters": {"total": 32}}
+    linear = {"builtin": "linear_pathways", "parameters": {"total": 32}}
+    gatings = {f"xor{k}": xor for k in range(copies)} | {"linear": linear}
+    found = result("predict", trust, state=xor_state(0.2, gatings=gatings))
+    names = " and ".join(f"xor{k}" for k in range(copies))
+    first = found["sentences"][0]
+    assert first.startswith(f"{names} are predicted to learn first, at the same time, t = ")
+    ratio = found["gatings"]["linear"]["time"] / found["gatings"]["xor0"]["time"]
+    assert ratio > 2 and first.endswith(f"; linear takes {ratio:.2g} times as long.")
+    places = [found["gatings"][name]["place"] for name in gatings]
+    assert places == ["tie for first"] * copies + [f"{ratio:.2g} times as long"]
+
+
+def test_a_share_is_said_as_one(trust):
+    """Where the criterion is a share of the initial loss, so are the losses of all sentences."""
+    rows = "\n".join(f"{a},{b},{a},{0.6 * a * b}" for a in (-1, 1) for b in (-1, 1))
+    state = {
+        "task": {"file": "my.csv", "x": ["a", "b"], "y": ["first", "second"]},
+        "table": {"name": "my.csv", "text": f"a,b,first,second\n{rows}\n"},
+        "network": {"widths": 32, "scale": 1e-3},
+        "gatings": {"whole": {"masks": {"all": "always"}}, "cases": {"each": "sample"}},
+    }
+    zero = 0.5 * (1 + 0.6**2)
+    share = {"criterion": 0.4 / zero, "relative": True}
+    plain = result("predict", trust, state={**state, "contest": {"criterion": 0.4}})["sentences"]
+    told = result("predict", trust, state={**state, "contest": share})["sentences"]
+    assert told[0] == plain[0]
+    level = float(plain[1].removeprefix("At losses below ").split()[0])
+    said = told[1].removeprefix("At shares of the initial loss below ")
+    assert float(said.split()[0]) == pytest.approx(level / zero, rel=0.05)
+    state |= {
+        "training": {"steps": 20, "seeds": 1},
+        "contest": {"criterion": 0.5, "relative": True},
+    }
+    trained = result("train", trust, state=state)["sentences"][1]
+    assert f"loss of {0.5 * zero:.4g} (a share of 0.5)" in trained
+    left = f"{0.18 / zero:.2g}"
+    assert told[2].endswith(f"below a share of {left} of the initial loss; cases can get to 0.")
+
+
+def test_a_share_that_is_none_is_said_in_the_words_of_the_page(trust):
+    state = xor_state(0.7, contest={"criterion": 1.5, "relative": True})
+    said = error("predict", trust, state=state)
+    assert said["key"] == "contest.criterion"
+    assert said["fix"] == "for example 0.5, for half of the initial loss"
+    assert "relative" not in " ".join(said.values())
+
+
+def test_one_mode_is_said_in_the_singular(trust):
+    state = xor_state(0.7, gatings={"one": {"masks": {"first": [1, 0, 0, 0]}}})
+    state["contest"] = {"criterion": 0.45}
+    said = result("predict", trust, state=state)["gatings"]["one"]["reduction"]
+    assert said.startswith("reduces to one scalar mode, exactly")
+
+
 def test_the_strength_of_a_pathway_is_the_norm_of_what_it_computes(trust):
     state = default_state("contextual")
     state["task"]["parameters"] = {"contexts": 2, "items": 2}
@@ -175,6 +262,7 @@ def test_aligned_gates_are_a_gating_of_the_state(trust):
     found = result("aligned", trust, state=xor_state(1.2))
     arch, data = nr.reln.aligned(nr.tasks.extended_xor(1.2), width=32)
     masks = found["gating"]["masks"]
+    assert found["name"] == "aligned_gates"
     for name in arch.hidden:
         np.testing.assert_array_equal(masks[name], data.gates[name])
     state = xor_state(1.2)
@@ -191,6 +279,8 @@ def test_aligned_gates_between_0_and_1_are_rounded_and_it_is_said(task, trust):
     between = sum(((gate > 0) & (gate < 1)).sum() for gate in data.gates.values())
     masks = list(map(tuple, found["gating"]["masks"].values()))
     assert set(masks) == {p for p in patterns if any(p)} and len(masks) == len(set(masks))
+    assert list(found["gating"]["masks"]) == [f"aligned{k + 1}" for k in range(len(masks))]
+    assert found["name"] == "aligned_rounded"
     assert between > 0 and f"{between} gates lie between 0 and 1." in found["sentences"][1]
     state["gatings"] = {found["name"]: found["gating"]}
     assert result("predict", trust, state=state)["gatings"][found["name"]]["time"] > 0

@@ -94,9 +94,9 @@ def test_the_focus_stays_where_one_works(page):
     page.button("linear", ".tabs").click()
     assert _focus(page) == "linear"
     page.button("Add a pathway").click()
-    page.page.get_by_label("Gates of path3: on for all samples").wait_for()
+    page.page.get_by_label("Gates of path1: on for all samples").wait_for()
     assert _focus(page) == "Add a pathway"
-    name = page.page.get_by_label("Name of the pathway path3")
+    name = page.page.get_by_label("Name of the pathway path1")
     name.fill("odd")
     name.press("Enter")
     page.page.get_by_label("Gates of odd: on for all samples").wait_for()

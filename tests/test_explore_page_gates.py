@@ -25,8 +25,8 @@ def test_a_gating_made_by_hand(page):
     page.page.keyboard.press("Escape")
 
     page.button("Add a pathway").click()
-    page.page.get_by_label("Gates of path3: on for all samples").wait_for()
-    pathway = page.page.get_by_label("Name of the pathway path3")
+    page.page.get_by_label("Gates of path1: on for all samples").wait_for()
+    pathway = page.page.get_by_label("Name of the pathway path1")
     pathway.fill("odd")
     pathway.press("Enter")
     box = page.page.get_by_label("Gates of odd: on for all samples").bounding_box()

@@ -80,7 +80,7 @@ def test_a_guided_story(page, story, wins):
         for action in panel.locator(".act").all():
             action.click()
         if panel.get_by_role("button", name="Add the aligned gates").count():
-            page.page.locator(".tab", has_text="aligned_gates").wait_for()
+            page.page.locator(".tab", has_text="aligned_rounded").wait_for()
         if "A contest that is right" in titles:
             kept = panel.get_by_text("A ReLU network would keep the gates of by_answer.")
             kept.wait_for()

@@ -67,6 +67,29 @@ def test_a_gating_no_neuron_has_is_not_kept():
     assert set(found.pathways) == {"context1", "context2"}
 
 
+def test_the_share_of_one_pathway_is_that_of_the_gating():
+    """Its share falls while it learns, so that every moment must count alike in both."""
+    data = tasks.context_decision()
+    found = nr.reln.consistency(*nr.pathways(data, {"left": data.y["y"][:, 0] < 0}, 40), scale=1e-3)
+    assert np.ptp(found.over_time["left"]) > 0.1
+    assert found.pathways["left"] == pytest.approx(found.share)
+    fall = np.abs(np.gradient(found.loss))
+    assert found.share == pytest.approx(np.average(found.over_time["left"], weights=fall))
+
+
+@pytest.mark.parametrize("name", ["answer", "context"])
+def test_the_share_of_a_gating_lies_between_those_of_its_pathways(name):
+    """Pathways that are images of each other have one share, which is also that of the gating."""
+    data = tasks.context_decision()
+    found = nr.reln.consistency(*tasks.natural_gatings(data)[name], scale=1e-3)
+    shares = list(found.pathways.values())
+    assert min(shares) - 1e-9 <= found.share <= max(shares) + 1e-9, shares
+    if np.ptp(shares) < 1e-9:
+        assert found.share == pytest.approx(shares[0])
+    for pathway, share in found.pathways.items():
+        assert found.lost[pathway].sum() == pytest.approx(1 - share, abs=1e-6) or share == 0
+
+
 @pytest.mark.parametrize("task", [tasks.extended_xor(0.4), tasks.ring_classification(12)])
 def test_the_gates_a_network_aligns_to_are_kept(task):
     found = nr.reln.consistency(*nr.reln.aligned(task, width=100, neurons=500), scale=1e-3)

@@ -301,7 +301,7 @@ def test_the_script_of_a_table_and_of_a_module(name, table, tmp_path):
     csv = {"file": "my.csv", "x": ["a", "b"], "y": ["kind"], "labels": ["kind"], "weight": "w"}
     gatings = {
         "low": {"masks": {"low": "a < 3 and kind != 'x'", "rest": "a >= 3"}},
-        "kinds": {"each": "kind", "hidden": {"kindno": 3, "kindyes": 4}},
+        "kinds": {"each": "kind", "hidden": {"kind_no": 3, "kind_yes": 4}},
     }
     own = {"python": "own:make", "parameters": {"delta": 0.4}}
     tasks = {"table": (csv, gatings), "module": (own, {"xor": {"each": "sample"}})}

@@ -100,6 +100,8 @@ def test_every_value_of_a_label_has_a_pathway_of_its_own():
         assert len(names) == len(values)
         assert all(name.isascii() and name.isidentifier() for name in names)
     assert list(pathway_names("context", np.array([1, 2]))) == ["context1", "context2"]
+    seasons = pathway_names("season", np.array(["summer", "winter"]))
+    assert list(seasons) == ["season_summer", "season_winter"]
 
 
 def test_values_that_look_alike_stay_apart(tmp_path):

@@ -40,6 +40,13 @@ FOUND = "found"
 """The name of a gating that was found in trained networks."""
 
 
+CONSTANT = (
+    "As a gating they are constant, while the gates of the networks change as they learn: its time "
+    "may differ from theirs, and its gates need not be kept."
+)
+"""What is said of gates that were found."""
+
+
 def without_gatings(message: Mapping[str, Any]) -> Any:
     """The state of a request that is about the ReLU network alone."""
     state = message.get("state")
@@ -267,4 +274,4 @@ def discover(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, 
         answer = ANSWERS["discover"](work)
     network = answer.value.network()
     gating, _ = rounded(network.arch, network.data)
-    return {"name": FOUND, "gating": gating, "sentences": list(answer.sentences)}
+    return {"name": FOUND, "gating": gating, "sentences": [*answer.sentences, CONSTANT]}

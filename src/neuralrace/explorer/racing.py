@@ -31,7 +31,14 @@ from neuralrace.reduction import Race
 from neuralrace.reln import aligned as aligned_gating
 from neuralrace.reln import consistency
 from neuralrace.report import Code, Equation, Section, Table, Text, equations_of, formula
-from neuralrace.study import Problem, StudyError, Work, contest_sentences, race_sentence
+from neuralrace.study import (
+    Problem,
+    StudyError,
+    Work,
+    contest_places,
+    contest_sentences,
+    race_sentence,
+)
 from neuralrace.trajectory import Trajectory
 
 POINTS = 201
@@ -39,6 +46,9 @@ POINTS = 201
 
 LONGER = 1.6
 """Curves last this many times as long as the last gating takes to learn."""
+
+FURTHEST = 4.0
+"""For the reference and for trained networks, curves last at most this many times longer still."""
 
 ENDLESS = 20.0
 """Where none learns, curves last this many times one over the largest strength."""
@@ -54,6 +64,9 @@ THRESHOLD = 0.9
 
 ALIGNED = "aligned_gates"
 """The name of a gating made of aligned gates: `aligned` itself is the reference of a contest."""
+
+ROUNDED = "aligned_rounded"
+"""Its name where some gates had to be rounded, so that it is not the reference."""
 
 
 # ---- problems in which some gatings may be wrong ------------------------------------------------
@@ -108,7 +121,11 @@ def _solution(entrant: Entrant, times: np.ndarray) -> Trajectory:
 
 
 def predict(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
-    """Losses, strengths and learning times of all gatings, without training anything."""
+    """Losses, strengths and learning times of all gatings, without training anything.
+
+    `until` asks for curves that last longer than by themselves, for what is drawn beside them.
+    """
+    until = _until(message.get("until"))
     problem, failed = tolerant(message.get("state"), trust)
     contest, more = contest_of(problem)
     failed |= more
@@ -119,28 +136,31 @@ def predict(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, A
         "order": [],
         "gatings": {},
         "times": [],
+        "end": None,
         "criterion": None,
         "start": "",
         "sentences": [] if failed else ["There is no gating yet."],
     }
     if contest is None:
         return found
-    times = _axis(contest)
+    times = _axis(contest, until)
     solved = {name: _solution(entrant, times) for name, entrant in contest.entrants.items()}
-    losses = {name: solution.loss for name, solution in solved.items()}
+    losses = {name: solution.loss[:POINTS] for name, solution in solved.items()}
     order = sorted(contest.times, key=contest.times.__getitem__)
-    names = list(problem.settings.gatings)
+    names, places = list(problem.settings.gatings), contest_places(contest)
     return found | {
         "times": times.tolist(),
+        "end": number(times[POINTS - 1]),
         "criterion": number(next(iter(contest.entrants.values())).criterion),
         "start": contest.start,
         "winner": contest.winner,
         "order": order,
-        "sentences": _sentences(contest, times, losses, failed),
+        "sentences": _sentences(contest, times[:POINTS], losses, failed),
         "gatings": {
             name: {
                 **_described(entrant, solved[name], problem.candidates[name]),
                 "margin": number(contest.margins[name]),
+                "place": places[name],
                 "colour": colours()[names.index(name) % len(colours())],
             }
             for name, entrant in contest.entrants.items()
@@ -158,12 +178,26 @@ def _sentences(
     return [f"Without {', '.join(failed)}, {said[0]}", *said[1:]]
 
 
-def _axis(contest: Contest) -> np.ndarray:
-    """The moments of all curves."""
+def _until(asked: Any) -> float:
+    """How long curves shall last at least."""
+    if asked is None:
+        return 0.0
+    if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked > 0:
+        raise wrong(
+            "until", "this is no time", f"{asked!r:.60}", "a number above 0", "leave it out"
+        )
+    return float(asked)
+
+
+def _axis(contest: Contest, until: float = 0.0) -> np.ndarray:
+    """The moments of all curves: those that the candidates need, and more where asked for."""
     reached = [time for time in contest.times.values() if np.isfinite(time)]
     strongest = max(contest.strengths.values(), default=0.0)
     end = LONGER * max(reached) if reached else ENDLESS / (strongest or 1.0)
-    return np.linspace(0, end, POINTS)
+    times = np.linspace(0, end, POINTS)
+    if until <= end:
+        return times
+    return np.append(times, np.linspace(end, min(until, FURTHEST * end), POINTS // 2 + 1)[1:])
 
 
 def _described(
@@ -317,9 +351,9 @@ def kept(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]
             }
     found["sentences"] = check.sentences(contest.winner)
     if check.reference is not None:
-        times = _axis(contest)
-        solution = _solution(check.reference, times)
         time = number(check.reference.time)
+        times = _axis(contest, LONGER * (time or 0.0))
+        solution = _solution(check.reference, times)
         found["aligned"] = {"time": time, "times": times.tolist(), "loss": curve(solution.loss)}
     return found
 
@@ -375,4 +409,4 @@ def aligned(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, A
             f"{between} gate{'s lie' if between != 1 else ' lies'} between 0 and 1. They are "
             f"rounded here, which leaves {left} pattern{'s' * (left != 1)}."
         )
-    return {"name": ALIGNED, "gating": gating, "sentences": said}
+    return {"name": ROUNDED if between else ALIGNED, "gating": gating, "sentences": said}

@@ -55,6 +55,7 @@ BODY: dict[str, Any] = {
         },
         "gating": {"type": "string"},
         "over": {"type": "array", "items": {"type": "object"}},
+        "until": {"type": "number"},
         "name": {"type": "string"},
         "text": {"type": "string"},
         "toml": {"type": "string"},

@@ -147,7 +147,7 @@ def rounded(arch: Architecture, task: Dataset) -> tuple[dict[str, Any], int]:
     """Gates of one hidden layer as masks, and how many of them lay between 0 and 1.
 
     A gate is on above one half. Pathways that are then equal are joined, and those that are never
-    on are left out.
+    on are left out; numbers in the names of the others are without gaps.
     """
     gates = {v: np.asarray(task.gates.get(v, np.ones(task.n_samples))) for v in arch.hidden}
     between = sum(int(np.sum((gate > 0) & (gate < 1))) for gate in gates.values())
@@ -163,7 +163,27 @@ def rounded(arch: Architecture, task: Dataset) -> tuple[dict[str, Any], int]:
         if home != name or not any(mask):
             for part in made.values():
                 part.pop(name, None)
-    return made, between
+    names = _numbered(list(made["masks"]))
+    return {k: {names[v]: x for v, x in part.items()} for k, part in made.items()}, between
+
+
+def _numbered(names: list[str]) -> dict[str, str]:
+    """Names that end with a number, counted anew.
+
+    ```python
+    >>> from neuralrace.explorer.showing import _numbered
+    >>> _numbered(["aligned1", "aligned3", "later2", "other"])
+    {'aligned1': 'aligned1', 'aligned3': 'aligned2', 'later2': 'later1', 'other': 'other'}
+
+    ```
+    """
+    seen: dict[str, int] = {}
+    found = {}
+    for name in names:
+        stem = name.rstrip("0123456789")
+        seen[stem] = seen.get(stem, 0) + 1
+        found[name] = name if stem == name else f"{stem}{seen[stem]}"
+    return found
 
 
 def editable(arch: Architecture, task: Dataset) -> dict[str, Any] | None:

@@ -67,6 +67,7 @@ def study_of(state: Any, questions: list[str], trust: Trust) -> Study:
     """The study that a state describes, with these questions; nothing is built yet."""
     sections, folder = _sections(state, trust)
     sections["questions"] = questions
+    _check_criterion(sections.get("contest"))
     study = Study.of(folder=folder, **sections)
     bounds.check_settings(study.settings)
     return study
@@ -161,6 +162,21 @@ def _check_reference(place: str, value: Any, table: Any, trust: Trust) -> None:
         "a builtin task, or a table that is dropped on the page",
         "start `neuralrace explore FILE` with the study that names it",
     )
+
+
+def _check_criterion(contest: Any) -> None:
+    """Raise where a criterion that is a share is none; a study would say it of its file."""
+    if not isinstance(contest, Mapping) or contest.get("relative") is not True:
+        return
+    criterion = contest.get("criterion")
+    if isinstance(criterion, int | float) and criterion >= 1:
+        raise wrong(
+            "contest.criterion",
+            "the criterion of this task is a share of the initial loss",
+            f"{criterion:g}",
+            "a share below 1",
+            "for example 0.5, for half of the initial loss",
+        )
 
 
 def _check_builtin(section: Any, table: Mapping[str, tuple[Any, ...]], key: str) -> None:

@@ -1,7 +1,13 @@
 """Studies: a question in a file, its answers, and a report on them."""
 
 from neuralrace.study.again import Rewritten, write_again
-from neuralrace.study.answers import ANSWERS, Answer, contest_sentences, race_sentence
+from neuralrace.study.answers import (
+    ANSWERS,
+    Answer,
+    contest_places,
+    contest_sentences,
+    race_sentence,
+)
 from neuralrace.study.build import Problem
 from neuralrace.study.document import value_of
 from neuralrace.study.files import read_masks, read_table, read_task
@@ -28,6 +34,7 @@ __all__ = [
     "StudyError",
     "SweepResult",
     "Work",
+    "contest_places",
     "contest_sentences",
     "new_study",
     "race_sentence",

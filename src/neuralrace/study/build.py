@@ -289,7 +289,7 @@ def pathway_names(label: str, values: np.ndarray) -> dict[str, Any]:
     >>> pathway_names("size", np.array([-0.5, 1.0]))
     {'size_m0_5': -0.5, 'size1': 1.0}
     >>> list(pathway_names("kind", np.array(["p+", "p-"])))
-    ['kindp_', 'kindp__2']
+    ['kind_p_', 'kind_p__2']
 
     ```
     """
@@ -297,6 +297,7 @@ def pathway_names(label: str, values: np.ndarray) -> dict[str, Any]:
     for value in values.tolist():
         text = f"{value:g}" if isinstance(value, float) else str(value)
         text = f"_m{text[1:]}" if text[:1] == "-" else text
+        text = f"_{text}" if text[:1].isalpha() else text
         first = re.sub(r"[^A-Za-z0-9_]", "_", f"{label}{text}")
         first = first if first[:1].isalpha() else f"p{first}"
         name, number = first, 2

@@ -28,6 +28,7 @@ export function cleanView(view) {
   if (typeof view.log === "boolean") made.log = view.log;
   if (typeof view.paint === "string") made.paint = view.paint;
   if (isTable(view.story) && typeof view.story.name === "string" && Number.isInteger(view.story.step)) made.story = { name: view.story.name, step: view.story.step };
+  if (Array.isArray(view.found) && view.found.every(isTable)) made.found = view.found;
   if (Array.isArray(view.over) && view.over.every((/** @type {any} */ one) => isTable(one) && typeof one.key === "string")) made.over = view.over;
   return made;
 }

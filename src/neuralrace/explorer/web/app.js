@@ -1,6 +1,6 @@
 // The whole explorer: panels around one state, and the questions that changes of it ask.
 // @ts-check
-import { perFrame } from "./dom.js";
+import { perFrame, shown } from "./dom.js";
 import { read, written } from "./address.js";
 import { EquationsPanel } from "./equations_panel.js";
 import { Frame } from "./frame.js";
@@ -30,6 +30,9 @@ const IDLE = 250;
 
 /** Trained networks are shown until this many times the time at which the first is there. */
 const AFTER = 1.6;
+
+/** What the reference is: a candidate of aligned gates has them rounded. */
+const REFERENCE = "The gates that small neurons align to, as they are: some lie between on and off. A candidate made of them has every gate on or off.";
 
 /** An answer that takes longer than this, in milliseconds, is waited for visibly. */
 const SLOW = 600;
@@ -123,13 +126,34 @@ export class App {
 
   /** The end of the time axis. */
   get end() {
-    const predicted = this.predicted?.times.at(-1) || 1;
+    return Math.max(this.predicted?.times.at(-1) || 1, this.#needed);
+  }
+
+  /** How long the reference and trained networks take to learn, and a little more; 0 where there are none. */
+  get #needed() {
+    const reference = this.keptNow?.aligned?.times.at(-1) ?? 0;
     const seed = this.learning.compared?.seeds[0];
-    if (!seed?.time.length) return predicted;
-    const last = seed.time.at(-1) ?? 0;
-    const index = seed.loss.findIndex((loss) => loss <= (this.predicted?.criterion ?? 0));
-    const reached = index >= 0 ? AFTER * seed.time[index] : last; // not all of a long training
-    return Math.max(predicted, Math.min(last, reached));
+    const last = seed?.time.at(-1) ?? 0;
+    const index = seed?.loss.findIndex((loss) => loss <= (this.predicted?.criterion ?? 0)) ?? -1;
+    const reached = seed && index >= 0 ? AFTER * seed.time[index] : last; // not all of a long training
+    return Math.max(reference, Math.min(last, reached));
+  }
+
+  /** @type {number | undefined} how long the prediction is asked to last, where longer than by itself */
+  #until = undefined;
+
+  /** Ask for a prediction that lasts as long as what is drawn beside it. */
+  lengthen() {
+    if (!this.predicted) return;
+    const needed = this.#needed;
+    const until = needed > (this.predicted.end ?? Infinity) ? needed : undefined;
+    if (until === this.#until) return;
+    this.#until = until;
+    this.#predict();
+  }
+
+  #predict() {
+    this.predict.ask({ state: this.sent, ...(this.#until && { until: this.#until }) });
   }
 
   /** Where the play head is: where it was put, otherwise at the finish of the winner. */
@@ -190,8 +214,20 @@ export class App {
     }));
     if (types?.loss && !types.stale) curves.push({ name: "types of neurons", x: types.time, y: types.loss, colour: "--soft", dash: [3, 3], width: 1.6 });
     const aligned = this.keptNow?.aligned;
-    if (aligned?.loss?.length) curves.push({ name: "aligned gates", x: aligned.times, y: aligned.loss, colour: "--soft", dash: [1, 3], width: 1.6 });
+    if (aligned?.loss?.length) curves.push({ name: "reference (aligned gates)", about: REFERENCE, x: aligned.times, y: aligned.loss, colour: "--soft", dash: [1, 3], width: 1.6 });
     return curves;
+  }
+
+  /** A loss in words: as a share where the criterion is one. @param {number} loss */
+  lossNamed(loss) {
+    const zero = this.predicted?.zero_loss;
+    if (!this.store.state.contest?.relative || !zero) return `a loss of ${shown(loss, 3)}`;
+    return `a share of ${shown(loss / zero, 3)} of the initial loss`;
+  }
+
+  /** The criterion in words, with its unit. */
+  get criterionNamed() {
+    return `criterion: ${this.lossNamed(this.predicted?.criterion ?? 0)}`;
   }
 
   /** What a sample is, in words. @param {number} sample */
@@ -209,6 +245,7 @@ export class App {
   /** Show another state. @param {State} state */
   load(state) {
     this.race.playing = false;
+    this.frame.hush();
     this.store.replace({ ...state, view: state.view ?? {} });
   }
 
@@ -261,7 +298,7 @@ export class App {
 
   #askAll() {
     this.describe.ask({ state: this.sent });
-    this.predict.ask({ state: this.sent });
+    this.#predict();
     this.refresh();
   }
 
@@ -276,9 +313,9 @@ export class App {
       return;
     }
     if (!same([now.task, now.table], [then.task, then.table])) this.describe.ask({ state: now });
-    if (now.task.builtin !== then.task.builtin) this.equations = null;
+    if (now.task.builtin !== then.task.builtin) [this.equations, this.#until] = [null, undefined];
     this.learning.changed();
-    this.predict.ask({ state: now });
+    this.#predict();
     this.#wait();
   }
 
@@ -346,13 +383,15 @@ export class App {
         (found) => { this.equations = { ...found, of: asked }; this.refresh(); },
         () => {}
       );
-    if (this.kept && same(this.kept.of, asked)) return;
+    if (this.kept && same(this.kept.of, asked)) return this.lengthen();
     this.keptFailed = null;
     try {
       this.kept = { kept: await this.calls.ask("kept", { state: this.sent }), of: asked };
     } catch (error) {
-      if (error instanceof Refused) this.keptFailed = `Kept gates: ${error.failure.what}.`;
+      if (!(error instanceof Refused)) return this.refresh(); // a newer one is asked
+      this.keptFailed = `Kept gates: ${error.failure.what}.`;
     }
+    this.lengthen();
     this.refresh();
   }
 
@@ -372,7 +411,8 @@ export class App {
       const now = this.store.state;
       if (!same([task, table], [now.task, now.table])) return this.tell("The task has changed since: its gates were not added.", true);
       const name = this.gates.candidates.free(wanted);
-      this.store.change((state) => set(set(state, ["gatings", name], gating), ["view", "gating"], name));
+      const found = kind === "discover" ? [...(now.view?.found ?? []), gating] : now.view?.found;
+      this.store.change((state) => set(set(set(state, ["gatings", name], gating), ["view", "gating"], name), ["view", "found"], found));
       this.tell((sentences ?? []).join(" ") || `Added ${name}.`);
     } catch (error) {
       this.failed(error);

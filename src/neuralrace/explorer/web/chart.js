@@ -11,6 +11,7 @@ import { h, keepFocus, perFrame, s, shown, styleOf } from "./dom.js";
  * @property {number[]} [dash]
  * @property {number} [width]
  * @property {number} [faint] opacity, 1 if missing
+ * @property {string} [about] what it is, where the name does not say it
  * @property {boolean} [unlisted] whether the legend leaves it out (further seeds)
  */
 
@@ -65,7 +66,7 @@ export class Chart {
     this.shape = "";
     /** @type {any[]} what was drawn last */
     this.content = [];
-    [this.family, this.soft] = ["sans-serif", "grey"];
+    [this.family, this.soft, this.paper] = ["sans-serif", "grey", "white"];
     this.room = { width: 0, height: 0 }; // known without asking for the layout
     this.head = h("div", { class: "playhead" });
     this.place = h("div", { class: "chart", role: "img", "aria-label": options.what, title: "Drag to zoom; click to go there; click twice for the whole range" });
@@ -84,6 +85,7 @@ export class Chart {
   /** @param {Drawn} drawn */
   show(drawn) {
     this.drawn = drawn;
+    this.place.setAttribute("aria-label", [this.options.what, drawn.lineName].filter(Boolean).join("; "));
     this.#draw();
   }
 
@@ -171,6 +173,7 @@ export class Chart {
     const font = `12px ${this.family}`;
     const soft = styleOf(root, "--soft");
     this.soft = soft;
+    this.paper = styleOf(root, "--paper");
     const faint = styleOf(root, "--faint");
     const axis = (/** @type {string} */ label) => ({
       label, font, labelFont: font, labelSize: 18, labelGap: 0, stroke: soft, gap: 4,
@@ -234,7 +237,7 @@ export class Chart {
         const toggle = h(
           "button",
           {
-            type: "button", "aria-pressed": String(!this.hidden.has(curve.name)), title: "Show or hide this curve",
+            type: "button", "aria-pressed": String(!this.hidden.has(curve.name)), title: [curve.about, "Show or hide this curve."].filter(Boolean).join(" "),
             onclick: () => {
               if (!this.hidden.delete(curve.name)) this.hidden.add(curve.name);
               this.redraw();
@@ -285,6 +288,12 @@ export class Chart {
       pen.lineTo(ends[2], ends[3]);
       pen.stroke();
       pen.textAlign = side;
+      pen.save(); // curves do not cross the words
+      pen.strokeStyle = this.paper;
+      pen.lineWidth = 4 * unit;
+      pen.lineJoin = "round";
+      pen.strokeText(name, x, y);
+      pen.restore();
       pen.fillText(name, x, y);
     };
     const y = line === null || line === undefined || (this.log && line <= 0) ? NaN : u.valToPos(line, "y", true);

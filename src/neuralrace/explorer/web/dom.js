@@ -64,11 +64,12 @@ export function shown(value, digits = 4) {
   return text.replace("e+", "e").replaceAll("-", "−");
 }
 
-/** A share as per cent. @param {number | null | undefined} value */
-export const percent = (value) =>
-  value === null || value === undefined || !Number.isFinite(value)
-    ? "–"
-    : `${shown(100 * value, Math.abs(value) < 0.1 ? 2 : 3)} %`;
+/** A share as per cent: whole ones from 10 on, two digits below, as in all sentences. @param {number | null | undefined} value */
+export function percent(value) {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  if (value > 0 && value < 1e-6) return "less than 0.0001 %";
+  return `${value >= 0.0995 ? (100 * value).toFixed(0) : String(Number((100 * value).toPrecision(2))).replace("-", "−")} %`;
+}
 
 /** How many of what, such as "1 step" and "2 steps". @param {number} n @param {string} one */
 export const count = (n, one, several = `${one}s`) => `${n} ${n === 1 ? one : several}`;

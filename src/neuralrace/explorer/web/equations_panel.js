@@ -54,6 +54,7 @@ export class EquationsPanel {
   constructor(app) {
     this.app = app;
     this.exact = h("p", { class: "exact" });
+    this.own = h("p", { class: "caption", hidden: true }, "Variables belong to their mode: two modes may both have a variable of one name, such as B1, with different values.");
     this.start = h("p", { class: "caption" });
     this.list = h("div", { class: "equations" });
     this.waiting = h("p", { class: "caption", hidden: true });
@@ -66,6 +67,7 @@ export class EquationsPanel {
       this.exact,
       this.waiting,
       this.list,
+      this.own,
       this.notes,
       this.start
     );
@@ -79,10 +81,11 @@ export class EquationsPanel {
     this.waiting.hidden = !!prediction && !!app.equations?.parts;
     say(this.waiting, app.predicted?.failed[name] ? `${name} is not in the race.` : "Typesetting the equations …");
     for (const part of [this.exact, this.list, this.notes, this.start]) part.hidden = !prediction;
+    this.own.hidden = (prediction?.modes.length ?? 0) < 2;
     if (!prediction) return;
     say(this.exact, `${name} ${prediction.reduction}`);
     this.exact.classList.toggle("low", !prediction.exact);
-    say(this.start, `Start: ${app.predicted?.start}. Solved by: ${prediction.method}. It comes down to a loss of ${Number(prediction.least.toPrecision(3))}.`);
+    say(this.start, `Start: ${app.predicted?.start}. Solved by: ${prediction.method}. It comes down to ${app.lossNamed(prediction.least)}.`);
     const notes = JSON.stringify(prediction.notes);
     if (this.notes.dataset.text !== notes) {
       this.notes.dataset.text = notes;

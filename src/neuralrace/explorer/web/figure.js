@@ -83,7 +83,7 @@ function networkOf(prediction, least, wide) {
     const [x, y, w, tall] = [node.x * unit, flip(node.y), node.w * unit, node.h * unit];
     const colour = node.branch === null ? SOFT : hueOf(node.branch);
     drawing.append(s("rect", { x: x - w / 2, y: y - tall / 2, width: w, height: tall, rx: 4, fill: "#ffffff", stroke: colour, "stroke-width": 1.4 }));
-    const size = Math.min(11, tall / 2.6, (w / (node.name.length + 1)) * 1.75);
+    const size = Math.min(11, tall / 2.6, (w / (node.name.length + 1)) * 1.5);
     if (size >= 4) drawing.append(word(x, y - 0.1 * size, node.name, { "font-size": size, "text-anchor": "middle" }), word(x, y + 1.05 * size, String(node.size), { "font-size": 0.86 * size, "text-anchor": "middle", fill: SOFT }));
     const gate = gates[node.name];
     if (!gate) continue;
@@ -112,7 +112,7 @@ function lossOf(app, wide, high) {
   for (const v of ticks(0, top)) parts.push(s("path", { d: `M${x0} ${up(v).toFixed(1)}H${x1}`, stroke: FAINT }), word(x0 - 7, up(v) + 4, shown(v), { "text-anchor": "end", "font-size": 11, fill: SOFT }));
   parts.push(word((x0 + x1) / 2, y0 + 36, "time", { "text-anchor": "middle", fill: SOFT }));
   const level = up(predicted.criterion ?? 0);
-  parts.push(s("path", { d: `M${x0} ${level.toFixed(1)}H${x1}`, stroke: SOFT }), word(x1, level - 4, "criterion", { "text-anchor": "end", "font-size": 11, fill: SOFT }));
+  parts.push(s("path", { d: `M${x0} ${level.toFixed(1)}H${x1}`, stroke: SOFT }), word(x1, level - 4, app.criterionNamed, { "text-anchor": "end", "font-size": 11, fill: SOFT }));
   for (const curve of curves) {
     let d = "";
     for (let i = 0; i < curve.x.length; i++) {

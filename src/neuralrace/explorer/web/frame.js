@@ -74,6 +74,11 @@ export class Frame {
     this.lasting = window.setTimeout(() => (this.toast.hidden = true), READ);
   }
 
+  /** What was said is about a state that is left. */
+  hush() {
+    this.toast.hidden = true;
+  }
+
   /** Say what went wrong, and what usually fixes it. @param {import("./types.js").Failure} failure */
   blame({ what, got, fix }) {
     this.tell([sentence(got ? `${what} (${got})` : what), fix && sentence(fix)].filter(Boolean).join(" "), true);

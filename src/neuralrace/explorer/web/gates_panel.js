@@ -10,6 +10,7 @@ import { Strip } from "./strip.js";
 
 /** @typedef {import("./app.js").App} App */
 /** @typedef {import("./types.js").Gating} Gating */
+/** @typedef {import("./types.js").Predicted} Predicted */
 
 /** A share of the drive of a pathway that is lost on one sample, from which on the sample is marked. */
 const DOUBT = 0.02;
@@ -23,6 +24,12 @@ const FEW = 16;
 /** Strips of more samples than this have a line of their own. */
 const LONG = 24;
 
+/** What a kept share is, and how those of pathways make that of the gating. */
+const KEPT = "The share of the gates that a ReLU network would keep, over the fall of the loss. The share of the gating is the mean of its pathways, each counted by how much of the weights it has.";
+
+/** Why gates that networks had need not be kept. */
+const FOUND = "These gates were found in trained networks and rounded to constant ones. The gates of the networks change while they learn, so that these may take another time, and may not be kept.";
+
 export class GatesPanel {
   /** @param {App} app */
   constructor(app) {
@@ -31,7 +38,8 @@ export class GatesPanel {
     this.graph = new GraphView((node) => this.#mark(node));
     this.rows = h("ul", { class: "pathways" });
     this.axis = h("p", { class: "caption pointed", "aria-hidden": "true" });
-    this.verdict = h("p", { class: "verdict", role: "status" });
+    this.verdict = h("p", { class: "verdict", role: "status", title: KEPT });
+    this.found = h("p", { class: "caption", hidden: true }, FOUND);
     this.message = h("div", { class: "message", role: "alert", hidden: true });
     const paint = unique("paint");
     this.paint = h("select", { id: paint, onchange: () => app.store.look({ paint: this.paint.value }) });
@@ -43,6 +51,8 @@ export class GatesPanel {
     this.add = h("button", { type: "button", class: "quiet", onclick: () => this.#addPathway() }, "Add a pathway");
     /** @type {Map<string, { strip: Strip, row: HTMLElement, width: HTMLInputElement, kept: HTMLElement, name: HTMLInputElement }>} */
     this.strips = new Map();
+    /** @type {{ name: string, sample: number } | null} what is under the pointer */
+    this.at = null;
     this.full = h("span", { class: "caption" });
     this.never = h("p", { class: "message never", role: "status", hidden: true });
     this.element = h(
@@ -63,7 +73,8 @@ export class GatesPanel {
       this.parameters,
       this.axis,
       this.message,
-      this.verdict
+      this.verdict,
+      this.found
     );
   }
 
@@ -97,7 +108,9 @@ export class GatesPanel {
     this.#pathways();
     this.message.hidden = !failure || !this.never.hidden;
     this.#samples();
+    this.#caption();
     this.#kept();
+    this.found.hidden = !app.store.state.view?.found?.some((found) => same(found, app.store.state.gatings?.[name]));
   }
 
   /** @param {string | null} node */
@@ -189,7 +202,6 @@ export class GatesPanel {
     const off = given.filter(({ mask }) => !mask.some((gate) => gate > 0)).map(({ name }) => name);
     this.never.hidden = !off.length;
     if (off.length) say(this.never, `${listed(off)} ${off.length > 1 ? "are" : "is"} on for no sample, so ${off.length > 1 ? "they learn" : "it learns"} nothing. Switch a gate on, or remove the pathway.`);
-    if (!editable && shown.length) say(this.axis, "These gates are on inputs, outputs or edges: they can be looked at, not painted.");
     const names = given.map(({ name }) => name);
     if (!same([...this.strips.keys()], names)) this.#makeRows(names);
     given.forEach(({ name, mask }, i) => {
@@ -221,12 +233,13 @@ export class GatesPanel {
     const column = at < 0 ? -1 : [...before[at].row.children].findIndex((child) => child === document.activeElement);
     const focused = [...this.strips.keys()][at];
     this.strips.clear();
+    this.at = null;
     const rows = names.map((name, i) => {
       const strip = new Strip({
         name, hue: hue(i), together: (sample) => this.#together(sample), named: (sample) => this.app.named(sample),
         point: (sample) => this.#pointed(name, sample),
       });
-      const field = h("input", { class: "name", value: name, "aria-label": `Name of the pathway ${name}`, maxlength: 40, onchange: () => this.#renamePathway(name, field) });
+      const field = h("input", { class: "name", value: name, title: name, "aria-label": `Name of the pathway ${name}`, maxlength: 40, onchange: () => this.#renamePathway(name, field) });
       const width = h("input", { class: "number", inputmode: "numeric", "aria-label": `Neurons of ${name}`, title: "neurons", onchange: () => this.#width(name, width) });
       const kept = h("span", { class: "kept" });
       const remove = button("×", () => this.#edit(name, undefined), { class: "remove", "aria-label": `Remove the pathway ${name}`, disabled: names.length < 2 });
@@ -234,7 +247,7 @@ export class GatesPanel {
       this.strips.set(name, { strip, row, width, kept, name: field });
       return row;
     });
-    const head = h("li", { class: "pathway head", "aria-hidden": "true" }, h("span", {}, "pathway"), h("span", {}, "neurons"), this.samples, h("span", { title: "the share of the gates that a ReLU network would keep" }, "kept"), h("span", {}));
+    const head = h("li", { class: "pathway head", "aria-hidden": "true" }, h("span", {}, "pathway"), h("span", {}, "neurons"), this.samples, h("span", { title: KEPT }, "kept"), h("span", {}));
     this.rows.replaceChildren(head, ...rows);
     const row = at < 0 ? undefined : this.strips.get(focused) ?? [...this.strips.values()][Math.min(at, names.length - 1)];
     const same = row?.row.children[column];
@@ -244,8 +257,17 @@ export class GatesPanel {
   /** @param {string} name @param {number | null} sample */
   #pointed(name, sample) {
     this.#mark(sample === null ? null : name);
-    const gate = sample === null ? 0 : this.strips.get(name)?.strip.gates[sample] ?? 0;
-    say(this.axis, sample === null ? "Click or drag on a strip to switch gates." : `${this.app.named(sample)}: ${name} is ${gate > 0 ? "on" : "off"}`);
+    this.at = sample === null ? null : { name, sample };
+    this.#caption();
+  }
+
+  /** What is under the pointer; where nothing is, what can be done with the strips that are shown. */
+  #caption() {
+    const { at } = this;
+    const gate = at && this.strips.get(at.name)?.strip.gates[at.sample];
+    if (at && gate !== null && gate !== undefined) return say(this.axis, `${this.app.named(at.sample)}: ${at.name} is ${gate > 0 ? "on" : "off"}`);
+    if (!this.strips.size) return say(this.axis, "");
+    say(this.axis, this.editable ? "Click or drag on a strip to switch gates." : "These gates are on inputs, outputs or edges: they can be looked at, not painted.");
   }
 
   #kept() {
@@ -293,7 +315,7 @@ export class GatesPanel {
   #addPathway() {
     const editable = this.editable;
     if (!editable?.masks) return;
-    let n = Object.keys(editable.masks).length + 1;
+    let n = 1;
     while (`path${n}` in editable.masks) n++;
     const name = `path${n}`;
     const widths = typeof editable.hidden === "object" ? Object.values(editable.hidden) : [];
@@ -332,16 +354,28 @@ export class GatesPanel {
     this.app.store.change((state) => set(state, ["gatings", this.chosen], made), `width ${name}`);
   }
 
+  /** @type {{ of: Predicted | null, most: number }} */
+  #scale = { of: null, most: 0 };
+
+  /** The largest strength of any pathway of any candidate: the scale of all lines. @param {Predicted} predicted */
+  #strongest(predicted) {
+    if (this.#scale.of !== predicted) {
+      const most = Object.values(predicted.gatings).flatMap(({ pathways }) => pathways.flatMap(({ strength }) => strength)).reduce((a, b) => Math.max(a, b ?? 0), 0);
+      this.#scale = { of: predicted, most };
+    }
+    return this.#scale.most;
+  }
+
   /** Where the race is now: edges grow with the strength of their pathway. @param {number} time */
   setTime(time) {
     const { app } = this;
     const prediction = app.predicted?.gatings[this.chosen];
     if (!prediction || !app.predicted) return;
     const index = app.indexAt(time);
+    const most = this.#strongest(app.predicted);
     const shares = new Map(
       prediction.pathways.flatMap(({ name, nodes, strength }) => {
-        const end = Math.max(...strength.map((value) => value ?? 0));
-        const share = end > 0 ? (strength[index] ?? 0) / end : 0;
+        const share = most > 0 ? (strength[index] ?? 0) / most : 0;
         return (nodes ?? [name]).map((node) => /** @type {const} */ ([node, share]));
       })
     );

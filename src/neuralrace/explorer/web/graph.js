@@ -55,7 +55,7 @@ export class GraphView {
       const gate = gates[node.name];
       covers(x - w / 2, y - tall / 2);
       covers(x + w / 2, y + tall / 2 + (gate ? STRIP + BELOW : 0));
-      const size = Math.min(11, tall / 2.6, (w / (node.name.length + 1)) * 1.75);
+      const size = Math.min(11, tall / 2.6, (w / (node.name.length + 1)) * 1.5);
       const group = s(
         "g",
         { class: `node ${node.branch === null ? node.kind : hue(node.branch)}` },
@@ -94,8 +94,8 @@ export class GraphView {
   }
 
   /**
-   * @param {(node: string) => number | null} strength of a pathway relative to its end, 0 to 1; null
-   * where it is not known
+   * @param {(node: string) => number | null} strength of a pathway, 0 to 1, on one scale for all of
+   * them; null where it is not known
    */
   setStrength(strength) {
     for (const { line, source, target } of this.lines) {

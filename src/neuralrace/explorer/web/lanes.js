@@ -1,7 +1,7 @@
 // The race itself: one lane per candidate. How far a runner is says how much of the way to the
 // criterion its loss has come down; the finish is the criterion.
 // @ts-check
-import { h, keepFocus, percent, s, say, shown } from "./dom.js";
+import { h, keepFocus, s, say, shown } from "./dom.js";
 import { valueAt } from "./chart.js";
 
 /**
@@ -14,7 +14,7 @@ import { valueAt } from "./chart.js";
  * @property {boolean} first whether it wins
  * @property {boolean} kind whether it is a trained network, which is drawn solid
  * @property {"kept" | "outrun" | "not kept" | "unknown"} [standing] what a ReLU network would do with its gates
- * @property {number | null} [margin] how much later than the first, as a share of its time
+ * @property {string} [place] first, or how much later it is, in words
  * @property {boolean} [chosen] whether it is the one that is edited
  */
 
@@ -32,7 +32,7 @@ export class Lanes {
     /** @type {Lane[]} */
     this.lanes = [];
     this.criterion = 0;
-    /** @type {{ runner: SVGElement, trail: SVGElement, text: HTMLElement, later: HTMLElement, row: HTMLElement }[]} */
+    /** @type {{ runner: SVGElement, trail: SVGElement, text: HTMLElement, dot: HTMLElement, later: HTMLElement, row: HTMLElement }[]} */
     this.rows = [];
     this.shape = "";
     this.element = h("ol", { class: "lanes", "aria-label": "The race: one lane per candidate" });
@@ -42,7 +42,7 @@ export class Lanes {
   show(lanes, criterion) {
     this.lanes = lanes;
     this.criterion = criterion;
-    const shape = JSON.stringify(lanes.map(({ time, loss, arrives, margin, ...rest }) => rest));
+    const shape = JSON.stringify(lanes.map(({ time, loss, arrives, place, ...rest }) => rest));
     if (shape !== this.shape) this.#make(shape);
   }
 
@@ -53,6 +53,7 @@ export class Lanes {
       const runner = s("circle", { class: lane.kind ? "runner solid" : "runner", r: 5, cy: 9 });
       const trail = s("rect", { class: "trail", x: 0, y: 7.5, height: 3 });
       const text = h("span");
+      const dot = h("span", { class: "dot" });
       const later = h("span", { class: "later" });
       const row = h(
         "li",
@@ -65,9 +66,9 @@ export class Lanes {
           mark(lane.standing)
         ),
         s("svg", { class: "track", "aria-hidden": "true", height: 18 }, s("line", { class: "ground", x1: "0", x2: "100%", y1: 9, y2: 9 }), trail, s("line", { class: "finish", x1: "100%", x2: "100%", y1: 0, y2: 18 }), runner),
-        h("span", { class: "when" }, text, later)
+        h("span", { class: "when" }, text, dot, later)
       );
-      return { runner, trail, text, later, row };
+      return { runner, trail, text, dot, later, row };
     });
     const name = this.element.contains(document.activeElement) ? document.activeElement?.textContent : null;
     const again = () => [...this.element.querySelectorAll("button")].find((who) => who.textContent === name);
@@ -88,7 +89,8 @@ export class Lanes {
       row.row.classList.toggle("arrived", arrived);
       const text = lane.arrives === null ? "never" : `t = ${shown(lane.arrives, 4)}`;
       say(row.text, text);
-      say(row.later, lane.margin ? ` · ${percent(lane.margin)} later` : lane.first ? " · first" : "");
+      say(row.dot, lane.place ? " · " : "");
+      say(row.later, lane.place ?? "");
     });
   }
 }

@@ -2,6 +2,7 @@
 // @ts-check
 import { button, count, download, h, say } from "./dom.js";
 import { pictureOf } from "./figure.js";
+import { written } from "./address.js";
 
 /** @typedef {import("./app.js").App} App */
 
@@ -23,6 +24,7 @@ export class Outputs {
     this.element = h(
       "span",
       { class: "row outputs" },
+      app.options.address && button("Copy link", () => this.#link(), { title: "The address of this state, for this machine while the explorer runs" }),
       button("Copy as Python", () => this.#python(), { title: "A script that gives the same numbers" }),
       button("Save study", () => this.#study(), { title: "A TOML file for neuralrace run" }),
       button("Save picture", () => this.#picture(), { title: "Network, gates and race as SVG" }),
@@ -40,6 +42,19 @@ export class Outputs {
       this.#files(files);
     } catch (error) {
       this.app.failed(error);
+    }
+  }
+
+  async #link() {
+    const { app } = this;
+    const text = await written(app.store.state);
+    if (text === null) return app.tell("The state is too large for a link: use Save study.", true);
+    history.replaceState(null, "", `#${text}`);
+    try {
+      await navigator.clipboard.writeText(location.href);
+      app.tell("Copied. The link works on this machine while the explorer runs; to share the state, use Save study.");
+    } catch {
+      app.tell("The browser does not let the page copy: the link is in the address bar.", true);
     }
   }
 

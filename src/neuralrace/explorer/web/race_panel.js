@@ -18,6 +18,11 @@ const STEPS = 1000;
 /** Curves of strength that are drawn at most; more cannot be told apart. */
 const MOST = 12;
 
+/** What strengths are. */
+const STRENGTH = "How strongly inputs are mapped to outputs: outputs are this times inputs. So it is above the size of the targets where inputs are small, and below it where they are large.";
+const MODE = `${STRENGTH} A mode is one direction of inputs with one direction of outputs, and learns by itself.`;
+const PATHWAY = `${STRENGTH} That of a pathway is the Frobenius norm of the product of its weights: the root of the sum of the squares of its modes.`;
+
 export class RacePanel {
   /** @param {App} app @param {any} uPlot */
   constructor(app, uPlot) {
@@ -88,7 +93,7 @@ export class RacePanel {
     const range = /** @type {[number, number]} */ ([0, app.end]);
     this.loss.setZoom(view.zoom ?? null);
     this.strengths.setZoom(view.zoom ?? null);
-    this.loss.show({ curves: [...app.reluCurves, ...theory], range, line: predicted.criterion, lineName: "criterion" });
+    this.loss.show({ curves: [...app.reluCurves, ...theory], range, line: predicted.criterion, lineName: app.criterionNamed });
     this.#strengths(range);
     this.setTime(app.time);
   }
@@ -101,7 +106,7 @@ export class RacePanel {
     return sorted.map((name) => ({
       name, hue: racer(names.indexOf(name)), time: app.predicted?.times ?? [], loss: app.predicted?.gatings[name].loss ?? [],
       arrives: app.predicted?.gatings[name].time ?? null, first: name === app.predicted?.winner, kind: false,
-      chosen: name === app.gates.chosen, standing: app.keptNow?.gatings[name]?.standing, margin: app.predicted?.gatings[name].margin,
+      chosen: name === app.gates.chosen, standing: app.keptNow?.gatings[name]?.standing, place: app.predicted?.gatings[name].time === null ? "" : app.predicted?.gatings[name].place,
     }));
   }
 
@@ -119,6 +124,7 @@ export class RacePanel {
     const prediction = app.predicted?.gatings[app.gates.chosen];
     say(this.switch, this.by === "modes" ? "by pathway" : "by mode");
     this.strengthTitle.textContent = `Strength of ${this.by === "modes" ? "the modes" : "the pathways"} of ${app.gates.chosen}`;
+    this.strengthTitle.title = this.by === "modes" ? MODE : PATHWAY;
     this.leftOut.hidden = true;
     if (!prediction) return this.strengths.show({ curves: [], range });
     const modes = this.by === "modes";
@@ -161,7 +167,7 @@ export class RacePanel {
     this.strengths.setTime(time);
     const at = String(Math.round((time / this.app.end) * STEPS));
     if (this.slider.value !== at) this.slider.value = at;
-    const text = `t = ${shown(time, 3)}`;
+    const text = `t = ${shown(time)}`;
     this.slider.setAttribute("aria-valuetext", text);
     say(this.now, text);
     this.app.gates.setTime(time);

@@ -85,17 +85,16 @@ export class ReluPanel {
     this.setTime(app.time);
   }
 
-  /** Show the gates at a time: the last that were recorded before it. @param {number} time */
+  /** Show the gates at a time, or at the nearest recorded moment. @param {number} time */
   setTime(time) {
     const { trained, types } = this.app;
     const all = trained?.gates ?? [];
-    let at = all.length - 1;
-    if (!trained?.running) while (at > 0 && all[at].time > time) at--;
+    const at = trained?.running ? all.length - 1 : nearest(all.map((one) => one.time), time);
     const record = all[at];
+    say(this.mapTitle, record ? `Its gates at t = ${moment(record.time, trained?.running ? record.time : time)}` : "Its gates");
     const drawn = record ? `${at} ${record.time} ${all.length}` : `none ${this.app.data?.samples}`;
     if (drawn !== this.drawn) {
       this.drawn = drawn;
-      say(this.mapTitle, record ? `Its gates at t = ${shown(record.time, 3)}` : "Its gates");
       this.#leftOut(record);
       this.map.replaceChildren(record ? gateMap(record.patterns, "Activity patterns of the network, strongest first") : emptyMap(this.app.data?.samples ?? 4));
     }
@@ -116,17 +115,26 @@ export class ReluPanel {
     const there = !!types?.moments?.length;
     this.typesTitle.hidden = this.typesMap.hidden = this.typesNote.hidden = !there;
     if (!there) return;
-    let at = 0;
-    while (at + 1 < types.moments.length && types.moments[at + 1] <= time) at++;
+    const at = nearest(types.moments, time);
+    say(this.typesTitle, `Types of neurons at t = ${moment(types.moments[at], time)}`);
     const drawn = `${at} ${types.moments.length}`;
     if (drawn === this.drawnTypes) return;
     this.drawnTypes = drawn;
-    say(this.typesTitle, `Types of neurons at t = ${shown(types.moments[at], 3)}`);
     say(this.typesNote, `A type stands for its images under the symmetries of the task too.${types.types.length > ROWS ? ` The first ${ROWS} of ${types.types.length} types are drawn.` : ""}`);
     const rows = types.types.map((/** @type {any} */ one) => ({ states: one.states[at], share: one.share[at], neurons: one.neurons }));
     this.typesMap.replaceChildren(gateMap(rows, "Types of neurons and their gates"));
   }
 }
+
+/** The index of the time that is nearest to another one. @param {number[]} times increasing @param {number} time */
+function nearest(times, time) {
+  let at = 0;
+  while (at + 1 < times.length && times[at + 1] - time < time - times[at]) at++;
+  return at;
+}
+
+/** A recorded moment, which is told from the time that is shown. @param {number} recorded @param {number} time */
+const moment = (recorded, time) => (shown(recorded) === shown(time) ? shown(time) : `${shown(recorded)}, the nearest recorded moment`);
 
 /** One state of a gate, for the key. @param {string} state */
 const key = (state) => s("svg", { class: "key-cell", viewBox: "0 0 10 10", "aria-hidden": "true" }, ...cellsOf([{ states: state }], 1));

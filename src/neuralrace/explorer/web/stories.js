@@ -29,7 +29,7 @@ function with_(state, values) {
 }
 
 /** @type {(name: string) => Piece} */
-const time = (name) => ({ live: (app) => shown(app.predicted?.gatings[name]?.time ?? null, 3) });
+const time = (name) => ({ live: (app) => shown(app.predicted?.gatings[name]?.time ?? null) });
 
 /** @type {Piece} */
 const winner = { live: (app) => app.predicted?.winner ?? "nobody" };
@@ -112,7 +112,7 @@ export const STORIES = [
           ["Two streams of evidence, and a cue that says which of them counts: report the sign of that stream."],
           ["Two gatings come to mind. One pathway per ", "answer", ", or one per ", "context", ". The cue can be weak or strong:"],
           [{ slider: "task.parameters.cue" }],
-          ["First is ", winner, ", at t = ", { live: (app) => shown(app.predicted?.gatings[app.predicted?.winner ?? ""]?.time ?? null, 3) }, "."],
+          ["First is ", winner, ", at t = ", { live: (app) => shown(app.predicted?.gatings[app.predicted?.winner ?? ""]?.time ?? null) }, "."],
         ],
       },
       {
@@ -160,7 +160,7 @@ export const STORIES = [
       {
         title: "Sharing is faster",
         text: [
-          ["A shared pathway is trained by every sample, a pathway of one route only by its own. Play the race and watch the lines grow: they are as thick as what the pathway has learned."],
+          ["A shared pathway is trained by every sample, a pathway of one route only by its own. Play the race and watch the lines grow: they are as thick as what the pathway has learned, on one scale for all pathways of both candidates."],
           [play],
           ["First is ", winner, "."],
         ],

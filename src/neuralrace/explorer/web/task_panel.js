@@ -40,6 +40,7 @@ export class TaskPanel {
     this.sentence = h("p", { class: "caption" });
     this.file = h("input", { type: "file", accept: ".csv,.toml,text/csv", hidden: true, onchange: () => this.#chosen() });
     this.note = h("p", { class: "caption", role: "status" });
+    this.noted = ""; // which task the note is about
     /** @type {Map<string, Field>} */
     this.fields = new Map();
     this.built = "";
@@ -102,6 +103,7 @@ export class TaskPanel {
       const found = await this.app.calls.ask(study ? "study" : "csv", study ? { toml: text } : { name: tableName(file.name), text });
       this.app.load(found.state);
       say(this.note, [`Read ${file.name}.`, ...(found.notes ?? [])].join(" "));
+      this.noted = this.#read;
     } catch (error) {
       this.app.failed(error);
     }
@@ -123,7 +125,14 @@ export class TaskPanel {
     this.fields.get("network.widths")?.note(this.#widthsGiven ? `${TRAINED}every gating has its own.` : null);
     this.fields.get("network.scale")?.note(this.#started ? `${TRAINED}the race begins at Start.` : null);
     this.fields.get("contest.criterion")?.note(state.contest?.relative ? "This is a share of the initial loss." : null);
+    this.note.hidden = this.noted !== this.#read;
     this.#draw();
+  }
+
+  /** Which task or table is shown, so that what was said of a file is said of no other one. */
+  get #read() {
+    const { task, table, title } = this.app.store.state;
+    return JSON.stringify([task.builtin, table?.name, table?.text.length, title]);
   }
 
   /** Whether the race has a start of its own, so that it does not depend on σ. */

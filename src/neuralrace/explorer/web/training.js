@@ -97,6 +97,7 @@ export class Training {
       if (this.trained === mine && !gone) this.trained = { ...mine, running: false, sentences: [error instanceof Cancelled ? "Stopped." : "Training failed."] };
       app.failed(error);
     }
+    app.lengthen();
     app.refresh();
   }
 

@@ -47,6 +47,7 @@
  * @property {boolean} [log]
  * @property {string} [paint] "sample", or the label by which gates are switched
  * @property {{ name: string, step: number } | null} [story]
+ * @property {Gating[]} [found] gatings as they were found in trained networks
  * @property {Over[]} [over] what the phase diagram varies
  */
 
@@ -100,7 +101,8 @@
 /**
  * @typedef {object} Prediction of one gating
  * @property {number | null} time
- * @property {number | null} margin
+ * @property {number | null} margin how much later than the first, as a share of its time
+ * @property {string} place "first", or how much later it is, in words
  * @property {number} least the loss that it comes down to
  * @property {number} strength
  * @property {string} method
@@ -119,6 +121,7 @@
 /**
  * @typedef {object} Predicted
  * @property {number[]} times
+ * @property {number | null} end of the times that the candidates need; there are more where they were asked for
  * @property {number | null} criterion
  * @property {number} zero_loss
  * @property {string} start

@@ -47,11 +47,12 @@ Times within the same factor count as equal after a hand-over.
 class Consistency:
     """How far a ReLU network would keep the gates of a gating; see `consistency`.
 
-    `share` is the kept share of the whole gating, `pathways[name]` that of one pathway. `time`,
-    `loss` and `over_time[name]` show it over the predicted race. `lost[name]`, of shape `(N,)`,
-    says which samples the rest is lost on: the entries of a pathway sum to what it does not keep,
-    where that is less than all. `handover` is the half-time of a ReLU network that takes over,
-    divided by that of the gating, or None where it was not asked for.
+    `share` is the kept share of the whole gating, `pathways[name]` that of one pathway: `share` is
+    their mean, in which a pathway counts as much as it has of the weights while the loss falls.
+    `time`, `loss` and `over_time[name]` show it over the predicted race. `lost[name]`, of shape
+    `(N,)`, says which samples the rest is lost on: the entries of a pathway sum to what it does not
+    keep, where that is less than all. `handover` is the half-time of a ReLU network that takes
+    over, divided by that of the gating, or None where it was not asked for.
 
     ```python
     >>> import neuralrace as nr
@@ -245,10 +246,11 @@ def kept_share(race: Race, start: Start, *, key: Key, leak: float = 0.0) -> Cons
             lost[node][i] = off @ weight / total
     fall = np.abs(np.gradient(solution.loss))
     fall = fall if fall.any() else np.ones(len(fall))
-    part = {v: _mean(lost[v], fall * mass[v]) for v in nodes}
-    shares = {v: float(_mean(kept[v], fall * mass[v])) for v in nodes}
-    both = sum(kept[v] * mass[v] for v in nodes) / np.maximum(sum(mass.values()), 1e-300)
-    share = float(_mean(np.asarray(both), fall))
+    whole = np.maximum(sum(mass.values()), 1e-300)
+    counts = {v: fall * mass[v] / whole for v in nodes}  # so that pathways add up to the gating
+    part = {v: _mean(lost[v], counts[v]) for v in nodes}
+    shares = {v: float(_mean(kept[v], counts[v])) for v in nodes}
+    share = float(sum(kept[v] @ counts[v] for v in nodes) / fall.sum())
     return Consistency(share, shares, solution.time, solution.loss, kept, part)
 
 

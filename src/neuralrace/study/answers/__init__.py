@@ -6,7 +6,13 @@ from neuralrace.study.answers.answer import Answer
 from neuralrace.study.answers.gates import certify, discover, explain, types
 from neuralrace.study.answers.networks import predict, train
 from neuralrace.study.answers.phases import phase_diagram
-from neuralrace.study.answers.theory import contest, contest_sentences, race_sentence, reduce
+from neuralrace.study.answers.theory import (
+    contest,
+    contest_places,
+    contest_sentences,
+    race_sentence,
+    reduce,
+)
 from neuralrace.study.work import Work
 
 ANSWERS: Mapping[str, Callable[[Work], Answer]] = {
@@ -22,4 +28,4 @@ ANSWERS: Mapping[str, Callable[[Work], Answer]] = {
 }
 """In the order in which they are answered and shown."""
 
-__all__ = ["ANSWERS", "Answer", "contest_sentences", "race_sentence"]
+__all__ = ["ANSWERS", "Answer", "contest_places", "contest_sentences", "race_sentence"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.plot import style
 from neuralrace.report import Curve, Curves, Part, Picture, Section, Table
 from neuralrace.study.answers.answer import (
@@ -42,9 +42,11 @@ def train(work: Work) -> Answer:
     who = numbered(len(last), "ReLU network").capitalize().replace("relu", "ReLU")
     text = f"{who} {'starts' if len(last) == 1 else 'start'} at a loss of {to_spread(first)} and "
     text += f"{'ends' if len(last) == 1 else 'end'} at {to_spread(last)}"
-    reached = f"{'It never' if len(last) == 1 else 'None'} reaches a loss of {level:.4g}"
+    share = f" (a share of {level / float(zero_loss(work.problem.data)):.4g})"
+    named = f"loss of {level:.4g}{share if work.settings.contest.relative else ''}"
+    reached = f"{'It never' if len(last) == 1 else 'None'} reaches a {named}"
     if there.any():
-        reached = f"A loss of {level:.4g} is reached at {time_range(times[there])}"
+        reached = f"A {named} is reached at {time_range(times[there])}"
         reached += "" if there.all() else f", by {there.sum()} of {len(times)}"
     rows = [
         [i + 1, float(runs.loss[i, 0]), float(runs.loss[i, -1]), finite(half[i]), finite(times[i])]
@@ -94,8 +96,6 @@ def criterion(settings: Settings, data: Dataset) -> float:
     level = CRITERION if options.criterion is None else options.criterion
     if not options.relative:
         return level
-    from neuralrace.dataset import zero_loss
-
     return level * float(zero_loss(data))
 
 

@@ -24,6 +24,9 @@ LONGER = 1.6
 UNLEARNED = 0.01
 """A winner that leaves more than this part of the initial loss is said to leave it."""
 
+TIE = 1e-6
+"""Times that differ by less than this part of the first are equal: races are solved no better."""
+
 SYSTEMS = 6
 """More systems of equations than this are folded away."""
 
@@ -68,16 +71,59 @@ def contest(work: Work) -> Answer:
 
 
 def first_sentence(found: Contest) -> str:
-    """Who is first, and how much later the next is."""
+    """Who is first, or who share the first place, and how much later the next is."""
     if found.winner is None:
         return "No gating reaches the criterion."
-    text = f"{found.winner} is predicted to learn first, at t = {found.times[found.winner]:.4g}"
-    second = [name for name in _order(found) if name != found.winner][:1]
+    first, time = _tied(found), f"t = {found.times[found.winner]:.4g}"
+    text = f"{found.winner} is predicted to learn first, at {time}"
+    if len(first) > 1:
+        text = f"{' and '.join(first)} are predicted to learn first, at the same time, {time}"
+    second = [name for name in _order(found) if name not in first][:1]
     if not second:
         return f"{text}."
     margin = found.margins[second[0]]
-    later = f"{percent(margin)} later" if np.isfinite(margin) else "never"
-    return f"{text}; {second[0]} {later}."
+    takes = "takes " if 1 < margin < np.inf else ""
+    return f"{text}; {second[0]} {takes}{_later(margin)}."
+
+
+def contest_places(found: Contest) -> dict[str, str]:
+    """Which place each gating has, in words: who is first, and how much later the others are.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> data = nr.tasks.extended_xor(0.2)
+    >>> linear, xor = nr.tasks.linear_pathways(data), nr.tasks.xor_pathways(data)
+    >>> nr.study.contest_places(nr.contest({"linear": linear, "xor": xor}))
+    {'linear': '4 times as long', 'xor': 'first'}
+    >>> nr.study.contest_places(nr.contest({"xor": xor, "again": xor}))
+    {'xor': 'tie for first', 'again': 'tie for first'}
+
+    ```
+    """
+    check_kind("found", found, Contest, "nr.contest({name: (arch, data)})")
+    first = _tied(found)
+    best = "first" if len(first) == 1 else "tie for first"
+    return {n: best if n in first else _later(found.margins[n]) for n in found.entrants}
+
+
+def _tied(found: Contest) -> list[str]:
+    """The winner, and all whose times are no different."""
+    return [name for name in _order(found) if found.margins[name] < TIE]
+
+
+def _later(margin: float) -> str:
+    """How much later than the first one is, from the difference as a share of the first's time.
+
+    ```python
+    >>> from neuralrace.study.answers.theory import _later
+    >>> _later(0.177), _later(7.29), _later(float("inf"))
+    ('18 % later', '8.3 times as long', 'never')
+
+    ```
+    """
+    if not np.isfinite(margin):
+        return "never"
+    return f"{percent(margin)} later" if margin <= 1 else f"{1 + margin:.2g} times as long"
 
 
 def contest_sentences(
@@ -104,12 +150,19 @@ def contest_sentences(
     said = [first_sentence(found)]
     if found.winner is not None and len(found.entrants) > 1:
         criterion = found.entrants[found.winner].criterion
-        said += lead_sentences(every, found.winner, criterion)
+        said += lead_sentences(every, found.winner, criterion, _whole(found))
     return [*said, *_limit_sentences(found)]
 
 
-def lead_sentences(every: Sequence[Lead], winner: str, criterion: float) -> list[str]:
-    """The losses at which another candidate than the winner leads.
+def _whole(found: Contest) -> float | None:
+    """The loss of which losses are said as shares, where the criterion is a share; or None."""
+    return float(zero_loss(found.task)) if found.rule.relative else None
+
+
+def lead_sentences(
+    every: Sequence[Lead], winner: str, criterion: float, whole: float | None = None
+) -> list[str]:
+    """The losses at which another candidate than the winner leads, as shares of `whole` if given.
 
     ```python
     >>> from neuralrace.contests import Lead
@@ -117,19 +170,23 @@ def lead_sentences(every: Sequence[Lead], winner: str, criterion: float) -> list
     >>> leads = [Lead("a", 0.4, 1.0), Lead("b", 0.2, 0.4), Lead("a", 0.0, 0.2)]
     >>> lead_sentences(leads, "a", criterion=0.5)
     ['At losses between 0.2 and 0.4 b leads.']
+    >>> lead_sentences(leads, "a", criterion=0.5, whole=2.0)
+    ['At shares of the initial loss between 0.1 and 0.2 b leads.']
 
     ```
     """
     said = []
+    what, unit = ("losses", 1.0) if whole is None else ("shares of the initial loss", whole)
     for lead in every:
         if lead.name == winner or lead.low < criterion < lead.high:
             continue
-        where = f"between {lead.low:.2g} and {lead.high:.2g}"
+        low, high = f"{lead.low / unit:.2g}", f"{lead.high / unit:.2g}"
+        where = f"between {low} and {high}"
         if lead is every[-1]:
-            where = f"below {lead.high:.2g}"
+            where = f"below {high}"
         elif lead is every[0]:
-            where = f"above {lead.low:.2g}"
-        said.append(f"At losses {where} {lead.name} leads.")
+            where = f"above {low}"
+        said.append(f"At {what} {where} {lead.name} leads.")
     return said
 
 
@@ -141,13 +198,15 @@ def _limit_sentences(found: Contest) -> list[str]:
     left = least[found.winner] / float(zero_loss(found.task))
     if left <= UNLEARNED:
         return []
-    text = (
-        f"{found.winner} cannot learn the whole task: no weights bring its loss below "
-        f"{least[found.winner]:.2g}, {percent(left)} of the initial loss"
-    )
+    whole = _whole(found)
+    level = f"{least[found.winner]:.2g}, {percent(left)}"
+    if whole is not None:
+        level = f"a share of {left:.2g}"
+    text = f"{found.winner} cannot learn the whole task: no weights bring its loss below {level} "
+    text += "of the initial loss"
     best = min(least, key=least.__getitem__)
     if least[best] < least[found.winner] * (1 - UNLEARNED):
-        text += f"; {best} can get to {least[best]:.2g}"
+        text += f"; {best} can get to {least[best] / (whole or 1.0):.2g}"
     return [f"{text}."]
 
 
@@ -228,11 +287,13 @@ def race_sentence(race: Race) -> str:
     ```
     """
     check_kind("race", race, Race, "nr.reduce(arch, data)")
-    scalar = sum(block.is_scalar for block in race.blocks)
-    kind = "scalar modes" if scalar == len(race.blocks) else f"blocks, {scalar} of them scalar"
+    scalar, count = sum(block.is_scalar for block in race.blocks), len(race.blocks)
     if not race.reduces:
         return "does not reduce: one block holds all, and is solved as it is."
-    what = f"reduces to {len(race.blocks)} independent {kind}"
+    kind = "scalar modes" if scalar == count else f"blocks, {scalar} of them scalar"
+    what = f"reduces to {count} independent {kind}"
+    if count == 1:
+        what = f"reduces to one {'scalar mode' if scalar else 'block'}"
     how = (
         "exactly: no coupling is dropped"
         if race.is_exact

@@ -13,6 +13,7 @@ from neuralrace.contests.joint import side_by_side
 from neuralrace.contests.patterns import MOST
 from neuralrace.contests.times import learning_time
 from neuralrace.papers.mhs import table
+from neuralrace.trajectory import crossing_time
 from tests.test_errors import says
 
 CROSSING = np.sqrt(2 / 3)
@@ -628,3 +629,36 @@ def test_equal_losses_have_one_leader_and_losses_need_their_times():
     assert nr.contests.leads([0, 1], {"a": [1.0, 1.0]}) == ()
     with says("do not fit the times", got="(2,)", wanted="one loss per time", fix="same times"):
         nr.contests.leads([0, 1], {"a": [1.0, 0.5, 0.2]})
+
+
+def test_a_race_whose_sums_through_every_node_cancel_is_timed():
+    """One path per sample, targets of alternating sign: no node is driven by all its paths."""
+    edges = {"xa1": ("x", "a1"), "xa2": ("x", "a2"), "b1y": ("b1", "y"), "b2y": ("b2", "y")}
+    pairs = [(i, j) for i in (1, 2) for j in (1, 2)]
+    edges |= {f"a{i}b{j}": (f"a{i}", f"b{j}") for i, j in pairs}
+    arch = nr.Architecture({"x": 1, "a1": 1, "a2": 1, "b1": 1, "b2": 1, "y": 1}, edges)
+    gates = {f"a{i}b{j}": np.eye(4)[k] for k, (i, j) in enumerate(pairs)}
+    target = np.array([[2.0 * (-1) ** (i + j)] for i, j in pairs])
+    data = nr.Dataset({"x": np.ones((4, 1))}, {"y": target}, gates)
+    race = nr.reduce(arch, data)
+    assert max(block.drive for block in race.blocks) < 1e-9
+    rng = np.random.default_rng(0)
+    weights = {e: rng.normal(size=(1, 1)) for e in edges}
+    found = nr.contest({"paths": race}, start={"paths": weights}, criterion=0.5, relative=True)
+    run = nr.flow(nr.GDLN(arch), weights, data, times=np.linspace(0, 20, 4001))
+    wanted = crossing_time(run.time, run.loss, 0.5 * float((target**2).mean() / 2))
+    assert found.times["paths"] == pytest.approx(float(wanted), rel=1e-3)
+
+
+def test_a_pathway_that_must_change_sign_is_not_said_never_to_learn():
+    """The pathway of the last two samples starts to raise what it must lower in the end."""
+    edges = {"a": ("x", "h"), "b": ("h", "y"), "c": ("x", "k"), "d": ("k", "y")}
+    arch = nr.Architecture({"x": 1, "h": 40, "k": 40, "y": 1}, edges)
+    gates = {"h": np.ones(4), "k": np.array([0.0, 0.0, 1.0, 1.0])}
+    data = nr.Dataset({"x": np.ones((4, 1))}, {"y": [[3.0], [3.0], [0.5], [0.5]]}, gates)
+    found = nr.contest({"overlap": (arch, data)}, scale=1e-3, criterion=0.3)
+    assert found.entrants["overlap"].is_unknown
+    assert "unknown" in str(found) and "overlap: when it learns is not known" in str(found)
+    net = nr.GDLN(arch)
+    run = nr.flow(net, net.init(0, scale=1e-3), data, times=np.linspace(0, 60, 601))
+    assert run.loss[-1] < 0.3  # it does learn

@@ -8,6 +8,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace import tasks
+from neuralrace.reln.explained import fall
 from neuralrace.reln.explained.fall import over_the_fall
 from neuralrace.reln.explained.handover import handover, kept_by_neurons
 from tests.test_errors import says
@@ -250,9 +251,32 @@ def test_a_race_at_rest_is_told_from_one_that_creeps():
     def rests(small, grown):
         w = np.array([[[1.0, small]], [[1.0, grown]]])
         solution = nr.Trajectory([0, 1], [1.0, 1.0], values={"variables": {"mode": {"e": w}}})
-        return _Stretch(solution.time, None, solution).rests  # type: ignore[arg-type]
+        return _Stretch(solution.time, None, solution).rests(1e-14)  # type: ignore[arg-type]
 
     assert rests(0.5, 0.5) and rests(0.5, 0.5 * (1 + 1e-8))
     assert rests(0.0, 1e-15)
     assert not rests(1e-9, 1.01e-9)
     assert not rests(0.5, 0.49)
+
+
+@pytest.mark.parametrize("start", [1e-14, 1e-5])
+def test_the_fall_goes_on_past_a_saddle_that_tiny_weights_leave(start):
+    """At the saddle between two modes, the weights of the second are tiny, and grow."""
+    data = nr.Dataset({"x": np.diag([1.0, 0.02])}, {"y": np.eye(2)})
+    race = nr.reduce(nr.Architecture.chain(2, 8, 2), data)
+    found = over_the_fall(race, race.start(start))
+    assert found.loss[-1] == pytest.approx(0.1 * found.loss[0], rel=1e-2)
+
+
+def test_waiting_for_a_race_ends_where_it_rests(monkeypatch):
+    """Stretches double: without an end at rest there would be 14 of them, up to 1e5."""
+    edges = {"a": ("x", "h"), "b": ("h", "y"), "c": ("x", "k"), "d": ("k", "y")}
+    arch = nr.Architecture({"x": 1, "h": 1, "k": 1, "y": 1}, edges)
+    gates = {"h": np.ones(4), "k": np.array([0.0, 0.0, 1.0, 1.0])}
+    data = nr.Dataset({"x": np.ones((4, 1))}, {"y": [[3.0], [3.0], [0.5], [0.5]]}, gates)
+    race = nr.reduce(arch, data)  # from equal starts, k cannot become negative
+    begun = []
+    following = fall._Stretch.next
+    monkeypatch.setattr(fall._Stretch, "next", lambda s, r: begun.append(s) or following(s, r))
+    over_the_fall(race, race.start(0.1))
+    assert 1 <= len(begun) < 10

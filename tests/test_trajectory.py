@@ -364,3 +364,5 @@ def test_the_time_at_which_a_loss_falls_to_a_level():
     with says("should rise to the level falls", got="from 1 to 0.018", wanted="rise", fix="=False"):
         crossing_time(time, both, 0.5, rising=True)
     assert crossing_time(time, np.append(1 - loss[0, :-1], np.nan), 0.5) == 0  # it diverged
+    assert crossing_time(np.arange(4.0), [0.99, 0.5, 0.2, 1.01], 1.0) == 0  # it fell far first
+    assert crossing_time(np.arange(3.0), [1 - 1e-16, 1.0, 1 + 1e-15], 1.0) == 0  # rounding

@@ -237,7 +237,8 @@ class Contest:
             margin = entrant.time / first - 1
             later = "–" if not np.isfinite(margin) else f"{margin:.1%}".replace("%", " %")
             how = "exact" if entrant.race.is_exact else f"residual {entrant.race.residual:.1e}"
-            time = f"{entrant.time:.5g}" if np.isfinite(entrant.time) else "never"
+            late = "unknown" if entrant.is_unknown else "never"
+            time = f"{entrant.time:.5g}" if np.isfinite(entrant.time) else late
             can = {True: "yes", False: "no", None: "–"}[self.check.implementable.get(name)]
             share = self.check.kept.get(name, np.nan)
             kept = "–" if np.isnan(share) else f"{share:.2f}"
@@ -249,6 +250,12 @@ class Contest:
         levels = sorted({f"{entrant.criterion:.4g}" for entrant in shown.values()})
         if levels:
             lines.append(f"criterion: loss {' / '.join(levels)}; start: {self.start}")
+        lines += [
+            f"{name}: when it learns is not known from an average start, in which pathways keep "
+            "the signs of their first Σ^yx; start={name: weights} starts from actual weights."
+            for name, entrant in shown.items()
+            if entrant.is_unknown
+        ]
         others = [name for name in order if name not in (self.winner, ALIGNED)]
         lines += self.check.sentences(self.winner)
         lines += [f"{name}: {self.check.verdict(name)}." for name in others]

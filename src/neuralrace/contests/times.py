@@ -26,6 +26,15 @@ POINTS = 128
 FIRST = 16.0
 """The first bracket of a learning time, in units of one over the largest strength."""
 
+LATE = "not reached by t = {:.3g}"
+"""How the method of a time says that the race was not followed any longer."""
+
+UNKNOWN = " from an average start"
+"""What the method adds where that says little: see `Entrant.is_unknown`."""
+
+CANCELLED = 1e-9
+"""A strength below this part of its bound is rounding."""
+
 LATER = 3.0
 """The next bracket lasts this many times as long as all brackets before it."""
 
@@ -52,8 +61,8 @@ class Entrant:
 
     `criterion` is a loss; `time` is infinite if the loss never falls that far; `method` says how
     the time was found. `number` is the common start value of all singular values of all edges, or
-    None if they start differently. `strength` is the strength of the strongest block
-    (`Block.drive`): with two edges per path, the rate at which small weights first grow.
+    None if they start differently or from a scale. `strength` is the strength of the strongest
+    block (`Block.drive`): with two edges per path, the rate at which small weights first grow.
     """
 
     race: Race
@@ -62,6 +71,16 @@ class Entrant:
     time: float
     method: str
     number: float | None
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the criterion was not reached from an average start, which proves little.
+
+        On average, random weights start a pathway with the signs of its Σ^yx at the beginning, and
+        a race that starts so keeps them. Actual weights can change them, where other pathways turn
+        what is left to learn around.
+        """
+        return self.method.endswith(UNKNOWN)
 
     @property
     def strength(self) -> float:
@@ -160,6 +179,8 @@ class Rule:
                 wanted="a start whose loss is above the criterion",
                 fix="start nearer to zero, or lower the criterion",
             )
+        if self.scale is not None and method.endswith(LATE.format(self.longest)):
+            method += UNKNOWN
         return Entrant(race, start, criterion, time, method, _one_number(source))
 
     def _source(self, name: str, race: Race) -> StartLike:
@@ -331,7 +352,7 @@ def learning_time(
     form = race.complete_form(start)
     if form is not None:
         return float(form.time_to_loss(criterion)), "closed form"
-    now, span = 0.0, min(FIRST / max(block.drive for block in race.blocks), longest)
+    now, span = 0.0, min(FIRST / _rate(race), longest)
     divided = 0
     while True:
         times = np.linspace(0.0, span, POINTS + 1)
@@ -342,7 +363,7 @@ def learning_time(
         if loss[-1] > criterion:
             now += span
             if now >= longest:
-                return np.inf, f"solved race; not reached by t = {longest:.3g}"
+                return np.inf, f"solved race; {LATE.format(longest)}"
             start, span = _state(race, solution, -1), min(LATER * now, longest - now)
             continue
         k = int(np.argmax(loss <= criterion))
@@ -351,6 +372,23 @@ def learning_time(
             return now + float(crossing_time(times, loss, criterion)), "solved race"
         start = _state(race, solution, k - 1)
         now, span = now + float(times[k - 1]), float(times[k] - times[k - 1])
+
+
+def _rate(race: Race) -> float:
+    """The largest strength of a block; where what reaches every node cancels, the bound on it.
+
+    The bound is √(⟨‖x‖²⟩⟨‖y‖²⟩).
+    """
+    bounds = []
+    for block in race.blocks:
+        probability = np.asarray(block.data.probability)
+        squares = [
+            sum(float(probability @ (np.asarray(v) ** 2).sum(axis=1)) for v in side.values())
+            for side in (block.data.x, block.data.y)
+        ]
+        bounds.append(np.sqrt(np.prod(squares)))
+    strength, bound = max(block.drive for block in race.blocks), float(max(bounds))
+    return strength if strength > CANCELLED * bound else bound
 
 
 def _state(race: Race, solution: Trajectory, when: int) -> Start:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from neuralrace.checks import real_array, real_number
 from neuralrace.errors import NeuralRaceError
 from neuralrace.types import ArrayLike
+
+ROUNDING = 1e-9
+"""A curve that ends above the level by less than this part of it has not left it."""
 
 
 def crossing_time(
@@ -16,7 +19,7 @@ def crossing_time(
     """When curves `(…, T)` first fall to `level`, or rise to it: NaN where they never do.
 
     Linear between recorded times. A curve that is there from the beginning has the first time; if
-    it leaves for good, it goes the other way, and an error says so.
+    it leaves, and ends farther beyond the level than it ever went the right way, an error says so.
 
     ```python
     >>> from neuralrace.trajectory import crossing_time
@@ -40,11 +43,11 @@ def crossing_time(
     if rising:
         values, level = -values, -level
     reached = values <= level
-    away = reached[..., 0] & np.isfinite(values[..., -1]) & ~reached[..., -1]
-    if away.any():
+    turned = _turned(values, level)
+    if turned.any():
         way, other = ("rise", "falls") if rising else ("fall", "rises")
         size = -1 if rising else 1
-        first, last = (size * float(values[away][0, k]) for k in (0, -1))
+        first, last = (size * float(values[turned][0, k]) for k in (0, -1))
         raise NeuralRaceError(
             f"a curve that should {way} to the level {other} from it",
             got=f"a curve from {first:.6g} to {last:.6g}, and the level {size * level:.6g}",
@@ -56,3 +59,13 @@ def crossing_time(
     high, low = (np.take_along_axis(values, i[..., None], -1)[..., 0] for i in (before, after))
     part = np.divide(high - level, high - low, out=np.ones_like(high), where=high > low)
     return np.where(reached.any(axis=-1), t[before] + part * (t[after] - t[before]), np.nan)
+
+
+def _turned(values: Float[np.ndarray, "*runs T"], level: float) -> Bool[np.ndarray, "*runs"]:
+    """Which curves begin at or below the level and rise away from it."""
+    first, last = values[..., 0], values[..., -1]
+    with np.errstate(invalid="ignore"):  # a run that diverged is not finite at its end
+        above, below = last - level, first - values.min(axis=-1)
+    size = np.maximum(np.abs(first), abs(level))
+    left = above > np.maximum(below, ROUNDING * size)
+    return np.asarray((first <= level) & np.isfinite(last) & left)

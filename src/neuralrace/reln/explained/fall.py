@@ -36,7 +36,7 @@ What grows so slowly would not have grown e-fold when `LONGEST` is over.
 """
 
 NOISE = 1e-12
-"""Weights below this part of the largest are rounding."""
+"""Weights below this part of the largest initial one are rounding."""
 
 POINTS = 401
 """The number of moments in a stretch, from which the times of the losses are interpolated."""
@@ -67,10 +67,11 @@ def over_the_fall(race: Race, start: Start) -> Trajectory:
             fix="see nr.reln.aligned_patterns(data) for the gates that do",
         )
     stretches = [_Stretch.of(race, 0.0, start, FIRST / strength)]
+    noise = NOISE * stretches[0].sizes(0).max(initial=0.0)
     first = float(stretches[0].loss[0])
     end = max(END * first, race.constant + END * (first - race.constant))
     while stretches[-1].loss[-1] > end and stretches[-1].time[-1] < LONGEST / strength:
-        if len(stretches) > 1 and stretches[-1].rests:
+        if len(stretches) > 1 and stretches[-1].rests(noise):
             break
         stretches.append(stretches[-1].next(race))
     time = np.concatenate([each.time for each in stretches])
@@ -100,16 +101,18 @@ class _Stretch:
     def loss(self) -> Float[np.ndarray, " T"]:
         return np.asarray(self.solution.loss)
 
-    @property
-    def rests(self) -> bool:
-        """Whether nothing moves any more: every weight is the same at both ends; see `RESTING`."""
-        pairs = [
-            (np.ravel(w[0]), np.ravel(w[-1]))
-            for of in self.solution.values["variables"].values()
-            for w in of.values()
-        ]
-        first, last = (np.abs(np.concatenate(side)) for side in zip(*pairs, strict=True))
-        seen = last > NOISE * last.max(initial=0.0)
+    def sizes(self, when: int) -> Float[np.ndarray, " n"]:
+        """The sizes of all weights at one of the moments."""
+        variables = self.solution.values["variables"].values()
+        return np.abs(np.concatenate([np.ravel(w[when]) for of in variables for w in of.values()]))
+
+    def rests(self, noise: float) -> bool:
+        """Whether nothing above the noise moves any more; see `RESTING`.
+
+        What starts small counts: near a saddle it is what leads away.
+        """
+        first, last = self.sizes(0), self.sizes(-1)
+        seen = last > noise
         return bool((np.abs(last - first) <= RESTING * last)[seen].all())
 
     def next(self, race: Race) -> _Stretch:

@@ -379,7 +379,7 @@ def test_phases_over_numbers_of_the_network_and_the_contest(trust, key, name):
     """Larger starts and looser criteria are reached earlier, by both gatings."""
     over = [{"key": key, "start": 1e-3, "stop": 0.02, "count": 3, "log": True}]
     found = result("phases", trust, state=xor_state(0.5), over=over)
-    assert found["sentences"] == [f"xor is first at every value of {name}."]
+    assert found["sentences"] == [f"xor is first for {name} from 0.001 to 0.02."]
     for times in found["times"].values():
         assert np.all(np.diff(times) < 0)
 
@@ -489,7 +489,7 @@ def test_a_report_is_an_archive_with_its_study(trust):
 
     state = xor_state(questions=["contest"], contest={"criterion": 0.2, "check": False})
     found = result("report", trust, state=state)
-    archive = zipfile.ZipFile(io.BytesIO(base64.b64decode(found["base64"])))
+    archive = zipfile.ZipFile(io.BytesIO(base64.b64decode(found["archive"]["base64"])))
     names = archive.namelist()
     assert "report/index.html" in names and "report/study.toml" in names
     assert "xor is predicted to learn first" in archive.read("report/index.html").decode()

@@ -132,7 +132,7 @@ def _note(page: Page, label: str) -> Any:
 @pytest.mark.browser
 def test_sliders_that_do_not_move_the_race_say_so(page):
     """Neurons where gatings have their own, and σ where the race has its own start."""
-    _note(page, "Neurons").get_by_text("Only trained networks use this").wait_for()
+    _note(page, "Neurons").get_by_text("The candidates do not use this").wait_for()
     assert _note(page, "Initial σ").is_hidden()
     page.task("Two streams and a cue")
     _note(page, "Neurons").wait_for(state="hidden")

@@ -276,14 +276,14 @@ def ask_one(kind, trust, state):
 def test_a_dropped_table_becomes_a_task(trust):
     rows = [f"{i},{i % 5},{'ab'[i % 2]},{(i % 5) * (i % 2)}" for i in range(20)]
     text = "id,size,place,price\n" + "\n".join(rows)
-    found = result("csv", trust, name="fruit & veg.csv".replace(" & ", "_"), text=text)
-    assert found["notes"] == ["Left out: 'id', it counts the rows."]
+    found = result("csv", trust, name="frücht&veg.csv", text=text)
+    assert found["notes"][0].startswith("The last column, price, was taken as the target")
+    assert found["notes"][1:] == ["Left out: 'id', it counts the rows."]
     state = found["state"]
     assert state["task"]["y"] == ["price"] and state["table"]["text"] == text
     assert result("predict", trust, state=state)["winner"] == "by_place"
-    script = result("python", trust, state=state)
-    assert list(script["files"]) == ["files/fruit_veg.csv"]
-    assert "HERE / 'files/fruit_veg.csv'" in script["script"]
+    assert state["table"]["name"] == "frucht_veg.csv"
+    assert "HERE / 'files/frucht_veg.csv'" in result("python", trust, state=state)["script"]
 
 
 @pytest.mark.parametrize("text", ["", "a\n1\n", "a;b\n1;2\n", "\x00\x01", "a,b\n1\n2,3,4\n", None])

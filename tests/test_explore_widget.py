@@ -86,6 +86,16 @@ def test_a_widget_shows_a_study_and_gives_back_what_it_shows():
     assert nr.explore().state["task"]["builtin"] == "extended_xor"
 
 
+def test_the_study_of_a_page_asks_what_the_study_that_it_shows_asks():
+    pytest.importorskip("anywidget")
+    questions = ["contest", "reduce", "predict", "train"]
+    gatings = {"xor": {"each": "sample"}}
+    study = nr.Study.of(questions=questions, task={"builtin": "xor"}, gatings=gatings)
+    page = nr.explore(study)
+    assert list(page.study().settings.questions) == questions
+    assert list(page.study(["train"]).settings.questions) == ["train"]
+
+
 CELL = """<!doctype html><style>/* CSS */</style>DIVS<script type="module">
 const found = await import(URL.createObjectURL(new Blob([BUNDLE], { type: "text/javascript" })));
 window.heard = [];

@@ -684,3 +684,38 @@ def test_the_reference_of_keys_is_current():
     from docs import study_keys
 
     assert study_keys.PAGE.read_text() == study_keys.page(), "`python -m docs.study_keys` writes it"
+
+
+def test_the_reference_of_a_contest_has_as_many_neurons_as_the_network():
+    """Whatever the candidates: its time is that of aligned gates of the network's own width."""
+
+    def found(widths, total):
+        made = nr.Study.of(
+            questions=["contest"],
+            task={"builtin": "extended_xor", "parameters": {"delta": 0.5}},
+            network={"widths": widths, "scale": 1e-3},
+            gatings={"xor": {"builtin": "xor_pathways", "parameters": {"total": total}}},
+        )
+        return made, nr.study.Work(made.check()).contest.check.reference.time
+
+    times = {size: found(size, 16)[1] for size in (32, 64)}
+    for size, time in times.items():
+        alone = nr.contest(nr.tasks.extended_xor(0.5), scale=1e-3, criterion=0.2, width=size)
+        assert time == pytest.approx(alone.times["aligned"], rel=1e-9)
+        assert found(size, 128)[1] == time  # wider candidates change nothing
+    assert times[64] < times[32]
+    assert "width=64" in found(64, 16)[0].script()
+    own = found(64, 16)[0].changed({"contest.width": 32})
+    assert nr.study.Work(own.check()).contest.check.reference.time == times[32]
+
+
+def test_the_files_of_a_study_work_elsewhere(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n2,1\n")
+    task = {"file": "t.csv", "x": ["a"], "y": ["b"]}
+    files = nr.Study.of(folder=tmp_path, questions=["train"], task=task).files()
+    assert list(files) == ["study.toml", "study.py", "files/t.csv"]
+    for name, content in files.items():
+        path = tmp_path / "elsewhere" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    assert nr.Study.load(tmp_path / "elsewhere" / "study.toml").check().data.n_samples == 2

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from neuralrace.checks import entries, real_array, real_number, shown
 from neuralrace.contests.contest import Contest, contest_by
 from neuralrace.contests.times import SCALE, Candidates, Rule, StartsLike, positive
-from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.plot import COLOURS, cycle_colour, draw_curves, shade, style
 from neuralrace.progress import progress
 from neuralrace.reduction.blocks.exactness import Exactness
@@ -209,6 +209,7 @@ def phase_diagram(
     relative: bool = False,
     longest: float = 1e5,
     tolerance: float | None = None,
+    width: int | None = None,
     precision: float = 1e-9,
 ) -> PhaseDiagram:
     """A contest at every value of a task parameter, and the values where the winner changes.
@@ -262,9 +263,11 @@ def phase_diagram(
             wanted="a share of the range of values, such as 1e-9",
             fix="leave it out for the default",
         )
+    if width is not None:
+        width = whole_number("the width", width, fix="width=200")
     scale = SCALE if start is None and scale is None else scale
     rule = Rule(start, scale, criterion, relative, longest, tolerance)
-    scout = _Scout(candidates, rule)
+    scout = _Scout(candidates, rule, width)
     found = [scout.times(value) for value in grid]
 
     crossovers = [
@@ -287,8 +290,8 @@ def phase_diagram(
 class _Scout:
     """The contest at any value of the parameter, each computed once."""
 
-    def __init__(self, make: Callable[[float], Candidates], rule: Rule) -> None:
-        self.make, self.rule = make, rule
+    def __init__(self, make: Callable[[float], Candidates], rule: Rule, width: int | None) -> None:
+        self.make, self.rule, self.width = make, rule, width
         self.seen: dict[float, Contest] = {}
 
     @property
@@ -302,7 +305,7 @@ class _Scout:
     def contest(self, value: float) -> Contest:
         value = float(value)
         if value not in self.seen:
-            found = contest_by(self.rule, self.make(value))
+            found = contest_by(self.rule, self.make(value), self.width)
             names = next((each.entrants for each in self.seen.values()), found.entrants)
             if set(names) != set(found.entrants):
                 raise NeuralRaceError(

@@ -269,10 +269,14 @@ def called(task: Any, key: str) -> str:
     >>> from neuralrace.explorer.catalogue import called
     >>> called("extended_xor", "task.parameters.delta"), called("xor", "network.scale")
     ('Δ', 'σ')
+    >>> called(None, "task.scale.size")
+    'scale of size'
 
     ```
     """
     name = key.rpartition(".")[2]
+    if key.startswith("task.scale."):
+        return f"scale of {name}"
     known = PARAMETERS.get(task, ()) if isinstance(task, str) else ()
     labels = {f"task.parameters.{p.name}": p.label for p in known} | {"network.scale": "σ"}
     return labels.get(key) or name.replace("_", " ")

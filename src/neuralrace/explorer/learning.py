@@ -52,7 +52,8 @@ def without_gatings(message: Mapping[str, Any]) -> Any:
     state = message.get("state")
     if not isinstance(state, Mapping):
         return state
-    return {k: v for k, v in state.items() if k != "predict"} | {"gatings": {}}
+    about = ("predict", "phase_diagram")  # they may name a gating
+    return {k: v for k, v in state.items() if k not in about} | {"gatings": {}}
 
 
 # ---- training -----------------------------------------------------------------------------------

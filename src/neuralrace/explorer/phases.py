@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
@@ -52,7 +53,11 @@ def _axes(over: Any) -> list[dict[str, Any]]:
         raise bounds.too_much("over", "this grid", f"{cells} contests", limits.CELLS)
     if len({axis["key"] for axis in found}) < len(found):
         raise wrong(
-            "over.1.key", "this key is varied already", found[1]["key"], "another", "change"
+            "over.1.key",
+            "this key is varied already",
+            found[1]["key"],
+            "another key",
+            "choose another number, or only one",
         )
     return found
 
@@ -120,33 +125,38 @@ def _changed(table: Any, parts: list[str], key: str, value: Any) -> dict[str, An
 
 
 def _line(state: Any, axis: dict[str, Any], trust: Trust) -> dict[str, Any]:
-    """One number: learning times, and where the winner changes, to many digits."""
+    """One number: learning times, and where the winner changes, to many digits if it can."""
     task = state.get("task") if isinstance(state, Mapping) else None
     name = called(task.get("builtin") if isinstance(task, Mapping) else None, axis["key"])
-    section = {"key": axis["key"], "values": [float(v) for v in axis["values"]], "name": name}
-    whole = _with(state, axis["key"], axis["values"][0]) | {"phase_diagram": section}
-    if not isinstance(whole.get("gatings"), Mapping) or not whole["gatings"]:
+    if not isinstance(state.get("gatings"), Mapping) or not state["gatings"]:
         raise wrong("gatings", "there is no gating yet", "none", "at least one", "add a gating")
+    cells = [_cell(_with(state, axis["key"], value), trust) for value in axis["values"]]
+    found = _at_values(axis, name, cells)
     between = axis["key"].startswith(("task.", "gatings."))  # all that a study's diagram varies
-    if not between or any(isinstance(v, int) for v in axis["values"]):
-        return _at_values(state, axis, name, trust)
-    problem = built(study_of(whole, ["phase_diagram"], trust), whole)
-    answer = ANSWERS["phase_diagram"](Work(problem))
-    found, _ = answer.value
-    return {
-        "over": [axis],
-        "winners": list(found.winners),
-        "times": {n: curve(times) for n, times in found.times.items()},
+    winners = found["winners"]
+    changed = [i for i, pair in enumerate(pairwise(winners)) if pair[0] != pair[1]]
+    if not between or not changed or None in winners or isinstance(axis["values"][0], int):
+        return found
+    ends = sorted({float(axis["values"][i + k]) for i in changed for k in (0, 1)})
+    section = {"key": axis["key"], "values": ends, "name": name}
+    whole = _with(state, axis["key"], ends[0]) | {"phase_diagram": section}
+    try:
+        answer = ANSWERS["phase_diagram"](
+            Work(built(study_of(whole, ["phase_diagram"], trust), whole))
+        )
+    except NeuralRaceError:  # a value in between at which the contest cannot be held
+        return found
+    return found | {
         "crossovers": [
-            {"value": number(c.value), "below": c.below, "above": c.above} for c in found.crossovers
+            {"value": number(c.value), "below": c.below, "above": c.above}
+            for c in answer.value[0].crossovers
         ],
-        "sentences": list(answer.sentences),
+        "sentences": [*answer.sentences, f"Drawn for {drawn(name, axis['values'])}."],
     }
 
 
-def _at_values(state: Any, axis: dict[str, Any], name: str, trust: Trust) -> dict[str, Any]:
-    """Contests at the values alone: of whole numbers, and of the network and the contest."""
-    cells = [_cell(_with(state, axis["key"], value), trust) for value in axis["values"]]
+def _at_values(axis: dict[str, Any], name: str, cells: Sequence[_Cell]) -> dict[str, Any]:
+    """What contests at the values alone say."""
     winners = [cell.winner for cell in cells]
     untold = [value for value, cell in zip(axis["values"], cells, strict=True) if cell.why]
     between = f" ({untold[0]:.3g} … {untold[-1]:.3g})" if untold else ""
@@ -175,9 +185,9 @@ def changes(name: str, values: Sequence[float], winners: Sequence[str | None]) -
     ```python
     >>> from neuralrace.explorer.phases import changes
     >>> changes("M", [2, 3, 4], ["a", "a", None])
-    'The first is a up to M = 3, nobody from M = 4 on.'
+    'For M from 2 to 4, the first is a up to M = 3, nobody from M = 4 on.'
     >>> changes("M", [2, 3], ["a", "a"])
-    'a is first at every value of M.'
+    'a is first for M from 2 to 3.'
 
     ```
     """
@@ -189,11 +199,25 @@ def changes(name: str, values: Sequence[float], winners: Sequence[str | None]) -
         else:
             runs.append((who, value, value))
     if len(runs) == 1:
-        return f"{runs[0][0]} is first at every value of {name}."
+        return f"{runs[0][0]} is first for {drawn(name, values)}."
     (first, _, end), *middle, (last, begin, _) = runs
     parts = [f"{first} up to {name} = {end:.3g}"]
     parts += [f"{who} from {a:.3g} to {b:.3g}" for who, a, b in middle]
-    return f"The first is {', '.join([*parts, f'{last} from {name} = {begin:.3g} on'])}."
+    told = ", ".join([*parts, f"{last} from {name} = {begin:.3g} on"])
+    return f"For {drawn(name, values)}, the first is {told}."
+
+
+def drawn(name: str, values: Sequence[float]) -> str:
+    """The range that a diagram covers, in words.
+
+    ```python
+    >>> from neuralrace.explorer.phases import drawn
+    >>> drawn("Δ", [0.0, 1.0, 2.0])
+    'Δ from 0 to 2'
+
+    ```
+    """
+    return f"{name} from {values[0]:.4g} to {values[-1]:.4g}"
 
 
 def _grid(state: Any, axes: list[dict[str, Any]], trust: Trust, tell: Tell) -> dict[str, Any]:

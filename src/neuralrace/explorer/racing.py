@@ -76,7 +76,7 @@ def tolerant(state: Any, trust: Trust) -> tuple[Problem, dict[str, dict[str, str
     """The problem of a state without the gatings that cannot be built, and what is wrong there."""
     if not isinstance(state, Mapping):
         study_of(state, ["contest"], trust)
-    state = {k: v for k, v in state.items() if k != "predict"}
+    state = {k: v for k, v in state.items() if k not in ("predict", "phase_diagram")}
     failed: dict[str, dict[str, str]] = {}
     for _ in range(GATINGS + 1):
         try:

@@ -17,6 +17,7 @@ from neuralrace import __version__
 from neuralrace.explorer import bounds, limits
 from neuralrace.explorer.bounds import check_training
 from neuralrace.explorer.catalogue import catalogue
+from neuralrace.explorer.opening import opened, parsed, unpacked, with_table
 from neuralrace.explorer.showing import Tell, colours
 from neuralrace.explorer.state import (
     built,
@@ -24,9 +25,9 @@ from neuralrace.explorer.state import (
     label_expression,
     problem_of,
     put_table,
+    questions_of,
     state_of,
     study_of,
-    wrong,
 )
 from neuralrace.explorer.trust import Trust
 from neuralrace.study import Problem, Study, new_study
@@ -55,16 +56,18 @@ def tasks(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
 
 def csv(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
     """A state for a table that was dropped: its columns as inputs, target and labels."""
-    table = {"name": message.get("name", TABLE), "text": message.get("text")}
+    table = opened({"name": message.get("name", TABLE), "text": message.get("text")})
     folder = put_table(table, trust)
     with tempfile.TemporaryDirectory() as made:
-        path = new_study(Path(made) / "study.toml", folder / str(table["name"]))
+        path = new_study(Path(made) / "study.toml", folder / table["name"])
         text = path.read_text(encoding="utf-8")
     content = tomllib.loads(text)
     content["task"]["file"] = table["name"]
     state, _ = state_of(content)
-    notes = [line.removeprefix("# ") for line in text.splitlines() if line.startswith(LEFT_OUT)]
-    state = {**state, "title": str(table["name"]), "table": table}
+    target = ", ".join(content["task"]["y"])
+    notes = [f"The last column, {target}, was taken as the target; Columns changes that."]
+    notes += [line.removeprefix("# ") for line in text.splitlines() if line.startswith(LEFT_OUT)]
+    state = {**state, "title": table["name"], "table": table}
     state.pop("about", None)
     state.pop("questions", None)
     problem_of(state, ["contest"], trust)  # raises where the table is too large
@@ -72,24 +75,21 @@ def csv(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
 
 
 def study(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
-    """A study as a state, or a state as a study."""
-    if "toml" not in message:
-        made, problem = _saved(message.get("state"), trust)
-        return {"toml": made.toml(), "files": _files(message, problem)}
-    text = message["toml"]
+    """A study as a state, or a state as a study.
+
+    A study comes as `toml`, with its `table` where the page has one, or as a `zip` of both.
+    """
+    if "zip" in message:
+        text, table = unpacked(message["zip"])
+    elif "toml" in message:
+        text, table = message["toml"], message.get("table")
+    else:
+        files = _saved(message.get("state"), trust)[0].files()
+        return {"toml": files["study.toml"].decode(), "archive": _archive("study.zip", files)}
     if not isinstance(text, str) or len(text) > limits.TABLE:
         raise bounds.too_much("toml", "this study", f"{type(text).__name__}", "250 kB of text")
-    try:
-        content = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise wrong(
-            "toml",
-            "this is not valid TOML",
-            f"{error}"[:200],
-            "one key = value per line",
-            "text stands in quotes, lists in [ ], tables in { }",
-        ) from error
-    state, notes = state_of(content)
+    state, notes = state_of(parsed(text))
+    state = with_table(state, table)
     problem_of(state, state.get("questions") or ["contest"], trust)
     return {"state": state, "notes": notes}
 
@@ -99,8 +99,8 @@ def study(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
 
 def python(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
     """The script that gives the same numbers."""
-    made, problem = _saved(message.get("state"), trust)
-    return {"script": made.script(), "files": _files(message, problem, "files/")}
+    files = _saved(message.get("state"), trust)[0].files()
+    return {"script": files["study.py"].decode(), "archive": _archive("study.zip", files)}
 
 
 def report(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
@@ -108,26 +108,30 @@ def report(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, An
     made, problem = _saved(message.get("state"), trust)
     check_training(problem, 2 * problem.settings.training.seeds, recorded=True)
     result = made.run(tell=lambda line: tell("progress", {"line": line}))
-    packed = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder:
         result.report(Path(folder) / "report")
-        files = sorted(p for p in Path(folder).rglob("*") if p.is_file())
-        size = sum(path.stat().st_size for path in files)
-        if size > limits.REPORT:
-            raise bounds.too_much("", "this report", f"{size} bytes", f"{limits.REPORT} bytes")
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in files:
-                archive.write(path, path.relative_to(folder))
-    return {
-        "name": "report.zip",
-        "base64": base64.b64encode(packed.getvalue()).decode("ascii"),
-        "sentences": list(result.sentences),
-    }
+        paths = sorted(p for p in Path(folder).rglob("*") if p.is_file())
+        files = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+    return {"archive": _archive("report.zip", files), "sentences": list(result.sentences)}
+
+
+def _archive(name: str, files: Mapping[str, bytes]) -> dict[str, str] | None:
+    """Files as one archive; None for a study that reads no files, so that one of them will do."""
+    if set(files) == {"study.toml", "study.py"}:
+        return None
+    size = sum(map(len, files.values()))
+    if size > limits.REPORT:
+        raise bounds.too_much("", name, f"{size} bytes", f"{limits.REPORT} bytes")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, content in files.items():
+            archive.writestr(path, content)
+    return {"name": name, "base64": base64.b64encode(packed.getvalue()).decode("ascii")}
 
 
 def _saved(state: Any, trust: Trust) -> tuple[Study, Problem]:
     """The study of a state as it is saved: gates by labels where that is possible."""
-    questions = _questions(state)
+    questions = questions_of(state)
     first = study_of(state, questions, trust)
     problem = built(first, state)
     changes = {}
@@ -143,25 +147,3 @@ def _saved(state: Any, trust: Trust) -> tuple[Study, Problem]:
     content = dict(first.document.content)
     made = Study.of(folder=first.document.folder, **content)
     return made, built(made, state)
-
-
-def _questions(state: Any) -> list[str]:
-    """What a saved study asks: what the state says, or all that it can be asked quickly."""
-    if not isinstance(state, Mapping):
-        return ["contest"]
-    asked = state.get("questions")
-    if isinstance(asked, list) and asked:
-        return asked
-    if not state.get("gatings"):
-        return ["train"]
-    asked = ["contest", "reduce", "predict", "train"]
-    return ["phase_diagram", *asked] if state.get("phase_diagram") else asked
-
-
-def _files(message: Mapping[str, Any], problem: Problem, before: str = "") -> dict[str, str]:
-    """The table of a state, which lies beside the study or script."""
-    state: Any = message.get("state")
-    table = state.get("table")
-    if table is None or problem.settings.task.file is None:
-        return {}
-    return {f"{before}{table['name']}": table["text"]}

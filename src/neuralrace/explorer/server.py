@@ -59,6 +59,8 @@ BODY: dict[str, Any] = {
         "name": {"type": "string"},
         "text": {"type": "string"},
         "toml": {"type": "string"},
+        "table": {"type": "object"},
+        "zip": {"type": "string"},
     },
 }
 """What the body of a request may hold."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, zero_loss
+from neuralrace.explorer.columns import columns_of, features_of
 from neuralrace.explorer.numbers import curve, number, plain
 from neuralrace.explorer.state import label_expression, problem_of
 from neuralrace.explorer.trust import Trust
@@ -32,10 +33,12 @@ def colours() -> list[str]:
 
 
 def data(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
-    """Inputs, targets and labels of the task of a state."""
+    """Inputs, targets and labels of the task of a state, and the columns of its table."""
     state = {**_mapping(message), "gatings": {}}
-    state.pop("predict", None)
-    task = problem_of(state, ["train"], trust).data
+    for name in ("predict", "phase_diagram"):  # they may name a gating
+        state.pop(name, None)
+    problem = problem_of(state, ["train"], trust)
+    task, features = problem.data, features_of(problem)
     ends = {"input": task.x, "output": task.y}
     total = sum(a.shape[1] for arrays in ends.values() for a in arrays.values())
     share = min(1.0, SHOWN / max(1, total * task.n_samples))
@@ -51,6 +54,7 @@ def data(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]
                     "size": values.shape[1],
                     "values": [curve(row) for row in values[:, :most]],
                     "cut": most < values.shape[1],
+                    "features": features.get(name, [])[:most],
                 }
             )
     every = np.concatenate(
@@ -61,6 +65,7 @@ def data(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]
     return {
         "samples": task.n_samples,
         "nodes": nodes,
+        "columns": columns_of(problem),
         "labels": {name: plain(np.asarray(values)) for name, values in task.labels.items()},
         "weight": None if task.sample_weight is None else curve(task.sample_weight),
         "lowest": number(every.min()),

@@ -46,7 +46,7 @@ SECTIONS = (
     "explain",
     "phase_diagram",
 )
-"""The sections of a study that a state may have."""
+"""The sections of a study that a state may have, beside its table."""
 
 LEFT_OUT = ("sweep", "quick")
 """Sections of a study that the explorer has no use for."""
@@ -84,6 +84,19 @@ def built(study: Study, state: Any) -> Problem:
     bounds.check_problem(problem)
     check_lists(problem, state)
     return problem
+
+
+def questions_of(state: Any) -> list[str]:
+    """What a saved study asks: what the state says, or all that it can be asked quickly."""
+    if not isinstance(state, Mapping):
+        return ["contest"]
+    asked = state.get("questions")
+    if isinstance(asked, list) and asked:
+        return asked
+    if not state.get("gatings"):
+        return ["train"]
+    asked = ["contest", "reduce", "predict", "train"]
+    return ["phase_diagram", *asked] if state.get("phase_diagram") else asked
 
 
 def _sections(state: Any, trust: Trust) -> tuple[dict[str, Any], Path]:
@@ -155,12 +168,13 @@ def _check_reference(place: str, value: Any, table: Any, trust: Trust) -> None:
             "start it with `neuralrace explore FILE --trust` if you trust this study",
         )
     kinds = {"file": "reads no files", "python": "calls no functions", "checkpoint": "writes none"}
+    drop = "drop the study together with its table, or " if name == "file" else ""
     raise wrong(
         place,
         f"a page {kinds[name]} that were not given on the command line",
         f"{value!r:.60}",
         "a builtin task, or a table that is dropped on the page",
-        "start `neuralrace explore FILE` with the study that names it",
+        f"{drop}start `neuralrace explore FILE` with the study that names it",
     )
 
 

@@ -177,7 +177,7 @@ def explore(what: Any = None) -> Any:
             wanted="anywidget",
             fix=install_extra("explore"),
         ) from error
-    from neuralrace.explorer.state import first_state, study_of
+    from neuralrace.explorer.state import first_state, questions_of, study_of
 
     folder = Path(tempfile.mkdtemp(prefix="neuralrace-"))
     try:
@@ -200,8 +200,8 @@ def explore(what: Any = None) -> Any:
             self.on_msg(lambda widget, message, buffers: self.answerer.hear(message))
 
         def study(self, questions: list[str] | None = None) -> Any:
-            """The study of what the page shows."""
-            return study_of(self.state, questions or ["contest"], trust)
+            """The study of what the page shows, with its own questions by default."""
+            return study_of(self.state, questions or questions_of(self.state), trust)
 
     made = Explorer()
     weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)

@@ -142,6 +142,15 @@ def hidden_widths(settings: Settings) -> tuple[int, ...]:
     return network.widths * (network.depth or 1)
 
 
+def neurons(settings: Settings) -> int:
+    """How many neurons the ReLU network has in its first hidden layer, or in its widest node.
+
+    Pathways divide them equally by default, and the reference of a contest has as many.
+    """
+    graph = settings.network.graph
+    return hidden_widths(settings)[0] if graph is None else max(graph.sizes.values())
+
+
 def graph_of(settings: Settings, data: Dataset) -> Architecture:
     """The graph of the ReLU network: the user's own, a chain, or layers between several nodes."""
     graph = settings.network.graph
@@ -224,9 +233,7 @@ def pathway_widths(
     """Neurons of each pathway; by default those of the hidden layers, divided equally."""
     if gating.hidden is not None:
         return gating.hidden if isinstance(gating.hidden, int) else dict(gating.hidden)
-    graph = settings.network.graph
-    total = hidden_widths(settings)[0] if graph is None else max(graph.sizes.values())
-    return max(1, total // max(1, len(masks)))
+    return max(1, neurons(settings) // max(1, len(masks)))
 
 
 def ends_of(gating: Gating) -> dict[str, dict[str, tuple[str, ...]]]:

@@ -312,7 +312,7 @@ class ContestOptions(Section):
         default=None, description="couplings below it are dropped", examples=[1e-8]
     )
     width: PositiveInt | None = Field(
-        default=None, description="neurons of the reference; those of the widest gating by default"
+        default=None, description="neurons of the reference; those of the network by default"
     )
     check: bool = Field(
         default=True, description="whether to ask if a ReLU network would keep the gates (seconds)"

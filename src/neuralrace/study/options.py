@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, final
 
-from neuralrace.study.build import Problem
+from neuralrace.study.build import Problem, neurons
 from neuralrace.study.places import Place
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ def contest_options(settings: Settings) -> dict[str, Any]:
         options["longest"] = contest.longest
     if contest.tolerance is not None:
         options["tolerance"] = contest.tolerance
+    options["width"] = neurons(settings) if contest.width is None else contest.width
     return options
 
 

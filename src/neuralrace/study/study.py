@@ -12,7 +12,7 @@ from neuralrace.checks import by_name, check_function, file_path, writable_folde
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.study.build import Problem, build
 from neuralrace.study.checking import need_pydantic, settings_of
-from neuralrace.study.copies import check_modules
+from neuralrace.study.copies import SCRIPT, check_modules, copied_files
 from neuralrace.study.document import Document, read_document, to_toml
 from neuralrace.study.grid import check_grid
 from neuralrace.study.options import training_options
@@ -163,7 +163,7 @@ class Study:
         >>> import neuralrace as nr
         >>> study = nr.Study.of(questions=["contest"], task={"builtin": "xor"},
         ...                     gatings={"xor": {"each": "sample"}})
-        >>> "who = nr.contest(gatings, scale=0.001, key=0)" in study.script()
+        >>> "who = nr.contest(gatings, scale=0.001, width=100, key=0)" in study.script()
         True
 
         ```
@@ -183,6 +183,26 @@ class Study:
         ```
         """
         return to_toml(self.document.content)
+
+    def files(self) -> dict[str, bytes]:
+        """The study, its script and all files that they read, by name, to be used elsewhere.
+
+        They are as in the folder of a report: `study.toml`, `study.py`, and tables and masks in
+        `files/`. Nothing is computed, and nothing is written.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> list(nr.Study.of(questions=["train"], task={"builtin": "xor"}).files())
+        ['study.toml', 'study.py']
+
+        ```
+        """
+        from neuralrace.study.script import script_of
+
+        problem = self.check()
+        study, *read = ((file.name, file.content) for file in copied_files(problem))
+        files = dict([study, (SCRIPT, script_of(problem)), *read])
+        return {n: c if isinstance(c, bytes) else str(c).encode() for n, c in files.items()}
 
     def save(self, path: str | Path) -> Path:
         """Write the study as TOML; paths in it are not changed."""

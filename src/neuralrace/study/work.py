@@ -74,8 +74,6 @@ class Work:
         """All gatings, or the aligned gates alone where there is none."""
         options: dict[str, Any] = contest_options(self.settings) | {"rtol": self.rtol}
         how = {name: options[name] for name in ("tolerance",) if name in options}
-        if self.settings.contest.width is not None:
-            options["width"] = self.settings.contest.width
         with (self.problem.place / "gatings").blamed():
             races = {n: self.reducing(*p, **how) for n, p in self.problem.candidates.items()}
             return contest(races or self.problem.data, key=self.settings.training.key, **options)

@@ -134,6 +134,7 @@ export class Chart {
     const size = this.#size();
     if (size.width !== this.plot.width || size.height !== this.plot.height) this.plot.setSize(size);
     this.#moveHead();
+    this.redraw(); // what came while there was no room
   }
 
   get #whole() {

@@ -129,10 +129,10 @@ export class Frame {
     });
     root.addEventListener("drop", (event) => {
       root.classList.remove("dropping");
-      const file = event.dataTransfer?.files[0];
-      if (!file) return;
+      const files = [...(event.dataTransfer?.files ?? [])];
+      if (!files.length) return;
       event.preventDefault();
-      task.open(file);
+      task.open(files);
     });
   }
 }

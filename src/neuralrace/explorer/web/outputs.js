@@ -5,12 +5,15 @@ import { pictureOf } from "./figure.js";
 import { written } from "./address.js";
 
 /** @typedef {import("./app.js").App} App */
+/** @typedef {{ name: string, base64: string }} Archive */
 
 export class Outputs {
   /** @param {App} app */
   constructor(app) {
     this.app = app;
     this.text = h("textarea", { class: "script", readonly: true, spellcheck: "false", "aria-label": "The script", rows: 22 });
+    /** @type {Archive | null} the script with the tables that it reads */
+    this.archive = null;
     this.copied = h("p", { class: "caption", role: "status" });
     this.dialog = h(
       "dialog",
@@ -18,7 +21,7 @@ export class Outputs {
       h("div", { class: "row spread" }, h("h2", {}, "The same in Python"), button("Close", () => this.dialog.close(), { class: "quiet" })),
       this.copied,
       this.text,
-      h("div", { class: "row" }, button("Copy", () => this.#copy()), button("Save", () => download("race.py", this.text.value, "text/x-python")))
+      h("div", { class: "row" }, button("Copy", () => this.#copy()), button("Save", () => this.#save(this.archive, "race.py", this.text.value, "text/x-python")))
     );
     this.report = button("Report", () => this.#report(), { title: "Run the study, and save its report" });
     this.element = h(
@@ -26,7 +29,7 @@ export class Outputs {
       { class: "row outputs" },
       app.options.address && button("Copy link", () => this.#link(), { title: "The address of this state, for this machine while the explorer runs" }),
       button("Copy as Python", () => this.#python(), { title: "A script that gives the same numbers" }),
-      button("Save study", () => this.#study(), { title: "A TOML file for neuralrace run" }),
+      button("Save study", () => this.#study(), { title: "A TOML file for neuralrace run, with its table" }),
       button("Save picture", () => this.#picture(), { title: "Network, gates and race as SVG" }),
       this.report,
       this.dialog
@@ -35,11 +38,11 @@ export class Outputs {
 
   async #python() {
     try {
-      const { script, files } = await this.app.calls.ask("python", { state: this.app.sent });
+      const { script, archive } = await this.app.calls.ask("python", { state: this.app.sent });
       this.text.value = script;
+      this.archive = archive;
       this.dialog.showModal();
       await this.#copy();
-      this.#files(files);
     } catch (error) {
       this.app.failed(error);
     }
@@ -60,29 +63,30 @@ export class Outputs {
 
   async #copy() {
     const lines = count(this.text.value.split("\n").length, "line");
+    const table = this.archive ? ` It reads a table: Save packs both into ${this.archive.name}.` : "";
     try {
       await navigator.clipboard.writeText(this.text.value);
-      say(this.copied, `Copied ${lines}.`);
+      say(this.copied, `Copied ${lines}.${table}`);
     } catch {
       this.text.select();
-      say(this.copied, `${lines}, selected: copy them with Ctrl+C.`);
+      say(this.copied, `${lines}, selected: copy them with Ctrl+C.${table}`);
     }
-  }
-
-  /** @param {Record<string, string> | undefined} files */
-  #files(files) {
-    for (const [name, text] of Object.entries(files ?? {})) download(name, text, "text/csv");
   }
 
   async #study() {
     try {
-      const { toml, files } = await this.app.calls.ask("study", { state: this.app.sent });
-      download("study.toml", toml, "application/toml");
-      this.#files(files);
-      this.app.tell("Saved study.toml. Run it with: neuralrace run study.toml");
+      const { toml, archive } = await this.app.calls.ask("study", { state: this.app.sent });
+      this.#save(archive, "study.toml", toml, "application/toml");
+      this.app.tell(archive ? `Saved ${archive.name}: the study, its table, and a script. Drop it on the page, or unpack it: neuralrace run study.toml` : "Saved study.toml. Run it with: neuralrace run study.toml");
     } catch (error) {
       this.app.failed(error);
     }
+  }
+
+  /** Save an archive, or a text where there is none. @param {Archive | null} archive @param {string} name @param {string} text @param {string} type */
+  #save(archive, name, text, type) {
+    if (!archive) return download(name, text, type);
+    download(archive.name, Uint8Array.from(atob(archive.base64), (letter) => letter.charCodeAt(0)), "application/zip");
   }
 
   #picture() {
@@ -97,9 +101,9 @@ export class Outputs {
     this.report.setAttribute("aria-disabled", "true");
     this.app.tell("Running the study …");
     try {
-      const { name, base64 } = await this.app.calls.ask("report", { state: this.app.sent }, (part, result) => part === "progress" && this.app.tell(result.line));
-      download(name, Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0)), "application/zip");
-      this.app.tell(`Saved ${name}: unpack it, and open index.html.`);
+      const { archive } = await this.app.calls.ask("report", { state: this.app.sent }, (part, result) => part === "progress" && this.app.tell(result.line));
+      this.#save(archive, "", "", "");
+      this.app.tell(`Saved ${archive.name}: unpack it, and open index.html.`);
     } catch (error) {
       this.app.failed(error);
     }

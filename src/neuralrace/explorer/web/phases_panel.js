@@ -2,6 +2,8 @@
 // @ts-check
 import { button, h, s, say, shown, unique } from "./dom.js";
 import { Chart } from "./chart.js";
+import { plain } from "./fields.js";
+import { diagramKnob, isStarted, networkKnobs, taskKnobs } from "./knobs.js";
 import { dash, racer } from "./look.js";
 import { get, same, set } from "./store.js";
 
@@ -19,10 +21,10 @@ const MARKS = ["", "M3 5h4", "M5 3v4M3 5h4", "M3 3l4 4m0 -4l-4 4", "M5 4.2a.8 .8
 /** What the panel says before anything is drawn. */
 const ABOUT = "Who wins at each value, and where that changes.";
 
-/** Parameters that every study has; the start stands for σ where a study sets it. */
-const SCALE = { key: "network.scale", label: "Initial σ", start: 1e-5, stop: 0.05, log: true, whole: false };
-const START = { key: "contest.start", label: "Start", start: 1e-3, stop: 0.5, log: true, whole: false };
-const CRITERION = { key: "contest.criterion", label: "Criterion", start: 0.02, stop: 0.4, log: false, whole: false };
+/** Where no loss is left to learn, as a share of the initial one: a criterion above it starts no race. */
+const NOTHING = 0.99;
+
+/** @typedef {import("./knobs.js").Knob} Knob */
 
 export class PhasesPanel {
   /** @param {App} app @param {any} uPlot */
@@ -31,6 +33,7 @@ export class PhasesPanel {
     const [first, second] = [unique("over"), unique("over")];
     this.first = h("select", { id: first, onchange: () => this.#chosen() });
     this.second = h("select", { id: second, onchange: () => this.#chosen() });
+    this.ranges = [0, 1].map((k) => this.#range(k));
     this.draw = button("Draw", () => this.ask(), { class: "primary" });
     this.status = h("p", { class: "caption", role: "status" }, ABOUT);
     this.chart = new Chart(uPlot, {
@@ -44,13 +47,16 @@ export class PhasesPanel {
     this.result = null;
     /** @type {string | undefined} */
     this.task = undefined;
+    this.outside = h("p", { class: "caption outside", role: "status", hidden: true });
     this.earlier = h("p", { class: "caption earlier", hidden: true }, "This diagram is of an earlier state: draw it again.");
     this.element = h(
       "section",
       { class: "panel phases", "aria-label": "Phase diagram" },
       h("div", { class: "row spread" }, h("h2", {}, h("span", { class: "letter" }, "E"), "Phase diagram"), this.draw),
-      h("div", { class: "row" }, h("span", { class: "row" }, h("label", { for: first }, "over"), this.first), h("span", { class: "row" }, h("label", { for: second }, "and"), this.second)),
+      h("div", { class: "row" }, h("span", { class: "row" }, h("label", { for: first }, "over"), this.first), this.ranges[0].element),
+      h("div", { class: "row" }, h("span", { class: "row" }, h("label", { for: second }, "and"), this.second), this.ranges[1].element),
       this.status,
+      this.outside,
       this.earlier,
       this.chart.element,
       this.map
@@ -65,40 +71,92 @@ export class PhasesPanel {
     this.chart.restyle();
   }
 
-  /** What can be varied: numbers of the task, and those that every study has. */
+  /** From where to where an axis goes. @param {number} k which axis */
+  #range(k) {
+    const which = ["the first number", "the second number"][k];
+    const field = (/** @type {string} */ word) => h("input", { class: "number", inputmode: "decimal", autocomplete: "off", "aria-label": `${word} this value of ${which}`, onchange: () => this.#ranged(k) });
+    const [start, stop] = [field("From"), field("To")];
+    return { start, stop, element: h("span", { class: "row range" }, "from", start, "to", stop) };
+  }
+
+  /** What can be varied, over the range of its slider, or of the study's own diagram. @returns {Knob[]} */
   get #parameters() {
     const { app } = this;
-    const task = app.info?.tasks.find((one) => one.name === app.store.state.task.builtin);
-    const own = (task?.parameters ?? [])
-      .filter((param) => (param.kind === "number" || param.kind === "integer") && param.max !== undefined && param.max !== null)
-      .map((param) => ({ key: `task.parameters.${param.name}`, label: param.label, start: param.min ?? 0, stop: param.max ?? 1, log: false, whole: param.kind === "integer" }));
-    const { relative, start } = app.store.state.contest ?? {};
-    const scale = typeof start === "number" ? START : SCALE;
-    return [...own, scale, { ...CRITERION, label: relative ? "Criterion (share of the initial loss)" : CRITERION.label }];
+    const task = taskKnobs(app);
+    const own = diagramKnob(app, task);
+    const unmoved = ["network.widths", ...(isStarted(app.store.state) ? ["network.scale"] : [])]; // widths are those of the gatings
+    const knobs = [...task.map((knob) => (own && knob.place === own.place ? own : knob)), ...networkKnobs(app).filter(({ place }) => !unmoved.includes(place))];
+    const relative = !!app.store.state.contest?.relative;
+    return knobs.filter(({ kind, min, max }) => (kind === "number" || kind === "integer") && typeof min === "number" && typeof max === "number").map((knob) => {
+      if (knob.place !== "contest.criterion") return knob;
+      if (relative) return { ...knob, label: "Criterion (share of the initial loss)" };
+      return { ...knob, max: Math.min(knob.max ?? 1, Number((NOTHING * (app.data?.zero_loss ?? Infinity)).toPrecision(2))) };
+    });
+  }
+
+  /** The keys that are chosen. */
+  get #keys() {
+    return [this.first.value, this.second.value].filter(Boolean);
   }
 
   #chosen() {
-    const over = [this.first.value, this.second.value].filter(Boolean).map((key) => this.#over(key, this.second.value !== ""));
-    this.app.store.look({ over });
+    if (this.second.value === this.first.value) this.second.value = "";
+    this.app.store.look({ over: this.#keys.map((key, k) => this.#over(key, k)) });
   }
 
-  /** @param {string} key @param {boolean} two @returns {Over} */
-  #over(key, two) {
-    const found = this.#parameters.find((one) => one.key === key) ?? this.#parameters[0];
-    const most = two ? EACH : ALONE;
-    const count = found.whole ? Math.min(most, found.stop - found.start + 1) : most;
-    return { key: found.key, start: found.start, stop: found.stop, count, log: found.log, whole: found.whole };
+  /** A range was typed. @param {number} k which axis */
+  #ranged(k) {
+    const [start, stop] = [this.ranges[k].start, this.ranges[k].stop].map(({ value }) => (value.trim() === "" ? NaN : Number(value.trim().replace("−", "-").replace(",", "."))));
+    const fine = Number.isFinite(start) && Number.isFinite(stop) && start < stop;
+    if (!fine) this.app.tell("A range goes from a number to a larger one.", true);
+    const over = this.#keys.map((key, i) => this.#over(key, i));
+    if (fine && over[k]) over[k] = this.#axis({ ...this.#knob(over[k].key), min: start, max: stop });
+    this.app.store.look({ over });
+    this.#shown();
+  }
+
+  /** @param {string} key */
+  #knob(key) {
+    return this.#parameters.find((one) => one.place === key) ?? this.#parameters[0];
+  }
+
+  /** One axis: as it was set, otherwise over its whole range. @param {string} key @param {number} k @returns {Over} */
+  #over(key, k) {
+    const found = this.#knob(key);
+    const set = this.app.store.state.view?.over?.[k];
+    const own = set?.key === found.place && Number.isFinite(set.start) && Number.isFinite(set.stop) && set.start < set.stop;
+    return this.#axis(own ? { ...found, min: set.start, max: set.stop } : found);
+  }
+
+  /** @param {Knob} knob @returns {Over} */
+  #axis({ place, min = 0, max = 1, log, kind }) {
+    const whole = kind === "integer";
+    const [start, stop] = whole ? [Math.round(min), Math.round(max)] : [min, max];
+    const most = this.second.value ? EACH : ALONE;
+    return { key: place, start, stop, count: whole ? Math.min(most, stop - start + 1) : most, log: !!log && start > 0, whole };
+  }
+
+  /** Write the ranges into their fields, and leave out of the second list what the first one has. */
+  #shown() {
+    const keys = this.#keys;
+    this.ranges.forEach(({ start, stop, element }, k) => {
+      element.hidden = k >= keys.length;
+      if (element.hidden) return;
+      const over = this.#over(keys[k], k);
+      for (const [field, value] of /** @type {const} */ ([[start, over.start], [stop, over.stop]])) if (document.activeElement !== field) field.value = plain(Number(value.toPrecision(6)));
+    });
+    for (const option of this.second.options) option.hidden = option.disabled = option.value !== "" && option.value === this.first.value;
   }
 
   async ask() {
     const { app } = this;
     if (app.phasesRunning) return app.calls.cancel("phases");
-    const keys = [this.first.value, this.second.value].filter(Boolean);
-    const over = keys.map((key) => this.#over(key, keys.length > 1));
+    const keys = this.#keys;
+    const over = keys.map((key, k) => this.#over(key, k));
     app.phasesRunning = true;
     this.update();
     say(this.status, "Racing at every value …");
-    const labels = keys.map((key) => this.#parameters.find((one) => one.key === key)?.label ?? key);
+    const labels = keys.map((key) => this.#knob(key).label);
     /** @type {any} */
     const partial = { over: over.map((one) => ({ ...one, values: spread(one) })), winners: [], labels, names: Object.keys(app.store.state.gatings ?? {}), two: keys.length > 1, of: fixed(app.sent, keys) };
     const task = this.#task;
@@ -129,7 +187,8 @@ export class PhasesPanel {
   /** Which task is shown, without its parameters. */
   get #task() {
     const { task, table } = this.app.store.state;
-    return JSON.stringify([task.builtin, task.builtin ? null : task, table]);
+    const { parameters, scale, ...rest } = task;
+    return JSON.stringify([rest, table]);
   }
 
   /** A diagram of another task is dropped, and one of an earlier state is marked. */
@@ -151,19 +210,21 @@ export class PhasesPanel {
   update() {
     this.#age();
     const parameters = this.#parameters;
-    const choices = JSON.stringify(parameters);
+    const choices = JSON.stringify(parameters.map(({ place, label }) => [place, label]));
     if (choices !== this.choices) {
       this.choices = choices;
-      const options = () => parameters.map(({ key, label }) => h("option", { value: key }, label));
+      const options = () => parameters.map(({ place, label }) => h("option", { value: place }, label));
       this.first.replaceChildren(...options());
       this.second.replaceChildren(h("option", { value: "" }, "nothing else"), ...options());
       const wanted = this.app.store.state.view?.over ?? [];
-      const known = (/** @type {string | undefined} */ key) => parameters.some((param) => param.key === key);
-      this.first.value = [wanted[0]?.key, (parameters.find((param) => !param.whole && param.key.startsWith("task.")) ?? parameters[0]).key].find(known) ?? parameters[0].key;
-      this.second.value = [wanted[1]?.key].find(known) ?? "";
+      const known = (/** @type {string | undefined} */ key) => parameters.some(({ place }) => place === key);
+      const first = parameters.find(({ place, kind }) => kind === "number" && place.startsWith("task.")) ?? parameters[0];
+      this.first.value = [wanted[0]?.key, this.app.store.state.phase_diagram?.key, first.place].find(known) ?? first.place;
+      this.second.value = [wanted[1]?.key].find((key) => known(key) && key !== this.first.value) ?? "";
       this.result = null;
       this.#show();
     }
+    this.#shown();
     say(this.draw, this.app.phasesRunning ? "Stop" : "Draw");
     this.#here();
   }
@@ -171,11 +232,15 @@ export class PhasesPanel {
   /** Mark where the state is. */
   #here() {
     const { result } = this;
-    if (!result) return;
-    const values = result.over.map((/** @type {any} */ one) => Number(get(this.app.store.state, one.key.split(".")) ?? NaN));
-    const unknown = values.some((/** @type {number} */ value) => !Number.isFinite(value)); // left to its default
+    if (!result) return void (this.outside.hidden = true);
+    /** @type {number[]} */
+    const values = result.over.map((/** @type {Over} */ { key }) => Number(get(this.app.store.state, key.split(".")) ?? this.#knob(key).default ?? NaN));
+    const unknown = values.some((value) => !Number.isFinite(value)); // left to its default
+    const out = values.map((value, k) => ({ value, label: result.labels[k], ends: result.over[k].values })).filter(({ value, ends }) => value < ends[0] || value > ends.at(-1));
+    this.outside.hidden = unknown || !out.length;
+    if (out.length) say(this.outside, out.map(({ value, label, ends }) => `You are at ${label} = ${shown(value)}, outside the range that is drawn (${shown(ends[0])} to ${shown(ends.at(-1))}).`).join(" "));
     const mark = this.map.querySelector(".here");
-    mark?.toggleAttribute("hidden", unknown);
+    mark?.toggleAttribute("hidden", unknown || out.length > 0);
     if (unknown) return;
     if (!result.two) return this.chart.setTime(values[0]);
     const at = values.map((/** @type {number} */ value, /** @type {number} */ k) => position(result.over[k].values, value, result.over[k].log));

@@ -25,12 +25,13 @@ export const isSquares = ({ nodes }) => nodes.reduce((sum, { values }) => sum + 
 /**
  * @param {Matrix[]} matrices
  * @param {number} samples
+ * @param {number} [pitch] from row to row, in cells
  * @returns {SVGSVGElement}
  */
-export function dataPicture(matrices, samples) {
+export function dataPicture(matrices, samples, pitch = 1) {
   const largest = Math.max(1e-300, ...matrices.map((m) => most(m.values)));
   const rows = matrices.reduce((sum, m) => sum + (m.values[0]?.length ?? 0), 0);
-  const height = rows + GAP * (matrices.length - 1);
+  const height = rows * pitch + GAP * (matrices.length - 1);
   const squares = rows * samples <= SQUARES;
   const drawing = s("svg", {
     class: "data", viewBox: `0 0 ${samples} ${height}`, role: "img", preserveAspectRatio: squares ? "xMinYMid meet" : "none",
@@ -40,10 +41,10 @@ export function dataPicture(matrices, samples) {
   let top = 0;
   for (const matrix of matrices) {
     const size = matrix.values[0]?.length ?? 0;
-    drawing.append(s("rect", { class: "ground", y: top, width: samples, height: size }));
-    if (squares) drawing.append(...hinton(matrix.values, top, largest));
+    drawing.append(s("rect", { class: "ground", y: top, width: samples, height: size * pitch }));
+    if (squares) drawing.append(...hinton(matrix.values, top, largest, pitch));
     else drawing.append(shades(matrix.values, top, largest));
-    top += size + GAP;
+    top += size * pitch + GAP;
   }
   return drawing;
 }
@@ -55,8 +56,8 @@ function most(values) {
   return found;
 }
 
-/** @param {number[][]} values @param {number} top @param {number} largest */
-function hinton(values, top, largest) {
+/** @param {number[][]} values @param {number} top @param {number} largest @param {number} pitch */
+function hinton(values, top, largest, pitch) {
   let filled = "";
   let hollow = "";
   values.forEach((row, n) =>
@@ -64,7 +65,7 @@ function hinton(values, top, largest) {
       const side = 0.86 * Math.sqrt(Math.abs(value) / largest);
       if (side < 0.02) return;
       const x = n + (1 - side) / 2;
-      const y = top + i + (1 - side) / 2;
+      const y = top + i * pitch + (pitch - side) / 2;
       const box = `M${x.toFixed(3)} ${y.toFixed(3)}h${side.toFixed(3)}v${side.toFixed(3)}h${(-side).toFixed(3)}z`;
       if (value > 0) filled += box;
       else {

@@ -4,6 +4,7 @@ import { button, count, h, keepFocus, say, shown } from "./dom.js";
 import { Chart } from "./chart.js";
 import { Lanes } from "./lanes.js";
 import { dash, hue, racer } from "./look.js";
+import { Totals } from "./totals.js";
 import { arrival } from "./training.js";
 
 /** @typedef {import("./app.js").App} App */
@@ -47,11 +48,13 @@ export class RacePanel {
     this.progress = h("progress", { max: 1, value: 0, hidden: true, "aria-label": "Training" });
     this.strengthTitle = h("h3", {});
     this.leftOut = h("p", { class: "caption left-out", role: "status", hidden: true });
+    this.totals = new Totals(app);
     this.element = h(
       "section",
       { class: "panel race", "aria-label": "Race" },
       h("div", { class: "row spread" }, h("h2", {}, h("span", { class: "letter" }, "C"), "Race"), h("span", { class: "row" }, this.progress, this.train)),
       this.lanes.element,
+      this.totals.element,
       h("div", { class: "row player" }, this.play, this.slider, this.now, this.finish),
       h("div", { class: "row spread" }, h("h3", {}, "Loss: dashed predicted, solid trained"), h("span", { class: "row" }, this.log, this.nearer, this.whole)),
       this.loss.element,
@@ -82,6 +85,7 @@ export class RacePanel {
     this.loss.setLog(!!view.log);
     this.#training();
     if (!predicted) return;
+    this.totals.update();
     const names = Object.keys(app.store.state.gatings ?? {});
     const there = names.filter((name) => predicted.gatings[name]);
     this.lanes.show([...this.#lanes(there, names), ...this.#reluLane()], predicted.criterion ?? 0);

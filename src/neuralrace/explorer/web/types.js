@@ -61,6 +61,7 @@
  * @property {Record<string, any>} [training]
  * @property {Record<string, any>} [contest]
  * @property {Record<string, any>} [predict]
+ * @property {Record<string, any>} [phase_diagram]
  * @property {{ name: string, text: string }} [table]
  * @property {View} [view]
  */
@@ -79,10 +80,13 @@
  * @property {string} version
  */
 
+/** @typedef {{ name: string, text: boolean, values: number }} Column of a table: whether it holds text, and how many values */
+
 /**
  * @typedef {object} Data
  * @property {number} samples
- * @property {{ name: string, end: "input" | "output", size: number, values: number[][], cut: boolean }[]} nodes
+ * @property {{ name: string, end: "input" | "output", size: number, values: number[][], cut: boolean, features: string[] }[]} nodes
+ * @property {Column[]} columns of the table that the task is from
  * @property {Record<string, (number | string | boolean)[]>} labels
  * @property {number} zero_loss
  * @property {string} sentence

@@ -93,6 +93,7 @@ def phase_sentences(
 ) -> tuple[str, ...]:
     """Where the winner changes, and how near trained networks are to the fastest gating."""
     name, nobody = found.parameter, "no gating"
+    ends = f"{found.values[0]:.4g} to {found.values[-1]:.4g}"
     places = ", ".join(
         f"from {c.below or nobody} to {c.above or nobody} at {name} = {c.value:.4f}"
         for c in found.crossovers
@@ -101,7 +102,7 @@ def phase_sentences(
         f"Without training anything, the gating that learns first is predicted to change {places}."
     )
     if not found.crossovers:
-        first = f"{found.winners[0] or 'No gating'} is first at every value of {name}."
+        first = f"{found.winners[0] or 'No gating'} is first for {name} from {ends}."
     if trained is None:
         return (first,)
     values, times = trained

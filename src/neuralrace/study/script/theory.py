@@ -21,8 +21,6 @@ def theory_lines(problem: Problem) -> list[str]:
     lines: list[str] = []
     if "contest" in asked or _needs_winner(problem):
         options = contest_options(settings) | {"key": settings.training.key}
-        if settings.contest.width is not None:
-            options["width"] = settings.contest.width
         task = "gatings" if problem.candidates else "data"
         lines += heading("which gating learns first? Nothing is trained")
         lines.append(f"who = {call('nr.contest', task, **options)}")

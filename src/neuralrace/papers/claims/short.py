@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
+import numpy as np
+
 from neuralrace.papers.claims.claim import Entry, Read, Remark, Verdict
 from neuralrace.papers.claims.mhs.contextual import SCALED
 from neuralrace.papers.claims.mhs.networks import explained, gates_over_time
@@ -35,7 +37,7 @@ OPEN = (Verdict.UNDECIDED,)
 def contexts_of_five(**changes: Any) -> Read:
     """Of 5 contexts, the number in which most of the contextual weight is on, by seed."""
     minus_five = fig5.only("span", 5).on("mhs/fig5", **changes)
-    return lambda tables: 5 + minus_five.read(tables)
+    return lambda tables: 5 + np.asarray(minus_five.read(tables))
 
 
 LOSS_IN_STAGES = "stereotypical ReLN against stereotypical ReLU network, pathways opened in stages"

@@ -92,9 +92,24 @@ def test_the_error_names_how_the_loss_was_averaged(reduction):
         states.append({name: np.asarray(w - rate * g[name]) for name, w in states[-1].items()})
     with pytest.raises(nr.NeuralRaceError, match="do not follow") as caught:
         nr.from_torch([states[0], states[5]], here, times=[0, 5], learning_rate=rate)
-    assert said in caught.value.fix
+    assert said in caught.value.fix and "1/(1 − μ)" in caught.value.fix
     right = float(caught.value.fix.partition("learning_rate=")[2].partition(",")[0])
     assert nr.from_torch(states, here, learning_rate=right)[0] == net
+
+
+def test_momentum_is_named_where_its_factor_is_that_of_a_reduction():
+    """Momentum .9 is like 10 times the rate, and so is a sum over 10 samples."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(10, 4)), rng.normal(size=(10, 3))
+    w, speed, states = rng.normal(size=(3, 4)) / 4, np.zeros((3, 4)), []
+    for _ in range(1001):
+        states.append({"0.weight": w})
+        speed = 0.9 * speed + (w @ x.T - y.T) @ x / 10
+        w = w - 1e-3 * speed
+    said = "10 times this: a loss that is summed over the N = 10.*momentum.*1/\\(1 − μ\\)"
+    with pytest.raises(nr.NeuralRaceError, match=said):
+        nr.from_torch([states[0], states[1000]], nr.Dataset({"x": x}, {"y": y}), times=[0, 1000],
+                      learning_rate=1e-3)  # fmt: skip
 
 
 def test_plain_descent_from_elsewhere_is_explained_like_our_own(descent):

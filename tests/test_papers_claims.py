@@ -64,20 +64,14 @@ def test_one_wrong_measurement_flips_the_verdict(claim):
     usual = Verdict.UNDECIDED if unsettled else Verdict.HOLDS
     assert claim.judged(right).verdict is usual
     for k, measure in enumerate(claim.measures):
-        for bad in (outside(measure), *([float("inf")] if refutes(measure) else [])):
+        for bad in (outside(measure), float("inf")):
             wrong = claim.judged([*right[:k], bad, *right[k + 1 :]])
-            limited = Verdict.UNDECIDED if unsettled else Verdict.QUALIFIED
-            refuted = Verdict.FAILS if refutes(measure) else Verdict.UNDECIDED
+            limited = usual if unsettled or measure.seen else Verdict.QUALIFIED
+            refuted = Verdict.UNDECIDED if measure.seen else Verdict.FAILS
             assert wrong.verdict is (limited if measure.otherwise else refuted)
-            assert bool(wrong.qualifications) == bool(measure.otherwise)
+            assert bool(wrong.qualifications) == bool(measure.otherwise and not measure.seen)
         nothing = claim.judged([*right[:k], float("nan"), *right[k + 1 :]])
         assert nothing.verdict is (usual if measure.otherwise else Verdict.UNDECIDED)
-
-
-def refutes(measure: Measure) -> bool:
-    """Whether a miss can refute: not by a bound set too late, nor by a comparison of ours."""
-    ours = measure.rests is Basis.OURS
-    return not measure.seen and not (ours and measure.origin in (measure.least, measure.most))
 
 
 def test_what_was_set_when_the_number_was_known_decides_nothing():
@@ -85,16 +79,22 @@ def test_what_was_set_when_the_number_was_known_decides_nothing():
     for value in (0.1, 50.0):
         assert known.outcome(Found(value)) is Outcome.UNCLEAR
         assert "when the number was known" in known.doubt(Found(value))
-    limit = replace(known, otherwise="Not so.")
-    assert limit.outcome(Found(50.0)) is Outcome.MISSED
+    limit = replace(known, what="limit", otherwise="Not so.")
+    holds = Measure("m", lambda _: 0, most=1.0)
+    entry = Claim("nrr/x", "§0", "So.", "By eye.", (holds, limit)).judged([0.0, 50.0])
+    assert entry.verdict is Verdict.HOLDS and entry.qualifications == ()
+    assert "limit, limit: the bound" in entry.doubts[0]
 
 
-def test_a_comparison_of_ours_with_no_effect_refutes_nothing():
-    sooner = Measure("ratio", lambda _: 0, most=1.0, origin=1.0)
-    assert sooner.outcome(Found(0.9)) is Outcome.MET
-    assert sooner.outcome(Found(5.0)) is Outcome.UNCLEAR
-    assert replace(sooner, rests=Basis.PAPER).outcome(Found(5.0)) is Outcome.MISSED
-    between = replace(sooner, least=0.0, most=1.0, origin=0.0)
+def test_a_bound_of_ours_without_width_is_refused():
+    """No finite number could miss it."""
+    for bounds in ({"most": 1.0}, {"least": 1.0}, {"least": 1.0, "most": 1.0}):
+        with says("no finite number", got="origin, 1", wanted="cannot fail", fix="otherwise"):
+            Measure("ratio", lambda _: 0, origin=1.0, **bounds)
+        Measure("ratio", lambda _: 0, origin=1.0, otherwise="Not so.", **bounds)
+    paper = Measure("ratio", lambda _: 0, most=1.0, origin=1.0, rests=Basis.PAPER)
+    assert paper.outcome(Found(5.0)) is Outcome.MISSED
+    between = Measure("ratio", lambda _: 0, least=0.0, most=1.0)
     assert between.outcome(Found(5.0)) is Outcome.MISSED  # the other bound has a width
     assert between.outcome(Found(-5.0)) is Outcome.UNCLEAR
 
@@ -354,7 +354,7 @@ def test_a_measure_without_a_bound_is_refused():
 
 
 def test_bounds_are_written_out():
-    assert Measure("a", lambda t: 0.0, least=0).threshold == "≥ 0"
+    assert Measure("a", lambda t: 0.0, least=0, rests=Basis.PAPER).threshold == "≥ 0"
     assert Measure("a", lambda t: 0.0, least=0.2, most=2.5).threshold == "0.2 … 2.5"
 
 

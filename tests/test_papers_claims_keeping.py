@@ -82,6 +82,32 @@ def test_smaller_settings_do_not_replace_the_numbers_of_a_page(page):
     assert json.loads(page.with_suffix(".json").read_text())["claims"]["nrr/far"]["found"]
 
 
+def test_figures_that_are_not_stored_are_told_before_anything_is_measured(page, monkeypatch):
+    def never(_):
+        raise AssertionError("it was measured")
+
+    far = [replace(claim(name=f"nrr/{n}"), at_hand=("nrr/appendix_a2",)) for n in ("far", "out")]
+    claims = (claim(name="nrr/near", what="another gap", read=never), *far)
+    monkeypatch.setattr("neuralrace.papers.claims.ledger", lambda *names: tuple(
+        each for each in claims if not names or each.name in names))  # fmt: skip
+    with says("nrr/appendix_a2 is not stored", got="no file", wanted="smaller", fix="nrr/out"):
+        asked("--out", page, "--keep", "nrr/far")
+    with says("is not stored", got="", wanted="", fix='KEEP="…"`, with nrr/far nrr/out'):
+        asked("--out", page)
+    with pytest.raises(AssertionError, match="measured"):
+        asked()  # without a page, smaller settings are enough
+
+
+def test_a_claim_that_is_not_asked_for_cannot_be_kept(page, monkeypatch):
+    other = claim(name="mhs/far")
+    monkeypatch.setattr("neuralrace.papers.claims.ledger", lambda *names: tuple(
+        each for each in (*CLAIMS, other) if each.name.startswith(names)))  # fmt: skip
+    before = page.read_text()
+    with says("only claims that are asked for", got="mhs/far", wanted="papers", fix="mhs as well"):
+        asked("nrr", "--out", page, "--keep", "mhs/far")
+    assert page.read_text() == before
+
+
 def test_today_s_bounds_judge_kept_numbers(page, monkeypatch):
     monkeypatch.setattr("neuralrace.papers.claims.ledger", lambda *_: (claim(most=0.01),))
     kept = json.loads(page.with_suffix(".json").read_text())

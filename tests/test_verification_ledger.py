@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuralrace.papers.claims import Basis, Found, Measure, Outcome
+from neuralrace.papers.claims import Basis, Found, Measure, Outcome, Tables
+from neuralrace.papers.record import load_figure
 from verification import ledger as rows
 
 ROWS = (
@@ -70,10 +71,24 @@ def test_a_page_whose_verdict_does_not_follow_from_its_numbers_is_told(monkeypat
     rows.entries.cache_clear()
 
 
+def test_entries_that_do_not_stand_say_what_the_networks_do():
+    for entry in rows.numbers().entries:
+        if not entry.stands:
+            assert len(entry.instead) == len(entry.claim.instead) > 0, entry.claim.name
+
+
+def test_the_clusters_that_the_page_speaks_of_are_those_of_the_gallery():
+    table = load_figure(rows.DOCS / "gallery" / "mhs" / "fig8.nc")
+    (entry,) = (e for e in rows.numbers().entries if e.claim.name == "mhs/algorithm-1")
+    tables = Tables(_kept={("mhs/fig8", ()): table})
+    assert [remark.said(tables) for remark in entry.claim.instead] == [*entry.instead]
+
+
 BOUNDS = (
     {"most": 1.0}, {"least": 1.0}, {"least": 0.5, "most": 2.0, "origin": 1.0},
-    {"least": 0.9, "origin": 1.0}, {"most": 1.0, "origin": 1.0}, {"most": -0.5},
+    {"least": 0.9, "origin": 1.0}, {"least": 0.0, "most": 1.0}, {"most": -0.5},
     {"most": 1.0, "otherwise": "Not so."}, {"most": 1.0, "seen": True},
+    {"most": 1.0, "otherwise": "Not so.", "seen": True},
 )  # fmt: skip
 
 

@@ -77,10 +77,12 @@ def outcome_of(measure: Measure, value: float, low: float, high: float, seeds: i
     apart = high < least or low > most
     if (seeds or FEWEST) < FEWEST or not (apart or (least <= low and high <= most)):
         return "unclear"
+    if measure.seen:
+        return "unclear"
     if measure.otherwise:
         return plain
     narrowly = plain == "missed" and isfinite(value) and _twice_as_wide(measure, value)
-    return "unclear" if measure.seen or (measure.rests is Basis.OURS and narrowly) else plain
+    return "unclear" if measure.rests is Basis.OURS and narrowly else plain
 
 
 def _twice_as_wide(measure: Measure, value: float) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from neuralrace.errors import NeuralRaceError
 
 if TYPE_CHECKING:
     from neuralrace.papers import Written
-    from neuralrace.papers.claims import Entry, Ledger
+    from neuralrace.papers.claims import Claim, Entry, Ledger
 
 FOLDER = Path("out/figures")
 
@@ -150,13 +150,14 @@ def claims(
         _check_page(out)
         _check_whole(names)
     numbers = None if out is None else out.with_suffix(".json")
-    kept = _kept(keep, numbers, quick)
+    kept = _kept(keep, wanted, numbers, quick)
     replaces = numbers is not None and numbers.exists() and not quick
     tables = Tables(quick, folder, lambda text: click.echo(text, err=True), whole=replaces)
+    entries, earlier = [], {entry.claim.name: entry for entry in kept.entries}
+    tables.check([claim for claim in wanted if claim.name not in earlier])
     use_float64()
     if quick:
         click.echo(f"Measured with {QUICK}:", err=as_json)
-    entries, earlier = [], {entry.claim.name: entry for entry in kept.entries}
     for claim in wanted:
         entries.append(earlier.get(claim.name) or claim.measure(tables))
         if not as_json:
@@ -221,7 +222,9 @@ def _entry(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _kept(keep: tuple[str, ...], numbers: Path | None, quick: bool) -> Ledger:
+def _kept(
+    keep: tuple[str, ...], wanted: Sequence[Claim], numbers: Path | None, quick: bool
+) -> Ledger:
     """The claims that are not to be measured again, with the numbers that are beside a page."""
     from neuralrace.papers.claims import Ledger, ledger
 
@@ -234,7 +237,16 @@ def _kept(keep: tuple[str, ...], numbers: Path | None, quick: bool) -> Ledger:
             wanted="a page at full size, with its numbers in a JSON file beside it",
             fix="name the page by --out, such as docs/claims.md, or leave out --keep",
         )
-    return Ledger.earlier(json.loads(numbers.read_text()), ledger(*keep))
+    kept = ledger(*keep)
+    others = [claim.name for claim in kept if claim not in wanted]
+    if others:
+        raise NeuralRaceError(
+            "only claims that are asked for can be kept",
+            got=f"--keep {' '.join(others)}",
+            wanted="claims of the papers that are named, or of all papers if none is",
+            fix=f"leave it out, or ask for {others[0].split('/')[0]} as well",
+        )
+    return Ledger.earlier(json.loads(numbers.read_text()), kept)
 
 
 def _check_whole(names: tuple[str, ...]) -> None:

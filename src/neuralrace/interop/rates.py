@@ -132,15 +132,16 @@ def _advice(
             *known,
         ]
     others = "momentum, Adam, weight decay, or data that are only a part of those trained on"
+    momentum = "momentum μ is like 1/(1 − μ) times the rate"
     if factor is None:
         usual = "see whether the loss was a mean or a sum over samples and outputs: "
         mse = f"{means}, and with reduction='sum' 2N times it: pass lr · 2/K or lr · 2N; "
         return usual + (mse if measure is squared else "") + f"leave the rate out for {others}"
     for exact, why in known:
         if abs(factor / exact - 1) < SAME:
-            return f"pass learning_rate={rate * exact:.4g}, {exact:.4g} times this: {why}"
+            pass_it = f"pass learning_rate={rate * exact:.4g}, {exact:.4g} times this: {why}"
+            return f"{pass_it}; or leave the rate out if there was momentum ({momentum})"
     return (
         f"with learning_rate={rate * factor:.3g}, {factor:.3g} times this, they do: see how the "
-        f"loss is averaged, and leave the rate out for {others} (momentum μ is like 1/(1 − μ) "
-        "times the rate)"
+        f"loss is averaged, and leave the rate out for {others} ({momentum})"
     )

@@ -149,7 +149,7 @@ class Measure:
     as a correlation: drawing the seeds again gives its interval, as it does for every number that
     rests on the seed floor. The worst of all seeds, counts, and what only one run has need none.
     `seen` marks a bound of ours, or a rule for reading the number, that was set when the number was
-    known: it decides nothing.
+    known: it decides nothing, and a limit that is marked so qualifies nothing.
 
     ```python
     >>> from neuralrace.papers.measure import Basis, Found, Measure
@@ -181,6 +181,14 @@ class Measure:
                 got="neither least nor most",
                 wanted="at least one bound: a measure that cannot fail says nothing",
                 fix="pass least=…, most=… or both",
+            )
+        ours = self.rests is Basis.OURS and not self.otherwise
+        if ours and {self.least, self.most} <= {None, self.origin}:
+            raise NeuralRaceError(
+                f"no finite number can miss the measure {self.what!r}",
+                got=f"a bound of our choice at its origin, {self.origin:g}: it has no width",
+                wanted="a bound with a leeway: a measure that cannot fail says nothing",
+                fix="pass another origin=…, or otherwise=… for a limit",
             )
 
     @property
@@ -229,7 +237,7 @@ class Measure:
         within = self.met(found.value)
         if self._straddles(found):
             return "within what seeds differ by"
-        if self.seen and not self.otherwise:
+        if self.seen:
             return "the bound, or a rule for reading it, was set when the number was known"
         ours = self.rests is Basis.OURS and not self.otherwise and not within
         return "a bound of ours, narrowly missed" if ours and self.met(found.value, LEEWAY) else ""

@@ -113,7 +113,9 @@ WHY = {
     ),
     "mhs/more-contexts": (
         "five seeds in place of three; context features as in the authors' scripts, and "
-        "those of the text as limits; “increases” means any increase"
+        "those of the text as limits; “increases” means any increase. With 5 contexts, the "
+        "scripts' setting was chosen when its number was known, and decides nothing; loss, growth "
+        "and 4 contexts come out alike with either"
     ),
     "mhs/closed-forms": (
         "five seeds in place of one; closed forms are compared with trained pathways, no "
@@ -196,8 +198,9 @@ NEW = dict.fromkeys(
     ),
     "nrr/conserved": "new; descent in steps is a remark and no limit: the paper speaks of the flow",
     "talk/grokking": (
-        "new; first refuted by the word “decreases”: which scales are compared is our "
-        "choice, and refutes nothing"
+        "new; first refuted by the word “decreases”: which scales are compared is our choice, and "
+        "only twice as long would refute it. The number was known when this was changed; it is "
+        "between, and decides nothing"
     ),
     "nrr/images-scale": (
         "new; gains of .01 and .001 were limits at first, and the claim held with a "

@@ -62,7 +62,8 @@ class Claim:
 
     `quote` has the paper's own words. `inferred` marks a claim whose sentence is ours, as for the
     titles of slides. `instead` says what the networks do if the claim does not hold. `remarks` are
-    said whatever the verdict: numbers beside the claim, which it does not speak of.
+    said whatever the verdict: numbers beside the claim, which it does not speak of. `at_hand` names
+    the figures that are read by `Tables.at_hand`: long to compute, and best stored.
 
     ```python
     >>> from neuralrace.papers.claims import Basis, Claim, Measure
@@ -83,6 +84,7 @@ class Claim:
     inferred: bool = False
     instead: tuple[Remark, ...] = ()
     remarks: tuple[Remark, ...] = ()
+    at_hand: tuple[str, ...] = ()
 
     def measure(self, tables: Tables) -> Entry:
         """Measure the claim on the data of figures."""

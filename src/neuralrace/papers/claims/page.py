@@ -35,10 +35,10 @@ How a verdict follows from the numbers:
   One number over all seeds, such as a correlation, has an interval from drawing the seeds again
   (the bootstrap). A number relative to the seed floor has the spread of the floor in its interval.
   If the bound lies inside the interval, the number is *unclear*.
-- A bound of our choice refutes only what a bound {LEEWAY:g} times as wide would also refute, and a
-  comparison of our choice with no effect at all, which has no width, refutes nothing. A bound of
-  our choice, or a rule for reading a number, that was set when the number was known decides
-  nothing in either direction. Such numbers are *unclear*. Limits decide nothing and need no leeway.
+- A bound of our choice refutes only what a bound {LEEWAY:g} times as wide would also refute. A
+  bound of our choice, or a rule for reading a number, that was set when the number was known
+  decides nothing in either direction. Such numbers are *unclear*. Limits refute nothing and need no
+  leeway.
 - A missed measure refutes a claim (*does not hold*); an unclear one leaves it *undecided*. A missed
   *limit* qualifies a claim that holds otherwise; an unclear one is named and changes nothing.
 - *Inferred* marks a claim whose sentence is ours, as for a slide that has only a title.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -29,6 +29,7 @@ from neuralrace.papers.record import Record, load_figure, pack, read_record, sto
 if TYPE_CHECKING:
     import xarray
 
+    from neuralrace.papers.claims.claim import Claim
     from neuralrace.papers.measure import Measure
 
 Read = TypeVar("Read")
@@ -101,20 +102,27 @@ class Tables:
 
         If these tables are to be `whole`, an error takes the place of smaller settings.
         """
+        full = self._full(name)
+        if full is None and self.whole:
+            raise _not_stored(name, "each claim that rests on it")
+        return self(name, **smaller) if full is None else self._counted(full)
+
+    def check(self, claims: Sequence[Claim]) -> None:
+        """Raise if these tables are to be `whole` and a figure of the claims is not stored.
+
+        The figures are those of `Claim.at_hand`: nothing is computed to find this out.
+        """
+        for name in dict.fromkeys(name for claim in claims for name in claim.at_hand):
+            if self.whole and self._full(name) is None:
+                raise _not_stored(name, *(c.name for c in claims if name in c.at_hand))
+
+    def _full(self, name: str) -> xarray.Dataset | None:
+        """The figure at full size, if that is stored."""
         from neuralrace.papers import find
 
         if name not in self._kept:
             self._kept[name] = None if self.quick else self._stored(name, find(name).resolve())
-        full = self._kept[name]
-        if full is None and self.whole:
-            raise NeuralRaceError(
-                f"{name} is not stored at full size",
-                got="no file of it with its full settings",
-                wanted="its data: smaller settings do not replace the numbers of a page",
-                fix=f"`neuralrace reproduce {name}` where it is fast, and name its folder by "
-                "--from; or name each claim that rests on it by --keep",
-            )
-        return self(name, **smaller) if full is None else self._counted(full)
+        return self._kept[name]
 
     def once(self, measurement: Callable[..., Any], **settings: Any) -> Any:
         """The result of a function with these settings, computed once.
@@ -278,6 +286,17 @@ class Tables:
                     self._origins[table_file(name, values, "npz")] = Origin(device=device)
                 return table
         return None
+
+
+def _not_stored(name: str, *claims: str) -> NeuralRaceError:
+    return NeuralRaceError(
+        f"{name} is not stored at full size",
+        got="no file of it with its full settings",
+        wanted="its data: smaller settings do not replace the numbers of a page",
+        fix=f"`neuralrace reproduce {name}` where it is fast, and name its folder by --from; or "
+        "keep the numbers of the claims that rest on it: --keep (once for each), or "
+        f'`make claims KEEP="…"`, with {" ".join(claims)}',
+    )
 
 
 def device_of(table: Any) -> str:

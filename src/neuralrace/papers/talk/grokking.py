@@ -190,10 +190,10 @@ def soonest(table: xarray.Dataset) -> np.ndarray:
 
 SOONER = Measure(
     "epochs to generalise: a large readout and small embedding over the usual scales",
-    sooner, most=1.0, origin=1.0,
+    sooner, most=1.0,
 )  # fmt: skip
 """A decrease, in the talk's word: less than 1. Which scales decrease it, and against which others,
-the slide does not say: the direction is inferred, and the comparison is ours."""
+the slide does not say: the direction is inferred, and the comparison is ours, with its leeway."""
 
 IN_ORDER = Measure(
     "rank correlation of the ratio with the epochs to generalise, all cells",

@@ -9,7 +9,7 @@ import numpy as np
 
 import neuralrace as nr
 from neuralrace.papers.claims import Basis, Claim, Measure, Read, Remark
-from neuralrace.papers.claims.mhs.depth import FIRST, RUNS, SECOND
+from neuralrace.papers.claims.mhs.depth import FIG6, FIRST, RUNS, SECOND
 from neuralrace.papers.mhs.contextual import contexts_on
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ CLAIMS = (
             FIRST,
             SECOND,
         ),
+        at_hand=FIG6,
     ),
     Claim(
         "mhs/variance-timing",
@@ -192,5 +193,6 @@ CLAIMS = (
                 ),
             ),
         ),
+        at_hand=FIG6,
     ),
 )

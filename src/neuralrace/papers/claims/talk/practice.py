@@ -79,7 +79,8 @@ CLAIMS = (
         "A network of one hidden layer on half of all sums modulo 97, full batches, AdamW, at "
         "seven ratios of the readout's scale to the embedding's: epochs until 95 % of the other "
         "sums are right. The slide does not say which layer is to be larger, by how much, or than "
-        "what: direction, ratio and comparison are ours, so that a miss refutes nothing.",
+        "what: direction, ratio and comparison are ours, so that only twice the time would refute "
+        "it.",
         (
             stored(grokking.FITS, "talk/grokking"),
             stored(grokking.SOONER, "talk/grokking"),

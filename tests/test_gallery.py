@@ -21,8 +21,6 @@ from tests.test_errors import says
 ROOT = Path(__file__).parent.parent
 FACTS = store.stored()
 CELLS = [n for n in papers.names() if "Stored cells" in gallery.page({n: FACTS[n]})]
-NARROW = {"nrr/fig5": 360}
-"""Widths of thumbnails that are as they were before all were made wider."""
 ANCHORS = set(re.findall(r"^### ([\w-]+)", (ROOT / "docs/claims.md").read_text(), re.MULTILINE))
 
 
@@ -47,7 +45,7 @@ def test_files_are_there_and_small(name):
     assert picture.startswith(b"\x89PNG") and len(picture) <= store.PICTURE
     assert b"pHYs" in picture, "the site shows all pictures at one scale"
     width = int.from_bytes(picture[16:20])
-    assert width in store.WIDTHS or width == NARROW.get(name)
+    assert width in store.WIDTHS
     for kind, most in (("csv", store.CURVES), ("nc", store.DATA)):
         if fact.get(kind):
             assert 0 < (folder / fact[kind]).stat().st_size <= most

@@ -764,6 +764,7 @@ def _study() -> Iterator[Call]:
     yield _call("study.Work", nr.study.Work, study.check())
     pair = tasks.xor_pathways(tasks.xor())
     found, times = nr.contest({"xor": pair}), np.arange(3.0)
+    yield _call("study.contest_places", nr.study.contest_places, found)
     losses = {"xor": np.ones(3)}
     yield _call("study.contest_sentences", nr.study.contest_sentences, found, times, losses)
     yield _call("study.race_sentence", nr.study.race_sentence, nr.reduce(*pair))

@@ -26,7 +26,7 @@ POINTS = 128
 FIRST = 16.0
 """The first bracket of a learning time, in units of one over the largest strength."""
 
-LATE = "not reached by t = {:.3g}"
+LATE = "not reached by t ="
 """How the method of a time says that the race was not followed any longer."""
 
 UNKNOWN = " from an average start"
@@ -179,7 +179,7 @@ class Rule:
                 wanted="a start whose loss is above the criterion",
                 fix="start nearer to zero, or lower the criterion",
             )
-        if self.scale is not None and method.endswith(LATE.format(self.longest)):
+        if self.scale is not None and LATE in method:
             method += UNKNOWN
         return Entrant(race, start, criterion, time, method, _one_number(source))
 
@@ -363,7 +363,7 @@ def learning_time(
         if loss[-1] > criterion:
             now += span
             if now >= longest:
-                return np.inf, f"solved race; {LATE.format(longest)}"
+                return np.inf, f"solved race; {LATE} {longest:.3g}"
             start, span = _state(race, solution, -1), min(LATER * now, longest - now)
             continue
         k = int(np.argmax(loss <= criterion))

@@ -113,6 +113,7 @@ def test_the_flow_is_the_limit_of_small_average_steps():
     assert flow.values["choices"].shape == (2, 8, 2)
 
 
+@pytest.mark.slow
 def test_animals_are_reproducible_and_start_as_members_of_an_ensemble_do():
     agent, data = deep_agent(), decision_task()
     options = {"key": 3, "learning_rate": 0.1, "trials": 50, "record_every": 25}

@@ -51,6 +51,7 @@ def assert_same_gradient(net, weights, data, **switches):
     return small
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000))
 @settings(max_examples=5, deadline=None)
 def test_random_graphs_gates_and_samples(seed):

@@ -207,6 +207,7 @@ def test_candidates_side_by_side_add_up():
     np.testing.assert_allclose(nr.GDLN(whole)(weights, joined)["y"], sum(parts), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_faster_gating_supplies_the_targets_when_trained_together():
     found = nr.contest(gatings(0.3, 128), scale=1e-3)
     together = found.joint(seeds=2, times=np.linspace(0, 60, 201))

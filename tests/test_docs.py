@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SLOW = {"contest", "dynamics", "kept", "reduction", "reln", "report", "sweeps", "types"}
-SLOW |= {"cluster", "first_pathway", "one_task", "own_gating", "torch_network"}
+SLOW |= {"behaviour", "cluster", "first_pathway", "one_task", "own_gating", "torch_network"}
 """Pages whose examples take more than five seconds together."""
 
 FENCE = re.compile(

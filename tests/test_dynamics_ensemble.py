@@ -331,6 +331,7 @@ print(len(spread(np.zeros(4)).sharding.device_set), many.loss.shape)
 """
 
 
+@pytest.mark.slow
 def test_members_are_spread_over_devices():
     command = [sys.executable, "-c", SPREAD]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

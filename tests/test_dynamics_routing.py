@@ -259,6 +259,7 @@ def test_the_curvature_of_images_bounds_that_of_their_loss():
     assert size <= bound
 
 
+@pytest.mark.slow
 def test_the_authors_protocol_and_ours_end_alike():
     optax = pytest.importorskip("optax")
     task = small_task(inputs="rotated")

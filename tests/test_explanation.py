@@ -200,6 +200,7 @@ def test_other_seeds_have_the_spread_of_every_edge(uneven):
     assert "spread of its first weights on every edge" in found.made
 
 
+@pytest.mark.slow
 def test_gatings_and_the_narrow_network_have_the_spread_of_every_edge(uneven):
     first = uneven[0]
     of = {e: float(np.sqrt(np.mean(w[0] ** 2))) for e, w in first.values["weights"].items()}

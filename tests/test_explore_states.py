@@ -320,6 +320,7 @@ def test_tables_that_are_used_stay(trust):
     assert first.is_dir() and len(list(trust.tables.iterdir())) <= 64
 
 
+@pytest.mark.slow
 def test_names_with_markup_stay_text(trust):
     bad = "<img src=x onerror=alert(1)>"
     text = f'"{bad}",k,y\n1.5,"{bad}",1\n2,b,0\n3,"{bad}",1\n4.5,b,0\n'

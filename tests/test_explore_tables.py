@@ -91,6 +91,7 @@ def test_the_scale_of_a_column_can_be_varied(trust, state):
 # ---- out and in again ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_saved_study_with_a_table_runs_elsewhere(trust, state, tmp_path):
     """Unpacked in an empty folder, the study and the script give the times of the page."""
     page = result("predict", trust, state=state)

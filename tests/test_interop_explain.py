@@ -256,6 +256,7 @@ def test_explain_of_a_single_checkpoint_and_of_batches(adam, descent):
     assert "batches of 2 samples" in found.left_out["types"]
 
 
+@pytest.mark.slow
 def test_explain_of_plain_descent_from_elsewhere_is_complete(descent):
     _, run = nr.from_torch(states_of(descent), DATA, times=descent.steps, learning_rate=0.1)
     options = {"data": DATA, "seeds": 2, "rows": ["discovered", "types", "narrow"], "types": 2,

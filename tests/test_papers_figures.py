@@ -144,6 +144,7 @@ def test_stages_out_of_order_are_an_error():
         staged.staged_runs(arch, data, at=np.arange(3), begins=9, opens=9, key=0, learning_rate=0.1)
 
 
+@pytest.mark.slow
 def test_figure_6_has_both_relns(tmp_path):
     small = {"hidden": 8, "steps": 60, "every": 20, "seeds": 2, "begins": 10, "opens": 30}
     small |= {"scale": 0.3}

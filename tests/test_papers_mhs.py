@@ -35,9 +35,13 @@ HOLDS = {  # what must hold however small the network and short the training
 }
 
 
+LONG = {"mhs/fig2", "mhs/fig3", "mhs/fig5"}
+"""Figures of which even the small version takes more than five seconds."""
+
+
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=[pytest.mark.slow] if n == "mhs/fig3" else []) for n in SMALL],
+    [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in SMALL],
 )
 def test_a_small_version_is_made_stored_and_drawn(name, tmp_path):
     figure = papers.find(name)

@@ -39,6 +39,7 @@ def by_jax(weights, rows):
     return h.mean(axis=(2, 3)) @ weights["readout"].T
 
 
+@pytest.mark.slow
 def test_the_network_is_that_of_ordinary_convolutions():
     weights = NET.init(0, 0.5)
     assert {edge: w.shape for edge, w in weights.items()} == NET.shapes

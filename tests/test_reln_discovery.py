@@ -215,6 +215,7 @@ def test_a_run_that_goes_on_from_another_in_low_precision(dtype):
         check_trained_on(run, nr.Dataset(data.x, {"y": 2 * data.y["y"]}))
 
 
+@pytest.mark.slow
 def test_trained_gates_follow_better_on_a_run_they_have_not_seen():
     runs = [xor_run(0.4, seed)[0] for seed in (1, 2)]
     found = nr.reln.discover(runs, nr.tasks.extended_xor(0.4), pathways=3)

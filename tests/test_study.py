@@ -686,6 +686,7 @@ def test_the_reference_of_keys_is_current():
     assert study_keys.PAGE.read_text() == study_keys.page(), "`python -m docs.study_keys` writes it"
 
 
+@pytest.mark.slow
 def test_the_reference_of_a_contest_has_as_many_neurons_as_the_network():
     """Whatever the candidates: its time is that of aligned gates of the network's own width."""
 

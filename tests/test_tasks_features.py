@@ -233,6 +233,7 @@ def tool(monkeypatch):
     sys.modules.pop("origin", None)
 
 
+@pytest.mark.slow
 def test_the_folded_network_is_the_trained_one(tool, tmp_path, monkeypatch):
     monkeypatch.setattr("neuralrace.tasks.features.BLOCKS", 1)  # 7 convolutions, for speed
     monkeypatch.setattr("neuralrace.tasks.features.LAYERS", 7)

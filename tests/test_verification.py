@@ -6,49 +6,10 @@ from verification import kept
 from verification.__main__ import table
 from verification.claim import Check, Measurement, all_claims
 
-SLOW = {
-    "behaviour.are_stationary",
-    "behaviour.mean_of_animals",
-    "behaviour.none_missed",
-    "behaviour.one_animal",
-    "behaviour.plateaus",
-    "behaviour.saddles_come_with_depth",
-    "behaviour.without_decay",
-    "calls.wrong_calls",
-    "dynamics.conserved",
-    "dynamics.first_order",
-    "endurance.many_samples",
-    "endurance.wide_layer",
-    "endurance.wide_layers",
-    "foundation.relu_is_gated",
-    "kept.aligned_half_times",
-    "kept.kept_are_right",
-    "kept.sentences_are_right",
-    "learning.optimizers",
-    "reduction.different_structures",
-    "reduction.joint_contexts",
-    "scales.any_scale",
-    "statistics.velocity",
-}
-"""Claims of which even the small sample takes more than five seconds."""
+SMALL = [pytest.param(c, id=c.id) for c in all_claims() if not c.slow]
 
 
-def name_of(claim: Check) -> str:
-    """The module and the function that measures a claim."""
-    return f"{claim.measure.__module__.rpartition('.')[2]}.{claim.measure.__name__}"
-
-
-SMALL = [
-    pytest.param(c, id=c.id, marks=[pytest.mark.slow] if name_of(c) in SLOW else [])
-    for c in all_claims()
-    if not c.slow
-]
-
-
-def test_slow_claims_exist():
-    assert {name_of(claim) for claim in all_claims()} >= SLOW
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", SMALL)
 def test_claim(claim: Check):
     found = claim.measure(False)

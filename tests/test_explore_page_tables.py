@@ -39,13 +39,16 @@ def _choose(page: Page, column: str, role: str) -> None:
 @pytest.mark.browser
 def test_a_diagram_covers_the_slider_and_says_which_range_it_covers(server, chromium):
     """At 0.5 of the initial loss the diagram has a place, and no answer for values not drawn."""
+    from playwright.sync_api import expect
+
     state = xor_state(contest={"criterion": 0.5, "relative": True})
     context = chromium.new_context()
     page = Page(context.new_page(), server.address + "#" + link(state))
     slider = page.page.get_by_label("Criterion, slider")
     page.page.get_by_label("over", exact=True).select_option(value="contest.criterion")
-    ends = [page.value(f"{word} this value of the first number") for word in ("From", "To")]
-    assert ends == [slider.get_attribute("min"), slider.get_attribute("max")] == ["0.01", "0.99"]
+    for word, side, end in (("From", "min", "0.01"), ("To", "max", "0.99")):
+        expect(page.page.get_by_label(f"{word} this value of the first number")).to_have_value(end)
+        assert slider.get_attribute(side) == end
     _drawn(page, "^xor is first for criterion from 0.01 to 0.99")
     outside = page.page.locator(".phases .outside")
     assert outside.is_hidden() and page.page.locator(".phases .playhead").is_visible()

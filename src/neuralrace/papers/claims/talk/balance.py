@@ -94,7 +94,7 @@ def final_kernel(which: Callable[[np.ndarray], Any]) -> Callable[[xarray.Dataset
 def _changes(table: xarray.Dataset) -> list[int]:
     """The time indices at which tasks end: at each change, and at the end."""
     time = table["time"].to_numpy()
-    return [*np.searchsorted(time, table["changes"].to_numpy()), len(time) - 1]
+    return [*np.searchsorted(time, table["changes"].to_numpy()).tolist(), len(time) - 1]
 
 
 def left_to_learn(table: xarray.Dataset) -> float:

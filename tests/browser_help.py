@@ -14,7 +14,7 @@ import sys
 import time
 import urllib.request
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,19 @@ class Page:
 
     def button(self, name: str, within: str = "body") -> Any:
         return self.page.locator(within).get_by_role("button", name=name, exact=True).first
+
+    def drawn(self) -> None:
+        """Wait until the page has drawn what was last asked of it, which it does once a frame."""
+        self.page.evaluate(
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        )
+
+    def undo(self, enough: Callable[[], bool] = lambda: False) -> None:
+        """Undo steps until there is enough, or until there is no step left."""
+        self.drawn()
+        while not enough() and self.button("Undo").is_enabled():
+            self.button("Undo").click()
+            self.drawn()
 
     def set(self, label: str, value: float) -> None:
         field = self.page.get_by_label(label, exact=True).first

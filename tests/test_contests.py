@@ -663,3 +663,30 @@ def test_a_pathway_that_must_change_sign_is_not_said_never_to_learn():
     net = nr.GDLN(arch)
     run = nr.flow(net, net.init(0, scale=1e-3), data, times=np.linspace(0, 60, 601))
     assert run.loss[-1] < 0.3  # it does learn
+    own = nr.contest({"overlap": (arch, data)}, start={"overlap": net.init(0, scale=1e-3)})
+    assert not own.entrants["overlap"].is_unknown
+
+
+def test_what_is_unknown_is_said_in_a_diagram_and_in_words():
+    """An overlapping pathway, beside one pathway for each half, which learns both."""
+    edges = {"a": ("x", "h"), "b": ("h", "y"), "c": ("x", "k"), "d": ("k", "y")}
+    arch = nr.Architecture({"x": 1, "h": 40, "k": 40, "y": 1}, edges)
+    late = np.array([0.0, 0.0, 1.0, 1.0])
+
+    def gatings(first):
+        task = {"x": np.ones((4, 1))}, {"y": [[first], [first], [0.5], [0.5]]}
+        overlap = nr.Dataset(*task, {"h": np.ones(4), "k": late})
+        return {
+            "overlap": (arch, overlap),
+            "halves": (arch, nr.Dataset(*task, {"h": 1 - late, "k": late})),
+        }
+
+    diagram = nr.phase_diagram(gatings, "first", [2.0, 3.0], scale=1e-3, criterion=0.1)
+    assert diagram.unknown == {"overlap": (2.0, 3.0)}
+    assert "overlap at 2 of 2 values: when it learns is not known" in str(diagram)
+    found = nr.contest(gatings(3.0), scale=1e-3, criterion=0.1)
+    assert nr.study.contest_places(found) == {"overlap": "unknown", "halves": "first"}
+    assert found.check.keeps("overlap") is not True
+    one = nr.Dataset({"x": np.ones((4, 1))}, {"y": [[3.0], [3.0], [0.5], [0.5]]})
+    alone = nr.contest({"one": (nr.Architecture.chain(1, 8, 1), one)}, criterion=0.1)
+    assert alone.entrants["one"].lateness == "never"  # no weights bring it that far

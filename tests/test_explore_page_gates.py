@@ -48,9 +48,7 @@ def test_a_gating_made_by_hand(page):
     lane.filter(has_not_text=before).wait_for()
     page.page.get_by_label("Remove the pathway odd").click()
     page.page.get_by_label(re.compile("^Gates of odd")).wait_for(state="detached")
-    for _ in range(9):
-        if page.button("Undo").is_enabled():
-            page.button("Undo").click()
+    page.undo()
     page.page.locator(".tab", has_text="mine").wait_for(state="detached")
     page.check()
 

@@ -119,9 +119,7 @@ def test_the_scale_of_a_column_is_a_slider_and_an_axis(animals):
     animals.task("Extended XoR")
     _drawn(animals, "Drawn for Δ from 0 to 2")
     animals.page.locator(".phases .legend", has_text="linear").wait_for()
-    while animals.page.get_by_label("scale of size", exact=True).count() == 0:
-        animals.button("Undo").click()
-        animals.page.wait_for_timeout(300)
+    animals.undo(lambda: animals.page.get_by_label("scale of size", exact=True).count() > 0)
     before = animals.headline("^(one|by_season) is")
     animals.set("scale of size", 0.2)
     animals.page.locator(".headline").filter(has_not_text=before).wait_for()

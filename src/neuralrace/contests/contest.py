@@ -237,8 +237,7 @@ class Contest:
             margin = entrant.time / first - 1
             later = "–" if not np.isfinite(margin) else f"{margin:.1%}".replace("%", " %")
             how = "exact" if entrant.race.is_exact else f"residual {entrant.race.residual:.1e}"
-            late = "unknown" if entrant.is_unknown else "never"
-            time = f"{entrant.time:.5g}" if np.isfinite(entrant.time) else late
+            time = f"{entrant.time:.5g}" if np.isfinite(entrant.time) else entrant.lateness
             can = {True: "yes", False: "no", None: "–"}[self.check.implementable.get(name)]
             share = self.check.kept.get(name, np.nan)
             kept = "–" if np.isnan(share) else f"{share:.2f}"

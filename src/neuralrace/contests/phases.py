@@ -82,6 +82,19 @@ class PhaseDiagram:
         return tuple(found)
 
     @property
+    def unknown(self) -> dict[str, tuple[float, ...]]:
+        """The values at which the time of a candidate is not known: see `Entrant.is_unknown`.
+
+        It counts as late there, so that another one may be called first.
+        """
+        found: dict[str, tuple[float, ...]] = {}
+        for value in map(float, self.values):
+            for name, entrant in self.contest_at(value).entrants.items():
+                if entrant.is_unknown:
+                    found[name] = (*found.get(name, ()), value)
+        return found
+
+    @property
     def winners(self) -> tuple[str | None, ...]:
         """Who is first at every value."""
         return tuple(
@@ -189,6 +202,11 @@ class PhaseDiagram:
             lost = len(checked) - sum(checked)
             note = f" (not kept at {lost} of {len(checked)} values)" if lost else ""
             lines.append(f"  {low:<12.8g} … {high:<12.8g} {winner}{note}")
+        lines += [
+            f"{name} at {len(values)} of {len(self.values)} values: when it learns is not known "
+            "from an average start."
+            for name, values in self.unknown.items()
+        ]
         lines.append(f"criterion: {self.criterion}; start: {self.start}")
         lines.append(
             "every reduction exact"

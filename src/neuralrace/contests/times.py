@@ -26,12 +26,6 @@ POINTS = 128
 FIRST = 16.0
 """The first bracket of a learning time, in units of one over the largest strength."""
 
-LATE = "not reached by t ="
-"""How the method of a time says that the race was not followed any longer."""
-
-UNKNOWN = " from an average start"
-"""What the method adds where that says little: see `Entrant.is_unknown`."""
-
 CANCELLED = 1e-9
 """A strength below this part of its bound is rounding."""
 
@@ -63,6 +57,11 @@ class Entrant:
     the time was found. `number` is the common start value of all singular values of all edges, or
     None if they start differently or from a scale. `strength` is the strength of the strongest
     block (`Block.drive`): with two edges per path, the rate at which small weights first grow.
+
+    `is_unknown` says that the criterion could be reached, and was not, from an average start. That
+    proves little: on average, random weights start a pathway with the signs of its Σ^yx at the
+    beginning, and a race that starts so keeps them. Actual weights can change them, where other
+    pathways turn around what is left to learn.
     """
 
     race: Race
@@ -71,16 +70,12 @@ class Entrant:
     time: float
     method: str
     number: float | None
+    is_unknown: bool = False
 
     @property
-    def is_unknown(self) -> bool:
-        """Whether the criterion was not reached from an average start, which proves little.
-
-        On average, random weights start a pathway with the signs of its Σ^yx at the beginning, and
-        a race that starts so keeps them. Actual weights can change them, where other pathways turn
-        what is left to learn around.
-        """
-        return self.method.endswith(UNKNOWN)
+    def lateness(self) -> str:
+        """In a word, what is known of the time of one that does not reach the criterion."""
+        return "unknown" if self.is_unknown else "never"
 
     @property
     def strength(self) -> float:
@@ -179,9 +174,8 @@ class Rule:
                 wanted="a start whose loss is above the criterion",
                 fix="start nearer to zero, or lower the criterion",
             )
-        if self.scale is not None and LATE in method:
-            method += UNKNOWN
-        return Entrant(race, start, criterion, time, method, _one_number(source))
+        unknown = self.scale is not None and np.isinf(time) and criterion > race.constant
+        return Entrant(race, start, criterion, time, method, _one_number(source), unknown)
 
     def _source(self, name: str, race: Race) -> StartLike:
         """The argument of `Race.start` for this candidate."""
@@ -363,7 +357,7 @@ def learning_time(
         if loss[-1] > criterion:
             now += span
             if now >= longest:
-                return np.inf, f"solved race; {LATE} {longest:.3g}"
+                return np.inf, f"solved race; not reached by t = {longest:.3g}"
             start, span = _state(race, solution, -1), min(LATER * now, longest - now)
             continue
         k = int(np.argmax(loss <= criterion))

@@ -90,6 +90,8 @@ class Check:
         behind = entrant.time / self.reference.time
         if behind <= OUTRUN:
             return "kept"
+        if entrant.is_unknown:
+            return "kept; when it learns is not known"
         later = "never learns" if np.isinf(behind) else f"{behind:.2f} times their time"
         return f"kept, but outrun by the aligned gates ({later})"
 
@@ -107,7 +109,7 @@ class Check:
         share = self.kept[name]
         if np.isnan(share) or is_deep(self.entrants[name]):
             return None
-        if share >= KEPT and self.reference is None:
+        if share >= KEPT and (self.reference is None or self.entrants[name].is_unknown):
             return None
         return self.verdict(name) == "kept"
 

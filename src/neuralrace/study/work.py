@@ -89,7 +89,7 @@ class Work:
         if self.contest.winner is None:
             raise (self.problem.place / "contest" / "criterion").error(
                 "no gating reaches the criterion, so there is no winner to follow",
-                got=", ".join(f"{n}: never" for n in self.contest.times),
+                got=", ".join(f"{n}: {e.lateness}" for n, e in self.contest.entrants.items()),
                 wanted="a criterion that a gating reaches, or the name of the gating to follow",
                 fix='set [contest] criterion higher, or [predict] gating = "NAME"',
             )

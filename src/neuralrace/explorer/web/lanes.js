@@ -87,10 +87,10 @@ export class Lanes {
       row.runner.setAttribute("cx", at);
       row.trail.setAttribute("width", at);
       row.row.classList.toggle("arrived", arrived);
-      const text = lane.arrives === null ? "never" : `t = ${shown(lane.arrives, 4)}`;
-      say(row.text, text);
-      say(row.dot, lane.place ? " · " : "");
-      say(row.later, lane.place ?? "");
+      const place = lane.place ?? "";
+      say(row.text, lane.arrives === null ? place || "never" : `t = ${shown(lane.arrives, 4)}`);
+      say(row.dot, lane.arrives !== null && place ? " · " : "");
+      say(row.later, lane.arrives === null ? "" : place);
     });
   }
 }

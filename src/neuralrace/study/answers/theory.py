@@ -83,7 +83,8 @@ def first_sentence(found: Contest) -> str:
         return f"{text}."
     margin = found.margins[second[0]]
     takes = "takes " if 1 < margin < np.inf else ""
-    return f"{text}; {second[0]} {takes}{_later(margin)}."
+    takes = "is " if found.entrants[second[0]].is_unknown else takes
+    return f"{text}; {second[0]} {takes}{_place(found, second[0])}."
 
 
 def contest_places(found: Contest) -> dict[str, str]:
@@ -103,7 +104,13 @@ def contest_places(found: Contest) -> dict[str, str]:
     check_kind("found", found, Contest, "nr.contest({name: (arch, data)})")
     first = _tied(found)
     best = "first" if len(first) == 1 else "tie for first"
-    return {n: best if n in first else _later(found.margins[n]) for n in found.entrants}
+    return {name: best if name in first else _place(found, name) for name in found.entrants}
+
+
+def _place(found: Contest, name: str) -> str:
+    """How much later than the first a gating is, or what is known of one that does not arrive."""
+    entrant = found.entrants[name]
+    return _later(found.margins[name]) if np.isfinite(entrant.time) else entrant.lateness
 
 
 def _tied(found: Contest) -> list[str]:
@@ -116,13 +123,11 @@ def _later(margin: float) -> str:
 
     ```python
     >>> from neuralrace.study.answers.theory import _later
-    >>> _later(0.177), _later(7.29), _later(float("inf"))
-    ('18 % later', '8.3 times as long', 'never')
+    >>> _later(0.177), _later(7.29)
+    ('18 % later', '8.3 times as long')
 
     ```
     """
-    if not np.isfinite(margin):
-        return "never"
     return f"{percent(margin)} later" if margin <= 1 else f"{1 + margin:.2g} times as long"
 
 

@@ -9,9 +9,9 @@ demo: $(READY)
 	$(BIN)/neuralrace run examples/studies/demo.toml --out out/demo
 
 test: lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow and not browser"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not slow and not cluster and not browser"
 
-# What takes more than five seconds, and what needs worker processes or a browser.
+# What takes long, and what needs worker processes or a browser.
 test-slow: $(READY) .venv/.docs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "slow or cluster or browser"
 

@@ -265,6 +265,7 @@ def test_distances_are_root_mean_squares_of_values():
     np.testing.assert_allclose(far[[0, 3]], [wanted, 0], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_runs_rest_at_listed_points():
     found = points(decay=0.01)
     times = np.linspace(0, 600, 601)

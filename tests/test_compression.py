@@ -88,6 +88,7 @@ def test_either_compression_can_be_switched_off():
     assert neither.net is net and neither.data is data and neither.work == 1
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000))
 @settings(max_examples=5, deadline=None)
 def test_switches_on_random_graphs(seed):

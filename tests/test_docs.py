@@ -20,7 +20,8 @@ ROOT = Path(__file__).parent.parent
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SLOW = {"contest", "dynamics", "kept", "reduction", "reln", "report", "sweeps", "types"}
 SLOW |= {"behaviour", "cluster", "first_pathway", "one_task", "own_gating", "torch_network"}
-"""Pages whose examples take more than five seconds together."""
+SLOW |= {"analysis", "linear", "pytorch", "tasks", "tolerance"}
+"""Pages whose examples take long."""
 
 FENCE = re.compile(
     r"^```python\b[^\n]*\n(?P<code>.*?)^```[ \t]*$(?:\n+^```text\n(?P<text>.*?)^```[ \t]*$)?",

@@ -7,6 +7,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.explanation import Explanation, Row
+from neuralrace.explanation.question import Question
 from tests.test_errors import says
 
 DATA = nr.tasks.extended_xor(0.4)
@@ -198,6 +199,11 @@ def test_other_seeds_have_the_spread_of_every_edge(uneven):
     assert found.floor[0] == pytest.approx(np.mean([pair.mean for pair in pairs]), rel=0.5)
     assert found.floor[1] == pytest.approx(np.mean([pair.outputs for pair in pairs]), rel=0.5)
     assert "spread of its first weights on every edge" in found.made
+
+
+def test_biases_do_not_count_in_the_one_scale_of_a_start(uneven):
+    asked = Question(uneven[0].net, DATA, SPREADS, 0.1, np.arange(2), (), (), "made by hand")
+    assert asked.scale == pytest.approx(np.sqrt((1e-6 + 1) / 2), rel=1e-12)
 
 
 @pytest.mark.slow

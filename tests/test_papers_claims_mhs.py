@@ -324,6 +324,7 @@ DAMAGE = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_claims_name_the_figures_that_should_be_at_hand():
     def spied(asked):
         tables = world()

@@ -10,6 +10,8 @@ from neuralrace.papers.claims.mhs import balance, depth, findings, layers, linea
 from neuralrace.papers.claims.nrr import identities, theory
 from neuralrace.papers.claims.talk import rates
 
+pytestmark = pytest.mark.slow
+
 NRR = {claim.name.split("/")[1]: claim for claim in theory.CLAIMS}
 MHS = {c.name.split("/")[1]: c for module in (balance, layers, linear) for c in module.CLAIMS}
 TALK = {claim.name.split("/")[1]: claim for claim in rates.CLAIMS}

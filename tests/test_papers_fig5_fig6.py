@@ -118,6 +118,7 @@ def test_the_quick_figures_take_lists_from_the_command_line():
     assert json.dumps(find("nrr/fig6").resolve(quick=True))
 
 
+@pytest.mark.slow
 def test_a_tiny_figure_6_draws_its_panels():
     import matplotlib.pyplot as plt
 

@@ -27,6 +27,7 @@ def made(name, **changes):
     return figure.run(figure.resolve(quick=True, changes=changes), quick=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_a_figure_drawn_from_an_architecture(name, tmp_path):
     table = made(name, **SMALL[name])

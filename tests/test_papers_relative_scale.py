@@ -239,6 +239,7 @@ def held(figure, table, word):
     return row.holds
 
 
+@pytest.mark.slow
 def test_grokking_is_judged_by_its_times(tmp_path):
     figure = papers.find("talk/grokking")
     file = tmp_path / "cells.jsonl"

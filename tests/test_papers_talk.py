@@ -30,6 +30,7 @@ def tables():
     return table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in TALK if name not in SLOW | PRACTICE])
 def test_a_quick_version_agrees_and_is_drawn_from_its_file(name, tables, tmp_path):
     figure = papers.find(name)

@@ -9,6 +9,8 @@ from neuralrace.papers.measure import Found
 from neuralrace.papers.talk import edge_sharing, gating_structures, transition
 from tests.test_papers_relative_scale import held
 
+pytestmark = pytest.mark.slow
+
 
 def of(name):
     (found,) = (claim for claim in ledger("talk") if claim.name == name)

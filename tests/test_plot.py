@@ -317,6 +317,7 @@ def missing(family):
 
 
 # cmr10 comes with matplotlib and lacks most of these characters
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [[], ["cmr10"]], ids=["style", "another font first"])
 def test_every_sign_is_drawn(first):
     assert {"σ", "₀", "ᵀ"} <= set(signs())

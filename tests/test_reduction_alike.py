@@ -78,9 +78,9 @@ def test_neurons_that_are_tiny_beside_others_are_not_alike():
         "in": weights["in"] * [[1], [1], [size]],
         "out": weights["out"] * [1, 1, size],
     }
-    networks = [(w, block.data) for w in (tiny(1e-13), tiny(1e-13), tiny(2e-13))]
+    networks = [(w, block.data) for w in map(tiny, (1e-13, 1e-13, 2e-13, 1.00000001e-13))]
     groups = alike_networks(block.arch, networks)
-    assert [[i for i, _ in group] for group in groups] == [[0, 1], [2]]
+    assert [[i for i, _ in group] for group in groups] == [[0, 1], [2], [3]]
 
 
 def test_starts_that_are_tiny_beside_others_have_their_own_solution():

@@ -227,6 +227,7 @@ def check_script(result, folder):
     return names
 
 
+@pytest.mark.slow
 def test_answers_and_the_script_have_the_same_numbers(tmp_path):
     training = {"steps": 60, "learning_rate": 0.2, "record_every": 4, "seeds": 1}
     result = xor(["predict", "contest"], training=training).run()
@@ -293,6 +294,7 @@ def test_the_script_of_every_question(questions, sections, tmp_path):
     check_script(xor(questions, **sections).run(), tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["table", pytest.param("module", marks=pytest.mark.slow)])
 def test_the_script_of_a_table_and_of_a_module(name, table, tmp_path):
     (tmp_path / "own.py").write_text(
@@ -584,6 +586,7 @@ def test_a_new_study_can_be_checked_and_is_not_overwritten(tmp_path):
         run("new", tmp_path / "a.toml")
 
 
+@pytest.mark.slow
 def test_a_table_becomes_a_report_in_three_commands(tmp_path):
     shutil.copy(ROOT / "examples/studies/my_csv.csv", tmp_path / "my.csv")
     run("new", tmp_path / "my.toml", "--csv", tmp_path / "my.csv")

@@ -29,6 +29,7 @@ def check_alone(study, cells):
     assert len({found["final_loss"] for found in together}) == len(cells)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("training", "cells"),
     [

@@ -81,7 +81,7 @@ def stationary_points(
 
     ```python
     >>> from neuralrace.behaviour import decision_task, deep_agent, stationary_points
-    >>> found = stationary_points(deep_agent(decay=0.01), decision_task())
+    >>> found = stationary_points(deep_agent(decay=0.01), decision_task(), starts=32)
     >>> [(point.learned, point.index) for point in found.points]
     [((), 2), (('cortex_left',), 1), (('cortex_right',), 1), (('cortex_left', 'cortex_right'), 0)]
 

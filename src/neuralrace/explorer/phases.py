@@ -159,7 +159,8 @@ def _at_values(axis: dict[str, Any], name: str, cells: Sequence[_Cell]) -> dict[
     """What contests at the values alone say."""
     winners = [cell.winner for cell in cells]
     untold = [value for value, cell in zip(axis["values"], cells, strict=True) if cell.why]
-    between = f" ({untold[0]:.3g} … {untold[-1]:.3g})" if untold else ""
+    ends = dict.fromkeys(f"{value:.3g}" for value in untold[:1] + untold[-1:])
+    where = f"At {name} = {' … '.join(ends)} ({len(untold)} of {len(cells)} values)"
     return {
         "over": [axis],
         "winners": winners,
@@ -167,7 +168,7 @@ def _at_values(axis: dict[str, Any], name: str, cells: Sequence[_Cell]) -> dict[
         "crossovers": [],
         "sentences": [
             changes(name, axis["values"], winners),
-            *_untold(f"At {len(untold)} of {len(cells)} values of {name}{between}", cells),
+            *_untold(where, cells),
         ],
     }
 

@@ -20,10 +20,10 @@ from neuralrace.reduction.solving.solution import checked_tolerance
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike
 
-POINTS = 128
+POINTS = 256
 """A bracket of a learning time is divided into this many parts, twice."""
 
-FIRST = 16.0
+FIRST = 128.0
 """The first bracket of a learning time, in units of one over the largest strength."""
 
 CANCELLED = 1e-9

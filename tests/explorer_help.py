@@ -53,7 +53,7 @@ class ThreadWorker:
 
     function = staticmethod(answered)
 
-    def __init__(self, trust, heard, lost):
+    def __init__(self, trust, heard, lost, urgent):
         self.ready = asyncio.Event()
         self.ready.set()
         self._trust, self._heard, self._lost = trust, heard, lost

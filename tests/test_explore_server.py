@@ -28,6 +28,7 @@ from neuralrace.explorer.handler import answered
 from neuralrace.explorer.lanes import Client, Lane, Pool
 from neuralrace.explorer.protocol import Memory
 from neuralrace.explorer.trust import Trust, trust_of
+from neuralrace.explorer.workers import Worker
 from tests.explorer_help import ThreadWorker, xor_state
 
 ROOT = Path(__file__).parent.parent
@@ -500,8 +501,8 @@ def test_the_event_loop_reads_and_writes_no_long_message(tmp_path, monkeypatch):
 
 def test_workers_that_never_come_up_are_given_up(tmp_path):
     class Broken(ThreadWorker):
-        def __init__(self, trust, heard, lost):
-            super().__init__(trust, heard, lost)
+        def __init__(self, trust, heard, lost, urgent):
+            super().__init__(trust, heard, lost, urgent)
             self.ready.clear()
             self._loop.call_soon(lost, self)
 
@@ -617,3 +618,17 @@ def test_the_schema_names_every_kind_once():
     assert kind["schema"]["enum"] == list(protocol.KINDS) and kind["required"]
     body = found["requestBody"]["content"]["application/json"]["schema"]
     assert {"task", "gatings", "table"} <= set(body["properties"]["state"]["properties"])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "getpriority"), reason="processes have no niceness here")
+def test_a_worker_that_is_not_urgent_gives_way(tmp_path):
+    async def niceness(urgent):
+        worker = Worker(Trust(tmp_path), lambda *_: None, lambda _: None, urgent)
+        await worker.ready.wait()
+        found = os.getpriority(os.PRIO_PROCESS, worker.pid)
+        worker.kill()
+        return found - os.getpriority(os.PRIO_PROCESS, 0)
+
+    assert asyncio.run(niceness(True)) == 0
+    assert asyncio.run(niceness(False)) > 0

@@ -99,10 +99,16 @@ class Job:
 
 @final
 class Lane:
-    """A worker and the requests that wait for it; `hire` starts a worker."""
+    """A worker and the requests that wait for it; `hire` starts a worker, `urgent` or not."""
 
-    def __init__(self, trust: Trust, memory: Memory, hire: Callable[..., Any] = Worker) -> None:
-        self._trust, self._memory, self._hire = trust, memory, hire
+    def __init__(
+        self,
+        trust: Trust,
+        memory: Memory,
+        hire: Callable[..., Any] = Worker,
+        urgent: bool = True,
+    ) -> None:
+        self._trust, self._memory, self._hire, self._urgent = trust, memory, hire, urgent
         self._waiting: deque[Job] = deque()
         self._wake = asyncio.Event()
         self._numbers = itertools.count(1)
@@ -140,7 +146,7 @@ class Lane:
         """The worker once it is warm; None where several in a row ended before they were."""
         for _ in range(TRIES):
             if self.worker is None:
-                self.worker = self._hire(self._trust, self._heard, self._lost)
+                self.worker = self._hire(self._trust, self._heard, self._lost, self._urgent)
             worker = self.worker
             await worker.ready.wait()
             if worker is self.worker:
@@ -241,7 +247,7 @@ class Pool:
 
     def __init__(self, trust: Trust, hire: Callable[..., Any] = Worker) -> None:
         self.memory, self._trust = Memory(), trust
-        self._lanes = {name: Lane(trust, self.memory, hire) for name in LANES}
+        self._lanes = {name: Lane(trust, self.memory, hire, name == "quick") for name in LANES}
         self._lane_of = {kind: name for name, those in LANES.items() for kind in those}
         assert set(self._lane_of) == set(KINDS)
         self._others: asyncio.Task[None] | None = None

@@ -21,17 +21,22 @@ from neuralrace.explorer.trust import Trust
 READY = -1
 """The number under which a worker says that it is warm."""
 
+GIVES_WAY = 10
+"""The niceness of workers that are not urgent, on systems that know it: others go before them."""
+
 NOTHING = -2
 """The number of a request that there is none of."""
 
 
-def work(pipe: Any, stopped: Any, trust: Trust) -> None:
+def work(pipe: Any, stopped: Any, trust: Trust, urgent: bool) -> None:
     """What a worker process does until its pipe is closed."""
     import signal
     import warnings
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its workers
     warnings.simplefilter("ignore")
+    if not urgent and hasattr(os, "nice"):
+        os.nice(GIVES_WAY)
     import jax
     import matplotlib
 
@@ -76,8 +81,9 @@ def memory() -> float:
 class Worker:
     """A worker process, seen from the server.
 
-    `ready` is set once it is warm. Its messages are handed to `heard(number, last, text)` in the
-    event loop, and `lost()` is called there when it has ended.
+    `ready` is set once it is warm. One that is not `urgent` gives way to others. Its messages are
+    handed to `heard(number, last, text)` in the event loop, and `lost()` is called there when it
+    has ended.
     """
 
     def __init__(
@@ -85,6 +91,7 @@ class Worker:
         trust: Trust,
         heard: Callable[[int, bool, str], None],
         lost: Callable[[Worker], None],
+        urgent: bool,
     ) -> None:
         context = mp.get_context("spawn")
         self.ready = asyncio.Event()
@@ -93,7 +100,10 @@ class Worker:
         self._pipe, other = context.Pipe()
         self._stopped = context.Value("q", NOTHING)
         self._process = context.Process(
-            target=work, args=(other, self._stopped, trust), daemon=True, name="neuralrace-explorer"
+            target=work,
+            args=(other, self._stopped, trust, urgent),
+            daemon=True,
+            name="neuralrace-explorer",
         )
         self._process.start()
         other.close()

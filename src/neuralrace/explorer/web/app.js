@@ -312,10 +312,10 @@ export class App {
       if (state.view?.gating !== before.view?.gating) this.#soon();
       return;
     }
-    if (!same([now.task, now.table], [then.task, then.table])) this.describe.ask({ state: now });
     if (now.task.builtin !== then.task.builtin) [this.equations, this.#until] = [null, undefined];
     this.learning.changed();
     this.#predict();
+    if (!same([now.task, now.table], [then.task, then.table])) this.describe.ask({ state: now });
     this.#wait();
   }
 

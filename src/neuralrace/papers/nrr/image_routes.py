@@ -148,19 +148,25 @@ def find_cell(
 def measure(cells: Iterable[Cell], settings: Settings) -> xarray.Dataset:
     """All cells as one table: read where they are stored, computed where they are not.
 
-    Without a GPU, cells that would take long are left out where others are stored.
+    Without a GPU, cells that are not stored are left out where others are, unless `slow` is set.
     """
+    import jax
+
     cells = list(dict.fromkeys(cells))
     rows = [row for row in kept_rows(settings["cells"]) if row.get("key", 0) == settings["key"]]
     found = {cell: hit for cell in cells if (hit := find_cell(cell, rows)) is not None}
+    stored = {}
     if settings["stored"] and settings["key"] == 0:
         there = {cell: find_cell(cell, stored_rows(), fewer=True) for cell in cells}
-        found = {cell: hit for cell, hit in there.items() if hit is not None} | found
+        stored = {cell: hit for cell, hit in there.items() if hit is not None}
+    found = stored | found
     rest = [cell for cell in cells if cell not in found]
-    if rest and not settings["slow"] and (refusal := too_slow(rest)) is not None:
-        if not found:
+    if rest and not settings["slow"]:
+        refusal = too_slow(rest)
+        if refusal is not None and not found:
             raise refusal
-        rest = []
+        if refusal is not None or (stored and jax.default_backend() == "cpu"):
+            rest = []
     found |= computed(rest, settings)
     table = tabled([found[cell] for cell in cells if cell in found])
     return table.assign_attrs(missing=len(cells) - table.sizes["cell"])

@@ -39,10 +39,11 @@ def cells(tables: Tables, figure: str, **wanted: Any) -> xarray.Dataset | None:
         table = tables(figure)
     except TooSlow:
         return None
-    share = wanted.pop("share", None)
+    share, up_to = wanted.pop("share", None), wanted.pop("up_to", 1.0)
     rows = rows_of(table, **{"images": _usual(table)} | wanted)
     if share is not None:
         rows = rows.isel(cell=np.flatnonzero(np.isclose(rows["share"].to_numpy(), share)))
+    rows = rows.isel(cell=np.flatnonzero(rows["share"].to_numpy() <= up_to))
     return rows if rows.sizes["cell"] else None
 
 
@@ -109,13 +110,20 @@ CLAIMS = (
         "Accuracy on test images of trained routes, at the worst share: K/M = .05, .1, .2, .4, .6 "
         "and .8, for rotated MNIST up to .6. M = 40, circulant routes, 128 hidden neurons, a gain "
         "of .1, the authors' flow time of 7500; cross-entropy, and for CIFAR-10 the race of the "
-        f"class modes. {CELLS} Not run: M = 100 with cross-entropy, as in Fig. 7c, and CIFAR-10 "
-        "with cross-entropy on more than three seeds or to the authors' flow time.",
+        f"class modes. {CELLS} Rotated MNIST at .8 has three seeds (.908). Not run: M = 100 "
+        "with cross-entropy, as in Fig. 7c, but at three shares, where trained routes reach .911 "
+        "and more, and CIFAR-10 with cross-entropy on more than three seeds or to the authors' "
+        "flow time.",
         (
             Measure(
                 "MNIST, permuted", least_trained("nrr/fig8", **PERMUTED), least=0.85, origin=1.0
             ),
-            Measure("MNIST, rotated", least_trained("nrr/fig8", **ROTATED), least=0.85, origin=1.0),
+            Measure(
+                "MNIST, rotated",
+                least_trained("nrr/fig8", up_to=0.6, **ROTATED),
+                least=0.85,
+                origin=1.0,
+            ),
             Measure(
                 "features of CIFAR-10, rotated",
                 least_trained("nrr/fig8", images="cifar10", **RACE),

@@ -690,3 +690,14 @@ def test_what_is_unknown_is_said_in_a_diagram_and_in_words():
     one = nr.Dataset({"x": np.ones((4, 1))}, {"y": [[3.0], [3.0], [0.5], [0.5]]})
     alone = nr.contest({"one": (nr.Architecture.chain(1, 8, 1), one)}, criterion=0.1)
     assert alone.entrants["one"].lateness == "never"  # no weights bring it that far
+
+
+@pytest.mark.parametrize(("scale", "size"), [(1e308, "large"), (1e-320, "small")])
+def test_a_scale_whose_square_is_no_number(scale, size):
+    data = nr.tasks.xor()
+    for asked in (
+        lambda: nr.contest(data, scale=scale),
+        lambda: nr.reln.types(data, width=8, scale=scale, learning_rate=0.1, steps=10),
+    ):
+        with says(f"the square of scale is too {size}", got="scale =", wanted="1e-150", fix="1e-"):
+            asked()

@@ -106,6 +106,8 @@ def test_weights_of_another_network_are_told(tmp_path):
     network = tasks.residual_features(weights(tmp_path / "w.npz"))
     with says("for other images", got="(5, 64)", wanted="(N, 3072)", fix="cifar10"):
         network(np.zeros((5, 64), np.float32))
+    with says("images is no array", got="[2.0, 3.0]", wanted="(N, 3072)", fix="cifar10"):
+        network._in_parts(network._answers, [1.0, [2.0, 3.0]])
     with says("for other images", got="(2, 64)"):
         tasks.image_routing(tasks.images("digits"), 4, 2, features=network)
 

@@ -7,6 +7,7 @@ either make sense and succeed, or raise `NeuralRaceError`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import logging
@@ -230,7 +231,7 @@ def failures(number: int, seed: int = 0) -> dict[str, BaseException]:
     rng = np.random.default_rng(seed)
     calls = valid_calls()
     found: dict[str, BaseException] = {}
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), contextlib.chdir(things().folder):  # names of files to write
         warnings.simplefilter("ignore")
         logging.disable(logging.WARNING)
         jaxtyping.config.update("jaxtyping_disable", True)  # as users run it, not as the tests do

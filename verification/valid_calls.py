@@ -704,9 +704,10 @@ def _interop() -> Iterator[Call]:
     yield _call("save_weights", nr.save_weights, t.net, t.weights, t.folder / "net.npz")
     yield _call("TorchRecorder", _recorder, Linear(), t.data, 2, leak=None)
     folder = t.folder / "recording"
-    recorder = nr.TorchRecorder(Linear(), t.data, 2, folder=folder)  # pyright: ignore
-    yield _call("TorchRecorder.step", recorder.step)
+    nr.TorchRecorder(Linear(), t.data, 2, folder=folder)  # pyright: ignore
     yield _call("from_recording", nr.from_recording, folder, t.data, other_data=False, **told)
+    stepped = nr.TorchRecorder(Linear(), t.data, 2, folder=t.folder / "stepped")  # pyright: ignore
+    yield _call("TorchRecorder.step", stepped.step)
     if importlib.util.find_spec("torch"):
         yield _call("to_torch", nr.to_torch, t.net, t.weights, t.data)
     else:

@@ -118,6 +118,23 @@ def real_number(
     return number
 
 
+SMALLEST_SCALE = 1e-150
+"""The smallest standard deviation of weights, and one over the largest: its square is a number."""
+
+
+def weight_scale(value: object, fix: str = "for example scale=1e-3") -> float:
+    """`scale`, a standard deviation of initial weights, whose square a float can hold."""
+    scale = real_number("scale", value, above=0, fix=fix)
+    if not SMALLEST_SCALE <= scale <= 1 / SMALLEST_SCALE:
+        raise NeuralRaceError(
+            f"the square of scale is too {'large' if scale > 1 else 'small'} for a number",
+            got=f"scale = {scale:g}",
+            wanted=f"{SMALLEST_SCALE:g} to {1 / SMALLEST_SCALE:g}",
+            fix=fix,
+        )
+    return scale
+
+
 def _as_float(value: Any) -> float:
     """A real number as a float, or NaN where it is something else."""
     if isinstance(value, bool | str | bytes) or is_traced(value) or np.ma.is_masked(value):

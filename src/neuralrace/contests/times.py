@@ -11,7 +11,7 @@ from typing import TypeAlias, cast, final
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import plain_number, real_number, switch
+from neuralrace.checks import plain_number, switch, weight_scale
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
@@ -108,14 +108,15 @@ class Rule:
                 "scale=1e-3 at what random weights of that standard deviation have on average, "
                 "so that wider pathways start ahead",
             )
-        for name, value in (("scale", self.scale), ("longest", self.longest)):
-            if value is not None and not positive(value):
-                raise NeuralRaceError(
-                    f"{name} must be a positive number",
-                    got=repr(value),
-                    wanted="a finite number above 0",
-                    fix="scale=1e-3" if name == "scale" else "leave it out for the default",
-                )
+        if self.scale is not None:
+            weight_scale(self.scale)
+        if self.longest is not None and not positive(self.longest):
+            raise NeuralRaceError(
+                "longest must be a positive number",
+                got=repr(self.longest),
+                wanted="a finite number above 0",
+                fix="leave it out for the default",
+            )
         switch("relative", self.relative)
         checked_tolerance(self.rtol)
         fine = positive(self.criterion) and (self.criterion < 1 or not self.relative)
@@ -312,7 +313,7 @@ def expected_start(name: str, race: Race, scale: float) -> Start:
     ```
     """
     check_kind("race", race, Race, "pass a race of nr.reduce(arch, data)")
-    scale = real_number("scale", scale, above=0.0, fix="for example scale=1e-3")
+    scale = weight_scale(scale)
     found = start_from_scale(race.blocks, race.split, scale)
     if found is None:
         raise NeuralRaceError(

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Int
 
 from neuralrace.architecture import BIAS, Architecture
-from neuralrace.checks import real_number
+from neuralrace.checks import real_number, weight_scale
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train as trained
 from neuralrace.dynamics import train_ensemble
@@ -170,7 +170,7 @@ def of_data(
         )
     task = task.gated({})
     width = whole_number("the width", given["width"], fix="for example width=100")
-    scale = real_number("scale", given["scale"], above=0, fix="for example scale=1e-4")
+    scale = weight_scale(given["scale"], fix="for example scale=1e-4")
     rate = real_number("learning_rate", given["learning_rate"], above=0, fix="learning_rate=0.1")
     steps = whole_number("steps", given["steps"], fix="for example steps=1000")
     net = ReLUNetwork(_one_layer(task, width))

@@ -15,7 +15,7 @@ from typing import Any, final
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from neuralrace.checks import file_path
+from neuralrace.checks import file_path, real_array
 from neuralrace.errors import NeuralRaceError
 from neuralrace.tasks.images import Images
 
@@ -83,12 +83,16 @@ class ResidualNetwork:
         """A function of images, on `ROWS` of them at a time."""
         import jax.numpy as jnp
 
+        wanted = "(N, 3072): 3 colours of 32 × 32 pixels, as of images('cifar10')"
+        fix = "use tasks.images('cifar10', data=…), or features of your own"
+        if getattr(getattr(images, "dtype", None), "kind", "O") not in "fiub":
+            images = real_array("images", images, wanted=wanted, fix=fix)
         if np.ndim(images) != 2 or np.shape(images)[1] != 3 * 32 * 32:
             raise NeuralRaceError(
                 "the residual network is for other images",
                 got=f"images of shape {np.shape(images)}",
-                wanted="(N, 3072): 3 colours of 32 × 32 pixels, as of images('cifar10')",
-                fix="use tasks.images('cifar10', data=…), or features of your own",
+                wanted=wanted,
+                fix=fix,
             )
         there = jnp.asarray(images, jnp.float32)
         parts = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import real_number
+from neuralrace.checks import weight_scale
 from neuralrace.dataset import Dataset, pathways, zero_loss
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.reln.explained.alignment import NEURONS, AlignedPatterns, aligned_patterns
@@ -62,7 +62,7 @@ def aligned(
         )
     found = aligned_patterns(data, key=key, neurons=neurons, leak=leak)
     if scale is not None:
-        found.warn_if_large(width, real_number("scale", scale, above=0, fix="scale=1e-3"))
+        found.warn_if_large(width, weight_scale(scale))
     rest = None
     if stages == 2:
         rest = _patterns_or_none(found.rest(), data, key=key, neurons=neurons, leak=leak)

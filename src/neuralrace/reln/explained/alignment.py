@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float
 
-from neuralrace.checks import generator, real_number
+from neuralrace.checks import generator, weight_scale
 from neuralrace.dataset import Dataset
 from neuralrace.errors import check_kind, warn_user, whole_number
 from neuralrace.reln.explained.fixed_points import (
@@ -110,7 +110,7 @@ class AlignedPatterns:
         ```
         """
         width = whole_number("the width", width, fix="for example width=200")
-        scale = real_number("scale", scale, above=0, fix="for example scale=1e-3")
+        scale = weight_scale(scale)
         samples = Samples.of(self.data)
         folds = math.log(samples.size / (width * scale**2 / 2))
         if folds <= 0 or not self.fastest:
@@ -138,7 +138,7 @@ class AlignedPatterns:
         ```
         """
         width = whole_number("the width", width, fix="for example width=200")
-        scale = real_number("scale", scale, above=0, fix="for example scale=1e-3")
+        scale = weight_scale(scale)
         if not self.fastest > 0:
             return math.nan
         samples = Samples.of(self.data)

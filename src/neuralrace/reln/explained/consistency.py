@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import one_of, random_key, real_number
+from neuralrace.checks import one_of, random_key, weight_scale
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import GDLN
@@ -196,7 +196,7 @@ def consistency(
     race = reduce(arch, data)
     random = random_key(key, "consistency")
     if start is None:
-        scale = real_number("scale", scale, above=0, fix="for example scale=1e-3")
+        scale = weight_scale(scale)
         aligned_start = start_from_scale(race.blocks, race.split, scale)
         if aligned_start is not None:
             width = sum(arch.sizes[v] for v in arch.hidden)

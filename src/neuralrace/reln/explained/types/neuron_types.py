@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.checks import generator, real_number, shown
+from neuralrace.checks import generator, real_number, shown, weight_scale
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.reln.explained.alignment import FALLEN, GROWN, aligned_patterns
@@ -250,7 +250,7 @@ def types(
     if count is not None:
         count = whole_number("the number of types", count, fix="for example types=8, or none")
     many = whole_number("the number of neurons", neurons, fix="for example neurons=2000")
-    scale = real_number("scale", scale, above=0, fix="for example scale=1e-5")
+    scale = weight_scale(scale, fix="for example scale=1e-5")
     rate = real_number("the learning rate", learning_rate, above=0, fix="for example 0.1")
     leak = real_number("leak", leak, least=0, below=1, fix="leak=0.0 is the plain ReLU")
     steps = whole_number("steps", steps, fix="for example steps=8000")

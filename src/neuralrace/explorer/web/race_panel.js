@@ -110,7 +110,7 @@ export class RacePanel {
     return sorted.map((name) => ({
       name, hue: racer(names.indexOf(name)), time: app.predicted?.times ?? [], loss: app.predicted?.gatings[name].loss ?? [],
       arrives: app.predicted?.gatings[name].time ?? null, first: name === app.predicted?.winner, kind: false,
-      chosen: name === app.gates.chosen, standing: app.keptNow?.gatings[name]?.standing, place: app.predicted?.gatings[name].time === null ? "" : app.predicted?.gatings[name].place,
+      chosen: name === app.gates.chosen, standing: app.keptNow?.gatings[name]?.standing, place: app.predicted?.gatings[name].place,
     }));
   }
 
@@ -119,7 +119,8 @@ export class RacePanel {
     const first = trained?.seeds[0];
     if (!trained || !first?.time.length) return [];
     const arrives = arrival(first, this.app.predicted?.criterion ?? 0);
-    return [{ name: "ReLU network", hue: "relu", time: first.time, loss: first.loss, arrives, first: false, kind: true, waiting: trained.running }];
+    const name = trained.seeds.length > 1 ? "ReLU network 1" : "ReLU network";
+    return [{ name, hue: "relu", time: first.time, loss: first.loss, arrives, first: false, kind: true, waiting: trained.running }];
   }
 
   /** @param {[number, number]} range */

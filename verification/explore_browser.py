@@ -39,8 +39,8 @@ def in_a_browser(full: bool) -> Measurement:
     printed = subprocess.run(
         COMMAND, env=os.environ | quiet, capture_output=True, text=True, check=True
     ).stdout
-    told = re.findall(r"(\w[\w ]+), median ms: (\{.*\})", printed)
-    found = {task.split(" INFO ")[-1]: ast.literal_eval(times) for task, times in told}
+    told = re.findall(r"\.py:\d+ (.+), median ms: (\{.*\})", printed)
+    found = {task: ast.literal_eval(times) for task, times in told}
     text = "; ".join(f"{task} {times['redrawn']:.0f} ms" for task, times in found.items())
     script = max(max(times["script"], times["played"]) for times in found.values())
     quick = all(found[task]["redrawn"] <= bound for task, bound in BOUNDS.items())

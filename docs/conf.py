@@ -212,12 +212,17 @@ INCH = 130
 
 
 def size_thumbnails(app, doctree) -> None:
-    """Show pictures of the gallery at one scale, each with a link to its file."""
+    """Show pictures of the gallery at one scale, each with a link to its file.
+
+    Those of its overview fill their cells.
+    """
     from docutils import nodes
     from PIL import Image
 
     if app.env.docname == "gallery":
         for node in doctree.findall(nodes.image):
+            if isinstance(node.parent, nodes.reference):
+                continue
             with Image.open(HERE / node["uri"]) as picture:
                 inches = picture.width / picture.info["dpi"][0]
             node["width"] = f"{round(INCH * inches)}px"

@@ -36,9 +36,13 @@ Row: TypeAlias = tuple[str, str, int, str, str, str, str]
 
 
 def panels(figure: Figure) -> dict[Axes, str]:
-    """Every panel of a picture with its title, colour bars aside; its place where it has none."""
+    """Every panel of a picture with its title, or its place where it has none.
+
+    Colour bars are no panels, nor are axes that hold words alone.
+    """
+    shown = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
     found = {}
-    for place, ax in enumerate(ax for ax in figure.axes if ax.get_label() != "<colorbar>"):
+    for place, ax in enumerate(ax for ax in shown if ax.axison or ax.has_data()):
         titles = (ax.get_title("left"), ax.get_title(), ax.get_title("right"))
         found[ax] = " ".join(" ".join(titles).split()) or f"panel {place + 1}"
     return found

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import sys
 import tomllib
 import warnings
@@ -52,24 +53,29 @@ def page(facts: Facts) -> str:
         "are stored; `python -m docs.gallery` writes this page. Times are those of one run, some",
         "of them on a machine that others were using.",
         "",
+        _told_stale(facts),
+    ]
+    below: list[str] = []
+    about = [
+        "",
+        "## Data files",
+        "",
         "A CSV file holds what is drawn: one row per point of a curve or an area (with both its",
         "edges), per bar, error bar or entry of a map. An entry says where curves have more points",
         "than are kept. Contours, graphs and panels in three dimensions have no rows. The netCDF",
         "file holds all data of a figure, with settings and agreement. It is linked where it is",
         "small, and the command writes it in any case.",
-        "",
-        _told_stale(facts),
     ]
     for paper, title in papers.TITLES.items():
-        lines += ["", f"## {title}"]
+        below += ["", f"## {title}"]
         for name in papers.names():
             if name.startswith(f"{paper}/") and name in facts:
-                lines += _figure(name, facts[name])
-    lines += ["", "## Examples"]
+                below += _figure(name, facts[name])
+    below += ["", "## Examples"]
     for script in EXAMPLES:
         if script.stem in facts:
-            lines += _example(script, facts[script.stem])
-    lines += [
+            below += _example(script, facts[script.stem])
+    below += [
         "",
         "## Studies",
         "",
@@ -77,8 +83,31 @@ def page(facts: Facts) -> str:
     ]
     for file in STUDIES:
         if study_name(file) in facts:
-            lines += _study(file, facts[study_name(file)])
-    return "\n".join(lines) + "\n"
+            below += _study(file, facts[study_name(file)])
+    return "\n".join([*lines, *_overview(below), *about, *below]) + "\n"
+
+
+COLUMNS = 4
+"""Thumbnails side by side in the overview, where the page is not laid out by the site's style."""
+
+
+def _overview(below: list[str]) -> list[str]:
+    """A table of thumbnails, each with a link to its entry further down."""
+    cells, heading = [], ""
+    for line in below:
+        if line.startswith("### "):
+            heading = line.removeprefix("### ")
+        elif line.startswith("!["):
+            name, _, title = heading.partition(": ")
+            cells.append(f"[{line} {name}](#{anchor(heading)}) {title}".rstrip())
+    rows = [cells[i : i + COLUMNS] for i in range(0, len(cells), COLUMNS)]
+    told = [f"| {' | '.join(row + [''] * (COLUMNS - len(row)))} |" for row in rows]
+    return ["", "## Overview", "", "| " * COLUMNS + "|", "|---" * COLUMNS + "|", *told]
+
+
+def anchor(heading: str) -> str:
+    """The name by which a heading of a page in Markdown is linked to."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def stale(facts: Facts) -> dict[str, str]:

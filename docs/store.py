@@ -10,11 +10,19 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from docs import drawn
 from docs.staleness import ROOT, source_of_file, sources
 from neuralrace import papers
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    from neuralrace.report import Curves
 
 STORE = ROOT / "docs/gallery"
 FACTS = "facts.json"
@@ -22,10 +30,16 @@ FACTS = "facts.json"
 WIDTHS = (960, 840, 720)
 """Widths of a thumbnail in pixels: the largest that is small enough is taken."""
 
-PICTURE = 90_000
+PICTURE = 130_000
 """The most bytes of a thumbnail."""
 
-CURVES = 120_000
+NEAR = 10
+"""How far a palette may move a channel of what has one colour in a picture, of 255.
+
+One pixel in a thousand of such areas may be further away.
+"""
+
+CURVES = 100_000
 """The most bytes of the CSV file of a figure."""
 
 DATA = 40_000
@@ -153,25 +167,47 @@ def _run_study(file: Path, folder: Path) -> dict[str, Any]:
     import matplotlib.pyplot as plt
 
     import neuralrace as nr
-    from neuralrace.plot import draw_curves, style
-    from neuralrace.report import Curves
+    from neuralrace.plot import style
 
     with jax.enable_x64(True):  # as on the command line
         result = nr.Study.load(file).run()
-        answers = result.answers.values()
-        first = next(part for a in answers for part in a.parts if isinstance(part, Curves))
+    parts = {question: answer.parts for question, answer in result.answers.items()}
     with style():
-        picture, ax = plt.subplots()
-        for kind in ("relu", "simulation", "theory"):
-            those = [curve for curve in first.curves if curve.kind == kind]
-            x, y = {c.name: c.x for c in those}, {c.name: c.y for c in those}
-            if those:
-                draw_curves(x, y, kind=kind, xlabel=first.xlabel, ylabel=first.ylabel, ax=ax)
-        ax.set(xscale="log" if first.xlog else "linear", yscale="log" if first.ylog else "linear")
+        picture = draw_study(telling(parts))
         files = store_picture(picture, study_name(file), folder)
     plt.close(picture)
-    said = [s for answer in answers for s in answer.short or answer.sentences[:1]]
+    said = [s for answer in result.answers.values() for s in answer.short or answer.sentences[:1]]
     return _made(result.seconds) | files | {"answers": said}
+
+
+def telling(parts: Mapping[str, Sequence[Any]]) -> Curves:
+    """The curves of a report that show most, from the parts of its answers by their questions.
+
+    Those of the phase diagram if the study asks for one, else the first with ReLU networks, else
+    the first of all.
+    """
+    from neuralrace.report import Curves
+
+    every = [(q, part) for q, some in parts.items() for part in some if isinstance(part, Curves)]
+    diagram = [part for question, part in every if question == "phase_diagram"]
+    relu = [part for _, part in every if any(curve.kind == "relu" for curve in part.curves)]
+    return next(iter([*diagram, *relu, *(part for _, part in every)]))
+
+
+def draw_study(shown: Curves) -> Figure:
+    """A picture of curves of a report."""
+    import matplotlib.pyplot as plt
+
+    from neuralrace.plot import draw_curves
+
+    picture, ax = plt.subplots()
+    for kind in ("relu", "simulation", "theory"):
+        those = [curve for curve in shown.curves if curve.kind == kind]
+        x, y = {c.name: c.x for c in those}, {c.name: c.y for c in those}
+        if those:
+            draw_curves(x, y, kind=kind, xlabel=shown.xlabel, ylabel=shown.ylabel, ax=ax)
+    ax.set(xscale="log" if shown.xlog else "linear", yscale="log" if shown.ylog else "linear")
+    return picture
 
 
 def _made(seconds: float) -> dict[str, Any]:
@@ -206,7 +242,7 @@ def store_picture(picture: Any, name: str, folder: Path) -> dict[str, Any]:
 
 
 def thumbnail(picture: Any) -> bytes:
-    """A picture as a PNG file with few colours, as wide as the limit on its size allows.
+    """A picture as a PNG file, as wide as the limit on its size allows.
 
     The file says how many pixels are an inch.
     """
@@ -217,12 +253,28 @@ def thumbnail(picture: Any) -> bytes:
         full, file = io.BytesIO(), io.BytesIO()
         dpi = width / picture.get_figwidth()
         picture.savefig(full, dpi=dpi)
-        image = Image.open(full).convert("RGB").quantize(128, Image.Quantize.FASTOCTREE)
+        image = with_few_colours(Image.open(full).convert("RGB"))
         image.save(file, "png", optimize=True, dpi=(dpi, dpi))
         content = file.getvalue()
         if len(content) <= PICTURE:
             break
     return content
+
+
+def with_few_colours(image: Image.Image) -> Image.Image:
+    """The image with a palette of 256 colours if areas keep their colours (`NEAR`), else itself.
+
+    An area is where a pixel is like the four beside it: cells of maps, not the edges of letters.
+    """
+    from PIL import Image
+
+    few = image.quantize(256, Image.Quantize.MEDIANCUT, kmeans=1, dither=Image.Dither.NONE)
+    was, now = (np.asarray(each.convert("RGB"), int) for each in (image, few))
+    alike = lambda axis: (np.diff(was, axis=axis) == 0).all(axis=2)
+    down, across = alike(0), alike(1)
+    area = (down[:-1] & down[1:])[:, 1:-1] & (across[:, :-1] & across[:, 1:])[1:-1]
+    moved = np.abs(was - now).max(axis=2)[1:-1, 1:-1][area]
+    return few if np.quantile(moved, 0.999) <= NEAR else image
 
 
 def write(facts: Facts, folder: Path) -> None:

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.contests import times, verdicts
+from neuralrace.contests import phases, times, verdicts
 from neuralrace.contests.joint import side_by_side
 from neuralrace.contests.patterns import MOST
 from neuralrace.contests.times import learning_time
 from neuralrace.papers.mhs import table
+from neuralrace.plot import COLOURS
 from neuralrace.trajectory import crossing_time
 from tests.test_errors import says
 
@@ -116,7 +117,9 @@ def test_what_is_drawn():
     kept = {name: "" if found.check.keeps(name) else " (not kept)" for name in ("linear", "xor")}
     assert set(kept.values()) == {"", " (not kept)"}
     names = [t.get_text() for t in ax.get_legend().get_texts()]
-    assert names == [*(name + mark for name, mark in kept.items()), "aligned"]
+    assert names == [*(name + mark for name, mark in kept.items()), "aligned (reference)"]
+    assert [text.get_text() for text in ax.texts] == ["criterion, reached at ●"]
+    assert len({line.get_color() for line in ax.get_lines()[:3]} - {COLOURS["relu"]}) == 3
     points = [line.get_xdata()[0] for line in ax.get_lines() if line.get_marker() == "o"]
     assert found.check.reference is not None
     wanted = [*found.times.values(), found.check.reference.time]
@@ -136,6 +139,8 @@ def test_the_crossover_of_the_xor_gatings_and_its_picture():
     assert phases.winner_at(0.81) == "xor" and phases.winner_at(0.82) == "linear"
     ax = phases.plot()
     assert ax.get_xlabel() == "delta" and ax.get_ylim()[1] < np.inf
+    words = [text.get_text() for text in ax.texts]
+    assert words == ["xor first", "linear first", "equal at delta = 0.8165"]
     assert phases.kept == (True,) * 4
     assert "not kept" not in " ".join(text.get_text() for text in ax.get_legend().get_texts())
     with says("does not reach that far", got="3", wanted="between 0 and 2"):
@@ -289,6 +294,11 @@ def test_patterns_are_ranked_by_the_largest_singular_value():
     rates, marks = ranking.plot(most=5).axes[1].lines
     assert rates.get_ydata().tolist() == ranking.growth.tolist()
     assert marks.get_ydata().tolist() == ranking.growth[:5].tolist()
+    left, right = ranking.plot(most=5, samples={"early": 3, "late": 4}).axes[:2]
+    assert [text.get_text() for text in left.get_xticklabels()] == ["early", "late"]
+    assert left.get_title() == "(a) the 5 fastest: on where dark"
+    assert right.get_title() == "(b) all 20 patterns"
+    assert [text.get_text() for text in right.get_legend().get_texts()] == ["the 5 shown"]
 
 
 def test_many_patterns_are_sampled_and_it_is_said():
@@ -605,6 +615,56 @@ def test_a_phase_diagram_marks_winners_that_are_not_kept():
     assert "winner not kept by ReLU networks" in labels
 
 
+def test_equal_candidates_are_tied_and_have_no_crossover():
+    """The same gating under two names; rounding of its times must not decide who is first."""
+
+    def gatings(delta):
+        data = nr.tasks.extended_xor(delta)
+        xor = lambda: nr.tasks.xor_pathways(data)
+        return {"b": xor(), "linear": nr.tasks.linear_pathways(data), "a": xor()}
+
+    phases = nr.phase_diagram(gatings, "delta", np.linspace(0.1, 1.6, 7), scale=1e-3)
+    assert [(c.below, c.above) for c in phases.crossovers] == [("b", "linear")]
+    assert phases.crossovers[0].value == pytest.approx(np.sqrt(2 / 3), abs=1e-6)
+    assert phases.tied[0] == ("b", "a") and phases.tied[-1] == ("linear",)
+    assert phases.winners == tuple(each[0] for each in phases.tied)
+    assert "b (equal: a)" in str(phases) and "linear (equal" not in str(phases)
+    found = nr.contest(gatings(0.2), scale=1e-3)
+    assert found.tied == ("b", "a") and found.winner == "b"
+    assert str(found).startswith("b and a are first, at the same time.")
+    assert found.plot().get_title() == "first: b, a"
+
+
+@pytest.mark.parametrize(
+    ("middle", "wide", "wins"), [(1.1, 0.2, True), (1.0, 0.1, True), (1.1, 0, False)]
+)
+def test_a_winner_between_two_values_of_another_is_looked_for(monkeypatch, middle, wide, wins):
+    """Times written by hand: the rival is ahead within `wide` of the middle, and else behind."""
+    rival = lambda value: 10 * (1 + 0.1 * ((value - middle) ** 2 - wide**2))
+    scout = phases._Scout(lambda value: {}, None, None)
+    monkeypatch.setattr(scout, "times", lambda value: {"usual": 10.0, "rival": rival(value)})
+    ends = [c for low, high in [(0.6, 1.0), (1.0, 1.4)] for c in scout.between(low, high, 1e-9)]
+    at = [middle - wide, middle + wide] if wins else []
+    np.testing.assert_allclose([c.value for c in ends], at, atol=1e-8)
+
+
+def test_a_start_of_deep_networks_from_weights_is_said_to_be_approximate():
+    data = nr.Dataset({"x": np.eye(4)}, {"y": nr.tasks.hierarchy(depth=2).T})
+    deep, shallow = nr.Architecture.chain(4, 8, 8, 7), nr.Architecture.chain(4, 16, 7)
+    weights = {n: nr.GDLN(a).init(0, scale=0.1) for n, a in {"deep": deep, "flat": shallow}.items()}
+    options = {"criterion": 0.5, "relative": True}
+    found = nr.contest({"deep": (deep, data), "flat": (shallow, data)}, start=weights, **options)
+    assert [e.starts_roughly for e in found.entrants.values()] == [True, False]
+    assert "deep: started from weights that are not decoupled" in str(found)
+    race = nr.reduce(deep, data)
+    exact = race.weights(race.solve(times=[0.0, 1.0], start=0.1), 0.0, key=0)
+    again = nr.contest({"deep": (deep, data)}, start={"deep": exact}, **options)
+    assert not again.entrants["deep"].starts_roughly and "approximate start" not in str(again)
+    with says("which random weights", got="", wanted="", fix="joint(scale=1e-3)"):
+        again.joint()
+    assert again.joint(scale=0.1, times=[0.0, 20.0]).winner == "deep"
+
+
 def test_leads_are_who_reaches_each_loss_first():
     """Against the first crossing of every loss by itself, on curves that cross twice."""
     t = np.linspace(0, 12, 4001)
@@ -626,6 +686,7 @@ def test_equal_losses_have_one_leader_and_losses_need_their_times():
     t = np.linspace(0, 5, 50)
     noise = 1e-9 * np.sin(40 * t)
     (lead,) = nr.contests.leads(t, {"a": np.exp(-t), "b": np.exp(-t) + noise})
+    assert lead.name == nr.contests.leads(t, {"a": np.exp(-t) + noise, "b": np.exp(-t)})[0].name
     assert (lead.low, lead.high) == pytest.approx((0.01, 0.99), abs=0.01)
     assert nr.contests.leads([0, 1], {"a": [1.0, 1.0]}) == ()
     with says("do not fit the times", got="(2,)", wanted="one loss per time", fix="same times"):

@@ -576,6 +576,8 @@ def test_labels_may_be_text():
     assert data.mask(place=("home", "away")).tolist() == [False, True, True, True]
     assert data.sorted_by("place").labels["place"].tolist() == ["away", "home", "home", "work"]
     assert (data.labels["place"] == "home").tolist() == [False, True, True, False]
+    assert list(data.labels["place"]) == labels["place"] and data.labels["place"][0] == "work"
+    assert {*data.labels["place"][1:]} == {"home", "away"}
     again = jax.jit(lambda d: d)(data)
     assert again.mask(place="away").tolist() == [False, False, False, True]
     with says("no sample has this label 'place'", got="'hom'", wanted="'home'"):

@@ -164,6 +164,29 @@ def test_steps_end_at_the_horizon_and_members_are_single_runs():
     )
 
 
+def test_added_inputs_are_not_seen_and_change_nothing():
+    """Sizes that are no multiple of eight, against steps of the moments as they are."""
+    moments, system = system_of(small_task(outputs="random"))
+    size = moments.variance.shape[-1]
+    assert size % 8, "the task should need added inputs"
+    run = train_routing(
+        moments, time=3.0, largest_step=0.2, hidden=H, record_every=1, key=3, dtype=np.float64
+    )
+    assert run.final["encoders"].shape == (1, M, H, size)
+    stds = initial_stds(64, size, H, 10, M=M, decoders="xavier")
+    key = jax.random.split(jax.random.key(3), 1)[0]
+    w = drawn(key, 0.1, stds, initial_shapes(64, size, H, 10, M=M), float)
+    taken = np.diff(run.values["elapsed"][0])
+    for rate in taken:
+        w = jax.tree.map(jnp.add, w, system.loss_and_step(w, rate)[1])
+    assert len(taken) >= 15 and np.abs(w["hidden"]).max() > 0
+    for name in w:
+        np.testing.assert_allclose(run.final[name][0], w[name], rtol=1e-8, atol=1e-12)
+    right = accuracies(w, system.test, system.test_labels)
+    trained = (np.asarray(right) * system.routes).sum() / system.routes.sum()
+    assert float(run.values["trained"][0, -1]) == pytest.approx(float(trained), abs=1e-6)
+
+
 def test_the_start_is_xaviers_or_the_authors():
     shapes = initial_shapes(784, 700, 128, 10, M=40)
     for decoders, fan in (("xavier", 138), ("authors", 10 * (128 + 40))):

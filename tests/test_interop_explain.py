@@ -97,6 +97,20 @@ def test_the_error_names_how_the_loss_was_averaged(reduction):
     assert nr.from_torch(states, here, learning_rate=right)[0] == net
 
 
+@pytest.mark.parametrize("rate", [0.1, 0.13])
+def test_a_rate_that_checkpoints_cannot_tell_is_said_to_be_unchecked(descent, rate):
+    """Once a run has converged, many rates lead from its first weights to its last ones."""
+    states = states_of(descent)
+    with pytest.warns(UserWarning, match="was not checked: from step 0 to 400"):
+        nr.from_torch([states[0], states[-1]], DATA, times=[0, 400], learning_rate=rate)
+
+
+def test_steps_are_asked_for_where_checkpoints_are_further_apart_than_told(descent):
+    states = states_of(descent)
+    with says("do not follow", got="rate 0.1", wanted="", fix="times= are the steps"):
+        nr.from_torch(states, DATA, learning_rate=0.1)
+
+
 def test_momentum_is_named_where_its_factor_is_that_of_a_reduction():
     """Momentum .9 is like 10 times the rate, and so is a sum over 10 samples."""
     rng = np.random.default_rng(0)

@@ -284,6 +284,7 @@ def test_a_learning_rate_makes_time_flow():
 
 
 @pytest.mark.filterwarnings("ignore:float64 data is used in float32")
+@pytest.mark.filterwarnings("ignore:the learning rate .* was not checked")
 @pytest.mark.parametrize("rate", [1e-7, 1e-6, 1e-5, 1e-3])
 def test_rounding_does_not_refuse_a_right_rate(rate):
     """Trained in float64 and kept in float32, the weights moving by about their rounding."""

@@ -58,7 +58,7 @@ def test_correlations_are_told_with_their_times_and_lags():
         },
     )
     assert decisions.faded(table, "deep") == (
-        "lag 10 0.60 (0.50 to 0.70), at the end 0.00 (-0.20 to 0.10)"
+        "lag 10 0.60 (0.50 to 0.70), at the end 0.00 (−0.20 to 0.10)"
     )
     assert decisions.when(table, "shallow") == "20 and 36 of 400"
     assert decisions.MEASURES["end"].read(table) == -0.2

@@ -132,7 +132,13 @@ def test_a_tiny_figure_6_draws_its_panels():
     )  # the last loss is the final error
     picture = figure.draw(table)
     assert len(picture.axes) == 9  # (a), (b), three of (c) and (d) each, and their colour bar
-    assert picture.axes[8].get_xlabel() == "entry / 99 % quantile of its map"
+    label = picture.axes[8].get_xlabel()
+    assert label == "entry / 99 % quantile of its map; framed in (d): not trained"
+    letters = [ax.get_title().split()[0] for ax in picture.axes[:8]]
+    assert letters == ["(a)", "(b)", "(c1)", "(c2)", "(c3)", "(d1)", "(d2)", "(d3)"]
+    losses, errors = picture.axes[:2]
+    assert errors.get_ylabel() == "error / error of zero output"
+    assert len({str(line._dash_pattern) for line in losses.lines}) == 3  # grey tells them apart
     plt.close(picture)
 
 

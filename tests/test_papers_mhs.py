@@ -8,11 +8,13 @@ import pytest
 import xarray
 
 import neuralrace as nr
+from docs import drawn
 from neuralrace import papers
 from neuralrace.papers import load_figure, read_record
 from neuralrace.papers.mhs import contextual, fig2, fig5, fig6, fig8, fig9
 from neuralrace.papers.mhs.contextual import case
 from neuralrace.trajectory import save_table
+from tests.test_papers_fig5_fig6 import with_settings
 
 SAME = ("hierarchy",) * 3  # falls into small blocks
 DESCENT = {"hidden": 48, "init": 0.05, "steps": 300, "every": 100, "seeds": 2}
@@ -68,6 +70,11 @@ def judged(name, arrays, coordinates, tmp_path=None, **changes):
     return {row["what"]: row for row in read_record(table).agreement}
 
 
+def picture(name, arrays, coordinates, **changes):
+    """A figure drawn from invented data."""
+    return papers.find(name).draw(with_settings(name, arrays, coordinates, **changes))
+
+
 def falling(runs, moments, late=0.0):
     """Losses (runs, T) that fall from 1 to 0, each run a little later."""
     t, shift = np.arange(moments), late + np.arange(runs)[:, None]
@@ -105,6 +112,10 @@ def test_figure_4_tells_the_imitator_from_the_other(tmp_path):
     }
     rows = judged("mhs/fig4", arrays, coordinates, tmp_path, hidden=48)
     assert all(row["holds"] is not False for row in rows.values())
+    panels = list(drawn.panels(picture("mhs/fig4", arrays, coordinates, hidden=48)).items())
+    order = ["(a1)", "(a2)", "(a3)", "(a4)", "(a5)", "(a6)", "(a7)", "(b1)", "(b2)", "(c1)", "(c2)"]
+    assert [title.split()[0] for _, title in panels] == order  # outputs are (a) of the paper too
+    assert all(len(mark.get_facecolor()) == 0 for mark in panels[-1][0].collections)  # hollow
     arrays["gated"], arrays["single"] = arrays["single"], arrays["gated"]
     rows = judged("mhs/fig4", arrays, coordinates, hidden=48)
     missed = [what for what, row in rows.items() if row["holds"] is False]
@@ -136,6 +147,10 @@ def test_figure_6_compares_stereotypes_and_spread(tmp_path):
     }
     coordinates = {"time": np.arange(T) * 2.4, "step": ("time", 100 * np.arange(T))}
     rows = judged("mhs/fig6", arrays, coordinates, tmp_path)
+    losses = picture("mhs/fig6", arrays, coordinates).axes[1]
+    shown = [line for line in losses.lines if not line.get_label().startswith("_")]
+    assert [line.get_linestyle() for line in shown] == ["-"] * 3  # all are simulated
+    assert len({(line.get_color(), line.get_linewidth()) for line in shown}) == 3
     assert all(row["holds"] is not False for row in rows.values())
     alike = [row for what, row in rows.items() if what.startswith("correlation of the two spreads")]
     assert [row["measured"] for row in alike] == ["1", "1"]

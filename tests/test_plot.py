@@ -19,9 +19,12 @@ from neuralrace.plot import (
     draw_curves,
     draw_graph,
     draw_matrix,
+    letter_panels,
+    mark_line,
     shade,
     style,
 )
+from tests.test_errors import says
 
 CHAIN = ({"x": 4, "h": 10, "y": 2}, {"xh": ("x", "h"), "hy": ("h", "y")})
 
@@ -38,6 +41,10 @@ def artists(ax, kind):
 
 def texts(ax):
     return [text.get_text() for text in ax.texts]
+
+
+def legend(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 def dedicated(domains, *, deep=False):
@@ -132,7 +139,41 @@ def test_strips_show_the_gates():
     np.testing.assert_array_equal(strips["h"], neurons.T)
     np.testing.assert_array_equal(strips["y"], [gates["y"]])
     np.testing.assert_array_equal(strips["xh"], [[1, 1, 1, 0, 0, 0]])
-    assert "strip: gate on each of 6 samples" in texts(ax)
+    assert "gates: black = on, grey = partly (6 samples)" in texts(ax)
+
+
+def test_samples_with_equal_gates_are_neighbours_in_every_strip():
+    turns = np.arange(6) % 2
+    ax = draw_graph(*CHAIN, gates={"h": turns, "xh": 1 - turns})
+    strips = {name: np.asarray(image.get_array()) for name, image in artists(ax, "gate").items()}
+    np.testing.assert_array_equal(strips["h"], [[0, 0, 0, 1, 1, 1]])
+    np.testing.assert_array_equal(strips["xh"], [[1, 1, 1, 0, 0, 0]])
+    assert "gates: black = on (6 samples, sorted by gate)" in texts(ax)
+
+
+def test_the_note_says_what_has_no_strip():
+    sizes = {"x": 2, "h": 4, "k": 4, "y": 1}
+    edges = {"xh": ("x", "h"), "xk": ("x", "k"), "hy": ("h", "y"), "ky": ("k", "y")}
+    note = "gates: black = on (2 samples); no strip = always on"
+    assert note in texts(draw_graph(sizes, edges, gates={"h": [1, 0]}))
+    narrow = plt.figure(figsize=(2.6, 2)).add_subplot()
+    assert {*note.split("; ")} <= {*texts(draw_graph(sizes, edges, gates={"h": [1, 0]}, ax=narrow))}
+
+
+def test_strips_of_edges_cover_neither_boxes_nor_names_nor_each_other():
+    sizes = {"word": 3, "ink": 3, "hidden": 60, "answer": 3}
+    edges = {"see": ("word", "hidden"), "look": ("ink", "hidden"), "say": ("hidden", "answer")}
+    gates = {"see": [1, 0], "look": [0, 1], "say": [1, 1]}
+    for width in (2.4, 3.4, 6.0):
+        given = plt.figure(figsize=(width, 1.8), layout="none").add_axes((0, 0, 1, 1))
+        ax = draw_graph(sizes, edges, gates=gates, ax=given)
+        ax.figure.draw_without_rendering()
+        boxes = [box.get_window_extent() for box in artists(ax, "node").values()]
+        names = [text.get_window_extent() for text in ax.texts if text.get_text() in edges]
+        strips = [strip.get_window_extent() for strip in artists(ax, "gate").values()]
+        assert len(names) == len(strips) == 3
+        for i, strip in enumerate(strips):
+            assert not any(strip.overlaps(other) for other in [*boxes, *names, *strips[:i]]), width
 
 
 def test_many_neurons_are_averaged():
@@ -210,13 +251,39 @@ def test_theory_is_told_from_simulation_without_colour():
 
 def test_several_theories_alone_differ_in_dashes_and_are_not_dark():
     t = np.linspace(0, 1, 20)
-    names = ("one", "two", "three", "four")
+    names = [f"theory {i}" for i in range(8)]
     ax = draw_curves(t, dict.fromkeys(names, t), kind="theory")
-    assert len({str(line._dash_pattern) for line in ax.lines}) == 4
-    assert [line.get_color() for line in ax.lines] == [cycle_colour(i) for i in range(4)]
+    dashes = [np.divide(line._dash_pattern[1], line.get_linewidth()) for line in ax.lines]
+    assert len({tuple(np.round(dash, 3)) for dash in dashes}) == 8
+    assert [line.get_color() for line in ax.lines] == [cycle_colour(i) for i in range(8)]
+    widths = [line.get_linewidth() for line in ax.lines]
+    assert widths == sorted(widths, reverse=True), "the lower of two that coincide is seen"
     ax = draw_curves(t, dict.fromkeys(names, t))
     draw_curves(t, dict.fromkeys(names, t), kind="theory", ax=ax)
-    assert ax.lines[4].get_color() == shade(cycle_colour(0), -0.55)
+    assert ax.lines[8].get_color() == shade(cycle_colour(0), -0.55)
+
+
+def luminance(colour):
+    """L* of CIELAB: 0 is black, 100 white."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+    y = np.dot(linear, (0.2126, 0.7152, 0.0722))
+    return 116 * np.cbrt(y) - 16
+
+
+def test_the_first_four_colours_differ_in_grey():
+    first = [matplotlib.colors.to_rgb(cycle_colour(i)) for i in range(4)]
+    luma = [255 * np.dot(colour, (0.299, 0.587, 0.114)) for colour in first]  # as programs convert
+    for grey, least in ((sorted(map(luminance, first)), 9), (sorted(luma), 25)):
+        assert np.diff(grey).min() > least
+
+
+def test_colours_may_be_given_by_name():
+    t = np.arange(3.0)
+    ax = draw_curves(t, {"a": t, "b": t, "c": t}, color={"a": "red", "c": (0, 0, 1)})
+    chosen = [line.get_color() for line in ax.lines]
+    assert chosen == ["red", shade(cycle_colour(1), 0.25), (0, 0, 1)]
+    with pytest.raises(NeuralRaceError, match="no such colour"):
+        draw_curves(t, {"a": t}, color={"a": "reed"})
 
 
 def test_seeds_are_faint_and_their_mean_is_named():
@@ -226,12 +293,22 @@ def test_seeds_are_faint_and_their_mean_is_named():
     assert len(ax.lines) == 4 and len(named) == 1
     np.testing.assert_array_equal(named[0].get_ydata(), seeds.mean(axis=0))
     assert ax.get_ylabel() == "error" and ax.get_yscale() == "log"
+    assert legend(ax) == ["run", "single seeds"]
 
 
-@pytest.mark.parametrize("band", ["std", "range", None])
-def test_bands(band):
+def test_seeds_of_a_theory_are_dashed():
+    ax = draw_curves(np.arange(5.0), {"race": np.arange(15.0).reshape(3, 5)}, kind="theory")
+    assert len(ax.lines) == 4 and {line.get_linestyle() for line in ax.lines} == {"--"}
+
+
+@pytest.mark.parametrize(
+    ("band", "word"),
+    [("std", ["± standard deviation"]), ("range", ["least to largest"]), (None, [])],
+)
+def test_bands(band, word):
     ax = draw_curves(np.arange(5), {"run": np.arange(15.0).reshape(3, 5)}, band=band)
     assert len(ax.lines) == 1 and len(ax.collections) == (band is not None)
+    assert legend(ax) == ["run", *word]
 
 
 def test_simulation_and_theory_of_one_name_share_a_legend_entry():
@@ -241,7 +318,15 @@ def test_simulation_and_theory_of_one_name_share_a_legend_entry():
     predicted = {name: curve[:3] for name, curve in curves.items()}
     draw_curves(dict.fromkeys(curves, t[:3]), predicted, kind="theory", ax=ax)
     assert len(ax.lines) == 4
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["common", "not1"]
+    assert legend(ax) == ["common", "not1", "simulated", "predicted"]
+    solid, dashed = ax.get_legend().legend_handles[-2:]
+    assert solid.get_linestyle() == "-" and dashed.get_linestyle() == "--"
+
+
+def test_kinds_of_different_names_need_no_words():
+    t = np.arange(5.0)
+    ax = draw_curves(t, {"trained": t, "race": t}, kind={"trained": "relu", "race": "theory"})
+    assert legend(ax) == ["trained", "race"]
 
 
 @pytest.mark.parametrize(
@@ -290,6 +375,33 @@ def test_blocks_are_separated_and_named():
 def test_matrices_that_cannot_be_drawn(matrix, options, message):
     with pytest.raises(NeuralRaceError, match=message):
         draw_matrix(matrix, **options)
+
+
+# ---- letters and marks --------------------------------------------------------------------------
+
+
+def test_letters_go_before_titles_wherever_they_stand_and_only_once():
+    figure, (left, middle, right) = plt.subplots(1, 3)
+    left.set_title("loss", loc="left")
+    middle.set_title("gates")
+    for _ in range(2):
+        letter_panels(figure)
+    assert (left.get_title("left"), left.get_title()) == ("(a) loss", "")
+    assert (middle.get_title(), right.get_title()) == ("(b) gates", "(c)")
+
+
+def test_marked_lines_say_what_they_mark():
+    _, ax = plt.subplots()
+    mark_line(ax, "criterion", y=0.2)
+    mark_line(ax, "equal", x=0.8, before=True)
+    level, upright = ax.lines
+    assert set(level.get_ydata()) == {0.2} and set(upright.get_xdata()) == {0.8}
+    assert texts(ax) == ["criterion", "equal"]
+    assert [text.get_ha() for text in ax.texts] == ["right", "right"]
+    assert [text.get_va() for text in ax.texts] == ["bottom", "top"]
+    for given in ({}, {"x": 1.0, "y": 1.0}):
+        with says("at one value", got="x", wanted="upright", fix="y=0.2"):
+            mark_line(ax, "both or none", **given)
 
 
 # ---- fonts --------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Equations, conserved quantities and LaTeX of merged races."""
 
 import gc
+import re
 import weakref
 
 import jax
@@ -246,3 +247,43 @@ def test_variables_of_a_matrix_block_are_called_directions_in_latex():
     assert r"$B$ is the size of a direction in the weights of its edges" in race.latex()
     mode = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
     assert "direction" not in mode.latex()
+
+
+def heads(q=0.4, gated=True):
+    """A shared layer, then a module and an output for each of two heads, asked with 1 − q and q."""
+    S = np.array([[3.0, 2.0], [2.6, 1.1]])
+    x = np.sqrt(2) * np.vstack([np.eye(2)] * 2)
+    asked = np.array([1, 1, 2, 2])
+    y = {f"y{h}": np.where(asked[:, None] == h, x * S[h - 1], 0.0) for h in (1, 2)}
+    gates = {f"{v}{h}": asked == h for h in (1, 2) for v in ("m", "y") if gated or v == "m"}
+    weight = np.where(asked == 1, 1 - q, q) / 2
+    edges = {"in": ("x", "h")}
+    edges |= {f"a{h}": ("h", f"m{h}") for h in (1, 2)} | {
+        f"b{h}": (f"m{h}", f"y{h}") for h in (1, 2)
+    }
+    sizes = {"x": 2, "h": 8, "m1": 8, "m2": 8, "y1": 2, "y2": 2}
+    return nr.Architecture(sizes, edges), nr.Dataset({"x": x}, y, gates, weight)
+
+
+def test_modes_that_differ_in_their_numbers_share_one_system():
+    """Two modes of two heads: Σ^yx of a path is its share of the samples times S."""
+    race = nr.reduce(*heads())
+    text = race.latex()
+    assert text.count("begin{aligned}") == 1 and len(race.blocks) == 2
+    told = dict(re.findall(r"mathrm\{(mode\d)\}: (c_.*?)(?:,\\quad|\n|$)", text))
+    for mode, drives in {"mode1": (0.6 * 3.0, 0.4 * 2.6), "mode2": (0.6 * 2.0, 0.4 * 1.1)}.items():
+        numbers = [
+            a / b for a, b in map(_fraction, re.findall(r"frac\{(\d+)\}\{(\d+)\}", told[mode]))
+        ]
+        assert sorted(numbers) == pytest.approx(sorted(drives))
+
+
+def _fraction(pair):
+    return tuple(map(float, pair))
+
+
+def test_an_output_that_is_trained_to_be_silent_is_named():
+    assert "trained to be silent" not in str(nr.reduce(*heads()))
+    told = str(nr.reduce(*heads(gated=False)))
+    assert "y1 is on, and its target zero, on 50 % of the samples" in told
+    assert "needs a gate of 0" in told

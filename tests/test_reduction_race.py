@@ -514,3 +514,68 @@ def test_theory_is_compared_and_certified_by_its_outputs():
     part = sol.isel(time=slice(0, 5))
     np.testing.assert_array_equal(part.outputs["y"], sol.outputs["y"][:5])
     assert sol.settings["data"] == gated.digest() == run.settings["data"]
+
+
+# ---- other samples and gates ---------------------------------------------------------------------
+
+
+def test_the_loss_on_untrained_routes_is_that_of_the_network():
+    """Routing: the race and the network that starts as the race does, on every route."""
+    trained, every = nr.tasks.routing(M=4, K=2)
+    arch, data = nr.tasks.routing_pathways(trained)
+    untrained = nr.tasks.routing_pathways(every)[1]
+    race, net = nr.reduce(arch, data), nr.GDLN(arch)
+    times = np.linspace(0, 90, 31)
+    solution = race.solve(times=times, start=0.05, evaluate={"all": untrained, "same": data})
+    np.testing.assert_allclose(
+        solution.values["same"]["loss"], solution.loss, rtol=1e-8, atol=1e-12
+    )
+    weights = race.weights(solution, 0.0, key=0)
+    run = nr.flow(net, weights, data, times=times, evaluate={"all": untrained})
+    wanted = run.values["all"]["loss"]
+    np.testing.assert_allclose(solution.values["all"]["loss"], wanted, rtol=1e-5, atol=1e-7)
+    assert wanted[-1] < 0.05 * wanted[0], "untrained routes are learned too"
+
+
+@pytest.mark.parametrize("seed", [2, 4, 12, 14, 22, 27, 31, 37])
+def test_the_loss_on_other_samples_is_that_of_full_size_weights(seed):
+    """Random graphs with gates per neuron: other inputs, targets, gates and sample weights.
+
+    Their hidden nodes have a neuron for every block.
+    """
+    rng = np.random.default_rng(seed)
+    case = random_case(rng)
+    race = nr.reduce(case.arch, case.data)
+    times = np.array([0.0, 0.5, 1.0])
+    n = case.data.n_samples
+    order = rng.integers(0, n, 2 * n)  # other samples, with gates that neurons of one part share
+    other = nr.Dataset(
+        {v: rng.normal(size=(2 * n, case.arch.sizes[v])) for v in case.arch.inputs},
+        {v: rng.normal(size=(2 * n, case.arch.sizes[v])) for v in case.arch.outputs},
+        {name: np.asarray(g)[order] for name, g in case.data.gates.items()},
+        rng.random(2 * n) + 0.1,
+    )
+    solution = race.solve(times=times, start=0.1, evaluate={"other": other})
+    for k, t in enumerate(times):
+        weights = race.weights(solution, t, key=0)
+        wanted = float(nr.GDLN(case.arch).loss(weights, other))
+        assert solution.values["other"]["loss"][k] == pytest.approx(wanted, rel=1e-8)
+
+
+def test_evaluations_that_do_not_fit():
+    arch, data = nr.tasks.xor_pathways(nr.tasks.xor(), total=8)
+    race = nr.reduce(arch, data)
+    with says("this name is taken", got="'losses'", wanted="other than", fix="test"):
+        race.solve(times=[1.0], start=0.1, evaluate={"losses": data})
+    with says("the evaluation set 'test'", got="list", wanted="Dataset", fix="evaluate="):
+        race.solve(times=[1.0], start=0.1, evaluate={"test": [data]})  # type: ignore
+    net = nr.ReLUNetwork((2, 3, 1))
+    gates = net.activity(net.init(0, scale=1.0), nr.tasks.xor())["h"]
+    per_neuron = nr.Architecture.chain(2, 3, 1)
+    gated = nr.tasks.xor().gated({"h": np.repeat(np.asarray(gates)[:, :1], 3, axis=1)})
+    with says("differ among neurons that learn as one", got="3 neurons", wanted="", fix="groups"):
+        nr.reduce(per_neuron, gated).solve(
+            times=[1.0],
+            start=0.1,
+            evaluate={"t": gated.gated({"h": [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 1]]})},
+        )

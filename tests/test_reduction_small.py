@@ -368,3 +368,45 @@ def test_modes_whose_numbers_agree_are_evaluated_once():
     np.testing.assert_allclose(form.loss(8.0), sum(m.loss(8.0) for m in form.modes.values()))
     different = nr.reduce(*nr.tasks.common_and_single(nr.tasks.contextual(contexts=2), hidden=8))
     assert different.complete_form(0.01) is None
+
+
+def many_pathways(seed=0, pathways=60):
+    """Random gates on targets with noise: one block of more variables than have a Jacobian."""
+    rng = np.random.default_rng(seed)
+    data = nr.Dataset({"x": 3 * rng.normal(size=(8, 3))}, {"y": rng.normal(size=(8, 2))})
+    gates = {f"p{k}": rng.random(8) < 0.5 for k in range(pathways)}
+    return nr.pathways(data, {name: g for name, g in gates.items() if g.any()}, hidden=1)
+
+
+def test_races_of_many_variables_are_solved_as_the_network_learns(nothing_compiled):
+    arch, data = many_pathways()
+    race, net = nr.reduce(arch, data), nr.GDLN(arch)
+    weights = net.init(0, scale=0.05)
+    times = np.array([0.0, 0.5, 1.0, 2.0, 50.0])
+    solved = race.solve(times=times, start=race.start(weights))
+    assert sum(w.size for w in race.start(weights).weights[0].values()) > small.DENSE
+    assert solved.settings["solvers"] == ["DOP853"]
+    run = nr.flow(net, weights, data, times=times)
+    np.testing.assert_allclose(solved.loss, run.loss, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["_lsoda", "_dop853"])
+def test_a_solution_whose_loss_rises_is_not_believed(monkeypatch, solver):
+    """A solver that says that it succeeded, and whose state has left the flow."""
+    right = getattr(small, solver)
+
+    def wrong(problem, start, times, *tolerances):
+        states = right(problem, start, times, *tolerances)
+        states[-1] *= 1.5
+        return states
+
+    arch, data = many_pathways() if solver == "_dop853" else COMMON
+    race = nr.reduce(arch, data)
+    times = np.linspace(0, 20, 11)
+    start = race.start(nr.GDLN(arch).init(0, scale=0.05))
+    asked = (race.blocks, start, times, None, race.constant)
+    believed = solve_blocks(*asked)
+    monkeypatch.setattr(small, solver, wrong)
+    found = solve_blocks(*asked)
+    assert "compiled" in found.settings["solvers"]
+    np.testing.assert_allclose(found.loss, believed.loss, rtol=1e-5, atol=1e-6)

@@ -157,7 +157,13 @@ def test_the_picture_shows_every_pathway():
     figure = nr.reln.consistency(*tasks.xor_pathways(tasks.extended_xor(0.4)), scale=1e-3).plot()
     left, right = figure.axes[:2]
     assert left.get_ylabel() == "kept share"
+    assert [text.get_text() for text in left.texts] == ["kept from 0.9"]
+    titles = ["(a) gates kept over time", "(b) share lost on each sample"]
+    assert [left.get_title(), right.get_title()] == titles
     assert [t.get_text() for t in right.get_yticklabels()] == [f"sample{i}" for i in range(1, 5)]
+    by_side = tasks.natural_gatings(tasks.extended_xor(0.4), 16)["side"]
+    lossy = nr.reln.consistency(*by_side, scale=1e-3).plot().axes[1]
+    assert lossy.images[0].colorbar.ax.get_ylabel() == "share lost"
 
 
 def test_what_is_not_possible_is_said():

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neuralrace as nr
-from neuralrace.statistics import class_factor, split_neurons
+from neuralrace.statistics import class_factor, join_nodes, split_neurons
 from tests.test_errors import says
-from verification.cases import brute_force_outputs, random_case
+from verification.cases import Case, brute_force_outputs, random_case
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -282,3 +282,79 @@ def test_a_factor_made_in_blocks_is_the_factor(mixed, monkeypatch):
     # where targets are linear in the inputs nothing is left, to rounding
     linear = nr.Dataset(x, {"y": x["a"] @ np.ones((3, 1))}, {"h": which == 0})
     assert class_factor(linear).left < 1e-28
+
+
+# ---- nodes between the same neighbours ----------------------------------------------------------
+
+
+def parallel_case(rng):
+    """A random graph whose hidden nodes have copies between the same neighbours."""
+    case = random_case(rng)
+    arch, data = case.arch, case.data
+    sizes, edges = dict(arch.sizes), dict(arch.edges)
+    gates = {n: g for n, g in data.gates.items() if n in sizes or rng.random() < 0.05}
+    for v in arch.hidden:
+        for copy in range(int(rng.integers(0, 3))):
+            name = f"{v}_copy{copy}"
+            sizes[name] = int(rng.integers(1, 4))
+            if v in gates:
+                gates[name] = rng.normal(size=data.n_samples)
+            for e, (source, target) in list(edges.items()):
+                if v in (source, target):
+                    ends = (name, target) if source == v else (source, name)
+                    edges[f"{e}_{name}"] = ends
+    arch = nr.Architecture(sizes, edges)
+    data = nr.Dataset(data.x, data.y, gates, data.sample_weight)
+    shapes = {e: (arch.sizes[t], arch.sizes[s]) for e, (s, t) in arch.edges.items()}
+    return arch, data, {e: rng.normal(size=shape) for e, shape in shapes.items()}
+
+
+def test_joined_nodes_compute_and_learn_the_same():
+    joins = 0
+    for seed in range(40):
+        arch, data, weights = parallel_case(np.random.default_rng(seed))
+        one = join_nodes(arch, data.gates)
+        if one is None:
+            continue
+        joins += 1
+        assert len(one.arch.sizes) < len(arch.sizes)
+        joined = one.join(weights)
+        for edge, w in one.split(joined).items():
+            np.testing.assert_array_equal(w, weights[edge])
+        both = Case(arch, data, weights), Case(one.arch, one.data(data), joined)
+        wanted, found = (brute_force_outputs(case) for case in both)
+        for node, output in found.items():
+            np.testing.assert_allclose(output, wanted[node], rtol=1e-9, atol=1e-9)
+        moves = [nr.path_statistics(c.arch, c.data).velocity(c.weights) for c in both]
+        for edge, w in one.split(moves[1]).items():
+            np.testing.assert_allclose(w, moves[0][edge], rtol=1e-9, atol=1e-9)
+    assert joins >= 12
+
+
+def test_which_nodes_are_joined():
+    data = nr.tasks.xor()
+    arch, gated = nr.pathways(data, data.one_per_sample(), hidden=3)
+    one = join_nodes(arch, gated.gates)
+    assert one.arch.sizes == {"x": 2, "sample1": 12, "y": 1} and len(one.arch.edges) == 2
+    assert one.data(gated).gates["sample1"].sum(axis=1).tolist() == [3.0] * 4
+    assert join_nodes(arch, ["x_sample1", "sample2_y", "sample3"]).arch.sizes == {
+        "x": 2, "sample1": 3, "sample2": 3, "sample3": 6, "y": 1
+    }  # fmt: skip
+    assert join_nodes(nr.Architecture.chain(2, 3, 4, 1)) is None
+
+
+def test_a_flow_of_joined_pathways_is_that_of_each():
+    """Many pathways, compiled as one node, against descent in small steps of all of them."""
+    data = nr.tasks.contextual(contexts=3, items=4)
+    masks = {f"not{c}": ~data.mask(context=c) for c in (1, 2, 3)} | {"all": None}
+    arch, gated = nr.pathways(data, masks, hidden=5)
+    net = nr.GDLN(arch)
+    weights = net.init(0, scale=0.1)
+    run = nr.flow(net, weights, gated, times=[0.0, 2.0, 4.0], record={"weights": True})
+    fine = nr.train(net, weights, gated, learning_rate=1e-4, steps=40_000, record_every=20_000)
+    np.testing.assert_allclose(run.loss, fine.loss, rtol=2e-3)
+    assert {e: w.shape[1:] for e, w in run.values["weights"].items()} == {
+        e: np.shape(w) for e, w in weights.items()
+    }
+    for edge, w in run.final.items():
+        np.testing.assert_allclose(w, fine.final[edge], atol=2e-3)

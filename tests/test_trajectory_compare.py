@@ -14,21 +14,35 @@ comparing = import_module("neuralrace.trajectory.compare")
 
 def test_compare_by_hand_on_different_grids():
     a = nr.Trajectory([0, 1, 2], [2.0, 1.0, 0.0])
-    b = nr.Trajectory([0, 2], [2.0, 0.4])  # 1.2 at t = 1: the gaps are 0, 0.2, 0.4
+    b = nr.Trajectory([0, 2], [2.0, 0.4])  # not known at t = 1: the gaps are 0 and 0.4
     found = nr.compare(a, b)
-    assert found.mean == pytest.approx((0.1 + 0.3) / 2 / 2, rel=1e-14)
+    assert found.mean == pytest.approx(0.2 / 2, rel=1e-14)
     assert found.max == pytest.approx(0.4 / 2, rel=1e-14)
     assert found.outputs is None
     assert found.end == 2
     assert nr.compare(a, a).mean == nr.compare(a, a).max == nr.compare(a, a).shift == 0
     assert nr.compare(a, a).mean_after_shift == 0
     # the reference gives the unit, and only the time that both cover counts
-    later = nr.Trajectory([0.5, 5], [1.0, 1.0])
+    later = nr.Trajectory([0.5, 1, 1.5, 5], [1.0, 1.0, 1.0, 1.0])
     found = nr.compare(a, later)  # gaps 0.5, 0, 1 at t = 0.5, 1, 2
     assert found.mean == pytest.approx((0.125 + 0.5) / 1.5 / 2, rel=1e-14)
     assert found.max == pytest.approx(0.5, rel=1e-14)
     assert nr.compare(later, a).mean == pytest.approx((0.125 + 0.5) / 1.5, rel=1e-14)
-    assert str(found) == "mean 20.83 %, max 50.00 % of the initial loss"
+    assert str(nr.compare(a, a)) == "mean 0.00 %, max 0.00 % of the initial loss"
+
+
+@pytest.mark.parametrize("every", [5, 20, 200])
+def test_sparse_records_are_no_difference(every):
+    """The same curves, one of them at fewer moments: the gap at these moments, not between them."""
+    time = np.linspace(0, 30, 601)
+    loss = lambda t, delay: 1 / (1 + np.exp(t - 15 - delay))
+    fine = nr.Trajectory(time, loss(time, 0.3))
+    sparse = nr.Trajectory(time[::every], loss(time[::every], 0.0))
+    for found in (nr.compare(sparse, fine), nr.compare(fine, sparse)):
+        gap = np.abs(loss(time[::every], 0.3) - sparse.loss) / found._reference.loss[0]
+        assert found.max == pytest.approx(gap.max(), rel=1e-12)
+        assert found.mean == pytest.approx(np.trapezoid(gap, time[::every]) / 30, rel=1e-12)
+        assert any("between two records" in note for note in found.notes) == (every == 200)
 
 
 @pytest.mark.parametrize("delay", [1.3, -2.7])

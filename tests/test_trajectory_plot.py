@@ -78,7 +78,8 @@ def test_every_curve_of_several_values_over_several_places_is_drawn():
         axes={"delta": [1 / 3, 2 / 3], "seed": [0, 1, 2]},
     )
     ax = run.plot("p")
-    assert names(ax) == [f"{v}, delta = {d}" for v in "ab" for d in ("0.333", "0.667")]
+    places = [f"{v}, delta = {d}" for v in "ab" for d in ("0.333", "0.667")]
+    assert names(ax) == [*places, "single seeds"]
     drawn = [line.get_ydata() for line in ax.lines]
     for value in values["p"].values():
         for curve in value.mean(axis=1):
@@ -89,7 +90,7 @@ def test_only_seeds_are_averaged_wherever_their_axis_is():
     loss = np.arange(24.0).reshape(2, 3, 4)
     first = nr.Trajectory(np.arange(4), loss, axes={"seed": [0, 1], "width": [10, 20, 30]})
     ax = first.plot()
-    assert names(ax) == ["width = 10", "width = 20", "width = 30"]
+    assert names(ax) == ["width = 10", "width = 20", "width = 30", "single seeds"]
     assert any(np.array_equal(line.get_ydata(), loss[:, 1].mean(axis=0)) for line in ax.lines)
     widths = nr.Trajectory(np.arange(4), loss[0], axes={"width": [10, 20, 30]})
     assert len(widths.plot().lines) == 3, "widths are no seeds"
@@ -133,3 +134,4 @@ def test_many_curves_have_a_colour_bar():
     theory = nr.Trajectory(run.time, run.loss, axes=run.axes, settings={"method": "race"})
     theory.plot(ax=ax)
     assert len(ax.lines) == 40 and len(ax.get_figure().axes) == 2, "one bar serves both"
+    assert names(ax) == ["simulated", "predicted"]

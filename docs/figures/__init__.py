@@ -7,10 +7,9 @@ from pathlib import Path
 
 import jax
 import matplotlib.pyplot as plt
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neuralrace.plot import cycle_colour, letter_panels, style
+from neuralrace.plot import letter_panels, style
 
 FOLDER = Path(__file__).parents[1] / "img"
 
@@ -27,10 +26,3 @@ def write(
             path = folder / f"{page}_{picture.__name__}.png"
             figure.savefig(path, dpi=150, pil_kwargs={"optimize": True})
             plt.close(figure)
-
-
-def lighten(ax: Axes) -> None:
-    """Give theory without simulation the plain colours; dark ones are for lines on top."""
-    for index, line in enumerate(ax.get_lines()):
-        line.set(color=cycle_colour(index), linewidth=1.8)
-    ax.legend()

@@ -21,29 +21,25 @@ def gdln() -> Figure:
     edges = {f"x_{p}": ("x", p) for p in ("same", "unlike")}
     edges |= {f"{p}_y": (p, "y") for p in ("same", "unlike")}
     gates = {"same": np.array([1, 1, 0, 0]), "unlike": np.array([0, 0, 1, 1])}
-    figure, axes = plt.subplots(1, 3, figsize=(9.6, 2.5))
-    titles = (
-        "(a) the network and its gates",
-        "(b) on sample 1, (1, 1)",
-        "(c) on sample 3, (1, −1)",
-    )
+    figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.3))
+    titles = ("the network and its gates", "on sample 1, (1, 1)", "on sample 3, (1, −1)")
     for ax, title, sample in zip(axes, titles, (None, 0, 2), strict=True):
         draw_graph(sizes, edges, gates=gates if sample is None else None, ax=ax)
-        ax.set_title(title, loc="left")
+        ax.set_title(title)
         if sample is not None:
             _fade(ax, above=not gates["same"][sample])
     return figure
 
 
 def _fade(ax: Axes, *, above: bool) -> None:
-    """Make what lies in the upper or lower half of a drawing nearly transparent."""
+    """Make what lies in the upper or lower half of a drawing faint."""
     ax.figure.canvas.draw()
     boxes = {artist: artist.get_window_extent() for artist in (*ax.patches, *ax.texts)}
     middle = np.median([box.y0 + box.y1 for box in boxes.values()]) / 2
     for artist, box in boxes.items():
         centre = (box.y0 + box.y1) / 2
         if abs(centre - middle) > 2 and (centre > middle) == above:
-            artist.set_alpha(0.15)
+            artist.set_alpha(0.35)
 
 
 def race() -> Figure:
@@ -77,10 +73,11 @@ def relu() -> Figure:
     figure, axes = plt.subplots(1, 2, figsize=(7.0, 2.9))
     z = np.linspace(-2, 2, 201)
     axes[0].plot(z, z, color=cycle_colour(1), linestyle=":", label="linear, z")
-    axes[0].plot(z, z > 0, color=cycle_colour(2), linestyle="--", label="gate, 1 if z > 0")
+    gate = {"linestyle": "--", "drawstyle": "steps-post", "label": "gate, 1 if z > 0"}
+    axes[0].plot([-2, 0, 2], [0, 1, 1], color=cycle_colour(2), **gate)
     axes[0].plot(z, np.maximum(z, 0), color=cycle_colour(0), linewidth=2.2, label="ReLU: gate × z")
     axes[0].set(xlabel="input z of the neuron", ylabel="response")
-    axes[0].set_title("(a) one neuron", loc="left")
+    axes[0].set_title("one neuron")
     axes[0].legend(loc="upper left")
     points = np.array([[1, 1], [-1, -1], [1, -1], [-1, 1]])
     w = np.array([1.0, -0.45])
@@ -102,7 +99,7 @@ def relu() -> Figure:
     )
     axes[1].text(*(0.85 * w + [0.05, -0.1]), "w", color=cycle_colour(0))
     axes[1].set(xlabel="$x_1$", ylabel="$x_2$", xlim=(-1.9, 1.9), ylim=(-1.9, 1.9), aspect="equal")
-    axes[1].set_title("(b) its pattern on four samples", loc="left")
+    axes[1].set_title("its pattern on four samples")
     axes[1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=0.8)
     return figure
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import neuralrace as nr
 from docs.figures import FOLDER, write
 from neuralrace import tasks
-from neuralrace.plot import COLOURS
+from neuralrace.plot import mark_line
 
 KEY = jax.random.key(0)
 """The random key of all pictures."""
@@ -67,10 +67,10 @@ def joint() -> Figure:
             ends.append(found.joint(times=times).carried["linear"][0, -1])
         parts[f"σ = {scale:g}"] = np.array(ends)
     for (name, part), colour in zip(parts.items(), ("0.6", "black"), strict=True):
-        axes[2].plot(deltas, part, color=colour, label=name)  # blue and yellow are the gatings
+        axes[2].plot(deltas, part, color=colour, label=name)
     axes[2].set_ylabel("part of the linear gating")
     axes[2].legend(loc="upper left")
-    axes[2].axvline(np.sqrt(2 / 3), color=COLOURS["neutral"], linewidth=0.8, linestyle=":")
+    mark_line(axes[2], "equally fast", x=np.sqrt(2 / 3), at=0.0)
     axes[2].set(xlabel="Δ", title="in the end")
     return figure
 
@@ -81,10 +81,10 @@ def patterns() -> Figure:
     left_to_learn = data.residual()
     rng = np.random.default_rng(0)
     on = np.unique(rng.normal(size=(50_000, 11)) @ data.x["x"].T > 0, axis=0)
-    figure = nr.rank_patterns(left_to_learn, on).plot()
-    figure.axes[0].set(title="after the linear part is learned", xlabel="sample, by context")
-    for edge in (7.5, 15.5):
-        figure.axes[0].axvline(edge, color=COLOURS["relu"], linewidth=2)
+    found = nr.rank_patterns(left_to_learn, on)
+    figure = found.plot(samples={f"context {c}": 8 for c in (1, 2, 3)})
+    but_one = nr.rank_patterns(left_to_learn, [data.mask(context=[1, 2])]).growth[0]
+    mark_line(figure.axes[1], "all-but-one patterns", y=but_one, before=True, at=0.0)
     return figure
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import neuralrace as nr
 from docs.figures import FOLDER, write
 from neuralrace import tasks
-from neuralrace.plot import COLOURS, draw_curves
+from neuralrace.plot import draw_curves, mark_line
 
 KEY = jax.random.key(0)
 """The random key of all pictures."""
@@ -47,7 +47,7 @@ def flow() -> Figure:
 
 
 def ensemble() -> Figure:
-    """Five seeds of a ReLU network at every Δ of the extended XoR."""
+    """Five seeds of a ReLU network at every Δ of the extended XoR; the losses at three of them."""
     many = nr.train_ensemble(
         nr.ReLUNetwork((3, 24, 1)),
         [tasks.extended_xor(float(delta)) for delta in DELTAS],
@@ -78,15 +78,7 @@ def stages() -> Figure:
     both = nr.join(first, nr.train(net, first.final, data, **options))
     figure, ax = plt.subplots(figsize=(4.6, 2.7))
     both.plot(ax=ax)
-    ax.axvline(first.time[-1], color=COLOURS["neutral"], linewidth=0.8, linestyle=":")
-    ax.annotate(
-        "the others open",
-        (first.time[-1], ax.get_ylim()[1]),
-        (4, -4),
-        va="top",
-        textcoords="offset points",
-        color=COLOURS["neutral"],
-    )
+    mark_line(ax, "the others open", x=first.time[-1])
     ax.get_legend().remove()
     return figure
 

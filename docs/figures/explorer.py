@@ -18,6 +18,9 @@ LINE = "The explorer is at "
 GAP = 24
 """Pixels between two pictures side by side."""
 
+WIDE = 760
+"""Pixels of the wide page: about those that the documentation shows, so that text can be read."""
+
 PATIENCE = 180_000
 """Milliseconds to wait for an answer of the page."""
 
@@ -60,7 +63,7 @@ def take(address: str, chromium: str, folder: Path) -> None:
 
 
 def _opened(browser: Any, address: str, width: int) -> Any:
-    page = browser.new_page(viewport={"width": width, "height": 800}, device_scale_factor=1.25)
+    page = browser.new_page(viewport={"width": width, "height": 800}, device_scale_factor=2)
     page.set_default_timeout(PATIENCE)
     page.goto(address)
     page.locator(".lanes li").first.wait_for()
@@ -69,16 +72,16 @@ def _opened(browser: Any, address: str, width: int) -> Any:
 
 def _wide(browser: Any, address: str) -> bytes:
     """Two streams and a cue: a contest that is wrong, with trained networks."""
-    page = _opened(browser, address, 1280)
+    page = _opened(browser, address, WIDE)
     page.get_by_role("combobox", name="Task").select_option(label="Two streams and a cue")
     page.locator(".verdict", has_text="would not keep").wait_for()
-    page.get_by_role("button", name="Draw").click()
-    page.locator(".phases .caption", has_text="predicted to change").wait_for()
     page.locator(".panel.relu").get_by_role("button", name="Train", exact=True).click()
     page.get_by_role("button", name="Train again").wait_for()
-    page.locator(".equations details, .equations math").first.wait_for()
     page.mouse.move(1, 1)
-    return page.screenshot(full_page=True)
+    page.evaluate("scrollTo(0, 0)")
+    last = page.locator(".panel.gates").bounding_box()  # the panels below it are of less interest
+    whole = {"x": 0, "y": 0, "width": WIDE, "height": last["y"] + last["height"] + 5}
+    return page.screenshot(full_page=True, clip=whole)
 
 
 def _narrow(browser: Any, address: str) -> list[bytes]:

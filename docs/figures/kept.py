@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import neuralrace as nr
 from docs.figures import FOLDER, write
-from neuralrace.plot import COLOURS
+from neuralrace.plot import COLOURS, mark_line
 
 NUMBERS = Path(__file__).with_name("kept.json")
 """The rows that `verification/kept.py` measures at full size."""
@@ -36,14 +36,8 @@ def cue() -> Figure:
     phases.plot(ax=ax)
     relu = [row["relu"] for row in measured]
     ax.plot(cues, aligned, "--", color="black", label="aligned gates")
-    ax.plot(
-        cues,
-        relu,
-        "o-",
-        color=COLOURS["neutral"],
-        markersize=5,
-        label="ReLU networks, mean of 5 seeds",
-    )
+    means = {"color": COLOURS["relu"], "markeredgecolor": COLOURS["theory"], "markersize": 5}
+    ax.plot(cues, relu, "o-", label="ReLU networks, mean of 5 seeds", clip_on=False, **means)
     ax.set(xlabel="size of the cue", ylabel="time to half the loss", ylim=(0, 30))
     ax.legend(loc="upper right", fontsize=7, frameon=True, framealpha=1, edgecolor="white")
     return figure
@@ -54,20 +48,21 @@ def scatter() -> Figure:
     rows = [row for row in json.loads(NUMBERS.read_text()) if row["relu"]]
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0), sharey=True)
     for ax, aligned, title in (
-        (left, False, "a  natural and random gatings"),
-        (right, True, "b  aligned gates"),
+        (left, False, "natural and random gatings"),
+        (right, True, "aligned gates"),
     ):
         mine = [row for row in rows if (row["gating"] == "aligned") == aligned]
         ratio = np.array([row["time"] / row["relu"] if row["time"] else 8 for row in mine])
         share = np.array([row["share"] for row in mine])
-        ax.axhspan(0.85, 1.15, color="0.9", zorder=0)
-        ax.axvline(0.9, color=COLOURS["neutral"], linewidth=0.8, linestyle=":")
+        ax.axhspan(0.85, 1.15, color="0.9", zorder=0, label="within 15 % of ReLU networks")
+        mark_line(ax, "kept", x=0.9)
         shown = np.clip(ratio, 0.125, 8)
         ax.plot(share, shown, "o", markersize=4, alpha=0.7, color=COLOURS["theory"])
         ax.set(yscale="log", xlim=(-0.05, 1.05), ylim=(0.11, 9), xlabel="kept share")
         ax.set_yticks([0.125, 0.25, 0.5, 1, 2, 4, 8], ["⅛", "¼", "½", "1", "2", "4", "≥ 8"])
         ax.minorticks_off()
-        ax.set_title(title, loc="left")
+        ax.set_title(title)
+    right.legend(loc="lower left")
     left.set_ylabel("half-time / that of ReLU networks")
     return figure
 

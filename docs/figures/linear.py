@@ -10,10 +10,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from docs.figures import FOLDER, lighten, write
+from docs.figures import FOLDER, write
 from neuralrace import linear, tasks
 from neuralrace.papers.talk import regimes
-from neuralrace.plot import COLOURS, draw_curves, draw_matrix
+from neuralrace.plot import COLOURS, cycle_colour, draw_curves, draw_matrix, mark_line, shade
 
 LAMBDAS = (0.0, 0.3, 1.0, 5.0)
 """The values of λ that are shown."""
@@ -35,7 +35,6 @@ def lambdas() -> Figure:
     draw_curves(times, losses, kind="theory", ax=left)
     left.set_title("the same map at the start")
     draw_curves(times, kernels, kind="theory", ylabel="distance of the kernel", ax=right)
-    lighten(right)
     right.set_title("rich near λ = 0, lazy far from it")
     return figure
 
@@ -62,8 +61,9 @@ def sequence() -> Figure:
     figure, ax = plt.subplots(figsize=(6.0, 2.8))
     draw_curves(run.time, simulated, ax=ax)
     draw_curves(run.time, exact, kind="theory", ax=ax)
-    for change in run.settings["changes"]:
-        ax.axvline(change, color=COLOURS["neutral"], linewidth=0.8, linestyle=":")
+    for number, change in enumerate(run.settings["changes"], 2):
+        mark_line(ax, f"task {number} begins", x=change)
+    ax.set_ylim(None, 6.2)  # room for the marks
     ax.set_title("what is learned, and what of it is forgotten")
     return figure
 
@@ -75,28 +75,32 @@ def saddles() -> Figure:
     net, data = nr.GDLN(nr.Architecture.chain(4, 8, 4)), nr.Dataset({"x": x}, {"y": x * s})
     points = linear.saddles(net, data)
     times = np.linspace(0, 30, 901)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 2.8))
-    runs = {}
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0))
+    runs = []
     for seed in range(3):
         weights = net.init(jax.random.key(seed), scale=1e-4)
-        runs[f"seed {seed}"] = nr.flow(net, weights, data, times=times, record={"weights": True})
-    draw_curves(times, {name: run.loss for name, run in runs.items()}, log=True, ax=left)
+        runs.append(nr.flow(net, weights, data, times=times, record={"weights": True}))
+    losses = {"mean of three seeds": np.stack([run.loss for run in runs])}
+    draw_curves(times, losses, color=COLOURS["neutral"], log=True, ax=left)
     left.set_ylim(1e-3, 20)
     for k in range(4):
-        point = points[tuple(range(1, k + 1))]
-        left.axhline(point.loss, color=COLOURS["neutral"], linewidth=0.7, linestyle=":", zorder=1)
+        mark_line(left, f"saddle {_modes(k)}", y=points[tuple(range(1, k + 1))].loss)
+    left.get_legend().set_loc("lower left")
     left.set_title("plateaus lie at the losses of saddles")
-    distances = points.distances(linear.maps_of(runs["seed 0"]))
-    shown = {}
-    for k in range(5):
-        modes = tuple(range(1, k + 1))
-        name = "{" + ", ".join(map(str, modes)) + "}"
-        shown[name] = distances[:, points.points.index(points[modes])]
+    distances = points.distances(linear.maps_of(runs[0]))
+    places = [points.points.index(points[tuple(range(1, k + 1))]) for k in range(5)]
+    shown = {f"saddle {_modes(k)}": distances[:, place] for k, place in enumerate(places)}
     draw_curves(times, shown, ylabel="distance from the saddle", ax=right)
-    right.set_ylim(-0.2, 7)
-    right.legend(loc="upper right", ncols=2)
-    right.set_title("learned modes of the saddle, seed 0")
+    for k, (name, curve) in enumerate(shown.items()):
+        right.text(30.5, curve[-1], name, va="center", color=shade(cycle_colour(k), -0.3))
+    right.get_legend().remove()
+    right.set_title("seed 0 passes one saddle after another")
     return figure
+
+
+def _modes(count: int) -> str:
+    """The first modes as a set: those that are learned at a saddle."""
+    return "{" + ", ".join(str(k + 1) for k in range(count)) + "}"
 
 
 def depth() -> Figure:
@@ -110,7 +114,6 @@ def depth() -> Figure:
         assert form is not None
         curves[f"D = {edges}"] = form.value(times)["mode1"]
     draw_curves(times, curves, kind="theory", ylabel="strength a(t)", ax=left)
-    lighten(left)
     left.set_title("every edge starts at 0.1")
     depths = np.arange(2, 9)
     by_start = {
@@ -118,7 +121,6 @@ def depth() -> Figure:
         for start in (0.1, 0.3, 0.6)
     }
     draw_curves(depths, by_start, kind="theory", ylabel="time to half", log=True, ax=right)
-    lighten(right)
     leading = [linear.leading_time(int(D), s=1.0, start=0.1) for D in depths[1:]]
     right.plot(depths[1:], leading, "o", color=COLOURS["neutral"], label="leading order", ms=4)
     right.legend()
@@ -167,22 +169,23 @@ def differentiation() -> Figure:
         strengths = linear.mode_strengths(one, data, vectors=world.vectors)
         by_level = {f"level {k}": strengths[:, world.levels == k].mean(axis=1) for k in range(4)}
         draw_curves(times, by_level, kind=kind, ylabel="learned", ax=left)
-    left.set_title("level after level")
+    left.set(title="level after level", xlim=(0, 160))
     seen = nr.analysis.hidden(net, run.values["weights"], data, "h")
     places = nr.analysis.mds(seen, dimensions=3).positions
     view = places[-1, :, 1:].T @ world.vectors[:, world.levels == 2].sum(axis=1)
     turned = places[..., 1:] @ (view / np.linalg.norm(view))
     places = np.stack([places[..., 0], turned], axis=-1)
     for item in range(8):
-        colour = COLOURS["common"] if item < 4 else COLOURS["contextual"]
-        right.plot(*places[:, item].T, color=colour, linewidth=1.2)
-        right.plot(*places[-1, item], "o", color=colour, ms=5)
+        right.plot(*places[:, item].T, color=COLOURS["neutral"], linewidth=1.2)
+        marker = "o" if item < 4 else "s"
+        right.plot(*places[-1, item], marker, color=COLOURS["theory"], ms=5)
         if item % 2 == 0:  # the two leaves of a branch end in nearly the same place
             x, y = places[-1, item : item + 2].mean(axis=0)
             text = f"items {item + 1}, {item + 2}"
             side = {"ha": "left", "x": x + 0.02} if x < 0 else {"ha": "right", "x": x - 0.02}
             right.text(y=y, s=text, va="center", fontsize="small", **side)
-    right.set(xlabel="first dimension", ylabel="second and third", title="items come apart")
+    right.set(xlabel="first dimension", ylabel="second and third dimension")
+    right.set_title("items come apart: ● one branch, ■ the other")
     return figure
 
 

@@ -27,6 +27,8 @@ def clusters() -> Figure:
         found = nr.reln.discover(run, data, pathways=count)
         found.plot(label="context", ax=ax)
         ax.set_title(f"{count} clusters, discrepancy {found.discrepancy:.1%}".replace("%", " %"))
+        ax.set_ylabel("")
+    figure.supylabel("pathway, share of activity", fontsize="medium")
     return figure
 
 

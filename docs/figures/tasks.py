@@ -15,8 +15,8 @@ from docs.figures import FOLDER, write
 from neuralrace import tasks
 from neuralrace.plot import draw_curves, draw_matrix
 
-CLASSES = {True: "#D55E00", False: "#0072B2"}
-"""The colours of positive and negative targets."""
+CLASSES = {True: ("black", "o", "target +1"), False: ("0.6", "s", "target −1")}
+"""The colours, markers and names of positive and negative targets; pathways have other colours."""
 
 
 def xor() -> Figure:
@@ -29,11 +29,11 @@ def xor() -> Figure:
     space = figure.add_subplot(grid[0, 2:], projection="3d", computed_zorder=False)
     for sign in (True, False):
         points = x[positive == sign]
-        name = f"target {'+1' if sign else '−1'}"
-        plane.scatter(*points[:, :2].T, s=90, color=CLASSES[sign], label=name)
-        space.scatter(*points.T, s=60, color=CLASSES[sign], depthshade=False)
+        colour, marker, name = CLASSES[sign]
+        plane.scatter(*points[:, :2].T, s=90, color=colour, marker=marker, label=name)
+        space.scatter(*points.T, s=60, color=colour, marker=marker, depthshade=False)
         for a, b, c in points:
-            space.plot([a, a], [b, b], [0, c], color=CLASSES[sign], linewidth=0.8)
+            space.plot([a, a], [b, b], [0, c], color=colour, linewidth=0.8)
     plane.set(xlim=(-1.6, 1.6), ylim=(-1.6, 1.6), aspect="equal", xticks=[-1, 1], yticks=[-1, 1])
     plane.set(xlabel="$x_1$", ylabel="$x_2$", title="xor()")
     plane.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), labelspacing=1.0)
@@ -53,16 +53,17 @@ def xor() -> Figure:
 def structures() -> Figure:
     """The matrices that the contextual tasks are made of."""
     shown = {
-        "hierarchy()": tasks.hierarchy(),
-        "ring()": tasks.ring(),
-        "crossed_hierarchy()": tasks.crossed_hierarchy(),
-        "random_tree(8)": tasks.random_tree(8),
-        "partition((4, 3, 1))": tasks.partition((4, 3, 1)),
+        "hierarchy": tasks.hierarchy(),
+        "ring": tasks.ring(),
+        "crossed_hierarchy": tasks.crossed_hierarchy(),
+        "random_tree": tasks.random_tree(8),
+        "partition": tasks.partition((4, 3, 1)),
     }
-    figure, axes = plt.subplots(1, 5, figsize=(7.2, 2.3), width_ratios=(1, 1.25, 1, 1, 1))
+    figure, axes = plt.subplots(1, 5, figsize=(7.2, 2.4))
     for ax, (title, matrix) in zip(axes, shown.items(), strict=True):
-        draw_matrix(matrix, columns="item", title=title, ax=ax)
+        draw_matrix(matrix, columns="item", title=title, scale=False, ax=ax)
     axes[0].set_ylabel("property")
+    figure.colorbar(axes[1].images[0], ax=axes, label="value of the property", aspect=18)
     return figure
 
 
@@ -84,7 +85,9 @@ def contextual() -> Figure:
         draw_matrix(inputs, title=title, blocks={"rows": features, "columns": samples}, ax=above)
         above.set_xticks([])
         wanted = {"common": 15} | {f"of context {c}": 15 for c in range(1, contexts + 1)}
-        draw_matrix(data.y["y"].T, blocks={"rows": wanted, "columns": samples}, ax=below)
+        targets = data.y["y"].T
+        draw_matrix(targets, blocks={"rows": wanted, "columns": samples}, scale=False, ax=below)
+    figure.colorbar(axes[1, 0].images[0], ax=axes, label="input or target", shrink=0.6, aspect=25)
     for ax, name in zip(axes[:, 0], ("inputs", "targets"), strict=True):
         ax.set_ylabel(name, fontweight="bold")
     figure.align_ylabels(axes[:, 0])
@@ -138,21 +141,26 @@ def routing_sharing() -> Figure:
 
 def classification() -> Figure:
     """The target in each context, and the four points that represent the square."""
-    figure, axes = plt.subplots(1, 2, figsize=(4.6, 2.3), sharey=True)
+    figure, axes = plt.subplots(1, 2, figsize=(5.2, 2.3), sharey=True)
     exact = tasks.contextual_classification()
     many = tasks.contextual_classification(samples=1600, key=0)
+    look = {"cmap": "cividis", "vmin": -1, "vmax": 1}
     points = None
     for context, ax in enumerate(axes, start=1):
-        for data, size, edge in ((many, 5, "none"), (exact, 60, "black")):
-            here = data.mask(context=context)
-            x, y = data.x["x"][here], data.y["y"][here, 0]
-            look = {"cmap": "RdBu_r", "vmin": -1, "vmax": 1, "s": size, "edgecolors": edge}
-            points = ax.scatter(*x.T, c=y, linewidths=0.8, **look)
+        here, there = many.mask(context=context), exact.mask(context=context)
+        points = ax.scatter(*many.x["x"][here].T, c=many.y["y"][here, 0], s=5, **look)
+        x, y = exact.x["x"][there], exact.y["y"][there, 0]
+        for sign, marker in ((1, "o"), (-1, "s")):
+            of = np.sign(y) == sign
+            edge = {"s": 70, "linewidths": 1.2, "edgecolors": "black"}
+            name = f"target {y[of][0]:+.2f}".replace("-", "−")
+            ax.scatter(*x[of].T, c=y[of], marker=marker, label=name, **edge, **look)
         ax.set(title=f"context {context}", xlabel="$x_1$", aspect="equal")
         ax.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1])
     axes[0].set_ylabel("$x_2$")
     assert points is not None
     figure.colorbar(points, ax=axes, label="target", shrink=0.8, ticks=[-1, 0, 1])
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
 
 
@@ -179,7 +187,7 @@ def own() -> Figure:
         net, weights, data, learning_rate=0.1, steps=800, record_every=2, record={"right": right}
     )
     solution = race.solve(times=run.time, start=race.start(weights), learning_rate=0.1)
-    figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.5), width_ratios=(1.4, 1, 1))
+    figure, axes = plt.subplots(1, 3, figsize=(7.2, 2.3), width_ratios=(1.7, 1, 1))
     axes[0].set_title("network")
     for row, (ax, (title, edge)) in enumerate(zip(axes[1:], ways.items(), strict=True)):
         names = ("common", "less common", "rare word")
@@ -193,7 +201,7 @@ def own() -> Figure:
         ax.set(title=title, ylim=(0, 1.1))
     axes[2].set_ylabel("")
     axes[1].get_legend().remove()
-    axes[2].get_legend().set_loc("lower right")
+    axes[2].get_legend().set(loc="center left", bbox_to_anchor=(1.0, 0.5))
     arch.draw(data, ax=axes[0])  # last: it fits its text to the room there is
     return figure
 

@@ -19,7 +19,7 @@ from neuralrace.checks import switch
 from neuralrace.dataset import Dataset, matched
 from neuralrace.errors import check_kind
 from neuralrace.gdln import GDLN, Network
-from neuralrace.statistics import SplitNetwork, class_factor, split_neurons
+from neuralrace.statistics import Place, SplitNetwork, class_factor, cut_out, split_neurons
 from neuralrace.types import Array, Weights, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
 
@@ -52,13 +52,16 @@ class Lift(eqx.Module):
     """The way back from the weights of a compressed network to those of the full one.
 
     `W = Q_t W̃ Q_sᵀ + (W(0) − P_t W(0) P_s)`, P = QQᵀ: the last part never moves and is kept in
-    `frozen`. JAX can compile it; without pieces it leaves the weights as they are.
+    `frozen`. JAX can compile it; without pieces it leaves the weights as they are. Where nodes of
+    the compressed network were joined, `places` says which parts of its matrices are its edges.
     """
 
     pieces: dict[str, tuple[Piece, ...]]
     frozen: dict[str, PyTree]
+    places: tuple[tuple[str, Place], ...] = eqx.field(static=True, default=())
 
     def __call__(self, weights: PyTree) -> PyTree:
+        weights = cut_out(weights, self.places) if self.places else weights
         if not self.pieces:
             return weights
         full: Weights = {}

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from neuralrace.checks import weight_scale
+from neuralrace.contests.colours import candidate_colours
 from neuralrace.contests.joint import Joint, train_together
 from neuralrace.contests.times import (
     SCALE,
@@ -18,17 +20,22 @@ from neuralrace.contests.times import (
     Rule,
     StartsLike,
     pairs_of,
+    tied_first,
 )
 from neuralrace.contests.verdicts import ALIGNED, Check, check, task_of, width_of
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, listed, whole_number
-from neuralrace.plot import COLOURS, draw_curves, style
+from neuralrace.plot import COLOURS, draw_curves, mark_line, style
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import aligned_patterns
+from neuralrace.text import table_lines
 from neuralrace.types import ArrayLike, Key
 
 if TYPE_CHECKING:
     import matplotlib.axes
+
+COLUMNS = ("candidate", "time", "later by", "strength", "implementable", "kept", "reduction")
+"""The columns of a printed contest."""
 
 WIDTH = 200
 """The number of neurons of the reference if there are no candidates to take it from."""
@@ -124,9 +131,16 @@ class Contest:
 
     @property
     def winner(self) -> str | None:
-        """The candidate that is first, or None where no candidate reaches the criterion."""
-        name = min(self.times, key=self.times.__getitem__, default=None)
-        return name if name is not None and np.isfinite(self.times[name]) else None
+        """The candidate that is first, or None where no candidate reaches the criterion.
+
+        Of several that are equal (`tied`), the one that was given first.
+        """
+        return next(iter(self.tied), None)
+
+    @property
+    def tied(self) -> tuple[str, ...]:
+        """The winner, and those whose times are equal to its time but for rounding."""
+        return tied_first(self.times)
 
     @property
     def margins(self) -> dict[str, float]:
@@ -150,16 +164,24 @@ class Contest:
         """The largest coupling that each candidate's reduction dropped (`Race.residual`)."""
         return {name: entrant.race.residual for name, entrant in self.entrants.items()}
 
-    def joint(self, *, key: Key = 0, times: ArrayLike | None = None, seeds: int = 1) -> Joint:
+    def joint(
+        self,
+        *,
+        key: Key = 0,
+        times: ArrayLike | None = None,
+        seeds: int = 1,
+        scale: float | None = None,
+    ) -> Joint:
         """All candidates trained together in one gated network, to see who really wins.
 
         Their pathways stand side by side between the same inputs and outputs and share one error
-        (gradient flow). Weights are random: with the contest's `scale`, or, if the contest's
-        `start` is one number, such that every pathway starts there on average. `Joint.carried` says
-        how much of the targets each candidate supplies.
+        (gradient flow). Weights are random: with this `scale` or the contest's, or, if the
+        contest's `start` is one number, such that every pathway starts there on average.
+        `Joint.carried` says how much of the targets each candidate supplies.
 
         **Arguments:** `key`, a JAX key or an integer; `times`, by default up to twice the winner's
-        learning time; `seeds`, how many starts to try.
+        learning time; `seeds`, how many starts to try; `scale`, the standard deviation of the
+        weights, which pathways of more than two edges need.
 
         ```python
         >>> import neuralrace as nr
@@ -181,7 +203,8 @@ class Contest:
                     fix="pass times=np.linspace(0, 100, 201), or a criterion that can be reached",
                 )
             times = np.linspace(0, 2 * self.times[self.winner], 201)
-        return train_together(self.candidates, self.entrants, self.scale, key, times, seeds)
+        scale = self.scale if scale is None else weight_scale(scale)
+        return train_together(self.candidates, self.entrants, scale, key, times, seeds)
 
     def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
         """The predicted loss of every candidate, the criterion, and when each reaches it.
@@ -190,8 +213,8 @@ class Contest:
         are marked.
         """
         shown = dict(self.entrants)
-        if self.check.reference is not None:
-            shown.setdefault(ALIGNED, self.check.reference)
+        if ALIGNED not in shown and self.check.reference is not None:
+            shown[f"{ALIGNED} (reference)"] = self.check.reference
         marks = {n: " (not kept)" if self.check.keeps(n) is False else "" for n in self.entrants}
         reached = [entrant.time for entrant in shown.values() if np.isfinite(entrant.time)]
         times = np.linspace(0, 1.6 * max(reached, default=1.0), 301)
@@ -199,11 +222,13 @@ class Contest:
             name + marks.get(name, ""): entrant.race.solve(times=times, start=entrant.start).loss
             for name, entrant in shown.items()
         }
-        ax = draw_curves(times, curves, kind="theory", ax=ax)
+        colours = dict(zip(curves, candidate_colours(self.entrants).values(), strict=False))
+        colours |= dict.fromkeys(set(curves) - set(colours), COLOURS["theory"])
+        ax = draw_curves(times, curves, kind="theory", color=colours, ax=ax)
         with style():
             levels = {entrant.criterion for entrant in self.entrants.values()}
             for level in levels:
-                ax.axhline(level, color=COLOURS["neutral"], linewidth=0.8, linestyle=":")
+                mark_line(ax, "criterion, reached at ●", y=level)
             for entrant, line in zip(shown.values(), ax.get_lines(), strict=False):
                 if np.isfinite(entrant.time):
                     colour = line.get_color()
@@ -212,8 +237,8 @@ class Contest:
             ax.set(ylim=(0, top), xlim=(0, times[-1]))
             ax.legend(loc="upper right")  # above the curves
             ax.set_title(
-                f"first: {self.winner}{marks[self.winner]}"
-                if self.winner
+                f"first: {', '.join(name + marks[name] for name in self.tied)}"
+                if self.tied
                 else "no candidate reaches the criterion"
             )
         return ax
@@ -223,15 +248,7 @@ class Contest:
         shown = {name: self.entrants[name] for name in order}
         if ALIGNED not in shown and self.check.reference is not None:
             shown[ALIGNED] = self.check.reference
-        wide = max(len("candidate"), *map(len, shown)) if shown else len("candidate")
-        head = f"{'candidate':{wide}}  {'time':>9}  {'later by':>8}  {'strength':>8}  "
-        head += f"{'implementable':>13}  {'kept':>5}  reduction"
-        lines = [
-            f"{self.winner} is first."
-            if self.winner is not None
-            else "No candidate reaches the criterion.",
-            head,
-        ]
+        rows = []
         for name, entrant in shown.items():
             first = np.nan if self.winner is None else self.times[self.winner]
             margin = entrant.time / first - 1
@@ -242,19 +259,41 @@ class Contest:
             share = self.check.kept.get(name, np.nan)
             kept = "–" if np.isnan(share) else f"{share:.2f}"
             how += "; reference" if name not in self.entrants else ""
-            lines.append(
-                f"{name:{wide}}  {time:>9}  {later:>8}  {entrant.strength:>8.4g}  "
-                f"{can:>13}  {kept:>5}  {how}; {entrant.method}"
+            how += "; approximate start" if entrant.starts_roughly else ""
+            rows.append(
+                (
+                    name,
+                    time,
+                    later,
+                    f"{entrant.strength:.4g}",
+                    can,
+                    kept,
+                    f"{how}; {entrant.method}",
+                )
             )
+        one = f"{self.winner} is first."
+        several = f"{' and '.join(self.tied)} are first, at the same time."
+        lines = [
+            (one if len(self.tied) == 1 else several)
+            if self.tied
+            else "No candidate reaches the criterion.",
+            *table_lines(COLUMNS, rows, right=COLUMNS[1:-1]),
+        ]
         levels = sorted({f"{entrant.criterion:.4g}" for entrant in shown.values()})
         if levels:
-            lines.append(f"criterion: loss {' / '.join(levels)}; start: {self.start}")
+            lines += [f"criterion: loss {' / '.join(levels)}", f"start: {self.start}"]
         lines += [
             f"{name}: when it learns is not known from an average start, in which pathways keep "
             "the signs of their first Σ^yx; start={name: weights} starts from actual weights."
             for name, entrant in shown.items()
             if entrant.is_unknown
         ]
+        rough = [name for name, entrant in shown.items() if entrant.starts_roughly]
+        if rough:
+            lines.append(
+                f"{', '.join(rough)}: started from weights that are not decoupled, through paths "
+                "of three edges or more, so that times are approximate."
+            )
         others = [name for name in order if name not in (self.winner, ALIGNED)]
         lines += self.check.sentences(self.winner)
         lines += [f"{name}: {self.check.verdict(name)}." for name in others]
@@ -317,15 +356,18 @@ def contest(
     >>> import neuralrace as nr
     >>> data = nr.tasks.extended_xor(1.0)
     >>> print(nr.contest({"linear": nr.tasks.linear_pathways(data),
-    ...                   "xor": nr.tasks.xor_pathways(data)}, start=0.01))
+    ...                   "xor": nr.tasks.xor_pathways(data)}, start=0.01)
+    ... )  # doctest: +NORMALIZE_WHITESPACE
     linear is first.
-    candidate       time  later by  strength  implementable   kept  reduction
-    linear        8.6675     0.0 %       0.5            yes   1.00  exact; closed form
-    xor            9.374     8.2 %     0.433            yes   1.00  exact; closed form
-    aligned       8.2147    -5.2 %       0.5              –   1.00  exact; reference; solved race
-    criterion: loss 0.2; start: equal aligned starts: every edge at 0.01, whatever its width
+    candidate    time  later by  strength  implementable  kept  reduction
+    linear     8.6675     0.0 %       0.5            yes  1.00  exact; closed form
+    xor         9.374     8.2 %     0.433            yes  1.00  exact; closed form
+    aligned    8.2147    -5.2 %       0.5              –  1.00  exact; reference; solved race
+    criterion: loss 0.2
+    start: equal aligned starts: every edge at 0.01, whatever its width
     A ReLU network would keep the gates of linear.
-    The check covers the first half of learning only, and the criterion is below that.
+    The check covers the first half of learning only, and the criterion is below that. For the whole
+    curve, see types of neurons (nr.reln.types).
     xor: kept.
     >>> nr.contest(data).winner
     'aligned'

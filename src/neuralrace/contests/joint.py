@@ -13,12 +13,13 @@ from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import random_key
+from neuralrace.contests.colours import candidate_colours
 from neuralrace.contests.times import Candidates, Entrant
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.dynamics import flow
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import GDLN
-from neuralrace.plot import cycle_colour, draw_curves, shade, style
+from neuralrace.plot import draw_curves, shade, style
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Array, ArrayLike, Key
 
@@ -72,12 +73,13 @@ class Joint:
         with style():
             ax = plt.subplots()[1] if ax is None else ax
             parts = {name: part.mean(axis=0) for name, part in self.carried.items()}
+            colours = candidate_colours(parts)
             if all((part > -1e-3).all() for part in parts.values()):
-                colours = [shade(cycle_colour(i), 0.35) for i in range(len(parts))]
-                ax.stackplot(self.time, *parts.values(), labels=list(parts), colors=colours)
+                light = [shade(colour, 0.35) for colour in colours.values()]
+                ax.stackplot(self.time, *parts.values(), labels=list(parts), colors=light)
                 ax.legend(loc="upper left")
             else:  # a negative part cannot be stacked
-                draw_curves(self.time, parts, ax=ax)
+                draw_curves(self.time, parts, color=colours, ax=ax)
             ax.set(xlabel="time", ylabel="part of the targets supplied")
             ax.set_xlim(0, self.time[-1])
         return ax
@@ -143,7 +145,7 @@ def _sizes(arch: Architecture, entrant: Entrant, scale: float | None) -> dict[st
             "it is not known which random weights correspond to this start",
             got=entrant.start.description,
             wanted="a contest by scale, or by one number on pathways of two edges",
-            fix="make the contest with scale=1e-3 and train its candidates together",
+            fix="joint(scale=1e-3) gives the standard deviation of the random weights",
         )
     return {
         edge: abs(entrant.number) * float(np.sqrt(2 / arch.sizes[t if s in arch.inputs else s]))

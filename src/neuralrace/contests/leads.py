@@ -70,10 +70,11 @@ def leads(times: ArrayLike, losses: Mapping[str, ArrayLike]) -> tuple[Lead, ...]
     inside = np.flatnonzero((envelope <= high) & (envelope >= low))
     if not len(inside) or least == initial:
         return ()
-    now, found = int(many[:, inside[0]].argmin()), []
+    equal = EQUAL * initial  # of equal candidates, the first leads
+    now, found = int((many[:, inside[0]] <= envelope[inside[0]] + equal).argmax()), []
     for i in inside[1:]:
-        ahead = int(many[:, i].argmin())
-        if many[now, i] - many[ahead, i] > EQUAL * initial:
+        ahead = int((many[:, i] <= envelope[i] + equal).argmax())
+        if many[now, i] - envelope[i] > equal:
             level = _meeting(many[now, i - 1 : i + 1], many[ahead, i - 1 : i + 1])
             found.append(Lead(names[now], level, high))
             high, now = level, ahead

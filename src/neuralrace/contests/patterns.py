@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
@@ -11,7 +12,7 @@ from jaxtyping import Float, Int
 from neuralrace.checks import generator, plain_array, real_array
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.plot import cycle_colour, draw_matrix, style
+from neuralrace.plot import cycle_colour, draw_matrix, letter_panels, style
 from neuralrace.types import ArrayLike, Key
 
 if TYPE_CHECKING:
@@ -67,24 +68,38 @@ class PatternRanking:
             lines.append(f"  … down to {self.growth[-1]:.4g}")
         return "\n".join(lines)
 
-    def plot(self, most: int = 20) -> matplotlib.figure.Figure:
-        """The fastest patterns, one row each, and the growth rates of all beside them."""
+    def plot(
+        self, most: int = 20, *, samples: Mapping[str, int] | None = None
+    ) -> matplotlib.figure.Figure:
+        """The fastest patterns, one row each, and the growth rates of all beside them.
+
+        `most` is the number of patterns to show; `samples` names groups of neighbouring samples,
+        name to how many.
+        """
         import matplotlib.pyplot as plt
 
         most = whole_number("most", most, fix="the number of patterns to show")
-        shown = self.patterns[:most]
+        fastest = self.patterns[:most]
+        colour = cycle_colour(0)
         with style():
             figure, (left, right) = plt.subplots(
-                1, 2, figsize=(6.4, 0.8 + 0.14 * max(len(shown), 8)), width_ratios=(2, 1)
+                1, 2, figsize=(6.4, 0.8 + 0.14 * max(len(fastest), 8)), width_ratios=(2, 1)
             )
-            draw_matrix(shown, columns="sample", title="on where dark", ax=left)
+            title = f"the {len(fastest)} fastest: on where dark"
+            if samples:
+                draw_matrix(fastest, title=title, blocks={"columns": samples}, ax=left)
+            else:
+                draw_matrix(fastest, title=title, columns="sample", ax=left)
             left.set_ylabel("pattern, fastest first")
             rank = np.arange(1, len(self.growth) + 1)
-            right.plot(rank, self.growth, color=cycle_colour(0), drawstyle="steps-mid")
-            right.plot(rank[:most], self.growth[:most], "o", color=cycle_colour(0), markersize=3)
+            right.plot(rank, self.growth, color=colour, drawstyle="steps-mid")
+            named = {"label": f"the {len(fastest)} shown"} if len(rank) > len(fastest) else {}
+            right.plot(rank[:most], self.growth[:most], "o", color=colour, markersize=3, **named)
             right.set(ylim=(0, None), xlabel="pattern, fastest first", ylabel="early growth rate")
-            if len(rank) > len(shown):
-                right.set_title(f"{len(rank)} patterns")
+            if named:
+                right.set_title(f"all {len(rank)} patterns")
+                right.legend()
+            letter_panels(figure)
         return figure
 
 

@@ -11,17 +11,35 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import entries, real_array, real_number, shown
+from neuralrace.checks import real_array, real_number
 from neuralrace.contests.contest import Contest, contest_by
-from neuralrace.contests.times import SCALE, Candidates, Rule, StartsLike, positive
+from neuralrace.contests.phase_picture import draw_phases
+from neuralrace.contests.times import (
+    SCALE,
+    TIE,
+    Candidates,
+    Rule,
+    StartsLike,
+    positive,
+    tied_first,
+)
 from neuralrace.errors import NeuralRaceError, listed, whole_number
-from neuralrace.plot import COLOURS, cycle_colour, draw_curves, shade, style
 from neuralrace.progress import progress
 from neuralrace.reduction.blocks.exactness import Exactness
 from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:
     import matplotlib.axes
+
+
+NEAR = 0.05
+"""A rival that is later than the winner by less than this share is near."""
+
+CHANGES = 0.5
+"""Its margin changes where it does so by more than this part of the smaller one."""
+
+HALVINGS = 2
+"""How often an interval with one winner at both ends is halved to look for another one inside."""
 
 
 @final
@@ -96,9 +114,14 @@ class PhaseDiagram:
 
     @property
     def winners(self) -> tuple[str | None, ...]:
-        """Who is first at every value."""
+        """Who is first at every value; of several that are equal, the one that was given first."""
+        return tuple(next(iter(names), None) for names in self.tied)
+
+    @property
+    def tied(self) -> tuple[tuple[str, ...], ...]:
+        """The winner at every value, and those whose times are equal to its time."""
         return tuple(
-            _first({name: times[k] for name, times in self.times.items()})
+            tied_first({name: times[k] for name, times in self.times.items()})
             for k in range(len(self.values))
         )
 
@@ -135,62 +158,18 @@ class PhaseDiagram:
     ) -> matplotlib.axes.Axes:
         """Learning times over the parameter, with the winner's range shaded and crossovers marked.
 
-        Straight lines join the times at `values`. Crossovers are computed, not read off these
-        lines: with few values, lines may cross beside the mark. `trained` are values of the
-        parameter `(V,)` and the learning times of ReLU networks trained there `(V, seeds)`; they
-        are drawn as points.
+        Words at the bottom say who is first in each range. Straight lines join the times at
+        `values`. Crossovers are computed, not read off these lines: with few values, lines may
+        cross beside the mark. `trained` are values of the parameter `(V,)` and the learning times
+        of ReLU networks trained there `(V, seeds)`; they are drawn as points.
         """
-        curves = {
-            name: np.where(np.isfinite(times), times, np.nan) for name, times in self.times.items()
-        }
-        ax = draw_curves(self.values, curves, kind="theory", ylabel="learning time", ax=ax)
-        names = list(self.times)
-        edges = [self.values[0], *(c.value for c in self.crossovers), self.values[-1]]
-        with style():
-            for low, high in pairwise(edges):
-                winner = self.winner_at((low + high) / 2)
-                if winner is not None:
-                    colour = shade(cycle_colour(names.index(winner)), 0.85)
-                    ax.axvspan(low, high, color=colour, linewidth=0, zorder=0)
-            for crossover in self.crossovers:
-                ax.axvline(crossover.value, color=COLOURS["neutral"], linewidth=0.8, linestyle=":")
-                ax.annotate(
-                    f"{crossover.value:.4g}",
-                    (crossover.value, 1.0),
-                    (3, -3),
-                    xycoords=("data", "axes fraction"),
-                    textcoords="offset points",
-                    va="top",
-                    fontsize=7,
-                    color=COLOURS["neutral"],
-                )
-            for index, (low, high) in enumerate(self._not_kept()):
-                label = "winner not kept by ReLU networks" if index == 0 else None
-                ax.axvspan(
-                    low, high, facecolor="none", edgecolor="0.75", hatch="//", linewidth=0.5,
-                    zorder=0.5, label=label,
-                )  # fmt: skip
-            if trained is not None:
-                _draw_trained(ax, trained)
-            if trained is not None or any(kept is False for kept in self.kept):
-                ax.legend(loc="best" if trained is None else "upper right")
-            fastest = np.min(list(self.times.values()), axis=0)
-            top = fastest[np.isfinite(fastest)].max(initial=0.0)
-            ax.set(xlabel=self.parameter, xlim=(self.values[0], self.values[-1]))
-            ax.set_ylim(0, 2 * top or None)  # candidates far behind leave the picture
-        return ax
+        return draw_phases(self, trained, ax)
 
-    def _not_kept(self) -> list[tuple[float, float]]:
-        """The ranges of the parameter, around values in `values`, where the winner is not kept."""
-        middles = (self.values[1:] + self.values[:-1]) / 2
-        ends = [float(v) for v in (self.values[0], *middles, self.values[-1])]
-        found: list[tuple[float, float]] = []
-        for low, high, kept in zip(ends, ends[1:], self.kept, strict=False):
-            if kept is False and found and found[-1][1] == low:
-                found[-1] = (found[-1][0], high)
-            elif kept is False:
-                found.append((low, high))
-        return found
+    def _equal(self, low: float, high: float) -> list[str]:
+        """The candidates that are equal to the winner at all values of a range."""
+        pairs = zip(self.values, self.tied, strict=True)
+        inside = [names for value, names in pairs if low <= value <= high]
+        return [n for n in inside[0][1:] if all(n in names for names in inside)] if inside else []
 
     def __str__(self) -> str:
         edges = [self.values[0], *(c.value for c in self.crossovers), self.values[-1]]
@@ -201,13 +180,15 @@ class PhaseDiagram:
             checked = [kept for value, kept in inside if low <= value <= high and kept is not None]
             lost = len(checked) - sum(checked)
             note = f" (not kept at {lost} of {len(checked)} values)" if lost else ""
+            equal = self._equal(low, high)
+            note += f" (equal: {', '.join(equal)})" if equal else ""
             lines.append(f"  {low:<12.8g} … {high:<12.8g} {winner}{note}")
         lines += [
             f"{name} at {len(values)} of {len(self.values)} values: when it learns is not known "
             "from an average start."
             for name, values in self.unknown.items()
         ]
-        lines.append(f"criterion: {self.criterion}; start: {self.start}")
+        lines += [f"criterion: {self.criterion}", f"start: {self.start}"]
         lines.append(
             "every reduction exact"
             if Exactness(self.residual)
@@ -235,10 +216,11 @@ def phase_diagram(
     Between two neighbouring values with different winners, the crossover is a root of the
     difference of their speeds (one over learning time). If a third candidate is first in between,
     its crossovers are found in the same way. A range in which no candidate reaches the criterion
-    has a crossover at each end. A candidate that wins only between two neighbouring values that
-    have the same winner is missed: choose the values densely enough. `print` and `plot` mark the
-    values at which a ReLU network would not keep the winner's gates (see `contest`); this takes
-    seconds per value.
+    has a crossover at each end. Where two neighbouring values have the same winner, another one is
+    looked for between them only if it is near the winner at one of them: what wins in a range much
+    narrower than the distance of the values can be missed. Candidates that are equal at every value
+    have no crossover. `print` and `plot` mark the values at which a ReLU network would not keep the
+    winner's gates (see `contest`); this takes seconds per value.
 
     **Arguments:** `candidates`, a function of the parameter's value that returns `{name: (arch,
     data)}`, always with the same names; `values`, increasing; `precision` of a crossover, as a
@@ -253,7 +235,8 @@ def phase_diagram(
     Who is first, by delta:
       0            … 0.87286536   xor
       0.87286536   … 2            linear
-    criterion: loss 0.2; start: equal aligned starts: every edge at 0.001, whatever its width
+    criterion: loss 0.2
+    start: equal aligned starts: every edge at 0.001, whatever its width
     every reduction exact
 
     ```
@@ -290,7 +273,7 @@ def phase_diagram(
 
     crossovers = [
         crossover
-        for low, high in pairwise(grid)
+        for low, high in pairwise(map(float, grid))
         for crossover in scout.between(low, high, precision * (grid[-1] - grid[0]))
     ]
     return PhaseDiagram(
@@ -335,15 +318,26 @@ class _Scout:
             self.seen[value] = found
         return self.seen[value]
 
-    def between(self, low: float, high: float, precision: float) -> list[Crossover]:
+    def may_change(self, low: float, high: float, winner: str) -> bool:
+        """Whether a rival is near the winner of both values, and its margin changes between."""
+        one, other = self.times(low), self.times(high)
+        margins = ((one[n] / one[winner] - 1, other[n] / other[winner] - 1) for n in one)
+        return any(min(m) < NEAR and abs(m[0] - m[1]) > CHANGES * min(m) + TIE for m in margins)
+
+    def between(
+        self, low: float, high: float, precision: float, halvings: int = HALVINGS
+    ) -> list[Crossover]:
         """The crossovers between two values, including those of a third winner in between."""
         from scipy.optimize import brentq
 
         below, above = _first(self.times(low)), _first(self.times(high))
+        middle = (low + high) / 2
         if below == above:
-            return []
+            if below is None or halvings == 0 or not self.may_change(low, high, below):
+                return []
+            halves = ((low, middle), (middle, high))
+            return [c for half in halves for c in self.between(*half, precision, halvings - 1)]
         if below is None or above is None:  # no winner on one side: bisect
-            middle = (low + high) / 2
             if high - low <= precision:
                 return [Crossover(middle, below, above)]
             return self.between(low, middle, precision) + self.between(middle, high, precision)
@@ -353,6 +347,10 @@ class _Scout:
             times = self.times(value)
             return 1 / times[below] - 1 / times[above]
 
+        if lead(low) <= 0:  # equal there, and the other one was given first
+            return [Crossover(low, below, above)]
+        if lead(high) >= 0:
+            return [Crossover(high, below, above)]
         at = float(brentq(lead, low, high, xtol=precision))  # type: ignore[arg-type]
         times = self.times(at)
         third = _first(times)
@@ -367,31 +365,4 @@ class _Scout:
 
 def _first(times: Mapping[str, float]) -> str | None:
     """The candidate with the shortest time, or None if all times are infinite."""
-    name = min(times, key=times.__getitem__)
-    return name if np.isfinite(times[name]) else None
-
-
-def _draw_trained(ax: matplotlib.axes.Axes, trained: object) -> None:
-    fix = "pass trained=(values, times), with one row of times per value and one column per seed"
-    pair = entries("trained", trained, fix)
-    if len(pair) != 2:
-        raise NeuralRaceError("trained must be a pair", got=shown(trained), wanted="two", fix=fix)
-    values, times = (real_array("trained", each, fix=fix) for each in pair)
-    if values.ndim != 1 or times.ndim != 2 or len(values) != len(times):
-        raise NeuralRaceError(
-            "the times of trained networks do not fit their values",
-            got=f"values of shape {values.shape}, times of shape {times.shape}",
-            wanted="(V,) and (V, seeds)",
-            fix=fix,
-        )
-    ax.plot(
-        np.repeat(values, times.shape[1]),
-        times.ravel(),
-        "o",
-        color="white",
-        markeredgecolor=COLOURS["theory"],
-        markeredgewidth=0.8,
-        markersize=4,
-        clip_on=False,
-        label="ReLU networks",
-    )
+    return next(iter(tied_first(times)), None)

@@ -32,6 +32,12 @@ CANCELLED = 1e-9
 LATER = 3.0
 """The next bracket lasts this many times as long as all brackets before it."""
 
+DECOUPLED = 1e-6
+"""Weights are decoupled if a start carries all but this share of them."""
+
+TIE = 1e-6
+"""Learning times that differ by less than this share are equal; they are not known better."""
+
 SCALE = 1e-3
 """The standard deviation of random weights if neither `start` nor `scale` is given."""
 
@@ -71,6 +77,17 @@ class Entrant:
     method: str
     number: float | None
     is_unknown: bool = False
+
+    @property
+    def starts_roughly(self) -> bool:
+        """Whether the start stands for weights that are not decoupled, in a network of any depth.
+
+        With two edges per path such a start is a good approximation for small weights; with more,
+        random weights mix the modes in the hidden layers, and times can be off by several per cent.
+        """
+        alignment = self.start.alignment
+        mixed = alignment is not None and alignment < 1 - DECOUPLED
+        return mixed and max(self.race.arch.path_lengths) > 2
 
     @property
     def lateness(self) -> str:
@@ -325,6 +342,25 @@ def expected_start(name: str, race: Race, scale: float) -> Start:
             "start=0.01 from an aligned number",
         )
     return found
+
+
+def tied_first(times: Mapping[str, float]) -> tuple[str, ...]:
+    """The candidates with the shortest time or one equal to it, in their order.
+
+    None if all times are infinite. Equal candidates have equal times but for rounding, which is not
+    to decide who is first.
+
+    ```python
+    >>> from neuralrace.contests.times import tied_first
+    >>> tied_first({"a": 8.0 + 1e-12, "late": 9.0, "b": 8.0})
+    ('a', 'b')
+
+    ```
+    """
+    shortest = min(times.values(), default=np.inf)
+    if not isfinite(shortest):
+        return ()
+    return tuple(name for name, time in times.items() if time <= (1 + TIE) * shortest)
 
 
 def initial_loss(race: Race) -> float:

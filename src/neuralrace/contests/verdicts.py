@@ -20,6 +20,9 @@ from neuralrace.reln.explained.fall import END
 from neuralrace.reln.possible.patterns import is_implementable
 from neuralrace.types import Key
 
+CHANGING = "For the whole curve, see types of neurons (nr.reln.types)."
+"""What to use where no constant gating says when a ReLU network learns."""
+
 RELIABLE = 0.85
 """If the kept share of the aligned gates is below this, no constant gating is reliable.
 
@@ -154,7 +157,12 @@ class Check:
             elif verdict == "not kept":
                 said.append(f"A ReLU network would not keep the gates of {winner}.")
             else:
-                said.append(f"The gates of {winner}: {verdict}.")
+                reason = self.unchecked.get(winner, "their kept share is not known")
+                said.append(
+                    f"The gates of {winner} were not checked: {reason}."
+                    if np.isnan(self.kept[winner])
+                    else f"The gates of {winner}: {verdict}."
+                )
         if not kept and self.reference is not None:
             said += self._what_the_aligned_gates_say(self.reference, alone=winner == ALIGNED)
         if self.reference is None:
@@ -180,6 +188,8 @@ class Check:
             said.append(
                 "The check covers the first half of learning only, and the criterion is below that."
             )
+        if self.reference is not None and not self._is_unaligned and self.expected(winner) is None:
+            said[-1] += f" {CHANGING}"
         return said
 
     def _what_the_aligned_gates_say(self, reference: Entrant, *, alone: bool) -> list[str]:

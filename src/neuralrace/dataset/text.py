@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, final
 
 import equinox as eqx
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Shaped
 from numpy.typing import DTypeLike
 
@@ -16,8 +18,9 @@ from neuralrace.types import Array, ArrayLike
 class TextLabel(eqx.Module):
     """The text of every sample: `texts[codes[n]]` is that of sample n.
 
-    NumPy reads it as an array of text. Only the codes are a leaf of the pytree, so that a dataset
-    with text labels can be passed through `jax.jit` and `jax.vmap`.
+    NumPy reads it as an array of text, and one of its entries is a `str`. Only the
+    codes are a leaf of the pytree, so that a dataset with text labels can be passed through
+    `jax.jit` and `jax.vmap`.
 
     ```python
     >>> import numpy as np
@@ -25,6 +28,8 @@ class TextLabel(eqx.Module):
     >>> place = TextLabel.of(["work", "home", "home"])
     >>> np.asarray(place), np.asarray(place.codes)
     (array(['work', 'home', 'home'], dtype='<U4'), array([1, 0, 0]))
+    >>> place[0], sorted(set(place))
+    ('work', ['home', 'work'])
 
     ```
     """
@@ -41,8 +46,14 @@ class TextLabel(eqx.Module):
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self.texts)[np.asarray(self.codes).astype(int)].astype(dtype or str)
 
-    def __getitem__(self, index: Any) -> TextLabel:
-        return TextLabel(self.codes[index], self.texts)
+    def __getitem__(self, index: Any) -> TextLabel | str:
+        codes = self.codes[index]
+        if np.ndim(codes) == 0 and not isinstance(codes, Tracer):
+            return self.texts[int(codes)]
+        return TextLabel(codes, self.texts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tolist())
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -14,13 +14,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
 from neuralrace.checks import real_array, real_number
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.methods import Flow, in_precision
 from neuralrace.dynamics.record import Record
-from neuralrace.dynamics.setup import StoppedError, pose
+from neuralrace.dynamics.setup import StoppedError, joined, pose
 from neuralrace.dynamics.systems import State, System
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import Network
@@ -96,9 +97,10 @@ def flow(
     for name, limit in (("until_loss", until_loss), ("until_stationary", until_stationary)):
         if limit is not None:
             real_number(name, limit, fix=f"for example {name}=1e-6")
+    one = joined(problem)
     done = solve_flow(
-        problem.system,
-        problem.weights,
+        one.system,
+        one.weights,
         method,
         times,
         until_loss=until_loss,
@@ -278,18 +280,22 @@ def _solved(
 ) -> PyTree:
     import diffrax
 
-    def velocity(t: RealScalarLike, state: State, args: None) -> State:
-        return system.velocity(state)
+    flat, state_of = ravel_pytree(state)  # as one vector, a solver of many edges compiles quickly
 
-    def observed(t: Array | None, state: State, args: None) -> PyTree:
+    def velocity(t: RealScalarLike, flat: Array, args: None) -> Array:
+        return ravel_pytree(system.velocity(state_of(flat)))[0]
+
+    def observed(t: Array | None, flat: Array, args: None) -> PyTree:
+        state = state_of(flat)
         return system.loss(state), system.observe(state)
 
-    def low_loss(t: Array, state: State, args: None, **kwargs: object) -> Array:
+    def low_loss(t: Array, flat: Array, args: None, **kwargs: object) -> Array:
         assert limits is not None
-        return system.loss(state) <= limits[0]
+        return system.loss(state_of(flat)) <= limits[0]
 
-    def stationary(t: Array, state: State, args: None, **kwargs: object) -> Array:
+    def stationary(t: Array, flat: Array, args: None, **kwargs: object) -> Array:
         assert limits is not None
+        state = state_of(flat)
         speed, size = (_square(v) for v in (system.velocity(state), system.shown(state)))
         return jnp.sqrt(speed) <= limits[1] * jnp.sqrt(size)
 
@@ -300,7 +306,7 @@ def _solved(
         t0=jnp.zeros((), times.dtype),
         t1=times[-1],
         dt0=None,
-        y0=state,
+        y0=flat,
         saveat=diffrax.SaveAt(
             subs=[
                 diffrax.SubSaveAt(ts=times, fn=observed),
@@ -308,7 +314,7 @@ def _solved(
             ]
         ),
         stepsize_controller=diffrax.PIDController(
-            rtol=method.rtol, atol=method.atol, norm=lambda errors: system.norm(errors)
+            rtol=method.rtol, atol=method.atol, norm=lambda errors: system.norm(state_of(errors))
         ),
         event=diffrax.Event(events) if events else None,
         max_steps=method.max_steps,
@@ -316,8 +322,8 @@ def _solved(
         progress_meter=diffrax.NoProgressMeter() if run is None else _meter()(run),
     )
     assert solution.ys is not None
-    final = jax.tree.map(lambda leaf: leaf[0], solution.ys[1])
-    return solution, observed(None, final, None), system.shown(final)
+    final = solution.ys[1][0]
+    return solution, observed(None, final, None), system.shown(state_of(final))
 
 
 def _square(tree: PyTree) -> Array:

@@ -19,7 +19,7 @@ from neuralrace.dynamics.driver import take_steps
 from neuralrace.dynamics.fingerprint import Known
 from neuralrace.dynamics.methods import Optimized, Stepper, checked_optimizer
 from neuralrace.dynamics.program import Members
-from neuralrace.dynamics.routed import RoutedMoments, RoutedNetwork
+from neuralrace.dynamics.routed import LEARNED, RoutedMoments, RoutedNetwork
 from neuralrace.dynamics.routed_images import RoutedImages, moved
 from neuralrace.dynamics.systems import State
 from neuralrace.dynamics.train import key_data
@@ -34,6 +34,12 @@ from neuralrace.weights import float_dtype
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
+
+ROW = 8
+"""Inputs come in multiples of this: a GPU multiplies other matrices more slowly.
+
+With 40 domains of 717 inputs, one step of one run takes 72 µs on an H200, and 57 µs with 720.
+"""
 
 STEPS = 1_000_000
 """The most steps that a run may take by default; it ends at its time, usually long before."""
@@ -104,7 +110,8 @@ def train_routing(
     given = [task.routes] if routes is None else entries("routes", routes, fix)
     matrices = np.stack([route_matrix(each, M) for each in given])
     if isinstance(task, Moments):
-        system, batches = _of_moments(task, matrices[0], horizon, real), None
+        width = -(-task.inputs_seen // ROW) * ROW
+        system, batches = _of_moments(task, matrices[0], horizon, real, width), None
     else:
         leak = real_number("leak", leak, least=0, most=1, fix="leak=0.01, or 1 for linear")
         if sampled is not None:
@@ -150,16 +157,25 @@ def routing_system(
     return _of_moments(task, task.routes, time, float_dtype(dtype))
 
 
-def _of_moments(task: Moments, routes: np.ndarray, horizon: float, real: Any) -> RoutedMoments:
+def _of_moments(
+    task: Moments, routes: np.ndarray, horizon: float, real: Any, width: int = 0
+) -> RoutedMoments:
+    """The system of these moments, with as many inputs that are always zero as `width` needs."""
     return RoutedMoments(
         routes=jnp.asarray(routes, real),
-        test=jnp.asarray(task.test, np.float32),
+        test=_widened(jnp.asarray(task.test, np.float32), width),
         test_labels=jnp.asarray(task.test_labels),
         horizon=jnp.asarray(horizon, real),
-        variance=jnp.asarray(task.variance, real),
-        cross=jnp.asarray(task.cross, real),
+        variance=_widened(jnp.asarray(task.variance, real), width),
+        cross=_widened(jnp.asarray(task.cross, real), width),
         power=jnp.asarray(task.power, real),
     )
+
+
+def _widened(array: Array, width: int) -> Array:
+    """The array with zeros added to its last axis, up to this length."""
+    more = max(0, width - array.shape[-1])
+    return jnp.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, more)])
 
 
 def _of_images(
@@ -209,6 +225,7 @@ def _trained(
     shapes = initial_shapes(*sizes, M=matrices.shape[1])
     factor = jnp.asarray(scales, dtype)[rows[:, 1]]
     state = jax.vmap(lambda k, s: drawn(k, s, stds, shapes, dtype))(keys[rows[:, 2]], factor)
+    state["encoders"] = _widened(state["encoders"], system.test.shape[-1])
     state["time"] = jnp.zeros(len(rows), dtype)
     state["probe"] = jax.vmap(system.probe)(state)
     put = lambda system, routes: eqx.tree_at(
@@ -241,7 +258,8 @@ def _trained(
             seen=seen,
         )
     shaped = lambda a: a.reshape(*(len(c) for c in axes.values()), *a.shape[1:])
-    weights = {name: w for name, w in done.final.items() if name not in ("time", "probe")}
+    weights = {name: done.final[name] for name in LEARNED}
+    weights["encoders"] = weights["encoders"][..., : sizes[1]]
     return Trajectory(
         done.stops.astype(float),
         shaped(done.loss),

@@ -40,6 +40,7 @@ from neuralrace.losses import (
     with_classes,
 )
 from neuralrace.relu import ReLUNetwork
+from neuralrace.statistics import join_nodes
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Weights, WeightsLike
 from neuralrace.weights import check_finite, checked_weights, warn_if_narrowed
@@ -294,6 +295,22 @@ def _shrunk(problem: Problem, steps: float, always: bool, width: bool) -> Proble
     fewer = as_arrays(small.data, problem.dtype)
     shrunk = replace(system, net=small.net, data=fewer, view=View(small.lift, data))
     return replace(problem, system=shrunk, weights=small.weights, compression=small.summary)
+
+
+def joined(problem: Problem) -> Problem:
+    """The same with hidden nodes between the same neighbours as one: it compiles much faster."""
+    system, view = problem.system, problem.system.view
+    if not isinstance(system.net, GDLN):
+        return problem
+    one = join_nodes(system.net.arch, system.data.gates)
+    if one is None:
+        return problem
+    data = as_arrays(one.data(system.data), problem.dtype)
+    view = replace(view, lift=replace(view.lift, places=one.places))
+    weights = {edge: jnp.asarray(w) for edge, w in one.join(problem.weights).items()}
+    return replace(
+        problem, system=replace(system, net=GDLN(one.arch), data=data, view=view), weights=weights
+    )
 
 
 # ---- steps and rates ----------------------------------------------------------------------------

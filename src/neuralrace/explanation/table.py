@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from neuralrace.checks import one_of, switch
+from neuralrace.contests.colours import candidate_colours
 from neuralrace.plot import draw_curves
 from neuralrace.reln import Discovery, NeuronTypes
+from neuralrace.text import table_lines
 from neuralrace.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -241,18 +243,12 @@ class Explanation:
             kind["network"] = "relu"
         times = {name: run.time for name, run in shown.items()}
         losses = {name: run.loss for name, run in shown.items()}
-        return draw_curves(times, losses, kind=kind, log=log, ax=ax)
+        colours = candidate_colours(name for name in shown if name != "network")
+        return draw_curves(times, losses, kind=kind, color=colours, log=log, ax=ax)
 
     def __str__(self) -> str:
         head, lines = self._table()
-        cells = [head, *lines]
-        wide = [max(len(row[i]) for row in cells) for i in range(len(head))]
-        align = [str.ljust, *[str.rjust] * (len(head) - 1)]
-        table = [
-            "  ".join(put(c, w) for put, c, w in zip(align, row, wide, strict=True))
-            for row in cells
-        ]
-        return "\n".join([self.made, *table, *self.sentences])
+        return "\n".join([self.made, *table_lines(head, lines, right=head[1:]), *self.sentences])
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         """The cells of the table, first its head."""

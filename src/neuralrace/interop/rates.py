@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics import StoppedError, train
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, warn_user
 from neuralrace.gdln import Network
 from neuralrace.losses import SampleLoss, squared
 
@@ -22,6 +22,9 @@ CLOSE = 0.1
 
 TRIES = 20
 """The most rates that are tried in place of one that leads elsewhere."""
+
+APART = 1.25
+"""Checkpoints tell a rate where one that differs by this factor does not lead to the next one."""
 
 SAME = 0.02
 """Two rates whose ratio differs from one by less than this count as the same."""
@@ -41,7 +44,8 @@ def check_rate(
     """Raise where gradient descent with this rate does not lead from a checkpoint to the next.
 
     The shortest interval is replayed if that takes at most `REPLAYED` steps of a sample. Each step
-    may round every weight in the precision of the checkpoints.
+    may round every weight in the precision of the checkpoints. Where other rates lead to the same
+    weights, as they do once a run has converged, a warning says that the rate was not checked.
     """
     if len(moments) < 2:
         return
@@ -64,13 +68,30 @@ def check_rate(
         assert run.final is not None  # that of a single run
         return moved(run.final)
 
+    def follows(rate: float) -> bool:
+        taken = replay(rate, count)
+        return taken is not None and bool(np.linalg.norm(taken - change) <= allowed)
+
+    def is_told(rate: float) -> bool:
+        """Whether only rates near this one lead to the next checkpoint."""
+        return not follows(rate * APART) and not follows(rate / APART)
+
     change, taken = moved(after), replay(rate, count)
     rounding = count * np.sqrt(
         sum(float(((np.finfo(w.dtype).eps * w) ** 2).sum()) for w in before.values())
     )
     allowed = CLOSE * float(np.linalg.norm(change)) + float(rounding)
     if taken is not None and np.linalg.norm(taken - change) <= allowed:
+        if not is_told(rate):
+            warn_user(
+                f"the learning rate {rate:g} was not checked: from step {steps[k]} to "
+                f"{steps[k + 1]}, the shortest interval between checkpoints, other rates lead to "
+                "the same weights. Times are steps times this rate; save checkpoints more often "
+                "to have it checked."
+            )
         return
+    factor = _factor(replay, change, rate, count, allowed)
+    told = factor is not None and is_told(rate * factor)
     would = "diverge" if taken is None else f"change by {np.linalg.norm(taken):.3g}"
     raise NeuralRaceError(
         "the checkpoints do not follow gradient descent with this learning rate",
@@ -78,7 +99,7 @@ def check_rate(
         f"{np.linalg.norm(change):.3g}, and with that rate they would {would}",
         wanted="plain gradient descent on all of these samples with the loss ½⟨‖y − ŷ‖²⟩, or the "
         "one given as loss=",
-        fix=_advice(_factor(replay, change, rate, count, allowed), rate, net, data, measure),
+        fix=_advice(factor, told, rate, net, data, measure),
     )
 
 
@@ -115,9 +136,9 @@ def _factor(
 
 
 def _advice(
-    factor: float | None, rate: float, net: Network, data: Dataset, measure: SampleLoss
+    factor: float | None, told: bool, rate: float, net: Network, data: Dataset, measure: SampleLoss
 ) -> str:
-    """What to do, by the factor between the two rates."""
+    """What to do, by the factor between the two rates, and whether no other factor would do."""
     outputs, samples = sum(net.arch.sizes[v] for v in net.arch.outputs), data.n_samples
     means = f"torch's MSELoss() over K = {outputs} outputs is 2/K of this loss"
     summed = f"a loss that is summed over the N = {samples} samples is N times this one"
@@ -133,15 +154,19 @@ def _advice(
         ]
     others = "momentum, Adam, weight decay, or data that are only a part of those trained on"
     momentum = "momentum μ is like 1/(1 − μ) times the rate"
-    if factor is None:
-        usual = "see whether the loss was a mean or a sum over samples and outputs: "
-        mse = f"{means}, and with reduction='sum' 2N times it: pass lr · 2/K or lr · 2N; "
-        return usual + (mse if measure is squared else "") + f"leave the rate out for {others}"
     for exact, why in known:
-        if abs(factor / exact - 1) < SAME:
+        if factor is not None and abs(factor / exact - 1) < SAME:
             pass_it = f"pass learning_rate={rate * exact:.4g}, {exact:.4g} times this: {why}"
             return f"{pass_it}; or leave the rate out if there was momentum ({momentum})"
+    if factor is None or not told:
+        mse = f"{means}, and with reduction='sum' 2N times it: pass lr · 2/K or lr · 2N; "
+        return (
+            "see whether times= are the steps at which they were saved, and whether the loss was a "
+            f"mean or a sum over samples and outputs; {mse if measure is squared else ''}leave the "
+            f"rate out for {others}"
+        )
     return (
-        f"with learning_rate={rate * factor:.3g}, {factor:.3g} times this, they do: see how the "
-        f"loss is averaged, and leave the rate out for {others} ({momentum})"
+        f"with learning_rate={rate * factor:.3g}, {factor:.3g} times this, they do: see whether "
+        "times= are the steps at which they were saved, and how the loss is averaged; leave the "
+        f"rate out for {others} ({momentum})"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib import import_module
 
+from neuralrace.papers import mhs, nrr, talk
 from neuralrace.papers.figure import (
     Agreement,
     Figure,
@@ -51,43 +52,8 @@ __all__ = [
     "write_tour",
 ]
 
-_FIGURES = {
-    "nrr": (
-        "fig1",
-        "fig2",
-        "fig3",
-        "fig4",
-        "fig5",
-        "fig6",
-        "fig7",
-        "fig8",
-        "fig9",
-        "fig10",
-        "appendix_a2",
-    ),
-    "mhs": ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9"),
-    "talk": (
-        "depth",
-        "error_surface",
-        "stages",
-        "training_speed",
-        "structures",
-        "differentiation",
-        "saddles",
-        "decisions",
-        "saddle_graph",
-        "deep_and_shallow",
-        "lambda_trajectories",
-        "regimes",
-        "delayed_rich",
-        "continual",
-        "early_layers",
-        "grokking",
-        "gating_structures",
-        "edge_sharing",
-        "transition",
-    ),
-}
+
+_FIGURES = {"nrr": nrr.FIGURES, "mhs": mhs.FIGURES, "talk": talk.FIGURES}
 """The modules of each paper that have a `FIGURE`, in the order of the paper."""
 
 

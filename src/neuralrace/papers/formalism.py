@@ -156,7 +156,7 @@ def restyle(ax: matplotlib.axes.Axes, looks: Mapping[str, Mapping[str, Any]]) ->
 def draw(
     table: xarray.Dataset, example: Example, colour: str, name: str
 ) -> matplotlib.figure.Figure:
-    """(a) the network with its gates, one edge in colour; (b) its gradient, one row per path."""
+    """(a) the network with its gates, one edge in colour; (b) paths, (c) their terms, (d) sum."""
     import matplotlib.pyplot as plt
 
     from neuralrace.plot import draw_graph
@@ -165,10 +165,15 @@ def draw(
     rows: Any = [["a", "a"], *([f"p{k}", f"m{k}"] for k in range(len(paths))), ["text", "sum"]]
     figure, axes = plt.subplot_mosaic(
         rows,
-        figsize=(3.4, 2.5 + 1.02 * len(paths) + 0.8),
+        figsize=(3.4, 2.5 + 1.14 * len(paths) + 0.9),
         width_ratios=(2.3, 1),
-        height_ratios=(2.5, *[1.02] * len(paths), 0.8),
+        height_ratios=(2.5, *[1.14] * len(paths), 0.9),
     )
+    for k in range(len(paths)):
+        axes[f"p{k}"].set_title(
+            f"(b{k + 1})" + ("" if k else f" paths through the {name} edge"), loc="left"
+        )
+        axes[f"m{k}"].set_title(f"(c{k + 1})" + ("" if k else " term"))
     top = max(np.abs(terms).max(), np.abs(table["gradient"].to_numpy()).max())
     for k, path in enumerate(paths):
         draw_graph(example.arch.sizes, example.arch.edges, labels=example.short, ax=axes[f"p{k}"])
@@ -185,11 +190,8 @@ def draw(
             },
         )
         _draw_term(axes[f"m{k}"], terms[k], top)
-        if not k:
-            axes["p0"].set_title(f"(b) paths through the {name} edge", loc="left")
-            axes["m0"].set_title("term")
     image = _draw_term(axes["sum"], table["gradient"].to_numpy(), top)
-    axes["sum"].set_title("their sum: −∂L/∂W")
+    axes["sum"].set_title("(d) sum: −∂L/∂W")
     figure.colorbar(
         image, ax=axes["text"], orientation="horizontal", fraction=0.2, aspect=25, label="entry"
     )

@@ -4,6 +4,7 @@ from neuralrace.plot.activity import draw_raster, draw_reach, draw_shares
 from neuralrace.plot.curves import draw_curves, draw_matrix
 from neuralrace.plot.graph import GraphLayout, draw_graph, graph_layout
 from neuralrace.plot.look import FORMATS, Look, current_look, look, picture_bytes
+from neuralrace.plot.marks import mark_line
 from neuralrace.plot.panels import letter_panels
 from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
 
@@ -23,6 +24,7 @@ __all__ = [
     "graph_layout",
     "letter_panels",
     "look",
+    "mark_line",
     "picture_bytes",
     "shade",
     "style",

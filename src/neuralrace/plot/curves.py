@@ -19,15 +19,37 @@ if TYPE_CHECKING:
 
 _LINES: Mapping[str, dict[str, Any]] = MappingProxyType(
     {
-        "relu": {"linestyle": "-", "linewidth": 4.0, "zorder": 2.1},
-        "simulation": {"linestyle": "-", "linewidth": 2.4, "zorder": 2.2},
-        "theory": {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1, "zorder": 2.3},
+        "relu": {"linestyle": "-", "linewidth": 4.0, "zorder": 1.7},
+        "simulation": {"linestyle": "-", "linewidth": 2.4, "zorder": 1.8},
+        "theory": {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1, "zorder": 1.9},
     }
 )
-_SHADES = MappingProxyType({"relu": 0.6, "simulation": 0.35, "theory": -0.55})
+"""How each kind is drawn: theory above simulation, and both below lines that users add (2)."""
 
-_DASHES = ((3.2, 1.6), (7.0, 1.6), (1.2, 1.4), (7.0, 1.6, 1.2, 1.6))
+_SHADES = MappingProxyType({"relu": 0.6, "simulation": 0.25, "theory": -0.55})
+
+_KINDS = MappingProxyType({"relu": "ReLU", "simulation": "simulated", "theory": "predicted"})
+"""What the legend calls the lines of a name that has several."""
+
+_BANDS = MappingProxyType(
+    {"seeds": "single seeds", "std": "± standard deviation", "range": "least to largest"}
+)
+"""What the legend calls the spread around a mean."""
+
+_DASHES = (
+    (3.2, 1.6),
+    (8.0, 1.6),
+    (1.2, 1.4),
+    (8.0, 1.6, 1.2, 1.6),
+    (3.2, 4.0),
+    (8.0, 1.6, 1.2, 1.6, 1.2, 1.6),
+    (1.2, 4.0),
+    (8.0, 1.6, 3.2, 1.6),
+)
 """The dashes of theories without a simulation of the same name, so that grey tells them apart."""
+
+_ALONE = (2.2, 2.0, 1.8, 1.6, 1.4, 1.2, 1.1, 1.0)
+"""Their widths in points: of lines that coincide, the lower one is seen below the upper."""
 
 
 def draw_curves(
@@ -38,7 +60,7 @@ def draw_curves(
     ylabel: str = "loss",
     log: bool = False,
     band: Literal["seeds", "std", "range"] | None = "seeds",
-    color: ColorType | None = None,
+    color: ColorType | Mapping[str, ColorType] | None = None,
     linestyle: LineStyleType | None = None,
     xlabel: str = "time",
     ax: matplotlib.axes.Axes | None = None,
@@ -49,14 +71,16 @@ def draw_curves(
     their order, so that the i-th simulation and the i-th theory match. Several theories without a
     simulation of their names are not darkened, and each has dashes of its own. Curves that are
     added to axes go on with the next colours. A name drawn twice on the same axes (once simulated,
-    once predicted) keeps its colour and has one entry in the legend, showing both lines. More than
-    eight curves have a colour bar with their names instead of a legend.
+    once predicted) keeps its colour and has one entry in the legend, showing both lines; two grey
+    entries then say which line is simulated and which is predicted, and another one names the
+    lines of single seeds. More than eight curves have a colour bar with their names instead.
 
     **Arguments:** `time` is (T,), or maps each name to its own (T,). `curves` maps names to (T,),
     or to (S, T) for S seeds, of which the mean is drawn together with `band`: every seed faintly
     (`"seeds"`), one standard deviation (`"std"`), from least to largest (`"range"`), or `None`.
     `kind` is `"simulation"`, `"theory"` or `"relu"`, for all curves or by name. `log` makes the
-    vertical axis logarithmic. `color` and `linestyle`, of matplotlib, replace the chosen ones.
+    vertical axis logarithmic. `color` and `linestyle`, of matplotlib, replace the chosen ones;
+    `color` may map names to colours.
 
     **Returns** the axes.
 
@@ -69,7 +93,8 @@ def draw_curves(
 
     ```
     """
-    _check_look(color, linestyle)
+    given = color if isinstance(color, Mapping) else dict.fromkeys(curves, color)
+    _check_look(given.values(), linestyle)
     times = time if isinstance(time, Mapping) else dict.fromkeys(curves, time)
     kinds = kind if isinstance(kind, Mapping) else dict.fromkeys(curves, kind)
     series = {name: _series(name, times, kinds, values) for name, values in curves.items()}
@@ -80,12 +105,12 @@ def draw_curves(
         fresh = not set(series) & {name for _, name in _drawn(ax)}
         for name, (t, seeds) in series.items():
             role = kinds[name]
-            colour = colours[name] if color is None else color
-            chosen = dashes.get(name, _LINES[role]["linestyle"])
-            line: dict[str, Any] = dict(_LINES[role])
-            line["linestyle"] = chosen if linestyle is None else linestyle
+            colour = colours[name] if given.get(name) is None else given[name]
+            line: dict[str, Any] = _LINES[role] | dashes.get(name, {})
+            if linestyle is not None:
+                line["linestyle"] = linestyle
             if len(seeds) > 1:
-                _draw_band(ax, t, seeds, colour, band)
+                _draw_band(ax, t, seeds, colour, line["linestyle"], band)
             label = f"_{name}" if crowded else name
             gid = f"curve:{role}:{name}"
             ax.plot(t, seeds.mean(axis=0), color=colour, label=label, gid=gid, **line)
@@ -95,11 +120,11 @@ def draw_curves(
             ax.set_yscale("log")
         if crowded and fresh:
             _colour_bar(ax, colours)
-        together: dict[str, list[Any]] = {}
+        together: dict[str, Any] = {}
         for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
-            together.setdefault(name, []).append(handle)
-        if together:
-            ax.legend([tuple(lines) for lines in together.values()], list(together))
+            together[name] = (*together.get(name, ()), handle)
+        if named := together | _keys(ax):
+            ax.legend(list(named.values()), list(named))
     return ax
 
 
@@ -113,12 +138,35 @@ def _drawn(ax: matplotlib.axes.Axes) -> list[tuple[str, str]]:
     return list(dict.fromkeys((gid[1], gid[2]) for gid in gids if gid[0] == "curve"))
 
 
+def _keys(ax: matplotlib.axes.Axes) -> dict[str, Any]:
+    """Grey samples of the lines that the names of curves leave open: kinds, and bands."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    grey = COLOURS["neutral"]
+    roles: dict[str, set[str]] = {}
+    for role, name in _drawn(ax):
+        roles.setdefault(name, set()).add(role)
+    several = set().union(*(those for those in roles.values() if len(those) > 1))
+    found: dict[str, Any] = {
+        word: Line2D([], [], color=shade(grey, _SHADES[role]), **_LINES[role])
+        for role, word in _KINDS.items()
+        if role in several
+    }
+    drawn = {artist.get_gid() for artist in (*ax.lines, *ax.collections)}
+    for band, word in _BANDS.items():
+        if f"band:{band}" in drawn:
+            thin = Line2D([], [], color=grey, **_SEED)
+            found[word] = thin if band == "seeds" else Patch(color=grey, **_FILL)
+    return found
+
+
 def _colours(
     ax: matplotlib.axes.Axes, kinds: Mapping[str, str], names: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The colour of each name: its role's if alone, the one it has, or the next of the cycle.
 
-    Also the line styles of theories that no simulation of the same name goes with.
+    Also the lines of theories that no simulation of the same name goes with.
     """
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
@@ -145,7 +193,8 @@ def _colours(
         elif role == "theory" and not any(name in known[r] for r in ("relu", "simulation")):
             place = known[role][name]
             found[name] = cycle_colour(place)
-            dashes[name] = (0, _DASHES[place % len(_DASHES)])
+            which = place % len(_DASHES)
+            dashes[name] = {"linestyle": (0, _DASHES[which]), "linewidth": _ALONE[which]}
         else:
             found[name] = shade(cycle_colour(known[role][name]), _SHADES[role])
     return found, dashes
@@ -223,15 +272,16 @@ def draw_matrix(
     return ax
 
 
-def _check_look(color: Any, linestyle: Any) -> None:
+def _check_look(colours: Iterable[Any], linestyle: Any) -> None:
     """Raise where matplotlib knows no such colour or line."""
     from matplotlib.colors import is_color_like
     from matplotlib.lines import Line2D
 
-    if color is not None and not is_color_like(color):
+    unknown = [colour for colour in colours if colour is not None and not is_color_like(colour)]
+    if unknown:
         raise NeuralRaceError(
             "matplotlib knows no such colour",
-            got=f"{color!r:.80}",
+            got=f"{unknown[0]!r:.80}",
             wanted="a name such as 'C0' or 'black', or three numbers from 0 to 1",
             fix="leave color out for the colours of the style",
         )
@@ -275,17 +325,28 @@ def _series(
     return t, seeds
 
 
+_SEED: Mapping[str, Any] = MappingProxyType({"alpha": 0.55, "linewidth": 0.8, "zorder": 1.6})
+"""The line of a single seed."""
+
+_FILL: Mapping[str, Any] = MappingProxyType({"alpha": 0.25, "linewidth": 0})
+"""The area of a band."""
+
+
 def _draw_band(
-    ax: matplotlib.axes.Axes, t: np.ndarray, seeds: np.ndarray, colour: Any, band: str | None
+    ax: matplotlib.axes.Axes,
+    t: np.ndarray,
+    seeds: np.ndarray,
+    colour: Any,
+    linestyle: Any,
+    band: str | None,
 ) -> None:
+    gid = f"band:{band}"
     if band == "seeds":
-        ax.plot(t, seeds.T, color=colour, alpha=0.55, linewidth=0.8, zorder=2.0)
-    elif band == "std":
+        ax.plot(t, seeds.T, color=colour, linestyle=linestyle, gid=gid, **_SEED)
+    elif band is not None:
         mean, std = seeds.mean(axis=0), seeds.std(axis=0)
-        ax.fill_between(t, mean - std, mean + std, color=colour, alpha=0.25, linewidth=0)
-    elif band == "range":
-        least, largest = seeds.min(axis=0), seeds.max(axis=0)
-        ax.fill_between(t, least, largest, color=colour, alpha=0.25, linewidth=0)
+        ends = (mean - std, mean + std) if band == "std" else (seeds.min(axis=0), seeds.max(axis=0))
+        ax.fill_between(t, *ends, color=colour, gid=gid, **_FILL)
 
 
 def _name_lines(

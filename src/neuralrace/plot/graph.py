@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -16,13 +17,15 @@ from neuralrace.plot.layout import (
     MARGIN,
     Box,
     Edges,
-    Rectangle,
     along,
+    around,
     branches,
     columns,
     place,
     routes,
+    spot,
 )
+from neuralrace.plot.strips import Strips, gate_strips
 from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
 
 if TYPE_CHECKING:
@@ -47,8 +50,8 @@ LINE = 0.13
 EDGE_TEXT = 6.0
 """Size of the names of edges, in points."""
 
-NOTE_TEXT = 5.5
-"""Size of notes and counts, in points."""
+NOTE_TEXT = 6.5
+"""Size of notes, in points."""
 
 FEW_EDGES = 6
 """Up to this number of edges, all are named."""
@@ -57,10 +60,7 @@ FEW_STRIPS = 16
 """Up to this number of gated edges, each carries a strip; more carry a diamond."""
 
 EDGE_STRIP = (0.34, 0.09)
-"""Width and height in inches of the strip of a gated edge."""
-
-FEW_NEURONS = 12
-"""Up to this number of gated neurons, each has its own row in a strip; more are averaged."""
+"""Width and height in inches of the strip of a gated edge; narrower where columns are close."""
 
 
 def draw_graph(
@@ -77,8 +77,10 @@ def draw_graph(
     and edges take the colour of the hidden node they touch; edges are named where they are few or
     parallel. In crowded columns text shrinks and then gives way to a count below the column.
 
-    A gated node carries a strip with one cell per sample: dark where its gate is on, white where it
-    is off, grey between. A gated edge carries such a strip too, or a diamond where edges are many.
+    A gated node carries a strip with one cell per sample: black where its gate is on, white where
+    it is off, grey between. A gated edge carries such a strip too, or a diamond where edges are
+    many. All strips have the samples in one order, in which those with equal gates are neighbours.
+    A note below says so.
 
     **Arguments:** `sizes` maps each node to its number of neurons, `edges` each edge to its
     (source, target). `gates` maps nodes or edges to (N,) values over samples, or to (N, size) with
@@ -97,20 +99,25 @@ def draw_graph(
     """
     labels = labels or {}
     _check_graph(sizes, edges)
-    strips = _strips(sizes, edges, gates or {})
+    strips = gate_strips(sizes, edges, gates or {})
     layers = columns(sizes, edges)
     with style():
         own = ax is None
-        ax, width, height = _canvas(ax, layers, gated=bool(strips))
+        ax, width, height = _canvas(ax, layers, gated=bool(strips.pictures))
+        hidden = [v for layer in layers[1:-1] for v in layer]
+        note = strips.note(always=any(v not in strips for v in hidden))
+        if sum(e in strips for e in edges) > FEW_STRIPS:
+            note += "; ◇ = gated edge"
+        lines = _lines(note, width)
+        height -= 0.0 if own else LINE * len(lines)
         letters = max(len(labels.get(v, v)) for v in sizes)
-        rows = {v: len(strip) for v, strip in strips.items() if v in sizes}
-        boxes, paths = _placed(layers, edges, letters, rows, width, height)
+        boxes, paths = _placed(layers, edges, letters, strips.rows(sizes), width, height)
         hues = {v: cycle_colour(i) for v, i in branches(sizes, edges).items()}
-        _draw_edges(ax, edges, paths, hues, labels, strips)
+        _draw_edges(ax, edges, paths, boxes, hues, labels, strips)
         for node, box in boxes.items():
             _draw_node(ax, node, box, sizes[node], labels.get(node, node), hues.get(node))
             if node in strips:
-                _draw_strip(ax, node, strips, box.strip, hues.get(node))
+                strips.draw(ax, node, box.strip, hues.get(node))
         heights = [along(p, np.linspace(0, 1, 60))[:, 1] for p in paths.values()]
         top = max([height, *(y.max() + LINE + GAP for y in heights)])
         bottom = min(
@@ -118,7 +125,10 @@ def draw_graph(
             + [y.min() - LINE for y in heights]
             + [_draw_count(ax, layer, boxes, sizes) for layer in layers]
         )
-        bottom = _draw_note(ax, strips, edges, width / 2, bottom)
+        for line in lines:
+            grey = COLOURS["neutral"]
+            ax.text(width / 2, bottom, line, fontsize=NOTE_TEXT, ha="center", va="top", color=grey)
+            bottom -= LINE
         if own:
             _figure(ax).set_figheight(top - bottom)
         ax.set_xlim(0, width)
@@ -196,34 +206,6 @@ def _check_graph(sizes: Mapping[str, int], edges: Edges) -> None:
             )
 
 
-def _strips(
-    sizes: Mapping[str, int], edges: Edges, gates: Mapping[str, ArrayLike]
-) -> dict[str, NDArray[np.floating]]:
-    """Each gate as a picture (rows, N): one row, or a row for each of a few neurons."""
-    found = {}
-    for name, values in gates.items():
-        gate = np.asarray(values, dtype=float)
-        neurons = sizes.get(name)
-        if name not in sizes and name not in edges:
-            raise NeuralRaceError(
-                f"gates name {name!r}, which is neither a node nor an edge",
-                got=repr(name),
-                wanted=f"one of {listed([*sizes, *edges])}",
-                fix="correct the name of the gate",
-            )
-        samples = next(iter(found.values())).shape[1] if found else len(np.atleast_1d(gate))
-        if gate.shape not in {(samples,), (samples, neurons)}:
-            raise NeuralRaceError(
-                f"the gate of {name!r} has the wrong shape",
-                got=gate.shape,
-                wanted=f"({samples},)" + (f" or ({samples}, {neurons})" if neurons else ""),
-                fix="give every gate one value per sample, or one per sample and neuron",
-            )
-        rows = np.atleast_2d(gate.T)
-        found[name] = rows if len(rows) <= FEW_NEURONS else rows.mean(axis=0, keepdims=True)
-    return found
-
-
 def _canvas(
     ax: matplotlib.axes.Axes | None, layers: list[list[str]], *, gated: bool
 ) -> tuple[matplotlib.axes.Axes, float, float]:
@@ -240,7 +222,7 @@ def _canvas(
     if figure.get_layout_engine() is not None:
         figure.draw_without_rendering()
     extent = ax.get_window_extent()
-    return ax, extent.width / figure.dpi, extent.height / figure.dpi - LINE * gated
+    return ax, extent.width / figure.dpi, extent.height / figure.dpi
 
 
 def _size(layers: list[list[str]], gated: bool) -> tuple[float, float]:
@@ -254,6 +236,13 @@ def _figure(ax: matplotlib.axes.Axes) -> matplotlib.figure.Figure:
     figure = ax.get_figure(root=True)
     assert figure is not None, "axes that were removed from their figure"
     return figure
+
+
+def _lines(note: str, width: float) -> list[str]:
+    """A note in lines of this width in inches, broken between its parts if possible."""
+    letters = max(20, int(width * 72 / (0.88 * LETTER * NOTE_TEXT)))
+    parts = [note] if len(note) <= letters else note.split("; ")
+    return [line for part in parts for line in wrap(part, letters)]
 
 
 def _draw_node(
@@ -294,9 +283,10 @@ def _draw_edges(
     ax: matplotlib.axes.Axes,
     edges: Edges,
     paths: Mapping[str, NDArray[np.floating]],
+    boxes: Mapping[str, Box],
     hues: Mapping[str, str],
     labels: Mapping[str, str],
-    strips: Mapping[str, NDArray[np.floating]],
+    strips: Strips,
 ) -> None:
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.path import Path
@@ -304,11 +294,12 @@ def _draw_edges(
     crowded = len(edges) > 30
     ends = list(edges.values())
     with_strips = sum(e in strips for e in edges) <= FEW_STRIPS
+    wide = {e: LETTER * EDGE_TEXT / 72 * len(labels.get(e, e)) for e in edges}
     named = len(edges) <= FEW_EDGES and all(
-        LETTER * EDGE_TEXT / 72 * len(labels.get(e, e)) < 0.5 * (p[3, 0] - p[0, 0])
-        for e, p in paths.items()
+        wide[e] < 0.5 * (p[3, 0] - p[0, 0]) for e, p in paths.items()
     )
-    for edge, (source, target) in edges.items():
+    taken = [box.covers for box in boxes.values()]
+    for edge, (source, target) in sorted(edges.items(), key=lambda item: item[0] in strips):
         hue = hues.get(source) or hues.get(target)
         colour = hue or COLOURS["neutral"]
         ax.add_patch(
@@ -325,19 +316,26 @@ def _draw_edges(
             )
         )
         fan = sum(s == source for s, _ in ends) - sum(t == target for _, t in ends)
-        x, y = _mark(paths[edge], fan)
-        text_x, text_y = (x, y) if edge in strips else along(paths[edge], 0.5 + 0.1 * np.sign(fan))
+        has_name = edge in labels or named or ends.count((source, target)) > 1
+        name_x, name_y = along(paths[edge], 0.5 + 0.1 * np.sign(fan))
         if edge in strips and with_strips:
-            half, low = EDGE_STRIP[0] / 2, EDGE_STRIP[1] / 2
-            _draw_strip(ax, edge, strips, (x - half, y - low, x + half, y + low), hue)
+            strip = min(EDGE_STRIP[0], 0.6 * (paths[edge][3, 0] - paths[edge][0, 0]))
+            lift = has_name * LINE / 2  # its name stands above it
+            size = max(strip, has_name * wide[edge]) + 2 * GAP, EDGE_STRIP[1] + 2 * lift
+            name_x, y = spot(paths[edge] + [0, lift], _wanted(paths[edge], fan), size, taken)
+            strips.draw(ax, edge, around(name_x, y - lift, strip, EDGE_STRIP[1]), hue)
+            name_y = y - lift + (EDGE_STRIP[1] + LINE) / 2
+            taken.append(around(name_x, y, *size))
         elif edge in strips:
+            x = _wanted(paths[edge], fan)
+            y = np.interp(x, *along(paths[edge], np.linspace(0, 1, 200)).T)
             ax.plot(x, y, "D", ms=2.6, mfc="white", mec=colour, mew=0.7, zorder=5)
-        if edge in labels or named or ends.count((source, target)) > 1:
-            ax.annotate(
+        if has_name:
+            taken.append(around(name_x, name_y, wide[edge], LINE))
+            ax.text(
+                name_x,
+                name_y,
                 labels.get(edge, edge),
-                (text_x, text_y),
-                xytext=(0, 6 if edge in strips else 0),
-                textcoords="offset points",
                 ha="center",
                 va="center",
                 fontsize=EDGE_TEXT,
@@ -347,42 +345,13 @@ def _draw_edges(
             )
 
 
-def _mark(path: NDArray[np.floating], fan: int) -> NDArray[np.floating]:
-    """Where an edge shows its gate: the middle, or in a fan close to its own end."""
-    points = along(path, np.linspace(0, 1, 200))
+def _wanted(path: NDArray[np.floating], fan: int) -> float:
+    """Where along x an edge best shows its gate: the middle, or in a fan close to its own end."""
     level = path[0, 1] == path[1, 1]
     x = (path[0, 0] + path[3, 0]) / 2
     if level and fan < 0:
-        x = min(x, path[0, 0] + 0.14)
-    elif level and fan > 0:
-        x = max(x, path[3, 0] - 0.2)
-    return np.array([x, np.interp(x, *points.T)])
-
-
-def _draw_strip(
-    ax: matplotlib.axes.Axes,
-    name: str,
-    strips: Mapping[str, NDArray[np.floating]],
-    where: Rectangle,
-    hue: str | None,
-) -> None:
-    from matplotlib.patches import Rectangle as Frame
-
-    left, bottom, right, top = where
-    ax.imshow(
-        strips[name],
-        cmap="gray_r",
-        vmin=min(0.0, *(s.min() for s in strips.values())),
-        vmax=max(1.0, *(s.max() for s in strips.values())),
-        extent=(left, right, bottom, top),
-        aspect="auto",
-        interpolation="auto",
-        zorder=5,
-        gid=f"gate:{name}",
-    )
-    line = hue or COLOURS["neutral"]
-    frame = Frame((left, bottom), right - left, top - bottom, fill=False, ec=line, lw=0.6, zorder=6)
-    ax.add_patch(frame)
+        return float(min(x, path[0, 0] + 0.14))
+    return float(max(x, path[3, 0] - 0.2)) if level and fan > 0 else float(x)
 
 
 def _draw_count(
@@ -401,21 +370,3 @@ def _draw_count(
     below, grey = lowest.bottom - GAP, COLOURS["neutral"]
     ax.text(lowest.x, below, text, fontsize=EDGE_TEXT, ha="center", va="top", color=grey)
     return below - LINE
-
-
-def _draw_note(
-    ax: matplotlib.axes.Axes,
-    strips: Mapping[str, NDArray[np.floating]],
-    edges: Edges,
-    centre: float,
-    bottom: float,
-) -> float:
-    """Say what strips and diamonds mean. Returns the lowest height taken."""
-    if not strips:
-        return bottom
-    samples = next(iter(strips.values())).shape[1]
-    diamonds = sum(e in strips for e in edges) > FEW_STRIPS
-    note = f"strip: gate on each of {samples} samples" + ("   ◇ gated edge" if diamonds else "")
-    grey = COLOURS["neutral"]
-    ax.text(centre, bottom, note, fontsize=NOTE_TEXT, ha="center", va="top", color=grey)
-    return bottom - LINE

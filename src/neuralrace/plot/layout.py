@@ -211,6 +211,41 @@ def along(control: NDArray[np.floating], t: float | NDArray[np.floating]) -> NDA
     return np.concatenate(weights, axis=-1) @ control
 
 
+def around(x: float, y: float, width: float, height: float) -> Rectangle:
+    """The rectangle of this size whose centre is (x, y)."""
+    return x - width / 2, y - height / 2, x + width / 2, y + height / 2
+
+
+def spot(
+    control: NDArray[np.floating],
+    wanted: float,
+    size: tuple[float, float],
+    taken: Sequence[Rectangle],
+) -> tuple[float, float]:
+    """A point of a Bézier curve around which a rectangle of this size has room.
+
+    It covers as little as possible of what is ``taken``; of several such points, it is the one
+    whose x is nearest to ``wanted``.
+
+    ```python
+    >>> level = curve((0.0, 0.0), (2.0, 0.0), 0.0)
+    >>> x, y = spot(level, 0.1, (0.4, 0.1), [(-1.0, -1.0, 0.0, 1.0)])
+    >>> round(x, 1), y
+    (0.2, 0.0)
+
+    ```
+    """
+    points = along(control, np.linspace(0, 1, 200))
+    blocks = np.reshape(taken, (-1, 2, 2))
+    half = np.array(size) / 2
+    low = np.maximum((points - half)[:, None], blocks[:, 0])
+    high = np.minimum((points + half)[:, None], blocks[:, 1])
+    covered = np.clip(high - low, 0, None).prod(axis=2).sum(axis=1)
+    best = np.lexsort((np.abs(points[:, 0] - wanted), covered.round(6)))[0]
+    x, y = points[best]
+    return float(x), float(y)
+
+
 def routes(
     edges: Edges,
     start: Mapping[str, tuple[float, float]],

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from string import ascii_lowercase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Side: TypeAlias = Literal["center", "left", "right"]
 
 
 def letter_panels(figure: Figure) -> None:
     """Put (a), (b), … before the titles of the panels, row by row; one panel has no letter.
 
-    Colour bars, insets and hidden panels are no panels of their own.
+    Colour bars, insets and hidden panels are no panels of their own. A title that begins with a
+    letter keeps it.
 
     ```python
     >>> import matplotlib.pyplot as plt
@@ -32,4 +37,16 @@ def letter_panels(figure: Figure) -> None:
     if len(places) > 1:
         in_order = sorted(places, key=places.__getitem__)
         for letter, ax in zip(ascii_lowercase, in_order, strict=False):
-            ax.set_title(f"({letter}) {ax.get_title()}".rstrip())
+            side = _title_side(ax)
+            title = ax.get_title(side)
+            if not re.match(r"\([a-z]\d*\)", title):
+                ax.set_title(f"({letter}) {title}".rstrip(), loc=side)
+
+
+def _title_side(ax: Axes) -> Side:
+    """Where the title of a panel stands."""
+    sides: tuple[Side, ...] = ("center", "left", "right")
+    for side in sides:
+        if ax.get_title(side):
+            return side
+    return "center"

@@ -25,11 +25,11 @@ from neuralrace.reduction.equations.symbols import (
     block_form,
     conserved,
     equations,
-    latex,
     statistics_in_symbols,
     written_mode,
 )
-from neuralrace.reduction.solving.full_size import Source, full_weights
+from neuralrace.reduction.equations.typeset import latex
+from neuralrace.reduction.solving.full_size import Source, evaluations, full_weights, losses_on
 from neuralrace.reduction.solving.initial import (
     Start,
     StartLike,
@@ -171,6 +171,7 @@ class Race:
         times: ArrayLike,
         start: StartLike,
         learning_rate: float | None = None,
+        evaluate: Mapping[str, Dataset] | None = None,
         rtol: float | None = None,
     ) -> Trajectory:
         """The solution of the race at `times`, as a `Trajectory` like any other.
@@ -185,6 +186,11 @@ class Race:
         a matrix block the Frobenius norm of this product. Outputs on all samples are computed when
         asked for: `solution.outputs`.
 
+        `evaluate={"untrained": data}` predicts the loss on other samples or with other gates, such
+        as routes that are not trained, as `values["untrained"]["loss"]`. Inputs outside the
+        directions of all blocks, and routes whose ends no block joins, give nothing there: along
+        them nothing is learned.
+
         `rtol` is the relative tolerance of a step of the flow, where a block has no explicit
         solution. By default it is 1e-11, or 1e-9 in compiled code; 1e-8 is enough for a picture and
         takes about half the time.
@@ -198,24 +204,25 @@ class Race:
 
         ```
         """
-        start = self.start(start)
+        start, others = self.start(start), evaluations(self.split, evaluate)
         rtol = checked_tolerance(rtol)
         try:
             solution = solve_blocks(
                 self.blocks, start, times, learning_rate, self.constant, rtol=rtol
             )
         except StoppedError as error:
-            error.trajectory = self._sourced(error.trajectory)
+            error.trajectory = self._sourced(error.trajectory, others)
             raise
-        return self._sourced(solution)
+        return self._sourced(solution, others)
 
-    def _sourced(self, solution: Trajectory) -> Trajectory:
+    def _sourced(self, solution: Trajectory, others: Mapping[str, Dataset]) -> Trajectory:
         """The solution with a reference to its data, to compute outputs and weights on request."""
         weight = self.data.sample_weight
+        on = lambda data: losses_on(self.blocks, self.split, solution, data)
         return Trajectory(
             solution.time,
             solution.loss,
-            values=solution.values,
+            values={**solution.values, **{name: {"loss": on(d)} for name, d in others.items()}},
             settings=solution.settings | {"data": self._digest, "clock": "flow"},
             sample_weight=None if weight is None else np.asarray(weight),
             steps=solution.steps,

@@ -12,6 +12,7 @@ from neuralrace.gdln import always_on
 from neuralrace.reduction.blocks.block import Block
 from neuralrace.reduction.equations.mode_form import SHOWN, mode_form
 from neuralrace.reduction.equations.symbols import WrittenMode, conserved_forms, written_mode
+from neuralrace.text import table_lines
 
 if TYPE_CHECKING:
     from neuralrace.reduction.race import Race
@@ -23,6 +24,9 @@ HEADINGS = ("block", "directions", "s", "variables", "conserved", "closed form")
 LEGEND = "s: largest singular value of Σ^yx in the block; B: a variable that its edges share"
 """What the letters of the table mean."""
 
+ALL = "print(race.describe(full=True)) names all variables"
+"""How to see the variables of modes that have many."""
+
 DIRECTIONS = "in a block that is not a mode, B is a direction of edge weights: race.variables()"
 """The meaning of a variable where the edges have matrices."""
 
@@ -31,6 +35,9 @@ CONFLICT = "paths with conflicting signs: a hidden node needs more than one neur
 
 FEW = 3
 """The number of variables of a mode that are shown by default."""
+
+RARE = 0.2
+"""Targets of an output that are zero on at most this share of the samples need no remark."""
 
 SMALL = 1e-3
 """The small equal start for which closed forms are listed if no start is given."""
@@ -56,10 +63,12 @@ def summary(race: Race, full: bool = False) -> str:
         head = "does not reduce (one block holds all that can be learned), and solving it is"
     lines = [f"{head}{';' if race.reduces else ''} {race.exactness}."]
     rows = [row for block in race.blocks[:shown] for row in _rows(block, race.is_exact, full)]
-    lines += _table(HEADINGS, rows)
+    lines += table_lines(HEADINGS, rows)
     if len(race.blocks) > shown:
         lines.append(f"… and {len(race.blocks) - shown} more")
     lines.append(LEGEND)
+    if any("variables" in row[3] and "merged" not in row[3] for row in rows):
+        lines.append(ALL)
     if full and scalar < len(race.blocks):
         lines.append(DIRECTIONS)
     quiet = {v: n for v, n in race.silent.items() if n}
@@ -86,7 +95,21 @@ def _about_gates(race: Race) -> list[str]:
     off = [name for name, gate in gates.items() if not np.asarray(gate).any()]
     they = "they learn" if len(off) > 1 else "it learns"
     never = [f"never on, so that {they} nothing: {', '.join(off)}"] if off else []
-    return [*always_on(race.arch, race.data), *never]
+    return [*always_on(race.arch, race.data), *never, *_silenced(race)]
+
+
+def _silenced(race: Race) -> list[str]:
+    """Outputs that are on where their targets are zero, in a network of several outputs."""
+    data, found = race.data, []
+    for node in race.arch.outputs if len(race.arch.outputs) > 1 else ():
+        zero = ~np.asarray(data.y[node]).any(axis=1) & (np.asarray(data.probability) > 0)
+        if node in data.gates or not RARE < zero.mean() < 1:
+            continue
+        found.append(
+            f"{node} is on, and its target zero, on {100 * zero.mean():.0f} % of the samples: it "
+            "is trained to be silent there. An output that is not asked needs a gate of 0"
+        )
+    return found
 
 
 def _how_many_scalar(scalar: int, count: int) -> str:
@@ -137,11 +160,3 @@ def _form_in_words(form: Mapping[tuple[int, int], float], names: Sequence[str]) 
         sign = ("-" if c < 0 else "") if not text else (" - " if c < 0 else " + ")
         text += f"{sign}{factor}{f'{a}**2' if k == m else f'{a}*{b}'}"
     return text
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Aligned columns under their headings, without those that are empty."""
-    used = [i for i in range(len(headings)) if any(row[i] for row in rows)]
-    cells = [[row[i] for i in used] for row in (headings, *rows)]
-    wide = [max(len(row[i]) for row in cells) for i in range(len(used))]
-    return ["  ".join(f"{c:{w}}" for c, w in zip(row, wide, strict=True)).rstrip() for row in cells]

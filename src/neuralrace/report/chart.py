@@ -13,10 +13,10 @@ import numpy as np
 
 from neuralrace.report.page import Curve, Curves
 
-COLOURS = ("0072B2", "E69F00", "009E73", "CC79A7", "56B4E9", "D55E00", "882255", "999933")
-"""The cycle of the package's style (Okabe–Ito and two of Tol's), safe for the colour-blind."""
+COLOURS = ("0072B2", "E69F00", "2AA37A", "7A1460", "56B4E9", "D55E00", "CC79A7", "999933")
+"""The cycle of the package's style: safe for the colour-blind, the first four different in grey."""
 
-SHADES = {"simulation": (0.2, 0.0), "relu": (0.55, -0.1), "theory": (-0.2, 0.35)}
+SHADES = {"simulation": (0.2, 0.25), "relu": (0.55, 0.1), "theory": (-0.2, 0.55)}
 """How far a kind of curve is mixed with white (above 0) or black: on white paper, and on dark."""
 
 POINTS = 600

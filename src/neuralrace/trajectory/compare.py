@@ -18,6 +18,9 @@ from neuralrace.types import ArrayLike
 HALF = 16
 """The digits of a digest of data that tell its samples; the others tell its gates."""
 
+COARSE = 0.5
+"""Records are coarse where the loss falls by more than this part of L(0) from one to the next."""
+
 ERROR = "the initial error √(2 L(0))"
 """The unit of distances between outputs, for the squared loss."""
 
@@ -99,10 +102,13 @@ def compare(
 ) -> Comparison:
     """How far `other` is from `reference`, over the time that both cover.
 
-    `mean` is (1/T) ∫ |L_a − L_b| dt / L_a(0) by the trapezoid rule on the merged grid of times,
-    a the reference; `max` the largest such difference. `shift` is the delay of `other` that makes
-    the mean least (positive: `other` is late) and `mean_after_shift` what then remains, over the
-    times that both still cover. `outputs`, where both are known on the same samples, is
+    `mean` is (1/T) ∫ |L_a − L_b| dt / L_a(0) by the trapezoid rule, a the reference; `max` the
+    largest such difference. The two are compared at the moments of the one that has fewer of them,
+    and the other is interpolated, so that sparse records do not count as a difference; `notes` say
+    where they are too sparse to judge by. A mean is over all of the time: the longer both rest
+    after learning, the smaller it is, and `max` does not change. `shift` is the delay of `other`
+    that makes the mean least (positive: `other` is late) and `mean_after_shift` what then remains,
+    over the times that both still cover. `outputs`, where both are known on the same samples, is
     (1/T) ∫ √(⟨‖o_a − o_b‖²⟩ / 2 L_a(0)) dt: a root mean square over samples, as a part of the
     reference's initial root mean square error √(2 L_a(0)). Other losses than the squared one are no
     distances: the unit is then √⟨‖o_a(T) − o_a(0)‖²⟩, how far the reference's outputs moved, and
@@ -144,6 +150,12 @@ def compare(
             fix="compare runs that have something to learn",
         )
     grid, gap = _loss_gap(reference, other, 0.0)
+    fall = largest_fall(np.interp(grid, reference.time, reference.loss))
+    if fall > COARSE:
+        notes += (
+            f"the loss falls by {100 * fall:.0f} % between two records: differences there are not "
+            "seen",
+        )
     return Comparison(
         mean=float(np.trapezoid(gap, grid) / (end - start)) / initial,
         max=float(gap.max()) / initial,
@@ -248,11 +260,26 @@ def _different_gates(a: Trajectory, b: Trajectory) -> bool:
 
 
 def _loss_gap(a: Trajectory, b: Trajectory, delay: float) -> tuple[np.ndarray, np.ndarray]:
-    """|L_a(t) − L_b(t + delay)| on the merged grid of times that both cover."""
+    """|L_a(t) − L_b(t + delay)| at the moments of `common_times`."""
     b_time = b.time - delay
-    start, end = max(a.time[0], b_time[0]), min(a.time[-1], b_time[-1])
-    grid = np.unique(np.clip(np.concatenate([a.time, b_time]), start, end))
+    grid = common_times(a.time, b_time)
     return grid, np.abs(np.interp(grid, a.time, a.loss) - np.interp(grid, b_time, b.loss))
+
+
+def common_times(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The span that both cover, at the moments of the one that has fewer of them in it.
+
+    Between records that lie far apart a curve is not known, and interpolating it would count as a
+    difference from a curve that is.
+    """
+    start, end = max(a[0], b[0]), min(a[-1], b[-1])
+    inside = [time[(time >= start) & (time <= end)] for time in (a, b)]
+    return np.unique(np.concatenate([[start], min(inside, key=len), [end]]))
+
+
+def largest_fall(loss: np.ndarray) -> float:
+    """The largest fall of a loss from one record to the next, as a part of the initial loss."""
+    return float(-np.diff(loss).min(initial=0.0) / loss[0]) if loss[0] > 0 else 0.0
 
 
 def _best_shift(a: Trajectory, b: Trajectory) -> tuple[float, float]:
@@ -277,7 +304,7 @@ def _best_shift(a: Trajectory, b: Trajectory) -> tuple[float, float]:
 
 
 GRID_PIECE = 2**22
-"""Numbers of outputs that are held on the merged grid of times at once, to bound the memory."""
+"""Numbers of outputs that are held at once, to bound the memory."""
 
 
 def _output_gap(a: Trajectory, b: Trajectory, weight: np.ndarray | None) -> float | None:

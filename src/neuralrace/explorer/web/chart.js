@@ -283,6 +283,7 @@ export class Chart {
     pen.lineWidth = unit;
     pen.setLineDash([]);
     pen.font = `${11 * unit}px ${this.family}`;
+    pen.textBaseline = "alphabetic"; // the axes leave another one behind
     const rule = (/** @type {number[]} */ ends, /** @type {string} */ name, /** @type {"left" | "right"} */ side, /** @type {number} */ x, /** @type {number} */ y) => {
       pen.beginPath();
       pen.moveTo(ends[0], ends[1]);

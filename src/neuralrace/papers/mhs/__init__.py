@@ -1,16 +1,6 @@
 """Figures of Jarvis, Klein, Rosman and Saxe, *Make Haste Slowly* (ICLR 2025)."""
 
-__all__ = [
-    "fig1",
-    "fig2",
-    "fig3",
-    "fig4",
-    "fig5",
-    "fig6",
-    "fig7",
-    "fig8",
-    "fig9",
-    "staged",
-    "table",
-    "tour",
-]
+FIGURES = tuple(f"fig{number}" for number in range(1, 10))
+"""The modules that have a `FIGURE`, in the order of the paper."""
+
+__all__ = [*FIGURES, "staged", "table", "tour"]

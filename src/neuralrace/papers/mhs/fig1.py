@@ -50,7 +50,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
-    """(a) the network and its gates; (b) the paths through the red edge and their terms."""
+    """(a) the network and its gates; (b) the paths through the red edge, (c) their terms."""
     return formalism.draw(table, example(settings_of(table)), "#C1272D", "red")
 
 

@@ -241,6 +241,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
             axes[name].set_title(f"(e{number}) Δ = {delta:g}")
     last = [name for name in shown if name in axes][-1]
     axes[last].legend(loc="upper right")
+    figure.supxlabel("lettered as in the paper: MHS Fig. 2d, e", fontsize=6.5)
     return figure
 
 
@@ -261,8 +262,11 @@ def _draw_times(table: xarray.Dataset, s: Mapping[str, Any], ax: Any) -> None:
         label="ReLU networks",
     )
     for k, (gating, line) in enumerate((("linear", DASHED), ("xor", DOTTED))):
-        ax.plot(delta, steps * each[:, k], color=COLOUR[gating], label=f"{gating} gating", **line)
-    ax.axvline(CROSSOVER, color=COLOURS["neutral"], linewidth=0.8, linestyle="--")
+        ax.plot(
+            delta, steps * each[:, k], color=COLOUR[gating], label=f"{gating}, predicted", **line
+        )
+    crossing = {"color": COLOURS["neutral"], "linewidth": 0.8, "linestyle": ":"}
+    ax.axvline(CROSSOVER, ymax=0.6, **crossing)  # below the legend
     ax.text(CROSSOVER + 0.03, 3, "√(2/3)", fontsize=7)
     ax.set(
         title=f"(d1) learning time (loss = {s['criterion']:g})",
@@ -279,7 +283,7 @@ def _draw_share(table: xarray.Dataset, ax: Any) -> None:
     delta, share = table["delta"].to_numpy(), table["share"].to_numpy().mean(axis=1)
     for k, (gating, marker) in enumerate((("linear", "s"), ("xor", "^"))):
         ax.plot(delta, share[:, k], color=COLOUR[gating], marker=marker, markersize=4, label=gating)
-    ax.axvline(CROSSOVER, color=COLOURS["neutral"], linewidth=0.8, linestyle="--")
+    ax.axvline(CROSSOVER, color=COLOURS["neutral"], linewidth=0.8, linestyle=":")
     ax.set(
         title="(d2) gates of the trained networks",
         xlabel="Δ",
@@ -296,7 +300,7 @@ def _draw_losses(one: xarray.Dataset, steps: np.ndarray, ax: Any) -> None:
     ax.plot(steps, relu.T, color=COLOURS["relu"], alpha=0.4, linewidth=0.8)
     ax.plot(steps, relu.mean(axis=0), color=COLOURS["relu"], linewidth=4, label="ReLU networks")
     for k, (gating, line) in enumerate((("linear", DASHED), ("xor", DOTTED))):
-        ax.plot(steps, predicted[k], color=COLOUR[gating], label=f"{gating} gating", **line)
+        ax.plot(steps, predicted[k], color=COLOUR[gating], label=f"{gating}, predicted", **line)
     ax.set(xlabel="epoch", ylabel="loss", ylim=(-0.02, 0.55))
 
 

@@ -200,47 +200,49 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     rows = {n: len(table["y"]) // (len(contexts) + 1) for n in ("all", *map(str, contexts))}
     items = len(table["x"]) - len(contexts)
     names = table["pathway"].to_numpy().tolist()
+    above, below = ["y", *names], [f"without {name}" for name in names]
     figure, axes = plt.subplot_mosaic(
-        [
-            ["y", *names],
-            ["balance", *(f"without {name}" for name in names)],
-            ["x", *("gates",) * len(names)],
-        ],
-        figsize=(1.9 * (1 + len(names)), 8.0),
+        [above, ["balance", *below], ["x", *("gates",) * len(names)]],
+        figsize=(7.4, 6.8),
         height_ratios=(2.4, 2.4, 1),
+        width_ratios=(1.25, *[1] * len(names)),
     )
     short = {str(c): n for c, n in zip(contexts, columns.values(), strict=True)}
     blocks: Any = {"rows": rows, "columns": short}
-    draw_matrix(table["y"], title="(a) targets", blocks=blocks, scale="target", ax=axes["y"])
-    axes["y"].set_ylabel("outputs of context")
+    shown, y = table["outputs"].to_numpy()[0], table["y"].to_numpy()
+    pictures = {"y": (y, "(a) targets")}
+    for k, name in enumerate(names):
+        pictures[name] = (shown[k], f"(b{k + 1}) {name} adds")
+        rest = shown.sum(axis=0) - shown[k] - y
+        pictures[f"without {name}"] = (rest, f"(d{k + 1}) no {name}")
+    for panel, (matrix, title) in pictures.items():
+        ax = axes[panel]
+        draw_matrix(matrix.round(6) + 0.0, title=title, blocks=blocks, scale=False, ax=ax)
+        if panel not in ("y", below[0]):
+            ax.set_yticklabels([])
     _draw_balance(table, axes["balance"])
+    axes["y"].set_ylabel("outputs of context")
     draw_matrix(
         table["x"],
-        title="(e) inputs",
+        title="(e) inputs; dark: 1",
         blocks={"rows": {"item": items, "context": len(contexts)}, "columns": short},
         ax=axes["x"],
     )
     axes["x"].set_xlabel("samples by context")
-    shown, y = table["outputs"].to_numpy()[0], table["y"].to_numpy()
-    for k, name in enumerate(names):
-        for panel, matrix, title in (
-            (name, shown[k], f"(b{k + 1}) {name} adds"),
-            (f"without {name}", shown.sum(axis=0) - shown[k] - y, f"(d{k + 1}) without {name}"),
-        ):
-            draw_matrix(
-                matrix.round(6) + 0.0,
-                title=title,
-                blocks=blocks,
-                scale="output" if panel == name else "error",
-                ax=axes[panel],
-            )
     draw_matrix(
         table["gates"],
         rows=names,
         blocks={"columns": columns},
-        title="(f) gates of the ReLN's pathways",
+        title="(f) gates of the ReLN's pathways; dark: on",
         ax=axes["gates"],
     )
+    for row, label in ((above, "target, output"), (below, "error")):
+        top = max(np.abs(pictures[panel][0]).max() for panel in row)
+        images = [axes[panel].images[0] for panel in row]
+        for image in images:
+            image.set(cmap="RdBu_r", clim=(-top, top))
+        bar = figure.colorbar(images[-1], ax=[axes[n] for n in row], label=label, aspect=25)
+        bar.outline.set_linewidth(0.5)
     return figure
 
 
@@ -249,10 +251,14 @@ def _draw_balance(table: xarray.Dataset, ax: Any) -> None:
 
     factors = sorted(settings_of(table)["factors"])
     loss = unbalanced(table, factors).mean(axis=0)
-    lines = ("-", (0, (3.2, 1.6)), (0, (1, 1)), (0, (5, 1, 1, 1)))
     for k, name in enumerate(table["pathway"].to_numpy()):
-        look = {"color": cycle_colour(k), "linestyle": lines[k % 4], "marker": "osv^"[k % 4]}
-        ax.plot(factors, loss[k], label=name, markersize=3, **look)
+        # one inside the other: the curves of contextual pathways nearly coincide
+        look = {
+            "color": cycle_colour(k),
+            "marker": "osv^"[k % 4],
+            "markersize": (4, 8, 5, 2)[k % 4],
+        }
+        ax.plot(factors, loss[k], label=name, markerfacecolor="none", linewidth=1.0, **look)
     ax.set(
         title="(c) balance of pathways",
         xlabel="strength / learned strength",

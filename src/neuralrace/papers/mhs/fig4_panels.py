@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
-    """(a) losses, (b) singular values of the pathways, (c) hidden layers, (d) outputs."""
+    """(a) losses and outputs, (b) singular values of the pathways, (c) hidden layers."""
     import matplotlib.pyplot as plt
 
     epochs = table["epoch"].to_numpy().tolist()
@@ -53,7 +53,7 @@ def _draw_losses(table: xarray.Dataset, ax: Any) -> None:
     dashes = {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1}
     ax.plot(step, predicted.mean(axis=0), color=COLOURS["theory"], label="predicted", **dashes)
     ax.plot(step, single.mean(axis=0), color="#D55E00", linewidth=1.2, label="GDLN single")
-    ax.set(title="(a) loss / initial loss", xlabel="epoch", ylim=(0, 1.04))
+    ax.set(title="(a1) loss / initial loss", xlabel="epoch", ylim=(0, 1.04))
     ax.legend()
 
 
@@ -66,8 +66,7 @@ def _draw_outputs(table: xarray.Dataset, axes: Sequence[Any], epochs: Sequence[i
         image = ax.imshow(picture, aspect="auto", cmap="RdBu_r", vmin=-top, vmax=top)
         ax.set(xticks=(), yticks=())
         ax.spines[:].set_visible(True)
-        if not net:
-            ax.set_title(f"(d{moment + 1}) epoch {epochs[moment]}", fontsize=7)
+        ax.set_title(f"(a{k + 2}) epoch {epochs[moment]}", fontsize=7)
         if not moment:
             ax.set_ylabel(f"{table['net'].to_numpy()[net]}\noutputs", fontsize=7)
         if net:
@@ -94,7 +93,7 @@ def _draw_strengths(table: xarray.Dataset, common: Any, contextual: Any) -> None
     contextual.set(title="(b2) contextual pathways", xlabel="epoch", ylabel="singular value")
     for ax in (common, contextual):
         ax.legend(loc="upper right", fontsize=6)
-        ax.set_ylim(0, 1.35 * ax.get_ylim()[1])
+        ax.set_ylim(0, 1.5 * ax.get_ylim()[1])
 
 
 def _draw_places(one: xarray.Dataset, ax: Any) -> None:
@@ -106,11 +105,11 @@ def _draw_places(one: xarray.Dataset, ax: Any) -> None:
         ax.plot(those[..., 0], those[..., 1], color=cycle_colour(k), linewidth=0.6, alpha=0.6)
         ax.scatter(
             *those[-1].T,
-            color=cycle_colour(k),
+            facecolor="none",  # contexts lie on each other in some places
+            edgecolor=cycle_colour(k),
             marker=marker,
-            s=22,
-            edgecolor="white",
-            linewidth=0.5,
+            s=24,
+            linewidth=1.0,
             zorder=3,
             label=f"context {c}",
         )

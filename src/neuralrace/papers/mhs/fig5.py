@@ -327,19 +327,21 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     step = table["step"].to_numpy()
     dashes = {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1, "color": COLOURS["theory"]}
     dots = {"linestyle": (0, (1, 1.2)), "linewidth": 1.2, "color": "#D55E00"}
+    light = {"linewidth": 2.2, "color": COLOURS["simulation"]}
     for letter, column, C in zip(ascii_lowercase, axes.T, contexts, strict=False):
         one = table.sel(contexts=C)
         unit = float(one["relu"][:, 0].mean())
         loss = {n: one[n].mean("seed") / unit for n in ("relu", "gated", "predicted", "closed")}
         top, middle, low = column
         top.plot(step, loss["relu"], color=COLOURS["relu"], linewidth=4.5, label="ReLU network")
-        top.plot(step, loss["gated"], color=COLOURS["simulation"], linewidth=2.2, label="ReLN")
+        top.plot(step, loss["gated"], label="ReLN", **light)
         top.plot(step, loss["predicted"], label="race", **dashes)
         top.plot(step, loss["closed"], label="closed form", **dots)
-        top.set(title=f"({letter}) C = {C}", ylim=(0, 1.04))
-        for ax, name, light in ((middle, "common", "#7FB8DA"), (low, "others", "#80CFB9")):
+        top.set(title=f"({letter}1) loss, C = {C}", ylim=(0, 1.04))
+        for number, ax, name in ((2, middle, "common"), (3, low, "others")):
+            ax.set_title(f"({letter}{number}) {'contextual' if name == 'others' else name}")
             ends = {
-                "ReLN": ax.plot(step, one[name].mean("seed"), color=light, linewidth=2.4),
+                "ReLN": ax.plot(step, one[name].mean("seed"), **light),
                 "race": ax.plot(step, one[f"{name}_predicted"].mean("seed"), **dashes),
                 "closed form": ax.plot(step, one[f"{name}_closed"], **dots),
             }
@@ -350,7 +352,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         low.set_xlabel("epoch")
     for ax, label in zip(
         axes[:, 0],
-        ("loss / initial loss", "singular values, common", "singular values, contextual"),
+        ("loss / initial loss", "singular values", "singular values"),
         strict=True,
     ):
         ax.set_ylabel(label)

@@ -222,7 +222,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     s = settings_of(table)
     figure = plt.figure(figsize=(7.0, 5.6))
     rows: Any = figure.subfigures(2, 1, height_ratios=(1.05, 1))
-    axes = rows[0].subplot_mosaic([["a", "b"]], width_ratios=(1, 1.15))
+    axes = rows[0].subplot_mosaic([["a", "b"]], width_ratios=(1.15, 1))
     axes |= rows[1].subplot_mosaic([["c", "d"]], width_ratios=(1.7, 1))
     this = tables.Case("", {"contexts": s["contexts"]}, (s["hidden"],) * 2, s["scale"])
     arch, data = tables.gated_network(this, "gated", s["rule"])
@@ -235,35 +235,34 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
 
 
 LINES: dict[str, dict[str, Any]] = {
-    "relu": {"linewidth": 3.4},
-    "gated": {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.6},
-    "staged": {"linestyle": (0, (1, 1)), "linewidth": 1.8},
+    "relu": {"linewidth": 4.0},
+    "gated": {"linewidth": 2.0},
+    "staged": {"linewidth": 1.0, "marker": "^", "markevery": 0.12, "markersize": 3.5},
 }
-"""The line style of each network."""
+"""The line of each network: all are simulated, and grey prints tell them apart."""
 
 NAMES = {"relu": "ReLU network", "gated": "ReLN", "staged": "ReLN, staged"}
 """The name of each network in legends."""
 
-ROLES = {"relu": "relu", "gated": "common", "staged": "contextual"}
-"""The colour of each network, by its role in `neuralrace.plot.COLOURS`."""
+COLOUR = {"relu": "#F2C063", "gated": "#0072B2", "staged": "#00402E"}
+"""The colour of each network."""
 
 
 def _draw_runs(table: xarray.Dataset, ax: Any) -> None:
-    from neuralrace.plot import COLOURS, shade
+    from neuralrace.plot import COLOURS
 
     step = table["step"].to_numpy()
     unit = float(table["relu"][:, 0].mean())
     typical = [*table["typical"].to_numpy(), int(table["staged_typical"])]
     for name, k in zip(LINES, typical, strict=True):
-        colour, runs = COLOURS[ROLES[name]], table[name].to_numpy() / unit
+        colour, runs = COLOUR[name], table[name].to_numpy() / unit
         ax.plot(step, runs.T, color=colour, alpha=0.3, linewidth=0.6, zorder=1)
-        dark = colour if name == "relu" else shade(colour, -0.35)
-        ax.plot(step, runs[k], color=dark, label=NAMES[name], zorder=2, **LINES[name])
+        ax.plot(step, runs[k], color=colour, label=NAMES[name], zorder=2, **LINES[name])
     s = settings_of(table)
     for epoch in (s["begins"], s["opens"]):
         ax.axvline(epoch, color=COLOURS["neutral"], linewidth=0.6, linestyle=":", zorder=0)
     ax.set(
-        title=f"(b) losses of {table.sizes['seed']} runs each; stereotypes thick",
+        title=f"(b) {table.sizes['seed']} runs each; stereotypes thick",
         xlabel="epoch (dotted: where the stages begin)",
         ylabel="loss / initial loss",
         ylim=(0, 1.04),
@@ -298,12 +297,10 @@ def _draw_outputs(table: xarray.Dataset, ax: Any) -> None:
 
 
 def _draw_spread(table: xarray.Dataset, ax: Any) -> None:
-    from neuralrace.plot import COLOURS
-
     step, unit = table["step"].to_numpy(), float(table["relu"][:, 0].mean())
     for name, line in LINES.items():
         spread = table[name].std("seed") / unit
-        ax.plot(step, spread, color=COLOURS[ROLES[name]], label=NAMES[name], **line)
+        ax.plot(step, spread, color=COLOUR[name], label=NAMES[name], **line)
     title = "(d) spread of the loss, lines as in (b)"
     ax.set(title=title, xlabel="epoch", ylabel="std / initial loss", ylim=(0, None))
 

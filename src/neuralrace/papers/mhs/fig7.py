@@ -166,6 +166,10 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         predicted = table["predicted"].to_numpy()[0, :, k]
         dashes = {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1}
         ax.plot(epoch, predicted, color=dark, label="closed form" if not k else None, **dashes)
+    for end in np.unique(table["s"].to_numpy().round(6)):
+        those = [str(k + 1) for k in np.flatnonzero(np.isclose(table["s"].to_numpy(), end))]
+        name = f"mode{'s' if len(those) > 1 else ''} {', '.join(those)}"
+        ax.text(epoch[-1], end + 0.05, name, ha="right", va="bottom", fontsize=7)
     ax.set(title="(c) strengths of the modes", xlabel="epoch", ylabel="strength π")
     ax.legend()
     return figure

@@ -103,25 +103,29 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     s = settings_of(table)
     figure, ax = plt.subplots(figsize=(3.6, 2.6))
     numbers, error = table["clusters"].to_numpy(), 100 * table["discrepancy"].to_numpy()
-    ax.plot(numbers, error, color=COLOURS["simulation"], linewidth=0.8, alpha=0.6)
-    ax.plot(numbers, error.mean(axis=1), color=COLOURS["common"], marker="o", linewidth=1.8)
+    thin, *_ = ax.plot(numbers, error, color=COLOURS["simulation"], linewidth=0.8, alpha=0.6)
+    thin.set_label("one seed")
+    mean = {"color": COLOURS["common"], "marker": "o", "linewidth": 1.8, "label": "mean"}
+    ax.plot(numbers, error.mean(axis=1), **mean)
     at = nr.reln.elbow(error.mean(axis=1).tolist())
-    ax.axvline(EXPECTED, color=COLOURS["neutral"], linestyle="--", linewidth=0.8)
+    dots = {"color": COLOURS["neutral"], "linestyle": ":", "linewidth": 0.8}
+    ax.axvline(EXPECTED, label=f"MHS: {EXPECTED}", **dots)
     ax.annotate(
         f"elbow: K = {at}",
         (at, error.mean(axis=1)[at - 1]),
-        xytext=(0.6, 0.7),
+        xytext=(0.55, 0.5),
         textcoords="axes fraction",
         arrowprops={"arrowstyle": "->", "linewidth": 0.7},
         fontsize=8,
     )
     ax.set(
-        xlabel="clusters K (dashed: MHS)",
+        xlabel="clusters K",
         ylabel="mean |ΔL| / L(0), %",
         xticks=numbers,
         title="neurons count " + ("by weight" if s["weighted"] else "alike"),
     )
     ax.set_ylim(0, None)
+    ax.legend(loc="upper right")
     return figure
 
 

@@ -142,10 +142,12 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """Losses of both gatings, and the total weights of each pathway, all over time."""
     import matplotlib.pyplot as plt
 
-    from neuralrace.plot import draw_curves
+    from neuralrace.plot import COLOURS, draw_curves
 
     epoch = table["time"] / settings_of(table)["learning_rate"]
-    figure, axes = plt.subplot_mosaic([["loss"] * 3, ["one", "1", "2"]], figsize=(3.4, 3.8))
+    figure, axes = plt.subplot_mosaic(
+        [["loss"] * 3, ["one", "1", "2"]], figsize=(3.4, 4.0), height_ratios=(1.15, 1)
+    )
     names = {"single": "one pathway", "two": "a pathway per context"}
     single, two = "single_total", "two_total"
     panels = {"one": (single, 0), "1": (two, 0), "2": (two, 1)}
@@ -155,10 +157,13 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         for place, (name, pathway) in panels.items():
             total = table[name + end].to_numpy()[:, pathway]
             weights = {f"of $x_{i + 1}$": total[:, :, i] for i in (0, 1)}
-            draw_curves(epoch, weights, kind=kind, ylabel="", ax=axes[place])
+            grey = {"simulation": "0.7", "theory": COLOURS["theory"]}[kind]  # names at the ends
+            draw_curves(epoch, weights, kind=kind, color=grey, ylabel="", ax=axes[place])
             axes[place].legend().remove()
-    title = "(a) loss: simulated (solid), predicted (dashed)"
-    axes["loss"].set(title=title, xlabel="epoch", ylim=(0, None))
+    top = 1.3 * float(table["single_loss"].max())
+    axes["loss"].set(title="(a) loss", xlabel="epoch", ylim=(0, top))
+    if (legend := axes["loss"].get_legend()) is not None:
+        legend.set_loc("upper right")
     titles = {"one": "(b) one pathway", "1": "(c) in context 1", "2": "(d) in context 2"}
     for place, title in titles.items():
         axes[place].set(title=title, xlabel="epoch", ylim=(-0.1, 1.1), yticks=(0, 0.5, 1))

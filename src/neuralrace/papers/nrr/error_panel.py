@@ -19,14 +19,15 @@ def draw_errors(table: xarray.Dataset, x: np.ndarray, ax: Any) -> None:
     """Errors of every seed and their median over `x`, with the level of generalisation."""
     from neuralrace.plot import COLOURS
 
-    for name, colour, marker, line in (
-        ("untrained", "#D55E00", "o", "-"),
-        ("trained", "#0072B2", "s", (0, (1, 1))),
+    for name, colour, marker, fill in (
+        ("untrained", "#D55E00", "o", "#D55E00"),
+        ("trained", "#0072B2", "s", "white"),
     ):
         values = np.maximum(table[name].to_numpy(), FLOOR)
-        look = {"color": colour, "marker": marker, "markeredgewidth": 0}
-        ax.plot(x, values, linestyle="", markersize=2.2, alpha=0.45, **look)
-        ax.plot(x, np.median(values, axis=1), linestyle=line, markersize=3.8, label=name, **look)
+        look = {"color": colour, "marker": marker}
+        ax.plot(x, values, linestyle="", markersize=2.2, markeredgewidth=0, alpha=0.45, **look)
+        middle = np.median(values, axis=1)
+        ax.plot(x, middle, markersize=4, markerfacecolor=fill, label=name, **look)
     level, grey = settings_of(table)["generalises"], COLOURS["neutral"]
     ax.axhline(level, color=grey, linestyle=":", linewidth=0.8, label="generalises below")
     dashes = (0, (6, 1.5, 1, 1.5))

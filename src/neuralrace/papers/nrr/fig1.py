@@ -128,41 +128,54 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     )
 
 
+LOOKS = (("#1A1A1A", 2.8), ("#0072B2", 1.9), ("#E69F00", 1.2))
+"""Colour and width of the lines of modules, those on most paths first, in both panels."""
+
+
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """(a) the network; (b) the first mode in modules through which 6, 4 and 3 paths run."""
     import matplotlib.pyplot as plt
 
-    from neuralrace.plot import cycle_colour, draw_graph
+    from neuralrace.plot import COLOURS, draw_graph, shade
 
     arch, _ = network(settings_of(table)["hidden"])
     figure, (above, below) = plt.subplots(2, 1, figsize=(3.4, 4.2), height_ratios=(1.35, 1))
-    counts = {
-        e: str(n) for e, n in zip(arch.edges, table["paths"].to_numpy().tolist(), strict=True)
-    }
-    _draw_growth(table, below, cycle_colour)
-    draw_graph(arch.sizes, arch.edges, labels=counts, ax=above)
+    paths = table["paths"].to_numpy().tolist()
+    order = sorted(set(paths), reverse=True)
+    looks = {n: LOOKS[min(k, len(LOOKS) - 1)] for k, n in enumerate(order)}
+    _draw_growth(table, below, looks)
+    counts = dict(zip(arch.edges, paths, strict=True))
+    labels = {e: str(n) for e, n in counts.items()}
+    draw_graph(arch.sizes, arch.edges, labels=labels, ax=above)
+    for patch in above.patches:
+        kind, _, name = (patch.get_gid() or "").partition(":")
+        if kind == "edge":
+            colour, width = looks[counts[name]]
+            patch.set(color=colour, linewidth=width)
+        elif kind == "node":
+            grey = COLOURS["neutral"]
+            patch.set(facecolor=shade(grey, 0.88), edgecolor=grey)
+    for text in above.texts:
+        text.set_color(COLOURS["theory"])
     above.set_title("(a) modules; on edges: paths through them", loc="left")
     return figure
 
 
-def _draw_growth(table: xarray.Dataset, ax: Any, colour: Any) -> None:
+def _draw_growth(table: xarray.Dataset, ax: Any, looks: dict[int, tuple[str, float]]) -> None:
     time, paths = table["time"].to_numpy(), table["paths"].to_numpy()
-    lines = ("-", (0, (3.2, 1.6)), (0, (1, 1)))
-    for k, n in enumerate(sorted(set(paths.tolist()), reverse=True)):
+    for n, (colour, width) in looks.items():
         those = [
             m for m, number in zip(table["module"].to_numpy(), paths, strict=True) if number == n
         ]
-        mean = table["strength"].sel(module=those).mean("module")
+        mean = table["strength"].sel(module=those).mean("module").to_numpy()
         label = f"{n} paths: {SHARED[those[0]]}"
-        ax.plot(time, mean, color=colour(k), linestyle=lines[k % 3], label=label)
-    top = 1.45 * float(table["strength"].max())
-    ax.set(
-        title="(b) strength of the first mode",
-        xlabel="time",
-        ylabel="strength",
-        ylim=(0, top),
-    )
-    ax.legend(loc="upper left", fontsize=6)
+        ax.plot(time, mean, color=colour, linestyle=(0, (3.2, 1.6)), linewidth=width, label=label)
+        low = n == min(looks)
+        place = {"ha": "right", "va": "top" if low else "bottom"}
+        ax.text(time[-1], mean[-1] + (-0.09 if low else 0.06), label, fontsize=7, **place)
+    top = 1.25 * float(table["strength"].max())
+    ax.set(title="(b) strength of the first mode, predicted", xlabel="time", ylabel="strength")
+    ax.set_ylim(0, top)
 
 
 FIGURE = Figure(

@@ -61,7 +61,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
-    """(a) the network and its gates; (b) the paths through the orange edge and their terms."""
+    """(a) the network and its gates; (b) the paths through the orange edge, (c) their terms."""
     return formalism.draw(table, example(settings_of(table)), "#D55E00", "orange")
 
 

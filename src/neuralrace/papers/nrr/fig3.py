@@ -159,13 +159,13 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
 
     settings = settings_of(table)
     figure, axes = plt.subplot_mosaic(
-        [["a", "b"], ["c", "c"]], figsize=(3.4, 4.3), height_ratios=(1, 1.05)
+        [["a", "b"], ["c", "c"]], figsize=(3.4, 4.8), height_ratios=(1.25, 1.05)
     )
     _draw_task(table, axes["a"])
     arch, gated = nr.tasks.xor_pathways(nr.tasks.xor(), total=settings["hidden"])
     names = {name: str(k + 1) for k, name in enumerate(arch.hidden)}
     draw_graph(arch.sizes, arch.edges, gates=gated.gates, labels=names, ax=axes["b"])
-    axes["b"].set_title("(b) GDLN, a pathway\nfor each sample")
+    axes["b"].set_title("(b) GDLN, a pathway\nfor each sample of (a)")
     for name, label, kind in (
         ("relu", "ReLU networks", "relu"),
         ("simulated", "GDLN, simulated", "simulation"),
@@ -179,24 +179,22 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
 
 
 def _draw_task(table: xarray.Dataset, ax: Any) -> None:
+    from neuralrace.plot import COLOURS
+
     reads = table["reads"].to_numpy()[0]
-    for end in 1.3 * reads / np.abs(reads).max():
-        ax.plot([0, end[0]], [0, end[1]], color="#CC79A7", linewidth=0.6, zorder=1)
-    for sign, colour, marker, name in ((1, "#D55E00", "o", "+1"), (-1, "#0072B2", "s", "−1")):
-        those = table["x"].to_numpy()[table["y"].to_numpy() == sign]
-        ax.scatter(
-            *those.T,
-            s=40,
-            color=colour,
-            marker=marker,
-            label=f"y = {name}",
-            zorder=3,
-            edgecolor="white",
-            linewidth=0.6,
-        )
+    for k, end in enumerate(1.3 * reads / np.abs(reads).max()):
+        name = None if k else "weights"
+        ax.plot(*zip((0, 0), end, strict=True), color=COLOURS["neutral"], linewidth=0.6, label=name)
+    x, y = table["x"].to_numpy(), table["y"].to_numpy()
+    for sign, fill, marker, name in ((1, "black", "o", "+1"), (-1, "white", "s", "−1")):
+        look = {"facecolor": fill, "edgecolor": "black", "marker": marker, "linewidth": 0.8}
+        ax.scatter(*x[y == sign].T, s=40, label=f"y = {name}", zorder=3, **look)
+    for k, at in enumerate(x):
+        beside = {"xytext": (7 * np.sign(at[0]), 0), "textcoords": "offset points"}
+        ax.annotate(str(k + 1), at, ha="center", va="center", fontsize=7, **beside)
     ax.set(
-        xlim=(-1.6, 1.6),
-        ylim=(-1.6, 2.3),
+        xlim=(-1.8, 1.8),
+        ylim=(-1.6, 3.0),
         aspect="equal",
         title="(a) ReLU weights $W_1$",
         xticks=(-1, 1),
@@ -204,7 +202,7 @@ def _draw_task(table: xarray.Dataset, ax: Any) -> None:
         xlabel="$x_1$",
         ylabel="$x_2$",
     )
-    ax.legend(loc="upper center", ncols=2, handletextpad=0, columnspacing=0.8)
+    ax.legend(loc="upper center", ncols=2, handletextpad=0.3, columnspacing=0.8, handlelength=1)
 
 
 FIGURE = Figure(

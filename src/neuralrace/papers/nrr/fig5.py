@@ -272,7 +272,8 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     _draw_errors(table, axes["c"])
     for k, P in enumerate(SKETCHED):
         draw_scheme(axes[f"a{k}"], SKETCH, P)
-        axes[f"a{k}"].set_title(f"(a{k + 1}) " + ("" if k else f"M = {SKETCH}, ") + f"P = {P}")
+        title = f"(a{k + 1}) " + ("" if k else f"M = {SKETCH}, ") + f"P = {P}"
+        axes[f"a{k}"].set_title(title if k else f"{title}\nthick: the route x1 → y1")
     return figure
 
 

@@ -245,48 +245,52 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """(a) losses, (b) errors by scale, (c) similarities and (d) outputs at three scales."""
     import matplotlib.pyplot as plt
 
-    figure = plt.figure(figsize=(3.4, 5.6))
-    parts: Any = figure.subfigures(2, 1, height_ratios=(1, 1.35))
+    figure = plt.figure(figsize=(3.4, 6.2))
+    parts: Any = figure.subfigures(2, 1, height_ratios=(1, 1.5))
     top, bottom = parts
     left, right = top.subplots(1, 2)
     _draw_losses(table, left)
     draw_errors(table, table["scale"].to_numpy(), right)
     right.set(title="(b) errors, median", xlabel="scale σ₀", ylim=(FLOOR / 1e5, 10))
+    right.set_ylabel("error / error of zero output")
     shown = table["shown"].to_numpy()
     above, below = bottom.subplots(2, len(shown), squeeze=False)
     for k, scale in enumerate(shown):
-        _draw_map(above[k], table["similarity"].to_numpy()[k], f"σ₀ = {scale:g}")
-        image = _draw_map(below[k], table["outputs"].to_numpy()[k], "")
+        _draw_map(above[k], table["similarity"].to_numpy()[k], f"(c{k + 1}) σ₀ = {scale:g}")
+        image = _draw_map(below[k], table["outputs"].to_numpy()[k], f"(d{k + 1})")
         if k == len(shown) - 1:
-            label = "entry / 99 % quantile of its map"
-            bottom.colorbar(image, ax=[*above, *below], label=label, location="bottom", aspect=50)
+            label = "entry / 99 % quantile of its map; framed in (d): not trained"
+            bar = bottom.colorbar(image, ax=[*above, *below], location="bottom", aspect=50)
+            bar.set_label(label, fontsize=7)
         _frame_untrained(below[k], table["routes"].to_numpy().astype(bool))
         below[k].set_xlabel("input domain")
-    above[0].set_ylabel("(c) similarity\ninput domain")
-    below[0].set_ylabel("(d) outputs\noutput domain")
+    above[0].set_ylabel("similarity\ninput domain")
+    below[0].set_ylabel("outputs\noutput domain")
     return figure
+
+
+DASHES = ("-", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (7, 1.5)), (0, (2, 2)))
+"""The line styles of the scales, so that grey prints can be read; all curves are simulated."""
 
 
 def _draw_losses(table: xarray.Dataset, ax: Any) -> None:
     import matplotlib
 
     scales, loss = table["scale"].to_numpy(), table["loss"].to_numpy()
-    colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(scales)))
-    for colour, scale, runs in zip(colours, scales, loss, strict=True):
-        ends = scale in (scales[0], scales[-1])
-        label = f"σ₀ = {scale:.3g}"
-        line = (0, (4, 1)) if scale == scales[-1] else "-"
-        width = 1.6 if ends else 0.8
+    colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.8, len(scales)))
+    for k, (scale, runs) in enumerate(zip(scales, loss, strict=True)):
         ax.plot(
             table["step"],
             np.median(runs, axis=0),
-            color=colour,
-            label=label,
-            linestyle=line,
-            linewidth=width,
+            color=colours[k],
+            label=f"σ₀ = {scale:.3g}",
+            linestyle=DASHES[k % len(DASHES)],
+            linewidth=1.2,
         )
-    ax.set(title="(a) loss, median", xlabel="epoch", ylabel="loss / loss of zero output")
-    ax.set_ylim(0, None)
+    ax.set(title="(a) simulated, median", xlabel="epoch", ylabel="loss / loss of zero output")
+    step = table["step"].to_numpy()
+    learned = step[(np.median(loss, axis=1) > 0.005).any(axis=0)].max(initial=step[1])
+    ax.set(xlim=(-0.03 * learned, 1.1 * learned), ylim=(0, None))
     ax.legend()
 
 

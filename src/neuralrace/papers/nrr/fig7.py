@@ -8,6 +8,7 @@ import numpy as np
 
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
 from neuralrace.papers.nrr.image_panels import (
+    DRAWN,
     LOOKS,
     draw_accuracy,
     enough_routes,
@@ -78,22 +79,24 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         xlabel="share of trained routes, K / M", ylabel="transfer to untrained routes",
     )  # fmt: skip
     _draw_transfer(table, below, "predicted")
-    below.plot([0, 1], [0, 1], color="0.6", linestyle=":", linewidth=0.8)
+    dots = {"color": "0.6", "linestyle": ":", "linewidth": 0.8}
+    below.legend(handles=below.plot([0, 1], [0, 1], label="as predicted", **dots))
     below.set(
-        title="(c) against the prediction", xlim=(0, 1.03),
+        title="(c) against the prediction; marks as in (b)", xlim=(0, 1.03),
         xlabel="predicted chance of the shared mode", ylabel="transfer to untrained routes",
     )  # fmt: skip
     return figure
 
 
 def _draw_transfer(table: xarray.Dataset, ax, x: str) -> None:
-    for method, (colour, marker, label) in LOOKS.items():
+    for method, (colour, marker, _) in LOOKS.items():
+        label, line = DRAWN[method]
         for routes in ("circulant", "random"):
             rows = rows_of(table, method=method, routes=routes).sortby(x)
             if rows.sizes["cell"]:
                 ax.plot(
                     rows[x].to_numpy(), transfer(rows), color=colour, marker=marker, markersize=4,
-                    linestyle="" if x == "predicted" else "-", linewidth=0.8,
+                    linestyle="" if x == "predicted" else line, linewidth=0.8,
                     markerfacecolor=colour if routes == "circulant" else "white",
                     label=label if routes == "circulant" else None,
                 )  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
 from neuralrace.papers.nrr.image_panels import (
     draw_accuracy,
@@ -116,6 +118,10 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     for ax, (title, own) in zip(axes.flat, wanted.items(), strict=False):
         draw_accuracy(table, "share", ax, title, **own)
         ax.set(xlabel="share of trained routes, K / M", xlim=(0, 1))
+        shares = np.unique(rows_of(table, **own)["share"].to_numpy())
+        if len(shares) == 1:
+            told = f"only K / M = {shares[0]:.2g}\nhas been computed"
+            ax.text(shares[0], 0.7, told, ha="center", va="top", fontsize=7)
     letter_panels(figure)
     legend_below(figure)
     return figure

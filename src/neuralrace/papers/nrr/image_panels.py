@@ -21,6 +21,13 @@ LOOKS = {
 }
 """Colour, marker and name of each method."""
 
+DRAWN = {
+    "statistics": ("squared loss, simulated", "-"),
+    "race": ("race of class modes, predicted", (0, (3.2, 1.6))),
+    "cross": ("cross-entropy, simulated", "-"),
+}
+"""The name of each method in legends, and its line: networks are solid, theory is dashed."""
+
 NEAR = 0.01
 """Untrained routes work if their accuracy is that of trained ones but for this."""
 
@@ -31,13 +38,14 @@ ENOUGH = 0.4
 def draw_accuracy(
     table: xarray.Dataset, x: str, ax: matplotlib.axes.Axes, title: str, **wanted: Any
 ) -> None:
-    """Accuracy of trained (dashed) and untrained routes (solid) against a column of the table."""
-    for method, (colour, marker, label) in LOOKS.items():
+    """Accuracy of trained (hollow marks) and untrained routes against a column of the table."""
+    for method, (colour, marker, _) in LOOKS.items():
         rows = rows_of(table, method=method, **wanted).sortby(x)
         if not rows.sizes["cell"]:
             continue
         place = rows[x].to_numpy()
-        for name, line in (("untrained", "-"), ("trained", (0, (4, 2)))):
+        label, line = DRAWN[method]
+        for name in ("untrained", "trained"):
             shown = means(rows, name)
             spread = rows[name].std("seed").to_numpy()
             ax.errorbar(
@@ -47,9 +55,10 @@ def draw_accuracy(
                 label=label if name == "untrained" else None,
             )  # fmt: skip
     ax.axhline(0.1, color="0.6", linestyle=":", linewidth=0.8, label="chance")
-    ax.plot([], [], color="0.3", linestyle="-", linewidth=1.2, label="untrained routes")
-    ax.plot([], [], color="0.3", linestyle=(0, (4, 2)), linewidth=0.8, label="trained routes")
-    ax.set(title=title, ylim=(0, 1), ylabel="accuracy")
+    for name, fill in (("untrained", "0.3"), ("trained", "white")):
+        look = {"color": "0.3", "marker": "o", "markersize": 3, "markerfacecolor": fill}
+        ax.plot([], [], linestyle="", label=f"{name} routes", **look)
+    ax.set(title=title, ylim=(0, 1), ylabel="accuracy ± std over seeds")
     ax.legend(loc="center right")
 
 

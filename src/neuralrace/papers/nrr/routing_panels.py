@@ -22,8 +22,8 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     from neuralrace.plot import draw_matrix
 
     settings = settings_of(table)
-    figure = plt.figure(figsize=(3.4, 9.3))
-    rows: Any = figure.subfigures(5, 1, height_ratios=(1.15, 1, 1.05, 1.15, 1.3))
+    figure = plt.figure(figsize=(3.4, 9.6))
+    rows: Any = figure.subfigures(5, 1, height_ratios=(1.35, 1, 1.05, 1.15, 1.3))
     places = (("a", "b"), ("c", "d"), ("e", "e2"), ("f",), ("g", "h"))
     axes: dict[str, Any] = {}
     for row, names in zip(rows, places, strict=True):
@@ -70,8 +70,9 @@ def _draw_losses(table: xarray.Dataset, epoch: np.ndarray, ax: Any, name: str, t
     theory = {"loss": "loss_predicted", "decoupled": "by_hand"}[name]
     simulated, predicted = (np.atleast_2d(table[v].to_numpy()) for v in (name, theory))
     unit, light = simulated[0, 0], COLOURS["simulation"]
-    for level in stages(table["targets"].to_numpy())[1:-1]:
-        ax.axhline(level, color=COLOURS["neutral"], linewidth=0.6, linestyle=":")
+    dots = {"color": COLOURS["neutral"], "linewidth": 0.6, "linestyle": ":"}
+    for k, level in enumerate(stages(table["targets"].to_numpy())[1:-1]):
+        ax.axhline(level, label=None if k else "stages", **dots)
         ax.text(epoch[-1], level + 0.015, f"{level:.3f}", ha="right", fontsize=6)
     ax.plot(epoch, simulated[1:].T / unit, color=light, linewidth=0.7, alpha=0.6)
     ax.plot(epoch, simulated[0] / unit, color=light, label="simulated", **LIGHT)

@@ -1,27 +1,26 @@
 """Figures of Saxe's talk *Models of representation learning dynamics*."""
 
-__all__ = [
-    "continual",
-    "convolution",
-    "decisions",
-    "deep_and_shallow",
-    "delayed_rich",
+FIGURES = (
     "depth",
-    "differentiation",
-    "early_layers",
-    "edge_sharing",
     "error_surface",
-    "filters",
-    "gating_structures",
-    "grokking",
+    "stages",
+    "training_speed",
+    "structures",
+    "differentiation",
+    "saddles",
+    "decisions",
+    "saddle_graph",
+    "deep_and_shallow",
     "lambda_trajectories",
     "regimes",
-    "relative_scale",
-    "saddle_graph",
-    "saddles",
-    "stages",
-    "structures",
-    "tour",
-    "training_speed",
+    "delayed_rich",
+    "continual",
+    "early_layers",
+    "grokking",
+    "gating_structures",
+    "edge_sharing",
     "transition",
-]
+)
+"""The modules that have a `FIGURE`, in the order of the talk."""
+
+__all__ = [*FIGURES, "convolution", "filters", "relative_scale", "tour"]

@@ -83,7 +83,9 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         draw_curves(time, dict(zip(names, table[name].to_numpy(), strict=True)), kind=kind, ax=ax)
     for change in table["changes"].to_numpy():
         ax.axvline(change, color=COLOURS["neutral"], linewidth=0.8, linestyle=":")
-    ax.set_title(f"Continual learning, λ = {settings_of(table)['lam']:g}")
+        place = {"transform": ax.get_xaxis_transform(), "ha": "right", "va": "center"}
+        ax.text(change, 0.55, "next task", rotation=90, fontsize=7, **place)
+    ax.set_title(f"continual learning, λ = {settings_of(table)['lam']:g}")
     return figure
 
 

@@ -187,7 +187,7 @@ def told(table: xarray.Dataset, network: str, lag: str | None = None) -> str:
     else:
         interval = table["fading"].sel(network=network, lag=lag)
     low, value, high = interval.to_numpy()
-    return f"{value:.2f} ({low:.2f} to {high:.2f})"
+    return f"{value:.2f} ({low:.2f} to {high:.2f})".replace("-", "−")
 
 
 def when(table: xarray.Dataset, network: str) -> str:
@@ -259,6 +259,10 @@ MARKS = {"naive": "o", "left": "<", "right": ">", "balanced": "D", "expert": "*"
 """The mark of each strategy, so that grey prints can be read."""
 
 
+GREYS = {"deep": ("0.1", "o"), "shallow": ("0.6", "x")}
+"""Grey and mark of each network; colours belong to strategies."""
+
+
 def _draw_task(ax: Axes, table: xarray.Dataset) -> None:
     from matplotlib.patches import Rectangle
 
@@ -273,7 +277,7 @@ def _draw_task(ax: Axes, table: xarray.Dataset) -> None:
     ax.text(0.5, -0.15, "rewarded:\nleft", ha="center", va="top")
     ax.text(1.8, -0.15, "rewarded:\nright", ha="center", va="top")
     ax.text(2.4, len(levels) + 0.05, "contrast", va="bottom")
-    ax.set(xlim=(-0.1, 3.3), ylim=(-1.2, len(levels) + 0.4), title="Task")
+    ax.set(xlim=(-0.1, 3.3), ylim=(-1.2, len(levels) + 0.4), title="task")
     ax.axis("off")
 
 
@@ -285,22 +289,18 @@ def _draw_strategies(ax: Axes, table: xarray.Dataset) -> None:
         ax.plot(x[order], p[order], color=look[kind], marker=MARKS[kind], label=kind, markersize=4)
     ax.set(
         xlabel="contrast (left negative)", ylabel="probability of right", ylim=(-0.03, 1.03),
-        title="Stationary strategies",
+        title="stationary strategies",
     )  # fmt: skip
     ax.legend(loc="upper left", fontsize="x-small")
 
 
 def _draw_accuracy(ax: Axes, table: xarray.Dataset) -> None:
-    from neuralrace.plot import cycle_colour
-
     time = table["time"].to_numpy()
-    for k, network in enumerate(NETWORKS):
-        each = table["accuracy"].sel(network=network).to_numpy()
-        dashes = ("-", "--")[k]
-        for mine in each[:8]:
-            ax.plot(time, mine, color=cycle_colour(k), linewidth=0.4, alpha=0.5)
-        ax.plot(time, each.mean(axis=0), dashes, color=cycle_colour(k), label=f"{network}, mean")
-    ax.set(xlabel="time", ylabel="probability correct", title="Animals learn")
+    for network in NETWORKS:
+        each, (grey, _) = table["accuracy"].sel(network=network).to_numpy(), GREYS[network]
+        ax.plot(time, each[:8].T, color=grey, linewidth=0.4, alpha=0.5)
+        ax.plot(time, each.mean(axis=0), color=grey, linewidth=2, label=f"{network}, mean")
+    ax.set(xlabel="time", ylabel="probability correct", title="animals learn (thin: one each)")
     ax.set_xlim(0, 0.5 * time[-1])
     ax.legend(loc="lower right", fontsize="x-small")
 
@@ -317,25 +317,27 @@ def _draw_shares(ax: Axes, table: xarray.Dataset) -> None:
         layer.set_edgecolor("white")
         layer.set_linewidth(0)
     ax.set(
-        xlabel="time", ylabel="share of animals", ylim=(0, 1), title="Strategies, deep",
+        xlabel="time", ylabel="share of animals", ylim=(0, 1), title="strategies, deep",
         xlim=(0, 0.5 * time[-1]),
     )  # fmt: skip
     ax.legend(loc="center right", fontsize="x-small", frameon=True, facecolor="white", framealpha=1)
 
 
 def _draw_paths(ax: Axes, table: xarray.Dataset) -> None:
-    from neuralrace.plot import cycle_colour
+    from neuralrace.plot import COLOURS
 
     look = colours()
-    for k in range(min(16, table.sizes["animal"])):
+    shown = min(16, table.sizes["animal"])
+    for k in range(shown):
         one = table.sel(network="deep").isel(animal=k)
         left, right = (smooth(one[side].to_numpy()) for side in ("left", "right"))
-        ax.plot(left, right, color=cycle_colour(k), linewidth=0.6, alpha=0.7)
+        ax.plot(left, right, color=COLOURS["neutral"], linewidth=0.6, alpha=0.7)
     uses = (table[f"point_{side}_use"].to_numpy() for side in ("left", "right"))
     for name, x, y in zip(table["point_strategy"], *uses, strict=True):
         kind = str(name.item())
         ax.plot(x, y, MARKS[kind], color=look[kind], markersize=9, markeredgecolor="black")
-    ax.set(xlabel="use of left stimuli", ylabel="use of right stimuli", title="16 deep animals")
+    ax.set(xlabel="use of left stimuli", ylabel="use of right stimuli")
+    ax.set_title(f"{shown} deep animals, points as in (b)")
 
 
 def smooth(curve: np.ndarray, width: int = 10) -> np.ndarray:
@@ -345,18 +347,18 @@ def smooth(curve: np.ndarray, width: int = 10) -> np.ndarray:
 
 
 def _draw_early_late(ax: Axes, table: xarray.Dataset) -> None:
-    from neuralrace.plot import cycle_colour
-
-    for k, network in enumerate(NETWORKS):
+    for network in NETWORKS:
         early, late = table["asymmetry"].sel(network=network).to_numpy()
-        label = f"{network}: {told(table, network)}"
-        ax.plot(early, late, ("o", "x")[k], color=cycle_colour(k), markersize=3, label=label)
+        label, (grey, mark) = f"{network}: {told(table, network)}", GREYS[network]
+        ax.plot(early, late, mark, color=grey, markersize=3, label=label)
     ax.axhline(0, color="0.7", linewidth=0.6, zorder=0)
     ax.axvline(0, color="0.7", linewidth=0.6, zorder=0)
-    ax.set(xlabel="early: right minus left use", ylabel="late", title="Early and late")
+    ax.set(xlabel="early: right minus left use", ylabel="late: right minus left use")
+    ax.set_title("early and late")
     low, high = ax.get_ylim()
-    ax.set_ylim(low, high + 0.35 * (high - low))
-    ax.legend(loc="upper center", fontsize="x-small")
+    ax.set_ylim(low, high + 0.5 * (high - low))
+    small = {"fontsize": "x-small", "title_fontsize": "x-small"}
+    ax.legend(loc="upper center", title="rank correlation (95 % interval)", **small)
 
 
 FIGURE = Figure(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -183,7 +183,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
 
     from neuralrace.plot import draw_graph, letter_panels
 
-    figure, axes = plt.subplots(2, 4, figsize=(7.2, 3.9), width_ratios=(2.3, 1, 1, 1))
+    figure, axes = plt.subplots(2, 4, figsize=(7.2, 4.2), width_ratios=(2.1, 1, 1, 1))
     agents = {"deep": nr.behaviour.deep_agent(), "shallow": nr.behaviour.shallow_agent()}
     short = {"constant": "one", "q_stim": "Q stim", "q_const": "Q const"}
     short |= {f"cortex_{side}": f"cortex {side[0].upper()}" for side in SIDES}
@@ -194,12 +194,17 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
             {e: (short.get(s, s), short.get(t, t)) for e, (s, t) in arch.edges.items()},
             ax=row[0],
         )
-        row[0].set_title(f"{network.capitalize()}")
+        row[0].set_title(network)
+        for ax, title in zip(row[1:], ("stationary points", "behaviour", "neurons"), strict=True):
+            ax.set_title(title)
         _draw_plane(row[1], table, network, "value", "stimulus value")
         _draw_plane(row[2], table, network, "correct", "correct")
         _draw_plane(row[3], table, network, "neural", _neural(network))
-    for ax, title in zip(axes[0, 1:], ("Stationary points", "Behaviour", "Neurons"), strict=True):
-        ax.set_title(title)
+    named: dict[str, Any] = {}
+    for ax in axes[:, 1]:
+        named |= dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    named["one animal"] = axes[0, 1].get_lines()[0]
+    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=len(named))
     letter_panels(figure)
     return figure
 
@@ -224,11 +229,7 @@ def _draw_plane(ax: Axes, table: xarray.Dataset, network: str, what: str, label:
             markeredgecolor="black" if stable else look[str(name)], markersize=8 if stable else 6,
             markeredgewidth=1.2, zorder=5, label=f"{name}, {'stable' if stable else 'saddle'}",
         )  # fmt: skip
-    ax.set(xlabel=f"{label}, left", ylabel="right")
-    if what == "value":
-        low, high = ax.get_ylim()
-        ax.set_ylim(low, high + 0.6 * (high - low))
-        ax.legend(loc="upper left", fontsize="xx-small", handletextpad=0.2, borderpad=0.2)
+    ax.set(xlabel=f"{label}, left", ylabel=f"{label}, right")
 
 
 FIGURE = Figure(

@@ -112,8 +112,8 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
             curves = dict(zip(names, table[name].to_numpy(), strict=True))
             draw_curves(time, curves, kind=kind, ylabel=label, ax=ax)
         ax.set(xscale="log")
-    left.set_title("(a) Loss")
-    right.set_title("(b) Tangent kernel")
+    left.set_title("(a) loss")
+    right.set_title("(b) tangent kernel")
     left.get_legend().remove()
     return figure
 

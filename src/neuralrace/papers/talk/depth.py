@@ -89,7 +89,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     draw_curves(time, dict(zip(names, table["simulated"].to_numpy(), strict=True)), ax=ax)
     exact = dict(zip(names, table["exact"].to_numpy(), strict=True))
     draw_curves(time, exact | {"D → ∞": table["limit"].to_numpy()}, kind="theory", ax=ax)
-    ax.set(xlabel="time (τ/D)", ylabel="strength a(t)", title="Shallow, deep, very deep")
+    ax.set(xlabel="time (τ/D)", ylabel="strength a(t)", title="shallow, deep, very deep")
     return figure
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, setti
 if TYPE_CHECKING:
     import matplotlib.figure
     import xarray
+    from matplotlib.axes import Axes
 
 SETTINGS = {
     "branching": Setting((2, 2, 2), "children of a node, level by level", "ours"),
@@ -114,23 +116,42 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """Levels over time, and the items of the hidden layer in a plane."""
     import matplotlib.pyplot as plt
 
-    from neuralrace.plot import cycle_colour, draw_curves
+    from neuralrace.plot import draw_curves
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0))
     time = table["time"].to_numpy()
     for name, kind in (("simulated", "simulation"), ("predicted", "theory")):
         curves = {f"level {k}": row for k, row in enumerate(table[name].to_numpy())}
         draw_curves(time, curves, kind=kind, ylabel="learned", ax=left)
-    left.set_title("(a) Level after level")
-    places = table["places"].to_numpy()
-    branch = places.shape[1] // settings_of(table)["branching"][0]
-    for item in range(places.shape[1]):
-        colour = cycle_colour(item // branch)
-        right.plot(*places[:, item].T, color=colour, linewidth=1.2)
-        right.plot(*places[-1, item], "o", color=colour, ms=5)
-    right.set(xlabel="first dimension", ylabel="further dimensions")
-    right.set_title("(b) Items come apart (MDS)")
+    learned = (table["simulated"].to_numpy() > 0.99).all(axis=0)
+    left.set(title="(a) level after level", xlim=(0, time[learned][0] if learned.any() else None))
+    _draw_items(right, table["places"].to_numpy(), settings_of(table)["branching"])
     return figure
+
+
+def _draw_items(ax: Axes, places: np.ndarray, branching: Sequence[int]) -> None:
+    """The items from the middle outwards, each branch of level 2 with the names of its items."""
+    items = places.shape[1]
+    large, small = items // branching[0], max(1, items // int(np.prod(branching[:2])))
+    for item in range(items):
+        branch = item // large
+        colour, marker = ("black", "0.55")[branch % 2], "os^DvP"[branch % 6]
+        ax.plot(*places[:, item].T, color=colour, linewidth=1.2)
+        ax.plot(*places[-1, item], marker, color=colour, ms=5)
+    reach = np.abs(places[..., 0]).max()
+    for first in range(0, items, small):
+        x, y = places[-1, first : first + small].mean(axis=0)
+        last = first + small
+        name = f"item {last}" if small == 1 else f"items {first + 1}–{last}"
+        side = (
+            {"ha": "left", "x": x + 0.08 * reach}
+            if x < 0
+            else {"ha": "right", "x": x - 0.08 * reach}
+        )
+        ax.text(y=y, s=name, va="center", fontsize=7, **side)
+    others = int(np.prod(branching[:2])) - 1
+    label = "second and third dimension" if others == 3 else f"dimensions 2 to {max(others, 2)}"
+    ax.set(xlabel="first dimension", ylabel=label, title="(b) items come apart (MDS), simulated")
 
 
 FIGURE = Figure(

@@ -33,10 +33,10 @@ def compute(settings: Settings) -> xarray.Dataset:
     error = s["s"] - second * first
     net = nr.GDLN(nr.Architecture.chain(1, 1, 1))
     data = nr.Dataset({"x": [[1.0]]}, {"y": [[s["s"]]]})
-    weights = {"W1": np.array([[s["start"][0]]]), "W2": np.array([[s["start"][1]]])}
+    start = {"W1": np.array([[s["start"][0]]]), "W2": np.array([[s["start"][1]]])}
     run = nr.train(
         net,
-        weights,
+        start,
         data,
         learning_rate=s["learning_rate"],
         steps=s["steps"],
@@ -103,19 +103,32 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         color=COLOURS["neutral"],
         linewidth=0.5,
         arrowsize=0.6,
-        density=0.8,
+        start_points=_starts(w1[-1]),
+        broken_streamlines=False,
     )
+    valley = {"levels": [settings_of(table)["s"]], "colors": "black", "linewidths": 1.4}
+    left.contour(w1, w2, np.multiply.outer(w2, w1), **valley)
     path = table["path"].to_numpy()
     left.plot(*path.T, color="#D55E00", linewidth=2, label="descent")
     left.plot(*path[0], "o", color="#D55E00", ms=5)
     left.plot(0, 0, "X", color="black", ms=8, label="saddle")
-    left.set(xlabel="$w_1$", ylabel="$w_2$", title="(a) Error surface", aspect="equal")
-    left.legend(loc="lower left", frameon=True, framealpha=0.9)
+    left.plot([], [], color="black", linewidth=1.4, label="valley, loss 0")
+    left.set(xlabel="$w_1$", ylabel="$w_2$", title="(a) error surface", aspect="equal")
+    left.set(xlim=(w1[0], w1[-1]), ylim=(w2[0], w2[-1]))
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=3, columnspacing=1.2)
     figure.colorbar(shown, ax=left, shrink=0.8, label="loss", format="%.1f")
     draw_curves(table["step"].to_numpy(), {"descent": table["path_loss"].to_numpy()}, ax=right)
-    right.set(xlabel="step", title="(b) Along the path")
+    right.set(xlabel="step", title="(b) along the path")
     right.get_legend().remove()
     return figure
+
+
+def _starts(reach: float) -> np.ndarray:
+    """One point (n, 2) on each of the flow lines that are drawn, w₂² − w₁² = constant."""
+    far = reach * np.array([0.15, 0.3, 0.45, 0.6, 0.75, 0.9])
+    along, none = np.concatenate([far, -far]), np.zeros(2 * len(far))
+    straight = reach * np.array([[0.25, 0.25], [-0.25, -0.25], [0.25, -0.25], [-0.25, 0.25]])
+    return np.concatenate([np.stack([none, along], 1), np.stack([along, none], 1), straight])
 
 
 FIGURE = Figure(

@@ -214,7 +214,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
         ax = figure.add_subplot(grid[0, 3 * k : 3 * k + 3])
         _draw_gates(ax, gatings(deltas[0], s["hidden"])[name][1], NAMES[name])
         notes = [f"Δ = {d:g}: {remark(table, i, k) or 'kept'}" for i, d in enumerate(deltas)]
-        ax.set_xlabel("\n".join(["sample", *notes]), fontsize=7)
+        ax.set_xlabel("\n".join(["sample (dark: on)", *notes]), fontsize=7)
     width = 12 // len(deltas)
     for i, delta in enumerate(deltas):
         ax = figure.add_subplot(grid[1, width * i : width * (i + 1)])
@@ -244,7 +244,7 @@ LOOKS = {
     "sample": ("#D55E00", (0, (1, 1))),
     "answer": ("#0072B2", (0, (3.2, 1.6))),
     "side": ("#009E73", (0, (5, 1, 1, 1))),
-    "common_answer": ("0.35", (0, (1, 2.5))),
+    "common_answer": ("0.35", (0, (7, 2))),
 }
 """Colour and line style of each gating."""
 
@@ -259,7 +259,7 @@ def _draw_losses(ax: Any, one: xarray.Dataset, rate: float) -> None:
     for k, (name, (colour, line)) in enumerate(LOOKS.items()):
         ax.plot(
             steps, one["predicted"].to_numpy()[k], color=colour, linestyle=line, linewidth=1.3,
-            label=f"{NAMES[name]}, race",
+            label=f"{NAMES[name]}, predicted",
         )  # fmt: skip
     ax.set(xlabel="epoch", ylabel="loss", ylim=(-0.02, 0.55))
 

@@ -272,14 +272,14 @@ def _draw_courses(table: xarray.Dataset, ax: Any) -> None:
     three = ratios.argmin(), np.abs(np.log(ratios)).argmin(), ratios.argmax()
     epoch = np.maximum(table["epoch"].to_numpy(), 1)
     for i, (colour, marker) in zip(three, LOOKS, strict=True):
-        for name, width in (("trained", 0.8), ("others", 1.6)):
+        for name, width in (("trained", 1.5), ("others", 1.6)):
             ax.plot(
                 epoch, table[name].isel(ratio=i).mean("seed").to_numpy(), color=colour,
                 linewidth=width, linestyle="-" if name == "others" else ":", marker=marker,
                 markersize=3.5, markevery=0.2 if name == "others" else [],
                 label=ratio_label(ratios[i]) if name == "others" else None,
             )  # fmt: skip
-    ax.plot([], [], color="0.2", linestyle=":", linewidth=0.8, label="trained sums")
+    ax.plot([], [], color="0.2", linestyle=":", linewidth=1.5, label="trained sums")
     ax.set(xscale="log", xlabel="epoch", ylabel="accuracy", ylim=(-0.02, 1.04))
     ax.set_title("trained sums and others")
     ax.legend(title="readout / embedding", loc="best")

@@ -80,11 +80,11 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     names = [f"λ = {lam:g}".replace("-", "−") for lam in table["lam"].to_numpy()]
     for name, kind in (("simulated", "simulation"), ("exact", "theory")):
         draw_curves(time, dict(zip(names, table[name].to_numpy(), strict=True)), kind=kind, ax=left)
-    left.set_title("(a) From exponential to sigmoidal")
+    left.set_title("(a) from exponential to sigmoidal")
     kernels = dict(zip(names, table["kernel"].to_numpy(), strict=True))
     draw_curves(time, kernels, kind="theory", ylabel="distance of the kernel", ax=right)
     sizes = " – ".join(map(str, settings_of(table)["sizes"]))
-    right.set_title(f"(b) Tangent kernel ({sizes})")
+    right.set_title(f"(b) tangent kernel ({sizes})")
     return figure
 
 

@@ -116,9 +116,12 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
 
     settings = settings_of(table)
     figure, axes = plt.subplots(2, 3, figsize=(7.6, 4.4), sharex=True, sharey=True)
-    titles = {"funnel": "Funnel", "square": "Square", "inverted": "Inverted funnel"}
-    for row, (name, label) in enumerate(
-        (("distance", "distance of the kernel"), ("sharpness", "wait: $t_{10\\%} / t_{50\\%}$"))
+    titles = {"funnel": "funnel", "square": "square", "inverted": "inverted funnel"}
+    for row, (name, short, label) in enumerate(
+        (
+            ("distance", "kernel", "distance of the kernel"),
+            ("sharpness", "wait", "wait: $t_{10\\%} / t_{50\\%}$"),
+        )
     ):
         values = table[name].mean("seed").to_numpy()
         image: Any = None
@@ -129,12 +132,12 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
                 vmax=np.nanmax(values),
             )  # fmt: skip
             lams, scales = table["lam"].to_numpy(), table["scale"].to_numpy()
-            ax.set_xticks(range(len(lams)), [f"{v:g}".replace("-", "−") for v in lams], fontsize=7)
+            told = [f"{v:g}".replace("-", "−") for v in lams]
+            ax.set_xticks(range(len(lams)), told, fontsize=6, rotation=90)
             ax.set_yticks(range(len(scales)), [f"{v:g}" for v in scales])
-            if row == 0:
-                sizes = "–".join(map(str, settings[shape]))
-                ax.set_title(f"{titles[shape]} ({sizes})")
-            else:
+            sizes = "–".join(map(str, settings[shape]))
+            ax.set_title(f"{short}, {titles[shape]} ({sizes})")
+            if row:
                 ax.set_xlabel("λ")
             if column == 0:
                 ax.set_ylabel("initial scale")

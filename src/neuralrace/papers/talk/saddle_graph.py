@@ -237,26 +237,29 @@ def _draw_graph(ax: Axes, table: xarray.Dataset) -> None:
         inset.plot(stimulus[order], curve, color=look[kind], marker=MARKS[kind], markersize=2)
         inset.set(xticks=[], yticks=[], ylim=(-0.05, 1.05))
         ways = int(table["index"][k])
-        title = f"{names(table)[k]}: {'stable' if not ways else f'{ways} out'}"
+        out = f"{ways} way{'s' if ways > 1 else ''} out"
+        title = f"{names(table)[k]}: {out if ways else 'stable'}"
         inset.set_title(title, fontsize="x-small", pad=2)
     ax.set(
         xlim=(-0.25, 1.25), ylim=(-0.25, 1.35), xticks=[], yticks=[],
-        xlabel="use of left stimuli", ylabel="use of right stimuli", title="Which leads to which",
+        xlabel="use of left stimuli", ylabel="use of right stimuli", title="which leads to which",
     )  # fmt: skip
+    note = "insets: probability of right\nby contrast; on arrows:\nrate of escape"
+    ax.text(0.98, 0.98, note, transform=ax.transAxes, ha="right", va="top", fontsize="x-small")
 
 
 def _draw_distances(ax: Axes, table: xarray.Dataset) -> None:
     look = colours()
     runs = sequences(table)
     shown = next((k for k, run in enumerate(runs) if len(run) >= 3), 0)
-    dashes = ("-", "--", "-.", ":", (0, (3, 1, 1, 1)))
     far = table["distance"].to_numpy()[shown]
     for k, name in enumerate(names(table)):
         kind = str(table["strategy"].to_numpy()[k])
-        ax.plot(table["time"], far[:, k], linestyle=dashes[k % 5], color=look[kind], label=name)
+        mark = {"marker": MARKS[kind], "markevery": (0.05 + 0.03 * k, 0.2), "markersize": 4}
+        ax.plot(table["time"], far[:, k], color=look[kind], label=name, **mark)
     ax.set(
-        xlabel="time", ylabel="distance of values", xlim=(0, 0.6 * float(table["time"][-1])),
-        title=f"Animal {shown + 1}",
+        xlabel="time", ylabel="distance of values from the point",
+        xlim=(0, 0.6 * float(table["time"][-1])), title=f"animal {shown + 1}, simulated",
     )  # fmt: skip
     settled = far[table["time"].to_numpy() >= 5]  # the constant values are learned by then
     ax.set_ylim(0, 1.5 * float(settled.max()))
@@ -273,7 +276,7 @@ def _draw_sequences(ax: Axes, table: xarray.Dataset) -> None:
         ax.text(0.5, row - 0.24, " → ".join(label[k] for k in run), fontsize="x-small", va="bottom")
         ax.text(n + 0.5, row, str(n), va="center", fontsize="x-small")
     ax.set(
-        yticks=[], xlabel="animals", title="Points they pass",
+        yticks=[], xlabel="animals", title="points they pass",
         ylim=(max(len(counts), 3) - 0.4, -0.8), xlim=(0, 1.25 * counts[0][1]),
     )  # fmt: skip
 

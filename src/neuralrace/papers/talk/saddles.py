@@ -12,6 +12,7 @@ from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, setti
 if TYPE_CHECKING:
     import matplotlib.figure
     import xarray
+    from matplotlib.axes import Axes
 
 SETTINGS = {
     "values": Setting((16.0, 8.0, 4.0, 2.0, 1.0), "singular values of the task", "ours"),
@@ -117,27 +118,42 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """Losses with the levels of the saddles passed; distances of the first run from them."""
     import matplotlib.pyplot as plt
 
-    from neuralrace.plot import COLOURS, draw_curves
+    from neuralrace.plot import COLOURS
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0))
     time, losses = table["time"].to_numpy(), table["loss"].to_numpy()
-    curves = {f"seed {k}": loss for k, loss in enumerate(losses)}
-    draw_curves(time, curves, log=True, ax=left)
-    near = np.unique(table["distance"].to_numpy()[0].argmin(axis=1))
-    levels = table["point_loss"].to_numpy()[near]
-    for level in levels[levels > 1e-6 * levels.max()]:
-        left.axhline(level, color=COLOURS["neutral"], linewidth=0.7, linestyle=":", zorder=1)
-    left.set(ylim=(1e-3 * losses.max(), 2 * losses.max()), title="(a) Plateaus are saddles")
-    if len(curves) > 3:
-        runs, level = left.get_lines()[0], left.get_lines()[-1]
-        left.legend([runs, level], [f"{len(curves)} runs", "loss at a saddle"])
+    lowest = 1e-3 * losses.max()
+    end = 1.1 * time[(losses > lowest).any(axis=0)].max()
+    dark, grey = COLOURS["theory"], COLOURS["neutral"]
+    first, *_ = left.plot(time, losses.T, color=grey, linewidth=1.0, alpha=0.7)
+    first.set_label(f"{len(losses)} runs, simulated")
+    left.plot([], [], color=dark, linewidth=0.7, linestyle=":", label="loss at a saddle")
+    far = table["distance"].to_numpy()[0]
+    near = np.unique(far.argmin(axis=1))
     names = [str(name) for name in table["point"].to_numpy()]
-    shown = {names[p]: table["distance"].to_numpy()[0, :, p] for p in near}
-    draw_curves(time, shown, ylabel="distance from the saddle", ax=right)
-    top = max(v.max() for v in shown.values())
-    right.set(ylim=(-0.03 * top, 1.5 * top), title="(b) Learned modes of the saddle, one run")
-    right.legend(loc="upper right", ncols=2)
+    for point in near:
+        level = float(table["point_loss"][point])
+        if level > lowest:
+            left.axhline(level, color=dark, linewidth=0.7, linestyle=":", zorder=1)
+            _beside(left, level, names[point])
+        right.plot(time, far[:, point], label=names[point], linewidth=1.6)
+        _beside(right, float(np.interp(end, time, far[:, point])), names[point])
+    left.set(
+        title="(a) plateaus are saddles, {learned modes}", yscale="log", xlabel="time",
+        ylabel="loss", xlim=(0, end), ylim=(lowest, 2 * losses.max()),
+    )  # fmt: skip
+    left.legend(loc="lower left")
+    right.set(
+        title="(b) distances of one run from them, simulated", xlabel="time",
+        ylabel="distance from the saddle", xlim=(0, end),
+    )  # fmt: skip
     return figure
+
+
+def _beside(ax: Axes, height: float, name: str) -> None:
+    """The name of a line at the right end of a panel, outside of it."""
+    place = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
+    ax.annotate(name, (1, height), xycoords=("axes fraction", "data"), fontsize=6.5, **place)
 
 
 FIGURE = Figure(

@@ -95,28 +95,32 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     from neuralrace.plot import draw_curves
 
     names = [str(name) for name in table["world"].to_numpy()]
-    figure, axes = plt.subplots(3, len(names), figsize=(8.4, 5.0), height_ratios=(1, 1, 0.9))
+    size = {"figsize": (7.6, 5.2), "height_ratios": (1, 1, 0.9)}
+    figure, axes = plt.subplots(3, len(names), squeeze=False, **size)
     for k, name in enumerate(names):
         top, middle, bottom = axes[:, k]
-        top.imshow(table["covariance"].to_numpy()[k], cmap="Blues", vmin=0)
-        modes = table["modes"].to_numpy()[k]
-        largest = np.abs(modes).max()
-        middle.imshow(modes, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto")
+        covariance, modes = (table[n].to_numpy()[k] for n in ("covariance", "modes"))
+        top.imshow(covariance / covariance.max(), cmap="Blues", vmin=0, vmax=1)
+        # from dark to light, so that grey also tells the signs apart
+        middle.imshow(modes / np.abs(modes).max(), cmap="cividis", vmin=-1, vmax=1, aspect="auto")
         for ax in (top, middle):
-            ax.set(xticks=[], yticks=[])
+            ax.set(xticks=[], yticks=[], xlabel="item")
             ax.spines[:].set_visible(True)
-        top.set_title(name)
         errors = table["error"].to_numpy()[k].T
-        draw_curves(
-            table["features"].to_numpy(), {"sampled": errors}, log=True, ylabel="", ax=bottom
-        )
+        features = table["features"].to_numpy()
+        draw_curves(features, {"sampled": errors}, log=True, ylabel="", ax=bottom)
         bottom.set(xscale="log", xlabel="features", ylim=(0.003, 1.0))
-        bottom.get_legend().remove()
+        bottom.legend().remove()
         if k:
             bottom.set_yticklabels([])
-    axes[0, 0].set_ylabel("(a) covariance\nof items")
-    axes[1, 0].set_ylabel("(b) strongest\nmodes")
-    axes[2, 0].set_ylabel("(c) error of\nsamples")
+        for ax, title in ((top, f"(a{k + 1}) {name}"), (middle, f"(b{k + 1})")):
+            ax.set_title(title)
+        bottom.set_title(f"(c{k + 1})")
+    rows = ("item", "mode, strongest first", "error of eigenvalues\n(thin: one seed)")
+    for ax, label in zip(axes[:, 0], rows, strict=True):
+        ax.set_ylabel(label)
+    for row, label in zip(axes, ("covariance / largest", "entry of mode / largest"), strict=False):
+        figure.colorbar(row[-1].images[0], ax=row, label=label, aspect=12)
     return figure
 
 

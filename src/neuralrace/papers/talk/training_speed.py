@@ -124,7 +124,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     draw_curves(
         depths, curves, band="range", log=True, ylabel="time in which the loss halves (τ/D)", ax=ax
     )
-    ax.set(xlabel="depth D", xticks=depths, title="Training speed")
+    ax.set(xlabel="depth D", xticks=depths, title="training speed (bands: range of seeds)")
     return figure
 
 

@@ -105,8 +105,9 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
 def _draw_task(ax: Any, delta: float) -> None:
     data = nr.tasks.extended_xor(delta)
     x, y = np.asarray(data.x["x"]), np.asarray(data.y["y"])[:, 0]
-    for sign, colour, marker, name in ((1, "#D55E00", "o", "+1"), (-1, "#0072B2", "s", "−1")):
-        ax.scatter(*x[y == sign].T, color=colour, marker=marker, s=36, label=f"y = {name}")
+    for sign, fill, marker, name in ((1, "black", "o", "+1"), (-1, "white", "s", "−1")):
+        look = {"facecolor": fill, "edgecolor": "black", "marker": marker, "depthshade": False}
+        ax.scatter(*x[y == sign].T, s=36, label=f"y = {name}", **look)
     height = max(delta, 1.0)
     ax.set(
         title=f"Δ = {delta:g}", xticks=(-1, 1), yticks=(-1, 1), zlim=(-height, height),
@@ -117,13 +118,13 @@ def _draw_task(ax: Any, delta: float) -> None:
 
 
 def _axis(ax: Any) -> None:
-    """Δ on an axis that has 0 and is logarithmic above 1; the crossing of the races."""
-    ax.set_xscale("symlog", linthresh=1.0, linscale=1.2)
+    """Δ on an axis that is linear at 0 and becomes logarithmic without a kink; the crossing."""
+    ax.set_xscale("asinh", linear_width=1.0)
     ticks = (0, 0.5, 1, 2, 5)
     ax.set_xticks(ticks, [f"{t:g}" for t in ticks])
     ax.minorticks_off()
-    ax.axvline(fig2.CROSSOVER, color="0.5", linewidth=0.8, linestyle="--")
-    ax.set_xlabel("Δ")
+    ax.axvline(fig2.CROSSOVER, color="0.5", linewidth=0.8, linestyle=":")
+    ax.set_xlabel("Δ (scale: arsinh Δ)")
 
 
 def _draw_gates(ax: Any, table: xarray.Dataset) -> None:
@@ -136,8 +137,8 @@ def _draw_gates(ax: Any, table: xarray.Dataset) -> None:
     _axis(ax)
     ax.text(fig2.CROSSOVER + 0.03, 1.05, "√(2/3)", fontsize=7, va="bottom")
     ax.set(ylabel="share of the final weight", ylim=(-0.03, 1.15))
-    ax.set_title("gates of ReLU networks")
-    ax.legend(loc="center left")
+    ax.set_title("gates of ReLU networks (small: one seed)")
+    ax.legend(loc="center right")
 
 
 def _draw_times(ax: Any, table: xarray.Dataset, criterion: float) -> None:
@@ -151,7 +152,7 @@ def _draw_times(ax: Any, table: xarray.Dataset, criterion: float) -> None:
     )
     for k, gating in enumerate(fig2.GATINGS):
         line = fig2.DASHED if gating == "linear" else fig2.DOTTED
-        ax.plot(delta, each[:, k], color=fig2.COLOUR[gating], label=f"{gating}, race", **line)
+        ax.plot(delta, each[:, k], color=fig2.COLOUR[gating], label=f"{gating}, predicted", **line)
     _axis(ax)
     ax.set(ylabel="time", ylim=(0, 2.2 * float(np.nanmax(when))))
     ax.set_title(f"time to a loss of {criterion:g}")

@@ -1,8 +1,8 @@
-"""The merged race in symbols: equations, conserved quantities, closed forms, LaTeX."""
+"""The merged race in symbols: equations, conserved quantities, closed forms."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from neuralrace.checks import switch
 from neuralrace.reduction.blocks.block import Block
-from neuralrace.reduction.equations.mode_form import SHOWN, ModeForm, mode_form
+from neuralrace.reduction.equations.mode_form import ModeForm, mode_form
 from neuralrace.reduction.equations.pathway import recognised
 from neuralrace.reduction.equations.polynomial import (
     NOISE,
@@ -33,28 +33,11 @@ TAU = "tau"
 NAMED = 3
 """The number of a variable's edges that are named by default."""
 
-LISTED = 4
-"""Up to this many modes with equal equations are listed; beyond, only the first and the last."""
-
 SIMPLE = 10_000
 """The largest numerator or denominator with which a float is written as a fraction or root."""
 
 SAME_NUMBER = 1e-9
 """How close, relatively, such a fraction must be to the float."""
-
-GIVEN_ON = (
-    r"$S$, $D$: $\Sigma^{yx}$ and $\Sigma^{x}$ of a path along the mode, given that the path is on"
-)
-"""The meaning of S and D where paths do not overlap and have the same drive."""
-
-MERGED = (
-    r"$S$, $D$: coefficients of the merged equations, scaled so that the largest path count is 1"
-)
-"""The meaning of S and D otherwise."""
-
-
-DIRECTIONS = r"$B$ is the size of a direction in the weights of its edges, see race.variables()"
-"""The meaning of a variable in a block that is not a mode."""
 
 
 @final
@@ -103,7 +86,7 @@ class Variable:
         """
         full = switch("full", full)
         return f"{self.name}: {self.multiplicity} edge{'s' * (self.multiplicity != 1)} (" + (
-            ", ".join(_first(self.edges, full)) + ")"
+            ", ".join(first_few(self.edges, full)) + ")"
         )
 
 
@@ -159,7 +142,7 @@ def block_form(block: Block, start: Mapping[str, Matrix]) -> ModeForm | None:
     return None if found is None else mode_form(*found, names)
 
 
-def _first(names: Sequence[str], full: bool) -> list[str]:
+def first_few(names: Sequence[str], full: bool) -> list[str]:
     """All names; if there are more than three, the first three and an ellipsis."""
     return list(names) if full or len(names) <= NAMED else [*names[:NAMED], "…"]
 
@@ -167,10 +150,10 @@ def _first(names: Sequence[str], full: bool) -> list[str]:
 def symbols(names: Sequence[str]) -> list[sympy.Symbol]:
     import sympy
 
-    return [sympy.Symbol(_subscripted(name), real=True) for name in names]
+    return [sympy.Symbol(subscripted(name), real=True) for name in names]
 
 
-def _subscripted(name: str) -> str:
+def subscripted(name: str) -> str:
     return f"{name[0]}_{name[1:]}"
 
 
@@ -187,24 +170,36 @@ def equations(mode: WrittenMode) -> list[sympy.Eq]:
     import sympy
 
     t, tau = sympy.Symbol("t", real=True), sympy.Symbol(TAU, positive=True)
-    B = [sympy.Function(_subscripted(name))(t) for name in mode.names]
+    B = [sympy.Function(subscripted(name))(t) for name in mode.names]
     race = recognised(mode.system)
     found = []
     for k, b in enumerate(B):
         if race is not None:
             S, D = sympy.Symbol("S", positive=True), sympy.Symbol("D", positive=True)
-            strength = _monomial(B, race.powers)
+            strength = monomial(B, race.powers)
             count = number(race.rates[k] * race.S / (mode.S or race.S))
             right = count * strength / b * (S - strength * D)
         else:
-            there = np.flatnonzero(mode.system.velocity[k])
-            powers = mode.system.powers[there]
-            common = powers.min(axis=0, initial=int(powers.max(initial=0)))
-            rest = zip(mode.system.velocity[k][there], (powers - common).tolist(), strict=True)
-            total = sympy.Add(*(number(c) * _monomial(B, p) for c, p in rest))
-            right = _monomial(B, common.tolist()) * total
-        found.append(_equation(tau * sympy.Derivative(b, t), right))
+            right = right_side(mode.system, k, B, lambda m, k=k: number(mode.system.velocity[k, m]))
+        found.append(equation(tau * sympy.Derivative(b, t), right))
     return found
+
+
+def right_side(
+    system: PolynomialSystem,
+    k: int,
+    B: Sequence[sympy.Expr],
+    coefficient: Callable[[int], sympy.Expr],
+) -> sympy.Expr:
+    """The velocity of variable k: the weights that its terms share, times the sum of the rest."""
+    import sympy
+
+    there = np.flatnonzero(system.velocity[k])
+    powers = system.powers[there]
+    common = powers.min(axis=0, initial=int(powers.max(initial=0)))
+    rest = zip(there.tolist(), (powers - common).tolist(), strict=True)
+    total = sympy.Add(*(coefficient(m) * monomial(B, p) for m, p in rest))
+    return monomial(B, common.tolist()) * total
 
 
 def statistics_in_symbols(mode: WrittenMode) -> dict[str, float] | None:
@@ -284,14 +279,14 @@ def number(value: float) -> sympy.Expr:
     return sympy.Float(value, 6)
 
 
-def _equation(left: sympy.Expr, right: sympy.Expr) -> sympy.Eq:
+def equation(left: sympy.Expr, right: sympy.Expr) -> sympy.Eq:
     """left = right, unevaluated; SymPy's own annotation allows for results that do not occur."""
     import sympy
 
     return sympy.Eq(left, right)  # pyright: ignore[reportReturnType]
 
 
-def _monomial(B: Sequence[sympy.Expr], powers: Sequence[int]) -> sympy.Expr:
+def monomial(B: Sequence[sympy.Expr], powers: Sequence[int]) -> sympy.Expr:
     import sympy
 
     return sympy.Mul(*(b**n for b, n in zip(B, powers, strict=True)))
@@ -314,96 +309,22 @@ def mode_formula(form: ModeForm) -> sympy.Eq:
     a = sympy.Function("a")(t)
     g = number(form._pace) if form.race.depth == 2 else sympy.Integer(1)
     if form.kind == "exponential":
-        return _equation(a, S / D + (a0 - S / D) * sympy.exp(-D * t / tau))
+        return equation(a, S / D + (a0 - S / D) * sympy.exp(-D * t / tau))
     if form.kind == "logistic":
-        return _equation(a, (S / D) / (1 - (1 - S / (D * a0)) * sympy.exp(-2 * g * S * t / tau)))
+        return equation(a, (S / D) / (1 - (1 - S / (D * a0)) * sympy.exp(-2 * g * S * t / tau)))
     if form.kind == "unbalanced":
         k, y0 = sympy.Symbol("k", nonnegative=True), sympy.Symbol("y_0", positive=True)
         omega = sympy.sqrt((g * S) ** 2 + (g**2 * D) ** 2 * k**2 / 4)
         high, low = (2 / (g**2 * D) * (g * S + sign * omega) for sign in (1, -1))
         q = (y0 - high) / (y0 - low) * sympy.exp(-2 * omega * t / tau)
         y = (high - low * q) / (1 - q)
-        return _equation(a, g * (y - k**2 / y) / 4)
+        return equation(a, g * (y - k**2 / y) / 4)
     z, end = sympy.symbols("z Z", nonnegative=True)
-    starts = [sympy.Symbol(f"{_subscripted(name)}^0", positive=True) for name in form.names]
+    starts = [sympy.Symbol(f"{subscripted(name)}^0", positive=True) for name in form.names]
     strength = sympy.Mul(
         *(
             (b**2 + number(rate) * z) ** sympy.Rational(n, 2)
             for b, rate, n in zip(starts, form.race.rates, form.race.powers, strict=True)
         )
     )
-    return _equation(t / tau, sympy.Integral(1 / (2 * strength * (S - D * strength)), (z, 0, end)))
-
-
-def latex(modes: Sequence[WrittenMode], left_out: Sequence[str] = (), full: bool = False) -> str:
-    """The equations of all modes as LaTeX; modes of equal form share one system.
-
-    They are followed by the values and the meaning of S and D, and the edges of every variable.
-    """
-    import sympy
-
-    groups: dict[str, list[WrittenMode]] = {}
-    for mode in modes:
-        lines = " \\\\\n".join(_aligned(eq) for eq in equations(mode))
-        groups.setdefault(lines, []).append(mode)
-    parts = []
-    for lines, members in groups.items():
-        named: dict[str, list[str]] = {}
-        for mode in members:
-            v = statistics_in_symbols(mode)
-            if v is not None:
-                S, D = (sympy.latex(number(v[name])) for name in ("S", "D"))
-                named.setdefault(f"S = {S}, D = {D}", []).append(mode.block.name)
-        where = r",\quad ".join(rf"\mathrm{{{_listed(n)}}}: {v}" for v, n in named.items())
-        parts.append(
-            "\\begin{aligned}\n"
-            + lines
-            + "\n\\end{aligned}"
-            + (f"\n\\qquad {where}" if where else "")
-        )
-    parts += _meanings(modes)
-    turned = [mode.block.name for mode in modes if not mode.block.is_scalar]
-    parts += [rf"\mathrm{{{_listed(turned)}}}:\quad \text{{{DIRECTIONS}}}"] if turned else []
-    stands: dict[str, list[str]] = {}
-    for mode in modes:
-        stands.setdefault(_edges_in_latex(mode, full), []).append(mode.block.name)
-    lines = [rf"\mathrm{{{_listed(names)}}}:\quad {text}" for text, names in stands.items()]
-    more = len(lines) - SHOWN
-    parts += lines if full or more <= 0 else [*lines[:SHOWN], rf"\text{{… and {more} more}}"]
-    parts += [rf"\text{{{name}: too many variables to be written out}}" for name in left_out]
-    return "\n\n".join(parts)
-
-
-def _meanings(modes: Sequence[WrittenMode]) -> list[str]:
-    """The meaning of S and D; if it differs between modes, which modes each meaning applies to."""
-    found: dict[str, list[str]] = {}
-    for mode in modes:
-        if recognised(mode.system) is not None:
-            meaning = MERGED if mode.S is None else GIVEN_ON
-            found.setdefault(meaning, []).append(mode.block.name)
-    if len(found) < 2:
-        return [rf"\text{{{meaning}}}" for meaning in found]
-    return [
-        rf"\mathrm{{{_listed(names)}}}:\quad \text{{{meaning}}}" for meaning, names in found.items()
-    ]
-
-
-def _edges_in_latex(mode: WrittenMode, full: bool) -> str:
-    """Which edges the variables of a mode stand for."""
-    shown = []
-    for variable in mode.variables:
-        edges = ", ".join(_first(variable.edges, full)).replace("_", r"\_")
-        shown.append(rf"{_subscripted(variable.name).replace('_', '_{')}}}: \text{{{edges}}}")
-    return r",\quad ".join(shown)
-
-
-def _listed(names: Sequence[str]) -> str:
-    """All names if there are few, otherwise the first and the last."""
-    return ", ".join(names) if len(names) <= LISTED else f"{names[0]}, …, {names[-1]}"
-
-
-def _aligned(equation: sympy.Eq) -> str:
-    import sympy
-
-    text = sympy.latex(equation, mul_symbol=None).replace("{\\left(t \\right)}", "")
-    return text.replace(" = ", " &= ", 1)
+    return equation(t / tau, sympy.Integral(1 / (2 * strength * (S - D * strength)), (z, 0, end)))

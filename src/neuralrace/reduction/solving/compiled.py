@@ -20,6 +20,7 @@ from neuralrace.dynamics.systems import Batch, System
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
 from neuralrace.reduction.equations.polynomial import PolynomialSystem
+from neuralrace.statistics import Place, cut_out
 from neuralrace.types import Array
 
 State = Mapping[str, Array]
@@ -61,10 +62,14 @@ class Blocks(System):
 
 @final
 class NetworkStack(Blocks):
-    """Several networks of one shape side by side: the data has a leading axis."""
+    """Several networks of one shape side by side: the data has a leading axis.
+
+    Their nodes may be joined; `places` says then which parts of the matrices were edges.
+    """
 
     net: GDLN = eqx.field(static=True)
     data: Dataset
+    places: tuple[tuple[str, Place], ...] = eqx.field(static=True, default=())
 
     def losses(self, state: State) -> jax.Array:
         return jax.vmap(self.net.loss)(state, self.data)
@@ -77,7 +82,8 @@ class NetworkStack(Blocks):
         return jnp.sum(losses), step
 
     def sizes(self, state: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        return [w for stack in state.values() for w in stack]
+        edges = cut_out(state, self.places) if self.places else state
+        return [w for stack in edges.values() for w in stack]
 
 
 @final

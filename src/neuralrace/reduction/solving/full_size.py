@@ -10,8 +10,9 @@ import jax
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import random_key, real_number
-from neuralrace.errors import NeuralRaceError, check_kind
+from neuralrace.checks import by_name, random_key, real_number
+from neuralrace.dataset import Dataset, matched
+from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction.blocks.block import Block
 from neuralrace.statistics import SplitNetwork
 from neuralrace.trajectory import Trajectory
@@ -95,15 +96,85 @@ def _spacing(times: np.ndarray) -> float:
     return float(np.diff(times).min()) if len(times) > 1 else abs(float(times[0]))
 
 
+TAKEN = ("losses", "variables", "pathways", "outputs")
+"""Names of what a solution holds, which no evaluation can have."""
+
+
+def evaluations(whole: SplitNetwork, evaluate: Mapping[str, Dataset] | None) -> dict[str, Dataset]:
+    """Datasets to predict the loss on, checked, for the parts that the network was split into."""
+    given = {} if evaluate is None else by_name("evaluate", evaluate, "evaluate={'test': data}")
+    for name, data in given.items():
+        if name in TAKEN:
+            raise NeuralRaceError(
+                "this name is taken by something else of the solution",
+                got=repr(name),
+                wanted=f"a name other than {listed(TAKEN)}",
+                fix="for example evaluate={'test': data}",
+            )
+        check_kind(f"the evaluation set {name!r}", data, Dataset, "evaluate={'test': data}")
+    return {name: _split_as(whole, data) for name, data in given.items()}
+
+
+def losses_on(
+    blocks: Sequence[Block], whole: SplitNetwork, solution: Trajectory, data: Dataset
+) -> np.ndarray:
+    """The loss on samples of the split network, at every time of a solution: (T,)."""
+    square: Any = 0.0
+    for node, output in part_outputs(blocks, whole, solution, data).items():
+        square = square + ((np.asarray(data.y[node], np.float64) - output) ** 2).sum(axis=-1)
+    return square @ np.asarray(data.probability, np.float64) / 2
+
+
+def _split_as(whole: SplitNetwork, data: Dataset) -> Dataset:
+    """Another dataset of the network, with gates for the parts of its nodes and edges."""
+    data = matched(whole.whole, data)
+    gates: dict[str, np.ndarray] = {}
+    for node, parts in whole.parts.items():
+        for part, neurons in parts if node in data.gates else ():
+            gate = np.asarray(data.gates[node], np.float64)
+            if gate.ndim == 2:
+                if np.ptp(gate[:, neurons], axis=1).any():
+                    raise NeuralRaceError(
+                        f"the gates of node {node!r} differ among neurons that learn as one",
+                        got=f"different gates of {len(neurons)} neurons",
+                        wanted="gates per neuron that are equal where those of the race are",
+                        fix="gate the groups of neurons that the race was reduced with",
+                    )
+                gate = gate[:, neurons[0]]
+            gates[part] = gate
+    for edge, pieces in whole.pieces.items():
+        if edge in data.gates:
+            gates |= dict.fromkeys(pieces, np.asarray(data.gates[edge], np.float64))
+    cut = lambda field: {
+        part: np.asarray(field[node])[:, neurons]
+        for node in field
+        for part, neurons in whole.parts[node]
+    }
+    return Dataset(cut(data.x), cut(data.y), gates, data.sample_weight)
+
+
 def full_outputs(
     blocks: Sequence[Block], whole: SplitNetwork, solution: Trajectory
 ) -> dict[str, np.ndarray]:
-    """The outputs on every sample at every time of a solution: `{node: (T, N, size)}`.
+    """The outputs on every sample at every time of a solution: `{node: (T, N, size)}`."""
+    parts, found = part_outputs(blocks, whole, solution, whole.data), {}
+    for node in whole.whole.outputs:
+        shape = (len(solution.time), whole.data.n_samples, whole.whole.sizes[node])
+        found[node] = np.zeros(shape)
+        for name, neurons in whole.parts[node]:
+            found[node][..., neurons] = parts[name]
+    return found
+
+
+def part_outputs(
+    blocks: Sequence[Block], whole: SplitNetwork, solution: Trajectory, data: Dataset
+) -> dict[str, np.ndarray]:
+    """The outputs of the split network on these samples at every time.
 
     Each block is a small gated network that sees the inputs in its own directions and writes to
     its own directions of the outputs; the outputs of all blocks add up.
     """
-    data, steps = whole.data, len(solution.time)
+    steps = len(solution.time)
     gates = {name: np.asarray(g, np.float64)[:, None] for name, g in data.gates.items()}
     parts = {v: np.zeros((steps, data.n_samples, whole.arch.sizes[v])) for v in whole.arch.outputs}
     for block in blocks:
@@ -122,12 +193,7 @@ def full_outputs(
             activity[node] = gates.get(node, 1.0) * h
         for node in block.arch.outputs:
             parts[node] += activity[node] @ block.basis[node].T
-    found = {}
-    for node in whole.whole.outputs:
-        found[node] = np.zeros((steps, data.n_samples, whole.whole.sizes[node]))
-        for name, neurons in whole.parts[node]:
-            found[node][..., neurons] = parts[name]
-    return found
+    return parts
 
 
 def _hidden_bases(

@@ -28,7 +28,10 @@ LAST_DIGIT = 1e-16
 """The error of any variable caused by rounding of the largest one, relative to the largest."""
 
 DENSE = 200
-"""With more variables than this, implicit steps use the diagonal of the Jacobian alone."""
+"""With more variables than this, steps are explicit: implicit ones need n² slopes."""
+
+RISE = 1e-6
+"""A loss that rises by more than this part of its first value is not that of a gradient flow."""
 
 MAX_STEPS = 20_000
 """The most steps between two times; a solution that needs more uses compiled code."""
@@ -75,10 +78,15 @@ def solve_small(
 ) -> Part | None:
     """The flow at these times or, with a rate, the descent at these steps; None if it fails."""
     if steps is None or rate is None:
-        states, stopped, solver = flowed(problem, times, rtol or RTOL), None, "LSODA"
-    else:
-        (states, stopped), solver = stepped(problem, steps, rate), "steps"
-    return None if states is None else Part(states, problem.losses(states), solver, stopped)
+        solver = "LSODA" if len(problem.start) <= DENSE else "DOP853"
+        states = flowed(problem, times, rtol or RTOL)
+        if states is None:
+            return None
+        losses = problem.losses(states)
+        rises = np.diff(losses, axis=0).max(initial=0.0, axis=0) > RISE * losses[0]
+        return None if rises.any() else Part(states, losses, solver)
+    states, stopped = stepped(problem, steps, rate)
+    return Part(states, problem.losses(states), "steps", stopped)
 
 
 def flowed(
@@ -91,7 +99,8 @@ def flowed(
     otherwise a large part would hide what happens in a small one.
 
     LSODA uses multistep methods of high order, and implicit ones where the flow is stiff: near the
-    end, steps become very long. The flow is solved in stages, in each of which the state grows by a
+    end, steps become very long. With many variables, Dormand and Prince's explicit pair of order 8
+    takes its place. The flow is solved in stages, in each of which the state grows by a
     limited factor: values below the rounding of the largest variable are noise, and a tolerance
     below that would stop the solver. A larger tolerance allows longer stages. A stage lasts at most
     three times as long as all previous ones. The solution ends when the state has come to rest.
@@ -116,7 +125,8 @@ def flowed(
         end = min(times[-1], now + min(span, max(STRETCH * now, first)))
         inside = times[(times > now) & (times < end)]
         grid = np.concatenate([[now], inside, [end]])
-        states = _lsoda(problem, state, grid, rtol, units * max(absolute, LAST_DIGIT * largest))
+        solve = _lsoda if len(state) <= DENSE else _dop853
+        states = solve(problem, state, grid, rtol, units * max(absolute, LAST_DIGIT * largest))
         if states is None:
             return None
         found.append(states[1:] if end == times[-1] else states[1:-1])
@@ -159,11 +169,34 @@ def _lsoda(
             rtol=rtol,
             atol=atol,
             mxstep=MAX_STEPS,
-            **({"ml": 0, "mu": 0} if len(start) > DENSE else {}),
             full_output=True,
         )
     done = "successful" in how["message"] and bool(np.isfinite(states).all())
     return states if done else None
+
+
+def _dop853(
+    problem: FlatFlow, start: np.ndarray, times: np.ndarray, rtol: float, atol: np.ndarray
+) -> np.ndarray | None:
+    """The states at the times, the first of which is the start."""
+    from scipy.integrate import DOP853
+
+    tolerances: dict[str, Any] = {"rtol": rtol, "atol": atol}
+    moves = lambda _, state: problem.velocity(state)
+    solver = DOP853(moves, times[0], start, times[-1], **tolerances)
+    found = [start[None]]
+    with np.errstate(all="ignore"):
+        for _ in range(MAX_STEPS):
+            solver.step()
+            if solver.status == "failed":
+                return None
+            passed = times[(times > solver.t_old) & (times <= solver.t)]
+            if len(passed):
+                found.append(solver.dense_output()(passed).T)
+            if solver.status == "finished":
+                states = np.concatenate(found)
+                return states if np.isfinite(states).all() else None
+    return None
 
 
 def stepped(

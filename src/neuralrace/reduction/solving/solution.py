@@ -24,6 +24,7 @@ from neuralrace.reduction.equations.system import block_system
 from neuralrace.reduction.solving import compiled, small
 from neuralrace.reduction.solving.alike import alike_networks, alike_races, turned
 from neuralrace.reduction.solving.initial import Start
+from neuralrace.statistics import join_nodes
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike
 
@@ -247,9 +248,17 @@ def _matrix_answers(members: Sequence[_Member], course: _Course) -> list[_Answer
                 found.append(_Answer(variables, part.losses, part.solver, part.stopped))
         if len(found) == len(members):
             return found
+    one = join_nodes(arch, pairs[0][1].gates)
+    if one is not None:
+        pairs = [(one.join(w), one.data(data)) for w, data in pairs]
     weights, data = compiled.stacked(pairs)
-    stack = compiled.NetworkStack(GDLN(arch), data)
+    stack = (
+        compiled.NetworkStack(GDLN(arch), data)
+        if one is None
+        else compiled.NetworkStack(GDLN(one.arch), data, one.places)
+    )
     weights, losses, stopped = compiled.solve_compiled(stack, weights, *course.asked)
+    weights = weights if one is None else one.split(weights)
     return [_Answer(_by_edge(members, weights), losses, "compiled", stopped)]
 
 

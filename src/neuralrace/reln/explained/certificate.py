@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
@@ -11,8 +12,15 @@ from jaxtyping import Float
 from neuralrace.checks import real_number, switch
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.reln.observed.similarity import SIMILARITY
+from neuralrace.text import table_lines
 from neuralrace.trajectory import Comparison, Trajectory, compare
-from neuralrace.trajectory.compare import ERROR, interpolated, output_size, output_unit
+from neuralrace.trajectory.compare import (
+    ERROR,
+    common_times,
+    interpolated,
+    output_size,
+    output_unit,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
 class Certificate:
     """How far a gated network is from a ReLU network, on every sample at every time; see `certify`.
 
-    On T moments, those of both runs, and N samples: `outputs` `(T, N)` is
+    On T moments and N samples: `outputs` `(T, N)` is
     ‖o_ReLU − o_GDLN‖ / √(2 L(0)), with L(0) the first recorded loss of the ReLU network;
     `similarity[layer]` `(T,)` the distance of the two matrices of hidden similarity, empty where
     not both recorded them; `loss` the `Comparison` of the losses. `floor` is the certificate of
@@ -115,38 +123,35 @@ class Certificate:
         return draw_curves(times, curves, kind=kind, log=log, ylabel=ylabel, ax=ax)
 
     def __str__(self) -> str:
+        head = ["distance from the network", "outputs", "largest", "loss", "largest"]
+        head += [f"similarity of {layer}" for layer in self.similarity]
+        rows = [["gated network", *self._cells(self.similarity)]]
+        if self.floor is not None:
+            rows.append(["another seed", *self.floor._cells(self.similarity)])
+            ratios = (self.times_floor_outputs, self.times_floor)
+            by_outputs, by_loss = ("–" if ratio is None else f"{ratio:.3g}" for ratio in ratios)
+            unknown = ["–"] * len(self.similarity)
+            rows.append(["× seeds", by_outputs, "–", by_loss, "–", *unknown])
         sample, time = self.worst
-        text = (
-            f"The outputs differ by {_percent(self.outputs_mean)} of {self.unit} "
-            f"on average and by {_percent(self.outputs_max)} at most (sample {sample}, "
-            f"t = {time:.4g}), the loss by "
-            f"{_percent(self.loss.mean)} and {_percent(self.loss.max)} of the initial loss"
-        )
-        text += "" if self.loss.whole else f" (only up to t = {self.loss.end:g})"
-        if self.similarity:
-            layers = ", ".join(f"{n} {_percent(m)}" for n, m in self.similarity_mean.items())
-            text += f", the hidden similarity by {layers}"
-        else:
-            text += "; the hidden similarity was not compared"
+        lines = table_lines(head, rows, right=head[1:])
+        lines.append(f"outputs: of {self.unit}; loss: of the initial loss; means over time")
+        lines.append(f"The outputs are furthest apart on sample {sample} at t = {time:.4g}.")
+        if not self.loss.whole:
+            lines.append(f"Compared only up to t = {self.loss.end:g}.")
+        if not self.similarity:
+            lines.append("The hidden similarity was not compared.")
         if self.floor is None:
-            return text + ". No other seed was given to compare with."
-        floor = self.floor
-        text += (
-            f". Two seeds of the ReLU network differ by {_percent(floor.outputs_mean)} and "
-            f"{_percent(floor.outputs_max)} in outputs, {_percent(floor.loss.mean)} and "
-            f"{_percent(floor.loss.max)} in loss"
-        )
-        if floor.similarity:
-            layers = ", ".join(f"{n} {_percent(m)}" for n, m in floor.similarity_mean.items())
-            text += f", {layers} in similarity"
-        ratios = {"loss": self.times_floor, "outputs": self.times_floor_outputs}
-        told = [
-            f"{_percent(v)} of the distance of two seeds in {n}" for n, v in ratios.items() if v
+            lines.append("No other seed was given to compare with.")
+        return "\n".join(lines)
+
+    def _cells(self, layers: Iterable[str]) -> list[str]:
+        """The distances of a row: outputs, loss, and the similarity of these layers."""
+        found = [self.outputs_mean, self.outputs_max, self.loss.mean, self.loss.max]
+        similar = self.similarity_mean
+        return [
+            *map(_percent, found),
+            *(_percent(similar[layer]) if layer in similar else "–" for layer in layers),
         ]
-        if told:
-            both = " and ".join(told).replace(" and ", " and at ")
-            text += f": the gated network is at {both}"
-        return text + "."
 
     def _mean(self, values: np.ndarray) -> float:
         return float(np.trapezoid(values, self.time) / (self.time[-1] - self.time[0]))
@@ -158,7 +163,7 @@ def certify(
     """How nearly a gated network is the ReLN of a ReLU network (MHS Definition 3.1).
 
     A ReLN gives the outputs of the ReLU network on all samples at all times. How near a candidate
-    comes is measured on the merged grid of recorded times, linearly interpolated:
+    comes is measured at the moments of the one that recorded fewer, the other interpolated:
 
     - outputs: ‖o_ReLU(x_n, t) − o_GDLN(x_n, t)‖ / √(2 L(0)), for every sample n and time t, in
       units of the initial root mean square error of `run`, or, for other losses than the squared
@@ -206,8 +211,7 @@ def _against(run: Trajectory, other: Trajectory, name: str) -> Certificate:
             wanted=", ".join(f"{v}: {o.shape[1:]}" for v, o in mine.items()),
             fix="train both on one task, the same samples in the same order, uncompressed",
         )
-    start, end = max(run.time[0], other.time[0]), min(run.time[-1], other.time[-1])
-    grid = np.unique(np.clip(np.concatenate([run.time, other.time]), start, end))
+    grid = common_times(run.time, other.time)
     square = sum(
         (
             (interpolated(grid, run.time, mine[v]) - interpolated(grid, other.time, theirs[v])) ** 2

@@ -14,7 +14,7 @@ from neuralrace.checks import one_of, random_key, weight_scale
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import GDLN
-from neuralrace.plot import draw_curves, draw_matrix, style
+from neuralrace.plot import draw_curves, draw_matrix, letter_panels, mark_line, style
 from neuralrace.reduction import Race, Start, reduce
 from neuralrace.reduction.solving.full_size import full_weights
 from neuralrace.reduction.solving.initial import start_from_scale
@@ -117,12 +117,13 @@ class Consistency:
                 self.time, dict(self.over_time), kind="theory", ylabel="kept share", ax=left
             )
             left.set(ylim=(0, 1.05), xlim=(self.time[0], self.time[-1]))
-            left.axhline(KEPT, color="0.6", linewidth=0.8, linestyle=":")
-            left.set_title("a  gates kept over time", loc="left")
+            mark_line(left, f"kept from {KEPT:g}", y=KEPT, before=True)
+            left.set_title("gates kept over time")
             matrix = np.stack([self.lost[name] for name in names])
             rows = names if len(names) <= 12 else "pathway"
-            draw_matrix(matrix, rows=rows, columns="sample", ax=right)
-            right.set_title("b  share lost on each sample", loc="left")
+            draw_matrix(matrix, rows=rows, columns="sample", scale="share lost", ax=right)
+            right.set_title("share lost on each sample")
+            letter_panels(figure)
         return figure
 
 

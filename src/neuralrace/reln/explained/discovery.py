@@ -26,7 +26,6 @@ from neuralrace.reln.observed.runs import (
     check_trained_on,
     first_weights,
     followed_by,
-    largest_fall,
     leak_of,
     network_of,
     not_descent,
@@ -35,7 +34,9 @@ from neuralrace.reln.observed.runs import (
 )
 from neuralrace.relu import ReLUNetwork
 from neuralrace.statistics import SplitNetwork, split_neurons
+from neuralrace.text import table_lines
 from neuralrace.trajectory import Comparison, Trajectory, compare
+from neuralrace.trajectory.compare import COARSE, largest_fall
 from neuralrace.types import ArrayLike, Key
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ ELBOW_GAIN = 0.5
 ROUNDING = 1e-8
 """Discrepancies below this are rounding, and none of them is better than another."""
 
-COARSE = 0.5
-"""Records are coarse where the loss falls by more than this part of L(0) from one to the next."""
+COLUMNS = ("pathway", "share", "on for")
+"""The columns of the printed pathways of a layer; the last counts samples."""
 
 
 @final
@@ -174,7 +175,9 @@ class Discovery:
     ) -> Axes:
         """Draw how often the members of each pathway are on, one column per sample (MHS Fig. 8).
 
-        `label` groups neighbouring samples by a label of the dataset, such as `"context"`.
+        Like all gates they are black where on. The number beside a pathway is its part of all
+        activity, `share`. `label` groups neighbouring samples by a label of the dataset, such as
+        `"context"`.
         """
         from neuralrace.plot import draw_matrix
 
@@ -200,45 +203,49 @@ class Discovery:
             clusters.centroid, rows=rows, columns=columns, blocks=blocks, scale="how often on",
             ax=ax,
         )  # fmt: skip
-        ax.get_images()[0].set_clim(0, 1)
+        ax.set_ylabel("pathway,\nshare of activity")
+        (image,) = ax.get_images()
+        image.set(clim=(0, 1), cmap="Greys")
+        if image.colorbar is not None:
+            image.colorbar.set_ticks([0.0, 0.5, 1.0])
         return ax
 
     def __str__(self) -> str:
-        parts = []
+        lines = []
         leak = leak_of(self.runs[0])
         for node, each in self.layers.items():
-            on = (opened(each.pattern, leak) > 0.5).sum(axis=1)
-            shares = ", ".join(
-                f"{100 * s:.0f} % on for {many}" for s, many in zip(each.share, on, strict=True)
-            )
             off = float(each.share @ each.mismatch)
             empty = len(each) - len(np.unique(each.member))
-            parts.append(
+            lines.append(
                 f"{len(each)} pathway{'s' * (len(each) != 1)} in {node}"
                 + (f", {empty} without neurons" if empty else "")
-                + f" ({shares} of {each.pattern.shape[1]} samples; "
-                f"neurons differ from theirs on {off:.1f}"
+                + f"; neurons differ from theirs on {off:.1f} of {each.pattern.shape[1]} samples"
                 + (f"; {each.sampling}" if each.sampling else "")
-                + ")"
             )
-        found = f"{'; '.join(parts)}."
+            on = (opened(each.pattern, leak) > 0.5).sum(axis=1)
+            shares = zip(each.share, on, strict=True)
+            rows = [
+                (f"{node}_{k + 1}", f"{100 * s:.0f} %", str(n)) for k, (s, n) in enumerate(shares)
+            ]
+            lines += table_lines(COLUMNS, rows, right=COLUMNS[1:])
         if self.withheld is not None:
-            return f"{found} No gated network was trained to follow: {self.withheld}."
-        text = f"{found} The gated network follows {len(self.runs)} run"
-        text += "s" if len(self.runs) > 1 else ""
-        text += f" with a mean discrepancy of {100 * self.discrepancy:.2f} % of the initial loss"
+            return "\n".join([*lines, f"No gated network was trained to follow: {self.withheld}."])
+        lines.append(
+            f"The gated network follows {len(self.runs)} run{'s' * (len(self.runs) > 1)} with a "
+            f"mean discrepancy of {100 * self.discrepancy:.2f} % of the initial loss."
+        )
         if self.curve:
             tried = ", ".join(f"{k}: {100 * value:.2f} %" for k, value in self.curve.items())
-            text += f"; by number of pathways {tried}"
+            lines.append(f"By number of pathways: {tried}.")
         if self.has_elbow is False:
-            text += f"; no elbow: {no_elbow(self.curve)}"
-        fall = max(largest_fall(run) for run in self.runs)
+            lines.append(f"No elbow: {no_elbow(self.curve)}.")
+        fall = max(largest_fall(run.loss) for run in self.runs)
         if fall > COARSE:
-            text += (
-                f". The loss falls by {100 * fall:.0f} % between two records, and differences "
-                "there are not seen: record more often"
+            lines.append(
+                f"The loss falls by {100 * fall:.0f} % between two records, and differences there "
+                "are not seen: record more often."
             )
-        return text + "."
+        return "\n".join(lines)
 
 
 def discover(

@@ -220,7 +220,7 @@ class Activity:
         return draw_activity(self, prototypes, node, at=at, samples=samples, least=least)
 
     def __str__(self) -> str:
-        return " ".join(self._sentence(node) for node in self.on)
+        return "\n".join(self._sentence(node) for node in self.on)
 
     def _sentence(self, node: str) -> str:
         if not np.isfinite(self.weight[node][-1]).all():

@@ -83,11 +83,6 @@ def leak_of(run: Trajectory) -> float:
     return run.net.leak if isinstance(run.net, ReLUNetwork) else 0.0
 
 
-def largest_fall(run: Trajectory) -> float:
-    """The largest fall of the loss from one record to the next, as a part of the initial loss."""
-    return float(-np.diff(run.loss).min(initial=0.0) / run.loss[0]) if run.loss[0] > 0 else 0.0
-
-
 def not_descent(run: Trajectory) -> str | None:
     """What keeps another network from taking the steps of a run; None where nothing does.
 

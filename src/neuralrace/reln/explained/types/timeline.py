@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.dataset import Dataset
-from neuralrace.plot import draw_curves, style
+from neuralrace.plot import draw_curves, letter_panels, style
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
 from neuralrace.trajectory import Trajectory
 
@@ -160,7 +160,8 @@ def draw_timeline(
 ) -> Figure:
     """The loss, the shares of types, and the gates of every type on every sample, over time.
 
-    Types that do the same are drawn as one, with the gates of the strongest.
+    It begins where neurons have formed types. Types that do the same are drawn as one, with the
+    gates of the strongest.
     """
     import matplotlib.pyplot as plt
 
@@ -174,32 +175,28 @@ def draw_timeline(
             layout="constrained", height_ratios=[1.6, 1.6, *[1.0] * rows],
         )  # fmt: skip
         top, second, *strips = axes[:, 0]
-        for run, label, line in zip(runs, ("types", "wide limit"), ("--", ":"), strict=True):
-            top.plot(run.time[1:], run.loss[1:], line, label=label)
-        top.set(ylabel="loss", ylim=(0, None))
+        both = dict(zip(("types", "wide limit"), runs, strict=True))
+        times = {name: run.time[1:] for name, run in both.items()}
+        losses = {name: run.loss[1:] for name, run in both.items()}
+        draw_curves(times, losses, kind="theory", xlabel="", ax=top)
+        top.set(ylim=(0, None), title="loss")
         top.legend(**beside)
-        top.set_title("a  loss", loc="left")
-        draw_curves(
-            time,
-            {n: shares[:, g].sum(axis=1) for n, g in zip(names, groups, strict=True)},
-            kind="theory",
-            ylabel="share",
-            ax=second,
-        )
-        second.set(xlabel="", ylim=(0, None))
+        shown = {n: shares[:, g].sum(axis=1) for n, g in zip(names, groups, strict=True)}
+        draw_curves(time, shown, kind="theory", xlabel="", ylabel="share", ax=second)
+        second.set(ylim=(0, None), title="share of the strength")
         second.legend(**beside)
-        second.set_title("b  share of the strength", loc="left")
         edges = np.append(time, time[-1] + (time[-1] - time[-2]))
         for name, group, strip in zip(names, groups, strips, strict=True):
             strip.pcolormesh(
                 edges, np.arange(data.n_samples + 1), gates[:, group[0]].T, vmin=0, vmax=1,
                 cmap="Greys", rasterized=True,
             )  # fmt: skip
-            strip.set(ylabel=f"{name}\nsample", ylim=(data.n_samples, 0))
-        strips[0].set_title("c  gates: black is on, white is off, grey slides", loc="left")
-        strips[-1].set(xlabel="time", xscale="log", xlim=(time[0] / 2, time[-1]))
+            strip.set(ylabel="sample", ylim=(data.n_samples, 0), title=f"gates of {name}")
+        strips[0].set_title(f"gates of {names[0]}: black is on, white is off, grey slides")
+        strips[-1].set(xlabel="time", xscale="log", xlim=(time[0], time[-1]))
         for which in (strips[-1].xaxis.set_major_formatter, strips[-1].xaxis.set_minor_formatter):
             which(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "125" else "")
         image = strips[0].collections[0]
         figure.colorbar(image, ax=strips, label="gate", shrink=0.9, aspect=12 * rows)
+        letter_panels(figure)
     return figure

@@ -1,0 +1,118 @@
+"""The picture of a phase diagram: learning times, who is first where, and trained networks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralrace.checks import entries, real_array, shown
+from neuralrace.contests.colours import candidate_colours
+from neuralrace.errors import NeuralRaceError
+from neuralrace.plot import COLOURS, draw_curves, mark_line, shade, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from neuralrace.contests.phases import PhaseDiagram
+
+NARROW, WIDE = 0.05, 0.2
+"""Regions above the first share of the range are named, above the second by level text."""
+
+
+def draw_phases(found: PhaseDiagram, trained: object, ax: Axes | None) -> Axes:
+    """See `PhaseDiagram.plot`."""
+    curves = {
+        name: np.where(np.isfinite(times), times, np.nan) for name, times in found.times.items()
+    }
+    colours = candidate_colours(curves)
+    ax = draw_curves(
+        found.values, curves, kind="theory", ylabel="learning time", color=colours, ax=ax
+    )
+    with style():
+        _draw_regions(ax, found, colours)
+        not_kept = _not_kept(found)
+        for index, (low, high) in enumerate(not_kept):
+            label = "winner not kept by ReLU networks" if index == 0 else None
+            ax.axvspan(
+                low, high, facecolor="none", edgecolor="0.75", hatch="//", linewidth=0.5,
+                zorder=0.5, label=label,
+            )  # fmt: skip
+        if trained is not None:
+            _draw_trained(ax, trained)
+        if trained is not None or not_kept:
+            ax.legend(loc="upper right", bbox_to_anchor=(1.0, 0.93))  # below the marks
+        fastest = np.min(list(found.times.values()), axis=0)
+        top = fastest[np.isfinite(fastest)].max(initial=0.0)
+        ax.set(xlabel=found.parameter, xlim=(found.values[0], found.values[-1]))
+        ax.set_ylim(0, 2 * top or None)  # candidates far behind leave the picture
+    return ax
+
+
+def _draw_regions(ax: Axes, found: PhaseDiagram, colours: Mapping[str, str]) -> None:
+    """Shade and name where each candidate is first, and mark where two are equal."""
+    first, last = found.values[0], found.values[-1]
+    for low, high in pairwise([first, *(c.value for c in found.crossovers), last]):
+        winner = found.winner_at((low + high) / 2)
+        if winner is not None:
+            ax.axvspan(low, high, color=shade(colours[winner], 0.85), linewidth=0, zorder=0)
+        share = (high - low) / (last - first)
+        if share > NARROW:
+            ax.annotate(
+                f"{winner} first" if winner else "none learns",
+                ((low + high) / 2, 0.0),
+                (0, 3),
+                xycoords=("data", "axes fraction"),
+                textcoords="offset points",
+                ha="center",
+                va="bottom",
+                fontsize="small",
+                rotation=0 if share > WIDE else 90,
+                color=shade(colours[winner], -0.4) if winner else COLOURS["neutral"],
+                bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.6},
+            )
+    for crossover in found.crossovers:
+        text = f"equal at {found.parameter} = {crossover.value:.4g}"
+        late = crossover.value - first > 0.6 * (last - first)
+        mark_line(ax, text, x=crossover.value, before=late)
+
+
+def _not_kept(found: PhaseDiagram) -> list[tuple[float, float]]:
+    """The ranges of the parameter, around values in `values`, where the winner is not kept."""
+    middles = (found.values[1:] + found.values[:-1]) / 2
+    ends = [float(v) for v in (found.values[0], *middles, found.values[-1])]
+    ranges: list[tuple[float, float]] = []
+    for low, high, kept in zip(ends, ends[1:], found.kept, strict=False):
+        if kept is False and ranges and ranges[-1][1] == low:
+            ranges[-1] = (ranges[-1][0], high)
+        elif kept is False:
+            ranges.append((low, high))
+    return ranges
+
+
+def _draw_trained(ax: Axes, trained: object) -> None:
+    fix = "pass trained=(values, times), with one row of times per value and one column per seed"
+    pair = entries("trained", trained, fix)
+    if len(pair) != 2:
+        raise NeuralRaceError("trained must be a pair", got=shown(trained), wanted="two", fix=fix)
+    values, times = (real_array("trained", each, fix=fix) for each in pair)
+    if values.ndim != 1 or times.ndim != 2 or len(values) != len(times):
+        raise NeuralRaceError(
+            "the times of trained networks do not fit their values",
+            got=f"values of shape {values.shape}, times of shape {times.shape}",
+            wanted="(V,) and (V, seeds)",
+            fix=fix,
+        )
+    ax.plot(
+        np.repeat(values, times.shape[1]),
+        times.ravel(),
+        "o",
+        color=COLOURS["relu"],
+        markeredgecolor=COLOURS["theory"],
+        markeredgewidth=0.8,
+        markersize=4,
+        clip_on=False,
+        label="ReLU networks",
+    )

@@ -1,5 +1,6 @@
 """Tables of the ledger: which code computed them, and intervals by drawing their seeds again."""
 
+import ast
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,13 @@ import xarray
 import neuralrace as nr
 from neuralrace.papers import find
 from neuralrace.papers.claims import Basis, Found, Measure, Outcome, Tables, ledger, markdown
-from neuralrace.papers.claims.sources import Origin, hash_of, read_origins, source_hash
+from neuralrace.papers.claims.sources import (
+    Origin,
+    _definition,
+    hash_of,
+    read_origins,
+    source_hash,
+)
 from neuralrace.papers.mhs.contextual import apart, floor, seed_floor
 
 # ---- seeds drawn again --------------------------------------------------------------------------
@@ -125,6 +132,14 @@ def test_words_and_places_of_code_do_not_count(changed):
 )
 def test_code_that_is_gone_through_counts(changed):
     assert hashed(**changed) != hashed()
+
+
+def test_how_a_version_of_python_quotes_text_does_not_count(monkeypatch):
+    named = OTHER.replace("return n\n", "return f'{n}'\n")
+    before, unparse = hashed(other=named), ast.unparse
+    monkeypatch.setattr(ast, "unparse", lambda node: unparse(node).replace("'", '"'))
+    _definition.cache_clear()
+    assert hashed(other=named) == before
 
 
 def test_every_figure_and_measurement_has_code_to_hash():

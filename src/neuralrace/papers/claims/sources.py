@@ -150,7 +150,9 @@ def _definition(module: str, name: str, read: Reader) -> tuple[str, list[tuple[s
         if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
             where, inner = known.get(part.value.id, ("", "-"))
             uses += [(where, part.attr)] if not inner else []
-    return ast.unparse(ast.fix_missing_locations(node)), [use for use in uses if use[1]]
+    text = ast.unparse(ast.fix_missing_locations(node))
+    text = text.replace('"', "'")  # Python 3.12 quotes f-strings otherwise than 3.11
+    return text, [use for use in uses if use[1]]
 
 
 def _local(node: ast.AST) -> set[str]:

@@ -430,3 +430,27 @@ def test_decoupled_starts_that_grow_little_or_not_at_all(first, second):
         solution = race.solve(times=np.linspace(0, 3, 7), start=race.start(weights))
         flow = nr.flow(net, weights, data, times=solution.time, rtol=1e-9)
         np.testing.assert_allclose(solution.loss, flow.loss, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-4, 0.05, 0.5])
+def test_the_gap_of_a_start_is_that_of_the_losses(scale):
+    """The alignment does not see the scale of the weights; the gap does."""
+    rng = np.random.default_rng(5)
+    arch = nr.Architecture(
+        {"x": 4, "h": 30, "y": 3}, {"in": ("x", "h"), "out": ("h", "y"), "skip": ("x", "y")}
+    )
+    data = nr.Dataset(
+        {"x": np.eye(4)}, {"y": rng.normal(size=(4, 3))}, sample_weight=[0.1, 0.2, 0.3, 0.4]
+    )
+    net, race = nr.GDLN(arch), nr.reduce(arch, data)
+    weights = {e: np.asarray(w, float) for e, w in net.init(1, scale=scale).items()}
+    start = race.start(weights)
+    out = weights["skip"] + weights["out"] @ weights["in"]
+    error = np.asarray(data.y["y"]) - out.T
+    real = 0.5 * np.asarray([0.1, 0.2, 0.3, 0.4]) @ (error**2).sum(axis=1)
+    found = race.solve(times=[0.0, 1.0], start=start).loss[0]
+    assert start.gap == pytest.approx(abs(found - real) / real, rel=1e-6, abs=1e-12)
+    assert "initial loss off by" in repr(start)
+    exact = race.weights(race.solve(times=[0.0, 1.0], start=0.3), 0.0, 0)
+    assert race.start(exact).gap == pytest.approx(0, abs=1e-10)
+    assert race.start(0.3).gap is None

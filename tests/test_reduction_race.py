@@ -352,6 +352,45 @@ def test_a_start_at_the_saddle_stays_there(rate):
     np.testing.assert_allclose(race.solve(times=TIMES, start=again).loss, solution.loss[0])
 
 
+@pytest.mark.parametrize("size", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("as_weights", [False, True])
+def test_an_edge_from_input_to_output_learns_from_zero(size, as_weights):
+    """Zero is no saddle of a skip connection: it learns alone, exponentially."""
+    arch = nr.Architecture(
+        {"x": 2, "h": 4, "y": 2}, {"in": ("x", "h"), "out": ("h", "y"), "skip": ("x", "y")}
+    )
+    x = np.diag([1.0, 2.0]) * size
+    race = nr.reduce(arch, nr.Dataset({"x": x}, {"y": np.diag([3.0, 1.0])}))
+    start = {e: np.zeros((arch.sizes[t], arch.sizes[s])) for e, (s, t) in arch.edges.items()}
+    times = np.linspace(0, 3, 7) / size**2
+    solution = race.solve(times=times, start=start if as_weights else 0.0)
+    rates = np.array([0.5, 2.0]) * size**2  # ⟨x²⟩ of each input
+    expected = np.exp(-2 * np.outer(times, rates)) @ [9.0 / 4, 1.0 / 4]
+    np.testing.assert_allclose(solution.loss, expected, rtol=1e-6)
+    for paths in solution.values["pathways"].values():
+        assert not paths["in-out"].any()
+
+
+def test_paths_of_a_mode_have_signs_and_add_up_to_it():
+    """From weights too, where a mode keeps the vectors of its hidden neurons."""
+    arch, data = scalar_skip()
+    race = nr.reduce(arch, data)
+    weights = nr.GDLN(arch).init(jax.random.key(2), scale=0.4)
+    solution = race.solve(times=[0.0, 500.0], start=weights)
+    w = {e: np.asarray(a) for e, a in weights.items()}
+    maps = {"xh-hy": w["hy"] @ w["xh"], "xy": w["xy"]}
+    best = np.asarray(data.y["y"]).T @ np.linalg.pinv(np.asarray(data.x["x"]).T)
+    signs = set()
+    for block in race.blocks:
+        paths = solution.values["pathways"][block.name]
+        along = lambda whole, b=block: float((b.basis["y"].T @ whole @ b.basis["x"])[0, 0])
+        for path, whole in maps.items():
+            assert paths[path][0] == pytest.approx(along(whole))
+            signs.add(np.sign(along(whole)))
+        assert sum(p[-1] for p in paths.values()) == pytest.approx(along(best))
+    assert signs == {-1.0, 1.0}
+
+
 @pytest.mark.parametrize("name", ["hierarchy", "three_edges", "scalar_skip", "contexts"])
 def test_negative_starts(name):
     """An odd number of negative edges starts on the wrong side; the flow says what happens."""

@@ -124,8 +124,10 @@ class Race:
         b gives an aligned start: b times weights of unit size along the singular vectors of Σ^yx,
         so that every edge of a mode starts at b or −b; in a matrix block, the parts of an edge that
         share a hidden node together have singular values b. `{edge: b}` sets one number per edge.
-        `alignment` of the result is the share of the weights' squared norm that it carries. A
-        `Start` is checked against the data and the blocks of this race, and returned.
+        `alignment` of the result is the share of the weights' squared norm that it carries, and
+        `gap` the distance of its loss from that of the network, which says whether the weights are
+        small enough. A `Start` is checked against the data and the blocks of this race, and
+        returned.
 
         ```python
         >>> import jax, numpy as np, neuralrace as nr
@@ -144,7 +146,7 @@ class Race:
         if isinstance(source, Mapping):
             plain = {edge: plain_number(value) for edge, value in source.items()}
             if any(_has_axes(w) for w in plain.values()):
-                found = start_from_weights(self.blocks, self.split, plain)
+                found = start_from_weights(self.blocks, self.split, self.constant, plain)
             else:
                 found = start_from_number(self.blocks, plain)
         else:

@@ -9,12 +9,16 @@ from numbers import Real
 from textwrap import shorten
 from typing import Any, TypeAlias, final
 
+import jax
 import numpy as np
 
 from neuralrace.checks import check_known, is_traced
 from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.gdln import GDLN
 from neuralrace.reduction.blocks.block import Block
 from neuralrace.reduction.blocks.mixtures import longest_path
+from neuralrace.reduction.equations.flows import NetworkFlow
+from neuralrace.reduction.solving.compiled import one
 from neuralrace.reduction.solving.growing import average_start, two_edge_start
 from neuralrace.statistics import SplitNetwork
 from neuralrace.types import Matrix, WeightsLike
@@ -30,8 +34,11 @@ class Start:
     squared norm of the weights at the network's inputs and outputs that the start carries, less the
     part in which blocks share hidden directions. It is 1 if the weights are decoupled already (MHS
     Assumption 2.1.2), and small for wide random weights, of which only the growing half along the
-    modes matters. It is `None` for a start that was not made from weights. `data` is the digest of
-    the data of its race; a start made by hand has none, and can be used with any race that it fits.
+    modes matters. It does not depend on the scale of the weights. `gap` does: it is the distance of
+    the race's loss at the start from that of the network, as a part of the latter, and a prediction
+    of the loss is off by at least this at t = 0. Both are `None` for a start that was not made from
+    weights. `data` is the digest of the data of its race; a start made by hand has none, and can be
+    used with any race that it fits.
 
     ```python
     >>> import neuralrace as nr
@@ -48,11 +55,13 @@ class Start:
     alignment: float | None
     description: str
     data: str | None = None
+    gap: float | None = None
 
     def __repr__(self) -> str:
         blocks = f"{len(self.weights)} block{'s' * (len(self.weights) != 1)}"
         parts = [blocks, shorten(self.description, 120, placeholder=" …")]
         parts += [] if self.alignment is None else [f"alignment {self.alignment:.3g}"]
+        parts += [] if self.gap is None else [f"initial loss off by {100 * self.gap:.2g} %"]
         return f"Start({'; '.join(parts)})"
 
 
@@ -100,8 +109,10 @@ def _check_size(blocks: Sequence[Block], largest: float) -> None:
         )
 
 
-def start_from_weights(blocks: Sequence[Block], whole: SplitNetwork, weights: WeightsLike) -> Start:
-    """The start of a race from actual initial weights."""
+def start_from_weights(
+    blocks: Sequence[Block], whole: SplitNetwork, constant: float, weights: WeightsLike
+) -> Start:
+    """The start of a race from actual initial weights; `constant` is the loss outside blocks."""
     given = checked_weights(whole.whole, weights)
     check_known("the initial weights", given)
     check_finite(given)
@@ -121,7 +132,19 @@ def start_from_weights(blocks: Sequence[Block], whole: SplitNetwork, weights: We
     if len(two) < len(blocks):
         how += ", others restricted to the directions of each block"
     alignment = min(1.0, carried / total) * (1 - shared) if total else None
-    return Start(tuple(found), alignment, how)
+    with jax.enable_x64(True):
+        loss = float(GDLN(whole.arch).loss(parts, whole.data))
+    gap = abs(constant + _initial_loss(blocks, found) - loss) / loss if loss else None
+    return Start(tuple(found), alignment, how, gap=gap)
+
+
+def _initial_loss(blocks: Sequence[Block], weights: Sequence[Mapping[str, Matrix]]) -> float:
+    """The sum of the losses of all blocks at these weights."""
+    flows = (
+        NetworkFlow(block.arch, *one(w, block.data))
+        for block, w in zip(blocks, weights, strict=True)
+    )
+    return sum(float(flow.losses(flow.start[None]).sum()) for flow in flows)
 
 
 def start_from_scale(blocks: Sequence[Block], whole: SplitNetwork, scale: float) -> Start | None:

@@ -105,17 +105,16 @@ def flowed(
     below that would stop the solver. A larger tolerance allows longer stages. A stage lasts at most
     three times as long as all previous ones. The solution ends when the state has come to rest.
     """
-    if not problem.sizes.any():  # a start at zero is a stationary point
+    units = _units(problem)
+    if units is None:
         return np.repeat(problem.start[None], len(times), axis=0)
-    smallest = problem.sizes[problem.sizes > 0].min()
-    units = np.where(problem.sizes > 0, problem.sizes, smallest)
     absolute = SMALL * rtol
     growth = problem.growth_span(MARGIN * absolute / LAST_DIGIT)
     now, state, first = 0.0, problem.start, 0.0
     found = [np.repeat(state[None], int(times[0] == 0), axis=0)]
     while now < times[-1]:
         sizes, speeds = (np.abs(a) / units for a in (state, problem.velocity(state)))
-        largest, speed = float(sizes.max()), float(speeds.max())
+        largest, speed = float(sizes.max()) or 1.0, float(speeds.max())
         rests = speeds * (times[-1] - now) <= rtol * np.maximum(sizes, LAST_DIGIT * largest)
         if rests.all() and _is_stable(problem, state, units, times[-1]):
             found.append(np.repeat(state[None], int((times > now).sum()), axis=0))
@@ -134,6 +133,22 @@ def flowed(
             found.append(states[-1:])
         now, state = end, states[-1]
     return np.concatenate(found)
+
+
+def _units(problem: FlatFlow) -> np.ndarray | None:
+    """The unit of each variable: the size of its start, or the smallest of all where that is 0.
+
+    If all are 0, only edges from inputs to outputs move. Their velocity is v − D·state, which leads
+    to about v / D. None if there are no such edges: zero is then a stationary point.
+    """
+    if problem.sizes.any():
+        smallest = problem.sizes[problem.sizes > 0].min()
+        return np.where(problem.sizes > 0, problem.sizes, smallest)
+    first = problem.velocity(problem.start)
+    if not first.any():
+        return None
+    slowed = float(np.linalg.norm(first - problem.velocity(first)) / np.linalg.norm(first))
+    return np.full(len(first), float(np.abs(first).max()) / (slowed or 1.0))
 
 
 def _is_stable(problem: FlatFlow, state: np.ndarray, units: np.ndarray, span: float) -> bool:

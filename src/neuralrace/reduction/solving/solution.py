@@ -344,7 +344,7 @@ def _canonical(arch: Architecture) -> _Shape:
 
 
 def _strengths(arch: Architecture, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The product of the matrices along every path: its value if scalar, else its norm."""
+    """The product of the matrices along every path: its value if it is a number, else its norm."""
     scalar = all(w.shape[1:] == (1, 1) for w in weights.values())
     plain = {e: w[:, 0, 0] for e, w in weights.items()} if scalar else weights
     found = {}
@@ -352,7 +352,10 @@ def _strengths(arch: Architecture, weights: Mapping[str, np.ndarray]) -> dict[st
         product = plain[edges[0]]
         for edge in edges[1:]:
             product = plain[edge] * product if scalar else plain[edge] @ product
-        found["-".join(edges)] = product if scalar else np.linalg.norm(product, axis=(1, 2))
+        if not scalar:
+            one = product.shape[1:] == (1, 1)
+            product = product[:, 0, 0] if one else np.linalg.norm(product, axis=(1, 2))
+        found["-".join(edges)] = product
     return found
 
 

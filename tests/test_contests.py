@@ -114,8 +114,8 @@ def test_who_cannot_learn_never_wins():
 def test_what_is_drawn():
     found = nr.contest(gatings(0.4), start=0.01)
     ax = found.plot()
-    kept = {name: "" if found.check.keeps(name) else " (not kept)" for name in ("linear", "xor")}
-    assert set(kept.values()) == {"", " (not kept)"}
+    kept = {"linear": " (outrun)", "xor": ""}
+    assert [found.check.standing(name) for name in kept] == ["outrun", "kept"]
     names = [t.get_text() for t in ax.get_legend().get_texts()]
     assert names == [*(name + mark for name, mark in kept.items()), "aligned (reference)"]
     assert [text.get_text() for text in ax.texts] == ["criterion, reached at ●"]
@@ -609,10 +609,10 @@ def test_a_phase_diagram_marks_winners_that_are_not_kept():
     phases = nr.phase_diagram(sides, "delta", [0.4, 0.6], scale=1e-3, criterion=0.5, relative=True)
     assert phases.winners == ("side", "side")
     assert phases.kept == (False, False)
-    assert "side (not kept at 2 of 2 values)" in str(phases)
+    assert "side (not kept, or outrun, at 2 of 2 values)" in str(phases)
     assert phases.contest_at(0.5).winner == "side"
     labels = [text.get_text() for text in phases.plot().get_legend().get_texts()]
-    assert "winner not kept by ReLU networks" in labels
+    assert "winner not kept, or outrun" in labels
 
 
 def test_equal_candidates_are_tied_and_have_no_crossover():
@@ -762,3 +762,60 @@ def test_a_scale_whose_square_is_no_number(scale, size):
     ):
         with says(f"the square of scale is too {size}", got="scale =", wanted="1e-150", fix="1e-"):
             asked()
+
+
+def test_a_winner_that_cannot_learn_all_is_named():
+    """A constant input learns what all samples share, quickly; their own inputs learn all."""
+    y = np.concatenate([3 * np.ones((4, 1)), np.diag([1.0, 1.1, 1.2, 1.3])], axis=1)
+    base = nr.Dataset({"x": np.eye(4), "one": 3 * np.ones((4, 1))}, {"y": y})
+    pairs = {
+        "shared": nr.pathways(base, {"p": None}, hidden=20, inputs={"p": ("one",)}),
+        "all": nr.pathways(base, {"p": None}, hidden=20, inputs={"p": ("x",)}),
+    }
+    learns = 1 - ((y - y.mean(axis=0)) ** 2).sum() / (y**2).sum()
+    found = nr.contest(pairs, start=0.001, criterion=0.5, relative=True)
+    assert found.winner == "shared"
+    assert found.entrants["shared"].learns == pytest.approx(learns)
+    assert found.entrants["all"].learns == pytest.approx(1)
+    text = str(found)
+    assert "  learns  " in text.splitlines()[1] and "  100 %  " in text
+    assert f"shared can learn only {100 * learns:.0f} % of the loss" in text
+    low = nr.contest(pairs, start=0.001, criterion=0.02, relative=True)
+    assert low.winner == "all" and low.times["shared"] == np.inf
+    assert "can learn only" not in str(low)
+    whole = nr.contest({"all": pairs["all"]}, start=0.001)
+    assert "learns" not in str(whole).splitlines()[1]
+
+
+def test_leads_at_other_criteria_are_told():
+    """The early one is first down to where it stops, and the other one below that."""
+    x = np.array([[1.0, 0.0], [0.0, 1.0]])
+    early = nr.Dataset({"x": x, "z": 4 * x}, {"y": np.array([[2.0, 0.0], [0.0, 1.0]])})
+    pairs = {
+        "early": nr.pathways(early, {"p": early.x["z"][:, 0] > 0}, hidden=10, inputs={"p": ("z",)}),
+        "late": nr.pathways(early, {"p": None}, hidden=10, inputs={"p": ("x",)}),
+    }
+    found = nr.contest(pairs, start=0.01, criterion=0.5, relative=True)
+    assert found.winner == "early"
+    assert [lead.name for lead in found.leads] == ["early", "late"]
+    level = found.leads[1].high
+    assert f"With a criterion below {level:.3g}, late would be first." in str(found)
+    below = nr.contest(pairs, start=0.01, criterion=0.9 * level)
+    assert below.winner == "late"
+    assert f"With a criterion above {level:.3g}, early would be first." in str(below)
+
+
+def test_a_candidate_without_hidden_neurons_has_no_gates_to_keep():
+    data = nr.Dataset({"x": np.eye(3)}, {"y": np.eye(3)})
+    arch = nr.Architecture({"x": 3, "y": 3}, {"xy": ("x", "y")})
+    found = nr.contest({"direct": (arch, data)}, start=0.01)
+    assert np.isnan(found.kept["direct"]) and found.check.implementable["direct"] is None
+    assert found.verdicts["direct"] == "not checked: it has no hidden neurons"
+
+
+def test_more_candidates_than_colours_are_told_apart():
+    data = nr.tasks.extended_xor(0.4)
+    pairs = {f"c{k}": nr.tasks.xor_pathways(data, total=8 * (k + 2)) for k in range(10)}
+    ax = nr.contest(pairs, scale=1e-3).plot()
+    looks = {(line.get_color(), line._unscaled_dash_pattern) for line in ax.lines[:10]}
+    assert len({repr(look) for look in looks}) == 10

@@ -154,7 +154,7 @@ def test_samples_with_equal_gates_are_neighbours_in_every_strip():
 def test_the_note_says_what_has_no_strip():
     sizes = {"x": 2, "h": 4, "k": 4, "y": 1}
     edges = {"xh": ("x", "h"), "xk": ("x", "k"), "hy": ("h", "y"), "ky": ("k", "y")}
-    note = "gates: black = on (2 samples); no strip = always on"
+    note = "gates: black = on (2 samples); no strip = not gated"
     assert note in texts(draw_graph(sizes, edges, gates={"h": [1, 0]}))
     narrow = plt.figure(figsize=(2.6, 2)).add_subplot()
     assert {*note.split("; ")} <= {*texts(draw_graph(sizes, edges, gates={"h": [1, 0]}, ax=narrow))}
@@ -303,7 +303,7 @@ def test_seeds_of_a_theory_are_dashed():
 
 @pytest.mark.parametrize(
     ("band", "word"),
-    [("std", ["± standard deviation"]), ("range", ["least to largest"]), (None, [])],
+    [("std", ["± standard deviation"]), ("range", ["range over seeds"]), (None, [])],
 )
 def test_bands(band, word):
     ax = draw_curves(np.arange(5), {"run": np.arange(15.0).reshape(3, 5)}, band=band)

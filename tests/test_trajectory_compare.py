@@ -151,11 +151,11 @@ def test_compare_tells_other_gates_from_other_data():
     gates = [{"h": np.eye(4)[k]} for k in range(2)]
     weights = nr.GDLN(arch).init(0)
     first, second = (
-        nr.train(nr.GDLN(arch), weights, data.gated(g), learning_rate=0.1, steps=2) for g in gates
+        nr.train(nr.GDLN(arch), weights, data.gated(g), learning_rate=0.01, steps=2) for g in gates
     )
     assert nr.compare(first, first).notes == ()
     assert nr.compare(first, second).notes == ("with different gates",)
-    relu = nr.train(nr.ReLUNetwork(arch), weights, data, learning_rate=0.1, steps=2)
+    relu = nr.train(nr.ReLUNetwork(arch), weights, data, learning_rate=0.01, steps=2)
     assert nr.compare(relu, first).notes == ()  # a ReLU network has its own gates
     half = data.take([0, 1, 1, 0]).gated(gates[0])
     other = nr.train(nr.GDLN(arch), weights, half, learning_rate=0.1, steps=2)

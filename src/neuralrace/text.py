@@ -24,7 +24,7 @@ def table_lines(
 
     ```
     """
-    used = [i for i in range(len(headings)) if any(row[i] for row in rows)]
+    used = [i for i in range(len(headings)) if not rows or any(row[i] for row in rows)]
     cells = [[row[i] for i in used] for row in (headings, *rows)]
     wide = [max(len(row[i]) for row in cells) for i in range(len(used))]
     put = [str.rjust if headings[i] in right else str.ljust for i in used]

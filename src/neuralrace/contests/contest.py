@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from neuralrace.checks import weight_scale
-from neuralrace.contests.colours import candidate_colours
+from neuralrace.contests.contest_picture import draw_contest
+from neuralrace.contests.contest_text import contest_text
 from neuralrace.contests.joint import Joint, train_together
+from neuralrace.contests.leads import Lead, leads
 from neuralrace.contests.times import (
     SCALE,
     Candidates,
@@ -25,20 +27,18 @@ from neuralrace.contests.times import (
 from neuralrace.contests.verdicts import ALIGNED, Check, check, task_of, width_of
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, listed, whole_number
-from neuralrace.plot import COLOURS, draw_curves, mark_line, style
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import aligned_patterns
-from neuralrace.text import table_lines
 from neuralrace.types import ArrayLike, Key
 
 if TYPE_CHECKING:
     import matplotlib.axes
 
-COLUMNS = ("candidate", "time", "later by", "strength", "implementable", "kept", "reduction")
-"""The columns of a printed contest."""
+MOMENTS = 201
+"""The number of moments until the end of each candidate at which all curves are compared."""
 
 WIDTH = 200
-"""The number of neurons of the reference if there are no candidates to take it from."""
+"""The number of neurons of the reference if no candidate has hidden neurons."""
 
 
 @final
@@ -212,92 +212,38 @@ class Contest:
         The aligned gates are drawn too, as a reference; gates that a ReLU network would not keep
         are marked.
         """
-        shown = dict(self.entrants)
-        if ALIGNED not in shown and self.check.reference is not None:
-            shown[f"{ALIGNED} (reference)"] = self.check.reference
-        marks = {n: " (not kept)" if self.check.keeps(n) is False else "" for n in self.entrants}
-        reached = [entrant.time for entrant in shown.values() if np.isfinite(entrant.time)]
-        times = np.linspace(0, 1.6 * max(reached, default=1.0), 301)
-        curves = {
-            name + marks.get(name, ""): entrant.race.solve(times=times, start=entrant.start).loss
-            for name, entrant in shown.items()
-        }
-        colours = dict(zip(curves, candidate_colours(self.entrants).values(), strict=False))
-        colours |= dict.fromkeys(set(curves) - set(colours), COLOURS["theory"])
-        ax = draw_curves(times, curves, kind="theory", color=colours, ax=ax)
-        with style():
-            levels = {entrant.criterion for entrant in self.entrants.values()}
-            for level in levels:
-                mark_line(ax, "criterion, reached at ●", y=level)
-            for entrant, line in zip(shown.values(), ax.get_lines(), strict=False):
-                if np.isfinite(entrant.time):
-                    colour = line.get_color()
-                    ax.plot(entrant.time, entrant.criterion, "o", color=colour, markersize=5)
-            top = (1.05 + 0.1 * len(shown)) * max(loss.max() for loss in curves.values())
-            ax.set(ylim=(0, top), xlim=(0, times[-1]))
-            ax.legend(loc="upper right")  # above the curves
-            ax.set_title(
-                f"first: {', '.join(name + marks[name] for name in self.tied)}"
-                if self.tied
-                else "no candidate reaches the criterion"
-            )
-        return ax
+        return draw_contest(self, ax)
+
+    @cached_property
+    def leads(self) -> tuple[Lead, ...]:
+        """Who would be first at other criteria, from the largest loss to the least (`leads`).
+
+        Curves are followed until every candidate has learned all but a hundredth of what it can.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> data = nr.tasks.extended_xor(1.0)
+        >>> found = nr.contest({"linear": nr.tasks.linear_pathways(data),
+        ...                     "xor": nr.tasks.xor_pathways(data)}, scale=1e-3)
+        >>> [lead.name for lead in found.leads]
+        ['linear']
+
+        ```
+        """
+        if len(self.entrants) < 2:
+            return ()
+        ends = [entrant.end(self.rule.longest) for entrant in self.entrants.values()]
+        grids = [np.linspace(0, end, MOMENTS) for end in ends if np.isfinite(end)]
+        if not grids:
+            return ()
+        times = np.unique(np.concatenate(grids))
+        return leads(
+            times,
+            {n: e.race.solve(times=times, start=e.start).loss for n, e in self.entrants.items()},
+        )
 
     def __str__(self) -> str:
-        order = sorted(self.times, key=self.times.__getitem__)
-        shown = {name: self.entrants[name] for name in order}
-        if ALIGNED not in shown and self.check.reference is not None:
-            shown[ALIGNED] = self.check.reference
-        rows = []
-        for name, entrant in shown.items():
-            first = np.nan if self.winner is None else self.times[self.winner]
-            margin = entrant.time / first - 1
-            later = "–" if not np.isfinite(margin) else f"{margin:.1%}".replace("%", " %")
-            how = "exact" if entrant.race.is_exact else f"residual {entrant.race.residual:.1e}"
-            time = f"{entrant.time:.5g}" if np.isfinite(entrant.time) else entrant.lateness
-            can = {True: "yes", False: "no", None: "–"}[self.check.implementable.get(name)]
-            share = self.check.kept.get(name, np.nan)
-            kept = "–" if np.isnan(share) else f"{share:.2f}"
-            how += "; reference" if name not in self.entrants else ""
-            how += "; approximate start" if entrant.starts_roughly else ""
-            rows.append(
-                (
-                    name,
-                    time,
-                    later,
-                    f"{entrant.strength:.4g}",
-                    can,
-                    kept,
-                    f"{how}; {entrant.method}",
-                )
-            )
-        one = f"{self.winner} is first."
-        several = f"{' and '.join(self.tied)} are first, at the same time."
-        lines = [
-            (one if len(self.tied) == 1 else several)
-            if self.tied
-            else "No candidate reaches the criterion.",
-            *table_lines(COLUMNS, rows, right=COLUMNS[1:-1]),
-        ]
-        levels = sorted({f"{entrant.criterion:.4g}" for entrant in shown.values()})
-        if levels:
-            lines += [f"criterion: loss {' / '.join(levels)}", f"start: {self.start}"]
-        lines += [
-            f"{name}: when it learns is not known from an average start, in which pathways keep "
-            "the signs of their first Σ^yx; start={name: weights} starts from actual weights."
-            for name, entrant in shown.items()
-            if entrant.is_unknown
-        ]
-        rough = [name for name, entrant in shown.items() if entrant.starts_roughly]
-        if rough:
-            lines.append(
-                f"{', '.join(rough)}: started from weights that are not decoupled, through paths "
-                "of three edges or more, so that times are approximate."
-            )
-        others = [name for name in order if name not in (self.winner, ALIGNED)]
-        lines += self.check.sentences(self.winner)
-        lines += [f"{name}: {self.check.verdict(name)}." for name in others]
-        return "\n".join(lines)
+        return contest_text(self)
 
 
 def contest(
@@ -366,8 +312,8 @@ def contest(
     criterion: loss 0.2
     start: equal aligned starts: every edge at 0.01, whatever its width
     A ReLU network would keep the gates of linear.
-    The check covers the first half of learning only, and the criterion is below that. For the whole
-    curve, see types of neurons (nr.reln.types).
+    The check covers the first half of learning only, and the criterion is below that.
+    For the whole curve, see types of neurons (nr.reln.types).
     xor: kept.
     >>> nr.contest(data).winner
     'aligned'
@@ -403,5 +349,5 @@ def contest_by(
             fix="rename it; contest(data) asks for the aligned gates alone",
         )
     pairs = dict(pairs_of(candidates))
-    wide = width_of(pairs) if width is None else width
+    wide = width_of(pairs) or WIDTH if width is None else width
     return Contest(pairs, entrants, rule.describe(), rule.scale, task_of(pairs), rule, wide, key)

@@ -35,7 +35,7 @@ def draw_phases(found: PhaseDiagram, trained: object, ax: Axes | None) -> Axes:
         _draw_regions(ax, found, colours)
         not_kept = _not_kept(found)
         for index, (low, high) in enumerate(not_kept):
-            label = "winner not kept by ReLU networks" if index == 0 else None
+            label = "winner not kept, or outrun" if index == 0 else None
             ax.axvspan(
                 low, high, facecolor="none", edgecolor="0.75", hatch="//", linewidth=0.5,
                 zorder=0.5, label=label,
@@ -61,7 +61,9 @@ def _draw_regions(ax: Axes, found: PhaseDiagram, colours: Mapping[str, str]) -> 
         share = (high - low) / (last - first)
         if share > NARROW:
             ax.annotate(
-                f"{winner} first" if winner else "none learns",
+                f"{', '.join([winner, *found.equals(low, high)])} first"
+                if winner
+                else "no candidate learns",
                 ((low + high) / 2, 0.0),
                 (0, 3),
                 xycoords=("data", "axes fraction"),
@@ -74,7 +76,9 @@ def _draw_regions(ax: Axes, found: PhaseDiagram, colours: Mapping[str, str]) -> 
                 bbox={"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.6},
             )
     for crossover in found.crossovers:
-        text = f"equal at {found.parameter} = {crossover.value:.4g}"
+        what = "equal at" if crossover.below and crossover.above else "learned up to"
+        what = what if crossover.below else "learned from"
+        text = f"{what} {found.parameter} = {crossover.value:.4g}"
         late = crossover.value - first > 0.6 * (last - first)
         mark_line(ax, text, x=crossover.value, before=late)
 

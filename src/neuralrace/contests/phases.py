@@ -165,7 +165,7 @@ class PhaseDiagram:
         """
         return draw_phases(self, trained, ax)
 
-    def _equal(self, low: float, high: float) -> list[str]:
+    def equals(self, low: float, high: float) -> list[str]:
         """The candidates that are equal to the winner at all values of a range."""
         pairs = zip(self.values, self.tied, strict=True)
         inside = [names for value, names in pairs if low <= value <= high]
@@ -179,8 +179,8 @@ class PhaseDiagram:
             inside = zip(self.values, self.kept, strict=True)
             checked = [kept for value, kept in inside if low <= value <= high and kept is not None]
             lost = len(checked) - sum(checked)
-            note = f" (not kept at {lost} of {len(checked)} values)" if lost else ""
-            equal = self._equal(low, high)
+            note = f" (not kept, or outrun, at {lost} of {len(checked)} values)" if lost else ""
+            equal = self.equals(low, high)
             note += f" (equal: {', '.join(equal)})" if equal else ""
             lines.append(f"  {low:<12.8g} … {high:<12.8g} {winner}{note}")
         lines += [
@@ -217,8 +217,9 @@ def phase_diagram(
     difference of their speeds (one over learning time). If a third candidate is first in between,
     its crossovers are found in the same way. A range in which no candidate reaches the criterion
     has a crossover at each end. Where two neighbouring values have the same winner, another one is
-    looked for between them only if it is near the winner at one of them: what wins in a range much
-    narrower than the distance of the values can be missed. Candidates that are equal at every value
+    looked for between them only if it is near the winner at one of them and their distance changes
+    in between: a range inside in which it wins can be missed, so take values that are close enough.
+    Candidates that are equal at every value
     have no crossover. `print` and `plot` mark the values at which a ReLU network would not keep the
     winner's gates (see `contest`); this takes seconds per value.
 

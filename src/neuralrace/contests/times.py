@@ -12,6 +12,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import plain_number, switch, weight_scale
+from neuralrace.contests.leads import EDGE
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
@@ -80,9 +81,9 @@ class Entrant:
 
     @property
     def starts_roughly(self) -> bool:
-        """Whether the start stands for weights that are not decoupled, in a network of any depth.
+        """Whether the start stands for weights that are not decoupled, and paths are long.
 
-        With two edges per path such a start is a good approximation for small weights; with more,
+        With two edges per path such a start is a good approximation for small weights. With more,
         random weights mix the modes in the hidden layers, and times can be off by several per cent.
         """
         alignment = self.start.alignment
@@ -93,6 +94,16 @@ class Entrant:
     def lateness(self) -> str:
         """In a word, what is known of the time of one that does not reach the criterion."""
         return "unknown" if self.is_unknown else "never"
+
+    @property
+    def learns(self) -> float:
+        """The part of the loss ½⟨‖y‖²⟩ that this gating can learn at all."""
+        return 1 - self.race.constant / initial_loss(self.race)
+
+    def end(self, longest: float) -> float:
+        """When all is learned but a hundredth of what this gating can learn."""
+        initial, least = initial_loss(self.race), self.race.constant
+        return learning_time(self.race, self.start, least + EDGE * (initial - least), longest)[0]
 
     @property
     def strength(self) -> float:
@@ -347,8 +358,8 @@ def expected_start(name: str, race: Race, scale: float) -> Start:
 def tied_first(times: Mapping[str, float]) -> tuple[str, ...]:
     """The candidates with the shortest time or one equal to it, in their order.
 
-    None if all times are infinite. Equal candidates have equal times but for rounding, which is not
-    to decide who is first.
+    Empty if all times are infinite. Equal candidates have equal times except for rounding, which
+    must not decide who is first.
 
     ```python
     >>> from neuralrace.contests.times import tied_first

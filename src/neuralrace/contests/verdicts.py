@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 
@@ -116,6 +116,15 @@ class Check:
             return None
         return self.verdict(name) == "kept"
 
+    def standing(self, name: str) -> Literal["kept", "outrun", "not kept", "unknown"]:
+        """What becomes of a candidate's gates in one word."""
+        keeps = self.keeps(name)
+        if keeps is None:
+            return "unknown"
+        if keeps:
+            return "kept"
+        return "outrun" if self.verdict(name).startswith("kept") else "not kept"
+
     def is_kept(self, name: str) -> bool:
         """Whether a candidate is known to be kept and not outrun."""
         return bool(self.keeps(name))
@@ -189,7 +198,7 @@ class Check:
                 "The check covers the first half of learning only, and the criterion is below that."
             )
         if self.reference is not None and not self._is_unaligned and self.expected(winner) is None:
-            said[-1] += f" {CHANGING}"
+            said.append(CHANGING)
         return said
 
     def _what_the_aligned_gates_say(self, reference: Entrant, *, alone: bool) -> list[str]:
@@ -201,10 +210,10 @@ class Check:
                 + (" either." if not alone else ".")
             ]
         if is_at_its_end(reference):
-            part = 1 - reference.race.constant / initial_loss(reference.race)
             return [
                 f"The gates that it aligns to reach the criterion at {time}, but they can learn "
-                f"only {100 * part:.0f} % of the loss, and the criterion is near that limit. "
+                f"only {100 * reference.learns:.0f} % of the loss, and the criterion is near that "
+                "limit. "
                 "The network will have changed its gates by then, so this time is not reliable."
             ]
         if alone:
@@ -283,6 +292,9 @@ def check(
         every = dict(entrants) | ({ALIGNED: reference} if reference is not None else {})
         measured = every if only is None else {only: every[only]}
         for name, entrant in measured.items():
+            if not entrant.race.arch.hidden:
+                kept[name], unchecked[name] = np.nan, "it has no hidden neurons"
+                continue
             try:
                 kept[name] = kept_share(entrant.race, entrant.start, key=random).share
             except NeuralRaceError as error:
@@ -310,9 +322,10 @@ def _reference(
 def _implementable(entrant: Entrant, task: Dataset) -> bool | None:
     """Whether single neurons that read all inputs can have the gates of every pathway.
 
-    None for deeper networks, in which not every neuron reads the inputs.
+    None for deeper networks, in which not every neuron reads the inputs, and for networks without
+    hidden neurons.
     """
-    if is_deep(entrant):
+    if is_deep(entrant) or not entrant.race.arch.hidden:
         return None
     x = np.concatenate([np.asarray(a, np.float64) for a in task.x.values()], axis=1)
     gates = [np.asarray(g) for g in entrant.race.split.data.gates.values()]

@@ -344,7 +344,7 @@ def kept(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]
         for name, entrant in contest.entrants.items():
             found["gatings"][name] = {
                 "share": number(check.kept[name]),
-                "standing": _standing(contest, name),
+                "standing": check.standing(name),
                 "verdict": check.verdict(name),
                 "implementable": check.implementable.get(name),
                 "pathways": _kept_pathways(problem, name, entrant),
@@ -356,17 +356,6 @@ def kept(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]
         solution = _solution(check.reference, times)
         found["aligned"] = {"time": time, "times": times.tolist(), "loss": curve(solution.loss)}
     return found
-
-
-def _standing(contest: Contest, name: str) -> str:
-    """What becomes of a candidate's gates: kept, outrun by aligned gates, not kept, or unknown."""
-    check = contest.check
-    keeps = check.keeps(name)
-    if keeps is None:
-        return "unknown"
-    if keeps:
-        return "kept"
-    return "outrun" if check.verdict(name).startswith("kept") else "not kept"
 
 
 def _kept_pathways(problem: Problem, name: str, entrant: Entrant) -> dict[str, Any]:

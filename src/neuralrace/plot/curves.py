@@ -32,7 +32,7 @@ _KINDS = MappingProxyType({"relu": "ReLU", "simulation": "simulated", "theory": 
 """What the legend calls the lines of a name that has several."""
 
 _BANDS = MappingProxyType(
-    {"seeds": "single seeds", "std": "± standard deviation", "range": "least to largest"}
+    {"seeds": "single seeds", "std": "± standard deviation", "range": "range over seeds"}
 )
 """What the legend calls the spread around a mean."""
 
@@ -80,7 +80,7 @@ def draw_curves(
     (`"seeds"`), one standard deviation (`"std"`), from least to largest (`"range"`), or `None`.
     `kind` is `"simulation"`, `"theory"` or `"relu"`, for all curves or by name. `log` makes the
     vertical axis logarithmic. `color` and `linestyle`, of matplotlib, replace the chosen ones;
-    `color` may map names to colours.
+    `color` may map names to colours, which have to be given again where a name is drawn twice.
 
     **Returns** the axes.
 
@@ -124,7 +124,8 @@ def draw_curves(
         for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
             together[name] = (*together.get(name, ()), handle)
         if named := together | _keys(ax):
-            ax.legend(list(named.values()), list(named))
+            beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
+            ax.legend(list(named.values()), list(named), **(beside if len(named) > NAMED else {}))
     return ax
 
 
@@ -156,8 +157,10 @@ def _keys(ax: matplotlib.axes.Axes) -> dict[str, Any]:
     drawn = {artist.get_gid() for artist in (*ax.lines, *ax.collections)}
     for band, word in _BANDS.items():
         if f"band:{band}" in drawn:
-            thin = Line2D([], [], color=grey, **_SEED)
-            found[word] = thin if band == "seeds" else Patch(color=grey, **_FILL)
+            found[word] = Patch(color=grey, **_FILL)
+            if band == "seeds":
+                line = next(each for each in ax.lines if each.get_gid() == "band:seeds")
+                found[word] = Line2D([], [], color=grey, linestyle=line.get_linestyle(), **_SEED)
     return found
 
 
@@ -184,19 +187,21 @@ def _colours(
             mine[name] = elsewhere[0] if elsewhere else free
     for name in names:
         role = kinds[name]
+        place = known[role][name]
+        alone = role == "theory" and not any(name in known[r] for r in ("relu", "simulation"))
+        if alone and len(known[role]) > 1:  # beyond eight, other dashes go with each colour
+            which = (place + place // len(_DASHES)) % len(_DASHES)
+            dashes[name] = {"linestyle": (0, _DASHES[which]), "linewidth": _ALONE[which]}
         if len(known[role]) == 1:
             found[name] = COLOURS[role]
         elif len(names) > NAMED:
-            share = known[role][name] / max(1, max(known[role].values()))
+            share = place / max(1, max(known[role].values()))
             colour = to_hex(colormaps["viridis"](0.92 * share))
             found[name] = shade(colour, _SHADES[role] / 2)
-        elif role == "theory" and not any(name in known[r] for r in ("relu", "simulation")):
-            place = known[role][name]
-            found[name] = cycle_colour(place)
-            which = place % len(_DASHES)
-            dashes[name] = {"linestyle": (0, _DASHES[which]), "linewidth": _ALONE[which]}
         else:
-            found[name] = shade(cycle_colour(known[role][name]), _SHADES[role])
+            found[name] = (
+                cycle_colour(place) if alone else shade(cycle_colour(place), _SHADES[role])
+            )
     return found, dashes
 
 

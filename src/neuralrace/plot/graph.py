@@ -105,10 +105,7 @@ def draw_graph(
         own = ax is None
         ax, width, height = _canvas(ax, layers, gated=bool(strips.pictures))
         hidden = [v for layer in layers[1:-1] for v in layer]
-        note = strips.note(always=any(v not in strips for v in hidden))
-        if sum(e in strips for e in edges) > FEW_STRIPS:
-            note += "; ◇ = gated edge"
-        lines = _lines(note, width)
+        lines = _lines(_note(strips, sizes, edges, hidden), width)
         height -= 0.0 if own else LINE * len(lines)
         letters = max(len(labels.get(v, v)) for v in sizes)
         boxes, paths = _placed(layers, edges, letters, strips.rows(sizes), width, height)
@@ -134,6 +131,15 @@ def draw_graph(
         ax.set_xlim(0, width)
         ax.set_ylim(bottom, top)
     return ax
+
+
+def _note(strips: Strips, sizes: Mapping[str, int], edges: Edges, hidden: list[str]) -> str:
+    """What the strips and diamonds that are drawn mean."""
+    gated = [e for e in edges if e in strips]
+    few = len(gated) <= FEW_STRIPS
+    drawn = [v for v in sizes if v in strips] + gated * few
+    note = strips.note(drawn, others=any(v not in strips for v in hidden))
+    return "; ".join(filter(None, [note, "" if few else "◇ = gated edge"]))
 
 
 @final

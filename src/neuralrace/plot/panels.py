@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import product
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -17,7 +19,7 @@ def letter_panels(figure: Figure) -> None:
     """Put (a), (b), … before the titles of the panels, row by row; one panel has no letter.
 
     Colour bars, insets and hidden panels are no panels of their own. A title that begins with a
-    letter keeps it.
+    letter keeps it, and no other panel has that letter.
 
     ```python
     >>> import matplotlib.pyplot as plt
@@ -36,11 +38,24 @@ def letter_panels(figure: Figure) -> None:
     places = {ax: (s.rowspan.start, s.colspan.start) for ax, s in specs.items() if s is not None}
     if len(places) > 1:
         in_order = sorted(places, key=places.__getitem__)
-        for letter, ax in zip(ascii_lowercase, in_order, strict=False):
-            side = _title_side(ax)
-            title = ax.get_title(side)
-            if not re.match(r"\([a-z]\d*\)", title):
-                ax.set_title(f"({letter}) {title}".rstrip(), loc=side)
+        lettered = {ax: re.match(r"\(([a-z]+)\d*\)", _title(ax)) for ax in in_order}
+        used = {found[1] for found in lettered.values() if found}
+        for letter, ax in zip(_letters(), in_order, strict=False):
+            if not lettered[ax]:
+                own = next(each for each in (letter, *_letters()) if each not in used)
+                used.add(own)
+                ax.set_title(f"({own}) {_title(ax)}".rstrip(), loc=_title_side(ax))
+
+
+def _letters() -> Iterator[str]:
+    """a, b, … z, aa, ab, …"""
+    for count in (1, 2):
+        yield from map("".join, product(ascii_lowercase, repeat=count))
+
+
+def _title(ax: Axes) -> str:
+    """The title of a panel, wherever it stands."""
+    return ax.get_title(_title_side(ax))
 
 
 def _title_side(ax: Axes) -> Side:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,15 +37,28 @@ class Strips:
         """How many rows the strips of these nodes have."""
         return {v: len(self.pictures[v]) for v in names if v in self.pictures}
 
-    def note(self, always: bool) -> str:
-        """What the strips mean; `always` says that nodes without a strip are always on."""
-        if not self.pictures:
-            return ""
+    @property
+    def levels(self) -> tuple[float, float]:
+        """The values that are drawn white and black: 0 and 1, if all gates lie between them."""
         every = list(self.pictures.values())
-        partly = any(((strip > 0) & (strip < 1)).any() for strip in every)
-        samples = f"{every[0].shape[1]} samples" + ", sorted by gate" * self.is_sorted
-        told = f"gates: black = on{', grey = partly' * partly} ({samples})"
-        return told + "; no strip = always on" * always
+        return (
+            min(0.0, *(float(strip.min()) for strip in every)),
+            max(1.0, *(float(strip.max()) for strip in every)),
+        )
+
+    def note(self, names: Collection[str], *, others: bool) -> str:
+        """What the strips of these nodes and edges mean; `others`: some nodes have none."""
+        if not names:
+            return ""
+        every = [self.pictures[name] for name in names]
+        white, black = self.levels
+        partly = any(((strip > white) & (strip < black)).any() for strip in every)
+        count = every[0].shape[1]
+        samples = f"{count} sample{'s' * (count != 1)}" + ", sorted by gate" * self.is_sorted
+        told = "black = on" + ", grey = partly" * partly
+        if (white, black) != (0.0, 1.0):
+            told = f"white = {white:g}, black = {black:g}"
+        return f"gates: {told} ({samples})" + "; no strip = not gated" * others
 
     def draw(
         self, ax: matplotlib.axes.Axes, name: str, where: Rectangle, hue: str | None = None
@@ -54,12 +67,12 @@ class Strips:
         from matplotlib.patches import Rectangle as Frame
 
         left, bottom, right, top = where
-        every = self.pictures.values()
+        white, black = self.levels
         ax.imshow(
             self.pictures[name],
             cmap="gray_r",
-            vmin=min(0.0, *(strip.min() for strip in every)),
-            vmax=max(1.0, *(strip.max() for strip in every)),
+            vmin=white,
+            vmax=black,
             extent=(left, right, bottom, top),
             aspect="auto",
             interpolation="auto",
@@ -88,6 +101,13 @@ def gate_strips(
                 fix="correct the name of the gate",
             )
         samples = len(np.atleast_1d(gate)) if samples is None else samples
+        if samples == 0:
+            raise NeuralRaceError(
+                f"the gate of {name!r} has no samples",
+                got=gate.shape,
+                wanted="one value per sample, for at least one sample",
+                fix="draw the graph without gates",
+            )
         if gate.shape not in {(samples,), (samples, neurons)}:
             raise NeuralRaceError(
                 f"the gate of {name!r} has the wrong shape",

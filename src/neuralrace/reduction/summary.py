@@ -67,7 +67,7 @@ def summary(race: Race, full: bool = False) -> str:
     if len(race.blocks) > shown:
         lines.append(f"… and {len(race.blocks) - shown} more")
     lines.append(LEGEND)
-    if any("variables" in row[3] and "merged" not in row[3] for row in rows):
+    if any(row[3].endswith(" variables") for row in rows):
         lines.append(ALL)
     if full and scalar < len(race.blocks):
         lines.append(DIRECTIONS)
@@ -102,12 +102,13 @@ def _silenced(race: Race) -> list[str]:
     """Outputs that are on where their targets are zero, in a network of several outputs."""
     data, found = race.data, []
     for node in race.arch.outputs if len(race.arch.outputs) > 1 else ():
-        zero = ~np.asarray(data.y[node]).any(axis=1) & (np.asarray(data.probability) > 0)
-        if node in data.gates or not RARE < zero.mean() < 1:
+        zero = ~np.asarray(data.y[node]).any(axis=1)
+        share = float(np.asarray(data.probability)[zero].sum())
+        if node in data.gates or not RARE < share < 1:
             continue
         found.append(
-            f"{node} is on, and its target zero, on {100 * zero.mean():.0f} % of the samples: it "
-            "is trained to be silent there. An output that is not asked needs a gate of 0"
+            f"{node} is on, and its target zero, on {100 * share:.0f} % of the samples: it is "
+            "trained to be zero there. If it is not queried there, give it a gate of 0"
         )
     return found
 

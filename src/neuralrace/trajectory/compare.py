@@ -150,7 +150,7 @@ def compare(
             fix="compare runs that have something to learn",
         )
     grid, gap = _loss_gap(reference, other, 0.0)
-    fall = largest_fall(np.interp(grid, reference.time, reference.loss))
+    fall = max(largest_fall(np.interp(grid, run.time, run.loss)) for run in (reference, other))
     if fall > COARSE:
         notes += (
             f"the loss falls by {100 * fall:.0f} % between two records: differences there are not "

@@ -31,7 +31,8 @@ DENSE = 200
 """With more variables than this, steps are explicit: implicit ones need n² slopes."""
 
 RISE = 1e-6
-"""A loss that rises by more than this part of its first value is not that of a gradient flow."""
+"""A loss that rises by more than this part of its first value, or of that of zero weights if it is
+larger, is not that of a gradient flow."""
 
 MAX_STEPS = 20_000
 """The most steps between two times; a solution that needs more uses compiled code."""
@@ -83,7 +84,8 @@ def solve_small(
         if states is None:
             return None
         losses = problem.losses(states)
-        rises = np.diff(losses, axis=0).max(initial=0.0, axis=0) > RISE * losses[0]
+        initial = np.maximum(losses[0], problem.losses(np.zeros((1, len(problem.start))))[0])
+        rises = np.diff(losses, axis=0).max(initial=0.0, axis=0) > RISE * initial
         return None if rises.any() else Part(states, losses, solver)
     states, stopped = stepped(problem, steps, rate)
     return Part(states, problem.losses(states), "steps", stopped)

@@ -1,0 +1,57 @@
+"""The picture of a contest: predicted losses, the criterion, and when each reaches it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralrace.contests.colours import candidate_colours
+from neuralrace.contests.verdicts import ALIGNED
+from neuralrace.plot import COLOURS, draw_curves, mark_line, style
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+    from neuralrace.contests.contest import Contest
+
+LONGER = 1.6
+"""Curves are drawn for this many times as long as the slowest candidate needs."""
+
+POINTS = 301
+"""The number of points of a curve."""
+
+MARKED = ("not kept", "outrun")
+"""What is said of a candidate in the legend."""
+
+
+def draw_contest(found: Contest, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
+    """See `Contest.plot`."""
+    standing = {name: found.check.standing(name) for name in found.entrants}
+    named = {n: f"{n} ({how})" if how in MARKED else n for n, how in standing.items()}
+    shown = {named[name]: entrant for name, entrant in found.entrants.items()}
+    colours = dict(zip(shown, candidate_colours(found.entrants).values(), strict=True))
+    if ALIGNED not in found.entrants and found.check.reference is not None:
+        shown[f"{ALIGNED} (reference)"] = found.check.reference
+        colours[f"{ALIGNED} (reference)"] = COLOURS["theory"]
+    reached = [entrant.time for entrant in shown.values() if np.isfinite(entrant.time)]
+    times = np.linspace(0, LONGER * max(reached, default=1.0), POINTS)
+    curves = {
+        name: entrant.race.solve(times=times, start=entrant.start).loss
+        for name, entrant in shown.items()
+    }
+    ax = draw_curves(times, curves, kind="theory", color=colours, ax=ax)
+    with style():
+        for level in {entrant.criterion for entrant in found.entrants.values()}:
+            mark_line(ax, "criterion, reached at ●", y=level)
+        for name, entrant in shown.items():
+            if np.isfinite(entrant.time):
+                ax.plot([entrant.time], [entrant.criterion], "o", color=colours[name], markersize=4)
+        top = 1.35 * max((loss[0] for loss in curves.values()), default=1.0)
+        ax.set(ylim=(0, top), xlim=(0, times[-1]))
+        ax.set_title(
+            f"first: {', '.join(named[name] for name in found.tied)}"
+            if found.tied
+            else "no candidate reaches the criterion"
+        )
+    return ax

@@ -1,0 +1,125 @@
+"""A contest in words: who is first, a table of all, and what a ReLU network would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuralrace.contests.times import Entrant
+from neuralrace.contests.verdicts import ALIGNED
+from neuralrace.text import table_lines
+
+if TYPE_CHECKING:
+    from neuralrace.contests.contest import Contest
+
+COLUMNS = (
+    "candidate",
+    "time",
+    "later by",
+    "strength",
+    "learns",
+    "implementable",
+    "kept",
+    "reduction",
+)
+"""The columns of a printed contest. `learns` is shown where some candidate cannot learn all."""
+
+WORTH = 0.05
+"""A lead at other criteria is told if it spans at least this part of the criterion's range."""
+
+ALL = 0.995
+"""A candidate that can learn this part of the loss is said to learn all of it."""
+
+
+def contest_text(found: Contest) -> str:
+    """The lines of `print(contest)`."""
+    order = sorted(found.times, key=lambda n: (n not in found.tied, found.times[n]))
+    shown = {name: found.entrants[name] for name in order}
+    if ALIGNED not in shown and found.check.reference is not None:
+        shown[ALIGNED] = found.check.reference
+    lines = [_first(found), *_table(found, shown)]
+    levels = _levels(shown)
+    if levels:
+        told = " / ".join(f"{level:.4g}" for level in levels)
+        lines += [f"criterion: loss {told}", f"start: {found.start}"]
+    lines += _about_criterion(found)
+    lines += [
+        f"{name}: when it learns is not known from an average start, in which pathways keep the "
+        "signs of their first Σ^yx; start={name: weights} starts from actual weights."
+        for name, entrant in shown.items()
+        if entrant.is_unknown
+    ]
+    rough = [name for name, entrant in shown.items() if entrant.starts_roughly]
+    if rough:
+        lines.append(
+            f"{', '.join(rough)}: started from weights that are not decoupled, through paths of "
+            "three edges or more, so that times are approximate."
+        )
+    others = [name for name in order if name not in (found.winner, ALIGNED)]
+    lines += found.check.sentences(found.winner)
+    lines += [f"{name}: {found.check.verdict(name)}." for name in others]
+    return "\n".join(lines)
+
+
+def _levels(entrants: Mapping[str, Entrant]) -> list[float]:
+    """The criteria of all entrants; relative ones differ by rounding, which does not count."""
+    return sorted({float(f"{entrant.criterion:.9g}") for entrant in entrants.values()})
+
+
+def _first(found: Contest) -> str:
+    """Who is first."""
+    *some, last = found.tied or ("",)
+    if not last:
+        return "No candidate reaches the criterion."
+    if some:
+        return f"{', '.join(some)} and {last} are first, at the same time."
+    return f"{last} is first."
+
+
+def _table(found: Contest, shown: Mapping[str, Entrant]) -> list[str]:
+    """A row for each candidate, and one for the reference."""
+    first = np.nan if found.winner is None else found.times[found.winner]
+    learned = {name: entrant.learns for name, entrant in shown.items()}
+    rows = []
+    for name, entrant in shown.items():
+        margin = 0.0 if name in found.tied else entrant.time / first - 1
+        share = found.check.kept.get(name, np.nan)
+        how = "exact" if entrant.race.is_exact else f"residual {entrant.race.residual:.1e}"
+        how += "; reference" if name not in found.entrants else ""
+        how += "; approximate start" if entrant.starts_roughly else ""
+        rows.append(
+            (
+                name,
+                f"{entrant.time:.5g}" if np.isfinite(entrant.time) else entrant.lateness,
+                f"{100 * margin:.1f} %" if np.isfinite(margin) else "–",
+                f"{entrant.strength:.4g}",
+                f"{100 * learned[name]:.0f} %" if min(learned.values()) < ALL else "",
+                {True: "yes", False: "no", None: "–"}[found.check.implementable.get(name)],
+                "–" if np.isnan(share) else f"{share:.2f}",
+                f"{how}; {entrant.method}",
+            )
+        )
+    return table_lines(COLUMNS, rows, right=COLUMNS[1:-1])
+
+
+def _about_criterion(found: Contest) -> list[str]:
+    """What depends on the criterion: a winner that cannot learn all, and who leads elsewhere."""
+    lines = []
+    winner = found.winner
+    if winner is not None and found.entrants[winner].learns < ALL:
+        part = 100 * found.entrants[winner].learns
+        lines.append(f"{winner} can learn only {part:.0f} % of the loss, however long it learns.")
+    if winner is None or len(_levels(found.entrants)) > 1:
+        return lines
+    level = found.entrants[winner].criterion
+    every = found.leads
+    least = WORTH * (every[0].high - every[-1].low) if every else 0.0
+    others = [
+        each for each in every if each.name not in found.tied and each.high - each.low >= least
+    ]
+    below = [f"below {each.high:.3g}, {each.name}" for each in others if each.high <= level]
+    above = [f"above {each.low:.3g}, {each.name}" for each in others if each.low >= level]
+    nearest = [*below[:1], *above[-1:]]
+    return lines + [f"With a criterion {each} would be first." for each in nearest]

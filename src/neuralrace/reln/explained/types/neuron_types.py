@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 NEURONS = 2000
 """The number of random neurons that stand for the network."""
 
+MORE = 8
+"""The number of types that is advised, at least, where few were enough to follow the outputs."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -174,11 +177,16 @@ class NeuronTypes:
             f"{differ} from the wide limit by {loss} % in the loss and {outputs} % in the outputs, "
             "on average; a trained network differs from it by chance, about as two seeds do.",
         ]
+        if self.chosen:
+            head.append(
+                "Their number was chosen so that they follow the outputs; they do not describe "
+                f"every neuron. types={max(MORE, 2 * len(self))} tells more."
+            )
         return story(
             head,
             self.trajectory,
             self.time,
-            self.shares[-1],
+            self.shares,
             self._steady,
             self.events,
             self.data,

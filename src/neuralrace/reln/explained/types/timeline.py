@@ -20,7 +20,7 @@ TOLD = 6
 """The number of types that are told and drawn; those that do the same count as one."""
 
 FAINT = 0.005
-"""Types with less than this share of the strength at the end are not told, but for the first."""
+"""Types that never have this share of the strength are not told, but for the first."""
 
 SLIDES = 0.02
 """A gate that is on for a share of the steps between this and one minus this slides."""
@@ -126,9 +126,13 @@ def together(events: tuple[Event, ...]) -> tuple[Event, ...]:
     return tuple(found)
 
 
-def strongest(states: Int[np.ndarray, "T K N"], shares: Float[np.ndarray, " K"]) -> list[list[int]]:
-    """The groups of types to be told and drawn, the one with the largest share first.
+def strongest(
+    states: Int[np.ndarray, "T K N"], shares: Float[np.ndarray, "T K"]
+) -> list[list[int]]:
+    """The groups of types to be told and drawn, the one with the largest share at the end first.
 
+    They are those whose share is the largest at any moment: one that carries half of the strength
+    for a while and loses it later is among them.
     Types of a group do the same: they go through the same states in the same order on every
     sample, if not at the same times.
     """
@@ -138,8 +142,10 @@ def strongest(states: Int[np.ndarray, "T K N"], shares: Float[np.ndarray, " K"])
         changes = [np.append(True, column[1:] != column[:-1]) for column in columns]
         orders = [column[new] for column, new in zip(columns, changes, strict=True)]
         groups.setdefault(tuple(o.tobytes() for o in orders), []).append(k)
-    every = sorted(groups.values(), key=lambda group: -shares[group].sum())
-    return every[:1] + [group for group in every[1:TOLD] if shares[group].sum() >= FAINT]
+    over_time = lambda group: shares[:, group].sum(axis=1)
+    every = sorted(groups.values(), key=lambda group: -over_time(group).max())
+    told = every[:1] + [group for group in every[1:TOLD] if over_time(group).max() >= FAINT]
+    return sorted(told, key=lambda group: -over_time(group)[-1])
 
 
 def _name(group: list[int]) -> str:
@@ -165,7 +171,7 @@ def draw_timeline(
     """
     import matplotlib.pyplot as plt
 
-    groups = strongest(states, shares[-1])
+    groups = strongest(states, shares)
     names = [_name(group) for group in groups]
     rows = len(groups)
     beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}

@@ -16,6 +16,7 @@ from neuralrace.reln.explained.types.story import where
 from neuralrace.reln.explained.types.symmetries import fold, moved
 from neuralrace.reln.explained.types.timeline import (
     events_of,
+    rows_by_label,
     states_of,
     strongest,
     together,
@@ -443,6 +444,24 @@ def test_the_timeline_has_a_strip_for_every_type(items):
     ]
     assert panels[-1].get_xlim()[0] == items.time[0], "there are no types before"
     plt.close(figure)
+
+
+def test_rows_of_the_timeline_are_grouped_by_a_label(items):
+    import matplotlib.pyplot as plt
+
+    order, groups = rows_by_label(items.data)
+    assert groups == {f"item {i}": 3 for i in (1, 2, 3, 4)}
+    assert np.asarray(items.data.labels["item"])[order].tolist() == sorted([1, 2, 3, 4] * 3)
+    figure = items.plot()
+    strip = figure.axes[2]
+    assert [text.get_text() for text in strip.get_yticklabels()] == list(groups)
+    shown = strip.collections[0].get_array()
+    assert np.array_equal(np.reshape(shown, (12, -1)), items.gates[:, 0].T[order])
+    plain = nr.Dataset(items.data.x, items.data.y)
+    assert rows_by_label(plain)[1] == {}
+    labels = [t.get_text() for t in replace(items, data=plain).plot().axes[2].get_yticklabels()]
+    assert labels == ["1", "12"]
+    plt.close("all")
 
 
 # ---- wrong arguments ----------------------------------------------------------------------------

@@ -708,3 +708,42 @@ def test_a_dataset_of_arrays_on_a_device_can_be_made_under_jit(monkeypatch):
         return scale * made.x["x"].sum()
 
     assert total(2.0) == 24
+
+
+# ---- in one line --------------------------------------------------------------------------------
+
+
+def test_a_dataset_is_shown_in_one_line():
+    conditions = [(odour, room) for odour in "ABCD" for room in (1, 2)]
+    data = nr.Dataset(
+        {"odour": np.ones((8, 4)), "room": np.ones((8, 2))},
+        {"act": np.ones((8, 2))},
+        gates={"h": np.ones(8)},
+        labels={"odour": [o for o, _ in conditions], "room": [r for _, r in conditions]},
+    )
+    line = (
+        "Dataset(8 samples; x: odour 4, room 2; y: act 2; gates: h; labels: odour (A, B, C, D), "
+        "room (1, 2))"
+    )
+    assert repr(data) == str(data) == line
+    assert repr(data.take(data.mask(odour="B"))).endswith("labels: odour (B), room (1, 2))")
+    assert repr(simple(1)) == "Dataset(1 sample; x: x 2; y: y 1)"
+    assert "sample weights" in repr(simple(2, sample_weight=[1, 2]))
+
+
+def test_the_line_of_large_data_is_short():
+    n = 100_000
+    labels = {"item": np.arange(n), "name": [f"n{i % 50}" for i in range(n)]}
+    data = simple(n, labels=labels, gates={f"h{i}": np.ones(n) for i in range(40)})
+    assert len(repr(data)) < 200
+    assert repr(data).endswith("and 32 more; labels: item (100000 values), name (50 values))")
+    long = simple(2, labels={"why": ["because " * 9, "since " * 9]})
+    assert repr(long).endswith("labels: why (2 values))")
+
+
+def test_the_line_of_a_traced_dataset():
+    seen = []
+    data = simple(4, labels={"odour": ["A", "A", "B", "B"], "room": [1, 2, 1, 2]})
+    jax.jit(lambda d: seen.append(repr(d)) or d)(data)
+    assert seen == ["Dataset(4 samples; x: x 2; y: y 1; labels: odour, room)"]
+    assert "? samples" in repr(jax.tree.map(lambda _: 0.0, data))

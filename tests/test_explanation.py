@@ -239,3 +239,20 @@ def test_the_reason_is_the_output_bias_and_not_the_number_of_layers(uneven):
     skip = nr.ReLUNetwork(arch)
     with says("reaches an output directly", got="'c'", wanted="neurons alone", fix="for example"):
         nr.reln.sliding_gates(skip, skip.init(0), DATA, learning_rate=0.1)
+
+
+def test_the_picture_shows_the_best_rows_and_ends_where_they_rest():
+    from neuralrace.explanation.table import DRAWN, Explanation, Row
+
+    time = np.linspace(0, 300, 601)
+    loss = lambda late: 0.5 / (1 + np.exp((time - late) / 2))
+    rows = tuple(
+        Row(f"row {i}", "gating", nr.Trajectory(time, loss(10 + 5 * i)), 2, 0.01, 0.01 * i)
+        for i in range(12)
+    )
+    ax = Explanation(rows, (0.01, 0.01), (nr.Trajectory(time, loss(10)),), "made").plot()
+    named = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert named == ["network", *[f"row {i}" for i in range(DRAWN)]]
+    assert ax.get_legend().get_title().get_text() == "grey: 5 further away"
+    last = time[np.flatnonzero(loss(10 + 5 * (DRAWN - 1)) > 0.01 * 0.5)[-1] + 1]
+    assert ax.get_xlim() == pytest.approx((0, 1.05 * last), rel=0.01)

@@ -448,3 +448,32 @@ def test_the_font_comes_with_matplotlib():
     shipped = Path(matplotlib.get_data_path(), "fonts", "ttf").glob("*.ttf")
     names = {matplotlib.font_manager.get_font(font).family_name for font in shipped}
     assert set(families) <= names
+
+
+def test_a_legend_of_many_lines_is_beside_the_axes():
+    t = np.linspace(0, 1, 5)
+    few, many = (
+        draw_curves(t, {f"curve {i}": t + i for i in range(n)}, kind="theory") for n in (4, 6)
+    )
+    beside = lambda ax: ax.get_legend().get_bbox_to_anchor().x0 >= ax.bbox.x1 - 1
+    assert not beside(few) and beside(many)
+    assert many.figure.get_figwidth() > few.figure.get_figwidth()
+    assert len({str(line.get_linestyle()) + str(line._dash_pattern) for line in many.lines}) == 6
+    import matplotlib.pyplot as plt
+
+    panel = plt.subplots(1, 2)[1][0]
+    draw_curves(t, {f"curve {i}": t + i for i in range(6)}, ax=panel)
+    assert not beside(panel), "another panel is there"
+
+
+def test_words_on_shares_do_not_overlap_and_colours_do_not_repeat():
+    t = np.linspace(0, 10, 100)
+    ax = neuralrace.plot.draw_shares(
+        t, {f"part {i}": np.full(100, 0.1) for i in range(10)}, exact=np.full(100, 0.5)
+    )
+    ax.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert len(boxes) == 11
+    pairs = [(a, b) for i, a in enumerate(boxes) for b in boxes[:i]]
+    assert not any(a.overlaps(b) for a, b in pairs)
+    assert len({tuple(c.get_facecolor()[0]) for c in ax.collections}) == 10

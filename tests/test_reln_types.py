@@ -16,6 +16,7 @@ from neuralrace.reln.explained.types.story import where
 from neuralrace.reln.explained.types.symmetries import fold, moved
 from neuralrace.reln.explained.types.timeline import (
     events_of,
+    rows_by_label,
     states_of,
     strongest,
     together,
@@ -279,7 +280,7 @@ def test_a_switch_in_the_last_interval_is_not_sliding(xor):
     assert switched.states.shape == gates.shape
     assert (switched.states[-2:] == ON).all()
     assert {event.state for event in switched.events} == {ON}
-    assert "with 1 event." in str(switched)
+    assert "with 1 event;" in str(switched)
     gates[-3] = 0.7
     assert (replace(xor, gates=gates).states[-3:] == SLIDING).all()
 
@@ -314,8 +315,12 @@ def test_events_that_follow_each_other_closely_are_one():
 def test_types_that_do_the_same_are_told_as_one():
     states = np.zeros((4, 3, 2), int)
     states[1:, 0, 0], states[2:, 1, 0] = ON, ON  # the same, at another time
-    assert strongest(states, np.array([0.3, 0.3, 0.4])) == [[0, 1], [2]]
-    assert strongest(states, np.array([0.5, 0.499, 0.001])) == [[0, 1]]
+    always = lambda *shares: np.tile(shares, (4, 1))
+    assert strongest(states, always(0.3, 0.3, 0.4)) == [[0, 1], [2]]
+    assert strongest(states, always(0.5, 0.499, 0.001)) == [[0, 1]]
+    early = always(0.5, 0.499, 0.001)
+    early[0] = 0.2, 0.2, 0.6
+    assert strongest(states, early) == [[0, 1], [2]], "it has lost its strength at the end"
     same = nr.reln.types(
         nr.tasks.extended_xor(0.4), width=128, scale=SCALE, learning_rate=0.1, steps=400, types=4,
         neurons=500,
@@ -332,14 +337,55 @@ def test_times_of_several_types_are_those_of_the_strongest(xor):
     gates[20:, 0, 0], gates[40:, 1, 0] = 1.0, 1.0
     pair = {"w": np.tile(xor.w[:, :1], (1, 2, 1)), "a": np.tile(xor.a[:, :1], (1, 2, 1))}
     text = str(replace(xor, gates=gates, members=np.array([300, 200]), **pair))
-    assert f"From t = {xor.time[20]:.4g} on, they switch on" in text
+    assert f"From t = {xor.time[20]:.4g} on (100 %), they switch on" in text
     assert "do the same, each at its own times; those of type 1 are told." in text
+
+
+def test_what_a_type_does_while_it_hardly_counts_is_left_out(xor):
+    """Type 1 wins in the end, but type 2 carries the network before."""
+    moments = len(xor.time)
+    gates = np.zeros((moments, 2, 4))
+    gates[20:, 0, 0], gates[90:, 0, 1], gates[30:, 1, 2] = 1.0, 1.0, 1.0
+    share = np.where(np.arange(moments) < 50, 0.01, 0.9)
+    first = np.stack([share, 1 - share], axis=1)[..., None]
+    unit = {name: v[:, :1] / np.linalg.norm(v[:, :1], axis=2, keepdims=True)
+            for name, v in (("w", xor.w), ("a", xor.a))}  # fmt: skip
+    two = replace(xor, gates=gates, members=np.array([300, 200]),
+                  **{name: np.sqrt(first) * v for name, v in unit.items()})  # fmt: skip
+    assert np.allclose(two.shares[:, 0], share)
+    text = str(two)
+    told = text[text.index("Type 1") :].splitlines()
+    times = [f"{xor.time[i]:.4g}" for i in (30, 50, 90)]
+    assert told == [
+        "Type 1 has 90 % of the strength at the end.",
+        f"  From t = {times[1]} on it has 2 % or more and is on for sample 1.",
+        f"  From t = {times[2]} on (90 %), it switches on for sample 2.",
+        "  1 event is left out: it has less than 2 % of the strength then.",
+        "Type 2 has 10 % of the strength at the end. It starts with 99 %, on for no sample.",
+        f"  From t = {times[0]} on (99 %), it switches on for sample 3.",
+    ]
+    assert "with 3 events; in brackets is the share" in text
+
+
+def test_a_type_that_is_strong_for_a_while_says_so(xor):
+    moments = len(xor.time)
+    share = np.where(np.abs(np.arange(moments) - 50) < 10, 0.6, 0.2)
+    share[45] = 0.62
+    first = np.sqrt(np.stack([1 - share, share], axis=1))[..., None]
+    unit = {name: v[:, :1] / np.linalg.norm(v[:, :1], axis=2, keepdims=True)
+            for name, v in (("w", xor.w), ("a", xor.a))}  # fmt: skip
+    gates = np.zeros((moments, 2, 4))
+    gates[:, 1, 2] = 1.0
+    two = replace(xor, gates=gates, members=np.array([300, 200]),
+                  **{name: first * v for name, v in unit.items()})  # fmt: skip
+    peak = f"at most 62 %, at t = {xor.time[45]:.4g}."
+    assert f"Type 2 has 20 % of the strength at the end, {peak} It starts with 20 %" in str(two)
 
 
 def test_the_strongest_is_told_even_where_all_are_faint():
     """With 300 types that do different things each has a third of a percent."""
     states = np.tile((np.arange(300)[:, None] >> np.arange(9)) & 1, (2, 1, 1))
-    assert len(strongest(states, np.full(300, 1 / 300))) == 1
+    assert len(strongest(states, np.full((2, 300), 1 / 300))) == 1
 
 
 def test_types_that_never_turn_on_are_left_out(xor):
@@ -359,7 +405,8 @@ def test_the_number_of_types_is_chosen_where_none_is_given(xor):
     assert "the fewest that stay within 2 % of the wide limit" in str(found)
     assert found.error.outputs <= 0.02
     assert "It differs from the wide limit by" in str(found)
-    assert "fewest" not in str(xor)
+    assert "fewest" not in str(xor) and "tells more" not in str(xor)
+    assert "they do not describe every neuron. types=8 tells more." in str(found)
 
 
 def test_samples_are_named_by_their_labels():
@@ -397,6 +444,24 @@ def test_the_timeline_has_a_strip_for_every_type(items):
     ]
     assert panels[-1].get_xlim()[0] == items.time[0], "there are no types before"
     plt.close(figure)
+
+
+def test_rows_of_the_timeline_are_grouped_by_a_label(items):
+    import matplotlib.pyplot as plt
+
+    order, groups = rows_by_label(items.data)
+    assert groups == {f"item {i}": 3 for i in (1, 2, 3, 4)}
+    assert np.asarray(items.data.labels["item"])[order].tolist() == sorted([1, 2, 3, 4] * 3)
+    figure = items.plot()
+    strip = figure.axes[2]
+    assert [text.get_text() for text in strip.get_yticklabels()] == list(groups)
+    shown = strip.collections[0].get_array()
+    assert np.array_equal(np.reshape(shown, (12, -1)), items.gates[:, 0].T[order])
+    plain = nr.Dataset(items.data.x, items.data.y)
+    assert rows_by_label(plain)[1] == {}
+    labels = [t.get_text() for t in replace(items, data=plain).plot().axes[2].get_yticklabels()]
+    assert labels == ["1", "12"]
+    plt.close("all")
 
 
 # ---- wrong arguments ----------------------------------------------------------------------------

@@ -28,7 +28,7 @@ def test_compare_by_hand_on_different_grids():
     assert found.mean == pytest.approx((0.125 + 0.5) / 1.5 / 2, rel=1e-14)
     assert found.max == pytest.approx(0.5, rel=1e-14)
     assert nr.compare(later, a).mean == pytest.approx((0.125 + 0.5) / 1.5, rel=1e-14)
-    assert str(nr.compare(a, a)) == "mean 0.00 %, max 0.00 % of the initial loss"
+    assert str(nr.compare(a, a)) == "max 0.00 %, mean 0.00 % of the initial loss over t = 0 to 2"
 
 
 @pytest.mark.parametrize("every", [5, 20, 200])
@@ -128,7 +128,10 @@ def test_compare_refuses_other_clocks_and_losses():
         nr.compare(run(clock="steps"), run(clock="approximate flow"))
     assert nr.compare(run(clock="steps"), run(clock="steps")).mean == 0
     about = nr.compare(run(), run(clock="approximate flow"))
-    assert str(about) == "mean 0.00 %, max 0.00 % of the initial loss; time is approximate"
+    assert (
+        str(about)
+        == "max 0.00 %, mean 0.00 % of the initial loss over t = 0 to 1; time is approximate"
+    )
     with says("different losses", got="'squared' and 'cross_entropy'", wanted="one loss"):
         nr.compare(run(), run(loss="cross_entropy"))
     assert nr.compare(run(loss="squared"), run()).mean == 0
@@ -219,7 +222,7 @@ def test_compare_needs_single_overlapping_runs_with_a_loss():
 def test_a_comparison_says_where_it_ends_early():
     a = nr.Trajectory([0, 1, 2], [1.0, 0.5, 0.0])
     short = nr.compare(a, nr.Trajectory([0, 1], [1.0, 0.5]))
-    assert not short.whole and str(short).endswith("of the initial loss, up to t = 1 alone")
+    assert not short.whole and str(short).endswith(" over t = 0 to 1, where the other ends")
     assert nr.compare(nr.Trajectory([0, 1], [1.0, 0.5]), a).whole
 
 

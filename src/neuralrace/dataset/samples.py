@@ -19,6 +19,7 @@ from neuralrace.dataset.checks import (
     pieces,
 )
 from neuralrace.dataset.classes import GateClasses, sorted_by_gates
+from neuralrace.dataset.described import described
 from neuralrace.dataset.frames import Table, label, numbers
 from neuralrace.dataset.text import TextLabel
 from neuralrace.errors import NeuralRaceError, listed, spelled
@@ -49,6 +50,8 @@ class Dataset(eqx.Module):
     >>> data = nr.Dataset(x={"x": x}, y={"y": x[:, :1] * x[:, 1:]}, gates={"h": [1, 0, 0, 1]})
     >>> data.n_samples, data.gates["h"]
     (4, array([1., 0., 0., 1.]))
+    >>> data
+    Dataset(4 samples; x: x 2; y: y 1; gates: h)
 
     ```
     """
@@ -150,6 +153,9 @@ class Dataset(eqx.Module):
         weight = None if sample_weight is None else numbers(frame, [sample_weight])[:, 0]
         names = list_of_names("labels", labels)
         return cls(shown, wanted, None, weight, {n: label(frame, n) for n in names})
+
+    def __repr__(self) -> str:
+        return described(self)
 
     @property
     def n_samples(self) -> int:

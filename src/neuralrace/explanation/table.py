@@ -10,7 +10,7 @@ import numpy as np
 
 from neuralrace.checks import one_of, switch
 from neuralrace.contests.colours import candidate_colours
-from neuralrace.plot import draw_curves
+from neuralrace.plot import COLOURS, draw_curves
 from neuralrace.reln import Discovery, NeuronTypes
 from neuralrace.text import table_lines
 from neuralrace.trajectory import Trajectory
@@ -35,6 +35,13 @@ TYPES = "types"
 
 NARROW = "narrow"
 """The kind of a row that is a ReLU network with few neurons."""
+
+
+DRAWN = 7
+"""The number of rows that are drawn in colours of their own, the best ones."""
+
+REST = 0.01
+"""A curve is at rest from when on it stays within this part of its initial loss of its end."""
 
 
 @final
@@ -234,17 +241,34 @@ class Explanation:
         return bool(self.rows) and all(row.differ is not None for row in self.rows)
 
     def plot(self, *, log: bool = False, ax: Axes | None = None) -> Axes:
-        """Draw the loss of the network, solid, and that of every row, dashed."""
+        """Draw the loss of the network, solid, and that of the best rows, dashed, best first.
+
+        Rows after the seventh are thin grey lines, counted above the legend. Time ends where all
+        coloured curves have come to rest: a twentieth after the last moment at which one of them
+        is further than 1 % of its initial loss from where it ends.
+        """
         log = switch("log", log)
-        shown = {r.name: r.trajectory for r in self.rows if r.trajectory is not None}
+        every = {r.name: r.trajectory for r in self.rows if r.trajectory is not None}
+        shown = dict(list(every.items())[:DRAWN])
         kind = dict.fromkeys(shown, "theory")
+        colours = candidate_colours(shown)
         if self.runs:
             shown = {"network": self.runs[0], **shown}
             kind["network"] = "relu"
         times = {name: run.time for name, run in shown.items()}
         losses = {name: run.loss for name, run in shown.items()}
-        colours = candidate_colours(name for name in shown if name != "network")
-        return draw_curves(times, losses, kind=kind, color=colours, log=log, ax=ax)
+        ax = draw_curves(times, losses, kind=kind, color=colours, log=log, ax=ax)
+        more = list(every.values())[DRAWN:]
+        for run in more:
+            ax.plot(run.time, run.loss, color=COLOURS["neutral"], alpha=0.5, lw=0.6, zorder=1.5)
+        legend = ax.get_legend()
+        if more and legend is not None:
+            legend.set_title(f"grey: {len(more)} further away")
+            legend.get_title().set_fontsize(7)
+        if shown:
+            last = max(run.time[-1] for run in shown.values())
+            ax.set_xlim(0, min(1.05 * max(map(_rests, shown.values())), last))
+        return ax
 
     def __str__(self) -> str:
         head, lines = self._table()
@@ -283,6 +307,12 @@ class Explanation:
 def several(names: Sequence[str]) -> str:
     """Names one after the other: a, b and c."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def _rests(run: Trajectory) -> float:
+    """The time from which on the loss of a run stays where it ends; see `REST`."""
+    away = np.flatnonzero(np.abs(run.loss - run.loss[-1]) > REST * run.loss[0])
+    return float(run.time[min(away[-1] + 1, len(run.time) - 1)] if len(away) else run.time[-1])
 
 
 def _percent(value: float | None) -> str:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     import matplotlib.axes
 
 
+CYCLE = 8
+"""The number of colours of the style's cycle."""
+
+
 def draw_raster(
     patterns: ArrayLike,
     weight: ArrayLike,
@@ -58,7 +62,7 @@ def draw_raster(
         for place, (name, count) in enumerate(groups.items()):
             if not count:
                 continue
-            colours = ListedColormap(["white", cycle_colour(place)])
+            colours = ListedColormap(["white", _colour(place)])
             part = edges[row : row + count + 1]
             columns = np.arange(on.shape[1] + 1)
             ax.pcolormesh(columns, part, on[row : row + count], cmap=colours, vmin=0, vmax=1)
@@ -77,8 +81,9 @@ def draw_raster(
                 ax.axvline(end, color=COLOURS["theory"], linewidth=0.6)
             ax.set_xticks(ends - np.array(list(samples.values())) / 2, list(samples))
         else:
-            ax.set_xticks([])
-        ax.set_xlabel("sample")
+            ends = sorted({1, on.shape[1]})
+            ax.set_xticks(np.array(ends) - 0.5, [str(n) for n in ends])
+        ax.set_xlabel("samples" if samples else "sample, by number")
         if title is not None:
             ax.set_title(title)
     return ax
@@ -111,21 +116,26 @@ def draw_shares(
     tops = 1 - np.concatenate([np.zeros((1, len(t))), np.cumsum(bands, axis=0)])
     with style():
         ax = axes_or_new(ax)
+        written: list[tuple[float, float]] = []
         for place, name in enumerate(rounded):
-            colour = shade(cycle_colour(place), 0.25)
+            colour = _colour(place, 0.25)
             ax.fill_between(
                 t, tops[place + 1], tops[place], color=colour, linewidth=0.6, edgecolor="white"
             )
             middle = (tops[place] + tops[place + 1]) / 2
-            inner = (t > t[0] + 0.06 * np.ptp(t)) & (t < t[-1] - 0.06 * np.ptp(t))
-            widest = int(np.where(inner, bands[place], -1.0).argmax())
-            if bands[place][widest] > 0.08:
+            inner = _inside(t, name)
+            free = _clear(t, middle, written) > 1
+            widest = int(np.where(inner & free, bands[place], -1.0).argmax())
+            if bands[place][widest] > 0.08 and (inner & free)[widest]:
                 _written(ax, name, t[widest], middle[widest])
+                written.append((t[widest], middle[widest]))
         if exact is not None:
             line = np.asarray(exact, float)
             ax.plot(t, line, color="black", linestyle=(0, (3.2, 1.6)), linewidth=1.3)
-            k = len(t) // 2
-            _written(ax, "exact", t[k], np.clip(line[k] + 0.07, 0.07, 0.93))
+            beside = np.clip(line + 0.07, 0.07, 0.93)
+            inner = _inside(t, "exact")
+            k = int(np.where(inner, _clear(t, beside, written), -1.0).argmax())
+            _written(ax, "exact", t[k], beside[k])
         for mark in np.atleast_1d(np.asarray(marks, float)):
             ax.plot([mark], [1.0], marker="v", color="black", markersize=4, clip_on=False)
         ax.set_xlim(t[0], t[-1])
@@ -173,6 +183,27 @@ def draw_reach(
         stages = f"{len(at) - 1} stage" + ("s" if len(at) != 2 else "")
         ax.text(0.97, 0.05, stages, transform=ax.transAxes, ha="right", fontsize=7)
     return ax
+
+
+def _colour(place: int, lighter: float = 0.0) -> tuple[float, float, float]:
+    """The colours of the cycle, then the same darker, then lighter: no two of 24 are the same."""
+    amount = (0.0, -0.45, 0.4)[place // CYCLE % 3]
+    return shade(cycle_colour(place), amount + lighter)
+
+
+def _inside(t: np.ndarray, word: str) -> np.ndarray:
+    """Where a word does not leave the axes, on axes of the usual width."""
+    edge = min(0.012 * len(word), 0.45) * np.ptp(t)
+    return (t >= t[0] + edge) & (t <= t[-1] - edge)
+
+
+def _clear(t: np.ndarray, y: np.ndarray, written: list[tuple[float, float]]) -> np.ndarray:
+    """How far places are from words that are written already: below one they would overlap."""
+    apart = [
+        np.maximum(np.abs(t - x) / (0.2 * (np.ptp(t) or 1.0)), np.abs(y - height) / 0.12)
+        for x, height in written
+    ]
+    return np.min(apart, axis=0) if apart else np.full(len(t), 2.0)
 
 
 def _written(ax: matplotlib.axes.Axes, text: str, x: float, y: float) -> None:

@@ -73,7 +73,8 @@ def draw_curves(
     added to axes go on with the next colours. A name drawn twice on the same axes (once simulated,
     once predicted) keeps its colour and has one entry in the legend, showing both lines; two grey
     entries then say which line is simulated and which is predicted, and another one names the
-    lines of single seeds. More than eight curves have a colour bar with their names instead.
+    lines of single seeds. A legend of more than four lines is beside the axes, where these are
+    alone. More than eight curves have a colour bar with their names instead.
 
     **Arguments:** `time` is (T,), or maps each name to its own (T,). `curves` maps names to (T,),
     or to (S, T) for S seeds, of which the mean is drawn together with `band`: every seed faintly
@@ -99,7 +100,7 @@ def draw_curves(
     kinds = kind if isinstance(kind, Mapping) else dict.fromkeys(curves, kind)
     series = {name: _series(name, times, kinds, values) for name, values in curves.items()}
     with style():
-        ax = axes_or_new(ax)
+        new, ax = ax is None, axes_or_new(ax)
         colours, dashes = _colours(ax, kinds, list(series))
         crowded = len(series) > NAMED and color is None
         fresh = not set(series) & {name for _, name in _drawn(ax)}
@@ -124,9 +125,31 @@ def draw_curves(
         for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
             together[name] = (*together.get(name, ()), handle)
         if named := together | _keys(ax):
-            beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
-            ax.legend(list(named.values()), list(named), **(beside if len(named) > NAMED else {}))
+            _legend(ax, named, new)
     return ax
+
+
+BESIDE = 4
+"""A legend with more entries than this is put beside the axes, where these are alone."""
+
+
+def _legend(ax: matplotlib.axes.Axes, named: Mapping[str, Any], new: bool) -> None:
+    """The legend, inside the axes or beside them; a new figure is made wider for it.
+
+    Only a figure that is laid out by constraints, as ours are, makes room for what is outside.
+    """
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    alone = len(figure.axes) == 1 and figure.get_layout_engine() is not None
+    if len(named) <= BESIDE or not alone:
+        ax.legend(list(named.values()), list(named))
+        return
+    ax.legend(list(named.values()), list(named), loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    if new:
+        longest = max(map(len, named))
+        figure.set_size_inches(
+            figure.get_figwidth() + 0.5 + 0.065 * longest, figure.get_figheight()
+        )
 
 
 NAMED = 8

@@ -35,21 +35,23 @@ class Comparison:
 
     Fractions of the reference's initial loss, except `shift`, a time, and `outputs`, a fraction of
     its initial error √(2 L(0)), or, for other losses than the squared one, of how far its outputs
-    moved (`unit` says which). `end` is the last time that both cover, and `whole` whether the
-    reference goes no further. `notes` say what to keep in mind: an approximate clock, or different
-    data. `shift`, `mean_after_shift` and `outputs` are computed when they are first asked for.
+    moved (`unit` says which). `start` and `end` are the first and the last time that both cover;
+    `whole` says whether the reference goes no further. `notes` say what to keep in mind: an
+    approximate clock, or different data. `shift`, `mean_after_shift` and `outputs` are computed
+    when they are first asked for.
 
     ```python
     >>> import neuralrace as nr
     >>> a = nr.Trajectory([0, 1, 2], [1.0, 0.5, 0.0])
     >>> str(nr.compare(a, nr.Trajectory([0, 1, 2], [1.0, 0.6, 0.0])))
-    'mean 5.00 %, max 10.00 % of the initial loss'
+    'max 10.00 %, mean 5.00 % of the initial loss over t = 0 to 2'
 
     ```
     """
 
     mean: float
     max: float
+    start: float
     end: float
     whole: bool = True
     notes: tuple[str, ...] = ()
@@ -89,8 +91,9 @@ class Comparison:
         return ERROR if self._reference is None else output_unit(self._reference)
 
     def __str__(self) -> str:
-        text = f"mean {self.mean:.2%}, max {self.max:.2%} of the initial loss"
-        text += "" if self.whole else f", up to t = {self.end:g} alone"
+        text = f"max {self.max:.2%}, mean {self.mean:.2%} of the initial loss"
+        text += f" over t = {self.start:.4g} to {self.end:.4g}"
+        text += "" if self.whole else ", where the other ends"
         if self.outputs is not None:
             text += f"; outputs {self.outputs:.2%}"
             text += " of how far they moved" if self.unit == MOVED else ""
@@ -106,7 +109,8 @@ def compare(
     largest such difference. The two are compared at the moments of the one that has fewer of them,
     and the other is interpolated, so that sparse records do not count as a difference; `notes` say
     where they are too sparse to judge by. A mean is over all of the time: the longer both rest
-    after learning, the smaller it is, and `max` does not change. `shift` is the delay of `other`
+    after learning, the smaller it is, and `max` does not change; `print` shows both, and the span.
+    `shift` is the delay of `other`
     that makes the mean least (positive: `other` is late) and `mean_after_shift` what then remains,
     over the times that both still cover. `outputs`, where both are known on the same samples, is
     (1/T) ∫ √(⟨‖o_a − o_b‖²⟩ / 2 L_a(0)) dt: a root mean square over samples, as a part of the
@@ -159,6 +163,7 @@ def compare(
     return Comparison(
         mean=float(np.trapezoid(gap, grid) / (end - start)) / initial,
         max=float(gap.max()) / initial,
+        start=float(start),
         end=float(end),
         whole=bool(end >= reference.time[-1] * (1 - 1e-9)),
         notes=notes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
@@ -14,6 +15,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.observed.held import held_gates, lines_of
 from neuralrace.reln.possible.patterns import pattern_count, patterns
+from neuralrace.types import ArrayLike
 
 INSIDE = 1e-9
 """A sample with |v·x| below this, relative to ‖x‖, lies on the boundary of a cell."""
@@ -37,10 +39,7 @@ class Samples:
     @staticmethod
     def of(data: Dataset) -> Samples:
         """All inputs and all targets side by side, or an error where there is nothing to learn."""
-        x, y = (
-            np.concatenate([np.asarray(a, np.float64) for a in field.values()], axis=1)
-            for field in (data.x, data.y)
-        )
+        x, y = side_by_side(data.x), side_by_side(data.y)
         for what, values in (("inputs", x), ("targets", y)):
             if not values.any():
                 raise NeuralRaceError(
@@ -73,6 +72,11 @@ class Samples:
     def size(self) -> float:
         """√(⟨‖y‖²⟩/⟨‖x‖²⟩), the strength of a map whose outputs are as large as the targets."""
         return math.sqrt((self.p @ self.y**2).sum() / (self.p @ self.x**2).sum())
+
+
+def side_by_side(arrays: Mapping[str, ArrayLike]) -> Float[np.ndarray, "N d"]:
+    """The columns of all nodes in one matrix."""
+    return np.concatenate([np.asarray(a, np.float64) for a in arrays.values()], axis=1)
 
 
 @final

@@ -17,6 +17,7 @@ from neuralrace.dynamics.systems import State, System
 from neuralrace.dynamics.until import Until
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.explained.fixed_points import Samples
+from neuralrace.reln.explained.types.elsewhere import Elsewhere
 from neuralrace.reln.explained.types.symmetries import Symmetries
 
 Neurons = dict[str, np.ndarray]
@@ -34,6 +35,7 @@ class Crowd(System):
 
     A state that holds `on`, of shape (M, N), counts there on how many steps each neuron was on.
     With `gates`, of shape (N, M), neurons obey these instead of their own: a gated network.
+    `others` are further samples on which the outputs of self-gated neurons are observed.
     """
 
     x: Float[Array, "N d"]
@@ -41,6 +43,7 @@ class Crowd(System):
     p: Float[Array, " N"]
     basis: Float[Array, "k N o"] | None
     gates: Float[Array, "N M"] | None = None
+    others: dict[str, Elsewhere] | None = None
     leak: float = eqx.field(static=True, default=0.0)
 
     @staticmethod
@@ -73,8 +76,17 @@ class Crowd(System):
         return self._loss(error), step
 
     def observe(self, state: State) -> dict[str, Any]:
-        seen = {"outputs": self.outputs(state)}
+        seen: dict[str, Any] = {"outputs": self.outputs(state)}
+        if self.others is not None:
+            w, a = state["w"], state["a"]
+            seen["others"] = {n: at.outputs(w, a, self.leak) for n, at in self.others.items()}
         return seen | (state if "on" in state else {})
+
+    def observing(self, others: dict[str, Elsewhere]) -> Crowd:
+        """The same neurons, observed on further samples."""
+        if not others:
+            return self
+        return eqx.tree_at(lambda s: s.others, self, others, is_leaf=lambda v: v is None)
 
     def during(self, moment: Any) -> Crowd:
         return eqx.tree_at(lambda s: s.gates, self, moment, is_leaf=lambda v: v is None)
@@ -105,7 +117,7 @@ class Descended:
 
     stops: Int[np.ndarray, " T"]
     loss: Float[np.ndarray, " T"]
-    values: dict[str, np.ndarray]
+    values: dict[str, Any]
     final: Neurons
 
 

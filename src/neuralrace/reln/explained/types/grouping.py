@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, final
 
+import jax
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -46,11 +47,13 @@ class Wide:
     """The wide limit: loss and outputs, the moment at which it begins to learn, and neurons then.
 
     `looks` are the neurons at a few moments, the first of them when the loss begins to fall.
+    `others` are the outputs on further samples, where the crowd is observed there.
     """
 
     stops: Int[np.ndarray, " T"]
     loss: Float[np.ndarray, " T"]
     outputs: Float[np.ndarray, "T N o"]
+    others: dict[str, Float[np.ndarray, "T n o"]]
     begins: int
     looks: list[Neurons]
 
@@ -84,7 +87,7 @@ def wide_limit(crowd: Crowd, neurons: Neurons, rate: float, steps: int) -> Wide:
             )
         if _squares(part.final) >= GROWN * _squares(neurons):
             break
-    stops, loss, outputs = [part.stops], [part.loss], [part.values["outputs"]]
+    stops, loss, seen = [part.stops], [part.loss], [part.values]
     looks = [part.final]
     cuts = np.unique(np.geomspace(part.stops[-1], steps, LOOKS + 1).round().astype(int))
     for i, j in pairwise(cuts):
@@ -92,10 +95,12 @@ def wide_limit(crowd: Crowd, neurons: Neurons, rate: float, steps: int) -> Wide:
         part = descend(crowd, looks[-1], rate, some)
         stops.append(part.stops[1:])
         loss.append(part.loss[1:])
-        outputs.append(part.values["outputs"][1:])
+        seen.append(jax.tree.map(lambda values: values[1:], part.values))
         looks.append(part.final)
     joined = np.concatenate
-    return Wide(joined(stops), joined(loss), joined(outputs), begins, looks)
+    values = jax.tree.map(lambda *parts: joined(parts), *seen)
+    others = values.get("others", {})
+    return Wide(joined(stops), joined(loss), values["outputs"], others, begins, looks)
 
 
 def _squares(neurons: Neurons) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, final
@@ -14,8 +15,9 @@ from neuralrace.checks import generator, real_number, shown, weight_scale
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.reln.explained.alignment import FALLEN, GROWN, aligned_patterns
-from neuralrace.reln.explained.fixed_points import Samples
+from neuralrace.reln.explained.fixed_points import Samples, side_by_side
 from neuralrace.reln.explained.types.crowd import Crowd
+from neuralrace.reln.explained.types.elsewhere import Elsewhere, evaluations, judged
 from neuralrace.reln.explained.types.grouping import chosen_types, drawn, wide_limit
 from neuralrace.reln.explained.types.staged import split_outputs
 from neuralrace.reln.explained.types.story import story
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
 
 NEURONS = 2000
 """The number of random neurons that stand for the network."""
+
+MORE = 8
+"""The number of types that is advised, at least, where few were enough to follow the outputs."""
 
 
 @final
@@ -172,11 +177,16 @@ class NeuronTypes:
             f"{differ} from the wide limit by {loss} % in the loss and {outputs} % in the outputs, "
             "on average; a trained network differs from it by chance, about as two seeds do.",
         ]
+        if self.chosen:
+            head.append(
+                "Their number was chosen so that they follow the outputs; they do not describe "
+                f"every neuron. types={max(MORE, 2 * len(self))} tells more."
+            )
         return story(
             head,
             self.trajectory,
             self.time,
-            self.shares[-1],
+            self.shares,
             self._steady,
             self.events,
             self.data,
@@ -194,6 +204,7 @@ def types(
     key: Key = 0,
     neurons: int = NEURONS,
     leak: float = 0.0,
+    evaluate: Mapping[str, Dataset] | None = None,
 ) -> NeuronTypes:
     """What a ReLU network with one hidden layer will do, from task, width and scale alone.
 
@@ -223,6 +234,13 @@ def types(
     left out, so that there may be fewer. `key` (a JAX key or an integer) draws the neurons.
     `neurons` M, how many. `leak`, the slope of a neuron that is off.
 
+    `evaluate={"untrained": data}` predicts what the network does on other samples, or on some of
+    its own (`data.take(data.mask(odour="A"))`): `values["untrained"]` of both trajectories has
+    `"loss"`, `"outputs"` by node and, where targets are classes, `"accuracy"`. Symmetries are those
+    of the samples that are learned from, and a sample that is not among them may break them: it is
+    asked of all images of all neurons. Directions of the inputs in which no sample varies are not
+    learned, and count as nothing there.
+
     Moments are recorded evenly until neurons have aligned, and about evenly in log time from then.
 
     **Assumes** one hidden layer and a start that is small enough for neurons to align before the
@@ -234,6 +252,19 @@ def types(
     ...                       learning_rate=0.1, steps=600, types=1)
     >>> nr.compare(found.wide, found.trajectory).mean < 0.01
     True
+
+    ```
+
+    What will the network answer on a condition that was left out?
+
+    ```python
+    >>> task = nr.tasks.extended_xor(0.4)
+    >>> found = nr.reln.types(task.take([0, 1, 2]), width=128, scale=2e-5, learning_rate=0.1,
+    ...                       steps=900, types=8, evaluate={"untrained": task.take([3])})
+    >>> found.wide.values["untrained"]["loss"].shape == found.wide.time.shape
+    True
+    >>> found.wide.values["untrained"]["outputs"]["y"][-1].round(1) + 0
+    array([[0.]])
 
     ```
     """
@@ -261,6 +292,7 @@ def types(
             wanted=f"at most {min(width, many)}, the smaller of width and neurons",
             fix="ask for fewer types; a narrow network needs none",
         )
+    others = evaluations(evaluate, data)
     random = generator(key)
     samples = Samples.of(data)
     _check_scale(data, width, scale, leak, key)
@@ -270,7 +302,12 @@ def types(
     found = symmetries_of(small, tolerance)
     with jax.enable_x64(True):
         crowd = Crowd.of(small, found, leak)
-    wide = wide_limit(crowd, drawn(small, random, many, scale, width), rate, steps)
+        places = {
+            n: Elsewhere.of(found, side_by_side(d.x) @ inputs, many) for n, d in others.items()
+        }
+    wide = wide_limit(
+        crowd.observing(places), drawn(small, random, many, scale, width), rate, steps
+    )
     grid = wide.stops
     done, members, chosen = chosen_types(crowd, found, wide, count, min(width, many), rate, random)
     counts = np.diff(done.values["on"], axis=0) / np.diff(done.stops)[:, None, None]
@@ -288,24 +325,39 @@ def types(
         "data": data.gated({}).digest(),
     }
 
-    def trajectory(loss: np.ndarray, seen: np.ndarray, method: str) -> Trajectory:
+    if others:
+        told["evaluate"] = {name: other.digest() for name, other in others.items()}
+
+    def trajectory(
+        loss: np.ndarray, seen: np.ndarray, elsewhere: Mapping[str, np.ndarray], method: str
+    ) -> Trajectory:
+        by_node = lambda values: split_outputs(values @ outputs.T, data)
         return Trajectory(
             rate * grid,
             loss,
-            values={"outputs": split_outputs(seen @ outputs.T, data)},
+            values={
+                "outputs": by_node(seen),
+                **{n: judged(by_node(o), others[n], data) for n, o in elsewhere.items()},
+            },
             steps=grid,
             sample_weight=data.sample_weight,
             settings=told | {"method": method},
         )
 
     at = wide.begins
+    weights = (done.values["w"], done.values["a"])
+    later = {
+        name: np.concatenate([wide.others[name][:at], place.over(*weights, leak)])
+        for name, place in places.items()
+    }
     return NeuronTypes(
         trajectory=trajectory(
             np.append(wide.loss[:at], done.loss),
             np.concatenate([wide.outputs[:at], done.values["outputs"]]),
+            later,
             f"{len(order)} type{'s' * (len(order) != 1)} of neurons",
         ),
-        wide=trajectory(wide.loss, wide.outputs, "the wide limit"),
+        wide=trajectory(wide.loss, wide.outputs, wide.others, "the wide limit"),
         time=rate * done.stops,
         gates=gates[:, order],
         w=done.values["w"][:, order] @ inputs.T,

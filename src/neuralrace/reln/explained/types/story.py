@@ -16,6 +16,9 @@ EVENTS = 6
 NAMED = 4
 """The most samples or values of a label that are named one by one."""
 
+SMALL = 0.02
+"""What a type does while it has less than this share of the strength is not told."""
+
 VERBS = {OFF: "switches off", ON: "switches on", SLIDING: "begins to slide"}
 """What a type does when it enters a state."""
 
@@ -62,65 +65,111 @@ def _several(names: list[str], word: str = "and") -> str:
 
 def _sentences_of(
     group: list[int],
-    share: float,
+    time: Float[np.ndarray, " T"],
+    shares: Float[np.ndarray, "T K"],
     states: Int[np.ndarray, "T K N"],
     events: tuple[Event, ...],
     data: Dataset,
 ) -> list[str]:
-    """What the types of a group do, told for the strongest of them."""
-    k = group[0]
-    first = states[0, k]
+    """What the types of a group do, told for the strongest of them, while they count.
+
+    Each event has the share of the strength that the group has then.
+    """
+    k, share = group[0], shares[:, group].sum(axis=1)
     several = len(group) > 1
+    it, has, verbs = ("they", "have", VERBS_OF_SEVERAL) if several else ("it", "has", VERBS)
+    s = "" if several else "s"
     who = f"Types {_several([str(each + 1) for each in group])}" if several else f"Type {k + 1}"
-    mine = [event for event in events if event.type == k + 1]
+    every = [event for event in events if event.type == k + 1]
+    then = {event: float(share[np.searchsorted(time, event.time)]) for event in every}
+    mine = [event for event in every if then[event] >= SMALL]
     alike = " in all and do the same" if several else ""
     if several and mine:
         alike += f", each at its own times; those of type {k + 1} are told"
-    begin = f"{who} {'have' if several else 'has'} {100 * share:.0f} % of the strength at the end"
-    it, s = ("they", "") if several else ("it", "s")
-    starts = where(np.flatnonzero(first == ON), data)
-    slides = np.flatnonzero(first == SLIDING)
-    line = f"{begin}{alike}. {it.capitalize()} start{s} on {starts}"
-    lines = [f"{line}, sliding {where(slides, data)}." if len(slides) else f"{line}."]
-    verbs = VERBS_OF_SEVERAL if several else VERBS
-    lines += [
-        f"  From t = {event.time:.4g} on, {it} {verbs[event.state]} {where(event.samples, data)}."
-        for event in mine[:EVENTS]
-    ]
-    if len(mine) > EVENTS:
-        rest = len(mine) - EVENTS
+    lines = [f"{who} {has} {_percent(share[-1])} of the strength at the end{alike}."]
+    peak = int(share.argmax())
+    if share[peak] > share[-1] + SMALL and peak > 0:
+        lines[0] = lines[0].replace(" at the end", f" at the end, {_at_most(share, time)}", 1)
+    counts = share >= SMALL
+    be = "are" if several else "is"
+    if counts[0]:
+        lines[0] += (
+            f" {it.capitalize()} start{s} with {_percent(share[0])}, {_on(states[0, k], data)}."
+        )
+    told = {event.time: [] for event in mine}
+    for event in mine:
+        what = f"{it} {verbs[event.state]} {where(event.samples, data)}"
+        told[event.time].append(
+            f"  From t = {event.time:.4g} on ({_percent(then[event])}), {what}."
+        )
+    for i in np.flatnonzero(counts[1:] & ~counts[:-1]) + 1:  # it begins to count
+        last = np.flatnonzero(counts[:i])
+        since = time[last[-1]] if len(last) else -np.inf
+        if not len(last) or any(since < e.time <= time[i] and then[e] < SMALL for e in every):
+            again = "again " * bool(len(last))
+            told.setdefault(float(time[i]), []).insert(
+                0,
+                f"  From t = {time[i]:.4g} on {it} {has} {_percent(SMALL)} or more {again}"
+                f"and {be} {_on(states[i, k], data)}.",
+            )
+    in_order = [line for when in sorted(told) for line in told[when]]
+    lines += in_order[:EVENTS]
+    if len(in_order) > EVENTS:
+        rest = len(in_order) - EVENTS
         follow = f"{_counted(rest, 'more event')} follow{'s' * (rest == 1)}"
         on, slide = (int((states[-1, k] == state).sum()) for state in (ON, SLIDING))
-        verb = "are" if several else "is"
         lines.append(
-            f"  {follow}; at the end {it} {verb} on for {_counted(on, 'sample')} and "
+            f"  {follow}; at the end {it} {be} on for {_counted(on, 'sample')} and "
             f"slide{s} for {slide}."
         )
+    faint = len(every) - len(mine)
+    if faint:
+        left = f"{_counted(faint, 'event')} {'is' if faint == 1 else 'are'} left out"
+        lines.append(f"  {left}: {it} {has} less than {_percent(SMALL)} of the strength then.")
     return lines
+
+
+def _on(states: Int[np.ndarray, " N"], data: Dataset) -> str:
+    """Where a type is on, and where it slides."""
+    slides = np.flatnonzero(states == SLIDING)
+    sliding = f", sliding {where(slides, data)}" if len(slides) else ""
+    return f"on {where(np.flatnonzero(states == ON), data)}{sliding}"
+
+
+def _at_most(share: Float[np.ndarray, " T"], time: Float[np.ndarray, " T"]) -> str:
+    peak = int(share.argmax())
+    return f"at most {_percent(share[peak])}, at t = {time[peak]:.4g}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def story(
     head: list[str],
     trajectory: Trajectory,
     time: Float[np.ndarray, " T"],
-    shares: Float[np.ndarray, " K"],
+    shares: Float[np.ndarray, "T K"],
     states: Int[np.ndarray, "T K N"],
     events: tuple[Event, ...],
     data: Dataset,
 ) -> str:
     """What happens, in sentences, after those of the `head`."""
     loss = trajectory.loss
+    many = f", with {_counted(len(events), 'event')}"
+    if events:
+        many += "; in brackets is the share of the strength at that moment"
     lines = [
         *head,
         f"Neurons align until t = {time[0]:.4g}. The loss falls from {loss[0]:.4g} to "
-        f"{loss[-1]:.4g} at t = {time[-1]:.4g}, with {_counted(len(events), 'event')}.",
+        f"{loss[-1]:.4g} at t = {time[-1]:.4g}{many}.",
     ]
     told = strongest(states, shares)
     for group in told:
-        lines += _sentences_of(group, float(shares[group].sum()), states, events, data)
-    rest = len(shares) - sum(map(len, told))
+        lines += _sentences_of(group, time, shares, states, events, data)
+    rest = shares.shape[1] - sum(map(len, told))
     if rest:
-        part = 100 * (1 - sum(shares[group].sum() for group in told))
+        other = 1 - shares[:, [k for group in told for k in group]].sum(axis=1)
         who = "The other one has" if rest == 1 else f"The other {rest} together have"
-        lines.append(f"{who} {part:.1f} %.")
+        lines.append(f"{who} {100 * other[-1]:.1f} %.")
     return "\n".join(lines)

@@ -9,18 +9,22 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.dataset import Dataset
-from neuralrace.plot import draw_curves, letter_panels, style
+from neuralrace.plot import COLOURS, draw_curves, letter_panels, style
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
 from neuralrace.trajectory import Trajectory
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TOLD = 6
 """The number of types that are told and drawn; those that do the same count as one."""
 
 FAINT = 0.005
-"""Types with less than this share of the strength at the end are not told, but for the first."""
+"""Types that never have this share of the strength are not told, but for the first."""
+
+ROWS = 6
+"""The most groups into which the rows of a strip are sorted by a label."""
 
 SLIDES = 0.02
 """A gate that is on for a share of the steps between this and one minus this slides."""
@@ -126,9 +130,13 @@ def together(events: tuple[Event, ...]) -> tuple[Event, ...]:
     return tuple(found)
 
 
-def strongest(states: Int[np.ndarray, "T K N"], shares: Float[np.ndarray, " K"]) -> list[list[int]]:
-    """The groups of types to be told and drawn, the one with the largest share first.
+def strongest(
+    states: Int[np.ndarray, "T K N"], shares: Float[np.ndarray, "T K"]
+) -> list[list[int]]:
+    """The groups of types to be told and drawn, the one with the largest share at the end first.
 
+    They are those whose share is the largest at any moment: one that carries half of the strength
+    for a while and loses it later is among them.
     Types of a group do the same: they go through the same states in the same order on every
     sample, if not at the same times.
     """
@@ -138,8 +146,10 @@ def strongest(states: Int[np.ndarray, "T K N"], shares: Float[np.ndarray, " K"])
         changes = [np.append(True, column[1:] != column[:-1]) for column in columns]
         orders = [column[new] for column, new in zip(columns, changes, strict=True)]
         groups.setdefault(tuple(o.tobytes() for o in orders), []).append(k)
-    every = sorted(groups.values(), key=lambda group: -shares[group].sum())
-    return every[:1] + [group for group in every[1:TOLD] if shares[group].sum() >= FAINT]
+    over_time = lambda group: shares[:, group].sum(axis=1)
+    every = sorted(groups.values(), key=lambda group: -over_time(group).max())
+    told = every[:1] + [group for group in every[1:TOLD] if over_time(group).max() >= FAINT]
+    return sorted(told, key=lambda group: -over_time(group)[-1])
 
 
 def _name(group: list[int]) -> str:
@@ -148,6 +158,39 @@ def _name(group: list[int]) -> str:
     if len(first) == 1:
         return f"type {first[0]}"
     return f"types {', '.join(first)}" if len(first) <= 3 else f"{len(first)} types"
+
+
+def rows_by_label(data: Dataset) -> tuple[Int[np.ndarray, " N"], dict[str, int]]:
+    """The order in which samples are drawn, and groups of rows by name with their sizes.
+
+    Rows are grouped by the label with the most values, of those that have at most `ROWS` and at
+    least two samples each on average; the first of these. Within a group samples keep their order.
+    Without such a label there are no groups.
+    """
+    count = data.n_samples
+    labels = {name: np.asarray(values) for name, values in data.labels.items()}
+    kinds = {n: len(np.unique(v)) for n, v in labels.items() if v.shape == (count,)}
+    usable = [name for name, many in kinds.items() if 2 <= many <= min(ROWS, count // 2)]
+    if not usable:
+        return np.arange(count), {}
+    name = max(usable, key=lambda each: kinds[each])
+    values, place, sizes = np.unique(labels[name], return_inverse=True, return_counts=True)
+    groups = {f"{name} {value}": int(n) for value, n in zip(values, sizes, strict=True)}
+    return np.argsort(place, kind="stable"), groups
+
+
+def _name_rows(ax: Axes, groups: dict[str, int], count: int) -> None:
+    """Names of groups of rows, and lines between them; numbers where there are no groups."""
+    if not groups:
+        ax.set_yticks([0.5, count - 0.5], ["1", str(count)])
+        ax.set_ylabel("sample")
+        return
+    sizes = np.array(list(groups.values()))
+    ends = np.cumsum(sizes)
+    ax.set_yticks(ends - sizes / 2, list(groups), fontsize=6)
+    ax.tick_params(axis="y", length=0)
+    for end in ends[:-1]:
+        ax.axhline(end, color=COLOURS["neutral"], linewidth=0.9)
 
 
 def draw_timeline(
@@ -165,7 +208,7 @@ def draw_timeline(
     """
     import matplotlib.pyplot as plt
 
-    groups = strongest(states, shares[-1])
+    groups = strongest(states, shares)
     names = [_name(group) for group in groups]
     rows = len(groups)
     beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
@@ -186,12 +229,14 @@ def draw_timeline(
         second.set(ylim=(0, None), title="share of the strength")
         second.legend(**beside)
         edges = np.append(time, time[-1] + (time[-1] - time[-2]))
+        order, groups_of_rows = rows_by_label(data)
         for name, group, strip in zip(names, groups, strips, strict=True):
             strip.pcolormesh(
-                edges, np.arange(data.n_samples + 1), gates[:, group[0]].T, vmin=0, vmax=1,
+                edges, np.arange(data.n_samples + 1), gates[:, group[0]].T[order], vmin=0, vmax=1,
                 cmap="Greys", rasterized=True,
             )  # fmt: skip
-            strip.set(ylabel="sample", ylim=(data.n_samples, 0), title=f"gates of {name}")
+            strip.set(ylim=(data.n_samples, 0), title=f"gates of {name}")
+            _name_rows(strip, groups_of_rows, data.n_samples)
         strips[0].set_title(f"gates of {names[0]}: black is on, white is off, grey slides")
         strips[-1].set(xlabel="time", xscale="log", xlim=(time[0], time[-1]))
         for which in (strips[-1].xaxis.set_major_formatter, strips[-1].xaxis.set_minor_formatter):

@@ -85,7 +85,14 @@ def page(facts: Facts) -> str:
     for file in STUDIES:
         if study_name(file) in facts:
             below += _study(file, facts[study_name(file)])
-    return "\n".join([*lines, *_overview(below), *about, *below]) + "\n"
+    parts = _overview(below) + about + below
+    return "\n".join([*lines, "", _parts(parts), *parts]) + "\n"
+
+
+def _parts(lines: list[str]) -> str:
+    """Links to the headings of the page: it is long, above all on a phone."""
+    headings = [line.removeprefix("## ") for line in lines if line.startswith("## ")]
+    return "Parts: " + ", ".join(f"[{each}](#{anchor(each)})" for each in headings) + "."
 
 
 COLUMNS = 4

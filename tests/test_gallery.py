@@ -132,6 +132,14 @@ def test_an_unknown_example_is_told_with_those_that_there_are(tmp_path):
         store.run_examples(["own_gatings"], tmp_path)
 
 
+def test_the_parts_of_the_page_are_linked_at_its_top():
+    text = gallery.page(FACTS)
+    (line,) = [line for line in text.splitlines() if line.startswith("Parts: ")]
+    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert re.findall(r"\[(.+?)\]\(#", line) == headings and len(headings) >= 5
+    assert text.index(line) < text.index("## Overview")
+
+
 def test_a_figure_that_is_not_stored_yet_is_left_out():
     facts = {"talk/depth": FACTS["talk/depth"]}
     assert list(gallery.with_ledger(facts, {"tables": {}})) == ["talk/depth"]

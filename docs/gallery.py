@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
-from docs.staleness import ROOT, older, source_of_file, sources
+from docs.staleness import ROOT, older, sources
 from docs.store import (
     EXAMPLES,
     STORE,
@@ -28,6 +28,7 @@ from docs.store import (
     Facts,
     run_examples,
     scripts,
+    source_of_script,
     stored,
     study_name,
     update,
@@ -84,7 +85,14 @@ def page(facts: Facts) -> str:
     for file in STUDIES:
         if study_name(file) in facts:
             below += _study(file, facts[study_name(file)])
-    return "\n".join([*lines, *_overview(below), *about, *below]) + "\n"
+    parts = _overview(below) + about + below
+    return "\n".join([*lines, "", _parts(parts), *parts]) + "\n"
+
+
+def _parts(lines: list[str]) -> str:
+    """Links to the headings of the page: it is long, above all on a phone."""
+    headings = [line.removeprefix("## ") for line in lines if line.startswith("## ")]
+    return "Parts: " + ", ".join(f"[{each}](#{anchor(each)})" for each in headings) + "."
 
 
 COLUMNS = 4
@@ -124,14 +132,18 @@ def code_of(name: str) -> dict[str, str]:
     """Hashes of the code of a figure or example as it is here."""
     if name in papers.names():
         return sources(papers.find(name))
-    return source_of_file(scripts()[name])
+    return source_of_script(scripts()[name])
+
+
+COUNTS = "that of its figure, example or study, and the style of all pictures"
+"""What counts as the code of a picture."""
 
 
 def _told_stale(facts: Facts) -> str:
     told = [f"{name} ({what})" for name, what in stale(facts).items()]
     if not told:
-        return "No picture is older than the code that makes it."
-    return f"Made before their code changed, and marked below: {', '.join(told)}."
+        return f"No picture is older than the code that makes it: {COUNTS}."
+    return f"Made before their code changed, and marked below: {', '.join(told)}. Code is {COUNTS}."
 
 
 def _figure(name: str, fact: Mapping[str, Any]) -> list[str]:

@@ -1,5 +1,7 @@
 """Which pictures of the gallery are older than the code that makes them.
 
+What counts is the code of a figure in `papers`, the file of an example or a study, how studies are
+drawn, and the style of all pictures; the rest of the library, which has tests of its own, does not.
 Hashes are those of Python 3.11: later versions write strings with fields in another way.
 """
 
@@ -7,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,10 @@ from neuralrace import papers
 from neuralrace.papers.claims import Reader, source_hash
 
 ROOT = Path(__file__).parents[1]
+STYLE = ROOT / "src/neuralrace/plot/neuralrace.mplstyle"
 
-SAYS = {"compute": "computed", "draw": "drawn", "agreement": "judged", "script": "made"}
-"""What the code of each part of a picture does to it; examples and studies have one part alone."""
+SAYS = {"compute": "computed", "script": "made", "draw": "drawn", "agreement": "judged"}
+"""What the code of each part of a picture does to it; examples and studies have no others."""
 
 
 def sources(figure: papers.Figure, commit: str = "") -> dict[str, str]:
@@ -27,6 +30,7 @@ def sources(figure: papers.Figure, commit: str = "") -> dict[str, str]:
     The code as it is here stands for a commit that is not known.
     """
     here = {part: source_hash(getattr(figure, part)) for part in ("compute", "draw", "agreement")}
+    here["draw"] = styled(here["draw"])
     read = at_commit(commit)
     if read(figure.compute.__module__) is None:
         return here
@@ -50,9 +54,26 @@ def at_commit(commit: str) -> Reader:
     return read
 
 
-def source_of_file(path: Path) -> dict[str, str]:
-    """The hash of an example or a study."""
-    return {"script": hashlib.sha256(path.read_bytes()).hexdigest()[:12]}
+def source_of_file(path: Path, *drawn_by: Callable[..., Any]) -> dict[str, str]:
+    """Hashes of an example or a study, and of the functions of these pages that draw it."""
+    code = [source_hash(function, of_pages) for function in drawn_by]
+    return {"script": _hash(path.read_bytes()), "draw": styled(*code)}
+
+
+@cache
+def of_pages(module: str) -> str | None:
+    """Reads modules that make the pages, such as `docs.store`."""
+    path = (ROOT / module.replace(".", "/")).with_suffix(".py")
+    return path.read_text() if path.exists() else None
+
+
+def styled(*hashes: str) -> str:
+    """The hash of the code that draws a picture, with the style of all pictures."""
+    return _hash("".join(hashes).encode() + STYLE.read_bytes())
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:12]
 
 
 def older(fact: Mapping[str, Any], now: Mapping[str, str]) -> str:

@@ -141,7 +141,12 @@ def run_examples(names: Sequence[str] = (), folder: Path = STORE) -> None:
     for name in names or every:
         path = every[name]
         fact = (_run_example if path.suffix == ".py" else _run_study)(path, folder)
-        write(stored(folder) | {name: fact | {"source": source_of_file(path)}}, folder)
+        write(stored(folder) | {name: fact | {"source": source_of_script(path)}}, folder)
+
+
+def source_of_script(path: Path) -> dict[str, str]:
+    """Hashes of an example, or of a study with the code that draws its report's curves."""
+    return source_of_file(path, *((telling, draw_study) if path.suffix == ".toml" else ()))
 
 
 def _run_example(script: Path, folder: Path) -> dict[str, Any]:
@@ -264,7 +269,8 @@ def thumbnail(picture: Any) -> bytes:
 def with_few_colours(image: Image.Image) -> Image.Image:
     """The image with a palette of 256 colours if areas keep their colours (`NEAR`), else itself.
 
-    An area is where a pixel is like the four beside it: cells of maps, not the edges of letters.
+    An image without areas has nothing to judge a palette by, and is returned itself. An area is
+    where a pixel is like the four beside it: cells of maps, not the edges of letters.
     """
     from PIL import Image
 
@@ -274,7 +280,7 @@ def with_few_colours(image: Image.Image) -> Image.Image:
     down, across = alike(0), alike(1)
     area = (down[:-1] & down[1:])[:, 1:-1] & (across[:, :-1] & across[:, 1:])[1:-1]
     moved = np.abs(was - now).max(axis=2)[1:-1, 1:-1][area]
-    return few if np.quantile(moved, 0.999) <= NEAR else image
+    return few if moved.size and np.quantile(moved, 0.999) <= NEAR else image
 
 
 def write(facts: Facts, folder: Path) -> None:

@@ -7,21 +7,16 @@ from pathlib import Path
 import pytest
 
 from tools import links, notebooks
+from verification.documentation import WORDS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-WORDS = """
-PyTorch, torch, state_dict, SGD, minibatch, Adam, cross-entropy, softmax, momentum, weight decay,
-test set, held-out, accuracy, MNIST, recurrent, RNN, convolution, SLURM, pandas, DataFrame, figsize,
-SVG, BibTeX, notebook, Jupyter, widget, slider, animation, Colab, FAQ, glossary, self-consistent,
-error bar, PyPI, Windows, macOS
-"""
-"""What new users searched for; each must find a page, or an honest "not supported"."""
 
 
 @pytest.mark.parametrize("word", [" ".join(word.split()) for word in WORDS.split(",")])
 def test_a_word_that_people_search_for_is_on_a_page(word):
+    """Or an honest "not supported"."""
     text = {page: page.read_text() for page in PAGES if page.stem not in ("api", "claims")}
     assert any(re.search(rf"\b{re.escape(word)}", t, re.IGNORECASE) for t in text.values()), word
 

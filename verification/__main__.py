@@ -60,36 +60,55 @@ def table(results: list[tuple[Check, Measurement]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def commit() -> str:
+OUTPUT = ("docs/verified.json", "docs/verified.md")
+"""What a measurement writes, and so does not depend on."""
+
+EXCEPT_OUTPUT = [f":(exclude){path}" for path in OUTPUT]
+
+
+def commit(claim: Check) -> str:
     """The commit that is measured, marked if a source was changed since."""
-    changed = _git("status", "--porcelain", "--", "src", "verification", "benchmarks")
+    where = ["src", "verification", "benchmarks", *paths(claim), *EXCEPT_OUTPUT]
+    changed = _git("status", "--porcelain", "--", *where)
     name = _git("rev-parse", "--short", "HEAD").strip()
     return (name or "unknown") + ("-dirty" if changed else "")
 
 
-def sources(claim: Check) -> str:
-    """A digest of everything that a measurement depends on.
+def paths(claim: Check) -> list[str]:
+    """The files and folders that a measurement depends on.
 
-    That is the claim's module, the benchmarks, the pinned versions, and the rooms of the package at
-    or below the highest one that the module uses (`TOP`); the import order, which the tests
-    enforce, excludes all others. Pictures and progress bars do not count. A claim that uses
-    "everything" depends on all of them.
+    These are the claim's module, the benchmarks, the pinned versions, what the module names in
+    `ALSO`, and the rooms of the package at or below the highest one that it uses (`TOP`); the
+    import order, which the tests enforce, excludes all others. Pictures and progress bars do not
+    count. A claim that uses "everything" depends on the whole package.
     """
-    if claim.top == "everything":
-        return _git("rev-parse", "HEAD:src").strip()
+    module = claim.measure.__module__
+    found = [*rooms(claim.top), module.replace(".", "/") + ".py", "constraints.txt"]
+    found += sorted(f"benchmarks/{path.name}" for path in BENCHMARKS)
+    found += [f"verification/{name}.py" for name in ("cases", "claim", "foundation")]
+    found += getattr(sys.modules[module], "ALSO", ())
+    return [path for path in found if (ROOT / path).exists()]
+
+
+def rooms(top: str) -> list[str]:
+    """Where the code of the rooms at or below one of them is."""
+    if top == "everything":
+        return ["src"]
     config = configparser.ConfigParser()
     config.read(ROOT / ".importlinter")
     layers = config["importlinter:contract:house"]["layers"].split("\n")
-    rooms = [room for layer in layers for room in re.findall(r"\w+", layer)]
-    below = [r for r in rooms[rooms.index(claim.top) :] if r not in ("plot", "progress")]
-    paths = [f"src/neuralrace/{room}{end}" for room in below for end in ("", ".py")]
-    module = claim.measure.__module__.replace(".", "/") + ".py"
-    paths += [module, "constraints.txt", *sorted(f"benchmarks/{p.name}" for p in BENCHMARKS)]
-    also = getattr(sys.modules[claim.measure.__module__], "ALSO", ())  # modules it takes tasks from
-    paths += [f"verification/{name}.py" for name in ("cases", "claim", "foundation", *also)]
-    paths = [path for path in paths if (ROOT / path).exists()]
-    content = _git("ls-tree", "-r", "HEAD", *paths) + _git("diff", "HEAD", "--", *paths)
-    content += _git("ls-files", "--others", "--exclude-standard", "--", *paths)
+    every = [room for layer in layers for room in re.findall(r"\w+", layer)]
+    below = [room for room in every[every.index(top) :] if room not in ("plot", "progress")]
+    return [f"src/neuralrace/{room}{end}" for room in below for end in ("", ".py")]
+
+
+def sources(claim: Check) -> str:
+    """A digest of everything that a measurement depends on (`paths`), its own output aside."""
+    where = paths(claim)
+    listed = _git("ls-tree", "-r", "HEAD", *where).splitlines(keepends=True)
+    content = "".join(line for line in listed if not line.rstrip().endswith(OUTPUT))
+    content += _git("diff", "HEAD", "--", *where, *EXCEPT_OUTPUT)
+    content += _git("ls-files", "--others", "--exclude-standard", "--", *where, *EXCEPT_OUTPUT)
     return hashlib.sha256((content + claim.target).encode()).hexdigest()[:16]
 
 
@@ -109,7 +128,7 @@ def store(claim: Check, found: Measurement) -> None:
     with lock_file.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         entry = asdict(found) | {"met": bool(found.met)}
-        entry |= {"sources": sources(claim), "commit": commit()}
+        entry |= {"sources": sources(claim), "commit": commit(claim)}
         beside = STORE.with_suffix(".part")
         text = json.dumps(
             stored() | {claim.id: entry}, indent=1, ensure_ascii=False, sort_keys=True

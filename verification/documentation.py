@@ -8,16 +8,20 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from docs import api
+from neuralrace import NeuralRaceError
 from tools import browse, links
 from verification.claim import Measurement, claim
 
 SECTION = "Documentation and release"
 TOP = "everything"
+ALSO = ("docs", "tools", "examples", "pyproject.toml", "README.md", "CONTRIBUTING.md")
 ROOT = Path(__file__).parent.parent
 TRIALS = ROOT / "docs/trials.json"
 """What newcomers asked, how long they took, and what stood in their way."""
@@ -29,6 +33,13 @@ SVG, BibTeX, notebook, Jupyter, widget, slider, animation, Colab, FAQ, glossary,
 error bar, PyPI, Windows, macOS
 """
 """What new users searched for."""
+
+TRIAL: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "who": ("a word", lambda value: isinstance(value, str) and bool(value)),
+    "minutes": ("a number above 0", lambda value: type(value) in (int, float) and value > 0),
+    "right": ("true or false", lambda value: isinstance(value, bool)),
+}
+"""What every trial says, what that must be, and whether it is."""
 
 MINUTES = 30
 """The most minutes until a newcomer has a right answer."""
@@ -102,6 +113,33 @@ def examples(full: bool) -> Measurement:
     return Measurement(f"{len(bare)} of {count}", not bare, ", ".join(bare[:5]))
 
 
+def read_trials(path: Path) -> list[dict[str, Any]]:
+    """The stored trials: who (a word), how many minutes, and whether the answer was right."""
+    if not path.exists():
+        raise NeuralRaceError(
+            f"{path.name} is not there",
+            got="no such file",
+            wanted='a list of trials, such as [{"who": "theorist", "minutes": 20, "right": true}]',
+            fix="store what newcomers did",
+        )
+    told = json.loads(path.read_text())
+    if not isinstance(told, list) or not told:
+        raise NeuralRaceError(
+            f"{path.name} has no trials", got=told, wanted="a list", fix="one entry per newcomer"
+        )
+    for number, each in enumerate(told):
+        for name, (wanted, fits) in TRIAL.items():
+            value = each.get(name) if isinstance(each, dict) else None
+            if not fits(value):
+                raise NeuralRaceError(
+                    f"trial {number} of {path.name} has no {name!r} that can be read",
+                    got=repr(value),
+                    wanted=wanted,
+                    fix=f"correct it in {path.name}",
+                )
+    return told
+
+
 @claim(
     SECTION,
     "newcomers with tasks that are in no page (a theorist's, a neuroscientist's with PyTorch, a "
@@ -109,7 +147,7 @@ def examples(full: bool) -> Measurement:
     f"at most {MINUTES} each",
 )
 def trials(full: bool) -> Measurement:
-    told = json.loads(TRIALS.read_text())
+    told = read_trials(TRIALS)
     text = "; ".join(f"{each['who']} {each['minutes']}" for each in told)
     fine = all(each["right"] and each["minutes"] <= MINUTES for each in told)
     return Measurement(text, fine and len({each["who"] for each in told}) >= 3)

@@ -15,7 +15,7 @@ from verification.kept import LIST
 
 SECTION = "Sliding gates and types of neurons"
 TOP = "reln"
-ALSO = ("kept",)
+ALSO = ("verification/kept.py",)
 WIDTH = 200
 SEEDS = 5
 TYPES = 32

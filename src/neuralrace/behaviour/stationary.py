@@ -49,7 +49,21 @@ MOST = 12
 @final
 @dataclass(frozen=True)
 class Rest:
-    """A time at which values hardly change, with the nearest stationary point and its distance."""
+    """A time at which values hardly change, with the nearest stationary point and its distance.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> from neuralrace.behaviour import decision_task, shallow_agent, stationary_points
+    >>> agent, task = shallow_agent(), decision_task()
+    >>> run = nr.flow_ensemble(agent, task, key=0, seeds=1, scale=0.01,
+    ...                        times=range(0, 1000, 5), record={"outputs": True})
+    >>> points = stationary_points(agent, task, starts=16)
+    >>> (rest,) = points.rests(run, speed=1e-3, least=20.0)[0]
+    >>> rest.start <= rest.at < rest.end, rest.distance < 0.1
+    (True, True)
+
+    ```
+    """
 
     start: float
     end: float

@@ -133,7 +133,16 @@ def strategies(
 @final
 @dataclass(frozen=True)
 class Correlation:
-    """A rank correlation with the ends of its confidence interval, over `count` animals."""
+    """A rank correlation with the ends of its confidence interval, over `count` animals.
+
+    ```python
+    >>> from neuralrace.behaviour import rank_correlation
+    >>> found = rank_correlation([1.0, 2.0, 3.0, 4.0], [9.0, 7.0, 5.0, 3.0])
+    >>> found.value, found.count, found.low <= found.value <= found.high
+    (-1.0, 4, True)
+
+    ```
+    """
 
     value: float
     low: float

@@ -22,7 +22,15 @@ EQUAL = 1e-6
 @final
 @dataclass(frozen=True)
 class Lead:
-    """The candidate `name` is the first to reach every loss between `low` and `high`."""
+    """The candidate `name` is the first to reach every loss between `low` and `high`.
+
+    ```python
+    >>> from neuralrace.contests import Lead, leads
+    >>> leads([0, 1, 2], {"fast": [1.0, 0.5, 0.0], "slow": [1.0, 0.9, 0.8]})
+    (Lead(name='fast', low=0.01, high=0.99),)
+
+    ```
+    """
 
     name: str
     low: float

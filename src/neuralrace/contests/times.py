@@ -69,6 +69,18 @@ class Entrant:
     proves little: on average, random weights start a pathway with the signs of its Σ^yx at the
     beginning, and a race that starts so keeps them. Actual weights can change them, where other
     pathways turn around what is left to learn.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> data = nr.tasks.extended_xor(0.5)
+    >>> entrant = nr.contest({"xor": nr.tasks.xor_pathways(data)}, start=0.01).entrants["xor"]
+    >>> entrant.method, entrant.number
+    ('closed form', 0.01)
+    >>> run = entrant.race.solve(start=entrant.start, times=[0, entrant.time])
+    >>> round(float(run.loss[-1]), 6), entrant.criterion
+    (0.2, 0.2)
+
+    ```
     """
 
     race: Race

@@ -57,6 +57,15 @@ class Row:
     keep (`reln.consistency`), None where there is none. `variables` is how many numbers evolve,
     None where nothing does. `found` is the `Discovery` or the `NeuronTypes` behind the row, if
     there is one.
+
+    ```python
+    >>> from neuralrace import Trajectory
+    >>> from neuralrace.explanation import Row
+    >>> row = Row("xor", "gating", Trajectory([0, 1, 2], [0.5, 0.3, 0.1]), variables=8, loss=0.02)
+    >>> row.half_time, row.left, row.error
+    (2.0, 0.2, 0.02)
+
+    ```
     """
 
     name: str
@@ -104,6 +113,18 @@ class Explanation:
     trained. `floor` is how far two seeds of the network are apart, in loss and in outputs, or None.
     `left_out[name]` says why a row or a column could not be made. `made` says what the table was
     made from, `remarks` what else to know. `runs` are the networks that are explained.
+
+    ```python
+    >>> from neuralrace import Trajectory
+    >>> from neuralrace.explanation import Explanation, Row
+    >>> run = Trajectory([0, 1], [0.5, 0.1])
+    >>> rows = (Row("types", "types", run, 24, loss=0.01, outputs=0.02),
+    ...         Row("xor", "gating", run, 8, loss=0.02, outputs=0.03))
+    >>> found = Explanation(rows, floor=(0.01, 0.02), runs=(run,), made="two rows")
+    >>> found.best.name, found.times_floor("xor")
+    ('xor', (2.0, 1.5))
+
+    ```
     """
 
     rows: tuple[Row, ...]

@@ -20,6 +20,13 @@ class Visit:
     """A stay near a stationary point: its `modes`, when it began and ended, how close it came.
 
     `distance` is the smallest distance; `loss` is the run's loss at the time `at` of that distance.
+
+    ```python
+    >>> from neuralrace.linear import Visit
+    >>> Visit(modes=(1,), start=2.0, end=5.5, at=3.0, distance=0.01, loss=0.5).duration
+    3.5
+
+    ```
     """
 
     modes: tuple[int, ...]
@@ -38,7 +45,16 @@ class Visit:
 @final
 @dataclass(frozen=True)
 class Plateau:
-    """A time span in which the loss hardly falls; `loss` is the loss where it falls least."""
+    """A time span in which the loss hardly falls; `loss` is the loss where it falls least.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> run = nr.Trajectory([0, 1, 2, 3], [1.0, 0.4, 0.4, 0.4])
+    >>> nr.linear.plateaus(run, least=1.0)
+    (Plateau(start=1.0, end=3.0, at=1.0, loss=0.4),)
+
+    ```
+    """
 
     start: float
     end: float

@@ -100,6 +100,15 @@ class Agreement:
     """One comparison of a figure's data with what the paper says, or of theory with data.
 
     `holds` is `None` for a number that is only reported.
+
+    ```python
+    >>> from neuralrace import papers
+    >>> figure = papers.find("talk/depth")
+    >>> rows = figure.agreement(figure.run(figure.resolve(quick=True), quick=True))
+    >>> [row.holds for row in rows]  # the last is only reported
+    [True, None]
+
+    ```
     """
 
     what: str

@@ -52,6 +52,16 @@ class Record:
     `default`, what it is `about` and its `source`; each row of `agreement` has `what`,
     `target`, `measured` and `holds`. `device` and `commit` say where the data were computed; they
     are empty where that was not recorded.
+
+    ```python
+    >>> from neuralrace import papers
+    >>> figure = papers.find("talk/depth")
+    >>> data = figure.run(figure.resolve(quick=True, changes={"d": 2.0}), quick=True)
+    >>> record = papers.read_record(data)
+    >>> record.name, record.settings["d"]["value"], "d" in record.changed
+    ('talk/depth', 2.0, True)
+
+    ```
     """
 
     name: str
@@ -108,6 +118,19 @@ class Written:
     """The files of a figure, and the record that stands in them.
 
     `others` are pictures in further formats that `neuralrace.plot.look` asks for.
+
+    ```python
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from neuralrace import papers
+    >>> figure = papers.find("talk/depth")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     data = figure.run(figure.resolve(quick=True), quick=True)
+    ...     written = figure.publish(data, Path(folder))
+    ...     written.pdf.name, written.page.exists(), written.record.quick
+    ('depth.pdf', True, True)
+
+    ```
     """
 
     record: Record

@@ -19,6 +19,14 @@ class Stop:
 
     `finding` is a sentence of the slides in their own words. `claims` are the entries of the ledger
     (`docs/claims.md`) that measure what is said there.
+
+    ```python
+    >>> from neuralrace.papers import Stop, find
+    >>> stop = Stop("Depth", "talk/depth", "Chains of several edges.")
+    >>> find(stop.figure).name == stop.figure, stop.claims
+    (True, ())
+
+    ```
     """
 
     title: str

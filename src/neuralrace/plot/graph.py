@@ -149,6 +149,14 @@ class GraphLayout:
 
     `boxes` are the nodes; `paths[edge]` are the four control points of a cubic Bézier curve;
     `branches` numbers the colour of every hidden node.
+
+    ```python
+    >>> from neuralrace.plot import graph_layout
+    >>> found = graph_layout({"x": 2, "h": 8, "y": 1}, {"xh": ("x", "h"), "hy": ("h", "y")})
+    >>> found.paths["xh"].shape, sorted(found.boxes)
+    ((4, 2), ['h', 'x', 'y'])
+
+    ```
     """
 
     width: float

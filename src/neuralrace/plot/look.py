@@ -41,7 +41,15 @@ NO_LOOK = (
 @final
 @dataclass(frozen=True)
 class Look:
-    """What `look` changes: parameters of matplotlib, size in inches, formats of files."""
+    """What `look` changes: parameters of matplotlib, size in inches, formats of files.
+
+    ```python
+    >>> from neuralrace.plot import Look
+    >>> Look(rc={"font.size": 16}).parameters["legend.fontsize"]
+    14.0
+
+    ```
+    """
 
     rc: Mapping[str, Any] = field(default_factory=dict)
     figsize: tuple[float, float] | None = None

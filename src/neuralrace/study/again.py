@@ -29,6 +29,18 @@ class Rewritten:
 
     `pictures` counts those that stay as they were drawn; `missing` and `failed` are cells of a
     sweep.
+
+    ```python
+    >>> import tempfile, neuralrace as nr
+    >>> study = nr.Study.of(questions=["reduce"], task={"builtin": "xor"},
+    ...                     gatings={"xor": {"each": "sample"}})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = study.run().report(folder)
+    ...     again = nr.study.write_again(folder)
+    ...     again.page == page, again.missing, again.failed
+    (True, 0, 0)
+
+    ```
     """
 
     page: Path

@@ -38,6 +38,16 @@ class Problem:
     """A task with its network and gatings, ready for questions.
 
     `candidates` are `{gating: (arch, data)}`; `evaluated` are the other tasks by name.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> study = nr.Study.of(questions=["reduce"], task={"builtin": "xor"},
+    ...                     gatings={"xor": {"each": "sample"}})
+    >>> problem = study.check()
+    >>> problem.data.n_samples, list(problem.candidates)
+    (4, ['xor'])
+
+    ```
     """
 
     settings: Settings

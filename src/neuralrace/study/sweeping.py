@@ -156,6 +156,23 @@ class SweepResult:
     """What a sweep of a study found: the numbers of all answers at every cell.
 
     `sweep.data` is a labelled `xarray.Dataset`; see `nr.sweep`.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> study = nr.Study.of(
+    ...     questions=["contest"],
+    ...     task={"builtin": "extended_xor", "parameters": {"delta": 1.2}},
+    ...     gatings={"linear": {"builtin": "linear_pathways"}},
+    ...     contest={"check": False},
+    ...     sweep={"over": {"task.parameters.delta": [0.5, 1.0]}},
+    ... )
+    >>> table = study.sweep().table
+    >>> table[["task.parameters.delta", "seed"]].values.tolist()
+    [[0.5, 1.0], [1.0, 1.0]]
+    >>> bool(table["time_linear"][0] > table["time_linear"][1])  # a larger offset is learned faster
+    True
+
+    ```
     """
 
     study: Study

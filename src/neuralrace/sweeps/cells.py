@@ -30,6 +30,13 @@ class Failure:
     """A cell that failed, and the error: its kind and its message.
 
     `function([failure.cell], **settings)` shows it again, with its traceback.
+
+    ```python
+    >>> from neuralrace.sweeps import Failure
+    >>> print(Failure({"delta": 0.5, "seed": 1}, "ValueError: no such task"))
+    delta=0.5, seed=1: ValueError: no such task
+
+    ```
     """
 
     cell: Mapping[str, Any]

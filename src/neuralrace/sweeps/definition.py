@@ -46,6 +46,17 @@ class Definition:
 
     `batch` is the size of a batch along every axis; batches are boxes of the grid, counted in the
     order of its axes. `dims` and `coords` label what the function returns.
+
+    ```python
+    >>> from neuralrace.sweeps import Definition
+    >>> told = Definition("module:function", {"delta": (0.0, 0.5), "seed": (1, 2, 3)}, {},
+    ...                   batch=(1, 2), dims={}, coords={}, float64=True)
+    >>> told.cells, told.grid, told.batches
+    (6, (2, 2), 4)
+    >>> told.cells_of(1)
+    [{'delta': 0.0, 'seed': 3}]
+
+    ```
     """
 
     function: str

@@ -19,6 +19,14 @@ class Status:
 
     `running` counts the cells that are being computed; `active` says whether a process works on
     the sweep; `seconds_left` is None where that is not known.
+
+    ```python
+    >>> from neuralrace.sweeps import Status
+    >>> found = Status(cells=10, done=6, failed=1, running=2, active=True, seconds_left=90.0)
+    >>> found.missing, found.is_complete
+    (1, False)
+
+    ```
     """
 
     cells: int

@@ -110,6 +110,14 @@ class ImageRouting:
     `outputs` the label maps of the output domains, `routes` the trained routes, `mean` the image
     that is subtracted before all else. Where there are `features`, domains show these of the
     transformed images, less the mean features of their training images.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> task = tasks.image_routing(tasks.images("digits"), M=4, K=2)
+    >>> task.M, task.pixels, task.classes, task.routes.sum(axis=0)
+    (4, 64, 10, array([2, 2, 2, 2]))
+
+    ```
     """
 
     images: Images

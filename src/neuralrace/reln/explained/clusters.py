@@ -87,6 +87,17 @@ class Clusters:
     belong to it; `mismatch` `(K,)` on how many samples a member differs from the rounded centroid,
     on average; `member` `(R, size)` the pathway of every neuron of every run. `sampling` says how
     good the clusters are where there were too many patterns to cluster them at once, else None.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> data, relu = nr.tasks.extended_xor(0.4), nr.ReLUNetwork((3, 32, 1))
+    >>> many = nr.train_ensemble(relu, data, key=0, seeds=2, scale=1e-4, learning_rate=0.1,
+    ...                          steps=300, record_every=20, record={"weights": True})
+    >>> layer = nr.reln.discover(many, data, pathways=4).layers["h"]
+    >>> len(layer), layer.member.shape, round(float(layer.share.sum()), 12), layer.sampling
+    (4, (2, 32), 1.0, None)
+
+    ```
     """
 
     centroid: Float[np.ndarray, "K N"]

@@ -265,6 +265,19 @@ class Switches:
     moment and the next; `first` and `last` `(size,)` are the recorded times at which a switch was
     first and last seen, NaN for neurons that never did. `weight` `(T, size)` is each neuron's
     part of the layer's weight.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> data, relu = nr.tasks.xor(), nr.ReLUNetwork((2, 16, 1))
+    >>> run = nr.train(relu, relu.init(0, scale=1e-3), data, learning_rate=0.1, steps=200,
+    ...                record_every=20, record={"weights": True})
+    >>> found = nr.reln.activity(run, data).switches()
+    >>> found.flips.shape
+    (10, 16)
+    >>> np.array_equal(np.isnan(found.last), found.count == 0)
+    True
+
+    ```
     """
 
     time: Float[np.ndarray, " T"]

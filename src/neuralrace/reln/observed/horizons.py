@@ -150,6 +150,16 @@ class Stages:
     in each, as a share of the initial loss. `races` counts the stages in which it falls by more
     than the tolerance: the others are waiting times, in which the gates change before much is
     learned. `unresolved` lists the recorded moments from which no stage reaches the next.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> start, end, fall = np.array([[0.0, 10.0], [10.0, 40.0], [0.01, 0.9]])
+    >>> stages = nr.reln.Stages(start, end, fall, unresolved=np.array([]), tolerance=0.05,
+    ...                         measure="outputs")
+    >>> len(stages), stages.races
+    (2, 1)
+
+    ```
     """
 
     start: Float[np.ndarray, " S"]

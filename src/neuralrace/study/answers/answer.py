@@ -29,6 +29,18 @@ class Answer:
     what the report shows of it; they are made on first use, because a sweep needs the `numbers`
     alone. `value` is the library's own object, such as a `Contest`. `data` are tables to keep as
     netCDF, by the name of the file.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> study = nr.Study.of(questions=["reduce"], task={"builtin": "xor"},
+    ...                     gatings={"xor": {"each": "sample"}})
+    >>> answer = study.run().answers["reduce"]
+    >>> answer.question, list(answer.value)
+    ('reduce', ['xor'])
+    >>> answer.table["strength"].round(4).tolist()
+    [0.3536, 0.3536, 0.3536, 0.3536]
+
+    ```
     """
 
     question: str

@@ -51,6 +51,18 @@ class SlidingGates:
 
     `gates[node]`, of shape `(N, size)`, can be used as gates of a dataset. `states[node]`, of the
     same shape, is 0 where a neuron is off, 1 where it is on and 2 where it slides.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> data, relu = nr.tasks.xor(), nr.ReLUNetwork((2, 1, 1))
+    >>> weights = {"W1": np.array([[1.0, -1.0]]), "W2": np.array([[0.5]])}
+    >>> found = nr.reln.sliding_gates(relu, weights, data, learning_rate=0.1)
+    >>> found.gates["h"].T, found.states["h"].T  # it slides on two samples
+    (array([[0.5, 1. , 0. , 0.5]]), array([[2, 1, 0, 2]]))
+    >>> found.share()
+    1.0
+
+    ```
     """
 
     gates: dict[str, Float[np.ndarray, "N size"]]

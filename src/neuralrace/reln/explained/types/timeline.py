@@ -39,7 +39,20 @@ BRIEF = 1.1
 @final
 @dataclass(frozen=True, eq=False)
 class Event:
-    """From `time` on, a type (counted from 1) has a new state on some samples (counted from 0)."""
+    """From `time` on, a type (counted from 1) has a new state on some samples (counted from 0).
+
+    ```python
+    >>> import neuralrace as nr
+    >>> found = nr.reln.types(nr.tasks.xor(), width=128, scale=2e-5, learning_rate=0.1,
+    ...                       steps=600, types=2)
+    >>> event = found.events[0]  # a type begins to slide where it is at the boundary
+    >>> event.state, len(event.samples)
+    (2, 2)
+    >>> set(found.states[-1, event.type - 1, event.samples].tolist())  # and still does at the end
+    {2}
+
+    ```
+    """
 
     time: float
     type: int

@@ -35,6 +35,18 @@ class TypeStage:
 
     `arch`, `data` and `weights` are that network with the weights at its start. Its hidden node `h`
     has one neuron for each type and image, with its own gates; `type_of` says of which type it is.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> data = nr.tasks.extended_xor(0.4)
+    >>> found = nr.reln.types(data, width=128, scale=2e-5, learning_rate=0.1, steps=600, types=1)
+    >>> stage = found.stages()[0]
+    >>> i = int(found.trajectory.time.searchsorted(stage.start))
+    >>> loss = nr.GDLN(stage.arch).loss(stage.weights, stage.data)
+    >>> bool(abs(loss - found.trajectory.loss[i]) < 1e-6)
+    True
+
+    ```
     """
 
     start: float
@@ -109,7 +121,21 @@ class TypeStage:
 @final
 @dataclass(frozen=True, eq=False)
 class TypeStages:
-    """The stages of neuron types, in order, and the `trajectory` of all of them together."""
+    """The stages of neuron types, in order, and the `trajectory` of all of them together.
+
+    ```python
+    >>> from itertools import pairwise
+    >>> import neuralrace as nr
+    >>> found = nr.reln.types(nr.tasks.xor(), width=128, scale=2e-5, learning_rate=0.1,
+    ...                       steps=600, types=1)
+    >>> stages = found.stages(tolerance=0.3)
+    >>> len(stages) > 1, all(a.end == b.start for a, b in pairwise(stages))
+    (True, True)
+    >>> float(found.time[0]) == stages[0].start, float(found.time[-1]) == stages[-1].end
+    (True, True)
+
+    ```
+    """
 
     stages: tuple[TypeStage, ...]
     trajectory: Trajectory

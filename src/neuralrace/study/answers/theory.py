@@ -61,7 +61,7 @@ def contest(work: Work) -> Answer:
     kept = found.check.sentences(found.winner) if checked else []
     return Answer(
         "contest",
-        "Which gating learns first?",
+        "Which gating learns first?" if len(found.entrants) > 1 else "When is the task learned?",
         tuple(sentences),
         parts,
         numbers,
@@ -71,10 +71,21 @@ def contest(work: Work) -> Answer:
 
 
 def first_sentence(found: Contest) -> str:
-    """Who is first, or who share the first place, and how much later the next is."""
+    """Who is first, or who share the first place, and how much later the next is.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> from neuralrace.study.answers.theory import first_sentence
+    >>> first_sentence(nr.contest({"xor": nr.tasks.xor_pathways(nr.tasks.extended_xor(0.5))}))
+    'xor is predicted to reach the criterion at t = 13.46.'
+
+    ```
+    """
     if found.winner is None:
         return "No gating reaches the criterion."
     first, time = _tied(found), f"t = {found.times[found.winner]:.4g}"
+    if len(found.entrants) == 1:  # there is nobody to be before
+        return f"{found.winner} is predicted to reach the criterion at {time}."
     text = f"{found.winner} is predicted to learn first, at {time}"
     if len(first) > 1:
         text = f"{' and '.join(first)} are predicted to learn first, at the same time, {time}"
@@ -220,7 +231,7 @@ def _order(found: Contest) -> list[str]:
 
 
 def _table(found: Contest, entrants: Mapping[str, Any], checked: bool) -> Table:
-    head = ["candidate", "time", "later by", *(["kept"] if checked else []), "least loss"]
+    head = ["candidate", "time", *(["kept"] if checked else []), "later by", "least loss"]
     head += ["strength", *(["implementable"] if checked else []), "reduction", "method"]
     rows = []
     for name in sorted(entrants, key=lambda n: entrants[n].time):
@@ -237,7 +248,7 @@ def _table(found: Contest, entrants: Mapping[str, Any], checked: bool) -> Table:
             entrant.method,
         ]
         if checked:
-            row.insert(3, finite(found.check.kept.get(name, np.nan)))
+            row.insert(2, finite(found.check.kept.get(name, np.nan)))
             row.insert(6, found.check.implementable.get(name))
         rows.append(row)
     levels = " / ".join(sorted({f"{e.criterion:.4g}" for e in entrants.values()}))

@@ -556,6 +556,12 @@ def test_equations_of_a_race_say_which_modes_they_hold_for():
         report.equations_of("race")
 
 
+def test_modes_whose_numbers_differ_by_rounding_alone_read_the_same():
+    values = {"mode1": {"D": 0.15125 - 3e-17}, "mode2": {"D": 0.15125 + 3e-17}}
+    assert len({v["D"] for v in values.values()}) == 2
+    assert report.parts._caption(["mode1", "mode2"], values).startswith("mode1, mode2: D = 0.151")
+
+
 def test_equations_of_matrices_are_folded_and_short():
     data = nr.tasks.extended_xor(1 / 3)
     masks = {"left": data.x["x"][:, 0] > 0, "right": data.x["x"][:, 0] < 0, "all": np.ones(4)}

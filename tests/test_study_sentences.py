@@ -151,3 +151,22 @@ def test_gates_that_match_and_a_curve_that_does_not_are_told_together():
     assert said(exact("b")).startswith("The gates found are those of b, and yet it is 2.5 times")
     assert said(exact("a")) == "" and said() == ""  # near: at most twice as far as a seed
     assert said(Match("b", 3, 3, 2, 0.1)) == ""
+
+
+def test_the_picture_of_a_task_names_rows_and_samples(tmp_path, monkeypatch):
+    from neuralrace.study import page
+
+    drawn = []
+    monkeypatch.setattr(page, "draw_matrix", lambda values, **named: drawn.append(named))
+    (tmp_path / "cups.csv").write_text("thing,place,sharp\nknife,home,1\ncup,away,0\n")
+    task = {"file": "cups.csv", "x": ["thing"], "y": ["sharp"], "labels": ["thing", "place"]}
+    nr.Study.of(
+        folder=tmp_path, questions=["train"], task=task, training={"steps": 2}
+    ).run().report(tmp_path / "out")
+    inputs, targets = drawn
+    assert inputs["rows"] == ["thing cup", "thing knife"] and targets["rows"] == ["sharp"]
+    assert targets["columns"] == ["knife, home", "cup, away"]
+    drawn.clear()
+    xor(["train"], training={"steps": 2}).run().report(tmp_path / "xor")
+    assert [one["rows"] for one in drawn] == ["feature", "target"]
+    assert drawn[1]["columns"] == "sample"

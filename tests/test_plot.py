@@ -303,7 +303,7 @@ def test_seeds_of_a_theory_are_dashed():
 
 @pytest.mark.parametrize(
     ("band", "word"),
-    [("std", ["± standard deviation"]), ("range", ["least to largest"]), (None, [])],
+    [("std", ["± standard deviation"]), ("range", ["range over seeds"]), (None, [])],
 )
 def test_bands(band, word):
     ax = draw_curves(np.arange(5), {"run": np.arange(15.0).reshape(3, 5)}, band=band)

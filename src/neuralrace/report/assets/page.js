@@ -101,7 +101,7 @@ function live(figure) {
       const kind = given.curves[i].kind;
       lines.push({
         show: !hidden.has(i), stroke: first ? stroke : "transparent",
-        width: parseFloat(style(line, "stroke-width")), dash: kind === "theory" ? [7, 4] : undefined,
+        width: parseFloat(style(line, "stroke-width")), dash: kind === "theory" ? style(line, "stroke-dasharray").split(/[ ,]+/).map(parseFloat) : undefined,
         points: { show: first && given.curves[i].x.length <= 12, size: 7, fill: stroke },
         label: String(i),
       });

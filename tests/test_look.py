@@ -144,8 +144,8 @@ def test_names_stay_in_a_picture_that_is_too_small_for_the_font():
         _, ax = plt.subplots(figsize=(3.5, 2.5))
         arch.draw(data, ax=ax)
     ax.figure.canvas.draw()
-    for node, box in ((p.get_gid(), p.get_window_extent()) for p in ax.patches if p.get_gid()):
-        name = node.removeprefix("node:")
+    for patch in (p for p in ax.patches if str(p.get_gid()).startswith("node:")):
+        name, box = patch.get_gid().removeprefix("node:"), patch.get_window_extent()
         text = next(t for t in ax.texts if t.get_text().split("\n")[0] == name)
         inside = text.get_window_extent()
         assert box.x0 <= inside.x0 and inside.x1 <= box.x1, name

@@ -389,6 +389,21 @@ def test_the_page_has_the_colours_and_dashes_of_the_file(tmp_path):
                 assert units == (None if curve.kind != "theory" else (3.2, 1.6))
 
 
+def test_the_axis_ends_where_the_last_curve_comes_to_rest():
+    time = np.arange(0.0, 101.0)
+    falls = lambda at: np.where(time < at, 1.0, 0.0)
+    seeds = np.stack([falls(10), falls(20)])
+    of = lambda *values: Curves([Curve(f"c{i}", time, v) for i, v in enumerate(values)])
+    assert chart.shown_until(of(falls(10))) == 12.5
+    assert chart.shown_until(of(seeds, np.ones(101))) == 25.0
+    assert chart.shown_until(of(falls(10), falls(85))) is None
+    assert chart.shown_until(of(time)) is None and chart.shown_until(of(np.ones(101))) is None
+    assert chart.shown_until(Curves([Curve("a", time, falls(10))], ylog=True)) is None
+    drawn = chart.drawing(of(falls(10)), "a")
+    assert ">12<" in drawn and ">100<" not in drawn
+    assert '"until":12.5' in chart.numbers(of(falls(10)))
+
+
 def test_curves_of_one_name_share_a_colour_and_kinds_differ():
     curves = example().sections[0].parts[2]
     assert chart.strokes(curves) == ["var(--simulation)", "var(--theory)", "var(--relu)"]

@@ -170,3 +170,22 @@ def test_the_picture_of_a_task_names_rows_and_samples(tmp_path, monkeypatch):
     xor(["train"], training={"steps": 2}).run().report(tmp_path / "xor")
     assert [one["rows"] for one in drawn] == ["feature", "target"]
     assert drawn[1]["columns"] == "sample"
+
+
+@pytest.mark.parametrize(("side", "folded"), [(2, False), (4, True)])
+def test_many_blocks_are_folded_away_and_their_table_is_still_there(tmp_path, side, folded):
+    lines = [
+        f"i{k},{','.join('1' if k == j else '0' for j in range(side**2))}" for k in range(side**2)
+    ]
+    names = [f"y{j}" for j in range(side**2)]
+    (tmp_path / "eye.csv").write_text("\n".join([f"item,{','.join(names)}", *lines]))
+    task = {"file": "eye.csv", "x": ["item"], "y": names, "labels": ["item"]}
+    study = nr.Study.of(
+        folder=tmp_path, questions=["reduce"], task=task, gatings={"a": {"each": "item"}}
+    )
+    answer = study.run()["reduce"]
+    assert len(answer.table) == side**2 == answer.numbers["blocks_a"]
+    first = answer.parts[0]
+    assert isinstance(first, nr.report.Section if folded else nr.report.Table)
+    if isinstance(first, nr.report.Section):
+        assert first.folded and first.title == "16 blocks of one gating, with their equations"

@@ -108,6 +108,47 @@ def strokes(curves: Curves) -> list[str]:
     return [to_hex(ramp(places[curve.name])) for curve in curves.curves]
 
 
+# ---- how far the axis goes -----------------------------------------------------------------------
+
+REST = 0.01
+"""A curve rests once it stays within this part of its range from where it ends."""
+
+ROOM = 1.25
+"""The axis ends at this many times the moment from which all curves rest."""
+
+
+def shown_until(curves: Curves) -> float | None:
+    """Where the axis ends at first: a little after all curves rest; None where they end by then.
+
+    ```python
+    >>> import numpy as np
+    >>> from neuralrace.report import Curve, Curves
+    >>> from neuralrace.report.chart import shown_until
+    >>> t = np.linspace(0, 300, 301)
+    >>> [shown_until(Curves([Curve("a", t, values)])) for values in (np.exp(-t), -t)]
+    [6.25, None]
+
+    ```
+    """
+    few = max(len(np.asarray(c.x)) for c in curves.curves) <= DOTS
+    if curves.xlog or curves.ylog or few:
+        return None
+    first = min(float(np.asarray(c.x)[0]) for c in curves.curves)
+    last = max(float(np.asarray(c.x)[-1]) for c in curves.curves)
+    rests = -math.inf
+    for curve in curves.curves:
+        x = np.asarray(curve.x, float)
+        for values in curve.seeds:
+            there = np.isfinite(values)
+            if there.any():
+                known = values[there]
+                away = np.abs(known - known[-1]) > REST * np.ptp(known)
+                rests = max(rests, float(x[there][away][-1]) if away.any() else rests)
+    moving = [x for c in curves.curves for x in np.asarray(c.x, float) if x > rests]
+    until = float(first + ROOM * (min(moving, default=last) - first))
+    return until if math.isfinite(rests) and until < last else None
+
+
 # ---- numbers for the script ----------------------------------------------------------------------
 
 
@@ -118,6 +159,7 @@ def numbers(curves: Curves) -> str:
         "ylabel": curves.ylabel,
         "xlog": bool(curves.xlog),
         "ylog": bool(curves.ylog),
+        "until": shown_until(curves),
         "curves": [_points(curve) for curve in curves.curves],
     }
     text = json.dumps(found, separators=(",", ":"))
@@ -172,6 +214,7 @@ def drawing(curves: Curves, name: str) -> str:
     """The curves as SVG; `name` tells its places from those of other drawings on the page."""
     x_range = _range([np.asarray(c.x) for c in curves.curves], curves.xlog, tight=True)
     y_range = _range([c.seeds for c in curves.curves], curves.ylog)
+    x_range = (x_range[0], shown_until(curves) or x_range[1])
     across = _Axis(x_range, curves.xlog, LEFT, WIDTH - RIGHT)
     up = _Axis(y_range, curves.ylog, HEIGHT - BOTTOM, TOP)
     parts = [

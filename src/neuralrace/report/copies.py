@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralrace.plot import current_look, draw_curves, picture_bytes, style
+from neuralrace.report.chart import shown_until
 from neuralrace.report.page import Curves, File, Page, Part, Picture, Section
 
 if TYPE_CHECKING:
@@ -80,4 +81,7 @@ def drawn_curves(curves: Curves) -> Axes:
                 )
         if curves.xlog:
             ax.set_xscale("log")
+        until = shown_until(curves)
+        if until is not None:
+            ax.set_xlim(right=until)
     return ax

@@ -12,7 +12,7 @@ from neuralrace.dataset import zero_loss
 from neuralrace.errors import check_kind
 from neuralrace.reduction import Race
 from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
-from neuralrace.study.answers.answer import Answer, finite, percent
+from neuralrace.study.answers.answer import Answer, finite, numbered, percent
 from neuralrace.study.work import Work
 
 ALIGNED = "aligned"
@@ -26,6 +26,9 @@ UNLEARNED = 0.01
 
 TIE = 1e-6
 """Times that differ by less than this part of the first are equal: races are solved no better."""
+
+BLOCKS = 12
+"""More blocks than this, of all gatings together, are folded away with their equations."""
 
 SYSTEMS = 6
 """More systems of equations than this are folded away."""
@@ -278,8 +281,13 @@ def reduce(work: Work) -> Answer:
     sentences = tuple(f"{name} {race_sentence(race)}" for name, race in races.items())
 
     def parts() -> list[Part]:
+        head, rows = _blocks(races)
         sections = [Section(name, race_parts(race)) for name, race in races.items()]
-        return [Table(*_blocks(races), "Blocks of every gating", "reduce.csv"), *sections]
+        shown = [Table(head, rows, "Blocks of every gating", "reduce.csv"), *sections]
+        if len(rows) <= BLOCKS:
+            return shown
+        title = f"{len(rows)} blocks of {numbered(len(races), 'gating')}, with their equations"
+        return [Section(title, shown, folded=True)]
 
     numbers = {f"blocks_{name}": float(len(race.blocks)) for name, race in races.items()}
     numbers |= {f"residual_{name}": float(race.residual) for name, race in races.items()}

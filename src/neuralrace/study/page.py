@@ -21,7 +21,7 @@ from neuralrace.report import (
     Text,
     provenance,
 )
-from neuralrace.study.answers.answer import PICTURE
+from neuralrace.study.answers.answer import picture_size
 from neuralrace.study.copies import SCRIPT, copied_files
 from neuralrace.study.grid import axes_of
 from neuralrace.study.naming import feature_names, sample_names
@@ -78,7 +78,8 @@ def _task(result: Result) -> Iterator[Part]:
         import matplotlib.pyplot as plt
 
         with style():
-            figure, axes = plt.subplots(2, 1, figsize=(PICTURE[0], 2 * PICTURE[1]))
+            width, height = picture_size()
+            figure, axes = plt.subplots(2, 1, figsize=(width, 2 * height))
             known, samples = feature_names(result.problem), sample_names(data)
             below = samples if samples and len(samples) <= NAMED else "sample"
             for ax, title, word, values, nodes in (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from neuralrace.errors import NeuralRaceError
+from neuralrace.plot import current_look
 from neuralrace.report import Part, Section, Table
 
 if TYPE_CHECKING:
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 PICTURE = (3.5, 2.5)
 """Inches of a picture: as wide as fits a phone with text that can be read."""
+
+
+def picture_size() -> tuple[float, float]:
+    """Inches of a picture: those of the look, or `PICTURE`, larger where text is larger."""
+    look = current_look()
+    return look.figsize or (look.text_scale * PICTURE[0], look.text_scale * PICTURE[1])
 
 
 @final

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neuralrace.dataset import Dataset, zero_loss
-from neuralrace.plot import current_look, style
+from neuralrace.plot import style
 from neuralrace.report import Curve, Curves, Part, Picture, Section, Table
 from neuralrace.study.answers.answer import (
-    PICTURE,
     Answer,
     finite,
     numbered,
     percent,
+    picture_size,
     time_range,
     to_spread,
 )
@@ -240,10 +240,8 @@ def _drawn(work: Work) -> list[Part]:
         return []
     import matplotlib.pyplot as plt
 
-    look = current_look()
-    size = look.figsize or (look.text_scale * PICTURE[0], look.text_scale * PICTURE[1])
     with style():
-        figure, ax = plt.subplots(figsize=size)
+        figure, ax = plt.subplots(figsize=picture_size())
         arch.draw(data, ax=ax)
     alt = f"The graph of the gating {work.followed}: hidden nodes {', '.join(arch.hidden)}."
     picture = Picture.of(figure, alt=alt, caption=f"The gated network: {work.followed}")

@@ -217,13 +217,21 @@ def cff():
 def test_bibtex_says_what_the_citation_file_says():
     whole, found = cff(), list(entries().values())
     assert whole["version"] == nr.__version__ and f"version {nr.__version__}" in found[0]
+    year = re.search(r"Copyright \(c\) (\d{4})", (ROOT / "LICENSE").read_text())
+    assert year is not None and f"year = {{{year[1]}}}" in found[0]
     assert len(found) == 1 + len(whole["references"])
     for work, entry in zip(whole["references"], found[1:], strict=True):
         entry = entry.replace(r"{\'e}", "é")
         names = [f"{a['family-names']}, {a['given-names']}" for a in work["authors"]]
         assert f"title = {{{work['title']}}}" in entry
         assert f"author = {{{' and '.join(names)}}}" in entry
-        for key, form in {"year": "{}", "volume": "{}", "issue": "{}", "doi": "{}"}.items():
+        for key, form in {
+            "year": "{}",
+            "volume": "{}",
+            "issue": "{}",
+            "doi": "{}",
+            "url": "{}",
+        }.items():
             if key in work:
                 name = {"issue": "number"}.get(key, key)
                 assert f"{name} = {{{form.format(work[key])}}}" in entry

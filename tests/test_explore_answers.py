@@ -439,7 +439,7 @@ def test_nobody_is_first_where_a_gating_cannot_be_timed(trust, over, scale, crit
     assert why in grid["sentences"][-1] and "2 of 4" in grid["sentences"][-1]
     there = state | {"network": {"widths": 32, "scale": scale}, "contest": {"criterion": criterion}}
     shown = result("predict", trust, state=there)
-    assert shown["sentences"][0].startswith("Without xor, linear is predicted to learn first")
+    assert shown["sentences"][0].startswith("Without xor, linear is predicted to reach the")
 
 
 @pytest.mark.parametrize(

@@ -178,3 +178,39 @@ def test_a_saved_study_with_its_table_is_opened_again(animals, tmp_path):
     field.set_input_files([study])
     animals.page.locator(".toast", has_text="together with its table").wait_for()
     animals.check()
+
+
+@pytest.mark.browser
+def test_sixteen_samples_are_numbered_and_rows_named(server, chromium, tmp_path):
+    """Numbers of two digits are whole, and the legend of the saved picture ends inside of it."""
+    lines = [f"i{k // 2},{'home' if k % 2 else 'away'},{k % 2},{k // 8}" for k in range(16)]
+    (tmp_path / "things.csv").write_text("\n".join(["item,place,odd,late", *lines]))
+    text = 'questions = ["contest"]\n[task]\nfile = "things.csv"\nx = ["item", "place"]\n'
+    text += 'y = ["odd", "late"]\nlabels = ["item", "place"]\n[network]\nwidths = 8\n'
+    name = "a_gating_with_a_name_that_is_quite_long"
+    text += f'scale = 0.01\n[gatings.{name}]\neach = "place"\n'
+    (tmp_path / "things.toml").write_text(text)
+    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    page = Page(context.new_page(), server.address)
+    page.page.locator("input[type=file]").set_input_files(
+        [tmp_path / "things.toml", tmp_path / "things.csv"]
+    )
+    page.headline(f"^{name} is predicted to reach the criterion at")
+    numbers = page.page.locator(".samples .numbers span")
+    numbers.nth(15).wait_for(state="attached")
+    texts = numbers.all_inner_texts()
+    assert [t for t in texts if t] == ["1", "5", "10", "15"] and texts[9] == "10"
+    rows = page.page.locator(".row-names span").all_inner_texts()
+    assert rows[:2] == ["item i0", "item i1"] and rows[-3:] == ["place home", "odd", "late"]
+    with page.page.expect_download() as saved:
+        page.button("Save picture").click()
+    saved.value.save_as(tmp_path / "race.svg")
+    drawn = context.new_page()
+    drawn.goto((tmp_path / "race.svg").as_uri())
+    right = "Math.max(...[...document.querySelectorAll('text')].filter("
+    right += (
+        f"t => t.textContent === '{name}, theory').map(t => t.getBBox().x + t.getBBox().width))"
+    )
+    assert 0 < drawn.evaluate(right) <= 510  # the panel of the loss is 900 − 390 wide
+    page.check()
+    context.close()

@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+import neuralrace as nr
 from neuralrace import report
 from neuralrace.plot import draw_curves, look, picture_bytes, style
 from neuralrace.plot.look import SIZES
@@ -120,3 +121,43 @@ def test_curves_follow_the_size_of_the_look():
         made = draw_curves([0, 1], {"a": [1.0, 0.5]}).figure
         assert inches(picture_bytes(made, "svg")) == pytest.approx((6, 1.5))
     plt.close(made)
+
+
+def test_text_of_a_network_follows_the_size_of_the_font():
+    arch, data = nr.tasks.xor_pathways(nr.tasks.xor())
+
+    def drawn(size):
+        with look(rc={"font.size": size}):
+            figure = arch.draw(data).figure
+        texts = {text.get_text(): text.get_fontsize() for text in figure.axes[0].texts}
+        return figure.get_size_inches(), texts
+
+    (own, small), (twice, large) = drawn(8), drawn(16)
+    np.testing.assert_allclose(twice, 2 * own)
+    assert small.keys() == large.keys() and small
+    assert all(large[text] == pytest.approx(2 * small[text]) for text in small)
+
+
+def test_names_stay_in_a_picture_that_is_too_small_for_the_font():
+    arch, data = nr.tasks.xor_pathways(nr.tasks.xor())
+    with look(rc={"font.size": 20}), style():
+        _, ax = plt.subplots(figsize=(3.5, 2.5))
+        arch.draw(data, ax=ax)
+    ax.figure.canvas.draw()
+    for patch in (p for p in ax.patches if str(p.get_gid()).startswith("node:")):
+        name, box = patch.get_gid().removeprefix("node:"), patch.get_window_extent()
+        text = next(t for t in ax.texts if t.get_text().split("\n")[0] == name)
+        inside = text.get_window_extent()
+        assert box.x0 <= inside.x0 and inside.x1 <= box.x1, name
+
+
+def test_lines_of_curves_follow_the_width_of_lines():
+    curves = {"a": np.arange(10.0).reshape(2, 5), "b": np.arange(5.0)}
+
+    def widths(**rc):
+        with look(rc=rc):
+            ax = draw_curves(np.arange(5), curves)
+        return np.array([line.get_linewidth() for line in ax.lines])
+
+    np.testing.assert_allclose(widths(**{"lines.linewidth": 3}), 2 * widths())
+    np.testing.assert_allclose(widths(**{"lines.linewidth": 1.5}), widths())

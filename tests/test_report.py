@@ -355,14 +355,64 @@ def test_colours_are_those_of_the_style():
         nr.plot.cycle_colour(i) for i in range(len(chart.COLOURS))
     ]
     light, dark = chart.palette(dark=False), chart.palette(dark=True)
-    assert light.count("--") == dark.count("--") == 3 * len(chart.COLOURS)
-    assert "--simulation0: #338ec1;" in light, "a fifth of the way from #0072b2 to white"
-    assert "--theory0: #005b8e;" in light, "a fifth of the way to black: still blue"
+    assert light.count("--") == dark.count("--") == 4 * len(chart.COLOURS) + 3
+    assert "--simulation0: #4095c5;" in light, "a quarter of the way from #0072b2 to white"
+    assert "--theory: #1a1a1a;" in light and "--theory: #e8e8e8;" in dark
+    assert "--relu: #f2c063;" in light
+
+
+def test_the_page_has_the_colours_and_dashes_of_the_file(tmp_path):
+    """Each curve of the file, drawn by matplotlib, against the variable that the page uses."""
+    from matplotlib.colors import to_hex
+
+    from neuralrace.report.copies import drawn_curves
+
+    several = [
+        Curve("ReLU networks", [0, 1], [1, 0], "relu"),
+        Curve("a", [0, 1], [1, 0.1]),
+        Curve("b", [0, 1], [1, 0.2]),
+        *(Curve(name, [0, 1], [1, 0.3], "theory") for name in "bcd"),
+    ]
+    light = dict(re.findall(r"(--\w+): (#\w+);", chart.palette(dark=False)))
+    for those in (several, several[3:], several[:2], several[1:4], several[4:]):
+        curves = Curves(those)
+        ax = drawn_curves(curves)
+        for curve, look in zip(those, chart.looks(curves), strict=True):
+            line = next(x for x in ax.lines if x.get_gid() == f"curve:{curve.kind}:{curve.name}")
+            variable, dash = re.fullmatch(r"stroke:var\((.*?)\)(.*)", look).groups()
+            assert light[variable] == to_hex(line.get_color())
+            units = line._unscaled_dash_pattern[1]
+            if dash:
+                pixels = dash.removeprefix(";stroke-dasharray:").split()
+                np.testing.assert_allclose([float(x) / chart.DASH for x in pixels], units)
+            else:
+                assert units == (None if curve.kind != "theory" else (3.2, 1.6))
+
+
+def test_the_axis_ends_where_the_last_curve_comes_to_rest():
+    time = np.arange(0.0, 101.0)
+    falls = lambda at: np.where(time < at, 1.0, 0.0)
+    seeds = np.stack([falls(10), falls(20)])
+    of = lambda *values: Curves([Curve(f"c{i}", time, v) for i, v in enumerate(values)])
+    assert chart.shown_until(of(falls(10))) == 12.5
+    assert chart.shown_until(of(seeds, np.ones(101))) == 25.0
+    assert chart.shown_until(of(falls(10), falls(85))) is None
+    assert chart.shown_until(of(time)) is None and chart.shown_until(of(np.ones(101))) is None
+    assert chart.shown_until(Curves([Curve("a", time, falls(10))], ylog=True)) is None
+    drawn = chart.drawing(of(falls(10)), "a")
+    assert ">12<" in drawn and ">100<" not in drawn
+    assert '"until":12.5' in chart.numbers(of(falls(10)))
 
 
 def test_curves_of_one_name_share_a_colour_and_kinds_differ():
     curves = example().sections[0].parts[2]
-    assert chart.strokes(curves) == ["var(--simulation0)", "var(--theory0)", "var(--relu1)"]
+    assert chart.strokes(curves) == ["var(--simulation)", "var(--theory)", "var(--relu)"]
+    more = Curves(
+        [*curves.curves, Curve("b", [0, 1], [0, 1]), Curve("b", [0, 1], [0, 1], "theory")]
+    )
+    found = chart.strokes(more)
+    assert found[:2] == ["var(--simulation0)", "var(--theory0)"]
+    assert found[3:] == ["var(--simulation1)", "var(--theory1)"]
     assert [chart.label(c) for c in curves.curves] == ["xor", "xor, theory", "ReLU"]
     many = Curves([Curve(f"c{i}", [0, 1], [i, i]) for i in range(12)])
     assert len(set(chart.strokes(many))) == 12
@@ -554,6 +604,12 @@ def test_equations_of_a_race_say_which_modes_they_hold_for():
     assert len(folded.parts[0].rows) == len(race.variables())
     with says("race is of the wrong kind", got="str", wanted="Race", fix="nr.reduce"):
         report.equations_of("race")
+
+
+def test_modes_whose_numbers_differ_by_rounding_alone_read_the_same():
+    values = {"mode1": {"D": 0.15125 - 3e-17}, "mode2": {"D": 0.15125 + 3e-17}}
+    assert len({v["D"] for v in values.values()}) == 2
+    assert report.parts._caption(["mode1", "mode2"], values).startswith("mode1, mode2: D = 0.151")
 
 
 def test_equations_of_matrices_are_folded_and_short():

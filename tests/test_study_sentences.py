@@ -7,7 +7,10 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.contests.phases import Crossover
-from neuralrace.study.answers.networks import remaining_error, times_to_half
+from neuralrace.explanation import Explanation, Row
+from neuralrace.study.answers.gates import gates_and_curves
+from neuralrace.study.answers.matches import Match
+from neuralrace.study.answers.networks import against_prediction, remaining_error, times_to_half
 from neuralrace.study.answers.phases import phase_sentences, trained_times
 from neuralrace.study.work import Work
 from tests.test_errors import says
@@ -100,3 +103,89 @@ def test_theory_of_gaussian_starts_is_not_used_for_others():
     with says("Gaussian", got="xavier", wanted="gaussian", fix="kind"):
         xor(["contest"], network=network)
     assert xor(["train"], network=network).settings.network.kind == "xavier"
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        ([8.0, 8.5], "18 % earlier than predicted for a (t = 10), which is outside the spread"),
+        ([11.0, 9.5], "2.5 % later than predicted for a (t = 10), which is within the spread"),
+        ([12.0, 12.4, np.nan], "22 % later than predicted for a (t = 10), which is outside"),
+        ([12.0], "20 % later than predicted for a (t = 10); one network does not tell"),
+        ([np.nan], "For a, t = 10 was predicted."),
+    ],
+)
+def test_times_of_networks_are_set_beside_the_predicted_time(times, said):
+    assert said in against_prediction(np.array(times), 10.0, "a")
+
+
+def test_a_study_with_one_gating_says_when_and_how_far_networks_were_from_that():
+    study = xor(
+        ["contest", "predict", "train"],
+        gatings={"xor": {"each": "sample"}},
+        training={"steps": 400, "learning_rate": 0.2, "seeds": 2},
+        contest={"check": False, "criterion": 0.1},
+    )
+    result = study.run()
+    contest, said = result["contest"], result["train"].sentences
+    predicted = contest.numbers["time_xor"]
+    assert contest.title == "When is the task learned?"
+    assert contest.sentences == (
+        f"xor is predicted to reach the criterion at t = {predicted:.4g}.",
+    )
+    runs = result["train"].value
+    times = nr.trajectory.crossing_time(runs.time, runs.loss, 0.1)
+    assert np.isfinite(times).all()
+    assert said[2].startswith(against_prediction(times, predicted, "xor"))
+    assert said[2] in result["train"].short
+    assert "2 gated networks with the gates of xor reached it at t = " in said[2]
+
+
+def test_gates_that_match_and_a_curve_that_does_not_are_told_together():
+    rows = [
+        Row(name, "gating", None, 10, outputs=error) for name, error in (("a", 0.03), ("b", 0.05))
+    ]
+    found = Explanation(tuple(rows), (0.1, 0.02), (), "made")
+    said = lambda *matches: gates_and_curves(list(matches), found)
+    exact = lambda name: Match(name, 3, 3, 3, 0.0)
+    assert said(exact("b")).startswith("The gates found are those of b, and yet it is 2.5 times")
+    assert said(exact("a")) == "" and said() == ""  # near: at most twice as far as a seed
+    assert said(Match("b", 3, 3, 2, 0.1)) == ""
+
+
+def test_the_picture_of_a_task_names_rows_and_samples(tmp_path, monkeypatch):
+    from neuralrace.study import page
+
+    drawn = []
+    monkeypatch.setattr(page, "draw_matrix", lambda values, **named: drawn.append(named))
+    (tmp_path / "cups.csv").write_text("thing,place,sharp\nknife,home,1\ncup,away,0\n")
+    task = {"file": "cups.csv", "x": ["thing"], "y": ["sharp"], "labels": ["thing", "place"]}
+    nr.Study.of(
+        folder=tmp_path, questions=["train"], task=task, training={"steps": 2}
+    ).run().report(tmp_path / "out")
+    inputs, targets = drawn
+    assert inputs["rows"] == ["thing cup", "thing knife"] and targets["rows"] == ["sharp"]
+    assert targets["columns"] == ["knife, home", "cup, away"]
+    drawn.clear()
+    xor(["train"], training={"steps": 2}).run().report(tmp_path / "xor")
+    assert [one["rows"] for one in drawn] == ["feature", "target"]
+    assert drawn[1]["columns"] == "sample"
+
+
+@pytest.mark.parametrize(("side", "folded"), [(2, False), (4, True)])
+def test_many_blocks_are_folded_away_and_their_table_is_still_there(tmp_path, side, folded):
+    lines = [
+        f"i{k},{','.join('1' if k == j else '0' for j in range(side**2))}" for k in range(side**2)
+    ]
+    names = [f"y{j}" for j in range(side**2)]
+    (tmp_path / "eye.csv").write_text("\n".join([f"item,{','.join(names)}", *lines]))
+    task = {"file": "eye.csv", "x": ["item"], "y": names, "labels": ["item"]}
+    study = nr.Study.of(
+        folder=tmp_path, questions=["reduce"], task=task, gatings={"a": {"each": "item"}}
+    )
+    answer = study.run()["reduce"]
+    assert len(answer.table) == side**2 == answer.numbers["blocks_a"]
+    first = answer.parts[0]
+    assert isinstance(first, nr.report.Section if folded else nr.report.Table)
+    if isinstance(first, nr.report.Section):
+        assert first.folded and first.title == "16 blocks of one gating, with their equations"

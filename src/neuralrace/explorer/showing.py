@@ -10,11 +10,12 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, zero_loss
-from neuralrace.explorer.columns import columns_of, features_of
+from neuralrace.explorer.columns import columns_of
 from neuralrace.explorer.numbers import curve, number, plain
 from neuralrace.explorer.state import label_expression, problem_of
 from neuralrace.explorer.trust import Trust
 from neuralrace.plot import cycle_colour, graph_layout
+from neuralrace.study import feature_names
 
 Tell: TypeAlias = Callable[[str, dict[str, Any]], None]
 """Sends a part of an answer; raises where the answer is no longer wanted."""
@@ -38,7 +39,7 @@ def data(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]
     for name in ("predict", "phase_diagram"):  # they may name a gating
         state.pop(name, None)
     problem = problem_of(state, ["train"], trust)
-    task, features = problem.data, features_of(problem)
+    task, features = problem.data, feature_names(problem)
     ends = {"input": task.x, "output": task.y}
     total = sum(a.shape[1] for arrays in ends.values() for a in arrays.values())
     share = min(1.0, SHOWN / max(1, total * task.n_samples))

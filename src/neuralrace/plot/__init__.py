@@ -3,6 +3,7 @@
 from neuralrace.plot.activity import draw_raster, draw_reach, draw_shares
 from neuralrace.plot.curves import draw_curves, draw_matrix
 from neuralrace.plot.graph import GraphLayout, draw_graph, graph_layout
+from neuralrace.plot.hues import DASHES, SHADES, colour_places, is_lone, is_unpaired
 from neuralrace.plot.look import FORMATS, Look, current_look, look, picture_bytes
 from neuralrace.plot.marks import mark_line
 from neuralrace.plot.panels import letter_panels
@@ -10,9 +11,12 @@ from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
 
 __all__ = [
     "COLOURS",
+    "DASHES",
     "FORMATS",
+    "SHADES",
     "GraphLayout",
     "Look",
+    "colour_places",
     "current_look",
     "cycle_colour",
     "draw_curves",
@@ -22,6 +26,8 @@ __all__ = [
     "draw_reach",
     "draw_shares",
     "graph_layout",
+    "is_lone",
+    "is_unpaired",
     "letter_panels",
     "look",
     "mark_line",

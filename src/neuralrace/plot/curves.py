@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 
 from neuralrace.checks import check_axes
 from neuralrace.errors import NeuralRaceError, listed
+from neuralrace.plot.hues import DASHES, SHADES, colour_places, is_lone, is_unpaired
+from neuralrace.plot.look import current_look
 from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
 
 if TYPE_CHECKING:
@@ -26,8 +28,6 @@ _LINES: Mapping[str, dict[str, Any]] = MappingProxyType(
 )
 """How each kind is drawn: theory above simulation, and both below lines that users add (2)."""
 
-_SHADES = MappingProxyType({"relu": 0.6, "simulation": 0.25, "theory": -0.55})
-
 _KINDS = MappingProxyType({"relu": "ReLU", "simulation": "simulated", "theory": "predicted"})
 """What the legend calls the lines of a name that has several."""
 
@@ -35,18 +35,6 @@ _BANDS = MappingProxyType(
     {"seeds": "single seeds", "std": "± standard deviation", "range": "range over seeds"}
 )
 """What the legend calls the spread around a mean."""
-
-_DASHES = (
-    (3.2, 1.6),
-    (8.0, 1.6),
-    (1.2, 1.4),
-    (8.0, 1.6, 1.2, 1.6),
-    (3.2, 4.0),
-    (8.0, 1.6, 1.2, 1.6, 1.2, 1.6),
-    (1.2, 4.0),
-    (8.0, 1.6, 3.2, 1.6),
-)
-"""The dashes of theories without a simulation of the same name, so that grey tells them apart."""
 
 _ALONE = (2.2, 2.0, 1.8, 1.6, 1.4, 1.2, 1.1, 1.0)
 """Their widths in points: of lines that coincide, the lower one is seen below the upper."""
@@ -107,7 +95,7 @@ def draw_curves(
         for name, (t, seeds) in series.items():
             role = kinds[name]
             colour = colours[name] if given.get(name) is None else given[name]
-            line: dict[str, Any] = _LINES[role] | dashes.get(name, {})
+            line: dict[str, Any] = _scaled(_LINES[role] | dashes.get(name, {}))
             if linestyle is not None:
                 line["linestyle"] = linestyle
             if len(seeds) > 1:
@@ -152,6 +140,11 @@ def _legend(ax: matplotlib.axes.Axes, named: Mapping[str, Any], new: bool) -> No
         )
 
 
+def _scaled(line: Mapping[str, Any]) -> dict[str, Any]:
+    """A line as wide as the look asks for: `lines.linewidth` scales all widths alike."""
+    return {**line, "linewidth": current_look().line_scale * line["linewidth"]}
+
+
 NAMED = 8
 """Up to this number of curves have a legend and the colours of the cycle; more, a colour bar."""
 
@@ -173,7 +166,7 @@ def _keys(ax: matplotlib.axes.Axes) -> dict[str, Any]:
         roles.setdefault(name, set()).add(role)
     several = set().union(*(those for those in roles.values() if len(those) > 1))
     found: dict[str, Any] = {
-        word: Line2D([], [], color=shade(grey, _SHADES[role]), **_LINES[role])
+        word: Line2D([], [], color=shade(grey, SHADES[role]), **_scaled(_LINES[role]))
         for role, word in _KINDS.items()
         if role in several
     }
@@ -183,7 +176,8 @@ def _keys(ax: matplotlib.axes.Axes) -> dict[str, Any]:
             found[word] = Patch(color=grey, **_FILL)
             if band == "seeds":
                 line = next(each for each in ax.lines if each.get_gid() == "band:seeds")
-                found[word] = Line2D([], [], color=grey, linestyle=line.get_linestyle(), **_SEED)
+                look = _scaled(_SEED) | {"linestyle": line.get_linestyle()}
+                found[word] = Line2D([], [], color=grey, **look)
     return found
 
 
@@ -197,34 +191,25 @@ def _colours(
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    known: dict[str, dict[str, int]] = {role: {} for role in _LINES}
-    for role, name in _drawn(ax):
-        known[role][name] = len(known[role])
+    there = [*_drawn(ax), *((kinds[name], name) for name in names)]
+    places = colour_places(there)
     found, dashes = {}, {}
     for name in names:
-        role = kinds[name]
-        mine = known[role]
-        if name not in mine:
-            elsewhere = [other[name] for other in known.values() if name in other]
-            free = next(i for i in range(len(mine) + 1) if i not in mine.values())
-            mine[name] = elsewhere[0] if elsewhere else free
-    for name in names:
-        role = kinds[name]
-        place = known[role][name]
-        alone = role == "theory" and not any(name in known[r] for r in ("relu", "simulation"))
-        if alone and len(known[role]) > 1:  # beyond eight, other dashes go with each colour
-            which = (place + place // len(_DASHES)) % len(_DASHES)
-            dashes[name] = {"linestyle": (0, _DASHES[which]), "linewidth": _ALONE[which]}
-        if len(known[role]) == 1:
+        curve = role, _ = kinds[name], name
+        place = places[curve]
+        alone, unpaired = is_lone(curve, there), is_unpaired(curve, there)
+        if unpaired and not alone:  # beyond eight, other dashes go with each colour
+            which = (place + place // len(DASHES)) % len(DASHES)
+            dashes[name] = {"linestyle": (0, DASHES[which]), "linewidth": _ALONE[which]}
+        if alone:
             found[name] = COLOURS[role]
         elif len(names) > NAMED:
-            share = place / max(1, max(known[role].values()))
-            colour = to_hex(colormaps["viridis"](0.92 * share))
-            found[name] = shade(colour, _SHADES[role] / 2)
+            last = max(p for (kind, _), p in places.items() if kind == role)
+            colour = to_hex(colormaps["viridis"](0.92 * place / max(1, last)))
+            found[name] = shade(colour, SHADES[role] / 2)
         else:
-            found[name] = (
-                cycle_colour(place) if alone else shade(cycle_colour(place), _SHADES[role])
-            )
+            colour = cycle_colour(place)
+            found[name] = colour if unpaired else shade(colour, SHADES[role])
     return found, dashes
 
 
@@ -370,7 +355,7 @@ def _draw_band(
 ) -> None:
     gid = f"band:{band}"
     if band == "seeds":
-        ax.plot(t, seeds.T, color=colour, linestyle=linestyle, gid=gid, **_SEED)
+        ax.plot(t, seeds.T, color=colour, linestyle=linestyle, gid=gid, **_scaled(_SEED))
     elif band is not None:
         mean, std = seeds.mean(axis=0), seeds.std(axis=0)
         ends = (mean - std, mean + std) if band == "std" else (seeds.min(axis=0), seeds.max(axis=0))

@@ -15,6 +15,7 @@ from neuralrace.plot.layout import (
     GAP,
     LETTER,
     MARGIN,
+    SMALLEST_TEXT,
     Box,
     Edges,
     along,
@@ -25,6 +26,7 @@ from neuralrace.plot.layout import (
     routes,
     spot,
 )
+from neuralrace.plot.look import current_look
 from neuralrace.plot.strips import Strips, gate_strips
 from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
 
@@ -124,10 +126,11 @@ def draw_graph(
         )
         for line in lines:
             grey = COLOURS["neutral"]
-            ax.text(width / 2, bottom, line, fontsize=NOTE_TEXT, ha="center", va="top", color=grey)
+            size = NOTE_TEXT * current_look().text_scale
+            ax.text(width / 2, bottom, line, fontsize=size, ha="center", va="top", color=grey)
             bottom -= LINE
         if own:
-            _figure(ax).set_figheight(top - bottom)
+            _figure(ax).set_figheight((top - bottom) * current_look().text_scale)
         ax.set_xlim(0, width)
         ax.set_ylim(bottom, top)
     return ax
@@ -223,12 +226,18 @@ def _check_graph(sizes: Mapping[str, int], edges: Edges) -> None:
 def _canvas(
     ax: matplotlib.axes.Axes | None, layers: list[list[str]], *, gated: bool
 ) -> tuple[matplotlib.axes.Axes, float, float]:
-    """The axes, and the room for the graph in inches: the units of everything drawn."""
+    """The axes, and the room for the graph in inches: the units of everything drawn.
+
+    With text that is larger than the style's, all is drawn as for smaller axes, and enlarged.
+    """
     import matplotlib.pyplot as plt
+
+    scale = current_look().text_scale
 
     if ax is None:
         width, height = _size(layers, gated)
-        ax = plt.figure(figsize=(width, height), layout="none").add_axes((0.0, 0.0, 1.0, 1.0))
+        size = (scale * width, scale * height)
+        ax = plt.figure(figsize=size, layout="none").add_axes((0.0, 0.0, 1.0, 1.0))
         ax.set_axis_off()
         return ax, width, height
     ax.set_axis_off()
@@ -236,7 +245,7 @@ def _canvas(
     if figure.get_layout_engine() is not None:
         figure.draw_without_rendering()
     extent = ax.get_window_extent()
-    return ax, extent.width / figure.dpi, extent.height / figure.dpi
+    return ax, extent.width / figure.dpi / scale, extent.height / figure.dpi / scale
 
 
 def _size(layers: list[list[str]], gated: bool) -> tuple[float, float]:
@@ -278,13 +287,14 @@ def _draw_node(
             gid=f"node:{node}",
         )
     )
-    both, alone = box.text_size(2), box.text_size(1)
+    scale = current_look().text_scale
+    both, alone = (box.text_size(lines, SMALLEST_TEXT / scale) for lines in (2, 1))
     if both or alone:
         ax.text(
             box.x,
             box.y,
             f"{name}\n{size}" if both else name,
-            fontsize=both or alone,
+            fontsize=(both or alone) * scale,
             ha="center",
             va="center_baseline" if not both else "center",
             linespacing=1.05,
@@ -352,7 +362,7 @@ def _draw_edges(
                 labels.get(edge, edge),
                 ha="center",
                 va="center",
-                fontsize=EDGE_TEXT,
+                fontsize=EDGE_TEXT * current_look().text_scale,
                 color=shade(colour, -0.45),
                 bbox={"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none"},
                 zorder=4,
@@ -376,11 +386,12 @@ def _draw_count(
     Returns the lowest height taken.
     """
     lowest = boxes[layer[-1]]
-    if lowest.text_size(2):
+    if lowest.text_size(2, SMALLEST_TEXT / current_look().text_scale):
         return lowest.bottom - GAP
     least, largest = min(sizes[v] for v in layer), max(sizes[v] for v in layer)
     size = str(least) if least == largest else f"{least}–{largest}"
     text = f"{len(layer)} × {size}"
     below, grey = lowest.bottom - GAP, COLOURS["neutral"]
-    ax.text(lowest.x, below, text, fontsize=EDGE_TEXT, ha="center", va="top", color=grey)
+    letters = EDGE_TEXT * current_look().text_scale
+    ax.text(lowest.x, below, text, fontsize=letters, ha="center", va="top", color=grey)
     return below - LINE

@@ -142,12 +142,12 @@ class Box:
         top = self.y + self.height / 2 + room
         return self.x - half, self.bottom - room, self.x + half, top
 
-    def text_size(self, lines: int) -> float:
+    def text_size(self, lines: int, smallest: float = SMALLEST_TEXT) -> float:
         """The largest text that lets this many lines into the box; 0 when none is legible."""
         tall = self.height * 72 / ((1.3 if lines == 1 else 1.5) * lines)
         wide = self.width * 72 / (LETTER * (self.letters + 1))
         size = min(TEXT, tall, wide)
-        return size if size >= SMALLEST_TEXT else 0.0
+        return size if size >= smallest else 0.0
 
 
 def place(

@@ -21,6 +21,9 @@ LARGEST = 100.0
 """The longest side of a picture in inches. More is a mistake, such as a size in pixels."""
 
 
+FONT, LINE = 8.0, 1.5
+"""`font.size` and `lines.linewidth` of the package's style, in points."""
+
 SIZES: Mapping[str, float] = {
     "axes.titlesize": 1.0,
     "axes.labelsize": 1.0,
@@ -54,6 +57,16 @@ class Look:
     rc: Mapping[str, Any] = field(default_factory=dict)
     figsize: tuple[float, float] | None = None
     formats: tuple[str, ...] = ()
+
+    @property
+    def text_scale(self) -> float:
+        """How many times as large as the style's own text is: `font.size` over its 8 points."""
+        return float(self.rc.get("font.size", FONT)) / FONT
+
+    @property
+    def line_scale(self) -> float:
+        """How many times as wide as the style's own lines are: `lines.linewidth` over its 1.5."""
+        return float(self.rc.get("lines.linewidth", LINE)) / LINE
 
     @property
     def parameters(self) -> dict[Any, Any]:

@@ -11,13 +11,24 @@ from typing import Any
 
 import numpy as np
 
+from neuralrace.plot import COLOURS as ROLES
+from neuralrace.plot import DASHES, SHADES, colour_places, is_lone, is_unpaired
 from neuralrace.report.page import Curve, Curves
 
 COLOURS = ("0072B2", "E69F00", "2AA37A", "7A1460", "56B4E9", "D55E00", "CC79A7", "999933")
 """The cycle of the package's style: safe for the colour-blind, the first four different in grey."""
 
-SHADES = {"simulation": (0.2, 0.25), "relu": (0.55, 0.1), "theory": (-0.2, 0.55)}
-"""How far a kind of curve is mixed with white (above 0) or black: on white paper, and on dark."""
+DARK = {"simulation": 0.25, "relu": 0.1, "theory": 0.55}
+"""How far a kind of curve is mixed with white on dark paper; on white paper it is as in files."""
+
+ROLE = {"simulation": 0.0, "relu": 0.0, "theory": 0.9}
+"""How far the colour of a role is mixed with white on dark paper."""
+
+UNPAIRED = (0.0, 0.25)
+"""How far the colour of a theory without a simulation is mixed with white, on white and dark."""
+
+DASH = 2.0
+"""Pixels of one unit of a dash."""
 
 POINTS = 600
 """The largest number of points of a curve on the page; the file beside it has all."""
@@ -34,11 +45,19 @@ LEFT, RIGHT, TOP, BOTTOM = 76, 14, 30, 46
 
 
 def palette(dark: bool) -> str:
-    """The colours as variables of CSS: `--simulation0` is that of the first name's simulation."""
+    """The colours as variables of CSS, those that files have on white paper.
+
+    `--theory` is that of a lone theory, `--theory0` that of the first name's theory, `--unpaired0`
+    that of the first theory without a simulation.
+    """
     lines = []
-    for kind, shades in SHADES.items():
+    for kind, shade in SHADES.items():
+        role = ROLES[kind].lstrip("#")
+        lines.append(f"--{kind}: {_mixed(role, ROLE[kind] if dark else 0.0)};")
         for i, colour in enumerate(COLOURS):
-            lines.append(f"--{kind}{i}: {_mixed(colour, shades[dark])};")
+            lines.append(f"--{kind}{i}: {_mixed(colour, DARK[kind] if dark else shade)};")
+    for i, colour in enumerate(COLOURS):
+        lines.append(f"--unpaired{i}: {_mixed(colour, UNPAIRED[dark])};")
     return " ".join(lines)
 
 
@@ -48,17 +67,86 @@ def _mixed(colour: str, amount: float) -> str:
     return "#" + "".join(f"{round(c + abs(amount) * (end - c)):02x}" for c in parts)
 
 
+def _pairs(curves: Curves) -> list[tuple[str, str]]:
+    """Kind and name of all curves in the order in which files draw them."""
+    kinds = list(SHADES)
+    return sorted(((c.kind, c.name) for c in curves.curves), key=lambda p: kinds.index(p[0]))
+
+
+def looks(curves: Curves) -> list[str]:
+    """Colour and dashes of each curve in CSS, as `draw_curves` has them in files."""
+    pairs = _pairs(curves)
+    places = colour_places(pairs)
+    found = []
+    for curve, stroke in zip(curves.curves, strokes(curves), strict=True):
+        dash = ""
+        if is_unpaired((curve.kind, curve.name), pairs):
+            units = DASHES[places[curve.kind, curve.name] % len(DASHES)]
+            dash = f";stroke-dasharray:{' '.join(f'{DASH * unit:.3g}' for unit in units)}"
+        found.append(f"stroke:{stroke}{dash}")
+    return found
+
+
 def strokes(curves: Curves) -> list[str]:
-    """The colour of each curve in CSS: by name, and lighter or darker by kind."""
+    """The colour of each curve in CSS: by kind if alone in it, else by name and kind."""
     names = list(dict.fromkeys(curve.name for curve in curves.curves))
     if len(names) <= len(COLOURS):
-        return [f"var(--{curve.kind}{names.index(curve.name)})" for curve in curves.curves]
+        pairs = _pairs(curves)
+        places = colour_places(pairs)
+        found = []
+        for curve in curves.curves:
+            pair = (curve.kind, curve.name)
+            which = "unpaired" if is_unpaired(pair, pairs) else curve.kind
+            number = "" if is_lone(pair, pairs) else places[pair] % len(COLOURS)
+            found.append(f"var(--{which}{number})")
+        return found
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
     ramp = colormaps["viridis"]
     places = {name: 0.25 + 0.6 * i / (len(names) - 1) for i, name in enumerate(names)}
     return [to_hex(ramp(places[curve.name])) for curve in curves.curves]
+
+
+# ---- how far the axis goes -----------------------------------------------------------------------
+
+REST = 0.01
+"""A curve rests once it stays within this part of its range from where it ends."""
+
+ROOM = 1.25
+"""The axis ends at this many times the moment from which all curves rest."""
+
+
+def shown_until(curves: Curves) -> float | None:
+    """Where the axis ends at first: a little after all curves rest; None where they end by then.
+
+    ```python
+    >>> import numpy as np
+    >>> from neuralrace.report import Curve, Curves
+    >>> from neuralrace.report.chart import shown_until
+    >>> t = np.linspace(0, 300, 301)
+    >>> [shown_until(Curves([Curve("a", t, values)])) for values in (np.exp(-t), -t)]
+    [6.25, None]
+
+    ```
+    """
+    few = max(len(np.asarray(c.x)) for c in curves.curves) <= DOTS
+    if curves.xlog or curves.ylog or few:
+        return None
+    first = min(float(np.asarray(c.x)[0]) for c in curves.curves)
+    last = max(float(np.asarray(c.x)[-1]) for c in curves.curves)
+    rests = -math.inf
+    for curve in curves.curves:
+        x = np.asarray(curve.x, float)
+        for values in curve.seeds:
+            there = np.isfinite(values)
+            if there.any():
+                known = values[there]
+                away = np.abs(known - known[-1]) > REST * np.ptp(known)
+                rests = max(rests, float(x[there][away][-1]) if away.any() else rests)
+    moving = [x for c in curves.curves for x in np.asarray(c.x, float) if x > rests]
+    until = float(first + ROOM * (min(moving, default=last) - first))
+    return until if math.isfinite(rests) and until < last else None
 
 
 # ---- numbers for the script ----------------------------------------------------------------------
@@ -71,6 +159,7 @@ def numbers(curves: Curves) -> str:
         "ylabel": curves.ylabel,
         "xlog": bool(curves.xlog),
         "ylog": bool(curves.ylog),
+        "until": shown_until(curves),
         "curves": [_points(curve) for curve in curves.curves],
     }
     text = json.dumps(found, separators=(",", ":"))
@@ -125,6 +214,7 @@ def drawing(curves: Curves, name: str) -> str:
     """The curves as SVG; `name` tells its places from those of other drawings on the page."""
     x_range = _range([np.asarray(c.x) for c in curves.curves], curves.xlog, tight=True)
     y_range = _range([c.seeds for c in curves.curves], curves.ylog)
+    x_range = (x_range[0], shown_until(curves) or x_range[1])
     across = _Axis(x_range, curves.xlog, LEFT, WIDTH - RIGHT)
     up = _Axis(y_range, curves.ylog, HEIGHT - BOTTOM, TOP)
     parts = [
@@ -150,17 +240,17 @@ def drawing(curves: Curves, name: str) -> str:
         f'<text class="label" x="4" y="16">{html.escape(curves.ylabel)}</text>',
         f'<g clip-path="url(#{name}-inside)">',
     ]
-    drawn = list(zip(curves.curves, strokes(curves), strict=True))
-    for curve, stroke in drawn:
+    drawn = list(zip(curves.curves, strokes(curves), looks(curves), strict=True))
+    for curve, stroke, _ in drawn:
         if len(curve.seeds) > 1:
             area = _area(curve, across, up)
             parts.append(f'<path class="range" d="{area}" style="fill:{stroke}"/>')
     for kind in ("relu", "simulation", "theory"):  # theory on top
-        for curve, stroke in drawn:
+        for curve, stroke, look in drawn:
             if curve.kind == kind:
                 kept = thinned(curve.mean)
                 line = _line(across(np.asarray(curve.x)[kept]), up(curve.mean[kept]))
-                parts.append(f'<path class="{kind}" d="{line}" style="stroke:{stroke}"/>')
+                parts.append(f'<path class="{kind}" d="{line}" style="{look}"/>')
                 if len(kept) <= DOTS:
                     parts += _dots(across(np.asarray(curve.x)[kept]), up(curve.mean[kept]), stroke)
     return "".join([*parts, "</g></svg>"])

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuralrace.plot import current_look, draw_curves, picture_bytes, style
+from neuralrace.report.chart import shown_until
 from neuralrace.report.page import Curves, File, Page, Part, Picture, Section
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def with_copies(page: Page) -> Page:
@@ -48,8 +53,19 @@ def _drawn(curves: Curves) -> dict[str, bytes]:
     """Curves as matplotlib draws them, in every format."""
     import matplotlib.pyplot as plt
 
+    figure = drawn_curves(curves).get_figure(root=True)
+    assert figure is not None, "axes that were just made"
+    found = {kind: picture_bytes(figure, kind) for kind in current_look().formats}
+    plt.close(figure)
+    return found
+
+
+def drawn_curves(curves: Curves) -> Axes:
+    """Curves as matplotlib draws them: the kinds in their order, theory on top."""
+    import matplotlib.pyplot as plt
+
     with style():
-        figure, ax = plt.subplots()
+        _, ax = plt.subplots()
         for kind in ("relu", "simulation", "theory"):
             those = [curve for curve in curves.curves if curve.kind == kind]
             if those:
@@ -65,6 +81,7 @@ def _drawn(curves: Curves) -> dict[str, bytes]:
                 )
         if curves.xlog:
             ax.set_xscale("log")
-        found = {kind: picture_bytes(figure, kind) for kind in current_look().formats}
-        plt.close(figure)
-    return found
+        until = shown_until(curves)
+        if until is not None:
+            ax.set_xlim(right=until)
+    return ax

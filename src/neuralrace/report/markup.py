@@ -189,8 +189,8 @@ class _Writer:
         name = place(f"curves-{self.drawings}", self.taken)
         drawing = chart.drawing(curves, name)
         entries = []
-        for curve, stroke in zip(curves.curves, chart.strokes(curves), strict=True):
-            line = f'<line class="{curve.kind}" x2="34" y1="5" y2="5" style="stroke:{stroke}"/>'
+        for curve, look in zip(curves.curves, chart.looks(curves), strict=True):
+            line = f'<line class="{curve.kind}" x2="34" y1="5" y2="5" style="{look}"/>'
             entries.append(
                 '<li><button type="button" aria-pressed="true" disabled>'
                 f'<svg aria-hidden="true">{line}</svg>{escape(chart.label(curve))} '

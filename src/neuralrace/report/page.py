@@ -109,7 +109,8 @@ class Table:
 class Curve:
     """One named curve, or the same curve of several seeds.
 
-    Curves of the same name have the same colour, so that a simulation and its theory belong
+    Colours are those of `nr.plot.draw_curves`: a lone curve of its kind has that of its role; of
+    several, those of the same name have the same one, so that a simulation and its theory belong
     together: `Curve("xor", t, a)` and `Curve("xor", t, b, "theory")`.
 
     **Arguments:** `x` is (T,), from least to largest. `y` is (T,), or (S, T) for S seeds, of which

@@ -146,9 +146,22 @@ def _caption(names: list[str], values: Mapping[str, Mapping[str, float]]) -> str
     """The modes that equations hold for, with the values of S and D in each."""
     alike: dict[str, list[str]] = {}
     for name in names:
-        text = ", ".join(f"{letter} = {v:.4g}" for letter, v in values.get(name, {}).items())
+        text = ", ".join(f"{letter} = {_short(v)}" for letter, v in values.get(name, {}).items())
         alike.setdefault(text, []).append(name)
     return "; ".join(_modes(those) + (f": {text}" if text else "") for text, those in alike.items())
+
+
+def _short(value: float) -> str:
+    """Four digits; numbers that differ by rounding alone read the same.
+
+    ```python
+    >>> from neuralrace.report.parts import _short
+    >>> _short(0.15125 - 1e-15), _short(0.15125 + 1e-15)
+    ('0.1512', '0.1512')
+
+    ```
+    """
+    return f"{float(f'{value:.10g}'):.4g}"
 
 
 def _modes(names: list[str]) -> str:

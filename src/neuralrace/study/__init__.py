@@ -11,6 +11,7 @@ from neuralrace.study.answers import (
 from neuralrace.study.build import Problem
 from neuralrace.study.document import value_of
 from neuralrace.study.files import read_masks, read_table, read_task
+from neuralrace.study.naming import feature_names
 from neuralrace.study.new import new_study
 from neuralrace.study.outputs import OUTPUTS
 from neuralrace.study.places import StudyError
@@ -36,6 +37,7 @@ __all__ = [
     "Work",
     "contest_places",
     "contest_sentences",
+    "feature_names",
     "new_study",
     "race_sentence",
     "read_masks",

@@ -21,9 +21,10 @@ from neuralrace.report import (
     Text,
     provenance,
 )
-from neuralrace.study.answers.answer import PICTURE
+from neuralrace.study.answers.answer import picture_size
 from neuralrace.study.copies import SCRIPT, copied_files
 from neuralrace.study.grid import axes_of
+from neuralrace.study.naming import feature_names, sample_names
 
 if TYPE_CHECKING:
     from neuralrace.study.result import Result
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 SHOWN = 400
 """Samples or columns of a task that a picture can still show."""
+
+NAMED = 20
+"""Rows or columns of that picture that are named one by one at most."""
 
 UNUSED = ("sweep", "quick", "title", "about")
 """Keys that are no settings of the computation."""
@@ -74,11 +78,19 @@ def _task(result: Result) -> Iterator[Part]:
         import matplotlib.pyplot as plt
 
         with style():
-            figure, axes = plt.subplots(2, 1, figsize=(PICTURE[0], 2 * PICTURE[1]))
-            draw_matrix(inputs, rows="feature", columns="sample", ax=axes[0])
-            draw_matrix(targets, rows="target", columns="sample", ax=axes[1])
-            axes[0].set_title("inputs")
-            axes[1].set_title("targets")
+            width, height = picture_size()
+            figure, axes = plt.subplots(2, 1, figsize=(width, 2 * height))
+            known, samples = feature_names(result.problem), sample_names(data)
+            below = samples if samples and len(samples) <= NAMED else "sample"
+            for ax, title, word, values, nodes in (
+                (axes[0], "inputs", "feature", inputs, data.x),
+                (axes[1], "targets", "target", targets, data.y),
+            ):
+                names = [name for node in nodes for name in known.get(node, [])]
+                rows = names if 0 < len(names) == len(values) <= NAMED else word
+                last = ax is axes[-1] or isinstance(below, str)
+                draw_matrix(values, rows=rows, columns=below if last else None, ax=ax)
+                ax.set_title(title)
         alt = f"Inputs and targets of {data.n_samples} samples, one column per sample."
         yield Picture.of(figure, alt=alt, caption="The task: one column per sample")
     rows = [

@@ -16,9 +16,15 @@ from neuralrace.dynamics import train, train_ensemble
 from neuralrace.errors import check_kind
 from neuralrace.gdln import GDLN, Network
 from neuralrace.reduction import Race, reduce
-from neuralrace.reln import evidence
+from neuralrace.reln import Discovery, discover, evidence
 from neuralrace.study.build import UNGATED, Problem
-from neuralrace.study.options import contest_options, learning_rate, plain, training_options
+from neuralrace.study.options import (
+    contest_options,
+    discover_options,
+    learning_rate,
+    plain,
+    training_options,
+)
 from neuralrace.trajectory import Trajectory, concat
 
 NEED_WEIGHTS = ("discover", "explain")
@@ -227,6 +233,15 @@ class Work:
                 more["key"] = jax.random.fold_in(each, 1)
             runs.append(train(net, start, data, **more))
         return concat(runs, "seed")
+
+    @cached_property
+    def discovered(self) -> Discovery:
+        """The gates in the activity of the ReLU networks."""
+        runs = members(self.relu)[: self.settings.discover.networks]
+        self.tell(f"looking for gates in {len(runs)} ReLU network{'s' if len(runs) > 1 else ''} …")
+        with (self.problem.place / "discover").blamed():
+            data = self.narrow(self.problem.data)
+            return discover(runs, data, **discover_options(self.settings))
 
     # ---- precision -----------------------------------------------------------------------------
 

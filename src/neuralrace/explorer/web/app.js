@@ -249,9 +249,9 @@ export class App {
     this.store.replace({ ...state, view: state.view ?? {} });
   }
 
-  /** Say something for a while. @param {string} text @param {boolean} [bad] */
-  tell(text, bad = false) {
-    this.frame.tell(text, bad);
+  /** Say something for a while, or until something else is said. @param {string} text @param {boolean} [bad] @param {boolean} [stays] */
+  tell(text, bad = false, stays = false) {
+    this.frame.tell(text, bad, stays);
   }
 
   /** Say why something did not work. @param {unknown} error */

@@ -14,6 +14,9 @@ const FAINT = "#e3e5e8";
 const RELU = "#f2c063";
 
 const WIDTH = 900;
+/** The width of a letter of the legend, with room for wide fonts. */
+const LETTER = 7.4;
+
 const PLOT = { left: 60, right: 24, top: 34, bottom: 44 };
 
 /** The colour of the n-th pathway. @param {number} n */
@@ -122,10 +125,12 @@ function lossOf(app, wide, high) {
     parts.push(s("path", { d, fill: "none", stroke: curve.stroke, "stroke-width": curve.width ?? 2, "stroke-dasharray": curve.dash?.join(" "), "stroke-opacity": curve.faint ?? 1, "stroke-linejoin": "round" }));
   }
   const listed = curves.filter((curve) => !curve.unlisted);
-  parts.push(s("rect", { x: x1 - 198, y: y1 - 2, width: 198, height: 18 * listed.length + 8, fill: "#ffffff", "fill-opacity": 0.85 }));
+  const named = (/** @type {{ name: string, dash?: number[] }} */ curve) => `${curve.name}${curve.dash ? ", theory" : ""}`;
+  const legend = Math.max(198, ...listed.map((curve) => 54 + LETTER * named(curve).length));
+  parts.push(s("rect", { x: x1 - legend, y: y1 - 2, width: legend, height: 18 * listed.length + 8, fill: "#ffffff", "fill-opacity": 0.85 }));
   listed.forEach((curve, i) => {
     const y = y1 + 12 + 18 * i;
-    parts.push(s("path", { d: `M${x1 - 190} ${y}h34`, stroke: curve.stroke, "stroke-width": curve.width ?? 2, "stroke-dasharray": curve.dash?.join(" ") }), word(x1 - 148, y + 4, `${curve.name}${curve.dash ? ", theory" : ""}`, { "font-size": 12 }));
+    parts.push(s("path", { d: `M${x1 - legend + 8} ${y}h34`, stroke: curve.stroke, "stroke-width": curve.width ?? 2, "stroke-dasharray": curve.dash?.join(" ") }), word(x1 - legend + 50, y + 4, named(curve), { "font-size": 12 }));
   });
   return parts;
 }

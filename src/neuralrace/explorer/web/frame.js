@@ -65,13 +65,13 @@ export class Frame {
       if (!(inside instanceof Node && menu.contains(inside))) /** @type {HTMLDetailsElement} */ (menu).open = false;
   }
 
-  /** Say something for a while. @param {string} text @param {boolean} [bad] */
-  tell(text, bad = false) {
+  /** Say something for a while, or until something else is said. @param {string} text @param {boolean} [bad] @param {boolean} [stays] */
+  tell(text, bad = false, stays = false) {
     this.toast.hidden = false;
     this.toast.classList.toggle("bad", bad);
     say(this.toast, text);
     clearTimeout(this.lasting);
-    this.lasting = window.setTimeout(() => (this.toast.hidden = true), READ);
+    if (!stays) this.lasting = window.setTimeout(() => (this.toast.hidden = true), READ);
   }
 
   /** What was said is about a state that is left. */

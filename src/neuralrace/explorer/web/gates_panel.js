@@ -21,11 +21,14 @@ const MOST = 64;
 /** Samples, or values of a label, that are named one by one below the strips at most. */
 const FEW = 16;
 
+/** Up to this many samples are all numbered above the strips; of more, the first and every fifth. */
+const DIGITS = 9;
+
 /** Strips of more samples than this have a line of their own. */
 const LONG = 24;
 
 /** What a kept share is, and how those of pathways make that of the gating. */
-const KEPT = "The share of the gates that a ReLU network would keep, over the fall of the loss. The share of the gating is the mean of its pathways, each counted by how much of the weights it has.";
+const KEPT = "The share of the gates that a ReLU network would keep, over the fall of the loss. The share of the gating is the mean of its pathways, weighted by strength: each counts by how much of the weights it has.";
 
 /** Why gates that networks had need not be kept. */
 const FOUND = "These gates were found in trained networks and rounded to constant ones. The gates of the networks change while they learn, so that these may take another time, and may not be kept.";
@@ -163,13 +166,13 @@ export class GatesPanel {
     const text = JSON.stringify([samples, label, parts]);
     if (this.samples.dataset.text === text) return;
     this.samples.dataset.text = text;
-    const numbers = samples <= FEW ? Array.from({ length: samples }, (_, i) => h("span", {}, i + 1)) : [h("span", {}, `1 to ${samples}`)];
+    const numbers = samples <= FEW ? Array.from({ length: samples }, (_, i) => h("span", {}, samples <= DIGITS || i === 0 || (i + 1) % 5 === 0 ? i + 1 : "")) : [h("span", {}, `1 to ${samples}`)];
     const spans = parts.map(({ value, length }) => {
       const span = h("span", { title: `${label} ${value}` }, String(value));
       span.style.flexGrow = String(length);
       return span;
     });
-    this.samples.replaceChildren(h("b", {}, label || "sample"), h("div", { class: "ticks" }, ...(spans.length ? spans : numbers)));
+    this.samples.replaceChildren(h("b", {}, label || "sample"), h("div", { class: spans.length ? "ticks" : "ticks numbers" }, ...(spans.length ? spans : numbers)));
   }
 
   #paintings() {
@@ -278,7 +281,9 @@ export class GatesPanel {
     if (app.predicted?.failed[this.chosen]) return say(this.verdict, "");
     if (!kept) return say(this.verdict, app.keptFailed ?? "Asking whether a ReLU network would keep these gates …");
     if (!one) return say(this.verdict, "");
-    const share = one.share === null ? "" : ` (${percent(one.share)} kept)`;
+    const low = Object.values(one.pathways).some((pathway) => pathway.share !== null && pathway.share < kept.threshold);
+    const mean = low && one.standing !== "not kept" ? ": the mean of its pathways, weighted by strength" : "";
+    const share = one.share === null ? "" : ` (${percent(one.share)} kept${mean})`;
     const why = one.verdict === one.standing ? "" : `: ${one.verdict}`;
     const outrun = one.verdict.match(/\(.*\)$/)?.[0];
     const texts = {

@@ -23,7 +23,7 @@ export class Outputs {
       this.text,
       h("div", { class: "row" }, button("Copy", () => this.#copy()), button("Save", () => this.#save(this.archive, "race.py", this.text.value, "text/x-python")))
     );
-    this.report = button("Report", () => this.#report(), { title: "Run the study, and save its report" });
+    this.report = button("Report", () => this.#report(), { title: "Run the whole study, and save its report: takes about as long as neuralrace run" });
     this.element = h(
       "span",
       { class: "row outputs" },
@@ -99,9 +99,10 @@ export class Outputs {
   async #report() {
     if (this.report.getAttribute("aria-disabled")) return; // it keeps the focus
     this.report.setAttribute("aria-disabled", "true");
-    this.app.tell("Running the study …");
+    const told = (/** @type {string} */ line) => this.app.tell(`${line} The whole study is run for the report, which takes about as long as neuralrace run.`, false, true);
+    told("Running the study …");
     try {
-      const { archive } = await this.app.calls.ask("report", { state: this.app.sent }, (part, result) => part === "progress" && this.app.tell(result.line));
+      const { archive } = await this.app.calls.ask("report", { state: this.app.sent }, (part, result) => part === "progress" && told(result.line));
       this.#save(archive, "", "", "");
       this.app.tell(`Saved ${archive.name}: unpack it, and open index.html.`);
     } catch (error) {

@@ -18,7 +18,7 @@ const TRAINED = "Only trained networks use this: ";
 
 /** Nodes that are named one by one beside the picture at most, and rows of a table. */
 const NAMED = 4;
-const ROWS = 12;
+const ROWS = 24;
 
 /** Input columns whose scales are not folded away at most. */
 const FEW = 4;

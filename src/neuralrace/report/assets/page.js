@@ -67,6 +67,7 @@ function live(figure) {
   log.hidden = !given.curves.some((curve) => curve.y.some((y) => y > 0));
   let ylog = given.ylog;
   let plot = null;
+  let all = false; // whether the whole range was asked for: at first the axis ends where curves rest
 
   function size() {
     const width = Math.max(240, place.clientWidth);
@@ -101,7 +102,7 @@ function live(figure) {
       const kind = given.curves[i].kind;
       lines.push({
         show: !hidden.has(i), stroke: first ? stroke : "transparent",
-        width: parseFloat(style(line, "stroke-width")), dash: kind === "theory" ? [7, 4] : undefined,
+        width: parseFloat(style(line, "stroke-width")), dash: kind === "theory" ? style(line, "stroke-dasharray").split(/[ ,]+/).map(parseFloat) : undefined,
         points: { show: first && given.curves[i].x.length <= 12, size: 7, fill: stroke },
         label: String(i),
       });
@@ -129,6 +130,7 @@ function live(figure) {
     touch(plot);
     log.setAttribute("aria-pressed", String(ylog));
     whole.disabled = true;
+    if (given.until && !all) plot.setScale("x", { min: plot.data[0][0], max: given.until });
   }
 
   function nearest(values, at) {
@@ -202,7 +204,7 @@ function live(figure) {
     });
   });
   log.addEventListener("click", () => { ylog = !ylog; drawn(); });
-  whole.addEventListener("click", drawn);
+  whole.addEventListener("click", () => { all = true; drawn(); });
   figure.classList.add("live");
   drawn();
   new ResizeObserver(() => size().width !== plot.width && plot.setSize(size())).observe(figure);

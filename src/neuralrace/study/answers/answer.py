@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.report import Part, Table
+from neuralrace.plot import current_look
+from neuralrace.report import Part, Section, Table
 
 if TYPE_CHECKING:
     import pandas
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 PICTURE = (3.5, 2.5)
 """Inches of a picture: as wide as fits a phone with text that can be read."""
+
+
+def picture_size() -> tuple[float, float]:
+    """Inches of a picture: those of the look, or `PICTURE`, larger where text is larger."""
+    look = current_look()
+    return look.figsize or (look.text_scale * PICTURE[0], look.text_scale * PICTURE[1])
 
 
 @final
@@ -59,18 +66,26 @@ class Answer:
 
     @property
     def table(self) -> pandas.DataFrame:
-        """The first table of the answer."""
+        """The first table of the answer, also where it is folded away."""
         import pandas
 
-        for part in self.parts:
-            if isinstance(part, Table):
-                return pandas.DataFrame(list(map(list, part.rows)), columns=list(part.head))
+        for part in _tables(self.parts):
+            return pandas.DataFrame(list(map(list, part.rows)), columns=list(part.head))
         raise NeuralRaceError(
             f"the answer to {self.question!r} has no table",
             got="sentences, curves and pictures",
             wanted="a table",
             fix="look at its value, sentences and numbers",
         )
+
+
+def _tables(parts: Sequence[Part]) -> Iterator[Table]:
+    """All tables of parts and of the sections among them, in order."""
+    for part in parts:
+        if isinstance(part, Table):
+            yield part
+        elif isinstance(part, Section):
+            yield from _tables(part.parts)
 
 
 def percent(value: float) -> str:

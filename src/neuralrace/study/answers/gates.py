@@ -13,7 +13,6 @@ from neuralrace.explanation import explain as explained
 from neuralrace.plot import style
 from neuralrace.reln import Certificate, Discovery
 from neuralrace.reln import certify as certified
-from neuralrace.reln import discover as discovered
 from neuralrace.reln import types as types_of
 from neuralrace.report import Code, Curve, Curves, Part, Picture, Section, Table
 from neuralrace.study.answers.answer import PICTURE, Answer, finite, numbered, percent
@@ -23,17 +22,14 @@ from neuralrace.study.answers.matches import (
     matched_gatings,
     nearest_sentences,
 )
-from neuralrace.study.options import discover_options, explain_options, types_options
+from neuralrace.study.options import explain_options, types_options
 from neuralrace.study.work import Work, members
 from neuralrace.trajectory import compare
 
 
 def discover(work: Work) -> Answer:
     """The gates in the activity of the ReLU networks."""
-    runs = members(work.relu)[: work.settings.discover.networks]
-    work.tell(f"looking for gates in {numbered(len(runs), 'ReLU network')} …")
-    with (work.problem.place / "discover").blamed():
-        found = discovered(runs, work.narrow(work.problem.data), **discover_options(work.settings))
+    found = work.discovered
     there = sum(len(patterns) for patterns in found.patterns.values())
     numbers = {"pathways_found": float(there), "discovery_gap": float(found.discrepancy)}
     matches = matched_gatings(work, found)
@@ -266,8 +262,24 @@ def explain(work: Work) -> Answer:
     parts = partial(_explanation_parts, work, found)
     advice, *more = found.sentences
     which = f" (network 1 of {work.count})" if work.count > 1 else ""
-    short = (f"{advice.removesuffix('.')}{which}.", *filter(None, [found.just_missed]))
+    matches = matched_gatings(work, work.discovered) if work.asks("discover") else []
+    both = gates_and_curves(matches, found)
+    short = (f"{advice.removesuffix('.')}{which}.", *filter(None, [found.just_missed, both]))
     return Answer("explain", title, (*short, *more), parts, numbers, found, short=short)
+
+
+def gates_and_curves(matches: list[Match], found: Explanation) -> str:
+    """How the gates found can be those of a gating that does not follow the network; or empty."""
+    name = next((match.name for match in matches if match.is_exact), None)
+    row = next((row for row in found.rows if row.name == name), None)
+    if row is None or found.floor is None or not found.floor[1] or row in found.near:
+        return ""
+    times = row.error / found.floor[1]
+    return (
+        f"The gates found are those of {name}, and yet it is {times:.3g} times as far away as "
+        "another seed. Both are true: gates found are rounded to what each neuron "
+        "does most of the time, and the curve also shows the moments when neurons do otherwise."
+    )
 
 
 KINDS: Mapping[str, Any] = {"types": "theory", "narrow": "relu"}

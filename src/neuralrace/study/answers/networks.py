@@ -10,11 +10,11 @@ from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.plot import style
 from neuralrace.report import Curve, Curves, Part, Picture, Section, Table
 from neuralrace.study.answers.answer import (
-    PICTURE,
     Answer,
     finite,
     numbered,
     percent,
+    picture_size,
     time_range,
     to_spread,
 )
@@ -72,8 +72,52 @@ def train(work: Work) -> Answer:
     }
     data = {"relu_networks.nc": kept_values(work, runs)}
     title = "What do ReLU networks do?"
-    said = (f"{text}.", f"{reached}.")
+    said = (f"{text}.", f"{reached}.", *_against_contest(work, times))
     return Answer("train", title, said, parts, numbers, runs, data, short=said)
+
+
+def _against_contest(work: Work, times: np.ndarray) -> list[str]:
+    """The times of ReLU networks, (S,), next to the time that was predicted for the winner."""
+    if not work.asks("contest") or work.contest.winner is None or work.relu.clock != "flow":
+        return []
+    name = work.contest.winner
+    said = against_prediction(times, work.contest.times[name], name)
+    if work.asks("predict", "certify") and work.followed == name:
+        level = criterion(work.settings, work.problem.data)
+        gated = crossing_time(work.gated.time, work.gated.loss, level)
+        if np.isfinite(gated).all():
+            who = numbered(len(gated), "gated network")
+            said += f" {who[:1].upper()}{who[1:]} with the gates of {name} reached it at "
+            said += f"{time_range(gated)}."
+    return [said]
+
+
+def against_prediction(times: np.ndarray, predicted: float, name: str) -> str:
+    """How much earlier or later than predicted networks learned, and whether seeds differ as much.
+
+    `times` are those of trained networks, (S,), NaN for one that does not learn. `predicted` is the
+    time of the gating `name`.
+
+    ```python
+    >>> import numpy as np
+    >>> from neuralrace.study.answers.networks import against_prediction
+    >>> against_prediction(np.array([20.1, 20.6, 20.8]), 27.55, "one")
+    'This is 26 % earlier than predicted for one (t = 27.55), which is outside the spread of seeds.'
+    >>> against_prediction(np.array([9.0, 12.0]), 10.0, "one")
+    'This is 5 % later than predicted for one (t = 10), which is within the spread of seeds.'
+
+    ```
+    """
+    there = times[np.isfinite(times)]
+    if not len(there):
+        return f"For {name}, t = {predicted:.4g} was predicted."
+    away = float(there.mean()) / predicted - 1
+    text = f"This is {percent(abs(away))} {'earlier' if away < 0 else 'later'} than predicted for "
+    text += f"{name} (t = {predicted:.4g})"
+    if len(there) == 1:
+        return f"{text}; one network does not tell how far seeds differ."
+    within = there.min() <= predicted <= there.max()
+    return f"{text}, which is {'within' if within else 'outside'} the spread of seeds."
 
 
 def times_to_half(time: np.ndarray, loss: np.ndarray) -> np.ndarray:
@@ -197,7 +241,7 @@ def _drawn(work: Work) -> list[Part]:
     import matplotlib.pyplot as plt
 
     with style():
-        figure, ax = plt.subplots(figsize=PICTURE)
+        figure, ax = plt.subplots(figsize=picture_size())
         arch.draw(data, ax=ax)
     alt = f"The graph of the gating {work.followed}: hidden nodes {', '.join(arch.hidden)}."
     picture = Picture.of(figure, alt=alt, caption=f"The gated network: {work.followed}")

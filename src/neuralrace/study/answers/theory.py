@@ -12,7 +12,7 @@ from neuralrace.dataset import zero_loss
 from neuralrace.errors import check_kind
 from neuralrace.reduction import Race
 from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
-from neuralrace.study.answers.answer import Answer, finite, percent
+from neuralrace.study.answers.answer import Answer, finite, numbered, percent
 from neuralrace.study.work import Work
 
 ALIGNED = "aligned"
@@ -26,6 +26,9 @@ UNLEARNED = 0.01
 
 TIE = 1e-6
 """Times that differ by less than this part of the first are equal: races are solved no better."""
+
+BLOCKS = 12
+"""More blocks than this, of all gatings together, are folded away with their equations."""
 
 SYSTEMS = 6
 """More systems of equations than this are folded away."""
@@ -61,7 +64,7 @@ def contest(work: Work) -> Answer:
     kept = found.check.sentences(found.winner) if checked else []
     return Answer(
         "contest",
-        "Which gating learns first?",
+        "Which gating learns first?" if len(found.entrants) > 1 else "When is the task learned?",
         tuple(sentences),
         parts,
         numbers,
@@ -71,10 +74,21 @@ def contest(work: Work) -> Answer:
 
 
 def first_sentence(found: Contest) -> str:
-    """Who is first, or who share the first place, and how much later the next is."""
+    """Who is first, or who share the first place, and how much later the next is.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> from neuralrace.study.answers.theory import first_sentence
+    >>> first_sentence(nr.contest({"xor": nr.tasks.xor_pathways(nr.tasks.extended_xor(0.5))}))
+    'xor is predicted to reach the criterion at t = 13.46.'
+
+    ```
+    """
     if found.winner is None:
         return "No gating reaches the criterion."
     first, time = _tied(found), f"t = {found.times[found.winner]:.4g}"
+    if len(found.entrants) == 1:  # there is nobody to be before
+        return f"{found.winner} is predicted to reach the criterion at {time}."
     text = f"{found.winner} is predicted to learn first, at {time}"
     if len(first) > 1:
         text = f"{' and '.join(first)} are predicted to learn first, at the same time, {time}"
@@ -220,7 +234,7 @@ def _order(found: Contest) -> list[str]:
 
 
 def _table(found: Contest, entrants: Mapping[str, Any], checked: bool) -> Table:
-    head = ["candidate", "time", "later by", *(["kept"] if checked else []), "least loss"]
+    head = ["candidate", "time", *(["kept"] if checked else []), "later by", "least loss"]
     head += ["strength", *(["implementable"] if checked else []), "reduction", "method"]
     rows = []
     for name in sorted(entrants, key=lambda n: entrants[n].time):
@@ -237,7 +251,7 @@ def _table(found: Contest, entrants: Mapping[str, Any], checked: bool) -> Table:
             entrant.method,
         ]
         if checked:
-            row.insert(3, finite(found.check.kept.get(name, np.nan)))
+            row.insert(2, finite(found.check.kept.get(name, np.nan)))
             row.insert(6, found.check.implementable.get(name))
         rows.append(row)
     levels = " / ".join(sorted({f"{e.criterion:.4g}" for e in entrants.values()}))
@@ -267,8 +281,13 @@ def reduce(work: Work) -> Answer:
     sentences = tuple(f"{name} {race_sentence(race)}" for name, race in races.items())
 
     def parts() -> list[Part]:
+        head, rows = _blocks(races)
         sections = [Section(name, race_parts(race)) for name, race in races.items()]
-        return [Table(*_blocks(races), "Blocks of every gating", "reduce.csv"), *sections]
+        shown = [Table(head, rows, "Blocks of every gating", "reduce.csv"), *sections]
+        if len(rows) <= BLOCKS:
+            return shown
+        title = f"{len(rows)} blocks of {numbered(len(races), 'gating')}, with their equations"
+        return [Section(title, shown, folded=True)]
 
     numbers = {f"blocks_{name}": float(len(race.blocks)) for name, race in races.items()}
     numbers |= {f"residual_{name}": float(race.residual) for name, race in races.items()}

@@ -75,7 +75,7 @@ def test_half_times_are_those_of_gradient_descent() -> None:
 
 
 def test_sides_and_outputs_are_named(found: ModeTable) -> None:
-    assert found.meaning("mode1") == "all"
+    assert found.meaning("mode1") == "what all share"
     sides = found.sides("mode2")
     assert {frozenset(side) for side in sides} == {
         frozenset({"pine", "rose"}),

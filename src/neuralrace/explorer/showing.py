@@ -10,11 +10,12 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset, zero_loss
-from neuralrace.explorer.columns import columns_of, features_of
+from neuralrace.explorer.columns import columns_of
 from neuralrace.explorer.numbers import curve, number, plain
 from neuralrace.explorer.state import label_expression, problem_of
 from neuralrace.explorer.trust import Trust
 from neuralrace.plot import cycle_colour, graph_layout
+from neuralrace.study import features_of
 
 Tell: TypeAlias = Callable[[str, dict[str, Any]], None]
 """Sends a part of an answer; raises where the answer is no longer wanted."""

@@ -36,9 +36,6 @@ SAME = 1e-6
 HEADINGS = ("mode", "s", "final", "half-time", "range", "items", "outputs")
 """The columns of the printed table."""
 
-ALL = "all"
-"""What stands for every item on one side."""
-
 NO_WORDS = "not a scalar mode"
 """What stands in place of the items of a matrix block."""
 
@@ -57,7 +54,7 @@ class ModeTable:
     where items are positive, so are these outputs. `unnamed` gives, for each block without words,
     the reason. `alike` are groups of items with equal loadings everywhere: they are never told
     apart. `equal` are groups of modes with the same drive: only what they span together has a
-    meaning. `start` is the start in words.
+    meaning. `start` is the start that the half-times are from.
     Unknown numbers are NaN.
     """
 
@@ -74,7 +71,7 @@ class ModeTable:
     unnamed: Mapping[str, str]
     alike: tuple[tuple[str, ...], ...]
     equal: tuple[tuple[str, ...], ...]
-    start: str
+    start: Start
 
     def sides(self, mode: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The items on the positive and on the negative side of a mode, the largest first."""
@@ -87,12 +84,14 @@ class ModeTable:
         return tuple(f"{'+' if loading[i] > 0 else '−'}{self.outputs[i]}" for i in order[:NAMED])
 
     def meaning(self, mode: str) -> str:
-        """What a mode tells apart, in words; what every item shares is `"all"`."""
+        """What a mode tells apart, in words, or what items on its only side share."""
         if mode in self.unnamed:
             return NO_WORDS
         plus, minus = self.sides(mode)
         if not minus:
-            return ALL if len(plus) == len(self.items) else f"{_some(plus)} alone"
+            whole = len(plus) == len(self.items)
+            shared = f"what {'all' if whole else _some(plus)} share"
+            return shared if whole or len(plus) > 1 else f"{_some(plus)} alone"
         return f"{_some(plus)} against {_some(minus)}"
 
     @property
@@ -124,7 +123,8 @@ class ModeTable:
         return self.names.index(mode)
 
     def __repr__(self) -> str:
-        return f"ModeTable({len(self.names)} modes of {len(self.items)} items; {self.start})"
+        count = f"{len(self.names)} modes of {len(self.items)} items"
+        return f"ModeTable({count}; {self.start.description})"
 
     def __str__(self) -> str:
         if not self.names:
@@ -143,7 +143,7 @@ class ModeTable:
 
     def _notes(self) -> list[str]:
         """What the columns mean, and what the table cannot say."""
-        lines = ["half-time: to half of the final strength", f"start: {self.start}"]
+        lines = ["half-time: to half of the final strength", f"start: {self.start.description}"]
         if len(self.seed_times):
             lines.append(f"range: least and largest half-time of {len(self.seed_times)} starts")
         lines.append(f"named: loadings of at least {self.least:.2g} of the largest in the mode")
@@ -201,7 +201,7 @@ def modes_of(
         {block.name: _reason(block) for block in blocks if not block.is_scalar},
         () if label is None else _alike(item_names, [found[2] for found in loadings]),
         _equal([block for block in blocks if block.is_scalar]),
-        begin.description,
+        begin,
     )
 
 

@@ -424,7 +424,7 @@ class Race:
         >>> race = nr.reduce(nr.Architecture.chain(4, 32, 4), data)
         >>> print(race.modes(scale=1e-3, names=["grow", "roots", "move", "swim"]))
         mode        s   final  half-time  items                             outputs
-        mode1   0.627   2.508      9.539  all                               +grow, +move, +roots
+        mode1   0.627   2.508      9.539  what all share                    +grow, +move, +roots
         mode2  0.3787   1.515      15.13  salmon, robin against pine, rose  −roots, +move, +swim
         mode3  0.1612  0.6448      32.89  robin against salmon              −swim, +move
         half-time: to half of the final strength

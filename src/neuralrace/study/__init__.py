@@ -6,10 +6,12 @@ from neuralrace.study.answers import (
     Answer,
     contest_places,
     contest_sentences,
+    order_sentence,
     race_sentence,
 )
 from neuralrace.study.build import Problem
 from neuralrace.study.document import value_of
+from neuralrace.study.features import features_of
 from neuralrace.study.files import read_masks, read_table, read_task
 from neuralrace.study.new import new_study
 from neuralrace.study.outputs import OUTPUTS
@@ -36,7 +38,9 @@ __all__ = [
     "Work",
     "contest_places",
     "contest_sentences",
+    "features_of",
     "new_study",
+    "order_sentence",
     "race_sentence",
     "read_masks",
     "read_table",

@@ -23,6 +23,7 @@ SECTIONS = {
     "PredictOptions": "`[predict]`",
     "DiscoverOptions": "`[discover]`",
     "ReduceOptions": "`[reduce]`",
+    "ModesOptions": "`[modes]`",
     "TypesOptions": "`[types]`",
     "ExplainOptions": "`[explain]`",
     "PhaseOptions": "`[phase_diagram]`",

@@ -204,6 +204,11 @@ def check_script(result, folder):
                 assert {n: r.latex() for n, r in found.items()} == {
                     n: r.latex() for n, r in answer.value.items()
                 }
+            case "modes":
+                for name, table in answer.value.items():
+                    same(found[name].half_time, table.half_time)
+                    same(found[name].seed_times, table.seed_times)
+                    assert found[name].outputs == table.outputs
             case "train":
                 same(found.loss, answer.value.loss)
             case "predict":
@@ -247,6 +252,7 @@ def test_answers_and_the_script_have_the_same_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("questions", "sections"),
     [
+        (["modes", "reduce"], {"modes": {"seeds": 2}}),
         (["discover", "train"], {"discover": {"most": 3, "networks": 1}}),
         (["certify", "predict"], {"training": {"steps": 40, "seeds": 2}}),
         (
@@ -626,8 +632,11 @@ def test_a_column_is_scaled_after_it_is_standardised(table):
     np.testing.assert_array_equal(half.x["x"][:, 0], plain.x["x"][:, 0])
     assert plain.x["x"].shape[1] > 2
     np.testing.assert_array_equal(half.x["x"][:, 1:], plain.x["x"][:, 1:] / 2)
-    with says("no input column", got="'b'", wanted="a, kind", fix="column of x"):
-        nr.study.read_task(table / "my.csv", **columns, scale={"b": 2.0})
+    twice = nr.study.read_task(table / "my.csv", **columns, scale={"b": 2.0})
+    np.testing.assert_array_equal(twice.y["y"], 2 * plain.y["y"])
+    np.testing.assert_array_equal(twice.x["x"], plain.x["x"])
+    with says("no input or target column", got="'e'", wanted="a, kind, b", fix="column of x or y"):
+        nr.study.read_task(table / "my.csv", **columns, scale={"e": 2.0})
 
 
 def test_a_sweep_varies_how_strong_a_column_is(table):

@@ -79,11 +79,16 @@ def check(
 @click.command()
 @click.argument("file", type=STUDY, default=Path("study.toml"))
 @click.option("--csv", type=STUDY, help="A table to write the study for.")
-def new(file: Path, csv: Path | None) -> None:
+@click.option("--items", metavar="COLUMN", help="The column that names the items of the table.")
+@click.option("--x", multiple=True, metavar="COLUMN", help="An input; may be given many times.")
+@click.option("--y", multiple=True, metavar="COLUMN", help="A target; may be given many times.")
+def new(
+    file: Path, csv: Path | None, items: str | None, x: tuple[str, ...], y: tuple[str, ...]
+) -> None:
     """Write a commented study to begin with; FILE is study.toml by default."""
     from neuralrace.study import new_study
 
-    path = new_study(file, csv)
+    path = new_study(file, csv, items=items, x=x, y=y)
     click.echo(f"{path}: change it to your question, then run")
     click.echo(f"  neuralrace check {path}")
     click.echo(f"  neuralrace run {path}")

@@ -64,12 +64,19 @@ def csv(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]:
     content = tomllib.loads(text)
     content["task"]["file"] = table["name"]
     state, _ = state_of(content)
-    target = ", ".join(content["task"]["y"])
+    shown, target = (", ".join(content["task"][end]) for end in "xy")
     notes = [f"The last column, {target}, was taken as the target; Columns changes that."]
+    of_items = "modes" in content["questions"]
+    if of_items:
+        notes = [
+            f"Every row was taken as an item, named by {shown}, and all other columns as its "
+            "properties; Columns changes that."
+        ]
     notes += [line.removeprefix("# ") for line in text.splitlines() if line.startswith(LEFT_OUT)]
     state = {**state, "title": table["name"], "table": table}
     state.pop("about", None)
-    state.pop("questions", None)
+    if not of_items:
+        state.pop("questions", None)
     problem_of(state, ["contest"], trust)  # raises where the table is too large
     return {"state": state, "notes": notes}
 

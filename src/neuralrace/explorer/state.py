@@ -42,6 +42,7 @@ SECTIONS = (
     "predict",
     "discover",
     "reduce",
+    "modes",
     "types",
     "explain",
     "phase_diagram",

@@ -4,6 +4,7 @@ from neuralrace.reduction.blocks.block import Block as Block
 from neuralrace.reduction.equations.closed_form import ClosedForm as ClosedForm
 from neuralrace.reduction.equations.mode_form import ModeForm as ModeForm
 from neuralrace.reduction.equations.symbols import Variable as Variable
+from neuralrace.reduction.modes import ModeTable as ModeTable
 from neuralrace.reduction.race import Race as Race
 from neuralrace.reduction.race import reduce as reduce
 from neuralrace.reduction.solving.initial import Start as Start
@@ -12,6 +13,7 @@ __all__ = [
     "Block",
     "ClosedForm",
     "ModeForm",
+    "ModeTable",
     "Race",
     "Start",
     "Variable",

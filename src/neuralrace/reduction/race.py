@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, final
@@ -29,6 +29,7 @@ from neuralrace.reduction.equations.symbols import (
     written_mode,
 )
 from neuralrace.reduction.equations.typeset import latex
+from neuralrace.reduction.modes import LEAST, ModeTable, modes_of
 from neuralrace.reduction.solving.full_size import Source, evaluations, full_weights, losses_on
 from neuralrace.reduction.solving.initial import (
     Start,
@@ -384,6 +385,56 @@ class Race:
         known = {name: form for name, form in forms.items() if form is not None}
         without = tuple(name for name, form in forms.items() if form is None)
         return ClosedForm(known, self.constant, without)
+
+    def modes(
+        self,
+        start: StartLike | None = None,
+        *,
+        scale: float | None = None,
+        items: str | None = None,
+        names: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+        seeds: int = 0,
+        key: Key = 0,
+        least: float = LEAST,
+    ) -> ModeTable:
+        """Which distinctions are learned, in which order, when, and how sure that is.
+
+        Each mode has a drive s, the singular value of Σ^yx, and grows as a logistic function of
+        time to its final strength s/d, d being the variance of the inputs along it; from strength
+        a₀ it is half there at t = ln(s/(d a₀) − 1) / (2s), so that stronger distinctions come
+        first (NRR Eq. 21; Saxe, McClelland & Ganguli 2019, Eq. 6, for items and properties). Other
+        depths use their own closed form. Items stand on the two sides of a mode by the sign of
+        their inputs along its input singular vector, and outputs by the sign of its output
+        singular vector. Half-times assume gradient flow; in training, t is `learning_rate` times
+        the number of steps.
+
+        **Arguments:** `start` is as in `race.start`; or `scale` is the standard deviation of
+        random weights, from which an average start is known for pathways of two edges. `items`
+        is the label that names the samples, by default the first label that is text; samples of
+        one name are averaged. Where there is none, input features are named. `names` are those of
+        the outputs, or `{output node: names}`. `seeds` is the number of random starts of the
+        network with this `scale`, drawn from `key`, whose half-times say which neighbours in the
+        order are ties. Items and outputs smaller than `least` of the largest are not named.
+
+        ```python
+        >>> import numpy as np, neuralrace as nr
+        >>> items = ["pine", "rose", "robin", "salmon"]
+        >>> y = [[1, 1, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 1, 1]]
+        >>> data = nr.Dataset({"x": np.eye(4)}, {"y": y}, labels={"item": items})
+        >>> race = nr.reduce(nr.Architecture.chain(4, 32, 4), data)
+        >>> print(race.modes(scale=1e-3, names=["grow", "roots", "move", "swim"]))
+        mode        s   final  half-time  items                             outputs
+        mode1   0.627   2.508      9.539  what all share                    +grow, +move, +roots
+        mode2  0.3787   1.515      15.13  salmon, robin against pine, rose  −roots, +move, +swim
+        mode3  0.1612  0.6448      32.89  robin against salmon              −swim, +move
+        half-time: to half of the final strength
+        start: the average of random weights of standard deviation 0.001
+        named: loadings of at least 0.33 of the largest in the mode
+        never told apart: pine, rose
+
+        ```
+        """
+        return modes_of(self, start, scale, items, names, seeds, key, least)
 
     def complete_form(self, start: StartLike) -> ClosedForm | None:
         """The closed form of the whole race, or None if a mode has none: quicker to ask.

@@ -6,6 +6,7 @@ from neuralrace.study.answers import (
     Answer,
     contest_places,
     contest_sentences,
+    order_sentence,
     race_sentence,
 )
 from neuralrace.study.build import Problem
@@ -39,6 +40,7 @@ __all__ = [
     "contest_sentences",
     "feature_names",
     "new_study",
+    "order_sentence",
     "race_sentence",
     "read_masks",
     "read_table",

@@ -348,7 +348,7 @@ def _contest(settings: Settings, place: Place) -> None:
         )
 
 
-ABOUT_GATINGS = ("contest", "reduce", "predict", "certify", "phase_diagram")
+ABOUT_GATINGS = ("contest", "reduce", "modes", "predict", "certify", "phase_diagram")
 """Questions about the gatings of a study."""
 
 NEED_DESCENT = ("predict", "types", "discover", "certify", "explain")
@@ -393,7 +393,7 @@ def _questions(settings: Settings, place: Place) -> None:
                 wanted="learning_rate in place of optimizer, and loss = 'squared'",
                 fix=f"leave out {question!r}, or change [training]",
             )
-    for question in ("contest", "phase_diagram", "types"):
+    for question in ("contest", "phase_diagram", "modes", "types"):
         given = settings.contest.start is not None and question != "types"
         if question in asked and settings.network.kind != "gaussian" and not given:
             raise here.error(
@@ -419,6 +419,13 @@ def _questions(settings: Settings, place: Place) -> None:
             f"and the question {about[0]!r}",
             wanted="one hidden layer, or the gates of a graph",
             fix='leave out depth, or write a [network.graph] with gates = { node = "expression" }',
+        )
+    if "modes" in asked and several and settings.contest.start is None:
+        raise here.error(
+            "'modes' knows the average start of one hidden layer",
+            got="several hidden layers",
+            wanted="one width in [network], or an aligned start",
+            fix="write widths = 64, or start = 0.1 in [contest]",
         )
     for question in ("types", "explain"):
         if question in asked and (several or settings.network.graph is not None):

@@ -40,7 +40,8 @@ def read_task(
     node called `x` or `y`, or `{node: columns}`. `labels`, columns that say what a sample is.
     `weight`, the column of sample weights. `standardise` shifts and scales every input column to
     mean 0 and standard deviation 1; a column that is constant is only shifted. `scale` multiplies
-    input columns, by name, after that: `{"side": 0.5}` halves a cue, 0 takes it away.
+    columns of inputs and targets, by name, after that: `{"side": 0.5}` halves a cue, 0 takes it
+    away, and 2 makes a property that is a target twice as strong.
 
     ```python
     >>> import tempfile
@@ -65,14 +66,16 @@ def read_task(
                 wanted=f"columns among {', '.join(table)}",
                 fix=f'for example {end} = ["{next(iter(table), "column")}"]',
             )
-    factors = _scale(scale, [name for names in nodes["x"].values() for name in names])
+    used = [name for end in nodes.values() for names in end.values() for name in names]
+    factors = _scale(scale, used)
     shown, wanted = (
         {node: _numbers(table, names) for node, names in nodes[end].items()} for end in "xy"
     )
     if switch("standardise", standardise):
         shown = {node: _standard(values) for node, values in shown.items()}
-    for node, names in nodes["x"].items():
-        shown[node] = shown[node] * _factors(table, names, factors)
+    for end, values in (("x", shown), ("y", wanted)):
+        for node, names in nodes[end].items():
+            values[node] = values[node] * _factors(table, names, factors)
     weights = None if weight is None else _numbers(table, [weight])[:, 0]
     return Dataset(shown, wanted, None, weights, {name: _label(table, name) for name in named})
 
@@ -248,16 +251,16 @@ def _numbers(table: Mapping[str, np.ndarray], names: Iterable[str]) -> np.ndarra
     return np.concatenate([np.asarray(part, float) for part in parts], axis=1)
 
 
-def _scale(scale: Mapping[str, float] | None, inputs: list[str]) -> dict[str, float]:
-    """The factors of input columns, checked."""
+def _scale(scale: Mapping[str, float] | None, used: list[str]) -> dict[str, float]:
+    """The factors of columns that are inputs or targets, checked."""
     found = {}
     for name, factor in by_name("scale", scale or {}, "for example scale={'side': 0.5}").items():
-        if name not in inputs:
+        if name not in used:
             raise NeuralRaceError(
-                f"{name!r:.80} is no input column, so that it cannot be scaled",
+                f"{name!r:.80} is no input or target column, so that it cannot be scaled",
                 got=f"{name!r:.80}",
-                wanted=f"one of {', '.join(inputs)}",
-                fix=nearest(name, inputs) or "name a column of x",
+                wanted=f"one of {', '.join(used)}",
+                fix=nearest(name, used) or "name a column of x or y",
             )
         found[name] = real_number(f"scale of {name}", factor, fix="for example 0.5")
     return found

@@ -24,6 +24,7 @@ from pydantic import (
 Question: TypeAlias = Literal[
     "contest",
     "reduce",
+    "modes",
     "predict",
     "train",
     "types",
@@ -138,7 +139,7 @@ class Task(Section):
     )
     scale: dict[str, float] = Field(
         default={},
-        description="factors of input columns, after `standardise`: scale.side = 0.5 halves a cue",
+        description="factors of columns of x and y, after `standardise`: scale.a = 2 doubles a",
         examples=[{"side": 0.5}],
     )
 
@@ -350,6 +351,22 @@ class ReduceOptions(Section):
     tolerance: PositiveFloat = Field(default=1e-8, description="couplings below it are dropped")
 
 
+class ModesOptions(Section):
+    """Options of `modes`, the distinctions that are learned."""
+
+    seeds: NonNegativeInt = Field(
+        default=10, description="how many random starts say which neighbours in the order are ties"
+    )
+    items: str | None = Field(
+        default=None,
+        description="the label that names the items; the first one of text by default",
+        examples=["object"],
+    )
+    least: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=1 / 3, description="items smaller than this part of the largest are not named"
+    )
+
+
 class TypesOptions(Section):
     """Options of nr.reln.types."""
 
@@ -453,6 +470,7 @@ class Settings(Section):
         default_factory=DiscoverOptions, description="options of discover"
     )
     reduce: ReduceOptions = Field(default_factory=ReduceOptions, description="options of reduce")
+    modes: ModesOptions = Field(default_factory=ModesOptions, description="options of modes")
     types: TypesOptions = Field(default_factory=TypesOptions, description="options of types")
     explain: ExplainOptions = Field(
         default_factory=ExplainOptions, description="options of explain"

@@ -6,6 +6,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, final
 
 from neuralrace.study.build import Problem, neurons
+from neuralrace.study.naming import feature_names
 from neuralrace.study.places import Place
 
 if TYPE_CHECKING:
@@ -119,6 +120,21 @@ def contest_options(settings: Settings) -> dict[str, Any]:
         options["tolerance"] = contest.tolerance
     options["width"] = neurons(settings) if contest.width is None else contest.width
     return options
+
+
+def modes_options(problem: Problem) -> dict[str, Any]:
+    """Arguments of `Race.modes`."""
+    settings, given = problem.settings, problem.settings.modes
+    options: dict[str, Any] = {"start": settings.contest.start}
+    if settings.contest.start is None:
+        options = {"scale": settings.network.scale, "seeds": given.seeds}
+        options["key"] = settings.training.key
+    if given.items is not None:
+        options["items"] = given.items
+    if "least" in given.model_fields_set:
+        options["least"] = given.least
+    names = {node: n for node, n in feature_names(problem).items() if node in problem.data.y}
+    return options | ({"names": names} if names else {})
 
 
 def discover_options(settings: Settings) -> dict[str, Any]:

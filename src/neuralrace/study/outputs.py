@@ -56,6 +56,13 @@ OUTPUTS = (
     Output("blocks_NAME", "reduce", "how many independent blocks this gating reduces to"),
     Output("residual_NAME", "reduce", "the largest relative size that the reduction of this gating "
            "drops; 0, up to rounding, where it is exact"),
+    Output("modes_NAME", "modes", "how many modes this gating learns"),
+    Output("first_mode_NAME", "modes", "the half-time of the first mode of this gating",
+           "no mode has a closed form"),
+    Output("last_mode_NAME", "modes", "the half-time of the last mode of this gating",
+           "no mode has a closed form"),
+    Output("ties_NAME", "modes", "how many neighbours in the order of this gating's modes are "
+           "ties over random starts"),
     Output("followed", "predict", "the gating that `predict` and `certify` are about: the winner, "
            "or `predict.gating`"),
     Output("prediction_error", "predict", "the mean distance of the predicted loss from that of "

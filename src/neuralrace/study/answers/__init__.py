@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from neuralrace.study.answers.answer import Answer
 from neuralrace.study.answers.gates import certify, discover, explain, types
+from neuralrace.study.answers.modes import modes, order_sentence
 from neuralrace.study.answers.networks import predict, train
 from neuralrace.study.answers.phases import phase_diagram
 from neuralrace.study.answers.theory import (
@@ -19,6 +20,7 @@ ANSWERS: Mapping[str, Callable[[Work], Answer]] = {
     "contest": contest,
     "phase_diagram": phase_diagram,
     "reduce": reduce,
+    "modes": modes,
     "predict": predict,
     "train": train,
     "types": types,
@@ -28,4 +30,11 @@ ANSWERS: Mapping[str, Callable[[Work], Answer]] = {
 }
 """In the order in which they are answered and shown."""
 
-__all__ = ["ANSWERS", "Answer", "contest_places", "contest_sentences", "race_sentence"]
+__all__ = [
+    "ANSWERS",
+    "Answer",
+    "contest_places",
+    "contest_sentences",
+    "order_sentence",
+    "race_sentence",
+]

@@ -15,6 +15,7 @@ from neuralrace.study.script.training import gates_lines, training_lines
 NAMES = {
     "contest": "who",
     "reduce": "races",
+    "modes": "modes",
     "phase_diagram": "phases",
     "train": "relu_runs",
     "predict": "predicted",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from neuralrace.study.build import UNGATED, Problem
 from neuralrace.study.grid import spread
-from neuralrace.study.options import Raw, contest_options, training_options
+from neuralrace.study.options import Raw, contest_options, modes_options, training_options
 from neuralrace.study.script.code import call, heading, indented, mapping
 from neuralrace.study.script.task import gating_codes, narrowed, network_code, task_code
 from neuralrace.study.script.training import key_code
@@ -25,14 +25,22 @@ def theory_lines(problem: Problem) -> list[str]:
         lines += heading("which gating learns first? Nothing is trained")
         lines.append(f"who = {call('nr.contest', task, **options)}")
         lines.append("print(who)" if settings.contest.check else "print(who.winner, who.times)")
-    if "reduce" in asked:
+    if "reduce" in asked or "modes" in asked:
         tolerance = settings.reduce.tolerance
         lines += heading("the neural race reduction of every gating")
-        pairs = "gatings" if problem.candidates else f"{{{UNGATED!r}: (graph, data)}}"
+        net = network_code(problem)
+        graph = "graph" if "graph" in net else f"{net}.arch"
+        pairs = "gatings" if problem.candidates else f"{{{UNGATED!r}: ({graph}, data)}}"
         lines.append("races = {")
         lines.append(f"    name: nr.reduce(*pair, tolerance={tolerance!r})")
         lines += [f"    for name, pair in {pairs}.items()", "}"]
-        lines += ["for name, race in races.items():", '    print(name, race, sep="\\n")']
+        if "reduce" in asked:
+            lines += ["for name, race in races.items():", '    print(name, race, sep="\\n")']
+    if "modes" in asked:
+        lines += heading("which distinctions are learned first?")
+        given = indented(call("race.modes", **modes_options(problem)))
+        lines += ["modes = {", f"    name: {given.strip()}", "    for name, race in races.items()"]
+        lines += ["}", "for name, table in modes.items():", '    print(name, table, sep="\\n")']
     return lines
 
 

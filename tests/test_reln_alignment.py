@@ -143,6 +143,11 @@ def objects(count: int = 8) -> nr.Dataset:
     return nr.Dataset({"x": np.eye(count)}, {"y": np.concatenate(blocks, axis=1)})
 
 
+KITCHEN = """111101100000 111100000000 111010000000 100001111000
+             100001110100 100001111001 100001100010 100000100010"""
+"""Twelve yes/no properties of eight kitchen objects."""
+
+
 def test_neurons_of_one_hot_inputs_have_every_pattern_equally_often():
     """An input of a neuron that is off there never changes: gates are those of the start."""
     found = nr.reln.aligned_patterns(objects())
@@ -168,14 +173,15 @@ def test_few_patterns_have_their_basins_within_one_neuron():
 
 def test_one_hot_inputs_are_learned_when_the_aligned_gates_say():
     """One pathway that is always on keeps itself, but a small start does not lead to it."""
-    data, width = objects(), 64
+    y, width = np.array([list(row) for row in KITCHEN.split()], float), 64
+    data = nr.Dataset({"x": np.eye(8)}, {"y": y})
     one = nr.pathways(data, {"all": None}, hidden=width)
     found = nr.contest({"one": one}, scale=1e-3, criterion=0.5, relative=True)
-    net = nr.ReLUNetwork((8, width, data.y["y"].shape[1]))
+    net = nr.ReLUNetwork((8, width, 12))
     runs = nr.train_ensemble(net, data, seeds=3, scale=1e-3, learning_rate=0.1, steps=400, key=0)
     half = np.mean([runs.time[np.argmax(loss <= 0.5 * loss[0])] for loss in runs.loss])
     assert found.kept["one"] > 0.9
-    assert found.times["one"] < half / 1.05
+    assert found.times["one"] < half / 1.1
     assert found.verdicts["one"].startswith("not reached: the gates that small neurons align to ta")
     assert found.check.keeps("one") is False
     assert (

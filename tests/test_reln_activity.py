@@ -129,7 +129,7 @@ def test_shares_add_up_in_groups():
     assert {n: v[0] for n, v in grouped.exact.items()} == {
         "all": 0.25, "two": 0.25, "one": 0.5, "other": 0.0
     }  # fmt: skip
-    assert grouped.nearest.tolist() == [[1, 2, 0]]
+    assert grouped.nearest_index.tolist() == [[1, 2, 0]]
     assert str(grouped).startswith("h at t = 0: exactly one 50 %, two 25 %, all 25 %")
     with says("in one group", got="'all'", wanted="'2_3'", fix="once"):
         shares.together({"all": ("all",)})

@@ -130,11 +130,84 @@ def test_the_aligned_gating():
     data = tasks.extended_xor(0.4)
     arch, gated = nr.reln.aligned(data, width=100, neurons=500)
     assert set(gated.gates) == set(arch.hidden)
-    assert abs(sum(arch.sizes[v] for v in arch.hidden) - 100) <= 3
+    assert sum(arch.sizes[v] for v in arch.hidden) == 100
     more, _ = nr.reln.aligned(tasks.gaussian(key=1), width=100, stages=2, neurons=300)
     assert any(name.startswith("later") for name in more.hidden)
     with says("more than two stages", got="3", wanted="1 or 2"):
         nr.reln.aligned(data, width=100, stages=3)
+
+
+def objects(count: int = 8) -> nr.Dataset:
+    """One-hot objects with the properties of a binary tree: of all, of halves, of quarters, …"""
+    blocks = [np.kron(np.eye(2**k), np.ones((count // 2**k, 1))) for k in range(4)]
+    return nr.Dataset({"x": np.eye(count)}, {"y": np.concatenate(blocks, axis=1)})
+
+
+KITCHEN = """111101100000 111100000000 111010000000 100001111000
+             100001110100 100001111001 100001100010 100000100010"""
+"""Twelve yes/no properties of eight kitchen objects."""
+
+
+def test_neurons_of_one_hot_inputs_have_every_pattern_equally_often():
+    """An input of a neuron that is off there never changes: gates are those of the start."""
+    found = nr.reln.aligned_patterns(objects())
+    assert 250 <= len(found) <= 255 and found.shares.max() < 0.02  # of 2⁸ − 1, if all are drawn
+    for width in (16, 30):
+        counts = aligned.neurons_of(found, width)
+        assert counts.sum() == round(width * found.shares.sum())
+        assert (counts @ found.rates) / counts.sum() == pytest.approx(
+            found.shares @ found.rates / found.shares.sum(), rel=0.03
+        )
+    wide = aligned.neurons_of(found, 1000)  # more than a race can have: some stand for others
+    assert np.count_nonzero(wide) <= aligned.MOST
+    assert wide.sum() == pytest.approx(1000 * found.shares.sum(), abs=1000 / aligned.MOST)
+
+
+def test_few_patterns_have_their_basins_within_one_neuron():
+    found = nr.reln.aligned_patterns(tasks.context_decision(cue=1.0))
+    for width in (7, 64, 200):
+        counts = aligned.neurons_of(found, width)
+        assert counts.sum() == round(width * found.shares.sum())
+        assert np.abs(counts - width * found.shares).max() <= 1
+
+
+def test_one_hot_inputs_are_learned_when_the_aligned_gates_say():
+    """One pathway that is always on keeps itself, but a small start does not lead to it."""
+    y, width = np.array([list(row) for row in KITCHEN.split()], float), 64
+    data = nr.Dataset({"x": np.eye(8)}, {"y": y})
+    one = nr.pathways(data, {"all": None}, hidden=width)
+    found = nr.contest({"one": one}, scale=1e-3, criterion=0.5, relative=True)
+    net = nr.ReLUNetwork((8, width, 12))
+    runs = nr.train_ensemble(net, data, seeds=3, scale=1e-3, learning_rate=0.1, steps=400, key=0)
+    half = np.mean([runs.time[np.argmax(loss <= 0.5 * loss[0])] for loss in runs.loss])
+    assert found.kept["one"] > 0.9
+    assert found.times["one"] < half / 1.1
+    assert found.verdicts["one"].startswith("not reached: the gates that small neurons align to ta")
+    assert found.check.keeps("one") is False
+    assert (
+        found.check.expected("one") == found.check.reference.time == pytest.approx(half, rel=0.15)
+    )
+    assert "Expect a ReLU network to learn at about" in str(found)
+
+
+def test_no_reference_where_the_width_is_too_small_for_it():
+    """Of two neurons, none is on for some object, although most networks have one that is."""
+    data = objects()
+    with says("too narrow", got="2 neurons for 25", wanted="every such sample", fix="larg"):
+        nr.reln.aligned(data, width=2)
+    one = nr.pathways(data, {"all": None}, hidden=2)
+    found = nr.contest({"one": one}, scale=1e-3, criterion=0.5, relative=True)
+    assert found.check.reference is None and found.check.expected("one") is None
+    assert found.check.keeps("one") is None
+    assert "There is no reference: the network is too narrow" in str(found)
+
+
+def test_no_reference_where_most_neurons_have_not_come_to_rest():
+    found = nr.reln.aligned_patterns(tasks.extended_xor(0.4), neurons=200)
+    few = replace(found, shares=0.8 * found.shares)
+    with says("too few of the neurons that learn", got="80 %", wanted="90 %", fix="scales"):
+        aligned.gating_of(few, 20)
+    aligned.gating_of(replace(few, dead=0.2), 20)  # dead neurons do not learn
 
 
 def test_the_second_stage_follows_as_many_neurons(monkeypatch):

@@ -140,7 +140,8 @@ def test_the_picture_and_the_sentence(easy):
     np.testing.assert_array_equal(shown, found.layers["h"].centroid)
     assert [text.get_text()[:3] for text in ax.get_yticklabels()] == ["h_1", "h_2"]
     assert re.match(
-        r"2 pathways in h; .*\npathway +share +on for\nh_1 +\d+ % +\d\nh_2 ", str(found)
+        r"2 pathways in h; .*\npathway +share +on for +where\nh_1 +\d+ % +\d +positive \w+\nh_2 ",
+        str(found),
     )
     assert ax.get_ylabel() == "pathway,\nshare of activity"
     assert ax.get_images()[0].get_cmap().name == "Greys", "black is on, as in every strip"
@@ -337,11 +338,62 @@ def test_sentences_count_samples_that_are_on():
     run = nr.train(relu, relu.init(jax.random.key(0), scale=1e-3), data, learning_rate=0.1,
                    steps=100, record_every=10, record={"weights": True})  # fmt: skip
     found = nr.reln.discover(run, data, pathways=2)
-    counted = lambda found: re.findall(r"^h_\d .* (\S+)$", str(found), re.MULTILINE)
+    counted = lambda found: re.findall(r"^h_\d .* % +(\S+)", str(found), re.MULTILINE)
     assert len(counted(found)) == 2 and set(counted(found)) <= set("01234")
     layer = found.layers["h"]
     low = replace(found, layers={"h": replace(layer, pattern=layer.pattern - 2.0)})
     assert counted(low) == ["0", "0"]
+
+
+def test_a_part_that_begins_with_the_task_learned_is_not_compared():
+    """Its own first loss, of 1e-10 and less, would be the unit of rounding."""
+    run, data = xor_run(1.2)
+    late = run.isel(time=slice(24, None))
+    assert late.loss[0] < 1e-6 * run.loss[0]
+    found = nr.reln.discover(late, data, pathways=2)
+    assert found.withheld.startswith("nothing is left to learn, with a loss of ")
+    assert f"at t = {late.time[0]:g}, of 0.5 for answering zero" in found.withheld
+    assert np.isnan(found.discrepancy) and not found.followed
+    page = str(found)
+    assert "initial loss" not in page and "between two records" not in page
+    with says("the elbow needs", got="nothing is left", wanted="left to learn", fix="pathways=4"):
+        nr.reln.discover(late, data, pathways="elbow")
+
+
+def test_a_part_is_measured_by_the_loss_of_answering_zero():
+    run, data = xor_run(0.4)
+    part = run.isel(time=slice(12, 24))
+    found = nr.reln.discover(part, data, pathways=1)
+    other = found.train()
+    gap = np.trapezoid(np.abs(part.loss - other.loss), part.time) / np.ptp(part.time)
+    assert part.loss[0] < 0.9 * np.mean(data.y["y"] ** 2) / 2  # a unit of its own would show
+    assert found.discrepancy == pytest.approx(gap / (np.mean(data.y["y"] ** 2) / 2))
+    assert f"discrepancy of {100 * found.discrepancy:.2f} % of the loss of answering" in str(found)
+    whole = nr.reln.discover(run, data, pathways=1)
+    assert whole.discrepancy == whole.followed[0].mean and "of the initial loss" in str(whole)
+
+
+def test_the_end_alone_has_the_gates_of_the_end(easy):
+    run, data = easy
+    found = nr.reln.discover(run.isel(time=[-1]), data, pathways=2)
+    weights = {e: w[-1] for e, w in run.values["weights"].items()}
+    on = np.asarray(data.x["x"] @ weights["W1"].T > 0)
+    size = np.linalg.norm(weights["W1"], axis=1) * np.linalg.norm(weights["W2"], axis=0)
+    strong = on[:, size > 0.5 * size.max()].T
+    assert {tuple(row) for row in strong.astype(float)} <= {tuple(p) for p in found.patterns["h"]}
+    assert found.withheld == "a single recorded moment"
+
+
+def test_patterns_are_told_by_labels_where_these_are_few_words():
+    run, data = xor_run(1.2)
+    rows = lambda data: str(nr.reln.discover(run, data, pathways=2)).splitlines()[1:4]
+    head, *told = rows(data)
+    assert head.split() == ["pathway", "share", "on", "for", "where"]
+    assert {row.split("  ")[-1] for row in told} == {"positive True", "positive False"}
+    head, *told = rows(nr.Dataset(data.x, data.y))
+    assert head.split() == ["pathway", "share", "on", "for"]
+    wordy = nr.Dataset(data.x, data.y, labels={"p" * 60: data.labels["positive"]})
+    assert {row.split()[-1] for row in rows(wordy)[1:]} == {"–"}
 
 
 def test_weights_that_are_all_zero_have_no_nan():

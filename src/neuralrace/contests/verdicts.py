@@ -91,6 +91,9 @@ class Check:
         if np.isinf(self.reference.time):
             return "kept"
         behind = entrant.time / self.reference.time
+        if behind * OUTRUN < 1:
+            slower = f"take {1 / behind:.2f} times its time"
+            return f"not reached: the gates that small neurons align to {slower}"
         if behind <= OUTRUN:
             return "kept"
         if entrant.is_unknown:
@@ -106,7 +109,7 @@ class Check:
         return entrant.time * rate / self.fastest if rate >= COMPARABLE * self.fastest else None
 
     def keeps(self, name: str) -> bool | None:
-        """Whether a candidate is kept and not outrun; None if the check cannot tell."""
+        """Whether a candidate is kept, reached and not outrun; None if the check cannot tell."""
         if self.fastest == 0:
             return False
         share = self.kept[name]
@@ -126,7 +129,7 @@ class Check:
         return "outrun" if self.verdict(name).startswith("kept") else "not kept"
 
     def is_kept(self, name: str) -> bool:
-        """Whether a candidate is known to be kept and not outrun."""
+        """Whether a candidate is known to be kept, reached and not outrun."""
         return bool(self.keeps(name))
 
     def expected(self, winner: str | None) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import weight_scale
@@ -13,6 +14,15 @@ from neuralrace.types import Key
 
 LEARNED = 1e-6
 """Nothing remains to be learned below this share of the initial loss."""
+
+MOST = 32
+"""The largest number of pathways: a race of more takes long to solve."""
+
+COVERED = 0.9
+"""The gates of at least this share of all neurons that learn must be known."""
+
+EQUAL = 1e-9
+"""Growth rates closer than this, relative to the largest, count as equal."""
 
 
 def aligned(
@@ -28,26 +38,31 @@ def aligned(
     """The gating that a ReLU network of this width takes by itself when it starts small.
 
     One pathway for each of the `aligned_patterns`, named `aligned1`, `aligned2`, … in order of
-    their basins. Its width is the share of `width` neurons that falls into its basin, at least
-    one; a basin that holds less than half a neuron is left out, and dead neurons are in no pathway.
-    Widths are rounded, so that they sum to about `width`.
+    their basins, with as many neurons as fall into its basin. Neurons are shared out in the order
+    of their growth rates: neuron i of `width` has the pattern that stands at (i − ½)/width of all
+    random neurons, the fastest first, and so belongs to no pathway if it dies. A pattern whose
+    basin holds many neurons gets its share, within one. Where there are more patterns than neurons,
+    as for one-hot inputs, those that are chosen are as fast as all of them. There are at most 32
+    pathways; where there would be more, neurons at 32 equally spaced places stand for the others.
 
     With `stages=2` the question is asked again of what the first pathways leave
     (`AlignedPatterns.rest`), and its patterns are added as `later1`, `later2`, … . They too may
-    recruit any of the `width` neurons, so that the widths of each stage sum to about `width`.
+    recruit any of the `width` neurons, so that the widths of each stage sum to at most `width`.
 
     **Arguments:** as in `aligned_patterns`; `scale`, the standard deviation of initial weights:
     with it, a warning says where neurons will not have aligned before the loss falls.
 
     **Returns:** `(arch, data)`, like any other gating.
 
-    **Raises:** `NeuralRaceError` where no neuron learns (s* = 0).
+    **Raises:** `NeuralRaceError` where no neuron learns (s* = 0); where the gates of fewer than
+    nine tenths of those that learn are known; and where `width` neurons are so few that some sample
+    would be in no pathway, although there are patterns that are on for it.
 
     ```python
     >>> import neuralrace as nr
     >>> arch, data = nr.reln.aligned(nr.tasks.extended_xor(1.2), width=200)
     >>> len(arch.hidden), sum(arch.sizes[v] for v in arch.hidden)
-    (6, 201)
+    (6, 200)
 
     ```
     """
@@ -97,9 +112,43 @@ def _widths(found: AlignedPatterns, width: int, name: str) -> dict[str, tuple[np
             fix="add a bias (a column of ones) to the inputs, or start from larger weights; where "
             "identical inputs have targets that cancel, nothing can be learned",
         )
-    wide = [(g, width * share) for g, share in zip(found.gates, found.shares, strict=True)]
-    kept = [(g, w) for g, w in wide if w >= 0.5] or wide[:1]
-    return {f"{name}{i + 1}": (g, max(1, round(w))) for i, (g, w) in enumerate(kept)}
+    known = float(found.shares.sum())
+    if known < COVERED * (known + found.moving):
+        raise NeuralRaceError(
+            "the aligned gates are known for too few of the neurons that learn",
+            got=f"{100 * known / (known + found.moving):.0f} %; the others have not come to rest",
+            wanted=f"at least {100 * COVERED:.0f} %",
+            fix="bring the features to similar scales",
+        )
+    counts = neurons_of(found, width)
+    reached, shown = (found.gates[c > 0].max(axis=0, initial=0) for c in (found.shares, counts))
+    if missed := int(((reached > found.leak) & (shown <= found.leak)).sum()):
+        raise NeuralRaceError(
+            "the network is too narrow for its aligned gates to be typical",
+            got=f"{width} neurons for {np.count_nonzero(found.shares)} patterns: {missed} of "
+            f"{found.gates.shape[1]} samples would be in no pathway, although neurons learn them",
+            wanted="a pathway for every such sample",
+            fix="take a larger width; networks of this one differ from each other",
+        )
+    kept = np.flatnonzero(counts)
+    return {f"{name}{k + 1}": (found.gates[p], int(counts[p])) for k, p in enumerate(kept)}
+
+
+def neurons_of(found: AlignedPatterns, width: int) -> Int[np.ndarray, " P"]:
+    """How many of `width` neurons have each pattern: neurons in order of growth, equally spaced."""
+    order = np.argsort(-np.round(found.rates / (EQUAL * found.fastest)), kind="stable")
+    upto = np.cumsum(found.shares[order])
+    total = _rounded(width * upto)
+    if np.count_nonzero(np.diff(total, prepend=0)) > MOST:
+        total = _rounded(width / MOST * _rounded(MOST * upto))
+    counts = np.zeros(len(found), int)
+    counts[order] = np.diff(total, prepend=0)
+    return counts
+
+
+def _rounded(values: Float[np.ndarray, " P"]) -> Int[np.ndarray, " P"]:
+    """Rounded to whole numbers, halves up, whatever rounding did to a half."""
+    return np.floor(values + 0.5 + EQUAL).astype(int)
 
 
 def _patterns_or_none(

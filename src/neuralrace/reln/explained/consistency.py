@@ -38,7 +38,8 @@ PROBES = 200
 OUTRUN = 1.15
 """A gating is outrun if it learns later than this times the aligned gates.
 
-Times within the same factor count as equal after a hand-over.
+It is not reached if they learn later than this times the gating. Times within the same factor
+count as equal after a hand-over.
 """
 
 

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.checks import one_of, real_array, switch
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
+from neuralrace.reln.explained.aligned import LEARNED
 from neuralrace.reln.explained.clusters import (
     ActivitySamples,
     Clusters,
@@ -21,6 +22,7 @@ from neuralrace.reln.explained.clusters import (
     clustered,
     seed_of,
 )
+from neuralrace.reln.explained.words import where
 from neuralrace.reln.observed.activity import opened
 from neuralrace.reln.observed.runs import (
     check_trained_on,
@@ -54,6 +56,12 @@ ROUNDING = 1e-8
 COLUMNS = ("pathway", "share", "on for")
 """The columns of the printed pathways of a layer; the last counts samples."""
 
+WHERE = "where"
+"""One more column for datasets with labels: these samples in words."""
+
+WIDEST = 48
+"""Words of more letters are left out of that column."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -64,8 +72,8 @@ class Discovery:
     gated network, its gated data and its start values for the first run; `network(i)` has those
     for any run. `followed[i]` says how closely that network follows run i, and `curve`, where the
     number of pathways was chosen by the elbow, the mean discrepancy for every number tried.
-    `withheld` says why no network could follow, for runs whose steps a gated network cannot take;
-    `followed` is then empty, and `discrepancy` NaN.
+    `withheld` says why no network could follow, for runs whose steps a gated network cannot take or
+    that have nothing left to learn; `followed` is then empty, and `discrepancy` NaN.
 
     ```python
     >>> import jax, neuralrace as nr
@@ -101,8 +109,26 @@ class Discovery:
 
     @property
     def discrepancy(self) -> float:
-        """The mean over runs of (1/T) ∫ |L_ReLU − L_GDLN| dt / L_ReLU(0); NaN where `withheld`."""
-        return float(np.mean([each.mean for each in self.followed])) if self.followed else np.nan
+        """The mean over runs of (1/T) ∫ |L_ReLU − L_GDLN| dt / L(0); NaN where `withheld`.
+
+        L(0) is the initial loss of a run. A part that was cut from a run does not know it: its unit
+        is ½⟨‖y‖²⟩, the loss of answering zero, while `followed` is always in units of the first
+        recorded loss.
+        """
+        if not self.followed:
+            return np.nan
+        pairs = zip(self.followed, self.runs, strict=True)
+        return float(np.mean([f.mean * float(r.loss[0]) / self._unit(r) for f, r in pairs]))
+
+    @property
+    def _whole(self) -> str:
+        """What discrepancies are a part of, in words."""
+        part = any(_is_part(run) for run in self.runs)
+        return "the loss of answering zero" if part else "the initial loss"
+
+    def _unit(self, run: Trajectory) -> float:
+        """The loss that discrepancies are a part of."""
+        return zero_loss(self.base) if _is_part(run) else float(run.loss[0])
 
     @property
     def has_elbow(self) -> bool | None:
@@ -222,24 +248,28 @@ class Discovery:
                 + f"; neurons differ from theirs on {off:.1f} of {each.pattern.shape[1]} samples"
                 + (f"; {each.sampling}" if each.sampling else "")
             )
-            on = (opened(each.pattern, leak) > 0.5).sum(axis=1)
-            shares = zip(each.share, on, strict=True)
+            on = opened(each.pattern, leak) > 0.5
+            shares = zip(each.share, on.sum(axis=1), strict=True)
             rows = [
                 (f"{node}_{k + 1}", f"{100 * s:.0f} %", str(n)) for k, (s, n) in enumerate(shares)
             ]
-            lines += table_lines(COLUMNS, rows, right=COLUMNS[1:])
+            columns = COLUMNS
+            if self.base.labels:
+                rows = [(*row, _words(o, self.base)) for row, o in zip(rows, on, strict=True)]
+                columns = (*COLUMNS, WHERE)
+            lines += table_lines(columns, rows, right=COLUMNS[1:])
         if self.withheld is not None:
             return "\n".join([*lines, f"No gated network was trained to follow: {self.withheld}."])
         lines.append(
             f"The gated network follows {len(self.runs)} run{'s' * (len(self.runs) > 1)} with a "
-            f"mean discrepancy of {100 * self.discrepancy:.2f} % of the initial loss."
+            f"mean discrepancy of {100 * self.discrepancy:.2f} % of {self._whole}."
         )
         if self.curve:
             tried = ", ".join(f"{k}: {100 * value:.2f} %" for k, value in self.curve.items())
             lines.append(f"By number of pathways: {tried}.")
         if self.has_elbow is False:
-            lines.append(f"No elbow: {no_elbow(self.curve)}.")
-        fall = max(largest_fall(run.loss) for run in self.runs)
+            lines.append(f"No elbow: {no_elbow(self.curve, self._whole)}.")
+        fall = max(largest_fall(r.loss) * float(r.loss[0]) / self._unit(r) for r in self.runs)
         if fall > COARSE:
             lines.append(
                 f"The loss falls by {100 * fall:.0f} % between two records, and differences there "
@@ -266,6 +296,12 @@ def discover(
     of length N. These are clustered by K-means, separately for each hidden node; the centroids are
     the gates, rounded at one half. Clusters that round to the same gates are joined.
 
+    **When.** All recorded moments count alike, from the first to the last: gates that change while
+    the network learns are mixed. Cut a part from the run to ask for a window, such as
+    `run.sel(time=slice(20, 40))`, or for the end, `run.isel(time=[-1])`. The gated network then
+    starts from the first weights of that part; it is `withheld` where there is a single moment, or
+    nothing left to learn: a loss of at most a millionth of that of answering zero.
+
     **Pathways.** Nothing is fitted. A neuron belongs to the pathway that most of its own samples
     over training are nearest to; a pathway is as wide as it has neurons, and starts from their
     own initial weights. So the gated network has the neurons and the initial weights of the ReLU
@@ -273,7 +309,7 @@ def discover(
     distance of its loss is reported for every run.
 
     **The elbow.** With `pathways="elbow"` all numbers K from 1 to `most` are tried, each judged by
-    the discrepancy E(K) of the gated network (mean over runs of (1/T) ∫|ΔL|dt / L(0)), not by the
+    the `discrepancy` E(K) of the gated network (mean over runs of (1/T) ∫|ΔL|dt / L(0)), not by the
     spread of the clusters. The elbow is the K at which the gain so far, as a part of the largest,
     is furthest ahead of the pathways spent, as a part of all that were tried:
     max_K [log E(1) − log E(K)] / [log E(1) − log min E] − (K − 1)/(most − 1).
@@ -323,12 +359,14 @@ def discover(
             weights_of(run)
         if "weights" in run.values:  # otherwise activity says first what it needs
             check_trained_on(run, data)
-    withheld = next((reason for run in singles if (reason := not_descent(run))), None)
+    reasons = (not_descent(run) or _nothing_left(run, data) for run in singles)
+    withheld = next((reason for reason in reasons if reason), None)
     if _is_elbow(pathways) and withheld is not None:
         raise NeuralRaceError(
             "the elbow needs a gated network that follows the run",
             got=withheld,
-            wanted="gradient descent on all samples with one learning rate and the squared loss",
+            wanted="gradient descent on all samples with one learning rate and the squared loss, "
+            "and something left to learn",
             fix="give the number of pathways: pathways=4",
         )
     given = None if gates is None else _gates_of_runs(singles, gates)
@@ -352,6 +390,28 @@ def discover(
     curve = {k: each.discrepancy for k, each in enumerate(every, 1)}
     best = every[elbow(list(curve.values())) - 1]
     return Discovery(best.layers, best.followed, curve, singles, data)
+
+
+def _is_part(run: Trajectory) -> bool:
+    """Whether a run was cut from one that began earlier."""
+    return bool(run.time[0] > 0)
+
+
+def _nothing_left(run: Trajectory, data: Dataset) -> str | None:
+    """Why there is nothing to compare where the task is learned already; None where it is not."""
+    first, whole = float(run.loss[0]), zero_loss(data)
+    if first > LEARNED * whole:
+        return None
+    return (
+        f"nothing is left to learn, with a loss of {first:.2g} at t = {run.time[0]:g}, of "
+        f"{whole:.2g} for answering zero"
+    )
+
+
+def _words(on: Bool[np.ndarray, " N"], data: Dataset) -> str:
+    """The samples of a pattern by their labels, or a dash where that takes many words."""
+    text = where(np.flatnonzero(on), data).removeprefix("for ")
+    return "–" if text == f"{on.sum()} samples" or len(text) > WIDEST else text
 
 
 def _counts(
@@ -420,10 +480,10 @@ def elbow(discrepancy: ArrayLike) -> int:
     return len(log) - int(above[::-1].argmax())
 
 
-def no_elbow(curve: Mapping[int, float]) -> str:
+def no_elbow(curve: Mapping[int, float], whole: str = "the initial loss") -> str:
     """How the discrepancy depends on the number of pathways where no number stands out."""
     best = min(curve, key=lambda k: curve[k])
-    first = f"{100 * curve[1]:.2f} % of the initial loss with one pathway"
+    first = f"{100 * curve[1]:.2f} % of {whole} with one pathway"
     if best == 1:
         return f"the loss is off by {first}, and by no less with more"
     return f"the loss is off by {first}, and still by {100 * curve[best]:.2f} % with {best}"

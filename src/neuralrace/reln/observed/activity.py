@@ -149,7 +149,7 @@ class Activity:
             exact={name: exact[:, p] for p, name in enumerate(masks)} | {OTHER: rest},
             rounded={name: rounded[:, p] for p, name in enumerate(masks)},
             distance=np.einsum("ts,ts->t", weight, apart.min(axis=-1)),
-            nearest=apart.argmin(axis=-1),
+            nearest_index=apart.argmin(axis=-1),
             samples=self.packed.samples,
             node=node,
         )

@@ -73,9 +73,9 @@ def draw_activity(
         grid = figure.add_gridspec(2, len(moments), height_ratios=(1.5, 1))
         for column, k in enumerate(moments):
             ax = figure.add_subplot(grid[0, column])
-            order = np.lexsort((-weight[k], shares.nearest[k]))
+            order = np.lexsort((-weight[k], shares.nearest_index[k]))
             order = order[weight[k][order] > 0]
-            count = np.bincount(shares.nearest[k][order], minlength=len(names))
+            count = np.bincount(shares.nearest_index[k][order], minlength=len(names))
             groups = dict(zip(names, count.tolist(), strict=True))
             title = f"t = {found.time[k]:.3g}"
             on = found.packed.moment(shares.node, k).T[order]

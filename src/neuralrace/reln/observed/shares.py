@@ -28,8 +28,8 @@ class Shares:
     `exact[name]` `(T,)`, `"other"` included, and `rounded[name]` `(T,)` each sum to one.
     `rounded` gives a neuron to the prototype that differs from its pattern on the fewest samples,
     in equal parts if there are several. `distance` `(T,)` is the number of those samples, on
-    average: what the rounding hides. `nearest` `(T, size)` numbers each neuron's (first) nearest
-    prototype.
+    average: what the rounding hides. `nearest_index` `(T, size)` numbers each neuron's (first)
+    nearest prototype, in the order of `rounded`; it is no share.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -45,7 +45,7 @@ class Shares:
     exact: dict[str, np.ndarray]
     rounded: dict[str, np.ndarray]
     distance: Float[np.ndarray, " T"]
-    nearest: Int[np.ndarray, "T size"]
+    nearest_index: Int[np.ndarray, "T size"]
     samples: int
     node: str
 
@@ -94,7 +94,7 @@ class Shares:
             add(self.exact) | {OTHER: self.exact[OTHER]},
             add(self.rounded),
             self.distance,
-            np.array([place[name] for name in old])[self.nearest],
+            np.array([place[name] for name in old])[self.nearest_index],
             self.samples,
             self.node,
         )

@@ -8,13 +8,11 @@ from jaxtyping import Float, Int
 from neuralrace.dataset import Dataset
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
 from neuralrace.reln.explained.types.timeline import Event, strongest
+from neuralrace.reln.explained.words import in_a_row, where
 from neuralrace.trajectory import Trajectory
 
 EVENTS = 6
 """The number of events that are told of a type, the first ones."""
-
-NAMED = 4
-"""The most samples or values of a label that are named one by one."""
 
 SMALL = 0.02
 """What a type does while it has less than this share of the strength is not told."""
@@ -26,41 +24,8 @@ VERBS_OF_SEVERAL = {OFF: "switch off", ON: "switch on", SLIDING: "begin to slide
 """The same for several types."""
 
 
-def where(samples: Int[np.ndarray, " n"], data: Dataset) -> str:
-    """A set of samples in words, by the labels of the data where these name it."""
-    count = data.n_samples
-    if len(samples) == count:
-        return "for all samples"
-    if not len(samples):
-        return "for no sample"
-    labels = {name: np.asarray(values) for name, values in data.labels.items()}
-    labels = {name: values for name, values in labels.items() if values.ndim == 1}
-    mine = {name: np.unique(values[samples]) for name, values in labels.items()}
-    mine = {name: some for name, some in mine.items() if len(some) < len(np.unique(labels[name]))}
-
-    def meant(names: list[str]) -> int:
-        return int(np.all([np.isin(labels[name], mine[name]) for name in names], axis=0).sum())
-
-    for name in list(mine):  # the labels without which it is not known what is meant
-        others = [each for each in mine if each != name]
-        if others and meant(others) == len(samples):
-            del mine[name]
-    named = mine and meant(list(mine)) == len(samples)
-    if named and max(map(len, mine.values())) <= NAMED:
-        word = "and" if len(mine) == 1 else "or"
-        parts = [f"{name} {_several([str(v) for v in v], word)}" for name, v in mine.items()]
-        return f"for {' and '.join(parts)}"
-    if len(samples) <= NAMED:
-        return f"for sample{'s' * (len(samples) > 1)} {_several([str(n + 1) for n in samples])}"
-    return f"for {len(samples)} samples"
-
-
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
-
-
-def _several(names: list[str], word: str = "and") -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 def _sentences_of(
@@ -79,7 +44,7 @@ def _sentences_of(
     several = len(group) > 1
     it, has, verbs = ("they", "have", VERBS_OF_SEVERAL) if several else ("it", "has", VERBS)
     s = "" if several else "s"
-    who = f"Types {_several([str(each + 1) for each in group])}" if several else f"Type {k + 1}"
+    who = f"Types {in_a_row([str(each + 1) for each in group])}" if several else f"Type {k + 1}"
     every = [event for event in events if event.type == k + 1]
     then = {event: float(share[np.searchsorted(time, event.time)]) for event in every}
     mine = [event for event in every if then[event] >= SMALL]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
+from neuralrace.reln.explained.discovery import _words
 from neuralrace.reln.observed.runs import check_trained_on
 from tests.test_errors import says
 
@@ -394,6 +395,15 @@ def test_patterns_are_told_by_labels_where_these_are_few_words():
     assert head.split() == ["pathway", "share", "on", "for"]
     wordy = nr.Dataset(data.x, data.y, labels={"p" * 60: data.labels["positive"]})
     assert {row.split()[-1] for row in rows(wordy)[1:]} == {"–"}
+
+
+def test_a_pattern_of_almost_all_samples_is_told_by_those_left_out():
+    data = nr.tasks.contextual(contexts=3, items=4, joined=True)
+    assert _words(~data.mask(context=2, item=3), data) == "all but item 3 and context 2"
+    assert _words(data.mask(context=2), data) == "context 2"
+    assert _words(np.ones(12, bool), data) == "all samples"
+    assert _words(np.zeros(12, bool), data) == "no sample"
+    assert _words(np.arange(12) % 5 < 2, data) == "–"
 
 
 def test_weights_that_are_all_zero_have_no_nan():

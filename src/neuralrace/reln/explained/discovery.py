@@ -409,9 +409,12 @@ def _nothing_left(run: Trajectory, data: Dataset) -> str | None:
 
 
 def _words(on: Bool[np.ndarray, " N"], data: Dataset) -> str:
-    """The samples of a pattern by their labels, or a dash where that takes many words."""
-    text = where(np.flatnonzero(on), data).removeprefix("for ")
-    return "–" if text == f"{on.sum()} samples" or len(text) > WIDEST else text
+    """The samples of a pattern by their labels, or those left out, or a dash for many words."""
+    for chosen, before in ((on, ""), (~on, "all but ")):
+        text = where(np.flatnonzero(chosen), data).removeprefix("for ")
+        if text != f"{chosen.sum()} samples" and len(before + text) <= WIDEST:
+            return before + text
+    return "–"
 
 
 def _counts(

@@ -609,10 +609,10 @@ def test_a_phase_diagram_marks_winners_that_are_not_kept():
     phases = nr.phase_diagram(sides, "delta", [0.4, 0.6], scale=1e-3, criterion=0.5, relative=True)
     assert phases.winners == ("side", "side")
     assert phases.kept == (False, False)
-    assert "side (not kept, or outrun, at 2 of 2 values)" in str(phases)
+    assert "side (not kept by ReLU networks at 2 of 2 values)" in str(phases)
     assert phases.contest_at(0.5).winner == "side"
     labels = [text.get_text() for text in phases.plot().get_legend().get_texts()]
-    assert "winner not kept, or outrun" in labels
+    assert "winner not kept by ReLU networks" in labels
 
 
 def test_equal_candidates_are_tied_and_have_no_crossover():

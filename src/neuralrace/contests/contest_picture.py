@@ -21,7 +21,7 @@ LONGER = 1.6
 POINTS = 301
 """The number of points of a curve."""
 
-MARKED = ("not kept", "outrun")
+MARKED = ("not kept", "not reached", "outrun")
 """What is said of a candidate in the legend."""
 
 

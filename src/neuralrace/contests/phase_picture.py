@@ -35,7 +35,7 @@ def draw_phases(found: PhaseDiagram, trained: object, ax: Axes | None) -> Axes:
         _draw_regions(ax, found, colours)
         not_kept = _not_kept(found)
         for index, (low, high) in enumerate(not_kept):
-            label = "winner not kept, or outrun" if index == 0 else None
+            label = "winner not kept by ReLU networks" if index == 0 else None
             ax.axvspan(
                 low, high, facecolor="none", edgecolor="0.75", hatch="//", linewidth=0.5,
                 zorder=0.5, label=label,

@@ -179,7 +179,9 @@ class PhaseDiagram:
             inside = zip(self.values, self.kept, strict=True)
             checked = [kept for value, kept in inside if low <= value <= high and kept is not None]
             lost = len(checked) - sum(checked)
-            note = f" (not kept, or outrun, at {lost} of {len(checked)} values)" if lost else ""
+            note = (
+                f" (not kept by ReLU networks at {lost} of {len(checked)} values)" if lost else ""
+            )
             equal = self.equals(low, high)
             note += f" (equal: {', '.join(equal)})" if equal else ""
             lines.append(f"  {low:<12.8g} … {high:<12.8g} {winner}{note}")

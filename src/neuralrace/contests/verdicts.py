@@ -119,14 +119,18 @@ class Check:
             return None
         return self.verdict(name) == "kept"
 
-    def standing(self, name: str) -> Literal["kept", "outrun", "not kept", "unknown"]:
-        """What becomes of a candidate's gates in one word."""
-        keeps = self.keeps(name)
+    def standing(
+        self, name: str
+    ) -> Literal["kept", "outrun", "not reached", "not kept", "unknown"]:
+        """What becomes of a candidate's gates in a word or two."""
+        keeps, verdict = self.keeps(name), self.verdict(name)
         if keeps is None:
             return "unknown"
         if keeps:
             return "kept"
-        return "outrun" if self.verdict(name).startswith("kept") else "not kept"
+        if verdict.startswith("kept"):
+            return "outrun"
+        return "not reached" if verdict.startswith("not reached") else "not kept"
 
     def is_kept(self, name: str) -> bool:
         """Whether a candidate is known to be kept, reached and not outrun."""

@@ -176,7 +176,7 @@ def _keys(ax: matplotlib.axes.Axes) -> dict[str, Any]:
             found[word] = Patch(color=grey, **_FILL)
             if band == "seeds":
                 line = next(each for each in ax.lines if each.get_gid() == "band:seeds")
-                look = _scaled(_SEED) | {"linestyle": line.get_linestyle()}
+                look: dict[str, Any] = _scaled(_SEED) | {"linestyle": line.get_linestyle()}
                 found[word] = Line2D([], [], color=grey, **look)
     return found
 

@@ -277,7 +277,7 @@ export class GatesPanel {
     const { app } = this;
     const kept = app.keptNow;
     const one = kept?.gatings[this.chosen];
-    this.verdict.classList.toggle("low", one?.standing === "not kept" || one?.standing === "outrun");
+    this.verdict.classList.toggle("low", ["not kept", "not reached", "outrun"].includes(one?.standing ?? ""));
     if (app.predicted?.failed[this.chosen]) return say(this.verdict, "");
     if (!kept) return say(this.verdict, app.keptFailed ?? "Asking whether a ReLU network would keep these gates …");
     if (!one) return say(this.verdict, "");
@@ -289,6 +289,7 @@ export class GatesPanel {
     const texts = {
       kept: `A ReLU network would keep these gates${share}.`,
       outrun: `» A ReLU network could keep these gates${share}, but the gates that small neurons align to are faster${outrun ? ` ${outrun}` : ""}.`,
+      "not reached": `⚠ A ReLU network could keep these gates${share}, but its neurons align to others first${why.replace("not reached: ", "")}.`,
       "not kept": `⚠ A ReLU network would not keep these gates${share}${why}.`,
       unknown: `Whether a ReLU network would keep these gates is not known${why}.`,
     };

@@ -13,7 +13,7 @@ import { valueAt } from "./chart.js";
  * @property {number | null} arrives when it reaches the criterion
  * @property {boolean} first whether it wins
  * @property {boolean} kind whether it is a trained network, which is drawn solid
- * @property {"kept" | "outrun" | "not kept" | "unknown"} [standing] what a ReLU network would do with its gates
+ * @property {"kept" | "outrun" | "not reached" | "not kept" | "unknown"} [standing] what a ReLU network would do with its gates
  * @property {string} [place] first, or how much later it is, in words
  * @property {boolean} [chosen] whether it is the one that is edited
  */
@@ -22,6 +22,7 @@ import { valueAt } from "./chart.js";
 function mark(standing) {
   if (standing === "not kept") return h("span", { class: "doubted", title: "A ReLU network would not keep its gates." }, "⚠", h("span", { class: "aside" }, " not kept"));
   if (standing === "outrun") return h("span", { class: "doubted", title: "A ReLU network could keep its gates, but the aligned gates are faster." }, "»", h("span", { class: "aside" }, " outrun"));
+  if (standing === "not reached") return h("span", { class: "doubted", title: "A ReLU network could keep its gates, but its neurons align to others first." }, "⚠", h("span", { class: "aside" }, " not reached"));
   return null;
 }
 

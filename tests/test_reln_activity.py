@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import neuralrace as nr
 from neuralrace.plot.activity import draw_raster, draw_reach, draw_shares
+from neuralrace.reln.observed.pictures import _telling
 from tests.test_errors import says
 
 
@@ -299,3 +300,11 @@ def test_weights_that_are_not_finite_are_said():
     weight[1, 0] = np.nan
     text = str(found(np.ones((2, 4, 3)), weight))
     assert "not finite" in text and "neurons count" not in text
+
+
+def test_rasters_stand_where_shares_change():
+    """By default, when a quarter and half of the changes have happened, and at the end."""
+    time = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 50.0, 100.0])
+    rising = np.array([0.0, 0.0, 0.3, 0.6, 1.0, 1.0, 1.0])
+    assert _telling(time, np.stack([rising, 1 - rising])) == [2.0, 3.0, 100.0]
+    assert _telling(time, np.zeros((2, 7))) == [50.0, 100.0]

@@ -43,8 +43,8 @@ class Comparison:
     ```python
     >>> import neuralrace as nr
     >>> a = nr.Trajectory([0, 1, 2], [1.0, 0.5, 0.0])
-    >>> str(nr.compare(a, nr.Trajectory([0, 1, 2], [1.0, 0.6, 0.0])))
-    'max 10.00 %, mean 5.00 % of the initial loss over t = 0 to 2'
+    >>> str(nr.compare(a, nr.Trajectory([0, 1, 2], [1.0, 0.6, 0.1])))
+    'max 10.00 %, mean 7.50 % of the initial loss over t = 0 to 2'
 
     ```
     """

@@ -19,8 +19,6 @@ def draw_gated(ax: Any, M: int, K: int, hidden: int) -> None:
 
 def draw_counts(ax: Any, M: int, hidden: int, route: tuple[int, int] = (2, 4)) -> None:
     """The network of NRR Fig. 4b with one route picked out, and the paths through its edges."""
-    from matplotlib.text import Annotation
-
     from neuralrace.plot import draw_graph
 
     arch = nr.Architecture.routing(M, hidden=hidden)
@@ -31,9 +29,10 @@ def draw_counts(ax: Any, M: int, hidden: int, route: tuple[int, int] = (2, 4)) -
     restyle(ax, {e: {"color": ROUTE, "linewidth": 2.0} for e in picked})
     for text in list(ax.texts):
         if text.get_text() in labels.values():  # a count goes above its edge, which is short
-            at = text.xy if isinstance(text, Annotation) else text.get_position()
             look = {"ha": "center", "va": "center", "fontsize": text.get_fontsize()}
-            ax.annotate(text.get_text(), at, (0, 7), textcoords="offset points", **look)
+            ax.annotate(
+                text.get_text(), text.get_position(), (0, 7), textcoords="offset points", **look
+            )
             text.remove()
 
 

@@ -34,8 +34,8 @@ def draw_activity(
     the part whose patterns are exactly one of them.
 
     **Arguments:** `prototypes`, `node` and `least` as in `Activity.shares`; `at`, times of the
-    rasters (by default a quarter, half, and all of the way to the end); `samples` names groups of
-    neighbouring samples, name to how many.
+    rasters (by default when a quarter and half of all that shares change has happened, and the
+    end); `samples` names groups of neighbouring samples, name to how many.
 
     ```python
     >>> import jax, neuralrace as nr
@@ -52,8 +52,7 @@ def draw_activity(
 
     check_kind("found", found, Activity, "pass what nr.reln.activity returned")
     shares = found.shares(prototypes, node, least=least)
-    start, end = found.time[0], found.time[-1]
-    times = [start + part * (end - start) for part in (0.25, 0.5, 1.0)] if at is None else at
+    times = _telling(found.time, np.stack(list(shares.rounded.values()))) if at is None else at
     times = entries("at", times, "for example at=[0.0, 1.0]")
     if not times:
         raise NeuralRaceError("no times to draw", got=at, wanted="at least one", fix="leave out at")
@@ -88,3 +87,12 @@ def draw_activity(
             ax=figure.add_subplot(grid[1, :]),
         )
     return figure
+
+
+def _telling(time: np.ndarray, shares: np.ndarray) -> list[float]:
+    """When a quarter and half of all changes of shares (prototypes, T) have happened; the end."""
+    passed = np.append(0.0, np.abs(np.diff(shares, axis=1)).sum(axis=0).cumsum())
+    if not passed[-1] > 0:  # nothing changes: along the way
+        passed = time - time[0]
+    places = [int(np.searchsorted(passed, part * passed[-1])) for part in (0.25, 0.5)]
+    return [float(time[k]) for k in dict.fromkeys([*places, len(time) - 1])]

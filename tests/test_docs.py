@@ -10,6 +10,7 @@ import doctest
 import io
 import re
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
@@ -237,4 +238,6 @@ def test_every_fence_opened_is_closed():
 if __name__ == "__main__":
     jax.config.update("jax_enable_x64", True)
     for name in sys.argv[1:]:
-        rewrite(Path(name))
+        page = Path(name).resolve()
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            rewrite(page)

@@ -145,7 +145,9 @@ class ModeTable:
         """What the columns mean, and what the table cannot say."""
         lines = ["half-time: to half of the final strength", f"start: {self.start.description}"]
         if len(self.seed_times):
-            lines.append(f"range: least and largest half-time of {len(self.seed_times)} starts")
+            lines.append(
+                f"range: least and largest half-time predicted from {len(self.seed_times)} starts"
+            )
         lines.append(f"named: loadings of at least {self.least:.2g} of the largest in the mode")
         count = len(self.seed_times)
         for a, b in self.ties:

@@ -93,7 +93,8 @@ def sure_sentences(table: ModeTable) -> list[str]:
             )
         said.append(text)
     if count > 1 and len(table.names) > 1 and not table.ties:
-        said.append(f"The order is the same from all of {numbered(count, 'random start')}.")
+        starts = numbered(count, "random start")
+        said.append(f"The order that is predicted is the same from all of {starts}.")
     said += [
         f"{' and '.join(names)} are the same to this network: they are never told apart."
         for names in table.alike

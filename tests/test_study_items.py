@@ -164,7 +164,7 @@ def test_neighbours_that_overlap_are_a_warning(tmp_path):
     assert f"{table.swapped(*table.names[1:])} of them have the other order" in warned[0]
     assert not any("The order is the same" in text for text in answer.sentences)
     calm = study.changed({"network.widths": 4000}).run()["modes"]
-    assert "The order is the same from all of 10 random starts." in calm.sentences
+    assert "The order that is predicted is the same from all of 10 random starts." in calm.sentences
 
 
 def test_every_gating_has_its_modes_and_the_script_the_same(things, tmp_path):

@@ -21,6 +21,12 @@ LONGER = 1.6
 POINTS = 301
 """The number of points of a curve."""
 
+FEW = 4
+"""The legend of up to this number of curves stands above them."""
+
+MARGIN, ENTRY = 0.06, 0.085
+"""The parts of the height that are left free above all curves, and for each entry of a legend."""
+
 MARKED = ("not kept", "not reached", "outrun")
 """What is said of a candidate in the legend."""
 
@@ -47,7 +53,11 @@ def draw_contest(found: Contest, ax: matplotlib.axes.Axes | None) -> matplotlib.
         for name, entrant in shown.items():
             if np.isfinite(entrant.time):
                 ax.plot([entrant.time], [entrant.criterion], "o", color=colours[name], markersize=4)
-        top = 1.35 * max((loss[0] for loss in curves.values()), default=1.0)
+        above = MARGIN + ENTRY * len(curves)  # room for the legend, if it is not beside the axes
+        if len(curves) <= FEW:
+            ax.legend(loc="upper right")
+        part = 1 - (above if len(curves) <= FEW else MARGIN)
+        top = max((loss[0] for loss in curves.values()), default=1.0) / part
         ax.set(ylim=(0, top), xlim=(0, times[-1]))
         ax.set_title(
             f"first: {', '.join(named[name] for name in found.tied)}"

@@ -54,8 +54,17 @@ class ModeTable:
     where items are positive, so are these outputs. `unnamed` gives, for each block without words,
     the reason. `alike` are groups of items with equal loadings everywhere: they are never told
     apart. `equal` are groups of modes with the same drive: only what they span together has a
-    meaning. `start` is the start that the half-times are from.
-    Unknown numbers are NaN.
+    meaning. `start` is the start that the half-times are from. Unknown numbers are NaN.
+
+    ```python
+    >>> import numpy as np, neuralrace as nr
+    >>> data = nr.Dataset({"x": np.eye(3)}, {"y": [[1, 1, 0], [1, 0.9, 0], [1, 0, 1]]},
+    ...                   labels={"item": ["cup", "jug", "fork"]})
+    >>> found = nr.reduce(nr.Architecture.chain(3, 16, 3), data).modes(scale=1e-3)
+    >>> found.names, found.meaning("mode2"), found.half_time[:2].round(1)
+    (('mode1', 'mode2', 'mode3'), 'fork against cup, jug', array([ 8.8, 16. ]))
+
+    ```
     """
 
     names: tuple[str, ...]

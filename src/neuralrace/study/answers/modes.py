@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from neuralrace.errors import check_kind
 from neuralrace.reduction import ModeTable, Race
 from neuralrace.report import Code, Curve, Curves, Part, Section, Table
 from neuralrace.study.answers.answer import Answer, finite, numbered
@@ -67,6 +68,7 @@ def order_sentence(table: ModeTable) -> str:
 
     ```
     """
+    check_kind("table", table, ModeTable, "pass what race.modes returned")
     timed = [name for name in table.names if np.isfinite(table.half_time[_place(table, name)])]
     if not timed:
         return "No mode has a half-time that is known in closed form."

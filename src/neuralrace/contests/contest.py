@@ -218,7 +218,8 @@ class Contest:
     def leads(self) -> tuple[Lead, ...]:
         """Who would be first at other criteria, from the largest loss to the least (`leads`).
 
-        Curves are followed until every candidate has learned all but a hundredth of what it can.
+        Curves are followed until every candidate that does so in the contest's longest time has
+        learned all but a hundredth of what it can; a lead that changes later is not seen.
 
         ```python
         >>> import neuralrace as nr

@@ -32,6 +32,11 @@ class StudyError(NeuralRaceError):
         where = f"{file}, {key}" if key else file
         super().__init__(f"{where}: {problem}", got=got, wanted=wanted, fix=fix)
 
+    @property
+    def reason(self) -> str:
+        """What is wrong and what was got, on one line."""
+        return f"{self.problem} ({self.got})"
+
     def __reduce__(self) -> tuple:
         parts = (self.file, self.key, self.problem, str(self.got), str(self.wanted), self.fix)
         return _rebuild, parts

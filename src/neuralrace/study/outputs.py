@@ -42,10 +42,10 @@ def _outputs_of(what: str) -> str:
 
 OUTPUTS = (
     Output("time_aligned", "contest", "when the gates that small neurons align to by themselves, "
-           "the reference, reach the criterion, in theory; infinite where they never do", "there "
-           "is no such reference, or its time is not known", when="checked"),
-    Output("time_NAME", "contest", "when the loss of this gating falls to the criterion, in "
-           "theory; infinite where it never does", "its time is not known"),
+           "the reference, reach the criterion, in theory", "there is no such reference, or its "
+           "time is not known", when="checked"),
+    Output("time_NAME", "contest", "when the loss of this gating falls to the criterion, in theory",
+           "its time is not known"),
     Output("kept_aligned", "contest", "the share of the reference's gates that a ReLU network "
            "would keep", NO_CHECK, when="checked"),
     Output("kept_NAME", "contest", "the share of this gating's gates that a ReLU network would "

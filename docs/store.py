@@ -129,8 +129,11 @@ def _store_figure(table: Any, folder: Path) -> dict[str, Any]:
 
 
 def by_id(rows: Sequence[papers.Agreement]) -> dict[str, dict[str, Any]]:
-    """Lines of agreement by their ids."""
-    return {row.id: {k: v for k, v in vars(row).items() if k != "id"} for row in rows}
+    """Lines of agreement by their ids, which are all different."""
+    found = {row.id: {k: v for k, v in vars(row).items() if k != "id"} for row in rows}
+    if len(found) < len(rows):
+        raise ValueError(f"an id stands twice: {', '.join(row.id for row in rows)}")
+    return found
 
 
 def _quick(name: str) -> str:

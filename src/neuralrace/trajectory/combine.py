@@ -99,7 +99,7 @@ def _along(tables: list[Any], name: str, variables: Literal["all", "minimal"]) -
     import xarray
 
     try:
-        return xarray.concat(tables, name, join="exact", data_vars=variables, coords="minimal")
+        whole = xarray.concat(tables, name, join="exact", data_vars=variables, coords="minimal")
     except ValueError as error:
         raise NeuralRaceError(
             "the runs have other times or other coordinates than each other",
@@ -107,6 +107,8 @@ def _along(tables: list[Any], name: str, variables: Literal["all", "minimal"]) -
             wanted=f"the same times and coordinates along every axis but {name!r}",
             fix="select those that all share with run.sel",
         ) from error
+    assert isinstance(whole, xarray.Dataset)
+    return whole
 
 
 def _final(table: xarray.Dataset) -> list[str]:

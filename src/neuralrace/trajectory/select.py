@@ -74,7 +74,7 @@ def _places(axis: str, index: Any, length: int) -> Places:
     if places.ndim > 1:
         raise NeuralRaceError(
             f"axis {axis!r} cannot be indexed like this",
-            got=f"an index of shape {np.shape(index)}",
+            got=f"{index!r:.80}",
             wanted=wanted,
             fix=fix,
         )

@@ -53,7 +53,7 @@ def page_of(result: Result, command: str = "") -> Page:
         for answer in result.answers.values()
     ]
     if result.refused:
-        rows = [(q, e.problem, e.got, e.wanted, e.fix) for q, e in result.refused.items()]
+        rows = [(q, e.problem, str(e.got), str(e.wanted), e.fix) for q, e in result.refused.items()]
         table = Table(("question", "why", "got", "wanted", "fix"), rows)
         sections.append(Section("What is left out, and why", [table]))
     return Page(

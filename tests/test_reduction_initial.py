@@ -454,3 +454,31 @@ def test_the_gap_of_a_start_is_that_of_the_losses(scale):
     exact = race.weights(race.solve(times=[0.0, 1.0], start=0.3), 0.0, 0)
     assert race.start(exact).gap == pytest.approx(0, abs=1e-10)
     assert race.start(0.3).gap is None
+
+
+@pytest.mark.parametrize("transform", ["grad", "vmap", "jit"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda race, b: race.solve(times=[0, 1.5], start=b).loss[-1],
+        lambda race, b: race.closed_form(b).time_to_loss(0.5),
+        lambda race, b: race.modes(b).half_time[0],
+        lambda race, b: nr.contest({"a": race}, start=b).times["a"],
+        lambda race, b: nr.contest({"a": race}, start={"a": b}).times["a"],
+    ],
+    ids=["solve", "closed form", "modes", "contest", "contest by name"],
+)
+def test_a_traced_start_is_refused_by_name(use, transform):
+    """What is not differentiable must not answer with a gradient of zero."""
+    data, _, _ = modes([4.0, 2.0], 3, 3)
+    race = nr.reduce(nr.Architecture.chain(3, 8, 3), data)
+    starts = [
+        lambda b: b,
+        lambda b: {"W1": b, "W2": 0.1},
+        lambda b: {"W1": b * np.ones((8, 3)), "W2": np.ones((3, 8))},
+        lambda b: {"W1": [[b] * 3] * 8, "W2": np.ones((3, 8))},
+    ]
+    where = np.array([0.1, 0.2]) if transform == "vmap" else 0.1
+    for start in starts:
+        with pytest.raises(nr.NeuralRaceError, match="start"):
+            getattr(jax, transform)(lambda b, start=start: use(race, start(b)))(where)

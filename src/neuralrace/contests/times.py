@@ -16,7 +16,7 @@ from neuralrace.contests.leads import EDGE
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
-from neuralrace.reduction.solving.initial import start_from_scale
+from neuralrace.reduction.solving.initial import check_start_known, start_from_scale
 from neuralrace.reduction.solving.solution import checked_tolerance
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike
@@ -139,6 +139,7 @@ class Rule:
     rtol: float | None = None
 
     def __post_init__(self) -> None:
+        check_start_known(self.start)
         if (self.start is None) == (self.scale is None):
             raise NeuralRaceError(
                 "a contest needs one way to start",

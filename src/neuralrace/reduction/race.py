@@ -34,6 +34,7 @@ from neuralrace.reduction.solving.full_size import Source, evaluations, full_wei
 from neuralrace.reduction.solving.initial import (
     Start,
     StartLike,
+    check_start_known,
     start_from_number,
     start_from_weights,
 )
@@ -128,7 +129,7 @@ class Race:
         `alignment` of the result is the share of the weights' squared norm that it carries, and
         `gap` the distance of its loss from that of the network, which says whether the weights are
         small enough. A `Start` is checked against the data and the blocks of this race, and
-        returned.
+        returned. A start that JAX is tracing (`jax.grad`, `jax.vmap`, `jax.jit`) is refused.
 
         ```python
         >>> import jax, numpy as np, neuralrace as nr
@@ -141,6 +142,7 @@ class Race:
 
         ```
         """
+        check_start_known(source)
         if isinstance(source, Start):
             self._check_start(source)
             return source

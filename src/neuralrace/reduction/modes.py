@@ -17,7 +17,12 @@ from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.blocks.block import Block
 from neuralrace.reduction.equations.symbols import block_form
-from neuralrace.reduction.solving.initial import Start, StartLike, start_from_scale
+from neuralrace.reduction.solving.initial import (
+    Start,
+    StartLike,
+    check_start_known,
+    start_from_scale,
+)
 from neuralrace.text import table_lines
 from neuralrace.types import Key
 
@@ -179,6 +184,7 @@ def modes_of(
     least: float,
 ) -> ModeTable:
     """The table of `Race.modes`."""
+    check_start_known(start)
     begin = _start(race, start, scale)
     seeds = whole_number("seeds", seeds, least=0, fix="for example seeds=10")
     least = real_number("least", least, above=0, below=1, fix="leave it out for a third")

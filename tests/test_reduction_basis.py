@@ -1,6 +1,7 @@
 """Shared bases: all statistics of all paths in block form, against `path_statistics`."""
 
 from collections import Counter
+from itertools import chain, repeat
 
 import numpy as np
 import pytest
@@ -507,7 +508,7 @@ def test_of_equally_fine_bases_the_one_that_drops_least_is_taken(monkeypatch):
     data = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([2.0, 1.0])})
     turn = lambda a: np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
     tried = [{"x": turn(a), "y": turn(a)} for a in (0.1, 1e-3, 0.05, 0.1, 0.1)]
-    left = iter(tried)  # couplings of a third of the angle
+    left = chain(tried, repeat(tried[1]))  # couplings of a third of the angle
     monkeypatch.setattr(basis, "aligned", lambda *_: next(left))
     monkeypatch.setattr(basis, "polished", lambda mixer, draws, directions, block: directions)
     race = nr.reduce(nr.Architecture.chain(2, 4, 2), data, tolerance=0.2)

@@ -13,7 +13,7 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.checks import plain_number, switch, weight_scale
 from neuralrace.contests.leads import EDGE
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
 from neuralrace.reduction.solving.initial import check_start_known, start_from_scale
@@ -105,7 +105,12 @@ class Entrant:
     @property
     def lateness(self) -> str:
         """In a word, what is known of the time of one that does not reach the criterion."""
-        return "unknown" if self.is_unknown else "never"
+        return "unknown" if self.is_unknown or self.was_dropped else "never"
+
+    @property
+    def was_dropped(self) -> bool:
+        """Whether only what a tolerance dropped keeps the loss above the criterion."""
+        return self.race.constant < self.criterion <= self.race.outside
 
     @property
     def learns(self) -> float:
@@ -216,7 +221,7 @@ class Rule:
                 wanted="a start whose loss is above the criterion",
                 fix="start nearer to zero, or lower the criterion",
             )
-        unknown = self.scale is not None and np.isinf(time) and criterion > race.constant
+        unknown = self.scale is not None and np.isinf(time) and criterion > race.outside
         return Entrant(race, start, criterion, time, method, _one_number(source), unknown)
 
     def _source(self, name: str, race: Race) -> StartLike:
@@ -389,7 +394,7 @@ def tied_first(times: Mapping[str, float]) -> tuple[str, ...]:
 
 def initial_loss(race: Race) -> float:
     """½⟨‖y‖²⟩, the loss of a network whose output is zero."""
-    return race.constant + sum(block.initial_loss for block in race.blocks)
+    return zero_loss(race.data)
 
 
 def learning_time(
@@ -402,6 +407,8 @@ def learning_time(
     and the last part is interpolated. Each solution starts where the previous one ended. The time
     is 0 if the criterion is met at the start.
     """
+    if race.constant < criterion <= race.outside:
+        return np.inf, "what the tolerance dropped is above the criterion"
     if criterion <= race.constant or not race.blocks:
         return np.inf, "the loss that cannot be learned is above the criterion"
     form = race.complete_form(start)

@@ -56,7 +56,8 @@ class Race:
 
     `split` is the network after nodes with gates per neuron are split, so that every gate is on a
     whole node; blocks refer to its nodes. `blocks` are ordered by their drive, the largest singular
-    value of Σ^yx. `constant` is the loss outside all blocks, which no weights can remove. `silent`
+    value of Σ^yx. `constant` is the loss outside all blocks, which no weights can remove; what
+    a tolerance dropped is `dropped_loss` instead. `silent`
     counts, for every input and output node, the directions without a signal: weights along them
     learn nothing. (Weights along silent inputs that vary do decay; the race ignores this, and it
     matters only for large initial weights.) `exactness` says whether the reduction is exact, and if
@@ -101,6 +102,20 @@ class Race:
         couples, or of a direction, relative to its node.
         """
         return self.exactness.residual
+
+    @property
+    def dropped_loss(self) -> float:
+        """The loss at zero weights that a tolerance dropped; 0 for an exact reduction.
+
+        It can be learned, but no block does so: in solutions it stays, and when the loss falls
+        further than that is not known.
+        """
+        return self.exactness.dropped_loss
+
+    @property
+    def outside(self) -> float:
+        """The loss outside all blocks, `constant` and `dropped_loss`, which stays in solutions."""
+        return self.constant + self.dropped_loss
 
     @property
     def faint(self) -> tuple[str, ...]:
@@ -149,7 +164,7 @@ class Race:
         if isinstance(source, Mapping):
             plain = {edge: plain_number(value) for edge, value in source.items()}
             if any(_has_axes(w) for w in plain.values()):
-                found = start_from_weights(self.blocks, self.split, self.constant, plain)
+                found = start_from_weights(self.blocks, self.split, self.outside, plain)
             else:
                 found = start_from_number(self.blocks, plain)
         else:
@@ -213,7 +228,7 @@ class Race:
         rtol = checked_tolerance(rtol)
         try:
             solution = solve_blocks(
-                self.blocks, start, times, learning_rate, self.constant, rtol=rtol
+                self.blocks, start, times, learning_rate, self.outside, rtol=rtol
             )
         except StoppedError as error:
             error.trajectory = self._sourced(error.trajectory, others)
@@ -386,7 +401,7 @@ class Race:
         }
         known = {name: form for name, form in forms.items() if form is not None}
         without = tuple(name for name, form in forms.items() if form is None)
-        return ClosedForm(known, self.constant, without)
+        return ClosedForm(known, self.constant, without, self.dropped_loss)
 
     def modes(
         self,
@@ -456,7 +471,7 @@ class Race:
             if form is None:
                 return None
             known[block.name] = form
-        return ClosedForm(known, self.constant) if known else None
+        return ClosedForm(known, self.constant, dropped=self.dropped_loss) if known else None
 
     # ---- in words ------------------------------------------------------------------------------
 

@@ -18,7 +18,9 @@ from neuralrace.reduction.blocks.block import Block
 from neuralrace.reduction.blocks.exactness import EXACT, Exactness
 from neuralrace.reduction.blocks.finding import find_blocks
 from neuralrace.reduction.equations.closed_form import ClosedForm
+from neuralrace.reduction.equations.mode_form import SHOWN
 from neuralrace.reduction.equations.polynomial import drive_when_on
+from neuralrace.reduction.equations.subspace import MAX_VARIABLES
 from neuralrace.reduction.equations.symbols import (
     Variable,
     WrittenMode,
@@ -296,11 +298,26 @@ class Race:
                 written.append(replace(mode, S=drive_when_on(block, self.split.data)))
         return written, left_out
 
+    def _modes(self, start: StartLike | None) -> list[WrittenMode]:
+        """The merged modes, or an error where every block is too large to be written out."""
+        written, left_out = self._written(start)
+        if left_out and not written:
+            count = {b.name: sum(w.size for w in b.aligned.values()) for b in self.blocks}
+            raise NeuralRaceError(
+                "the equations of this race have too many variables to be written out",
+                got=", ".join(f"{name}: {count[name]} weights" for name in left_out[:SHOWN]),
+                wanted=f"a matrix block of at most {MAX_VARIABLES} variables from this start",
+                fix="race.solve(times=…, start=…) solves it all the same; nr.GDLN(block.arch) on "
+                "block.data is the network of a block of race.blocks",
+            )
+        return written
+
     def variables(self, start: StartLike | None = None) -> tuple[Variable, ...]:
         """The variables of the race, with multiplicities; those that must stay equal are merged.
 
         Without a `start` (a `Start`, a number or weights), all edges of a block are assumed to
-        start alike. Blocks with too many variables to be written out are left out.
+        start alike. Blocks with too many variables to be written out are left out; if all are, it
+        is an error.
 
         ```python
         >>> import neuralrace as nr
@@ -310,10 +327,12 @@ class Race:
 
         ```
         """
-        return tuple(v for mode in self._written(start)[0] for v in mode.variables)
+        return tuple(v for mode in self._modes(start) for v in mode.variables)
 
     def equations(self, start: StartLike | None = None) -> dict[str, list[sympy.Eq]]:
         """The merged equations of every mode in SymPy (NRR Eq. 10 and its consequences).
+
+        Blocks with too many variables to be written out are left out; if all are, it is an error.
 
         ```python
         >>> import neuralrace as nr
@@ -323,20 +342,22 @@ class Race:
 
         ```
         """
-        return {mode.block.name: equations(mode) for mode in self._written(start)[0]}
+        return {mode.block.name: equations(mode) for mode in self._modes(start)}
 
-    def coefficients(self, start: StartLike | None = None) -> dict[str, dict[str, float]]:
+    def coefficients(self, start: StartLike | None = None) -> dict[str, dict[sympy.Symbol, float]]:
         """The values of S and D in `equations`, for every mode in whose equations they stand.
+
+        The keys are SymPy's symbols, so that the values can be put into the equations.
 
         ```python
         >>> import neuralrace as nr
         >>> race = nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0)))
-        >>> {name: float(round(v, 6)) for name, v in race.coefficients()["mode1"].items()}
-        {'S': 1.0, 'D': 1.0}
+        >>> race.equations()["mode1"][0].rhs.subs(race.coefficients()["mode1"]).round(6)
+        (1.0 - 1.0*B_1(t)**2)*B_1(t)/2
 
         ```
         """
-        found = {m.block.name: statistics_in_symbols(m) for m in self._written(start)[0]}
+        found = {m.block.name: statistics_in_symbols(m) for m in self._modes(start)}
         return {name: values for name, values in found.items() if values is not None}
 
     def latex(self, start: StartLike | None = None, *, full: bool = False) -> str:
@@ -377,7 +398,7 @@ class Race:
 
         ```
         """
-        return {mode.block.name: conserved(mode) for mode in self._written(start)[0]}
+        return {mode.block.name: conserved(mode) for mode in self._modes(start)}
 
     def closed_form(self, start: StartLike) -> ClosedForm:
         """The closed form of every mode that has one, from the given start.
@@ -539,7 +560,13 @@ def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Ra
 
     ```
     """
-    check_kind("arch", arch, Architecture, "reduce takes (arch, data): pass net.arch of a network")
+    fix = (
+        "reduce takes (arch, data): pass net.arch of a network whose edges share no weights; those "
+    )
+    fix += (
+        "of an unrolled recurrent or a convolutional network do, and sharing is lost in its graph"
+    )
+    check_kind("arch", arch, Architecture, fix)
     check_kind(
         "data", data, Dataset, "pass a Dataset, for example the second result of nr.pathways"
     )

@@ -83,8 +83,8 @@ def summary(race: Race, full: bool = False) -> str:
         lines.append(f"loss outside all blocks: {race.constant:.4g}")
     if race.dropped_loss:
         lines.append(
-            f"loss that the tolerance dropped: {race.dropped_loss:.4g}; it can be learned, and this "
-            "race does not know when"
+            f"loss that the tolerance dropped: {race.dropped_loss:.4g}; it can be learned, and "
+            "this race does not know when"
         )
     lines += _about_gates(race)
     conflicts = [block.name for block in race.blocks if block.has_sign_conflict]

@@ -138,6 +138,7 @@ def test_blocks_of_a_dozen_variables_are_written_out(inputs, outputs):
     variables = race.variables(start)
     t = sympy.Symbol("t", real=True)
     at = {sympy.Function(f"B_{v.name[1:]}")(t): v.start for v in variables}
+    at |= race.coefficients(start).get(block.name, {})
     rates = [float(equation.rhs.subs(at)) for equation in race.equations(start)[block.name]]
     found = {e: np.zeros_like(w) for e, w in begin.items()}
     for variable, rate in zip(variables, rates, strict=True):

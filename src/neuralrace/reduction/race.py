@@ -352,8 +352,11 @@ class Race:
         ```python
         >>> import neuralrace as nr
         >>> race = nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0)))
-        >>> race.equations()["mode1"][0].rhs.subs(race.coefficients()["mode1"]).round(6)
-        (1.0 - 1.0*B_1(t)**2)*B_1(t)/2
+        >>> values = race.coefficients()["mode1"]
+        >>> {str(symbol): round(float(value), 6) for symbol, value in values.items()}
+        {'S': 1.0, 'D': 1.0}
+        >>> race.equations()["mode1"][0].rhs.subs(values).free_symbols
+        {t}
 
         ```
         """
@@ -560,12 +563,8 @@ def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Ra
 
     ```
     """
-    fix = (
-        "reduce takes (arch, data): pass net.arch of a network whose edges share no weights; those "
-    )
-    fix += (
-        "of an unrolled recurrent or a convolutional network do, and sharing is lost in its graph"
-    )
+    fix = "reduce takes (arch, data): pass net.arch, if no edges of the network share weights. The "
+    fix += "sharing of an unrolled recurrent or a convolutional network is lost in its graph"
     check_kind("arch", arch, Architecture, fix)
     check_kind(
         "data", data, Dataset, "pass a Dataset, for example the second result of nr.pathways"

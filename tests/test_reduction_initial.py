@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
+from neuralrace.reduction.blocks import identical_blocks
 from neuralrace.reduction.blocks.identical_blocks import identical, intertwiner
+from neuralrace.reduction.blocks.mixtures import Mixer
 from tests.test_errors import says
 from verification.cases import random_case
 from verification.reduction import planted
@@ -287,6 +289,57 @@ def test_identical_matrix_blocks_are_turned_into_each_other():
                     np.testing.assert_allclose(
                         turns[j.source] @ one.x[j, p], two.x[k, q] @ turns[p.source], atol=1e-7
                     )
+
+
+def check_turns(race: nr.Race) -> None:
+    """The second block is a copy of the first, by rotations that map all its statistics."""
+    (group,) = identical(race.blocks)
+    first, other = (race.blocks[copy.block] for copy in group)
+    turns, mixers = group[1].turns, [Mixer(b.arch, b.factor) for b in (other, first)]
+    for o in turns.values():
+        np.testing.assert_allclose(o @ o.T, np.eye(len(o)), atol=1e-8)
+    mine, theirs = (mixer.draw(np.random.default_rng(7)) for mixer in mixers)
+    for one, two in zip(
+        (mixers[0].yx(mine.yx), mixers[0].xx(mine)),
+        (mixers[1].yx(theirs.yx), mixers[1].xx(theirs)),
+        strict=True,
+    ):
+        for (a, b), m in one.items():
+            np.testing.assert_allclose(turns[a] @ m, two[a, b] @ turns[b], atol=1e-7)
+
+
+@pytest.mark.parametrize("n", [3, 24])
+def test_large_copies_are_turned_into_each_other(n):
+    """Two copies of a block with n inputs and outputs; all entries as unknowns would take n⁶."""
+    rng = np.random.default_rng(n)
+    x, y = rng.normal(size=(2, 3 * n, n))
+    data = nr.Dataset(
+        {"x": np.kron(np.eye(2), x) @ rotation(rng, 2 * n)},
+        {"y": np.kron(np.eye(2), y) @ rotation(rng, 2 * n)},
+    )
+    race = nr.reduce(nr.Architecture.chain(2 * n, 4 * n, 2 * n), data)
+    assert [block.dims for block in race.blocks] == [{"x": n, "y": n}] * 2
+    check_turns(race)
+
+
+def test_copies_whose_directions_come_in_pairs(monkeypatch):
+    """Rotations by two angles: no symmetric element tells the two directions of a pair apart."""
+    turn = lambda a: np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
+    x, rng = np.eye(4), np.random.default_rng(0)
+    y = [np.kron(np.eye(2), turn(a)) @ x for a in (0.4, 1.9)]
+    data = nr.Dataset(
+        {"x": np.concatenate([x, x]) @ rotation(rng, 4)},
+        {"y": np.concatenate(y) @ rotation(rng, 4)},
+    )
+    masks = {"all": None, "second": np.repeat([0, 1], 4)}
+    race = nr.reduce(*nr.pathways(data, masks, 8))
+    assert [block.dims for block in race.blocks] == [{"x": 2, "y": 2}] * 2
+    asked, null_vector = [], identical_blocks._null_vector
+    monkeypatch.setattr(
+        identical_blocks, "_null_vector", lambda *given: asked.append(1) or null_vector(*given)
+    )
+    check_turns(race)
+    assert asked
 
 
 def test_blocks_on_other_edges_are_no_copies():

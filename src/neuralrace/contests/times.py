@@ -62,8 +62,8 @@ class Entrant:
 
     `criterion` is a loss; `time` is infinite if the loss never falls that far; `method` says how
     the time was found. `number` is the common start value of all singular values of all edges, or
-    None if they start differently or from a scale. `strength` is the strength of the strongest
-    block (`Block.drive`): with two edges per path, the rate at which small weights first grow.
+    None if they start differently or from a scale. `strength` is the drive of the strongest
+    block (`Block.drive`), and `growth_rate` the largest rate at which small weights first grow.
 
     `is_unknown` says that the criterion could be reached, and was not, from an average start. That
     proves little: on average, random weights start a pathway with the signs of its Σ^yx at the
@@ -125,6 +125,10 @@ class Entrant:
     @property
     def strength(self) -> float:
         return max((block.drive for block in self.race.blocks), default=0.0)
+
+    @property
+    def growth_rate(self) -> float:
+        return max((block.growth_rate for block in self.race.blocks), default=0.0)
 
 
 @final

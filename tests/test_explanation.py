@@ -107,6 +107,38 @@ def test_the_advice():
         far["other"]
 
 
+@pytest.mark.parametrize(
+    "doubtful",
+    [{"kept": 0.03}, {"kept": 0.84}, {"loss": 0.1}, {"pace": 1.2}, {"pace": 0.8}, {"pace": np.inf}],
+)
+def test_a_gating_that_the_network_does_not_have_is_not_advised(doubtful):
+    mine = replace(row("mine", "gating", 0.015, 8), **doubtful)
+    alone = table(mine)
+    assert alone.near == (mine,) and alone.best is None and alone.doubt("mine")
+    assert "Use" not in alone.advice and "None of the gatings" in alone.advice
+    narrow = row("narrow network", "narrow", 0.018, 20)
+    both = table(mine, narrow)
+    assert both.best is narrow and "None of the gatings" in both.advice
+    good = replace(row("good", "gating", 0.016, 12), kept=0.95, pace=1.1)
+    every = table(mine, narrow, good)
+    assert every.best is good and every.advice.startswith("Use good")
+    assert sum("mine" in sentence for sentence in every.sentences) == 1
+
+
+def test_a_gating_that_no_neuron_can_have_is_not_advised_from_a_large_start():
+    """Two seeds differ so much there that outputs of any gating are near."""
+    data = nr.tasks.context_decision(cue=1.0)
+    gatings = {"by answer": nr.tasks.natural_gatings(data)["answer"]}
+    found = nr.explain(
+        data, gatings, width=30, scale=0.2, learning_rate=0.05, steps=400, seeds=3,
+        rows=["gatings"],
+    )  # fmt: skip
+    assert found["by answer"].kept < 0.85
+    assert found.best is None and "Use" not in found.advice
+    paces = [run.time[np.argmax(run.loss <= run.loss[0] / 2)] for run in found.runs]
+    assert found["by answer"].pace > 0 and min(paces) > 0
+
+
 def test_bad_input(run):
     with says("needs to know the network", got="'scale'", wanted="width=", fix="scale="):
         nr.explain(DATA, width=10)

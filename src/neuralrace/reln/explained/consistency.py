@@ -234,14 +234,12 @@ def kept_share(race: Race, start: Start, *, key: Key, leak: float = 0.0) -> Cons
         weights = full_weights(race.blocks, wide, solution, float(t), key)
         seen = seen_by_neurons(wide, weights)
         gated = {v: kept_by_neurons(z, e, gate[v], p, leak) for v, (z, e, _) in seen.items()}
-        relu_gates = {v: np.where(gated[v][2] * seen[v][0] > 0, 1.0, leak) for v in nodes}
-        own = _own_errors(wide, weights, relu_gates)
-        for node, (z, _, weight) in seen.items():
+        own = _own_view(wide, weights, {v: each[2] for v, each in gated.items()}, leak)
+        for node, (_, _, weight) in seen.items():
             each, off, _ = gated[node]
-            if node in own:
-                relu = kept_by_neurons(z, own[node], gate[node], p, leak)
-                worse = relu[0] < each
-                each, off = np.where(worse, relu[0], each), np.where(worse, relu[1], off)
+            relu = kept_by_neurons(*own[node][:2], gate[node], p, leak)
+            worse = relu[0] < each
+            each, off = np.where(worse, relu[0], each), np.where(worse, relu[1], off)
             total = weight.sum() or 1.0
             kept[node][i] = each @ weight / total
             mass[node][i] = weight.sum()
@@ -256,18 +254,22 @@ def kept_share(race: Race, start: Start, *, key: Key, leak: float = 0.0) -> Cons
     return Consistency(share, shares, solution.time, solution.loss, kept, part)
 
 
-def _own_errors(
+def _own_view(
     net: SplitNetwork,
     weights: Mapping[str, np.ndarray],
-    gates: Mapping[str, Float[np.ndarray, "N size"]],
-) -> dict[str, np.ndarray]:
-    """The errors that reach each neuron if each has gates of its own, those of a ReLU network.
+    signs: Mapping[str, Float[np.ndarray, " size"]],
+    leak: float,
+) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """What each neuron sees if all have gates of their own, those of a ReLU network.
 
-    Only for one hidden layer: there the inputs of a neuron do not depend on the gates of others.
+    Layer by layer, since the inputs of a neuron depend on the gates below it.
     """
-    if max(net.arch.path_lengths) > 2:
-        return {}
-    return {v: drive for v, (_, drive, _) in seen_by_neurons(net, weights, gates).items()}
+    gates = {v: np.ones((net.data.n_samples, net.arch.sizes[v])) for v in net.arch.hidden}
+    seen = seen_by_neurons(net, weights, gates)
+    for node in (v for v in net.arch.order if v in gates):
+        gates[node] = np.where(signs[node] * seen[node][0] > 0, 1.0, leak)
+        seen = seen_by_neurons(net, weights, gates)
+    return seen
 
 
 def _mean(values: np.ndarray, weight: np.ndarray) -> np.ndarray:

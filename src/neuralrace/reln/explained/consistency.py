@@ -148,18 +148,19 @@ def consistency(
         k = max(0, 1 − min_± Σ_n p_n |g_n − 1[±z_n > 0]| |q_n| / Σ_n p_n g_n |q_n|) ,
 
     the part of its drive on which its own gates agree with those it was given; the sign of a
-    hidden neuron is free. With one hidden layer k is also computed with the residual that a ReLU
-    network with these weights would have, and the smaller one counts: with one-hot targets, a
-    neuron that is on for samples of another class has no error of the gated network there, but
-    spoils the outputs of the ReLU network. Neurons are averaged by ‖w‖‖a‖, times by how much the
+    hidden neuron is free. k is also computed with the z and r of a ReLU network with these weights
+    and signs, and the smaller one counts: with one-hot targets, a neuron that is on for samples of
+    another class has no error of the gated network there, but spoils the outputs of the ReLU
+    network. Neurons are averaged by ‖w‖‖a‖, times by how much the
     loss falls, from 1 % of its fall until it is 10 % of the initial loss (or has made 90 % of its
     fall, if it cannot get so far). Samples at the boundary do not count, since q → 0 there. Found
     by experiment, not in the papers. The threshold .9 is a convention, set before it was tested.
 
     The neurons of a pathway are random combinations of its modes, as they are after a small random
     start, drawn by `key`. In deeper networks z is the input of a hidden neuron and a·r the error
-    that reaches it, both with all other gates obeyed: the share then asks of each layer whether it
-    would keep its gates if the others kept theirs.
+    that reaches it, once with all other gates obeyed, and once with every neuron's own gates, layer
+    by layer. The first alone would miss a neuron that is on where a later gate is off: no error of
+    the gated network reaches it there.
 
     A weak spot is a pathway that is always on and whose z takes both signs: in a ReLU network it
     needs pairs of opposite neurons, which this check counts as lost.

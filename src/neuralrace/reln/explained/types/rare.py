@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int
 
 from neuralrace.reln.explained.alignment import FALLEN
 from neuralrace.reln.explained.fixed_points import Samples

@@ -245,7 +245,7 @@ class Explanation:
         if best is None:
             closest = self.rows[0]
             if self._doubts:
-                return f"{NONE}: the closest, {closest.name}, is near in outputs alone."
+                return f"{NONE}, not even the closest, {closest.name}, whose outputs are near."
             ratio = closest.error / self.floor[1] if self.floor[1] else np.inf
             return (
                 f"Nothing here follows the network: the closest, {closest.name}, is {ratio:.1f} "

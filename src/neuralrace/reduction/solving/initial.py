@@ -19,8 +19,9 @@ from neuralrace.reduction.blocks.block import Block
 from neuralrace.reduction.blocks.mixtures import longest_path
 from neuralrace.reduction.equations.flows import NetworkFlow
 from neuralrace.reduction.solving.compiled import one
-from neuralrace.reduction.solving.growing import average_start, two_edge_start
+from neuralrace.reduction.solving.growing import average_start, resumed, two_edge_start
 from neuralrace.statistics import SplitNetwork
+from neuralrace.trajectory import Trajectory
 from neuralrace.types import Matrix, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
 
@@ -38,7 +39,8 @@ class Start:
     the race's loss at the start from that of the network, as a part of the latter, and a prediction
     of the loss is off by at least this at t = 0. Both are `None` for a start that was not made from
     weights. `data` is the digest of the data of its race; a start made by hand has none, and can be
-    used with any race that it fits.
+    used with any race that it fits. `both[i]` are the weights of block i with both halves of every
+    mode, where `weights[i]` has only the growing half, and otherwise None.
 
     ```python
     >>> import neuralrace as nr
@@ -56,6 +58,7 @@ class Start:
     description: str
     data: str | None = None
     gap: float | None = None
+    both: tuple[dict[str, Matrix] | None, ...] = ()
 
     def __repr__(self) -> str:
         blocks = f"{len(self.weights)} block{'s' * (len(self.weights) != 1)}"
@@ -121,10 +124,10 @@ def start_from_weights(
     found = [_restricted(block, parts) for block in blocks]
     two = [i for i, block in enumerate(blocks) if block.arch.path_lengths == {2}]
     shared = _overlap([b for i, b in enumerate(blocks) if i not in two], found, blocks)
-    for i, weights_i in zip(
-        two, two_edge_start([blocks[i] for i in two], [found[i] for i in two]), strict=True
-    ):
-        found[i] = weights_i
+    both: list[dict[str, Matrix] | None] = [None] * len(blocks)
+    growing = two_edge_start([blocks[i] for i in two], [found[i] for i in two])
+    for i, (weights_i, both_i) in zip(two, growing, strict=True):
+        found[i], both[i] = weights_i, both_i
     ends = set(_end_edges(whole))
     carried = sum(float((w**2).sum()) for f in found for e, w in f.items() if e in ends)
     total = sum(float((parts[e] ** 2).sum()) for e in ends)
@@ -135,7 +138,22 @@ def start_from_weights(
     with jax.enable_x64(True):
         loss = float(GDLN(whole.arch).loss(parts, whole.data))
     gap = abs(constant + _initial_loss(blocks, found) - loss) / loss if loss else None
-    return Start(tuple(found), alignment, how, gap=gap)
+    return Start(tuple(found), alignment, how, gap=gap, both=tuple(both))
+
+
+def later(blocks: Sequence[Block], start: Start, solution: Trajectory, when: int = -1) -> Start:
+    """A start at the state of a solution at one of its times."""
+    at = solution.values["variables"]
+    now = tuple({e: w[when] for e, w in at[block.name].items()} for block in blocks)
+    both = (
+        tuple(
+            None if begin is None else resumed(begin, weights)
+            for begin, weights in zip(start.both, now, strict=True)
+        )
+        if start.both
+        else ()
+    )
+    return Start(now, None, f"the race at t = {solution.time[when]:g}", both=both)
 
 
 def _initial_loss(blocks: Sequence[Block], weights: Sequence[Mapping[str, Matrix]]) -> float:

@@ -41,6 +41,9 @@ STILL = 1e-4
 APART = 1e3
 """The factor between the two tolerances with which a race that rests is solved."""
 
+NUDGE = 1e-12
+"""The part of its largest weight by which a start is changed to see whether rounding decides."""
+
 LOOSE = 1e-10
 """With tolerances above this, the other one is smaller, otherwise larger."""
 
@@ -441,11 +444,16 @@ def learning_time(
 
     The closed form is used if there is one. Otherwise the race is solved, for `longest` times one
     over the largest strength. Where it rests before it reaches the criterion, it may be at a saddle
-    that it leaves by rounding alone: it is solved again with another tolerance, and the time is
-    unknown if the two differ. The time is 0 if the criterion is met at the start.
+    that it leaves by rounding alone: it is solved again with another tolerance, from a start that
+    differs by rounding, and the time is unknown if the two differ. The time is 0 if the criterion
+    is met at the start.
     """
     if criterion <= race.constant or not race.blocks:
         return LearningTime(np.inf, "the loss that cannot be learned is above the criterion")
+    if min(race.arch.path_lengths) > 1 and not any(
+        w.any() for weights in start.weights for w in weights.values()
+    ):
+        return LearningTime(np.inf, "weights of zero never move")
     form = race.complete_form(start)
     if form is not None:
         return LearningTime(float(form.time_to_loss(criterion)), "closed form")
@@ -453,7 +461,7 @@ def learning_time(
     if rests:
         usual = RTOL if rtol is None else rtol
         other = usual / APART if usual > LOOSE else usual * APART
-        again, _ = _solved_time(race, start, criterion, longest, other)
+        again, _ = _solved_time(race, _nudged(start), criterion, longest, other)
         if not abs(found.time - again.time) <= DIGITS * found.time:
             return LearningTime(np.inf, "solved race", "the race rests at a saddle")
     return found
@@ -495,6 +503,21 @@ def _solved_time(
             ), rests
         start = later(race.blocks, start, solution, k - 1)
         now, span = now + float(times[k - 1]), float(times[k] - times[k - 1])
+
+
+def _nudged(start: Start) -> Start:
+    """A start whose matrices differ by rounding.
+
+    Single numbers stay as they are: in scalar races that start alike, rounding breaks no symmetry.
+    """
+    rng = np.random.default_rng(0)
+    weights = tuple(
+        {e: w + NUDGE * np.abs(w).max() * rng.normal(size=w.shape) for e, w in block.items()}
+        if any(w.size > 1 for w in block.values())
+        else block
+        for block in start.weights
+    )
+    return replace(start, weights=weights)
 
 
 def _rests(solution: Trajectory, end: int) -> bool:

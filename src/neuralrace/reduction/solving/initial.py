@@ -18,6 +18,7 @@ from neuralrace.gdln import GDLN
 from neuralrace.reduction.blocks.block import Block
 from neuralrace.reduction.blocks.mixtures import longest_path
 from neuralrace.reduction.equations.flows import NetworkFlow
+from neuralrace.reduction.equations.mode_form import LEAST
 from neuralrace.reduction.solving.compiled import one
 from neuralrace.reduction.solving.growing import average_start, resumed, two_edge_start
 from neuralrace.statistics import SplitNetwork
@@ -90,19 +91,29 @@ def start_from_number(blocks: Sequence[Block], value: Any) -> Start:
             wanted=f"a number, or {{edge: number}} or {{edge: matrix}} for {listed(edges)}",
             fix="race.start(0.01), or race.start(net.init(key, scale=1e-3))",
         )
-    _check_size(blocks, max((abs(float(b)) for b in by_edge.values()), default=0.0))
+    _check_size(blocks, [abs(float(b)) for b in by_edge.values()])
     weights = tuple({e: float(by_edge[e]) * w for e, w in b.aligned.items()} for b in blocks)
     return Start(weights, None, f"aligned, {value}")
 
 
-def _check_size(blocks: Sequence[Block], largest: float) -> None:
-    """Raise where the loss at a start would be beyond the range of float64.
+def _check_size(blocks: Sequence[Block], sizes: Sequence[float]) -> None:
+    """Raise where the loss or a path at a start of edges of these sizes is out of float64's range.
 
     A path of D edges of strength b carries b^D, and the loss has its square, times a moment of the
-    data.
+    data. Edges that start at 0 stay there, or are driven by the others.
     """
     depth = max((longest_path(block.arch) for block in blocks), default=1)
     bound = np.finfo(np.float64).max ** (1 / (2 * depth + 2))
+    largest, smallest = max(sizes, default=0.0), min((b for b in sizes if b), default=1.0)
+    least = LEAST ** (1 / depth)
+    if depth > 1 and smallest < least:
+        raise NeuralRaceError(
+            "start is so small that the strength of a path would be 0 in float64",
+            got=f"weights of size {smallest:.3g}",
+            wanted=f"at least {least:.3g}, with paths of {depth} edges, or exactly 0",
+            fix="start=1e-6 is small; with two edges per path, a start that is smaller by a factor "
+            "f delays a mode by log(f)/s",
+        )
     if largest > bound:
         raise NeuralRaceError(
             "the start is so large that the loss would overflow",
@@ -120,7 +131,7 @@ def start_from_weights(
     check_known("the initial weights", given)
     check_finite(given)
     parts = whole.split(weights)
-    _check_size(blocks, max(float(np.abs(w).max(initial=0.0)) for w in parts.values()))
+    _check_size(blocks, [float(np.abs(w).max(initial=0.0)) for w in parts.values()])
     found = [_restricted(block, parts) for block in blocks]
     two = [i for i, block in enumerate(blocks) if block.arch.path_lengths == {2}]
     shared = _overlap([b for i, b in enumerate(blocks) if i not in two], found, blocks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -43,6 +44,12 @@ USUAL_EVALUATIONS = 2000
 COMPILING = 4e9
 """The number of operations in the time it takes to compile a program, about four seconds."""
 
+
+AGAIN = 0.25
+"""A large flow is compiled when NumPy has taken this part of the time of compiling for its like."""
+
+_SPENT: Counter[Hashable] = Counter()
+"""The number of operations so far in large flows of one graph, by graph, number and times."""
 
 WATCHED = 512
 """The number of times at which the growing halves of modes are watched, evenly and by their ratio.
@@ -181,12 +188,19 @@ class _Course:
         steps = np.union1d(self.steps, np.round(more / self.rate).astype(int))
         return replace(self, times=self.rate * steps, steps=steps)
 
-    def is_small(self, *problems: FlatFlow) -> bool:
-        """Whether NumPy would finish before a program is compiled."""
+    def is_small(self, *problems: FlatFlow, program: Hashable = None) -> bool:
+        """Whether NumPy would finish before a program is compiled.
+
+        A large `program` that NumPy was asked for again and again will be asked for once more.
+        """
         if self.compiling is not None:
             return not self.compiling
         evaluations = USUAL_EVALUATIONS if self.steps is None else int(self.steps[-1])
-        return evaluations * sum(problem.work for problem in problems) <= COMPILING
+        work = evaluations * sum(problem.work for problem in problems)
+        if program is None or max(len(problem.start) for problem in problems) <= small.DENSE:
+            return work <= COMPILING
+        _SPENT[program] += work
+        return work <= COMPILING and _SPENT[program] <= AGAIN * COMPILING
 
 
 @final
@@ -308,7 +322,8 @@ def _matrix_answers(members: Sequence[_Member], course: _Course) -> list[_Answer
         compiled.one(*pairs[group[0][0]]) if alone else compiled.stacked(pairs) for group in groups
     ]
     networks = [NetworkFlow(arch, weights, data) for weights, data in stacks]
-    if course.is_small(*networks):
+    program = (arch, tuple(sorted(pairs[0][1].gates)), len(pairs), len(course.times))
+    if course.is_small(*networks, program=program):
         found: list[_Answer] = []
         for group, network in zip(groups, networks, strict=True):
             part = small.solve_small(network, *course.asked)

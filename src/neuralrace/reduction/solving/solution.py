@@ -199,8 +199,9 @@ class _Course:
         work = evaluations * sum(problem.work for problem in problems)
         if program is None or max(len(problem.start) for problem in problems) <= small.DENSE:
             return work <= COMPILING
+        spent = _SPENT[program]
         _SPENT[program] += work
-        return work <= COMPILING and _SPENT[program] <= AGAIN * COMPILING
+        return work <= COMPILING and spent <= AGAIN * COMPILING
 
 
 @final

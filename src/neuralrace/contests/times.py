@@ -13,11 +13,11 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.checks import plain_number, switch, weight_scale
 from neuralrace.contests.leads import EDGE
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
 from neuralrace.reduction.equations.polynomial import least_loss as least_of_block
-from neuralrace.reduction.solving.initial import later, start_from_scale
+from neuralrace.reduction.solving.initial import check_start_known, later, start_from_scale
 from neuralrace.reduction.solving.small import RTOL
 from neuralrace.reduction.solving.solution import checked_tolerance
 from neuralrace.trajectory import Trajectory, crossing_time
@@ -85,8 +85,8 @@ class Entrant:
 
     `criterion` is a loss; `time` is infinite if the loss never falls that far; `method` says how
     the time was found. `number` is the common start value of all singular values of all edges, or
-    None if they start differently or from a scale. `strength` is the strength of the strongest
-    block (`Block.drive`): with two edges per path, the rate at which small weights first grow.
+    None if they start differently or from a scale. `strength` is the drive of the strongest
+    block (`Block.drive`), and `growth_rate` the largest rate at which small weights first grow.
 
     `unknown` says why the time is not known, where it is not: the race was not followed for longer,
     or it rests at a saddle that it leaves by rounding alone, or it did not reach the criterion from
@@ -134,7 +134,12 @@ class Entrant:
     @property
     def lateness(self) -> str:
         """In a word, what is known of the time of one that does not reach the criterion."""
-        return "unknown" if self.is_unknown else "never"
+        return "unknown" if self.is_unknown or self.was_dropped else "never"
+
+    @property
+    def was_dropped(self) -> bool:
+        """Whether only what a tolerance dropped keeps the loss above the criterion."""
+        return self.race.constant < self.criterion <= self.race.outside
 
     @property
     def learns(self) -> float:
@@ -149,6 +154,10 @@ class Entrant:
     @property
     def strength(self) -> float:
         return max((block.drive for block in self.race.blocks), default=0.0)
+
+    @property
+    def growth_rate(self) -> float:
+        return max((block.growth_rate for block in self.race.blocks), default=0.0)
 
 
 @final
@@ -168,6 +177,7 @@ class Rule:
     rtol: float | None = None
 
     def __post_init__(self) -> None:
+        check_start_known(self.start)
         if (self.start is None) == (self.scale is None):
             raise NeuralRaceError(
                 "a contest needs one way to start",
@@ -245,7 +255,11 @@ class Rule:
                 fix="start nearer to zero, or lower the criterion",
             )
         unknown = found.unknown
-        if self.scale is not None and np.isinf(found.time) and criterion > least_loss(race):
+        if (
+            self.scale is not None
+            and np.isinf(found.time)
+            and criterion > max(least_loss(race), race.outside)
+        ):
             unknown = AVERAGE
         number = _one_number(source)
         return Entrant(race, start, criterion, found.time, found.method, number, unknown)
@@ -420,7 +434,7 @@ def tied_first(times: Mapping[str, float]) -> tuple[str, ...]:
 
 def initial_loss(race: Race) -> float:
     """½⟨‖y‖²⟩, the loss of a network whose output is zero."""
-    return race.constant + sum(block.initial_loss for block in race.blocks)
+    return zero_loss(race.data)
 
 
 @final
@@ -448,6 +462,8 @@ def learning_time(
     differs by rounding, and the time is unknown if the two differ. The time is 0 if the criterion
     is met at the start.
     """
+    if race.constant < criterion <= race.outside:
+        return LearningTime(np.inf, "what the tolerance dropped is above the criterion")
     if criterion <= race.constant or not race.blocks:
         return LearningTime(np.inf, "the loss that cannot be learned is above the criterion")
     if min(race.arch.path_lengths) > 1 and not any(

@@ -60,13 +60,14 @@ def test_times_are_those_of_the_logistic_curves(delta):
 def test_a_solved_race_finds_the_time_of_the_closed_form(monkeypatch):
     entrant = nr.contest(gatings(0.5), start=0.01).entrants["xor"]
     monkeypatch.setattr(nr.Race, "complete_form", lambda *_: None)
-    time, method = learning_time(entrant.race, entrant.start, 0.2, 1e5)
-    assert method == "solved race"
-    assert time == pytest.approx(entrant.time, rel=1e-7)
-    never, why = learning_time(entrant.race, entrant.start, 0.2, 2.0)
-    assert never == np.inf and "not reached by t = 2" in why
-    late, _ = learning_time(entrant.race, entrant.start, 0.2, 1.01 * entrant.time)
-    assert late == pytest.approx(entrant.time, rel=1e-6)  # also where doubling would pass longest
+    found = learning_time(entrant.race, entrant.start, 0.2, 1e5)
+    assert found.method == "solved race"
+    assert found.time == pytest.approx(entrant.time, rel=1e-7)
+    strength = entrant.strength
+    early = learning_time(entrant.race, entrant.start, 0.2, 2.0 * strength)
+    assert early.time == np.inf and early.unknown == "not before t = 2"
+    late = learning_time(entrant.race, entrant.start, 0.2, 1.01 * entrant.time * strength)
+    assert late.time == pytest.approx(entrant.time, rel=1e-6)  # also where growth passes longest
 
 
 def test_a_candidate_may_be_reduced_already(monkeypatch):

@@ -29,6 +29,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import aligned_patterns
+from neuralrace.reln.explained.fall import LONGEST
 from neuralrace.types import ArrayLike, Key
 
 if TYPE_CHECKING:
@@ -254,7 +255,7 @@ def contest(
     scale: float | None = None,
     criterion: float | None = None,
     relative: bool = False,
-    longest: float = 1e5,
+    longest: float = LONGEST,
     tolerance: float | None = None,
     width: int | None = None,
     key: Key = 0,
@@ -291,8 +292,9 @@ def contest(
     at N σ²/2, so that at equal total width fewer pathways start ahead. The two differ: the XoR
     gatings cross at Δ = √(2/3) with `scale`, and at a larger Δ with `start`. `criterion`, a loss,
     by default 0.2 (MHS Fig. 2d), or with `relative=True` a share of ½⟨‖y‖²⟩, the loss of a network
-    whose output is zero; for a dataset alone, by default half of that loss. `longest`, the time
-    after which a race without closed form counts as never learning. `tolerance`, as in `reduce`.
+    whose output is zero; for a dataset alone, by default half of that loss. `longest`, how
+    long a race without closed form is followed, in units of one over its largest strength; where
+    that is too short, its time is unknown. `tolerance`, as in `reduce`.
     `width`, the number of neurons of the reference, by default that of the widest candidate, or
     200. `key` (a JAX key or an integer) draws the random neurons used to find the reference.
     `rtol`, the relative tolerance of races that must be solved, as in `Race.solve`.

@@ -46,8 +46,7 @@ def contest_text(found: Contest) -> str:
         lines += [f"criterion: loss {told}", f"start: {found.start}"]
     lines += _about_criterion(found)
     lines += [
-        f"{name}: when it learns is not known from an average start, in which pathways keep the "
-        "signs of their first Σ^yx; start={name: weights} starts from actual weights."
+        f"{name}: when it learns is not known: {entrant.unknown}."
         for name, entrant in shown.items()
         if entrant.is_unknown
     ]

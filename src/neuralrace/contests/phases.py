@@ -26,6 +26,7 @@ from neuralrace.contests.times import (
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.progress import progress
 from neuralrace.reduction.blocks.exactness import Exactness
+from neuralrace.reln.explained.fall import LONGEST
 from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:
@@ -186,8 +187,7 @@ class PhaseDiagram:
             note += f" (equal: {', '.join(equal)})" if equal else ""
             lines.append(f"  {low:<12.8g} … {high:<12.8g} {winner}{note}")
         lines += [
-            f"{name} at {len(values)} of {len(self.values)} values: when it learns is not known "
-            "from an average start."
+            f"{name} at {len(values)} of {len(self.values)} values: when it learns is not known."
             for name, values in self.unknown.items()
         ]
         lines += [f"criterion: {self.criterion}", f"start: {self.start}"]
@@ -208,7 +208,7 @@ def phase_diagram(
     scale: float | None = None,
     criterion: float = 0.2,
     relative: bool = False,
-    longest: float = 1e5,
+    longest: float = LONGEST,
     tolerance: float | None = None,
     width: int | None = None,
     precision: float = 1e-9,

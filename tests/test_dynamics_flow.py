@@ -10,7 +10,6 @@ import pytest
 from scipy.integrate import quad
 
 import neuralrace as nr
-from neuralrace.reduction.solving import compiled
 from tests.test_dynamics_train import compilations
 from tests.test_errors import says
 
@@ -232,28 +231,7 @@ def test_weights_and_records_are_checked():
         flow_two(record={"odd": lambda w: w["W1"][w["W1"] > 0]})
 
 
-# ---- independent blocks -------------------------------------------------------------------------
-
-
-def worst_of_the_active_block(idle: int) -> float:
-    """The largest relative error of one growing chain beside idle ones, against the logistic."""
-    times = np.linspace(0.5, 12, 24)
-    rest = {"W1": np.ones((1, 1)), "W2": np.ones((1, 1))}
-    active = ({e: 1e-3 * w for e, w in rest.items()}, nr.Dataset({"x": [[1.0]]}, {"y": [[3.0]]}))
-    members = [active, *[(rest, nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]}))] * idle]
-    start, data = compiled.stacked(members)
-    states, _, stopped = compiled.solve_compiled(
-        compiled.NetworkStack(TWO, data), start, times, None, None
-    )
-    assert stopped is None
-    found = (states["W2"] * states["W1"])[:, 0, 0, 0]
-    wanted = logistic(times, 1e-6, 3.0, 1.0)
-    return float(np.max(np.abs(found / wanted - 1)))
-
-
-def test_idle_blocks_do_not_loosen_the_tolerance_of_an_active_one():
-    alone = worst_of_the_active_block(0)
-    assert worst_of_the_active_block(64) == pytest.approx(alone, rel=1e-3)
+# ---- progress ----------------------------------------------------------------------------------
 
 
 def test_each_run_tells_its_own_listener(monkeypatch):

@@ -5,7 +5,6 @@ from scipy.integrate import solve_ivp
 
 import neuralrace as nr
 from neuralrace.reduction.equations.flows import NetworkFlow
-from neuralrace.reduction.solving import solution
 from neuralrace.reduction.solving.alike import alike_networks
 from neuralrace.reduction.solving.solution import solve_blocks
 
@@ -24,12 +23,12 @@ def network(sizes, edges, seed=0):
 
 def by_scipy(block, weights, times):
     """Losses and weights of one block as SciPy solves its flow."""
-    flow = NetworkFlow(block.arch, *solution.compiled.one(weights, block.data))
+    flow = NetworkFlow(block.arch, weights, block.data)
     found = solve_ivp(
         lambda _, w: flow.velocity(w), (0, times[-1]), flow.start,
         t_eval=times, rtol=1e-11, atol=1e-15, method="DOP853",
     )  # fmt: skip
-    return flow.losses(found.y.T)[:, 0], {e: w[:, 0] for e, w in flow.shaped(found.y.T).items()}
+    return flow.losses(found.y.T), flow.weights(found.y.T)
 
 
 def together(block, starts, times):

@@ -1,13 +1,11 @@
 """Both halves of a start: what decays at first may be what grows in the end."""
 
-import jax
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
-from neuralrace.reduction.solving.compiled import NetworkStack
 from neuralrace.reduction.solving.initial import later
 
 
@@ -117,27 +115,6 @@ def test_no_contest_from_actual_weights_says_falsely_that_a_network_never_learns
         learned += np.isfinite(found.time)
         turns += (best * (masks @ (x * y)) < 0).any()  # a pathway ends on the other side
     assert learned >= 55 and turns >= 10  # the sample has what it is meant to test
-
-
-def test_a_large_race_that_is_solved_again_and_again_is_compiled_once(monkeypatch):
-    """Twenty starts of a chain of three edges: NumPy first, then one program for all the others."""
-    arch = nr.Architecture.chain(2, 16, 16, 2)
-    race = nr.reduce(arch, nr.Dataset({"x": np.eye(2)}, {"y": np.diag([2.0, 1.0])}))
-    monkeypatch.setattr("neuralrace.reduction.solving.solution.AGAIN", 0.05)
-    traced, losses = [], NetworkStack.losses
-    monkeypatch.setattr(NetworkStack, "losses", lambda *a: (traced.append(1), losses(*a))[1])
-    solvers, counts = [], []
-    for key in range(20):
-        start = race.start(nr.GDLN(arch).init(jax.random.key(key), scale=0.1))
-        solvers += race.solve(times=[0.0, 4.0, 8.0], start=start).settings["solvers"]
-        counts.append(len(traced))
-    first = solvers.index("compiled")
-    assert 0 < first < 10 and set(solvers[first:]) == {"compiled"}
-    assert counts[first - 1] == 0 and 0 < counts[first] == counts[-1]  # traced once
-    again = race.solve(times=[0.0, 4.0, 8.0, 9.0], start=start)
-    assert "compiled" not in again.settings["solvers"]  # the first with these times
-    found = race.solve(times=[0.0, 4.0, 8.0], start=start)
-    assert_allclose(found.loss, again.loss[:3], rtol=1e-6)
 
 
 @pytest.mark.parametrize(("edges", "size"), [(2, 1e-155), (2, 1e-300), (3, -1e-120)])

@@ -507,7 +507,7 @@ def test_a_start_may_be_a_number_of_any_library(number):
 def test_a_descent_that_diverges_stops_with_all_that_was_finite(name):
     race, _ = solved(name)
     times = 50.0 * np.arange(200)
-    with pytest.raises(nr.StoppedError, match="stopped being finite at step") as caught:
+    with pytest.raises(nr.StoppedError, match=r"after step [1-9]") as caught:
         race.solve(times=times, start=0.3, learning_rate=50.0)
     run = caught.value.trajectory
     assert 1 < len(run.time) < len(times)

@@ -8,12 +8,13 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
-from neuralrace.reduction.equations.flows import NetworkFlow
+from neuralrace.reduction.equations.flows import NetworkFlow, PolynomialFlow
 from neuralrace.reduction.equations.system import block_system
 from neuralrace.reduction.solving import small, solution
 from neuralrace.reduction.solving.alike import alike_networks
 from neuralrace.reduction.solving.solution import solve_blocks
 from tests.test_errors import says
+from verification.cases import random_case
 
 COMMON = nr.tasks.common_and_all_but_one(nr.tasks.contextual(3, items=2), hidden=6)
 PAIR = nr.pathways(
@@ -29,7 +30,8 @@ def nothing_compiled(monkeypatch):
     def refuse(*_):
         raise AssertionError("a program was compiled")
 
-    monkeypatch.setattr(solution.compiled, "solve_compiled", refuse)
+    monkeypatch.setattr(solution, "flow", refuse)
+    monkeypatch.setattr(solution, "train", refuse)
 
 
 @pytest.mark.parametrize(
@@ -47,10 +49,10 @@ def test_the_solver_follows_closed_forms_out_of_any_start(powers, start):
     assert form is not None
     half = float(form.time_to(0.5 * form.final))
     times = np.concatenate([half * np.linspace(0, 2, 41), half * np.array([10.0, 1e4])])
-    problem = small.PolynomialFlow([(system, begin)])
+    problem = PolynomialFlow(system, begin)
     states = small.flowed(problem, times)
     assert states is not None
-    np.testing.assert_allclose(problem.losses(states)[:, 0], form.loss(times), atol=1e-8)
+    np.testing.assert_allclose(problem.losses(states), form.loss(times), atol=1e-8)
     np.testing.assert_allclose(
         np.prod(states ** np.array(powers), axis=1)[:20], form.value(times)[:20], rtol=1e-6
     )
@@ -67,15 +69,19 @@ def test_matrix_blocks_follow_their_closed_form_out_of_a_plateau(nothing_compile
 
 
 @pytest.mark.parametrize(("pair", "rate"), [(PAIR, None), (PAIR, 0.05), (COMMON, 0.05)])
-def test_small_and_compiled_solutions_agree(pair, rate):
+def test_small_and_compiled_solutions_agree(pair, rate, monkeypatch):
     race = nr.reduce(*pair)
     start = race.start(nr.GDLN(race.arch).init(jax.random.key(0), scale=0.02))
-    ours, theirs = (
-        solve_blocks(race.blocks, start, np.linspace(0, 30, 31), rate, race.constant, compiling=way)
-        for way in (False, True)
-    )
-    assert theirs.settings["solvers"] == ["compiled"]
+    times = np.linspace(0, 30, 31)
+    ours = race.solve(times=times, start=start, learning_rate=rate)
+    monkeypatch.setattr(solution, "COMPILING", 0.0)
+    monkeypatch.setattr(solution, "mode_form", lambda *_: None)
+    theirs = race.solve(times=times, start=start, learning_rate=rate)
+    assert theirs.settings["solvers"] == ["flow" if rate is None else "train"]
     bound = 1e-8 if rate is None else 1e-12
+    for name, edges in theirs.values["variables"].items():
+        for edge, w in edges.items():
+            np.testing.assert_allclose(ours.values["variables"][name][edge], w, atol=1e-6)
     assert np.abs(ours.loss - theirs.loss).max() < bound * theirs.loss[0]
     assert ours.loss[-1] < 0.9 * ours.loss[0]
 
@@ -84,12 +90,12 @@ def test_the_end_of_a_flow_is_its_end_and_a_saddle_is_not(nothing_compiled):
     """A network at rest on one mode goes on to the second, however late it is."""
     data = nr.Dataset({"x": [[1.0, 0.0], [0.0, 1.0]]}, {"y": [[4.0, 0.0], [0.0, 0.4]]})
     arch = nr.Architecture.chain(2, 2, 2)
-    weights = {"W1": np.diag([1.0, 1e-15])[None], "W2": np.diag([1.0, 1e-15])[None]}
+    weights = {"W1": np.diag([1.0, 1e-15]), "W2": np.diag([1.0, 1e-15])}
     problem = NetworkFlow(arch, weights, data)
     times = np.array([0.0, 50.0, 120.0, 2000.0, 1e7])
     states = small.flowed(problem, times)
     assert states is not None
-    losses = problem.losses(states)[:, 0]
+    losses = problem.losses(states)
     # ½⟨‖y‖²⟩ = 4.04, of which the second mode has 0.04; it grows as e^{0.2 t} from 1e-15
     assert losses[1:3] == pytest.approx([0.04, 0.04], rel=1e-6)
     assert losses[3] < 1e-12 and losses[4] < 1e-12
@@ -101,12 +107,13 @@ def test_the_network_in_numpy_is_the_network():
     for block in race.blocks:
         net = nr.GDLN(block.arch)
         weights = {e: rng.normal(size=w.shape) for e, w in block.aligned.items()}
-        ours = NetworkFlow(block.arch, {e: w[None] for e, w in weights.items()}, block.data)
-        velocity = ours.shaped(ours.velocity(ours.start))
-        for edge, v in net.velocity(weights, block.data).items():
-            np.testing.assert_allclose(velocity[edge][0], v, atol=1e-12)
-        loss = float(net.loss(weights, block.data))
-        assert ours.losses(ours.start[None])[0, 0] == pytest.approx(loss, rel=1e-12)
+        loss, wanted = float(net.loss(weights, block.data)), net.velocity(weights, block.data)
+        for joining in (False, True):
+            ours = NetworkFlow(block.arch, weights, block.data, joining=joining)
+            velocity = ours.weights(ours.velocity(ours.start))
+            for edge, v in wanted.items():
+                np.testing.assert_allclose(velocity[edge], v, atol=1e-12)
+            assert ours.losses(ours.start[None])[0] == pytest.approx(loss, rel=1e-12)
 
 
 def test_merged_equations_are_solved_as_scipy_solves_them():
@@ -114,24 +121,28 @@ def test_merged_equations_are_solved_as_scipy_solves_them():
     system, _ = block_system(race.blocks[0])
     begin = np.linspace(0.1, 0.4, len(system.parts))
     times = np.linspace(0, 20, 21)
-    states = small.flowed(small.PolynomialFlow([(system, begin)]), times)
+    states = small.flowed(PolynomialFlow(system, begin), times)
     wanted = solve_ivp(
         lambda _, b: system.velocity_at(b), (0, 20), begin, "DOP853", times, rtol=1e-12, atol=1e-14
     ).y.T
     np.testing.assert_allclose(states, wanted, atol=1e-9)
 
 
-def test_large_problems_are_compiled_and_small_ones_are_not():
-    course = solution._Course(np.array([1.0]), None, None, None)
-    race = nr.reduce(*PAIR)
-    found = [block_system(block) for block in race.blocks]
-    assert course.is_small(small.PolynomialFlow(found))
-    wide = nr.Architecture.chain(500, 2000, 500)
-    weights = {"W1": np.zeros((1, 2000, 500)), "W2": np.zeros((1, 500, 2000))}
-    data = nr.Dataset({"x": np.ones((300, 500))}, {"y": np.ones((300, 500))})
-    assert not course.is_small(NetworkFlow(wide, weights, data))
-    steps = solution._Course(np.array([1e9]), np.array([10**9]), 1.0, None)
-    assert not steps.is_small(small.PolynomialFlow(found))
+def test_large_problems_are_compiled_and_small_ones_are_not(monkeypatch):
+    """Judged by the problem alone: no call changes how the next one is solved."""
+    arch = nr.Architecture.chain(2, 16, 16, 2)
+    race = nr.reduce(arch, nr.Dataset({"x": np.eye(2)}, {"y": np.diag([2.0, 1.0])}))
+    start = race.start(nr.GDLN(arch).init(0, scale=0.1))
+    times = np.array([0.0, 4.0, 8.0])
+    first = race.solve(times=times, start=start)
+    for _ in range(3):
+        again = race.solve(times=times, start=start)
+        assert again.settings == first.settings and np.array_equal(again.loss, first.loss)
+    assert first.settings["solvers"] == ["DOP853"]
+    monkeypatch.setattr(solution, "COMPILING", 1e6)
+    large = race.solve(times=times, start=start)
+    assert large.settings["solvers"] == ["flow"]
+    np.testing.assert_allclose(large.loss, first.loss, rtol=1e-7)
 
 
 def test_blocks_of_very_different_sizes_do_not_share_their_tolerances():
@@ -157,10 +168,10 @@ def test_blocks_of_very_different_sizes_do_not_share_their_tolerances():
         "of two sizes",
     )
     times = np.linspace(0, 200, 81)
-    found = solve_blocks(race.blocks, start, times, None, 0.0, compiling=False).values["losses"]
+    found = solve_blocks(race.blocks, start, times, None, 0.0).values["losses"]
     block = race.blocks[1]
     alone = nr.reduction.Start((start.weights[1],), None, "alone")
-    wanted = solve_blocks((block,), alone, times, None, 0.0, compiling=False).values["losses"]
+    wanted = solve_blocks((block,), alone, times, None, 0.0).values["losses"]
     assert wanted[-1, 0] < 0.5 * wanted[0, 0]
     np.testing.assert_allclose(found[:, 1], wanted[:, 0], atol=1e-8 * wanted[0, 0])
 
@@ -174,9 +185,18 @@ def test_what_is_at_rest_does_not_depend_on_the_units_of_the_variables(ratio):
     sizes = np.array([ratio, 1 / ratio])
     for level, stable in ((1.0, True), (0.5, False)):
         state = level * sizes
-        problem = small.PolynomialFlow([(system, state)])
+        problem = PolynomialFlow(system, state)
         span = 100 / np.abs(problem.velocity(0.5 * sizes) / sizes).max()  # many growth times
         assert small._is_stable(problem, state, np.abs(state), span) == stable
+
+
+def side_by_side(one, other):
+    """Two independent systems as one."""
+    from scipy.linalg import block_diag
+
+    tables = ("powers", "velocity", "errors")
+    joined = {name: block_diag(getattr(one, name), getattr(other, name)) for name in tables}
+    return replace(one, parts=(*one.parts, *other.parts), **joined)
 
 
 def test_a_slow_variable_beside_a_large_one_is_not_at_rest():
@@ -185,7 +205,7 @@ def test_a_slow_variable_beside_a_large_one_is_not_at_rest():
 
     fast, slow = single_path((1, 1), (1.0, 1.0), 1.0, 1.0), single_path((3,), (1.0,), 1e-4, 1e-4)
     times = np.array([0.0, 40.0, 80.0])
-    problem = small.PolynomialFlow([(fast, np.full(2, 1e-6)), (slow, np.array([1e-3]))])
+    problem = PolynomialFlow(side_by_side(fast, slow), np.array([1e-6, 1e-6, 1e-3]))
     states = small.flowed(problem, times)
     assert states is not None
     np.testing.assert_allclose(states[-1, :2], 1.0, rtol=1e-9)
@@ -193,39 +213,16 @@ def test_a_slow_variable_beside_a_large_one_is_not_at_rest():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_one_hidden_layer_in_two_matrices_moves_as_node_by_node(seed):
-    """Several inputs and outputs, edges that are missing, gates of inputs and of hidden nodes."""
-    rng = np.random.default_rng(seed)
-    sizes = {"x1": 2, "x2": 1, "a": 3, "b": 1, "c": 2, "y1": 2, "y2": 1}
-    pairs = [(x, h) for x in ("x1", "x2") for h in "abc"]
-    pairs += [(h, y) for h in "abc" for y in ("y1", "y2")]
-    kept = [pair for pair in pairs if rng.random() < 0.8 or pair[0] == "a" or pair[1] == "a"]
-    inputs = {s for s, _ in kept} & {"x1", "x2"}
-    used = {h for h in "abc" if any(t == h for _, t in kept) and any(s == h for s, _ in kept)}
-    edges = {f"e{i}": (s, t) for i, (s, t) in enumerate(kept) if {s, t} & used}
-    arch = nr.Architecture(
-        {v: n for v, n in sizes.items() if v in {*sum(edges.values(), ())}}, edges
-    )
-    data = nr.Dataset(
-        {v: rng.normal(size=(5, sizes[v])) for v in arch.inputs if v in inputs},
-        {v: rng.normal(size=(5, sizes[v])) for v in arch.outputs},
-        {v: rng.integers(0, 2, 5).astype(float) for v in ("a", "x1") if v in arch.sizes},
-    )
-    weights = {e: rng.normal(size=(sizes[t], sizes[s])) for e, (s, t) in edges.items()}
-    flow = NetworkFlow(arch, *solution.compiled.one(weights, data))
-    assert flow._two_layers is not None
-    quick = flow.velocity(flow.start)
-    flow._two_layers = None
-    np.testing.assert_allclose(quick, flow.velocity(flow.start), rtol=1e-12, atol=1e-14)
-
-
-def test_parallel_edges_are_not_put_into_one_matrix():
-    edges = {"a": ("x", "h"), "b": ("x", "h"), "c": ("h", "y")}
-    arch = nr.Architecture({"x": 1, "h": 2, "y": 1}, edges)
-    weights = {e: np.ones((arch.sizes[t], arch.sizes[s])) for e, (s, t) in edges.items()}
-    data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
-    flow = NetworkFlow(arch, *solution.compiled.one(weights, data))
-    assert flow._two_layers is None and flow.velocity(flow.start).shape == (6,)
+def test_networks_in_numpy_move_as_the_network_does(seed):
+    """Random graphs with missing and parallel edges, gates per node, per edge and per neuron."""
+    case = random_case(np.random.default_rng(seed))
+    net = nr.GDLN(case.arch)
+    weights = {e: np.asarray(w, np.float64) for e, w in net.init(seed, scale=1.0).items()}
+    wanted = net.velocity(weights, case.data)
+    for joining in (False, True):
+        flow = NetworkFlow(case.arch, weights, case.data, joining=joining)
+        for edge, v in flow.weights(flow.velocity(flow.start)).items():
+            np.testing.assert_allclose(v, wanted[edge], rtol=1e-9, atol=1e-12)
 
 
 def test_equal_blocks_are_solved_once_and_all_have_their_solution(monkeypatch):
@@ -351,13 +348,10 @@ def test_a_tolerance_that_is_none_is_an_error(rtol):
         race.solve(times=[0.0, 1.0], start=0.1, rtol=rtol)
 
 
-def test_compiled_code_has_the_same_tolerance():
+def test_compiled_code_has_the_same_tolerance(monkeypatch):
+    monkeypatch.setattr(solution, "COMPILING", 0.0)
     race, times = nr.reduce(*PAIR), np.linspace(0, 30, 7)
-    start = race.start(1e-3)
-    found = {
-        rtol: solve_blocks(race.blocks, start, times, None, 0.0, compiling=True, rtol=rtol).loss
-        for rtol in (None, 1e-4)
-    }
+    found = {rtol: race.solve(times=times, start=1e-3, rtol=rtol).loss for rtol in (None, 1e-4)}
     assert 1e-9 < np.abs(found[1e-4] - found[None]).max() < 1e-2
 
 
@@ -408,5 +402,5 @@ def test_a_solution_whose_loss_rises_is_not_believed(monkeypatch, solver):
     believed = solve_blocks(*asked)
     monkeypatch.setattr(small, solver, wrong)
     found = solve_blocks(*asked)
-    assert "compiled" in found.settings["solvers"]
+    assert "flow" in found.settings["solvers"]
     np.testing.assert_allclose(found.loss, believed.loss, rtol=1e-5, atol=1e-6)

@@ -218,8 +218,8 @@ class Race:
         them nothing is learned.
 
         `rtol` is the relative tolerance of a step of the flow, where a block has no explicit
-        solution. By default it is 1e-11, or 1e-9 in compiled code; 1e-8 is enough for a picture and
-        takes about half the time.
+        solution. By default it is 1e-11; 1e-8 is enough for a picture and takes about half the
+        time.
 
         ```python
         >>> import numpy as np, neuralrace as nr

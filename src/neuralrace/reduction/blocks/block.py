@@ -11,7 +11,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.reduction.blocks.mixtures import Mixer, in_unit_sizes
+from neuralrace.reduction.blocks.mixtures import Mixer, in_unit_sizes, longest_path
 from neuralrace.statistics import ClassFactor
 from neuralrace.types import Matrix
 
@@ -126,6 +126,12 @@ class Block:
     def initial_loss(self) -> float:
         """The loss of the block at zero weights, ½⟨‖y‖²⟩."""
         return sum(float((y**2).sum()) for y in self.factor.y.values()) / 2
+
+    @cached_property
+    def natural_size(self) -> float:
+        """The size of weights at which the drive of the longest path and its brake balance."""
+        brake = sum(float((x**2).sum()) for x in self.factor.x.values())
+        return (self.drive / brake) ** (1 / longest_path(self.arch))
 
     def named(self, name: str) -> Block:
         """The same block under another name."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -207,13 +208,17 @@ class PolynomialSystem:
                 found[edge] = found.get(edge, 0.0) + values[..., k, None, None] * matrix
         return found
 
+    @cached_property
+    def _exponents(self) -> Float[np.ndarray, "m K"]:
+        return self.powers.astype(float)
+
     def velocity_at(self, b: Float[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
         """db/dt at one point."""
-        return self.velocity @ np.prod(b**self.powers, axis=1)
+        return self.velocity @ np.multiply.reduce(b**self._exponents, axis=1)
 
     def loss_at(self, b: Float[np.ndarray, "*T K"]) -> np.ndarray | np.floating:
         """The loss of the block at one point or several."""
-        errors = np.prod(b[..., None, :] ** self.powers, axis=-1) @ self.errors.T
+        errors = np.prod(b[..., None, :] ** self._exponents, axis=-1) @ self.errors.T
         return (errors**2).sum(axis=-1) / 2
 
 

@@ -7,7 +7,6 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from neuralrace.architecture import Architecture
 from neuralrace.reduction.blocks.block import Block, few_rows
 from neuralrace.reduction.equations.flows import NetworkFlow
 from neuralrace.reduction.equations.lumping import POINTS
@@ -58,7 +57,7 @@ def closed_subspace(
     network = _network(block, shapes)
     basis = flat(start, edges)[None]
     basis = basis / np.linalg.norm(basis)
-    unit, calm = _unit(block, network.depth), 0
+    unit, calm = block.natural_size, 0
     while calm < POINTS:
         w = unit * rng.normal(size=len(basis)) @ basis
         v = network.velocity(w)
@@ -92,7 +91,7 @@ def subspace_system(
     network = _network(block, shapes)
     basis = np.stack([flat(filled(part, shapes), edges) for part in parts])
     powers = _powers(len(parts), 2 * network.depth - 1)
-    unit = _unit(block, network.depth)
+    unit = block.natural_size
     fitted = 2 * len(powers) + SPARE
     points = np.random.default_rng(1).normal(size=(fitted + FRESH, len(parts)))
     table = np.prod(points[:, None, :] ** powers, axis=-1)
@@ -119,20 +118,9 @@ def subspace_system(
     )
 
 
-def _unit(block: Block, depth: int) -> float:
-    """The size of weights at which the drive s of a path of this depth and its brake balance."""
-    rows = np.asarray(block.data.probability)
-    brake = sum(float((rows @ np.asarray(x) ** 2).sum()) for x in block.data.x.values())
-    return (block.drive / brake) ** (1 / depth)
-
-
 def _network(block: Block, shapes: Mapping[str, tuple[int, ...]]) -> NetworkFlow:
     """The block as a network with weights of these shapes."""
-    return NetworkFlow(
-        _as_wide_as(block, shapes),
-        {e: np.zeros((1, *shape)) for e, shape in shapes.items()},
-        block.data,
-    )
+    return NetworkFlow(block.arch, {e: np.zeros(n) for e, n in shapes.items()}, block.data)
 
 
 def weight_shapes(
@@ -142,14 +130,6 @@ def weight_shapes(
     known = {e: w.shape for part in parts for e, w in part.items()}
     sizes = block.arch.sizes
     return {e: known.get(e, (sizes[t], sizes[s])) for e, (s, t) in block.arch.edges.items()}
-
-
-def _as_wide_as(block: Block, shapes: Mapping[str, tuple[int, ...]]) -> Architecture:
-    """The block's graph with hidden nodes as wide as these weights."""
-    sizes = dict(block.arch.sizes)
-    for edge, (source, target) in block.arch.edges.items():
-        sizes[target], sizes[source] = shapes[edge]
-    return Architecture(sizes, block.arch.edges)
 
 
 def filled(part: Mapping[str, Matrix], shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Matrix]:

@@ -19,7 +19,6 @@ from neuralrace.reduction.blocks.block import Block
 from neuralrace.reduction.blocks.mixtures import longest_path
 from neuralrace.reduction.equations.flows import NetworkFlow
 from neuralrace.reduction.equations.mode_form import LEAST
-from neuralrace.reduction.solving.compiled import one
 from neuralrace.reduction.solving.growing import average_start, resumed, two_edge_start
 from neuralrace.statistics import SplitNetwork
 from neuralrace.trajectory import Trajectory
@@ -178,8 +177,7 @@ def later(blocks: Sequence[Block], start: Start, solution: Trajectory, when: int
 def _initial_loss(blocks: Sequence[Block], weights: Sequence[Mapping[str, Matrix]]) -> float:
     """The sum of the losses of all blocks at these weights."""
     flows = (
-        NetworkFlow(block.arch, *one(w, block.data))
-        for block, w in zip(blocks, weights, strict=True)
+        NetworkFlow(block.arch, w, block.data) for block, w in zip(blocks, weights, strict=True)
     )
     return sum(float(flow.losses(flow.start[None]).sum()) for flow in flows)
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from neuralrace.reduction.equations.flows import CALL, FlatFlow
-from neuralrace.reduction.equations.polynomial import PolynomialSystem
+from neuralrace.reduction.equations.flows import FlatFlow
 
 RTOL = 1e-11
-"""The relative tolerance of a step, per variable, if none is asked for."""
+"""The relative tolerance of a step, if none is asked for."""
 
 SMALL = 1e-3
 """The absolute tolerance of a step, relative to the start and to the relative tolerance.
@@ -35,7 +33,7 @@ RISE = 1e-6
 larger, is not that of a gradient flow."""
 
 MAX_STEPS = 20_000
-"""The most steps between two times; a solution that needs more uses compiled code."""
+"""The most steps between two times; a solution that needs more is compiled."""
 
 NEAR = 1e-5
 """The step, relative to the state's size, of the finite difference of the velocity."""
@@ -45,9 +43,6 @@ RECENT = 8
 
 A descent that diverges squares its error at each step.
 """
-
-PLAIN = 100
-"""Up to this many multiplications, plain Python is faster than calls of array functions."""
 
 MARGIN = 0.2
 """A stage ends where rounding is still this much smaller than the absolute tolerance."""
@@ -62,10 +57,10 @@ SLOWEST = 1e-300
 @final
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A solution: states and losses at the times, and the step at which it had to stop, if any."""
+    """States and losses at the times; a descent that had to stop says its last finite step."""
 
     states: Float[np.ndarray, "T n"]
-    losses: Float[np.ndarray, "T parts"]
+    losses: Float[np.ndarray, " T"]
     solver: str
     stopped: float | None = None
 
@@ -75,18 +70,18 @@ def solve_small(
     times: np.ndarray,
     steps: np.ndarray | None,
     rate: float | None,
-    rtol: float | None = None,
+    rtol: float = RTOL,
 ) -> Part | None:
     """The flow at these times or, with a rate, the descent at these steps; None if it fails."""
     if steps is None or rate is None:
         solver = "LSODA" if len(problem.start) <= DENSE else "DOP853"
-        states = flowed(problem, times, rtol or RTOL)
+        states = flowed(problem, times, rtol)
         if states is None:
             return None
         losses = problem.losses(states)
-        initial = np.maximum(losses[0], problem.losses(np.zeros((1, len(problem.start))))[0])
-        rises = np.diff(losses, axis=0).max(initial=0.0, axis=0) > RISE * initial
-        return None if rises.any() else Part(states, losses, solver)
+        initial = max(losses[0], problem.losses(np.zeros((1, len(problem.start))))[0])
+        rises = np.diff(losses).max(initial=0.0) > RISE * initial
+        return None if rises else Part(states, losses, solver)
     states, stopped = stepped(problem, steps, rate)
     return Part(states, problem.losses(states), "steps", stopped)
 
@@ -219,9 +214,9 @@ def _dop853(
 def stepped(
     problem: FlatFlow, steps: Int[np.ndarray, " _"], rate: float
 ) -> tuple[Float[np.ndarray, "T n"], int | None]:
-    """The state at these steps of descent, and the first step at which the loss is not finite.
+    """The state at these steps of descent and, where the loss stops being finite, the last step.
 
-    If there is such a step, only the states before it are returned.
+    Only the states up to there are then returned.
     """
     wanted = set(steps.tolist())
     state, found = problem.start, []
@@ -243,81 +238,4 @@ def stepped(
                 bad = step
                 break
     kept = sum(step < bad for step in wanted)
-    return np.array(found).reshape(-1, len(problem.start))[:kept], bad
-
-
-# ---- merged scalar races ------------------------------------------------------------------------
-
-
-@final
-class PolynomialFlow(FlatFlow):
-    """Merged scalar races side by side, in one table of powers: see `PolynomialSystem`.
-
-    The variables of all races follow one another; the tables are padded with zeros.
-    """
-
-    def __init__(self, systems: Sequence[tuple[PolynomialSystem, np.ndarray]]) -> None:
-        count, K = len(systems), max(len(start) for _, start in systems)
-        m = max(len(system.powers) for system, _ in systems)
-        start, powers = np.zeros((count, K)), np.zeros((count, m, K), int)
-        r = max(len(system.errors) for system, _ in systems)
-        velocity, errors = np.zeros((count, K, m)), np.zeros((count, r, m))
-        for i, (system, values) in enumerate(systems):
-            rows, columns = system.powers.shape
-            start[i, :columns] = values
-            powers[i, :rows, :columns] = system.powers
-            velocity[i, :columns, :rows] = system.velocity
-            errors[i, : len(system.errors), :rows] = system.errors
-        self.shape, self.start = (count, K), start.ravel()
-        self.sizes = np.abs(self.start)
-        self._powers, self._velocity, self._errors = powers, velocity, errors
-        self.work = 15 * CALL + 20.0 * powers.size
-        self.depth = (int(powers.sum(axis=-1).max(initial=1)) + 1) // 2
-        self._top = int(powers.max(initial=0))
-        self._index = (np.arange(count)[:, None, None], powers, np.arange(K))
-        few = powers.sum() + np.count_nonzero(velocity) <= PLAIN
-        self._plain = _plain_velocity(powers, velocity) if few else None
-
-    def _monomials(self, b: Float[np.ndarray, "*T parts K"]) -> Float[np.ndarray, "*T parts m"]:
-        """Π_l b_l^p_l of every term, from a table of all powers that occur."""
-        table = np.ones((*b.shape[:-1], self._top + 1, b.shape[-1]))
-        table[..., 1:, :] = b[..., None, :]
-        np.multiply.accumulate(table, axis=-2, out=table)
-        return np.multiply.reduce(table[(..., *self._index)], axis=-1)
-
-    def velocity(self, state: np.ndarray) -> np.ndarray:
-        if self._plain is not None:
-            return np.array(self._plain(*state.tolist()))
-        terms = self._monomials(state.reshape(self.shape))
-        return np.matmul(self._velocity, terms[..., None]).ravel()
-
-    def losses(self, states: np.ndarray) -> np.ndarray:
-        terms = self._monomials(states.reshape(-1, *self.shape))
-        errors = np.einsum("tpm,prm->tpr", terms, self._errors)
-        return (errors**2).sum(axis=-1) / 2
-
-
-def _plain_velocity(powers: np.ndarray, velocity: np.ndarray) -> Callable[..., tuple[float, ...]]:
-    """The velocity written out as a Python function of the variables, one after another.
-
-    For one race of two edges with drive s and brake d, dB₁/dt = B₂(s − d B₁B₂) and likewise for
-    B₂, the source reads `def velocity(b0, b1): m0_0 = b1; m0_1 = b0*b1*b1; …; return (s*m0_0 +
-    -d*m0_1, …,)`. Numbers are written so that they are read back exactly.
-    """
-    count, _, K = powers.shape
-    names = [[f"b{i * K + k}" for k in range(K)] for i in range(count)]
-    lines, values = [], []
-    for i in range(count):
-        for m, row in enumerate(powers[i].tolist()):
-            factors = [
-                name for name, power in zip(names[i], row, strict=True) for _ in range(power)
-            ]
-            lines.append(f"m{i}_{m} = {'*'.join(factors) or '1.0'}")
-        for row in velocity[i].tolist():
-            terms = [f"{c!r}*m{i}_{m}" for m, c in enumerate(row) if c]
-            values.append(" + ".join(terms) or "0.0")
-    arguments = ", ".join(name for row in names for name in row)
-    source = [f"def velocity({arguments}):", *lines, f"return ({', '.join(values)},)"]
-    scope: dict[str, Any] = {}
-    exec("\n    ".join(source), scope)
-    return scope["velocity"]
+    return np.array(found).reshape(-1, len(problem.start))[:kept], max(bad - 1, 0)

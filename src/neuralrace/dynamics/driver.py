@@ -39,9 +39,9 @@ class Checkpointer(Protocol):
 
     every: int
 
-    def load(self, state: PyTree, shapes: tuple[PyTree, PyTree]) -> tuple[PyTree, list[PyTree]]: ...
+    def load(self, state: PyTree, record: PyTree) -> tuple[PyTree, list[PyTree]]: ...
 
-    def save(self, part: int, state: PyTree, recorded: PyTree) -> None: ...
+    def save(self, part: int, state: PyTree, records: PyTree) -> None: ...
 
 
 @final
@@ -89,7 +89,7 @@ def take_steps(
     carry = program.start(state, first)
     parts: list[PyTree] = []
     if checkpoints is not None:
-        carry, saved = checkpoints.load(carry, program.shapes(carry))
+        carry, saved = checkpoints.load(carry, program.records(carry))
         parts += saved
     ends = _ends(stops, None if checkpoints is None else checkpoints.every)
     pace = _Pace(program.work, stops)

@@ -108,7 +108,7 @@ def train_ensemble(
     check_no_optimizer(learning_rate)
     rates = [positive_rate(r) for r in _several(learning_rate)] if learning_rate is not None else []
     check_function("callback", callback, "for example callback=lambda step, loss: print(loss)")
-    method, clock = chosen_method(rates[0] if rates else None, optimizer, net, int(stops[-1]))
+    method, clock = chosen_method(rates[0] if rates else None, optimizer, int(stops[-1]))
     grid = Grid.of(
         net, data, key, seeds, scale, kind, dtype, axis, learning_rate, rates, record, weights,
         loss=loss, evaluate=evaluate, batched=batch_size is not None,
@@ -123,8 +123,8 @@ def train_ensemble(
     described = {
         "network": net, "data": grid.digests, "key": grid.key, "seeds": grid.seeds,
         "scale": grid.scales, "kind": kind, "learning_rate": rates, "optimizer": optimizer,
-        "batch_size": batch_size, "loss": grid.problem.system.measure,
-        "record": grid.problem.recorder.what, "dtype": str(grid.problem.dtype),
+        "batch_size": batch_size, "loss": grid.problem.settings["loss"],
+        "record": sorted(record or {}), "dtype": str(grid.problem.dtype),
         "evaluate": grid.problem.settings.get("evaluate"),
         **({} if grid.given is None else {"weights": grid.given}),
     }  # fmt: skip

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from neuralrace.dynamics.fingerprint import Known
+from neuralrace.dynamics.functions import ByCode
 from neuralrace.dynamics.systems import Batch, State, System
 from neuralrace.errors import NeuralRaceError
 
@@ -64,7 +64,7 @@ class Optimized(Stepper):
     Transformations with the same content count as one, so that a second run compiles nothing.
     """
 
-    transformation: Known[GradientTransformation] = eqx.field(static=True)
+    transformation: ByCode[GradientTransformation] = eqx.field(static=True)
 
     def begin(self, state: State) -> PyTree:
         return self.transformation.value.init(state)

@@ -98,10 +98,9 @@ class Program:
         self.rows = self._rows(carry)
         return carry
 
-    def shapes(self, carry: Carry) -> tuple[PyTree, PyTree]:
-        """The shapes of a carry and of the records of one stop."""
-        _, buffer = jax.eval_shape(self._call, carry, self.rows)
-        return carry, buffer
+    def records(self, carry: Carry) -> PyTree:
+        """The shapes of the records of a call."""
+        return jax.eval_shape(self._call, carry, self.rows)[1]
 
     def run(self, carry: Carry, end: int) -> tuple[Carry, PyTree]:
         """Go on from where the carry is until before stop `end`; the records on the way."""

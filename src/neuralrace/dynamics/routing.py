@@ -16,7 +16,7 @@ from neuralrace.checks import entries, one_of, random_key, real_number
 from neuralrace.dynamics.batches import Batches, checked_batch_size
 from neuralrace.dynamics.bounded import BoundedDescent, arrived
 from neuralrace.dynamics.driver import take_steps
-from neuralrace.dynamics.fingerprint import Known
+from neuralrace.dynamics.functions import ByCode
 from neuralrace.dynamics.methods import Optimized, Stepper, checked_optimizer
 from neuralrace.dynamics.program import Members
 from neuralrace.dynamics.routed import LEARNED, RoutedMoments, RoutedNetwork
@@ -125,7 +125,7 @@ def train_routing(
         real_number("caution", caution, above=0, below=2, fix="caution=1.0"),
     )
     if optimizer is not None:
-        method = Optimized(Known(checked_optimizer(optimizer)))
+        method = Optimized(ByCode(checked_optimizer(optimizer)))
     return _trained(
         system, matrices, sizes, real, method, batches, axis=axis, routed=routes is not None,
         scale=scale, seeds=seeds, key=key, decoders=decoders, record_every=record_every,

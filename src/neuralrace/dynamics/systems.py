@@ -128,13 +128,9 @@ class NetworkSystem(System):
 
 
 def chosen(data: Dataset, batch: Batch) -> Dataset:
-    """The samples of a batch; their weights are made to sum to one."""
+    """The samples of a batch; their weights are made to sum to one (where all are zero, zero)."""
     rows = jax.tree.map(lambda leaf: leaf[batch.index], data)
-    return reweighted(rows, rows.sample_weight * batch.present)
-
-
-def reweighted(data: Dataset, weight: Array) -> Dataset:
-    """The dataset with these sample weights, normalised; all zero where they are all zero."""
+    weight = rows.sample_weight * batch.present
     total = jnp.sum(weight)
     weight = weight / jnp.where(total > 0, total, 1.0)
-    return eqx.tree_at(lambda d: d.sample_weight, data, weight, is_leaf=lambda v: v is None)
+    return eqx.tree_at(lambda d: d.sample_weight, rows, weight, is_leaf=lambda v: v is None)

@@ -12,10 +12,10 @@ import numpy as np
 from neuralrace.checks import check_function, random_key
 from neuralrace.dataset import Dataset
 from neuralrace.dynamics.batches import Batches, checked_batch_size
-from neuralrace.dynamics.checkpoint import Checkpoints, describe
+from neuralrace.dynamics.checkpoint import Checkpoints
 from neuralrace.dynamics.clock import Clock, clock_of
 from neuralrace.dynamics.driver import Steps, take_steps
-from neuralrace.dynamics.fingerprint import Known, described
+from neuralrace.dynamics.functions import ByCode, described
 from neuralrace.dynamics.methods import Descent, Optimized, Stepper, checked_optimizer, in_precision
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import (
@@ -25,7 +25,6 @@ from neuralrace.dynamics.setup import (
     positive_rate,
     recording_steps,
 )
-from neuralrace.dynamics.streaming import stream_steps
 from neuralrace.dynamics.until import UntilLike, checked_until
 from neuralrace.errors import NeuralRaceError, whole_number
 from neuralrace.gdln import Network
@@ -73,7 +72,7 @@ def train(
     schedules. With `batch_size` every step
     sees that many samples, drawn without replacement in each epoch by `key` (a JAX key or an
     integer); the last batch of an epoch has the remaining samples. Within a batch, sample weights
-    are normalised. Memory-mapped data is read from disk batch by batch.
+    are normalised.
 
     **What is made small:** `loss` is `"squared"`, `"cross_entropy"` (softmax at each output node;
     targets are one-hot rows or one column of class indices), or a function of outputs and targets
@@ -118,7 +117,7 @@ def train(
     """
     stops = recording_steps(steps, record_every, record_at)
     batches = _batches(batch_size, key, data)
-    method, clock = chosen_method(learning_rate, optimizer, net, int(stops[-1]))
+    method, clock = chosen_method(learning_rate, optimizer, int(stops[-1]))
     check_function("callback", callback, "for example callback=lambda step, loss: print(loss)")
     problem = pose(
         net,
@@ -135,13 +134,11 @@ def train(
     saved = checkpoints_of(
         checkpoint, checkpoint_every,
         network=net, weights=dict(weights), data=problem.settings["data"],
-        learning_rate=learning_rate, optimizer=optimizer, loss=problem.system.measure,
-        record=problem.recorder.what, evaluate=problem.settings.get("evaluate"),
+        learning_rate=learning_rate, optimizer=optimizer, loss=problem.settings["loss"],
+        record=sorted(record or {}), evaluate=problem.settings.get("evaluate"),
         batch_size=batch_size, key=key, until=until, steps=int(stops[-1]),
         recording_steps=stops, compression=problem.compression,
     )  # fmt: skip
-    if saved is not None:
-        problem = saved.begin(problem)
     method = in_precision(problem.dtype, method)
     with progress(int(stops[-1]), _title(clock)) as advance:
         done = _integrated(problem, method, stops, batches, until, saved, advance, callback)
@@ -181,8 +178,7 @@ def _integrated(
         if callback is not None:
             callback(step, loss)
 
-    integrate = stream_steps if problem.streamed else take_steps
-    return integrate(
+    return take_steps(
         problem.system,
         problem.weights,
         method,
@@ -215,7 +211,6 @@ def diverged(run: Trajectory, step: int, rate: float | None) -> StoppedError:
 def chosen_method(
     learning_rate: float | None,
     optimizer: GradientTransformation | None,
-    net: Network,
     steps: int,
 ) -> tuple[Stepper, Clock]:
     """What takes the steps, and what they mean in time."""
@@ -228,9 +223,9 @@ def chosen_method(
         )
     if learning_rate is not None:
         rate = positive_rate(learning_rate)
-        return Descent(rate), Clock("flow", np.full(1, rate))
+        return Descent(rate), Clock(rate)
     known = checked_optimizer(optimizer)
-    return Optimized(Known(known)), clock_of(known, net.shapes, steps)
+    return Optimized(ByCode(known)), clock_of(known, steps)
 
 
 def method_settings(
@@ -245,7 +240,7 @@ def method_settings(
         "steps": steps,
     }
     told |= {"momentum": clock.momentum} if clock.momentum else {}
-    return told | ({} if optimizer is None else {"transformation": described(optimizer)})
+    return told | ({} if optimizer is None else {"transformation": described(optimizer.update)})
 
 
 def _title(clock: Clock) -> str:
@@ -287,7 +282,6 @@ def checkpoints_of(
                 "checkpoint_every out",
             )
         return None
-    every = whole_number(
-        "checkpoint_every", 1000 if every is None else every, fix="leave it out for 1000"
-    )
-    return Checkpoints(folder, describe(checkpoint_every=every, **run), every)
+    every = 1000 if every is None else every
+    every = whole_number("checkpoint_every", every, fix="leave it out for 1000")
+    return Checkpoints(folder, every, **run)

@@ -14,7 +14,7 @@ import numpy as np
 from neuralrace.checks import plain_array, real_number
 from neuralrace.compression import step_work
 from neuralrace.dynamics.driver import march, take_steps
-from neuralrace.dynamics.fingerprint import Known
+from neuralrace.dynamics.functions import ByCode
 from neuralrace.dynamics.methods import Descent, Optimized
 from neuralrace.dynamics.setup import as_arrays
 from neuralrace.dynamics.systems import NetworkSystem, System
@@ -91,7 +91,7 @@ def refine(
 
         import optax
 
-        adam = Optimized(Known(optax.adam(rate, b1=0.9, b2=0.99)))
+        adam = Optimized(ByCode(optax.adam(rate, b1=0.9, b2=0.99)))
         done = take_steps(objective, gates, adam, np.arange(iterations + 1), seen=seen)
     least = int(np.argmin(done.loss))
     best = jax.tree.map(lambda leaf: leaf[least], done.values["gates"])

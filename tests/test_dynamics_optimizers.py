@@ -254,7 +254,7 @@ def test_a_run_ends_where_a_function_says(tmp_path):
 
 
 def test_a_callback_sees_progress(monkeypatch):
-    monkeypatch.setattr("neuralrace.dynamics.driver.TRIAL", 1.0)
+    monkeypatch.setattr("neuralrace.dynamics.program.TRIAL", 1.0)
     monkeypatch.setattr("neuralrace.dynamics.driver.SECONDS", 1e-6)
     seen = []
     run = train(steps=50, callback=lambda step, loss: seen.append((step, loss)))

@@ -38,12 +38,11 @@ class Trials(Stepper):
         return jnp.zeros((), jnp.int32)
 
     def step(
-        self, system: System, state: State, memory: PyTree, batch: Batch | None, going: Array | None
+        self, system: System, state: State, memory: PyTree, batch: Batch | None = None
     ) -> tuple[Float[Array, ""], State, PyTree]:
         system = cast(NetworkSystem, system)
         agent = cast(Agent, system.net)
-        rate = self.rate if going is None else self.rate * going
-        _, change = agent.trial(state, system.data, rate, jax.random.fold_in(self.key, memory))
+        _, change = agent.trial(state, system.data, self.rate, jax.random.fold_in(self.key, memory))
         return system.loss(state), jax.tree.map(jnp.add, state, change), memory + 1
 
 

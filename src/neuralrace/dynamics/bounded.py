@@ -50,13 +50,12 @@ class BoundedDescent(Stepper):
         return None
 
     def step(
-        self, system: System, state: State, memory: PyTree, batch: Batch | None, going: Array | None
+        self, system: System, state: State, memory: PyTree, batch: Batch | None = None
     ) -> tuple[Float[Array, ""], State, PyTree]:
         assert isinstance(system, TimedSystem)
         curvature, probe = system.curvature(state, batch)
         bound = jnp.minimum(self.largest, self.caution / jnp.maximum(curvature, 1e-30))
         rate = jnp.maximum(jnp.minimum(bound, system.horizon - state["time"]), 0.0)
-        rate = rate if going is None else rate * going
         loss, change = system.loss_and_step(state, rate, batch)
         return loss, jax.tree.map(jnp.add, state, change) | {"probe": probe}, memory
 

@@ -26,13 +26,6 @@ from neuralrace.dynamics.until import Until
 SECONDS = 1.0
 """About how long a call may take: progress is shown, and interrupts are seen, that often."""
 
-TRIAL = 5e8
-"""Multiplications in the first call of a long run, by which it is timed: about a tenth of a second.
-
-A run with less than ten times as many is one call.
-"""
-
-
 @runtime_checkable
 class Checkpointer(Protocol):
     """Where a run is kept as it goes; see `checkpoint.Checkpoints`."""
@@ -86,26 +79,22 @@ def take_steps(
     if checkpoints is not None:
         stops = np.union1d(asked, np.arange(0, asked[-1], checkpoints.every))
     program = Program(system, method, stops, asked, batches, until, members, moments)
-    carry = program.start(state, first)
+    carry = program.start(state, first, int(stops[first]))
     parts: list[PyTree] = []
     if checkpoints is not None:
-        carry, saved = checkpoints.load(carry, program.records(carry))
-        parts += saved
-    ends = _ends(stops, None if checkpoints is None else checkpoints.every)
-    pace = _Pace(program.work, stops)
-    for end in ends:
-        if carry.done or end <= carry.stop:
-            continue
+        carry, parts = checkpoints.load(carry, program.records(carry))
+    pace = _Pace(program.trial, stops)
+    for end in _ends(stops, None if checkpoints is None else checkpoints.every):
         since: list[PyTree] = []
-        while carry.stop < end and not carry.done:
-            before = int(carry.stop)
+        while (before := int(carry.stop)) < end and not carry.over:
             began = time.monotonic()
-            carry, records = program.run(carry, min(end, pace.next(before, program.rows)))
+            ahead = program.ahead(pace.ahead(before))
+            carry, records = program.run(carry, min(end, before + ahead))
             since.append(records)
             pace.took(before, int(carry.stop), time.monotonic() - began)
             seen(int(carry.step), float(np.mean(records[0][-1])))
-        parts.append(joined(since))
-        if checkpoints is not None:
+        parts += [joined(since)] if since else []
+        if since and checkpoints is not None:
             checkpoints.save(len(parts) - 1, carry, parts[-1])
     lead = () if members is None else (members.count,)
     reached = stops[first : first + sum(len(part[0]) for part in parts)]
@@ -119,10 +108,10 @@ def take_steps(
         fine = int(np.searchsorted(reached, stopped))
         whole = jax.tree.map(lambda a: a[:fine], whole)
         reached, why = reached[:fine], "diverged"
-        again = program.start(state, first)
+        again = program.start(state, first, int(stops[first]))
         end = int(np.searchsorted(stops, reached[-1])) if fine else 0
-        while again.stop < end:
-            again = program.run(again, min(end, int(again.stop) + program.rows))[0]
+        while (stop := int(again.stop)) < end:
+            again = program.run(again, min(end, stop + program.ahead(end)))[0]
         last = again.state
     loss, values = whole
     final = jax.tree.map(np.asarray, _shown(members, system, last))
@@ -151,17 +140,16 @@ def _shown(members: Members | None, system: System, state: State) -> State:
 class _Pace:
     """How many stops the next call may cover: as many as take about `SECONDS`."""
 
-    def __init__(self, work: float, stops: np.ndarray) -> None:
+    def __init__(self, trial: float, stops: np.ndarray) -> None:
         self.stops = stops
-        total = work * float(stops[-1])
-        self.allowed = np.inf if total < 10 * TRIAL else max(1.0, TRIAL / work)
+        self.allowed = np.inf if stops[-1] < 10 * trial else max(1.0, trial)
 
-    def next(self, stop: int, rows: int) -> int:
-        """The stop before which the next call ends."""
+    def ahead(self, stop: int) -> int:
+        """How many stops the next call may pass."""
         if not np.isfinite(self.allowed):
-            return stop + rows
-        end = int(np.searchsorted(self.stops, self.stops[stop] + self.allowed, side="right"))
-        return min(max(end - 1, stop + 1), stop + rows)
+            return len(self.stops)
+        end = np.searchsorted(self.stops, self.stops[stop] + self.allowed, side="right")
+        return max(int(end) - 1 - stop, 1)
 
     def took(self, before: int, after: int, seconds: float) -> None:
         """Learn from a call; the first includes the compilation, so that changes are gradual."""
@@ -179,6 +167,6 @@ def march(system: System, state: State, method: Stepper, count: int) -> State:
 
     def step(_: Array, inner: PyTree) -> PyTree:
         state, memory = inner
-        return method.step(system, state, memory, None, None)[1:]
+        return method.step(system, state, memory)[1:]
 
     return jax.lax.fori_loop(0, count, step, (state, method.begin(state)))[0]

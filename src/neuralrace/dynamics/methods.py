@@ -32,12 +32,9 @@ class Stepper(eqx.Module):
 
     @abstractmethod
     def step(
-        self, system: System, state: State, memory: PyTree, batch: Batch | None, going: Array | None
+        self, system: System, state: State, memory: PyTree, batch: Batch | None = None
     ) -> tuple[Float[Array, ""], State, PyTree]:
-        """The loss before the step, then state and memory after it.
-
-        `going` is 0 to stand still and only see the loss; 1 or None to move.
-        """
+        """The loss before the step, then state and memory after it."""
 
 
 @final
@@ -50,10 +47,9 @@ class Descent(Stepper):
         return ()
 
     def step(
-        self, system: System, state: State, memory: PyTree, batch: Batch | None, going: Array | None
+        self, system: System, state: State, memory: PyTree, batch: Batch | None = None
     ) -> tuple[Float[Array, ""], State, PyTree]:
-        rate = self.rate if going is None else self.rate * going
-        loss, change = system.loss_and_step(state, rate, batch)
+        loss, change = system.loss_and_step(state, self.rate, batch)
         return loss, jax.tree.map(jnp.add, state, change), memory
 
 
@@ -70,18 +66,14 @@ class Optimized(Stepper):
         return self.transformation.value.init(state)
 
     def step(
-        self, system: System, state: State, memory: PyTree, batch: Batch | None, going: Array | None
+        self, system: System, state: State, memory: PyTree, batch: Batch | None = None
     ) -> tuple[Float[Array, ""], State, PyTree]:
         import optax
 
         loss, gradient = system.loss_and_step(state, -1.0, batch)
         update = optax.with_extra_args_support(self.transformation.value).update
         change, after = update(gradient, memory, state, value=loss)
-        moved = optax.apply_updates(state, change)
-        if going is not None:
-            keep = lambda new, old: jnp.where(going > 0, new, old)
-            moved, after = jax.tree.map(keep, (moved, after), (state, memory))
-        return loss, moved, after
+        return loss, optax.apply_updates(state, change), after
 
 
 @final

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol, final, runtime_checkable
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 
@@ -25,6 +26,7 @@ from neuralrace.dynamics.until import Until
 
 SECONDS = 1.0
 """About how long a call may take: progress is shown, and interrupts are seen, that often."""
+
 
 @runtime_checkable
 class Checkpointer(Protocol):
@@ -39,7 +41,7 @@ class Checkpointer(Protocol):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Steps:
+class StepResult:
     """What `take_steps` returns; leading axes are the ensemble's, if there is one.
 
     `stops` are the recorded steps that were reached; `why` is "end", "until" or "diverged";
@@ -67,15 +69,35 @@ def take_steps(
     first: int = 0,
     checkpoints: Checkpointer | None = None,
     seen: Callable[[int, float], None] = lambda step, loss: None,
-) -> Steps:
-    """Integrate a system by a method that takes steps, and record it at `stops`.
+) -> StepResult:
+    """Let a system learn by a method that takes steps, and record it at `stops`.
 
     `stops` increase from 0; the last is the number of steps. A run may begin at the stop with
     index `first`. With `moments`, a pytree with one entry per stop, the system from stop i on is
     `system.during(moments[i])`. `seen(step, loss)` is called after every compiled call (the mean
     loss, of an ensemble).
+
+    ```python
+    >>> import jax.numpy as jnp, numpy as np
+    >>> from neuralrace.dynamics import Descent, System, Until, take_steps
+    >>> class Line(System):
+    ...     slope: float
+    ...     def loss(self, state):
+    ...         return 0.5 * self.slope * jnp.sum(state**2)
+    ...     def observe(self, state):
+    ...         return {"largest": jnp.max(state)}
+    >>> done = take_steps(Line(2.0), jnp.array([1.0, 2.0]), Descent(0.25), np.arange(0, 5, 2))
+    >>> done.loss, done.values["largest"]
+    (array([5.        , 0.3125    , 0.01953125]), array([2.   , 0.5  , 0.125]))
+    >>> line, start, until = Line(2.0), jnp.array([1.0]), Until(loss=0.1)
+    >>> early = take_steps(line, start, Descent(0.25), np.arange(9), until=until)
+    >>> early.stops, early.why
+    (array([0, 1, 2]), 'until')
+
+    ```
     """
     asked, until = stops, until or Until()
+    state = jax.tree.map(jnp.asarray, state)
     if checkpoints is not None:
         stops = np.union1d(asked, np.arange(0, asked[-1], checkpoints.every))
     program = Program(system, method, stops, asked, batches, until, members, moments)
@@ -115,7 +137,7 @@ def take_steps(
         last = again.state
     loss, values = whole
     final = jax.tree.map(np.asarray, _shown(members, system, last))
-    return Steps(reached, loss, values, final, why, stopped)
+    return StepResult(reached, loss, values, final, why, stopped)
 
 
 def _ends(stops: np.ndarray, every: int | None) -> Iterator[int]:
@@ -159,10 +181,21 @@ class _Pace:
             self.allowed = steps * float(np.clip(SECONDS / max(seconds, 1e-9), 0.25, 16.0))
 
 
-def march(system: System, state: State, method: Stepper, count: int) -> State:
+def unrolled_steps(system: System, state: State, method: Stepper, count: int) -> State:
     """The state after `count` steps on all data, inside a compiled program.
 
     The number of steps is fixed, so that JAX can differentiate through them.
+
+    ```python
+    >>> import jax.numpy as jnp
+    >>> from neuralrace.dynamics import Descent, System, unrolled_steps
+    >>> class Line(System):
+    ...     def loss(self, state):
+    ...         return 0.5 * jnp.sum(state**2)
+    >>> unrolled_steps(Line(), jnp.array([1.0]), Descent(0.5), 3)
+    Array([0.125], dtype=float64)
+
+    ```
     """
 
     def step(_: Array, inner: PyTree) -> PyTree:

@@ -14,7 +14,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.dynamics.batches import Batches, checked_batch_size
 from neuralrace.dynamics.checkpoint import Checkpoints
 from neuralrace.dynamics.clock import Clock, clock_of
-from neuralrace.dynamics.driver import Steps, take_steps
+from neuralrace.dynamics.driver import StepResult, take_steps
 from neuralrace.dynamics.functions import ByCode, described
 from neuralrace.dynamics.methods import Descent, Optimized, Stepper, checked_optimizer, in_precision
 from neuralrace.dynamics.record import Record
@@ -46,7 +46,7 @@ def train(
     data: Dataset,
     *,
     learning_rate: float | None = None,
-    optimizer: GradientTransformation | None = None,
+    optimizer: GradientTransformation | Stepper | None = None,
     steps: int,
     batch_size: int | None = None,
     key: Key | None = None,
@@ -68,11 +68,10 @@ def train(
     *before* the step.
 
     **What takes the steps:** either `learning_rate`, for gradient descent, or `optimizer`, any
-    optax `GradientTransformation`: `optax.sgd(0.1, momentum=0.9)`, `optax.adamw(1e-3)`,
-    schedules. With `batch_size` every step
-    sees that many samples, drawn without replacement in each epoch by `key` (a JAX key or an
-    integer); the last batch of an epoch has the remaining samples. Within a batch, sample weights
-    are normalised.
+    optax `GradientTransformation` (`optax.sgd(0.1, momentum=0.9)`, `optax.adamw(1e-3)`, schedules)
+    or a `dynamics.Stepper` of your own. With `batch_size` every step sees that many samples, drawn
+    without replacement in each epoch by `key` (a JAX key or an integer); the last batch of an epoch
+    has the remaining samples. Within a batch, sample weights are normalised.
 
     **What is made small:** `loss` is `"squared"`, `"cross_entropy"` (softmax at each output node;
     targets are one-hot rows or one column of class indices), or a function of outputs and targets
@@ -94,8 +93,8 @@ def train(
     same call goes on from it, to bit-identical results.
 
     **Returns:** a `Trajectory`. Its `time` is the sum of the learning rates (that of gradient
-    flow), with momentum μ the sum of rates / (1 − μ), which is approximate, and the number of
-    steps for other optimizers; `settings["clock"]` says which.
+    flow) for plain descent and `optax.sgd`, with momentum μ over (1 − μ), which is approximate, and
+    the number of steps for other optimizers; `settings["clock"]` says which.
 
     **Raises:** `StoppedError` when the loss stops being finite, with what was computed.
 
@@ -168,7 +167,7 @@ def _integrated(
     saved: Checkpoints | None,
     advance: Callable[[float], None],
     callback: Callback | None,
-) -> Steps:
+) -> StepResult:
     past = 0
 
     def seen(step: int, loss: float) -> None:
@@ -210,7 +209,7 @@ def diverged(run: Trajectory, step: int, rate: float | None) -> StoppedError:
 
 def chosen_method(
     learning_rate: float | None,
-    optimizer: GradientTransformation | None,
+    optimizer: GradientTransformation | Stepper | None,
     steps: int,
 ) -> tuple[Stepper, Clock]:
     """What takes the steps, and what they mean in time."""
@@ -224,12 +223,14 @@ def chosen_method(
     if learning_rate is not None:
         rate = positive_rate(learning_rate)
         return Descent(rate), Clock(rate)
+    if isinstance(optimizer, Stepper):
+        return optimizer, Clock()
     known = checked_optimizer(optimizer)
     return Optimized(ByCode(known)), clock_of(known, steps)
 
 
 def method_settings(
-    clock: Clock, steps: int, optimizer: GradientTransformation | None
+    clock: Clock, steps: int, optimizer: GradientTransformation | Stepper | None
 ) -> dict[str, Any]:
     """What a trajectory says about the method that made it."""
     told: dict[str, Any] = {
@@ -240,6 +241,8 @@ def method_settings(
         "steps": steps,
     }
     told |= {"momentum": clock.momentum} if clock.momentum else {}
+    if isinstance(optimizer, Stepper):
+        return told | {"optimizer": type(optimizer).__name__}
     return told | ({} if optimizer is None else {"transformation": described(optimizer.update)})
 
 

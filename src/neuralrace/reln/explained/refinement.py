@@ -13,7 +13,7 @@ import numpy as np
 
 from neuralrace.checks import plain_array, real_number
 from neuralrace.compression import step_work
-from neuralrace.dynamics.driver import march, take_steps
+from neuralrace.dynamics.driver import take_steps, unrolled_steps
 from neuralrace.dynamics.functions import ByCode
 from neuralrace.dynamics.methods import Descent, Optimized
 from neuralrace.dynamics.setup import as_arrays
@@ -168,7 +168,7 @@ class _Objective(System):
                 o = self.net(w, data)
                 square = sum(((o[v] - target[v]) ** 2).sum(axis=1) for v in o)
                 miss = jnp.dot(data.probability, square)
-                return march(learner, w, Descent(rate), self.gap), miss
+                return unrolled_steps(learner, w, Descent(rate), self.gap), miss
 
             return jax.lax.scan(stop, start, wanted)[1].mean()
 

@@ -24,6 +24,7 @@ from neuralrace.dynamics.routing import routing_system as routing_system
 from neuralrace.dynamics.routing import train_routing as train_routing
 from neuralrace.dynamics.setup import StoppedError as StoppedError
 from neuralrace.dynamics.systems import Batch as Batch
+from neuralrace.dynamics.systems import NetworkSystem as NetworkSystem
 from neuralrace.dynamics.systems import State as State
 from neuralrace.dynamics.systems import System as System
 from neuralrace.dynamics.train import train as train
@@ -35,6 +36,7 @@ __all__ = [
     "Flow",
     "FlowResult",
     "Members",
+    "NetworkSystem",
     "Optimized",
     "Record",
     "State",

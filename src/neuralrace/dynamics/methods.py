@@ -72,6 +72,12 @@ class Descent(Stepper):
         return loss, jax.tree.map(jnp.add, state, change), memory
 
 
+def _by_code(
+    transformation: GradientTransformation | ByCode[GradientTransformation],
+) -> ByCode[GradientTransformation]:
+    return transformation if isinstance(transformation, ByCode) else ByCode(transformation)
+
+
 @final
 class Optimized(Stepper):
     """Any optax `GradientTransformation`: momentum, Adam, weight decay, schedules.
@@ -79,7 +85,7 @@ class Optimized(Stepper):
     Transformations with the same content count as one, so that a second run compiles nothing.
     """
 
-    transformation: ByCode[GradientTransformation] = eqx.field(static=True)
+    transformation: ByCode[GradientTransformation] = eqx.field(static=True, converter=_by_code)
 
     def begin(self, state: State) -> PyTree:
         return self.transformation.value.init(state)

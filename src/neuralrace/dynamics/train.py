@@ -15,7 +15,7 @@ from neuralrace.dynamics.batches import Batches, checked_batch_size
 from neuralrace.dynamics.checkpoint import Checkpoints
 from neuralrace.dynamics.clock import Clock, clock_of
 from neuralrace.dynamics.driver import StepResult, take_steps
-from neuralrace.dynamics.functions import ByCode, described
+from neuralrace.dynamics.functions import described
 from neuralrace.dynamics.methods import Descent, Optimized, Stepper, checked_optimizer, in_precision
 from neuralrace.dynamics.record import Record
 from neuralrace.dynamics.setup import (
@@ -226,7 +226,7 @@ def chosen_method(
     if isinstance(optimizer, Stepper):
         return optimizer, Clock()
     known = checked_optimizer(optimizer)
-    return Optimized(ByCode(known)), clock_of(known, steps)
+    return Optimized(known), clock_of(known, steps)
 
 
 def method_settings(

@@ -11,10 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from neuralrace.dynamics.driver import StepResult, take_steps
-from neuralrace.dynamics.methods import Descent
-from neuralrace.dynamics.systems import State, System
-from neuralrace.dynamics.until import Until
+from neuralrace.dynamics import Descent, State, StepResult, System, Until, take_steps
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.reln.explained.types.elsewhere import Elsewhere

@@ -231,7 +231,20 @@ def solve_flow(
     until_loss: float | None = None,
     until_stationary: float | None = None,
 ) -> FlowResult:
-    """The gradient flow of a system, seen at `times`, until the end or one of the limits."""
+    """The gradient flow of a system, seen at `times`, until the end or one of the limits.
+
+    ```python
+    >>> import jax.numpy as jnp, numpy as np
+    >>> from neuralrace.dynamics import Flow, System, solve_flow
+    >>> class Line(System):
+    ...     def loss(self, state):
+    ...         return 0.5 * jnp.sum(state**2)
+    >>> done = solve_flow(Line(), jnp.array([1.0]), Flow(1e-6, 1e-8), np.array([0.0, 1.0]))
+    >>> done.loss.round(4), done.why  # L = ½ e^(−2t)
+    (array([0.5   , 0.0677]), 'end')
+
+    ```
+    """
     import diffrax
 
     stops = (until_loss is not None, until_stationary is not None)

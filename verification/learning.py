@@ -131,6 +131,7 @@ def against_numpy(method: str, loss: str, steps: int) -> float:
 
 
 @claim(
+    "learning/optimizers",
     SECTION,
     "SGD, momentum, Nesterov's momentum, Adam and AdamW with mini-batches (23 samples, batches of "
     "5, squared loss and cross-entropy) against a loop in NumPy, 500 steps",
@@ -147,6 +148,7 @@ def optimizers(full: bool) -> Measurement:
 
 
 @claim(
+    "learning/cross-entropy",
     SECTION,
     "cross-entropy and its gradient, two output nodes, sample weights, class indices: SciPy's "
     "log_softmax and central differences of it",

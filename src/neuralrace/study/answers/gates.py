@@ -23,7 +23,7 @@ from neuralrace.study.answers.matches import (
     nearest_sentences,
 )
 from neuralrace.study.options import explain_options, types_options
-from neuralrace.study.work import Work, members
+from neuralrace.study.work import TRAINED, Work, members
 from neuralrace.trajectory import compare
 
 
@@ -208,7 +208,7 @@ def types(work: Work) -> Answer:
         "the initial loss on average."
     ]
     numbers = {"types_gap": gap}
-    if work.asks("train", "discover", "certify", "explain"):
+    if work.asks(*TRAINED):
         away = [compare(run, found.trajectory).mean for run in members(work.relu)]
         who = numbered(len(away), "trained ReLU network")
         verb = "is" if len(away) == 1 else "are"
@@ -235,7 +235,8 @@ def types(work: Work) -> Answer:
     return Answer("types", "Which types of neurons form?", tuple(sentences), parts, numbers, found)
 
 
-def _rows_asked(work: Work) -> list[str]:
+def rows_asked(work: Work) -> list[str]:
+    """The rows of the table of explanations that the study asks for."""
     rows = [row for row in work.settings.explain.rows if row != "gatings"]
     return [
         *(work.problem.candidates if len(rows) < len(work.settings.explain.rows) else ()),
@@ -253,7 +254,7 @@ def explain(work: Work) -> Answer:
             data=work.narrow(work.problem.data),
             **explain_options(work.settings),
         )
-    numbers = dict.fromkeys((f"error_{n}" for n in _rows_asked(work)), np.nan)
+    numbers = dict.fromkeys((f"error_{n}" for n in rows_asked(work)), np.nan)
     for row in found.rows:
         name = row.kind if row.kind != "gating" else row.name
         name = "discovered" if isinstance(row.found, Discovery) else name

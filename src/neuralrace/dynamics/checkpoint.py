@@ -127,8 +127,8 @@ def _told(value: object) -> Any:
         return hashlib.sha256(f"{array.dtype}{array.shape}".encode() + array.tobytes()).hexdigest()
     if isinstance(value, Network):
         return network_described(value)
-    if hasattr(value, "update"):
-        return described(value.update)
+    if (update := getattr(value, "update", None)) is not None:
+        return described(update)
     return "a function, which is not compared"
 
 

@@ -192,7 +192,7 @@ def _tolerance(name: str, value: float) -> float:
 
 def flow_settings(method: Flow) -> dict[str, str | float]:
     """What a trajectory says about the flow that made it."""
-    told = {"method": "gradient flow", "clock": "flow"}
+    told: dict[str, str | float] = {"method": "gradient flow", "clock": "flow"}
     if method.solver is not None:
         told["solver"] = type(method.solver).__name__
     if method.controller is not None:

@@ -68,6 +68,8 @@ class Recorder:
                 values[name] = function.call(*given)
             elif name == "weights":
                 values[name] = weights
+            elif data is None:  # the view of a system that records nothing of its samples
+                continue
             elif name == "outputs":
                 values[name] = self.net(weights, data)
             else:

@@ -68,9 +68,8 @@ class Recorder:
                 values[name] = function.call(*given)
             elif name == "weights":
                 values[name] = weights
-            elif data is None:  # the view of a system that records nothing of its samples
-                continue
             elif name == "outputs":
+                assert data is not None
                 values[name] = self.net(weights, data)
             else:
                 values[name] = self.net.activity(weights, data)  # type: ignore[attr-defined]

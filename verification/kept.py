@@ -82,8 +82,8 @@ def task_rows(name: str) -> list[dict[str, Any]]:
                  "loss": 0.0, "fastest": 0.0, "expected": np.inf, "kept": False}]  # fmt: skip
     rate = 0.02 / patterns.fastest
     found = nr.contest(gatings(data), scale=scale, criterion=0.5, relative=True, width=WIDTH)
-    assert found.check.reference is not None  # some neuron learns
-    entrants = {"aligned": found.check.reference} | dict(found.entrants)
+    assert found.check().reference is not None  # some neuron learns
+    entrants = {"aligned": found.check().reference} | dict(found.entrants)
     longest = 40 / patterns.fastest
     run = relu_networks(data, scale, longest, rate)
     while np.isinf(half_times(run)).any() and longest < 1000 / patterns.fastest:
@@ -101,8 +101,8 @@ def task_rows(name: str) -> list[dict[str, Any]]:
             "strength": entrant.strength,
             "time": entrant.time if np.isfinite(entrant.time) else None, "relu": relu,
             "loss": float(apart / run.time[window][-1]), "fastest": patterns.fastest,
-            "expected": found.check.expected(found.winner),
-            "kept": gating != "aligned" and found.check.is_kept(gating),
+            "expected": found.check().expected(found.winner),
+            "kept": gating != "aligned" and found.check().is_kept(gating),
         })  # fmt: skip
     return rows
 

@@ -10,7 +10,7 @@ from typing import TypeAlias, cast, final
 
 import numpy as np
 
-from neuralrace.architecture import Architecture
+from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import plain_number, switch, weight_scale
 from neuralrace.contests.leads import EDGE
 from neuralrace.dataset import Dataset
@@ -18,6 +18,7 @@ from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
 from neuralrace.reduction.solving.initial import start_from_scale
 from neuralrace.reduction.solving.solution import checked_tolerance
+from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike
 
@@ -118,6 +119,11 @@ class Entrant:
         return learning_time(self.race, self.start, least + EDGE * (initial - least), longest)[0]
 
     @property
+    def has_form(self) -> bool:
+        """Whether the race has a closed form from its start."""
+        return self.race.complete_form(self.start) is not None
+
+    @property
     def strength(self) -> float:
         return max((block.drive for block in self.race.blocks), default=0.0)
 
@@ -128,6 +134,8 @@ class Rule:
     """How learning times are measured: the start, the criterion, and the longest time allowed.
 
     Exactly one of `start` and `scale` is given; `start` may be a mapping with every candidate.
+    `leak` is that of the ReLU network that would have to keep the gates; with `bias`, the hidden
+    neurons of every candidate read an input that is always one.
     """
 
     start: StartsLike | None
@@ -137,6 +145,8 @@ class Rule:
     longest: float
     tolerance: float | None
     rtol: float | None = None
+    leak: float = 0.0
+    bias: bool = False
 
     def __post_init__(self) -> None:
         if (self.start is None) == (self.scale is None):
@@ -158,6 +168,8 @@ class Rule:
                 fix="leave it out for the default",
             )
         switch("relative", self.relative)
+        switch("bias", self.bias)
+        checked_leak(self.leak)
         checked_tolerance(self.rtol)
         fine = positive(self.criterion) and (self.criterion < 1 or not self.relative)
         if not fine:
@@ -189,8 +201,18 @@ class Rule:
                 wanted="{name: (arch, data)}",
                 fix="for example {'xor': nr.tasks.xor_pathways(data)}",
             )
-        check_one_task(pairs_of(candidates))
-        return {name: self._entrant(name, each) for name, each in candidates.items()}
+        pairs = self.pairs(candidates)
+        check_one_task(pairs)
+        made = {
+            name: each if isinstance(each, Race) and each.arch == pairs[name][0] else pairs[name]
+            for name, each in candidates.items()
+        }
+        return {name: self._entrant(name, each) for name, each in made.items()}
+
+    def pairs(self, candidates: CandidatesLike) -> Candidates:
+        """All candidates as (arch, data), with the bias that is asked for."""
+        pairs = pairs_of(candidates)
+        return {n: _biased(*pair) for n, pair in pairs.items()} if self.bias else pairs
 
     def _entrant(self, name: str, candidate: tuple[Architecture, Dataset] | Race) -> Entrant:
         """Reduce a candidate, place it at its start, and find when it reaches the criterion."""
@@ -221,7 +243,7 @@ class Rule:
     def _source(self, name: str, race: Race) -> StartLike:
         """The argument of `Race.start` for this candidate."""
         if self.scale is not None:
-            return expected_start(name, race, self.scale)
+            return _expected(race, self.scale, f"candidate {name!r}")
         if isinstance(self.start, Mapping):
             if name not in self.start:
                 raise NeuralRaceError(
@@ -270,6 +292,22 @@ def _one_number(source: StartLike) -> float | None:
 def positive(value: object) -> bool:
     """Whether it is a finite number above zero."""
     return isinstance(value, Real) and isfinite(value) and float(value) > 0
+
+
+def _biased(arch: Architecture, data: Dataset) -> tuple[Architecture, Dataset]:
+    """A candidate whose hidden nodes read an input that is always one."""
+    if BIAS in arch.sizes:
+        return arch, data
+    edges = {f"{BIAS}_{node}": (BIAS, node) for node in arch.hidden}
+    return Architecture({**arch.sizes, BIAS: 1}, {**arch.edges, **edges}), with_bias(data)
+
+
+def with_bias(data: Dataset) -> Dataset:
+    """The same data with an input that is always one, if it has none."""
+    if BIAS in data.x:
+        return data
+    x = {**data.x, BIAS: np.ones((data.n_samples, 1))}
+    return Dataset(x, data.y, data.gates, data.sample_weight, data.labels)
 
 
 def pairs_of(candidates: CandidatesLike) -> Candidates:
@@ -333,7 +371,7 @@ def _difference(a: Dataset, b: Dataset) -> str:
     return ""
 
 
-def expected_start(name: str, race: Race, scale: float) -> Start:
+def expected_start(race: Race, scale: float) -> Start:
     """Where Gaussian weights of standard deviation σ start a race on average.
 
     In a two-edge pathway with N hidden units, the growing half ½(W₁v + W₂ᵀu) of a mode has the
@@ -346,7 +384,7 @@ def expected_start(name: str, race: Race, scale: float) -> Start:
     >>> import neuralrace as nr
     >>> data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
     >>> race = nr.reduce(nr.Architecture.chain(1, 8, 1), data)
-    >>> start = nr.contests.expected_start("chain", race, scale=0.01)
+    >>> start = nr.contests.expected_start(race, scale=0.01)
     >>> {edge: w.round(12).tolist() for edge, w in start.weights[0].items()}
     {'W1': [[0.02]], 'W2': [[0.02]]}
 
@@ -354,11 +392,15 @@ def expected_start(name: str, race: Race, scale: float) -> Start:
     """
     check_kind("race", race, Race, "pass a race of nr.reduce(arch, data)")
     scale = weight_scale(scale)
+    return _expected(race, scale, "the race")
+
+
+def _expected(race: Race, scale: float, what: str) -> Start:
     found = start_from_scale(race.blocks, race.split, scale)
     if found is None:
         raise NeuralRaceError(
-            f"candidate {name!r} has pathways of other than two edges: their average start from "
-            "random weights is not known",
+            f"{what} has pathways of other than two edges: their average start from random "
+            "weights is not known",
             got=f"scale = {scale:g}",
             wanted="pathways input → hidden → output",
             fix="start={name: net.init(key, scale)} starts from actual weights, "

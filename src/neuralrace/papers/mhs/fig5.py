@@ -137,7 +137,7 @@ def closed_forms(
     }
     loss, found = -races["common"].constant + np.zeros(len(times)), []
     for name, race in races.items():
-        form = race.closed_form(expected_start(name, race, this.scale))
+        form = race.closed_form(expected_start(race, this.scale))
         if not form.is_complete:
             raise AssertionError("the contextual task has closed forms (MHS App. F, G)")
         loss = loss + form.loss(times)

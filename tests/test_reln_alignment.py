@@ -186,7 +186,9 @@ def test_one_hot_inputs_are_learned_when_the_aligned_gates_say():
     assert found.check().describe("one").startswith("not reached: the gates that small neurons")
     assert found.check().keeps("one") is False
     assert (
-        found.check().expected("one") == found.check().reference.time == pytest.approx(half, rel=0.15)
+        found.check().expected("one")
+        == found.check().reference.time
+        == pytest.approx(half, rel=0.15)
     )
     assert "Expect a ReLU network to learn at about" in str(found)
 

@@ -66,8 +66,7 @@ def relu_networks(data: nr.Dataset, scale: float, longest: float, rate: float) -
 
 def half_times(run: nr.Trajectory) -> np.ndarray:
     """The time at which each seed has half its initial loss; infinite if it never has."""
-    down = run.loss <= 0.5 * run.loss[:, :1]
-    return np.where(down.any(axis=1), run.time[np.argmax(down, axis=1)], np.inf)
+    return np.nan_to_num(nr.trajectory.half_time(run.time, run.loss), nan=np.inf)
 
 
 def task_rows(name: str) -> list[dict[str, Any]]:

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 MOMENTS = 201
 """The number of moments until the end of each candidate at which all curves are compared."""
 
+FOLLOWED = 3.0
+"""Races that must be solved are followed for this many times their learning time."""
+
 WIDTH = 200
 """The number of neurons of the reference if no candidate has hidden neurons."""
 
@@ -74,8 +77,8 @@ class Contest:
         """Whether a ReLU network would keep each candidate's gates.
 
         The reference is the gating that small neurons align to by themselves (`reln.aligned`). The
-        check solves the races once more: it takes seconds, and shows its progress. The result and
-        the `leads` are remembered, and shown by `print` from then on; `plot` marks what is not kept.
+        check solves the races once more: it takes seconds, and shows its progress. The result is
+        remembered, and shown by `print` and `plot` from then on.
 
         ```python
         >>> import neuralrace as nr
@@ -90,7 +93,6 @@ class Contest:
 
     @cached_property
     def _check(self) -> Check:
-        _ = self.leads
         return check(self.task, self.entrants, self.rule, self.width, self.key)
 
     @property
@@ -228,10 +230,9 @@ class Contest:
     def leads(self) -> tuple[Lead, ...]:
         """Who would be first at other criteria, from the largest loss to the least (`leads`).
 
-        Curves are followed until every candidate that does so in the contest's longest time has
-        learned all but a hundredth of what it can; a lead that changes later is not seen. `print`
-        shows leads once they were computed: with the contest where every candidate has a closed
-        form, otherwise here or by `contest(…, check=True)`.
+        Curves are followed until every candidate has learned all but a hundredth of what it can,
+        or, where a race must be solved, for three times as long as it takes to the criterion; a
+        lead that changes later is not seen.
 
         ```python
         >>> import neuralrace as nr
@@ -245,19 +246,25 @@ class Contest:
         """
         if len(self.entrants) < 2:
             return ()
-        ends = [entrant.end(self.rule.longest) for entrant in self.entrants.values()]
+        ends = [
+            e.end(self.rule.longest) if e.has_form or np.isinf(e.time) else FOLLOWED * e.time
+            for e in self.entrants.values()
+        ]
         grids = [np.linspace(0, end, MOMENTS) for end in ends if np.isfinite(end)]
         if not grids:
             return ()
         times = np.unique(np.concatenate(grids))
         return leads(
             times,
-            {n: e.race.solve(times=times, start=e.start).loss for n, e in self.entrants.items()},
+            {
+                name: e.race.solve(times=times, start=e.start, rtol=self.rule.rtol).loss
+                for name, e in self.entrants.items()
+            },
         )
 
     @property
     def followed(self) -> tuple[Lead, ...]:
-        """The `leads`, if they were computed."""
+        """The `leads` if they were computed, as with the contest unless it said `leads=False`."""
         return self.__dict__.get("leads", ())
 
     def __str__(self) -> str:
@@ -278,6 +285,7 @@ def contest(
     rtol: float | None = None,
     leak: float = 0.0,
     bias: bool = False,
+    leads: bool = True,
     check: bool = False,
 ) -> Contest:
     """Who wins the race: predicted learning times of candidate gatings, without training.
@@ -291,15 +299,16 @@ def contest(
 
     **What it cannot tell:** a gated network obeys any gates, but a ReLU network keeps only those
     that its own weights produce. The winner need not be one of those, and a gating that was not
-    entered may be faster. So the gates that small neurons align to by themselves (`reln.aligned`)
-    are entered as a reference, `aligned`, by `check=True` or `Contest.check()`. From then on `print`
-    shows for every candidate whether single neurons can have its gates (*implementable*, which
-    predicts little) and the share of them that a ReLU network would keep (*kept*,
+    entered may be faster. So `check=True` or `Contest.check()` compares all with the gates that
+    small neurons align to by themselves (`reln.aligned`), as the reference `aligned`. From then on
+    `print` shows for every candidate whether single neurons can have its gates (*implementable*,
+    which predicts little) and the share of them that a ReLU network would keep (*kept*,
     `reln.consistency`). A candidate is kept if that share is at least .9 and its time is within a
-    factor of 1.15 of the reference's; `Check.verdict` gives the verdict as a `Kept`. The check covers the first half of
-    learning, from small weights. How often it was right on 18 tasks is measured in docs/kept.md.
-    Aligned gates are known for one hidden layer. Where a candidate has several, it is checked layer
-    by layer, and there is no reference: how long a deeper network takes is not known.
+    factor of 1.15 of the reference's; `Check.verdict` gives the verdict as a `Kept`. The check
+    covers the first half of learning, from small weights. How often it was right on 18 tasks is
+    measured in docs/kept.md. Aligned gates are known for one hidden layer. Where a candidate has
+    several, it is checked layer by layer, and there is no reference: how long a deeper network
+    takes is not known.
 
     **Arguments:** `candidates`, `{name: (arch, data)}`, of one task: the same samples, inputs and
     targets, with different gates and graphs (a candidate may read other input nodes than the rest;
@@ -320,7 +329,8 @@ def contest(
     `bias` say which ReLU network would have to keep the gates: `leak` is the slope of a neuron that
     is off, from 0 to 1, and with `bias=True` the hidden neurons of every candidate and of the
     reference read one more input, `bias`, that is always one. An output bias is not gated, and is
-    not known here. `check=True` makes the check at once; it takes seconds.
+    not known here. `leads=False` does not ask who would be first at other criteria, which saves up
+    to half of the time. `check=True` makes the check at once; it takes seconds.
 
     To rank single pathways by their early growth instead, see `rank_patterns`.
 
@@ -347,6 +357,7 @@ def contest(
     ```
     """
     switch("check", check)
+    switch("leads", leads)
     scale = SCALE if start is None and scale is None else scale
     alone = isinstance(candidates, Dataset)
     if criterion is None:
@@ -363,10 +374,10 @@ def contest(
         held = Contest(pairs, entrants, rule.describe(), scale, task, rule, width, key)
     else:
         held = contest_by(rule, candidates, width, key)
+    if leads:
+        _ = held.leads
     if check:
         held.check()
-    elif all(each.has_form for each in held.entrants.values()):  # no race must be solved for them
-        _ = held.leads
     return held
 
 

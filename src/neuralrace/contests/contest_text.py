@@ -32,7 +32,7 @@ COLUMNS = (
 ZERO = "½⟨‖y‖²⟩"
 """The loss of a network whose output is zero."""
 
-UNCHECKED = "Not checked: whether a ReLU network would keep these gates (contest.check() says)."
+UNCHECKED = "Not checked: would a ReLU network keep these gates? Ask check()."
 """The last line of a contest before its check."""
 
 WORTH = 0.05

@@ -211,7 +211,7 @@ class PhaseDiagram:
             else f"reductions approximate: couplings up to {self.residual:.1e} dropped"
         )
         if self.checked is None:
-            lines.append("Not checked: whether ReLU networks would keep these gates (check() says).")
+            lines.append("Not checked: would ReLU networks keep these gates? Ask check().")
         return "\n".join(lines)
 
 
@@ -261,7 +261,7 @@ def phase_diagram(
     criterion: loss 0.2
     start: equal aligned starts: every edge at 0.001, whatever its width
     every reduction exact
-    Not checked: whether ReLU networks would keep these gates (check() says).
+    Not checked: would ReLU networks keep these gates? Ask check().
 
     ```
     """

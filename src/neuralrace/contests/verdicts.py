@@ -267,7 +267,8 @@ class Check:
             return [
                 f"The gates that it aligns to reach the criterion at {time}, but the criterion is "
                 f"near the least loss that they can reach, {100 * (1 - reference.learns):.2g} % of "
-                "the initial loss. The network will have changed its gates by then, so this time is not reliable."
+                "the initial loss. The network will have changed its gates by then, so this time "
+                "is not reliable."
             ]
         if alone:
             return []

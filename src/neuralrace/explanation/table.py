@@ -13,7 +13,7 @@ from neuralrace.contests.colours import candidate_colours
 from neuralrace.plot import COLOURS, draw_curves
 from neuralrace.reln import Discovery, NeuronTypes
 from neuralrace.text import table_lines
-from neuralrace.trajectory import Trajectory
+from neuralrace.trajectory import Trajectory, half_time
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,7 +63,7 @@ class Row:
     >>> from neuralrace.explanation import Row
     >>> row = Row("xor", "gating", Trajectory([0, 1, 2], [0.5, 0.3, 0.1]), variables=8, loss=0.02)
     >>> row.half_time, row.left, row.error
-    (2.0, 0.2, 0.02)
+    (1.25, 0.2, 0.02)
 
     ```
     """
@@ -80,12 +80,9 @@ class Row:
 
     @property
     def half_time(self) -> float:
-        """The first recorded time at which half of the initial loss is gone; infinite if never."""
-        if self.trajectory is None:
-            return np.inf
-        loss = self.trajectory.loss
-        below = np.flatnonzero(loss <= loss[0] / 2)
-        return float(self.trajectory.time[below[0]]) if len(below) else np.inf
+        """When half of the initial loss is gone (`trajectory.half_time`); NaN if not seen."""
+        run = self.trajectory
+        return np.nan if run is None else float(half_time(run.time, run.loss))
 
     @property
     def left(self) -> float | None:
@@ -288,7 +285,7 @@ class Explanation:
             legend.get_title().set_fontsize(7)
         if shown:
             last = max(run.time[-1] for run in shown.values())
-            ax.set_xlim(0, min(1.05 * max(map(_rests, shown.values())), last))
+            ax.set_xlim(0, min(1.05 * max(map(_rests, shown.values())), last) or last)
         return ax
 
     def __str__(self) -> str:
@@ -305,7 +302,7 @@ class Explanation:
             return head, [
                 [
                     row.name,
-                    f"{row.half_time:.4g}" if np.isfinite(row.half_time) else "never",
+                    f"{row.half_time:.4g}" if np.isfinite(row.half_time) else "not seen",
                     _percent(row.left),
                     _share(row.kept),
                     str(row.variables),
@@ -331,9 +328,9 @@ def several(names: Sequence[str]) -> str:
 
 
 def _rests(run: Trajectory) -> float:
-    """The time from which on the loss of a run stays where it ends; see `REST`."""
+    """The time from which on the loss of a run stays where it ends: 0 for one that is flat."""
     away = np.flatnonzero(np.abs(run.loss - run.loss[-1]) > REST * run.loss[0])
-    return float(run.time[min(away[-1] + 1, len(run.time) - 1)] if len(away) else run.time[-1])
+    return float(run.time[min(away[-1] + 1, len(run.time) - 1)]) if len(away) else 0.0
 
 
 def _percent(value: float | None) -> str:

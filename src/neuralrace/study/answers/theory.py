@@ -52,6 +52,7 @@ def contest(work: Work) -> Answer:
         sentences += [*kept, *(f"{name}: {check.describe(name)}." for name in others)]
 
     def parts() -> list[Part]:
+        _ = found.leads  # which the library prints too
         printed = Section("As the library prints it", [Code(str(found))], folded=True)
         shown = [_table(found, entrants, check), losses]
         return shown if check is None else [*shown, printed]

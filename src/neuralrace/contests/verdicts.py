@@ -28,8 +28,8 @@ CHANGING = "For the whole curve, see types of neurons (nr.reln.types)."
 RELIABLE = 0.85
 """If the kept share of the aligned gates is below this, no constant gating is reliable.
 
-This number is part of the definition of a contest's verdict, fixed before the 18 tasks of
-docs/kept.md were measured.
+This number is part of the definition of a contest's verdict, fixed before these 18 tasks
+(docs/kept.md).
 """
 
 COMPARABLE = 0.5

@@ -7,6 +7,8 @@ import pytest
 import neuralrace as nr
 from neuralrace.contests import Kept, verdicts
 from neuralrace.errors import NeuralRaceError
+from neuralrace.explorer import racing
+from neuralrace.explorer.trust import Trust
 from neuralrace.reduction import Race
 from neuralrace.reln.explained import settling
 from neuralrace.reln.explained.fixed_points import Samples
@@ -194,3 +196,37 @@ def test_lines_are_those_of_comparing_every_pair():
             assert (line[m] == line[n]) == same
             if same and a.any():
                 assert side[m] * side[n] == np.sign(a @ b)
+
+
+# ---- above contests -----------------------------------------------------------------------------
+
+
+STATE = {
+    "task": {"builtin": "extended_xor", "parameters": {"delta": 0.5}},
+    "network": {"widths": 16, "scale": 1e-3, "leak": 0.9},
+    "gatings": {"xor": {"builtin": "xor_pathways"}},
+}
+
+
+def test_a_study_and_the_explorer_pass_the_leak_on():
+    arch, data = nr.tasks.xor_pathways(nr.tasks.extended_xor(0.5), 16)
+    share = nr.reln.consistency(arch, data, scale=1e-3, leak=0.9).share
+    study = nr.Study.of(questions=["contest"], **STATE)
+    answer = study.run()["contest"]
+    assert answer.numbers["kept_xor"] == pytest.approx(share, abs=0.01)
+    assert "would not keep the gates of xor" in " ".join(answer.sentences)
+    assert "leak=0.9" in study.script()
+    found = racing.kept({"state": STATE}, Trust(), lambda *_: None)["gatings"]["xor"]
+    assert found["share"] == pytest.approx(share, abs=0.01)
+    assert found["standing"] == Kept.NOT_KEPT.value
+    parts = [each["share"] for each in found["pathways"].values()]
+    assert np.mean(parts) == pytest.approx(found["share"], abs=0.05)
+
+
+def test_a_study_refuses_the_check_beside_output_biases():
+    biased = STATE | {"network": {"widths": 16, "bias": True}}
+    with pytest.raises(NeuralRaceError, match="bias"):
+        nr.Study.of(questions=["contest"], **biased).check()
+    nr.Study.of(questions=["contest"], contest={"check": False}, **biased).check()
+    with pytest.raises(NeuralRaceError, match="bias"):
+        racing.kept({"state": biased | {"contest": {"check": False}}}, Trust(), lambda *_: None)

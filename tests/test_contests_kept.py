@@ -208,7 +208,7 @@ STATE = {
 }
 
 
-def test_a_study_and_the_explorer_pass_the_leak_on():
+def test_a_study_and_the_explorer_pass_the_leak_on(tmp_path):
     arch, data = nr.tasks.xor_pathways(nr.tasks.extended_xor(0.5), 16)
     share = nr.reln.consistency(arch, data, scale=1e-3, leak=0.9).share
     study = nr.Study.of(questions=["contest"], **STATE)
@@ -216,17 +216,19 @@ def test_a_study_and_the_explorer_pass_the_leak_on():
     assert answer.numbers["kept_xor"] == pytest.approx(share, abs=0.01)
     assert "would not keep the gates of xor" in " ".join(answer.sentences)
     assert "leak=0.9" in study.script()
-    found = racing.kept({"state": STATE}, Trust(), lambda *_: None)["gatings"]["xor"]
+    found = racing.kept({"state": STATE}, Trust(tmp_path), lambda *_: None)["gatings"]["xor"]
     assert found["share"] == pytest.approx(share, abs=0.01)
     assert found["standing"] == Kept.NOT_KEPT.value
     parts = [each["share"] for each in found["pathways"].values()]
     assert np.mean(parts) == pytest.approx(found["share"], abs=0.05)
 
 
-def test_a_study_refuses_the_check_beside_output_biases():
+def test_a_study_refuses_the_check_beside_output_biases(tmp_path):
     biased = STATE | {"network": {"widths": 16, "bias": True}}
     with pytest.raises(NeuralRaceError, match="bias"):
         nr.Study.of(questions=["contest"], **biased).check()
     nr.Study.of(questions=["contest"], contest={"check": False}, **biased).check()
     with pytest.raises(NeuralRaceError, match="bias"):
-        racing.kept({"state": biased | {"contest": {"check": False}}}, Trust(), lambda *_: None)
+        racing.kept(
+            {"state": biased | {"contest": {"check": False}}}, Trust(tmp_path), lambda *_: None
+        )

@@ -368,7 +368,7 @@ def _contests() -> Iterator[Call]:
     yield _call("contests.growth_rates", nr.contests.growth_rates, t.data, every)
     two = {"early": [1, 0.6, 0.5], "late": [1, 1, 0.4]}
     yield _call("contests.leads", nr.contests.leads, [0, 1, 2], two)
-    yield _call("contests.expected_start", nr.contests.expected_start, "a", t.race, 0.1)
+    yield _call("contests.expected_start", nr.contests.expected_start, t.race, 0.1)
     yield _call("PatternRanking.plot", nr.rank_patterns(t.data, every).plot, 2)
 
 

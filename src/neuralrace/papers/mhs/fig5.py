@@ -136,8 +136,8 @@ def closed_forms(
         "others": nr.reduce(*nr.tasks.all_but_one(this.data, hidden=other)),
     }
     loss, found = -races["common"].constant + np.zeros(len(times)), []
-    for name, race in races.items():
-        form = race.closed_form(expected_start(name, race, this.scale))
+    for race in races.values():
+        form = race.closed_form(expected_start(race, this.scale))
         if not form.is_complete:
             raise AssertionError("the contextual task has closed forms (MHS App. F, G)")
         loss = loss + form.loss(times)

@@ -69,8 +69,8 @@ def compute(settings: Settings) -> xarray.Dataset:
         for contest in found
     ]
     by_gating = lambda values: [[values(contest)[name] for name in NAMES] for contest in found]
-    possible = by_gating(lambda c: c.check.implementable)
-    kept = [[contest.check.is_kept(name) for name in NAMES] for contest in found]
+    possible = by_gating(lambda c: c.check().implementable)
+    kept = [[contest.check().is_kept(name) for name in NAMES] for contest in found]
     return xarray.Dataset(
         {
             "relu": (("delta", "seed", "time"), relu.loss),

@@ -1,12 +1,16 @@
-"""The papers' figures, one module each, and the ledger of their claims."""
+"""The papers' figures, one module each, and the ledger of their claims.
+
+This folder lies beside the package and uses its public names; `python -m papers` in a checkout of
+the repository runs it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib import import_module
 
-from neuralrace.papers import mhs, nrr, talk
-from neuralrace.papers.figure import (
+from papers import mhs, nrr, talk
+from papers.figure import (
     Agreement,
     Figure,
     Setting,
@@ -15,8 +19,8 @@ from neuralrace.papers.figure import (
     settings_of,
     unknown,
 )
-from neuralrace.papers.gallery import TITLES, gallery
-from neuralrace.papers.record import (
+from papers.gallery import TITLES, gallery
+from papers.record import (
     Record,
     Written,
     command,
@@ -24,7 +28,7 @@ from neuralrace.papers.record import (
     read_record,
     shown,
 )
-from neuralrace.papers.tour import Stop, Tour, write_tour
+from papers.tour import Stop, Tour, write_tour
 
 __all__ = [
     "TITLES",
@@ -65,7 +69,7 @@ def names() -> tuple[str, ...]:
     """The names of all figures, in the order of the papers; nothing is imported.
 
     ```python
-    >>> from neuralrace import papers
+    >>> import papers
     >>> papers.names()[0]
     'nrr/fig1'
 
@@ -78,7 +82,7 @@ def find(name: str) -> Figure:
     """The figure of that name, such as `nrr/fig4`; imports neither JAX nor matplotlib.
 
     ```python
-    >>> from neuralrace import papers
+    >>> import papers
     >>> papers.find("nrr/fig3").settings["hidden"].value
     128
 
@@ -86,14 +90,14 @@ def find(name: str) -> Figure:
     """
     if name not in names():
         raise unknown("figure", name, names())
-    return import_module(f"neuralrace.papers.{name.replace('/', '.')}").FIGURE
+    return import_module(f"papers.{name.replace('/', '.')}").FIGURE
 
 
 def tours() -> tuple[str, ...]:
     """The names of all tours; nothing is imported.
 
     ```python
-    >>> from neuralrace import papers
+    >>> import papers
     >>> papers.tours()[0]
     'mhs/tour'
 
@@ -106,7 +110,7 @@ def find_tour(name: str) -> Tour:
     """The tour of that name: figures of a paper in the order of a talk, with captions.
 
     ```python
-    >>> from neuralrace import papers
+    >>> import papers
     >>> papers.find_tour("mhs/tour").figures[0]
     'mhs/fig1'
 
@@ -114,14 +118,14 @@ def find_tour(name: str) -> Tour:
     """
     if name not in tours():
         raise unknown("tour", name, tours())
-    return import_module(f"neuralrace.papers.{name.replace('/', '.')}").TOUR
+    return import_module(f"papers.{name.replace('/', '.')}").TOUR
 
 
 def chosen(given: Iterable[str]) -> tuple[str, ...]:
-    """Names of figures, each once, from names of figures, tours, papers (all figures), or `all`.
+    """Names of figures, each once, from names of figures, papers (all figures), or `all`.
 
     ```python
-    >>> from neuralrace import papers
+    >>> import papers
     >>> papers.chosen(["nrr", "mhs", "talk"]) == papers.chosen(["all"]) == papers.names()
     True
 
@@ -129,11 +133,8 @@ def chosen(given: Iterable[str]) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for name in given:
-        if name in tours():
-            those = list(find_tour(name).figures)
-        else:
-            those = [n for n in names() if name in (n, n.split("/")[0], "all")]
+        those = [n for n in names() if name in (n, n.split("/")[0], "all")]
         if not those:
-            raise unknown("figure", name, (*names(), *tours(), *_FIGURES, "all"))
+            raise unknown("figure", name, (*names(), *_FIGURES, "all"))
         found |= dict.fromkeys(those)
     return tuple(found)

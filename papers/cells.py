@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.papers.figure import TooSlow
+from papers.figure import TooSlow
 
 if TYPE_CHECKING:
     import xarray
@@ -30,7 +30,7 @@ def stored_rows(paper: str, file: str) -> tuple[dict[str, Any], ...]:
 
     There are none where the file is missing.
     """
-    path = importlib.resources.files(f"neuralrace.papers.{paper}").joinpath(f"data/{file}")
+    path = importlib.resources.files(f"papers.{paper}").joinpath(f"data/{file}")
     return tuple(map(json.loads, path.read_text().splitlines())) if path.is_file() else ()
 
 

@@ -1,4 +1,4 @@
-"""Commands on the papers: their figures and their claims."""
+"""The commands of `python -m papers`: figures, tours, claims."""
 
 from __future__ import annotations
 
@@ -11,25 +11,33 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from neuralrace.checks import writable_folder
-from neuralrace.cli.completion import names_of_figures, names_of_papers, settings_of_figures
-from neuralrace.cli.options import JSON, pairs, print_json, use_float64, with_look
+from neuralrace.cli import pairs, print_json, use_float64, with_look
 from neuralrace.errors import NeuralRaceError
 
 if TYPE_CHECKING:
-    from neuralrace.papers import Written
-    from neuralrace.papers.claims import Claim, Entry, Ledger
+    from papers import Written
+    from papers.claims import Claim, Entry, Ledger
 
-FOLDER = Path("out/figures")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+OUT = click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("out/figures"), show_default=True
+)
+QUICK = click.option("--quick", is_flag=True, help="A faithful small version, in seconds.")
 
 
-@click.command(name="list")
-@click.argument("names", nargs=-1, shell_complete=names_of_figures)
+@click.group()
+def commands() -> None:
+    """Figures of the papers and claims in them, made anew and measured."""
+
+
+@commands.command(name="list")
+@click.argument("names", nargs=-1)
 @click.option("--settings", is_flag=True, help="Also every setting, its value and its source.")
 @JSON
 def show(names: tuple[str, ...], settings: bool, as_json: bool) -> None:
     """List the figures that can be reproduced, one per line."""
-    from neuralrace import papers
-    from neuralrace.papers import shown
+    import papers
+    from papers import shown
 
     found = {name: papers.find(name) for name in papers.chosen(names or ("all",))}
     if as_json:
@@ -48,17 +56,16 @@ def show(names: tuple[str, ...], settings: bool, as_json: bool) -> None:
             click.echo(f"    {key}={shown(setting.value)}  {setting.about} ({setting.source})")
 
 
-@click.command()
-@click.argument("names", nargs=-1, shell_complete=names_of_figures)
-@click.option("--quick", is_flag=True, help="A faithful small version, in seconds.")
+@commands.command()
+@click.argument("names", nargs=-1)
+@QUICK
 @click.option("--seeds", metavar="N", help="How many repetitions, where a figure has any.")
 @click.option(
     "--set",
     "changes",
     metavar="KEY=VALUE",
     multiple=True,
-    shell_complete=settings_of_figures,
-    help="Change a setting; `neuralrace list --settings` shows them. Lists: 1,2,3.",
+    help="Change a setting; `python -m papers list --settings` shows them. Lists: 1,2,3.",
 )
 @click.option(
     "--from",
@@ -67,7 +74,7 @@ def show(names: tuple[str, ...], settings: bool, as_json: bool) -> None:
     multiple=True,
     help="Draw stored data (.nc) again, without computing.",
 )
-@click.option("--out", type=click.Path(path_type=Path), default=FOLDER, show_default=True)
+@OUT
 @JSON
 @with_look
 def reproduce(
@@ -81,8 +88,7 @@ def reproduce(
 ) -> None:
     """Make figures of the papers: PDF, PNG, the data, a page with the agreement, and a gallery.
 
-    NAMES are figures such as nrr/fig4, a paper such as nrr, all, or a tour such as mhs/tour: the
-    figures of its slides, and one page with them in the order of the slides.
+    NAMES are figures such as nrr/fig4, a paper such as nrr, or all.
     """
     wanted = pairs(changes) | ({} if seeds is None else {"seeds": seeds})
     if files:
@@ -102,8 +108,25 @@ def reproduce(
         click.echo(f"The gallery: {out / 'index.html'}")
 
 
-@click.command()
-@click.argument("names", nargs=-1, metavar="[PAPER|CLAIM]...", shell_complete=names_of_papers)
+@commands.command()
+@click.argument("name")
+@QUICK
+@OUT
+@with_look
+def tour(name: str, quick: bool, out: Path) -> None:
+    """Make the figures of a talk, and one page with them in the order of its slides.
+
+    NAME is that of a tour, such as mhs/tour.
+    """
+    import papers
+
+    found = papers.find_tour(name)
+    _make(found.figures, quick, {}, out, quiet=False)
+    click.echo(f"The tour: {papers.write_tour(found, out)}")
+
+
+@commands.command()
+@click.argument("names", nargs=-1, metavar="[PAPER|CLAIM]...")
 @click.option("--quick", is_flag=True, help="Small versions of the figures; settles nothing.")
 @click.option(
     "--from",
@@ -135,7 +158,7 @@ def claims(
     as_json: bool,
 ) -> None:
     """Measure the claims of the papers, all or those named, and print the verdicts."""
-    from neuralrace.papers.claims import (
+    from papers.claims import (
         QUICK,
         Ledger,
         Tables,
@@ -226,7 +249,7 @@ def _kept(
     keep: tuple[str, ...], wanted: Sequence[Claim], numbers: Path | None, quick: bool
 ) -> Ledger:
     """The claims that are not to be measured again, with the numbers that are beside a page."""
-    from neuralrace.papers.claims import Ledger, ledger
+    from papers.claims import Ledger, ledger
 
     if not keep:
         return Ledger(())
@@ -283,15 +306,15 @@ def _check_page(out: Path) -> None:
 def _make(
     names: tuple[str, ...], quick: bool, changes: Mapping[str, str], out: Path, quiet: bool
 ) -> list[Written]:
-    from neuralrace import papers
-    from neuralrace.papers import unknown
+    import papers
+    from papers import unknown
 
     if not names:
         raise NeuralRaceError(
             "nothing was named",
             got="no figure",
             wanted=f"one or more of {', '.join(papers.names())}",
-            fix="`neuralrace reproduce all --quick` makes a small version of every one",
+            fix="`python -m papers reproduce all --quick` makes a small version of every one",
         )
     figures = [papers.find(name) for name in papers.chosen(names)]
     known = dict.fromkeys(key for figure in figures for key in figure.settings)
@@ -323,10 +346,6 @@ def _make(
         found.append(figure.publish(table, out))
         _tell(found[-1], quiet)
         _gallery(out)
-    for name in names:
-        if name in papers.tours():
-            page = papers.write_tour(papers.find_tour(name), out)
-            click.echo(f"The tour: {page}", err=quiet)
     return found
 
 
@@ -335,13 +354,13 @@ def _no_seeds(those: str, known: Iterable[str]) -> NeuralRaceError:
         f"there are no seeds in {those}: nothing is repeated there",
         got="a number of seeds",
         wanted=f"what can be set there: {', '.join(known) or 'nothing'}",
-        fix="leave out the seeds; `neuralrace list --settings` has every setting",
+        fix="leave out the seeds; `python -m papers list --settings` has every setting",
     )
 
 
 def _redraw(files: Iterable[Path], out: Path, quiet: bool) -> list[Written]:
-    from neuralrace import papers
-    from neuralrace.papers import load_figure, read_record
+    import papers
+    from papers import load_figure, read_record
 
     tables = [load_figure(file) for file in files]
     writable_folder(out)
@@ -354,8 +373,8 @@ def _redraw(files: Iterable[Path], out: Path, quiet: bool) -> list[Written]:
 
 
 def _gallery(out: Path) -> None:
-    from neuralrace import papers
-    from neuralrace.papers import gallery
+    import papers
+    from papers import gallery
 
     gallery(out, papers.names())
 

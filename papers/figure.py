@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 from neuralrace.errors import NeuralRaceError, nearest_name
-from neuralrace.papers.measure import Found, Measure
-from neuralrace.papers.record import Record, Written, read_record, stamped, typed, write
+from papers.measure import Found, Measure
+from papers.record import Record, Written, read_record, stamped, typed, write
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -34,7 +34,7 @@ class Setting:
     lists all valid values.
 
     ```python
-    >>> from neuralrace.papers.figure import Setting
+    >>> from papers.figure import Setting
     >>> Setting(10, "repetitions", "NRR Fig. 4e", quick=2).parse("seeds", "5")
     5
     >>> Setting((0.2, 2.5), "scales", "NRR Fig. 6").parse("scales", "0.1, 1, 3")
@@ -102,7 +102,7 @@ class Agreement:
     `holds` is `None` for a number that is only reported.
 
     ```python
-    >>> from neuralrace import papers
+    >>> import papers
     >>> figure = papers.find("talk/depth")
     >>> rows = figure.agreement(figure.run(figure.resolve(quick=True), quick=True))
     >>> [row.holds for row in rows]  # the last is only reported
@@ -139,7 +139,7 @@ class Figure:
     so that a stored result can be drawn again without computing.
 
     ```python
-    >>> from neuralrace.papers import find
+    >>> from papers import find
     >>> figure = find("nrr/fig3")
     >>> figure.resolve(quick=True, changes={"hidden": "64"})["hidden"]
     64
@@ -240,7 +240,7 @@ class TooSlow(NeuralRaceError):
     """A figure is too much for this machine; with several figures, the others are still made.
 
     ```python
-    >>> from neuralrace import papers
+    >>> import papers
     >>> papers.TooSlow("too much", got="18 days", wanted="a GPU", fix="--quick").fix
     '--quick'
 
@@ -263,7 +263,7 @@ def settings_of(table: xarray.Dataset) -> dict[str, Any]:
     Lists are returned as lists, whether the data are fresh or read from a file.
 
     ```python
-    >>> from neuralrace import papers
+    >>> import papers
     >>> figure = papers.find("talk/depth")
     >>> table = figure.run(figure.resolve(quick=True), quick=True)
     >>> list(papers.settings_of(table)) == list(figure.settings)
@@ -278,7 +278,7 @@ def unknown(what: str, name: str, there: Iterable[str], where: str = "") -> Neur
     """The error for a name that is not among `there`, with the nearest name as a hint.
 
     ```python
-    >>> from neuralrace import papers
+    >>> import papers
     >>> papers.unknown("figure", "figg4", ["fig3", "fig4"]).fix
     "did you mean 'fig4'?"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement
+from papers.figure import Agreement
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -45,7 +45,7 @@ def by_paths(
 
     ```python
     >>> import jax, neuralrace as nr
-    >>> from neuralrace.papers.formalism import by_paths
+    >>> from papers.formalism import by_paths
     >>> arch, data = nr.tasks.xor_pathways(nr.tasks.xor(), total=8)
     >>> weights = nr.GDLN(arch).init(jax.random.key(0))
     >>> (term,) = by_paths(arch, data, weights, "x_sample1").values()

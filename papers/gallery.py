@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from neuralrace.papers.record import Record, command, shown, stored
 from neuralrace.report import Code, File, Page, Part, Picture, Section, Table, Text, write
+from papers.record import Record, command, shown, stored
 
 TITLES = {
     "nrr": "The Neural Race Reduction (Saxe, Sodhani and Lewallen, 2022)",
@@ -28,7 +28,7 @@ def gallery(folder: Path, order: Sequence[str] = ()) -> Path:
     ```python
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from neuralrace import papers
+    >>> import papers
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     papers.gallery(Path(folder)).name
     'index.html'

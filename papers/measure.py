@@ -58,7 +58,7 @@ class Found:
     the logarithms: `value` is the geometric mean.
 
     ```python
-    >>> from neuralrace.papers.measure import Found
+    >>> from papers.measure import Found
     >>> found = Found.of([0.9, 1.0, 1.1, 1.0, 1.0])
     >>> found.value, found.seeds, round(found.low, 3), round(found.high, 3)
     (1.0, 5, 0.912, 1.088)
@@ -112,7 +112,7 @@ class Found:
         interval of `of`, if the number is a mean.
 
         ```python
-        >>> from neuralrace.papers.measure import Found
+        >>> from papers.measure import Found
         >>> found = Found(1.0, seeds=5).spread([0.9, 1.1, 1.0])
         >>> round(found.low, 2), round(found.high, 2)
         (0.69, 1.31)
@@ -152,7 +152,7 @@ class Measure:
     known: it decides nothing, and a limit that is marked so qualifies nothing.
 
     ```python
-    >>> from neuralrace.papers.measure import Basis, Found, Measure
+    >>> from papers.measure import Basis, Found, Measure
     >>> speed = Measure("time, shared over dedicated", lambda t: 0.04, most=1, rests=Basis.PAPER)
     >>> speed.threshold, speed.outcome(Found(0.04)).value, speed.outcome(Found(1.7)).value
     ('≤ 1', 'met', 'missed')

@@ -54,7 +54,7 @@ class Record:
     are empty where that was not recorded.
 
     ```python
-    >>> from neuralrace import papers
+    >>> import papers
     >>> figure = papers.find("talk/depth")
     >>> data = figure.run(figure.resolve(quick=True, changes={"d": 2.0}), quick=True)
     >>> record = papers.read_record(data)
@@ -80,7 +80,7 @@ class Record:
         """How many of the lines that can hold do.
 
         ```python
-        >>> from neuralrace.papers.record import Record
+        >>> from papers.record import Record
         >>> row = {"what": "a", "target": "1", "measured": "1.01", "holds": True}
         >>> Record("nrr/fig0", "", "", {}, False, {}, 0.0, [row]).verdict
         '1 of 1 agree'
@@ -95,7 +95,7 @@ class Record:
         """On which device and at which commit the data were computed, as the end of a sentence.
 
         ```python
-        >>> from neuralrace.papers import Record
+        >>> from papers import Record
         >>> Record("nrr/fig0", "", "", {}, False, {}, 0.0, device="a GPU", commit="abc").origin
         ' on a GPU, at commit abc'
 
@@ -122,7 +122,7 @@ class Written:
     ```python
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from neuralrace import papers
+    >>> import papers
     >>> figure = papers.find("talk/depth")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     data = figure.run(figure.resolve(quick=True), quick=True)
@@ -150,7 +150,7 @@ def read_record(table: xarray.Dataset) -> Record:
     """The record of a figure's data: its settings, how it was made, how well it agrees.
 
     ```python
-    >>> from neuralrace import papers
+    >>> import papers
     >>> figure = papers.find("talk/depth")
     >>> papers.read_record(figure.run(figure.resolve(quick=True), quick=True)).name
     'talk/depth'
@@ -163,12 +163,12 @@ def read_record(table: xarray.Dataset) -> Record:
 
 
 def load_figure(path: str | os.PathLike[str]) -> xarray.Dataset:
-    """The data of a figure, as `neuralrace reproduce` or `neuralrace claims --from` saved them.
+    """The data of a figure, as `python -m papers reproduce` or `… claims --from` saved them.
 
     ```python
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from neuralrace import papers
+    >>> import papers
     >>> figure = papers.find("talk/depth")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     data = figure.run(figure.resolve(quick=True), quick=True)
@@ -252,7 +252,7 @@ def _not_a_figure(what: str, got: str) -> NeuralRaceError:
         f"{what} cannot be read as the data of a figure",
         got=got,
         wanted=f"a netCDF file of format {FORMAT!r}",
-        fix="give a file that `neuralrace reproduce` wrote, such as out/figures/nrr/fig4.nc",
+        fix="give a file that `python -m papers reproduce` wrote, such as out/figures/nrr/fig4.nc",
     )
 
 
@@ -367,7 +367,7 @@ def shown(value: object) -> str:
     """A setting as it is read on a page.
 
     ```python
-    >>> from neuralrace.papers import shown
+    >>> from papers import shown
     >>> shown([0.2, 1.0]), shown(0.0002), shown(None)
     ('0.2, 1', '0.0002', '–')
 
@@ -386,7 +386,7 @@ def typed(value: object) -> str:
     """A setting as `--set` takes it, to the last digit.
 
     ```python
-    >>> from neuralrace.papers.record import typed
+    >>> from papers.record import typed
     >>> typed([0.1234567891, 1.0]), typed(True), typed(None)
     ('0.1234567891,1.0', 'true', 'none')
 
@@ -401,10 +401,10 @@ def command(record: Record) -> str:
     """A command that makes the figure again, with every setting that is not the default.
 
     ```python
-    >>> from neuralrace.papers import Record, command
+    >>> from papers import Record, command
     >>> settings = {"M": {"value": 5, "default": 7}, "K": {"value": 4, "default": 4}}
     >>> command(Record("nrr/fig4", "", "", settings, False, {}, 0.0))
-    'neuralrace reproduce nrr/fig4 --set M=5'
+    'python -m papers reproduce nrr/fig4 --set M=5'
 
     ```
     """
@@ -413,4 +413,4 @@ def command(record: Record) -> str:
         for name, s in record.settings.items()
         if name in record.changed
     ]
-    return " ".join(["neuralrace reproduce", record.name, *changes])
+    return " ".join(["python -m papers reproduce", record.name, *changes])

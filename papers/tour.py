@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import final
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.papers.record import Record, command, stored
 from neuralrace.report import Code, Page, Part, Picture, Section, Table, Text, write
+from papers.record import Record, command, stored
 
 
 @final
@@ -21,7 +21,7 @@ class Stop:
     (`docs/claims.md`) that measure what is said there.
 
     ```python
-    >>> from neuralrace.papers import Stop, find
+    >>> from papers import Stop, find
     >>> stop = Stop("Depth", "talk/depth", "Chains of several edges.")
     >>> find(stop.figure).name == stop.figure, stop.claims
     (True, ())
@@ -42,7 +42,7 @@ class Tour:
     """Figures with captions, in the order of a talk.
 
     ```python
-    >>> from neuralrace.papers import Stop, Tour
+    >>> from papers import Stop, Tour
     >>> stops = (Stop("XoR", "nrr/fig3", "four pathways"), Stop("Again", "nrr/fig3", "once more"))
     >>> Tour("nrr/tour", "A tour", "What is shown?", stops).figures
     ('nrr/fig3',)
@@ -70,7 +70,7 @@ def write_tour(tour: Tour, folder: Path) -> Path:
     ```python
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from neuralrace import papers
+    >>> import papers
     >>> tour = papers.Tour("talk/short", "One stop", "How does depth slow learning?",
     ...                    (papers.Stop("Depth", "talk/depth", "Chains of several edges."),))
     >>> figure = papers.find("talk/depth")
@@ -93,7 +93,7 @@ def write_tour(tour: Tour, folder: Path) -> Path:
             f"figures of {tour.name} are missing in {str(folder)!r}",
             got=", ".join(sorted(records)) or "no figures",
             wanted=", ".join(missing),
-            fix=f"`neuralrace reproduce {tour.name}` makes them all",
+            fix=f"`python -m papers tour {tour.name}` makes them all",
         )
     page = Page(
         tour.title,

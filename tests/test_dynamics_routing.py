@@ -7,10 +7,10 @@ import pytest
 
 from neuralrace import tasks
 from neuralrace.dynamics import train_routing
-from neuralrace.dynamics.bounded import BoundedDescent
-from neuralrace.dynamics.routed import RoutedMoments, accuracies
-from neuralrace.dynamics.routing import _of_images, drawn, initial_shapes, initial_stds
 from neuralrace.dynamics.systems import Batch
+from papers.nrr.bounded import BoundedDescent
+from papers.nrr.routed import RoutedMoments, accuracies
+from papers.nrr.routing import _of_images, drawn, initial_shapes, initial_stds
 from tests.test_errors import says
 
 M, K, H = 4, 2, 6

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from neuralrace import tasks
-from neuralrace.dynamics.routing import _of_images
 from neuralrace.dynamics.systems import Batch
-from neuralrace.tasks.features import LAYERS, convolved, layer_shapes
+from papers.nrr.features import LAYERS, convolved, layer_shapes
+from papers.nrr.routing import _of_images
 from tests.test_errors import says as said
 
 
@@ -85,7 +85,7 @@ def test_features_and_classes_are_those_of_resnet20_by_loops(tmp_path):
 
 
 def test_many_images_are_those_one_by_one(tmp_path, monkeypatch):
-    monkeypatch.setattr("neuralrace.tasks.features.ROWS", 2)
+    monkeypatch.setattr("papers.nrr.features.ROWS", 2)
     network = tasks.residual_features(weights(tmp_path / "w.npz"))
     images = np.random.default_rng(3).random((3, 3072)).astype(np.float32)
     each = np.concatenate([np.asarray(network(one[None])) for one in images])
@@ -237,8 +237,8 @@ def tool(monkeypatch):
 
 @pytest.mark.slow
 def test_the_folded_network_is_the_trained_one(tool, tmp_path, monkeypatch):
-    monkeypatch.setattr("neuralrace.tasks.features.BLOCKS", 1)  # 7 convolutions, for speed
-    monkeypatch.setattr("neuralrace.tasks.features.LAYERS", 7)
+    monkeypatch.setattr("papers.nrr.features.BLOCKS", 1)  # 7 convolutions, for speed
+    monkeypatch.setattr("papers.nrr.features.LAYERS", 7)
     state = tool.begin(jax.random.key(0))
     rng = np.random.default_rng(5)
     pixels = rng.integers(256, size=(2, 32, 32, 3)).astype(np.uint8)

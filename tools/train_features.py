@@ -24,7 +24,7 @@ import numpy as np
 from origin import origin
 
 from neuralrace import tasks
-from neuralrace.tasks.features import ResidualNetwork, convolved, layer_shapes, residual
+from papers.nrr.features import ResidualNetwork, convolved, layer_shapes, residual
 
 MEAN = (0.4914, 0.4822, 0.4465)
 """Means of the three colours over the training images."""

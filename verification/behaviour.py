@@ -13,7 +13,7 @@ import xarray
 
 import neuralrace as nr
 from neuralrace import behaviour, papers
-from neuralrace.papers.talk import decisions
+from papers.talk import decisions
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Behaviour"

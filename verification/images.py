@@ -11,8 +11,8 @@ import numpy as np
 from neuralrace import tasks
 from neuralrace.dynamics import routing_system
 from neuralrace.errors import NeuralRaceError
-from neuralrace.papers import find
-from neuralrace.papers.nrr import image_routes, transition
+from papers import find
+from papers.nrr import image_routes, transition
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Figures"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from neuralrace.papers.claims.claim import Entry, Verdict
-from neuralrace.papers.record import table_lines
+from papers.claims.claim import Entry, Verdict
+from papers.record import table_lines
 
 COMMIT = "dae8073"
 """The commit whose page is compared with."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, final
 
-from neuralrace.papers.claims.tables import Tables
-from neuralrace.papers.measure import Found, Measure, Outcome
+from papers.claims.tables import Tables
+from papers.measure import Found, Measure, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from neuralrace.papers.claims.sources import Origin
+    from papers.claims.sources import Origin
 
 
 class Verdict(Enum):
@@ -34,7 +34,7 @@ class Remark:
     A read may also return a word.
 
     ```python
-    >>> from neuralrace.papers.claims import Remark
+    >>> from papers.claims import Remark
     >>> Remark("{:.0%} of the weight.", (lambda tables: 0.25,)).said(None)
     '25 % of the weight.'
 
@@ -66,7 +66,7 @@ class Claim:
     the figures that are read by `Tables.at_hand`: long to compute, and best stored.
 
     ```python
-    >>> from neuralrace.papers.claims import Basis, Claim, Measure
+    >>> from papers.claims import Basis, Claim, Measure
     >>> even = Measure("remainder", lambda tables: 0.0, most=0.0, rests=Basis.THEOREM)
     >>> claim = Claim("nrr/even", "§0", "two is even", "by division", (even,), quote="2 is even")
     >>> claim.judged([0.0]).verdict.value, claim.judged([1.0]).verdict.value
@@ -171,7 +171,7 @@ def once(measurement: Callable[..., Any], name: str, **sizes: Any) -> Read:
     """A number of a measurement that is made once for all claims that read it.
 
     ```python
-    >>> from neuralrace.papers.claims import Tables, once
+    >>> from papers.claims import Tables, once
     >>> once(lambda seeds: {"gap": [0.1] * seeds}, "gap", seeds=2)(Tables())
     [0.1, 0.1]
 

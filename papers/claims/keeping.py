@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, final
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.papers.claims.claim import Claim, Entry
-from neuralrace.papers.claims.page import markdown
-from neuralrace.papers.claims.sources import Origin
-from neuralrace.papers.measure import Found
+from papers.claims.claim import Claim, Entry
+from papers.claims.page import markdown
+from papers.claims.sources import Origin
+from papers.measure import Found
 
 
 @final
@@ -22,7 +22,7 @@ class Ledger:
     by the words of its measure.
 
     ```python
-    >>> from neuralrace.papers.claims import Ledger, ledger
+    >>> from papers.claims import Ledger, ledger
     >>> (claim,) = ledger("mhs/interlacing")
     >>> whole = Ledger((claim.judged([0.0, 0.0, 0.0]),))
     >>> Ledger.restored(whole.kept(), [claim]) == whole

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import isclose, isnan
 
-from neuralrace.papers.claims.changes import change_lines
-from neuralrace.papers.claims.claim import Entry, Verdict
-from neuralrace.papers.claims.sources import Origin
-from neuralrace.papers.measure import FEWEST_SEEDS, LEEWAY, Found, Measure, Outcome
-from neuralrace.papers.record import table_lines
+from papers.claims.changes import change_lines
+from papers.claims.claim import Entry, Verdict
+from papers.claims.sources import Origin
+from papers.measure import FEWEST_SEEDS, LEEWAY, Found, Measure, Outcome
+from papers.record import table_lines
 
 PAPERS = {
     "nrr": "Saxe, Sodhani and Lewallen, *The Neural Race Reduction* (ICML 2022)",
@@ -99,7 +99,7 @@ def markdown(
     lines = [
         "# The papers' claims, measured",
         "",
-        f"Written by `neuralrace claims{' --quick' * quick} --out docs/claims.md`, version "
+        f"Written by `python -m papers claims{' --quick' * quick} --out docs/claims.md`, version "
         f"{__version__}, with {size}. Verdicts are computed from the numbers below them.",
         *_made(origins or {}),
         *_earlier(entries),
@@ -177,7 +177,7 @@ def tally(entries: Sequence[Entry]) -> str:
     """How many claims have each verdict, in words.
 
     ```python
-    >>> from neuralrace.papers.claims import ledger, tally
+    >>> from papers.claims import ledger, tally
     >>> (claim,) = ledger("mhs/always-a-reln")
     >>> tally([claim.judged([0.0, 1.0, 1.0])] * 2)
     '2 hold'
@@ -258,8 +258,8 @@ def shown(measure: Measure, found: Found) -> str:
     """A number as it is read on the page, with half its interval, or the interval of a ratio.
 
     ```python
-    >>> from neuralrace.papers.claims import Found, Measure
-    >>> from neuralrace.papers.claims.page import shown
+    >>> from papers.claims import Found, Measure
+    >>> from papers.claims.page import shown
     >>> shown(Measure("gap", lambda t: 0, most=1), Found(0.5, 0.25, 0.75, 9))
     '0.5 ± 0.25'
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.papers.measure import FEWEST_SEEDS, Basis, Found, Measure
+from papers.measure import FEWEST_SEEDS, Basis, Found, Measure
 
 if TYPE_CHECKING:
     import xarray
 
-    from neuralrace.papers.claims.tables import Tables
+    from papers.claims.tables import Tables
 
 DRAWS = 200
 """How often seeds are drawn again: enough to know a standard error to about 5 %."""

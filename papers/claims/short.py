@@ -8,10 +8,10 @@ from typing import Any, final
 
 import numpy as np
 
-from neuralrace.papers.claims.claim import Entry, Read, Remark, Verdict
-from neuralrace.papers.claims.mhs.contextual import SCALED
-from neuralrace.papers.claims.mhs.networks import explained, gates_over_time
-from neuralrace.papers.claims.mhs.reads import (
+from papers.claims.claim import Entry, Read, Remark, Verdict
+from papers.claims.mhs.contextual import SCALED
+from papers.claims.mhs.networks import explained, gates_over_time
+from papers.claims.mhs.reads import (
     MIXED,
     MIXTURE,
     OWN_LOSS,
@@ -20,9 +20,9 @@ from neuralrace.papers.claims.mhs.reads import (
     measured,
     over,
 )
-from neuralrace.papers.claims.tables import Tables
-from neuralrace.papers.measure import Outcome
-from neuralrace.papers.mhs import fig5
+from papers.claims.tables import Tables
+from papers.measure import Outcome
+from papers.mhs import fig5
 
 STANDS = (Verdict.HOLDS, Verdict.QUALIFIED)
 """The verdicts of a claim that can be relied on."""

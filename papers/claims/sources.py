@@ -1,9 +1,9 @@
 """Which code computed a table: a hash of the definitions in `papers` that a function goes through.
 
 The names in a function's body are followed to their definitions, in the same module or imported
-from others of `neuralrace.papers`. Docstrings, comments, annotations, and the modules in which
+from others of `papers`. Docstrings, comments, annotations, and the modules in which
 definitions stand do not count: text can be edited and files can be split without a new hash. The
-rooms below `papers`, which have tests of their own, do not count either: the commit names them.
+package, and modules here that have tests of their own, do not count either: the commit names them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,23 @@ from functools import cache
 from pathlib import Path
 from typing import Any, final
 
-ROOM = "neuralrace.papers"
+ROOM = "papers"
 """The modules whose definitions are followed."""
+
+FORMERLY = f"neuralrace.{ROOM}"
+"""Their name while they were part of the package, which stored hashes and old commits have."""
 
 FRAME = frozenset(f"{ROOM}.{name}" for name in ("figure", "measure", "record"))
 """Modules that hold and judge numbers and compute none: they are not followed."""
+
+TESTED = frozenset(
+    f"{ROOM}.nrr.{name}"
+    for name in (
+        *("bounded", "domains", "features", "image_routing", "route_errors"),
+        *("routed", "routed_images", "routing", "transforms"),
+    )
+)
+"""Modules that were part of the package, and have tests of their own: they are not followed."""
 
 MADE = "made.json"
 """The file in a folder of tables that says which code computed each of them."""
@@ -79,10 +91,8 @@ Reader = Callable[[str], str | None]
 
 @cache
 def installed(module: str) -> str | None:
-    """The source of a module of this package as it is here."""
-    import neuralrace
-
-    stem = Path(neuralrace.__file__).parent.joinpath(*module.split(".")[1:])
+    """The source of a module of `papers` as it is here."""
+    stem = Path(__file__).parents[2].joinpath(*module.split("."))
     for path in (stem.with_suffix(".py"), stem / "__init__.py"):
         if path.exists():
             return path.read_text()
@@ -98,8 +108,8 @@ def source_hash(function: Callable[..., Any], read: Reader = installed) -> str:
     """The hash of everything in `papers` that a function of a module goes through.
 
     ```python
-    >>> from neuralrace.papers.claims.mhs.measurements import census, interlacing
-    >>> from neuralrace.papers.claims import source_hash
+    >>> from papers.claims.mhs.measurements import census, interlacing
+    >>> from papers.claims import source_hash
     >>> len(source_hash(census)), source_hash(census) == source_hash(interlacing)
     (12, False)
 
@@ -131,7 +141,7 @@ def _statements(source: str) -> list[ast.stmt]:
 @cache
 def _definition(module: str, name: str, read: Reader) -> tuple[str, list[tuple[str, str]]]:
     """The text of a definition, and the definitions that it uses."""
-    source = None if module in FRAME else read(module)
+    source = None if module in FRAME | TESTED else read(module)
     if source is None:
         return "", []
     body = _statements(source)
@@ -175,15 +185,25 @@ def _names(node: ast.AST) -> list[str]:
 def _imported(nodes: Any, read: Reader) -> Iterator[tuple[str, tuple[str, str]]]:
     """Names that are imported from `papers`: (module, name), or (module, "") for a module."""
     for node in nodes:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(ROOM):
+        module = getattr(node, "module", None) or ""
+        module = module.removeprefix("neuralrace.") if module.startswith(FORMERLY) else module
+        if isinstance(node, ast.ImportFrom) and module.startswith(ROOM):
             for each in node.names:
-                inner = f"{node.module}.{each.name}"
-                place = (inner, "") if read(inner) is not None else (node.module, each.name)
-                yield each.asname or each.name, place  # type: ignore[misc]
+                inner = f"{module}.{each.name}"
+                place = (inner, "") if read(inner) is not None else (module, each.name)
+                yield each.asname or each.name, place
 
 
 class _Bare(ast.NodeTransformer):
-    """Removes docstrings and annotations, and of a figure all but its settings and its numbers."""
+    """Removes docstrings and annotations, and of a figure all but its settings and its numbers.
+
+    Imports from `papers` are written as they were when it was part of the package.
+    """
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        if (node.module or "").startswith(ROOM):
+            node.module = f"neuralrace.{node.module}"
+        return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if isinstance(node.func, ast.Name) and node.func.id == "Figure":

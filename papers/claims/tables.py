@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 import numpy as np
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.papers.claims.redrawn import drawn_lists, drawn_table, with_interval
-from neuralrace.papers.claims.sources import (
+from papers.claims.redrawn import drawn_lists, drawn_table, with_interval
+from papers.claims.sources import (
     Origin,
     checked_out,
     place_of,
@@ -23,14 +23,14 @@ from neuralrace.papers.claims.sources import (
     source_hash,
     write_origins,
 )
-from neuralrace.papers.measure import Basis, Found
-from neuralrace.papers.record import Record, load_figure, pack, read_record, stored, unpack
+from papers.measure import Basis, Found
+from papers.record import Record, load_figure, pack, read_record, stored, unpack
 
 if TYPE_CHECKING:
     import xarray
 
-    from neuralrace.papers.claims.claim import Claim
-    from neuralrace.papers.measure import Measure
+    from papers.claims.claim import Claim
+    from papers.measure import Measure
 
 Read = TypeVar("Read")
 
@@ -42,7 +42,7 @@ def table_file(name: str, settings: Mapping[str, Any], ending: str = "npz") -> s
     """The name of the file in which a table of the ledger is kept.
 
     ```python
-    >>> from neuralrace.papers.claims import table_file
+    >>> from papers.claims import table_file
     >>> table_file("nrr/fig5", {"seeds": 5})
     'nrr_fig5-6c6c5162.npz'
 
@@ -61,7 +61,7 @@ class Tables:
     `once` keeps measurements that no figure makes; `at_hand` is for figures that take long to
     compute; `found` reads a measure and counts the seeds behind it.
 
-    **Arguments:** `quick` uses the figures' small settings. `folder` holds data that `neuralrace
+    **Arguments:** `quick` uses the figures' small settings. `folder` holds data that `python -m papers
     reproduce` wrote: a figure stored with exactly the settings wanted is read instead of computed.
     What is computed is kept there, in `ledger/`, so that an interrupted run continues; beside it,
     `made.json` has the commit of each table and a hash of the code that computed it. A table whose
@@ -118,7 +118,7 @@ class Tables:
 
     def _full(self, name: str) -> xarray.Dataset | None:
         """The figure at full size, if that is stored."""
-        from neuralrace.papers import find
+        from papers import find
 
         if name not in self._kept:
             self._kept[name] = None if self.quick else self._stored(name, find(name).resolve())
@@ -147,7 +147,7 @@ class Tables:
         seeds again gives (`claims/redrawn.py`).
 
         ```python
-        >>> from neuralrace.papers.claims import Measure, Tables
+        >>> from papers.claims import Measure, Tables
         >>> twice = lambda seeds: {"gap": [0.1] * seeds}
         >>> gap = Measure("gap", lambda t: t.once(twice, seeds=6)["gap"], most=1)
         >>> Tables().found(gap).seeds
@@ -207,7 +207,7 @@ class Tables:
         return table if self._draw is None else drawn_table(table, self._draw)
 
     def _made(self, name: str, changes: Mapping[str, Any]) -> xarray.Dataset:
-        from neuralrace.papers import find
+        from papers import find
 
         figure = find(name)
         values = figure.resolve(quick=self.quick, changes=changes)
@@ -271,7 +271,7 @@ class Tables:
     def _stored(self, name: str, values: Mapping[str, Any]) -> xarray.Dataset | None:
         path = self._place(name, values, "npz")
         if path is not None and path.exists():
-            from neuralrace.papers import find
+            from papers import find
 
             table = unpack(path)
             self._tell_read(name, path, find(name).compute, table)
@@ -293,8 +293,8 @@ def _not_stored(name: str, *claims: str) -> NeuralRaceError:
         f"{name} is not stored at full size",
         got="no file of it with its full settings",
         wanted="its data: smaller settings do not replace the numbers of a page",
-        fix=f"`neuralrace reproduce {name}` where it is fast, and name its folder by --from; or "
-        "keep the numbers of the claims that rest on it: --keep (once for each), or "
+        fix=f"`python -m papers reproduce {name}` where it is fast, and name its folder by --from; "
+        "or keep the numbers of the claims that rest on it: --keep (once for each), or "
         f'`make claims KEEP="…"`, with {" ".join(claims)}',
     )
 

@@ -16,8 +16,8 @@ import numpy as np
 import neuralrace as nr
 
 if TYPE_CHECKING:
-    from neuralrace.papers.mhs.table import Case
     from neuralrace.types import Key
+    from papers.mhs.table import Case
 
 WIDTH = 100
 """The width of every pathway (MHS Table 1)."""

@@ -1,6 +1,6 @@
 """Common parts of the figures on contextual tasks: trained networks, races, and distances.
 
-The settings are those of `neuralrace.papers.mhs.table`, which also defines the widths of the
+The settings are those of `papers.mhs.table`, which also defines the widths of the
 pathways.
 """
 
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Setting, Settings
+from papers.figure import Setting, Settings
 
 if TYPE_CHECKING:
     import xarray
 
-    from neuralrace.papers.mhs.table import Case
     from neuralrace.types import Key
+    from papers.mhs.table import Case
 
 SCRIPTS = "the authors' scripts"
 """The source of settings that are not in the paper."""
@@ -38,7 +38,7 @@ COMMON = {
     "every": Setting(20, "steps between recordings", "ours"),
     "rule": Setting(
         "sign",
-        "how wide the pathways are; see neuralrace.papers.mhs.table",
+        "how wide the pathways are; see papers.mhs.table",
         "ours, from the ReLU network's width alone; --set rule=authors uses MHS Table 1's 100",
         choices=("sign", "equal", "half", "authors"),
     ),
@@ -49,7 +49,7 @@ COMMON = {
 
 def case(settings: Settings, task: Mapping[str, Any], *hidden: int) -> Case:
     """The task with a ReLU network of these hidden layers, and the descent of the settings."""
-    from neuralrace.papers.mhs import table
+    from papers.mhs import table
 
     return table.Case(
         "",
@@ -69,7 +69,7 @@ def relu_runs(case: Case, key: Key, every: int, record: Any = None) -> nr.Trajec
     """
     import jax.numpy as jnp
 
-    from neuralrace.papers.mhs.table import narrowed
+    from papers.mhs.table import narrowed
 
     data = narrowed(nr.tasks.contextual(joined=True, **case.task))
     net = nr.ReLUNetwork((data.x["x"].shape[1], *case.hidden, data.y["y"].shape[1]))
@@ -97,7 +97,7 @@ def gated_runs(
     import jax
     import jax.numpy as jnp
 
-    from neuralrace.papers.mhs.table import narrowed
+    from papers.mhs.table import narrowed
 
     net, data = nr.GDLN(arch), narrowed(data)
     record = {**nr.reln.evidence(net, data), "maps": pathway_maps(arch)}

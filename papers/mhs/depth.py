@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.measure import FLOOR, Basis, Measure
-from neuralrace.papers.mhs.contextual import apart
+from papers.measure import FLOOR, Basis, Measure
+from papers.mhs.contextual import apart
 
 if TYPE_CHECKING:
     import xarray

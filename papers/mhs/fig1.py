@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import neuralrace as nr
-from neuralrace.papers import formalism
-from neuralrace.papers.figure import Figure, Setting, Settings, settings_of
+from papers import formalism
+from papers.figure import Figure, Setting, Settings, settings_of
 
 if TYPE_CHECKING:
     import matplotlib.figure

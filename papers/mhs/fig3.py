@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
-from neuralrace.papers.mhs.contextual import COMMON, STRUCTURES, case
+from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from papers.mhs.contextual import COMMON, STRUCTURES, case
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -33,7 +33,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     import jax
     import xarray
 
-    from neuralrace.papers.mhs.table import gated_network
+    from papers.mhs.table import gated_network
 
     s = settings
     this = case(s, {"structures": tuple(s["structures"])}, s["hidden"])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Figure, Setting, Settings
-from neuralrace.papers.mhs.contextual import (
+from papers.figure import Figure, Setting, Settings
+from papers.mhs.contextual import (
     COMMON,
     STRUCTURES,
     case,
@@ -20,9 +20,9 @@ from neuralrace.papers.mhs.contextual import (
     shares_by_number,
     strengths,
 )
-from neuralrace.papers.mhs.fig4_measures import agreement
-from neuralrace.papers.mhs.fig4_panels import draw
-from neuralrace.papers.mhs.positions import disparity, positions
+from papers.mhs.fig4_measures import agreement
+from papers.mhs.fig4_panels import draw
+from papers.mhs.positions import disparity, positions
 
 if TYPE_CHECKING:
     import xarray
@@ -44,7 +44,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     import jax
     import xarray
 
-    from neuralrace.papers.mhs import table
+    from papers.mhs import table
 
     s = settings
     this = case(s, {"structures": tuple(s["structures"])}, s["hidden"])

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.papers.figure import Agreement, settings_of
-from neuralrace.papers.measure import FLOOR, Basis, Measure
-from neuralrace.papers.mhs.contextual import STRUCTURES, apart, floor, mean_and_max, seed_floor
+from papers.figure import Agreement, settings_of
+from papers.measure import FLOOR, Basis, Measure
+from papers.mhs.contextual import STRUCTURES, apart, floor, mean_and_max, seed_floor
 
 if TYPE_CHECKING:
     import xarray

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
-from neuralrace.papers.measure import FLOOR, Basis, Measure
-from neuralrace.papers.mhs.contextual import (
+from papers.figure import Agreement, Figure, Setting, Settings
+from papers.measure import FLOOR, Basis, Measure
+from papers.mhs.contextual import (
     COMMON,
     apart,
     case,
@@ -70,7 +70,7 @@ def _compute_one(s: Mapping[str, Any], contexts: int, hidden: int, size: float) 
     import jax
     import xarray
 
-    from neuralrace.papers.mhs import table
+    from papers.mhs import table
 
     this = case(s, {"contexts": contexts, "context_scale": size}, hidden)
     of_relu, of_gated = jax.random.split(jax.random.key(s["key"]))

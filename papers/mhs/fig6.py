@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
-from neuralrace.papers.mhs import depth
-from neuralrace.papers.mhs.contextual import SCRIPTS, final_activity, shares_by_number
-from neuralrace.papers.mhs.depth import stereotype
-from neuralrace.papers.mhs.staged import staged_runs
+from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from papers.mhs import depth
+from papers.mhs.contextual import SCRIPTS, final_activity, shares_by_number
+from papers.mhs.depth import stereotype
+from papers.mhs.staged import staged_runs
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -32,7 +32,7 @@ SETTINGS = {
     "at_once": Setting(100, "runs computed side by side; fewer need less memory", "ours", quick=3),
     "rule": Setting(
         "sign",
-        "how wide the pathways are; see neuralrace.papers.mhs.table",
+        "how wide the pathways are; see papers.mhs.table",
         "ours, from the ReLU network's width alone",
         choices=("sign", "equal", "half", "authors"),
     ),
@@ -60,7 +60,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     import jax.numpy as jnp
     import xarray
 
-    from neuralrace.papers.mhs import table
+    from papers.mhs import table
 
     s = settings
     this = table.Case(
@@ -217,7 +217,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
     """The architecture, all losses with the stereotypes, outputs of all, and the spread."""
     import matplotlib.pyplot as plt
 
-    from neuralrace.papers.mhs import table as tables
+    from papers.mhs import table as tables
 
     s = settings_of(table)
     figure = plt.figure(figsize=(7.0, 5.6))

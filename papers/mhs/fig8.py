@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
-from neuralrace.papers.mhs.contextual import COMMON, STRUCTURES, case, relu_runs
+from papers.figure import Agreement, Figure, Setting, Settings
+from papers.mhs.contextual import COMMON, STRUCTURES, case, relu_runs
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -38,7 +38,7 @@ def trained(settings: Settings) -> tuple[nr.Dataset, nr.Trajectory]:
     """The task, and ReLU networks with their weights at every sample of the activity."""
     import jax
 
-    from neuralrace.papers.mhs.table import narrowed
+    from papers.mhs.table import narrowed
 
     s = settings
     this = case(s, {"structures": tuple(s["structures"])}, s["hidden"])

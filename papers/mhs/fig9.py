@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
-from neuralrace.papers.mhs.fig8 import DISCOVERY, filled, trained
+from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from papers.mhs.fig8 import DISCOVERY, filled, trained
 
 if TYPE_CHECKING:
     import matplotlib.figure

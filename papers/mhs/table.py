@@ -29,10 +29,10 @@ from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train_ensemble
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import GDLN
-from neuralrace.papers.mhs.contextual import STRUCTURES
 from neuralrace.reduction import reduce
 from neuralrace.relu import ReLUNetwork
 from neuralrace.trajectory import Trajectory, compare
+from papers.mhs.contextual import STRUCTURES
 
 if TYPE_CHECKING:
     from neuralrace.types import Key
@@ -175,7 +175,7 @@ def column(
     the ReLU network itself. Training is in float32.
 
     ```python
-    >>> from neuralrace.papers.mhs import table
+    >>> from papers.mhs import table
     >>> list(table.column(table.CASES["C3"], rows=[], seeds=2, steps=20))
     [('floor', '')]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neuralrace.papers.tour import Stop, Tour
+from papers.tour import Stop, Tour
 
 TOUR = Tour(
     name="mhs/tour",

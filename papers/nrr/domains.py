@@ -8,9 +8,8 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from neuralrace.analysis.checks import finite_array, ratio
-from neuralrace.analysis.similarity import similarity
-from neuralrace.checks import plain_array
+from neuralrace.analysis import similarity
+from neuralrace.checks import plain_array, real_array
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.types import ArrayLike
@@ -29,8 +28,8 @@ class DomainSimilarity:
     average removes.
 
     ```python
-    >>> from neuralrace import analysis
-    >>> found = analysis.domain_similarity([[1.0, 0.0], [0.0, 1.0]], domain=[1, 2], item=[1, 1])
+    >>> from papers.nrr.domains import domain_similarity
+    >>> found = domain_similarity([[1.0, 0.0], [0.0, 1.0]], domain=[1, 2], item=[1, 1])
     >>> found.within, found.across, float(found.shared)
     (array([[1.]]), array([[0.]]), 0.0)
 
@@ -67,19 +66,27 @@ def domain_similarity(
     `tasks.routing`). Every item must occur in every domain; samples that agree in both are
     averaged. `kind` is as in `similarity` and does not affect `shared`. `pairs`, a boolean matrix
     `(D, D)`, restricts `across` and `shared` to some pairs of domains, for example to those that
-    never met: `~analysis.domains_that_met(trained)`.
+    never met: `~domains_that_met(trained)`.
 
     ```python
     >>> import neuralrace as nr
+    >>> from papers.nrr.domains import domain_similarity
     >>> trained, _ = nr.tasks.routing(M=3, K=2)
     >>> where = {"domain": trained.labels["input"], "item": trained.labels["item"]}
     >>> shown = sum(trained.x.values())  # the item, whatever the domain
-    >>> float(nr.analysis.domain_similarity(shown, **where).shared)
+    >>> float(domain_similarity(shown, **where).shared)
     1.0
 
     ```
     """
-    h = finite_array("hidden", hidden, "(…, N, size)")
+    h = real_array("hidden", hidden, wanted="an array of shape (…, N, size)", fix="hidden['h']")
+    if h.ndim < 2 or not np.isfinite(h).all():
+        raise NeuralRaceError(
+            "hidden must have one row of finite numbers per sample",
+            got=f"shape {h.shape}, {int((~np.isfinite(h)).sum())} numbers that are not finite",
+            wanted="finite numbers of shape (…, N, size)",
+            fix="leave out the runs that diverged",
+        )
     places = [_labels(name, v, h.shape[-2]) for name, v in (("domain", domain), ("item", item))]
     (domains, d), (items, i) = (np.unique(v, return_inverse=True) for v in places)
     D, I = len(domains), len(items)  # noqa: E741
@@ -109,10 +116,10 @@ def domain_similarity(
         within=np.einsum("...aiaj->...ij", alike) / D,
         across=np.einsum("...aibj,ab->...ij", alike, chosen / len(a)),
         by_domain=np.einsum("...aibi->...ab", alike) / I,
-        shared=ratio(
+        shared=_ratio(
             product[..., a, b].sum(axis=-1), (square[..., a] + square[..., b]).sum(axis=-1) / 2
         ),
-        spread=np.asarray(1 - ratio(kept, (h**2).sum(axis=(-2, -1)))),
+        spread=np.asarray(1 - _ratio(kept, (h**2).sum(axis=(-2, -1)))),
     )
 
 
@@ -124,7 +131,8 @@ def domains_that_met(trained: Dataset) -> Bool[np.ndarray, "D D"]:
 
     ```python
     >>> import neuralrace as nr
-    >>> [int((~nr.analysis.domains_that_met(nr.tasks.routing(7, K)[0])).sum()) for K in (2, 3, 4)]
+    >>> from papers.nrr.domains import domains_that_met
+    >>> [int((~domains_that_met(nr.tasks.routing(7, K)[0])).sum()) for K in (2, 3, 4)]
     [28, 14, 0]
 
     ```
@@ -145,6 +153,12 @@ def domains_that_met(trained: Dataset) -> Bool[np.ndarray, "D D"]:
     return routes @ routes.T > 0
 
 
+def _ratio(part: Float[np.ndarray, "*runs"], whole: Float[np.ndarray, "*runs"]) -> np.ndarray:
+    """`part / whole`, NaN where the whole is zero."""
+    part, whole = np.asarray(part), np.asarray(whole)
+    return np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole != 0)
+
+
 def _labels(name: str, values: ArrayLike, n: int) -> Shaped[np.ndarray, " N"]:
     fix = "use the labels of the dataset that the activity was computed on"
     labels = plain_array(name, values, wanted=f"shape ({n},): one label per sample", fix=fix)
@@ -160,7 +174,7 @@ def _labels(name: str, values: ArrayLike, n: int) -> Shaped[np.ndarray, " N"]:
 
 def _pairs(pairs: ArrayLike | None, D: int) -> Bool[np.ndarray, "D D"]:
     """Which pairs of different domains are selected, in both orders."""
-    fix = "analysis.domains_that_met(trained) has this form"
+    fix = "domains_that_met(trained) has this form"
     wanted = f"a boolean matrix of shape ({D}, {D})"
     given = np.ones((D, D), bool) if pairs is None else pairs
     given = plain_array("pairs", given, wanted=wanted, fix=fix)

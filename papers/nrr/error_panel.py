@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.papers.figure import settings_of
+from papers.figure import settings_of
 
 if TYPE_CHECKING:
     import xarray

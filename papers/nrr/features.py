@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int
 
 from neuralrace.checks import file_path, real_array
 from neuralrace.errors import NeuralRaceError
-from neuralrace.tasks.images import Images
+from neuralrace.tasks import Images
 
 STAGES = ((16, 1), (32, 2), (64, 2))
 """Channels of each stage of the residual network, and the stride of its first block."""
@@ -35,7 +35,7 @@ ROWS = 1000
 """Images that the network sees at once."""
 
 WEIGHTS = "data/resnet20.npz"
-"""The weights that come with the package, written by `tools/train_features.py`."""
+"""The weights that are kept here, written by `tools/train_features.py`."""
 
 
 @final
@@ -55,9 +55,9 @@ class ResidualNetwork:
 
     ```python
     >>> import numpy as np
-    >>> from neuralrace import tasks
+    >>> from papers.nrr.features import residual_features
     >>> black = np.zeros((2, 3072), np.float32)
-    >>> tasks.residual_features()(black).shape
+    >>> residual_features()(black).shape
     (2, 512)
 
     ```
@@ -181,19 +181,19 @@ def residual_features(path: str | os.PathLike[str] | None = None) -> ResidualNet
     """A residual network trained on CIFAR-10, whose features routing networks are shown (NRR §5).
 
     **Arguments:** `path` is a file of weights that `tools/train_features.py` wrote; by default the
-    one that comes with the package. Its `about` holds seed, accuracy on test images, device and
+    one that is kept here. Its `about` holds seed, accuracy on test images, device and
     commit.
 
     ```python
-    >>> from neuralrace import tasks
-    >>> network = tasks.residual_features()
+    >>> from papers.nrr.features import residual_features
+    >>> network = residual_features()
     >>> network.about["network"], network.about["accuracy"], network.about["seed"]
     ('ResNet20', 0.9219, 0)
 
     ```
     """
     if path is None:
-        there = importlib.resources.files("neuralrace.tasks").joinpath(WEIGHTS)
+        there = importlib.resources.files("papers.nrr").joinpath(WEIGHTS)
         path = Path(str(there))
     arrays = _arrays(path, "weights of a residual network, from tools/train_features.py")
     names = [f"{what}{k}" for k in range(LAYERS) for what in ("kernel", "bias")]
@@ -225,12 +225,12 @@ def read_features(path: str | os.PathLike[str]) -> Images:
     ```python
     >>> import pathlib, tempfile
     >>> import numpy as np
-    >>> from neuralrace import tasks
+    >>> from papers.nrr.features import read_features
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder) / "own.npz"
     ...     np.savez(file, train=np.ones((4, 3)), labels=[0, 1, 0, 1],
     ...              test=np.ones((2, 3)), test_labels=[0, 1])
-    ...     tasks.read_features(file).train.shape
+    ...     read_features(file).train.shape
     (4, 3)
 
     ```

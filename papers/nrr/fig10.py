@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
-from neuralrace.papers.nrr.fig8 import LARGE, panels
-from neuralrace.papers.nrr.image_panels import (
+from papers.figure import Agreement, Figure, Setting, Settings
+from papers.nrr.fig8 import LARGE, panels
+from papers.nrr.image_panels import (
     LOOKS,
     draw_accuracy,
     legend_below,
     listed,
     where_from,
 )
-from neuralrace.papers.nrr.image_routes import (
+from papers.nrr.image_routes import (
     METHODS,
     TABLES,
     Cell,
@@ -81,7 +81,7 @@ def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
 
 def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     """Accuracies, and whether trained routes are good at every scale."""
-    from neuralrace.papers.figure import settings_of
+    from papers.figure import settings_of
 
     high = settings_of(table)["high"]
     rows = where_from(table)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers import formalism
-from neuralrace.papers.figure import Figure, Setting, Settings, settings_of
+from papers import formalism
+from papers.figure import Figure, Setting, Settings, settings_of
 
 if TYPE_CHECKING:
     import matplotlib.figure

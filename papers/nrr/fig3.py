@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
-from neuralrace.papers.measure import Measure
+from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from papers.measure import Measure
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
-from neuralrace.papers.measure import Basis, Measure
-from neuralrace.papers.nrr.routing_panels import draw
-from neuralrace.papers.nrr.stages import MODES, stages
+from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from papers.measure import Basis, Measure
+from papers.nrr.routing_panels import draw
+from papers.nrr.stages import MODES, stages
 
 if TYPE_CHECKING:
     import xarray
@@ -49,6 +49,8 @@ def compute(settings: Settings) -> xarray.Dataset:
     """Networks from random and from decoupled weights, and the race of each."""
     import jax
     import xarray
+
+    from papers.nrr.domains import domains_that_met
 
     s = settings
     trained, untrained = nr.tasks.routing(s["M"], s["K"])
@@ -88,7 +90,7 @@ def compute(settings: Settings) -> xarray.Dataset:
             "by_hand": ("time", by_hand.loss),
             "targets": (("feature", "item"), trained.y["y1"][trained.labels["output"] == 1][:4].T),
             "routes": (("input", "output"), nr.tasks.circulant_routes(s["M"], s["K"])),
-            "met": (("input", "input2"), nr.analysis.domains_that_met(trained)),
+            "met": (("input", "input2"), domains_that_met(trained)),
             "paths": ("layer", [arch.path_count(v) for v in ("in1", "hidden", "out1")]),
             "trained_paths": ("layer", _trained_paths(trained)),
         },
@@ -124,10 +126,13 @@ def _measured(
     net: nr.GDLN, run: nr.Trajectory, theory: nr.Trajectory, data: nr.Dataset, rest: Any
 ) -> dict[str, tuple[tuple[str, ...], Any]]:
     """The data kept for every seed, with their dimensions."""
+    from papers.nrr.domains import domain_similarity
+    from papers.nrr.route_errors import route_errors
+
     values = layers(run.final)
-    errors = nr.analysis.route_errors(net, run.final, data, rest)
+    errors = route_errors(net, run.final, data, rest)
     shown = nr.analysis.hidden(net, run.final, data, "h")
-    alike = nr.analysis.domain_similarity(shown, data.labels["input"], data.labels["item"])
+    alike = domain_similarity(shown, data.labels["input"], data.labels["item"])
     return {
         "loss": (("time",), run.loss),
         "loss_predicted": (("time",), theory.loss),

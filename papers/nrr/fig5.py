@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
-from neuralrace.papers.nrr.error_panel import FLOOR, draw_errors
-from neuralrace.papers.nrr.networks import draw_scheme
-from neuralrace.papers.nrr.routes import make_routes
+from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from papers.nrr.error_panel import FLOOR, draw_errors
+from papers.nrr.networks import draw_scheme
+from papers.nrr.routes import make_routes
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
-from neuralrace.papers.measure import Measure
-from neuralrace.papers.nrr.error_panel import FLOOR, draw_errors
-from neuralrace.papers.nrr.routes import make_routes, map_of_all_routes
+from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from papers.measure import Measure
+from papers.nrr.error_panel import FLOOR, draw_errors
+from papers.nrr.routes import make_routes, map_of_all_routes
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -59,7 +59,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     """Losses over time, errors on trained and untrained routes, and what three networks learned.
 
     Errors are relative to zero output. `shared` is 1 if all input domains have the same
-    representation, 0 if their representations are unrelated (`analysis.domain_similarity`).
+    representation, 0 if their representations are unrelated (`domain_similarity`).
     `similarity` and `outputs` are those of the first seed at the smallest, the middle and the
     largest scale.
     """

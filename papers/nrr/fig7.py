@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
-from neuralrace.papers.nrr.image_panels import (
+from papers.figure import Agreement, Figure, Setting, Settings
+from papers.nrr.image_panels import (
     DRAWN,
     LOOKS,
     draw_accuracy,
@@ -15,7 +15,7 @@ from neuralrace.papers.nrr.image_panels import (
     listed,
     where_from,
 )
-from neuralrace.papers.nrr.image_routes import (
+from papers.nrr.image_routes import (
     METHODS,
     SHARES,
     TABLES,
@@ -61,7 +61,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 def transfer(table: xarray.Dataset) -> np.ndarray:
     """Accuracy of untrained routes of every row: 0 at chance, 1 where it is the trained one."""
-    from neuralrace.papers.nrr.transition import transferred
+    from papers.nrr.transition import transferred
 
     return transferred(means(table, "trained"), means(table, "untrained"))
 

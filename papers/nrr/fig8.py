@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
-from neuralrace.papers.nrr.image_panels import (
+from papers.figure import Agreement, Figure, Setting, Settings
+from papers.nrr.image_panels import (
     draw_accuracy,
     enough_routes,
     legend_below,
     listed,
     where_from,
 )
-from neuralrace.papers.nrr.image_routes import (
+from papers.nrr.image_routes import (
     SHARES,
     TABLES,
     Cell,

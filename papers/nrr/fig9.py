@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
-from neuralrace.papers.nrr import fig8
-from neuralrace.papers.nrr.image_routes import TABLES, common_settings, measure
+from papers.figure import Agreement, Figure, Setting, Settings
+from papers.nrr import fig8
+from papers.nrr.image_routes import TABLES, common_settings, measure
 
 if TYPE_CHECKING:
     import xarray

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.papers.figure import Agreement
-from neuralrace.papers.nrr.image_routes import means, origins, rows_of
+from papers.figure import Agreement
+from papers.nrr.image_routes import means, origins, rows_of
 
 if TYPE_CHECKING:
     import matplotlib.axes

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.cells import keep_rows, kept_rows, origin_of
-from neuralrace.papers.cells import origins as origins
-from neuralrace.papers.cells import stored_rows as rows_of_package
-from neuralrace.papers.cells import too_slow as too_much
-from neuralrace.papers.figure import Setting, Settings, TooSlow
+from papers.cells import keep_rows, kept_rows, origin_of
+from papers.cells import origins as origins
+from papers.cells import stored_rows as rows_of_package
+from papers.cells import too_slow as too_much
+from papers.figure import Setting, Settings, TooSlow
 
 if TYPE_CHECKING:
     import xarray
+
+    from papers.nrr.image_routing import ImageRouting
 
 TABLES = "NRR App. D, Tables 1–5"
 """The source of settings that are the authors'."""
@@ -39,7 +41,7 @@ def common_settings(**others: Setting) -> dict[str, Setting]:
             choices=("mnist", "digits", "cifar10"),
         ),
         "features": Setting(
-            None, "file of features of your own, in place of images (`tasks.read_features`)", "ours"
+            None, "file of features of your own, in place of images (`read_features`)", "ours"
         ),
         "data": Setting(None, "folder of the images; NEURALRACE_DATA if none", "ours"),
         "stored": Setting(
@@ -176,9 +178,9 @@ def computed(cells: Sequence[Cell], settings: Settings) -> dict[Cell, Found]:
     """Train every cell; each is kept in the file of cells as soon as it is done."""
     import jax
 
-    from neuralrace.dynamics import train_routing
-    from neuralrace.papers.nrr.transition import MAKE
     from neuralrace.progress import progress
+    from papers.nrr.routing import train_routing
+    from papers.nrr.transition import MAKE
 
     if not cells:
         return {}
@@ -234,8 +236,10 @@ class Made:
 
     def images(self, name: str) -> nr.tasks.Images:
         """Images by their name, or features by their path."""
+        from papers.nrr.features import read_features
+
         own = name not in ("mnist", "digits", "cifar10")
-        read = lambda: nr.tasks.read_features(name) if own else nr.tasks.images(name, self.data)
+        read = lambda: read_features(name) if own else nr.tasks.images(name, self.data)
         return self._once(name, read)
 
     def __call__(self, cell: Cell) -> Any:
@@ -249,9 +253,12 @@ class Made:
             return self._once(kind, task.moments)
         return self._once(kind, lambda: task.moments(whiten=True).class_modes())
 
-    def _task(self, cell: Cell) -> nr.tasks.ImageRouting:
-        features = nr.tasks.residual_features() if cell.images == "cifar10" else None
-        return nr.tasks.image_routing(
+    def _task(self, cell: Cell) -> ImageRouting:
+        from papers.nrr.features import residual_features
+        from papers.nrr.image_routing import image_routing
+
+        features = residual_features() if cell.images == "cifar10" else None
+        return image_routing(
             self.images(cell.images), cell.M, 1, inputs=cell.inputs, features=features
         )
 
@@ -300,7 +307,7 @@ def tabled(found: Sequence[Found]) -> xarray.Dataset:
     """
     import xarray
 
-    from neuralrace.papers.nrr.transition import MAKE, shared_chance
+    from papers.nrr.transition import MAKE, shared_chance
 
     routes = [MAKE[f.cell.routes](f.cell.M, f.cell.K) for f in found]
     column = lambda name: ("cell", [getattr(f.cell, name) for f in found])

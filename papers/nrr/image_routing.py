@@ -12,10 +12,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 from neuralrace.checks import check_function, generator, one_of, plain_array, switch
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
-from neuralrace.tasks.images import Images, images
-from neuralrace.tasks.routing import circulant_routes, route_matrix
-from neuralrace.tasks.transforms import label_maps, permutations, rotations, transformed
+from neuralrace.tasks import Images, circulant_routes, images, route_matrix
 from neuralrace.types import Key
+from papers.nrr.transforms import label_maps, permutations, rotations, transformed
 
 SILENT = 1e-9
 """Input directions with less than this share of the largest variance count as never seen."""
@@ -36,7 +35,8 @@ class Moments:
 
     ```python
     >>> from neuralrace import tasks
-    >>> task = tasks.image_routing(tasks.images("digits"), M=4, K=2)
+    >>> from papers.nrr.image_routing import image_routing
+    >>> task = image_routing(tasks.images("digits"), M=4, K=2)
     >>> moments = task.moments()
     >>> moments.variance.shape, moments.cross.shape
     ((1, 61), (1, 10, 61))
@@ -113,7 +113,8 @@ class ImageRouting:
 
     ```python
     >>> from neuralrace import tasks
-    >>> task = tasks.image_routing(tasks.images("digits"), M=4, K=2)
+    >>> from papers.nrr.image_routing import image_routing
+    >>> task = image_routing(tasks.images("digits"), M=4, K=2)
     >>> task.M, task.pixels, task.classes, task.routes.sum(axis=0)
     (4, 64, 10, array([2, 2, 2, 2]))
 
@@ -203,7 +204,8 @@ class ImageRouting:
 
         ```python
         >>> from neuralrace import tasks
-        >>> x, y = tasks.image_routing(tasks.images("digits"), M=4, K=2).samples(0, 3)
+        >>> from papers.nrr.image_routing import image_routing
+        >>> x, y = image_routing(tasks.images("digits"), M=4, K=2).samples(0, 3)
         >>> x.shape, y.shape
         ((1437, 64), (1437, 10))
 
@@ -330,7 +332,8 @@ def image_routing(
 
     ```python
     >>> from neuralrace import tasks
-    >>> task = tasks.image_routing(tasks.images("digits"), M=10, K=4, inputs="rotated")
+    >>> from papers.nrr.image_routing import image_routing
+    >>> task = image_routing(tasks.images("digits"), M=10, K=4, inputs="rotated")
     >>> task.inputs.shape, task.outputs.shape, int(task.routes.sum()), task.alike
     ((10, 64), (10, 10), 40, False)
 
@@ -365,7 +368,7 @@ def image_routing(
                 "a label map must be a permutation of the classes",
                 got="a class that is named twice",
                 wanted=f"each of 0 … {classes - 1} once in every row",
-                fix="make them by tasks.label_maps",
+                fix="make them by label_maps",
             )
     mean = there.train.mean(axis=0, dtype=float) if switch("centre", centre) else np.zeros(pixels)
     kind = inputs if isinstance(inputs, str) else "given"
@@ -376,7 +379,7 @@ def image_routing(
 
 def _check_features(features: Any, base: Images) -> None:
     """Whether a function gives features: two images, two rows of finite numbers."""
-    fix = "for example features=tasks.residual_features()"
+    fix = "for example features=residual_features()"
     check_function("features", features, fix)
     some = base.train[:2]
     found = np.asarray(features(some))
@@ -390,7 +393,7 @@ def _check_features(features: Any, base: Images) -> None:
 
 
 def _tables(what: str, given: object, M: int, size: int, least: int) -> Int[np.ndarray, "M size"]:
-    fix = "make them by tasks.permutations, tasks.rotations or tasks.label_maps"
+    fix = "make them by permutations, rotations or label_maps"
     tables = plain_array(what, given, wanted=f"whole numbers of shape ({M}, {size})", fix=fix)
     if tables.shape != (M, size) or tables.dtype.kind not in "iu":
         raise NeuralRaceError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import neuralrace as nr
-from neuralrace.papers.formalism import restyle
+from papers.formalism import restyle
 
 ROUTE = "#D55E00"
 """The colour of a route that is picked out."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import final
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.analysis.hidden import over_runs
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
-from neuralrace.types import WeightsLike
+from neuralrace.types import Weights, WeightsLike
 
 
 @final
@@ -25,7 +27,7 @@ class RouteErrors:
 
     ```python
     >>> import numpy as np
-    >>> from neuralrace.analysis import RouteErrors
+    >>> from papers.nrr.route_errors import RouteErrors
     >>> RouteErrors(np.array(0.1), np.array(3.0), 1.0, 4.0).untrained_share
     array(0.75)
 
@@ -63,12 +65,13 @@ def route_errors(
 
     ```python
     >>> import jax, neuralrace as nr
+    >>> from papers.nrr.route_errors import route_errors
     >>> trained, untrained = nr.tasks.routing(M=3, K=2)
     >>> arch, trained = nr.tasks.routing_pathways(trained, hidden=8)
     >>> _, untrained = nr.tasks.routing_pathways(untrained, hidden=8)
     >>> net = nr.GDLN(arch)
     >>> silent = net.init(jax.random.key(0), scale=0.0)
-    >>> found = nr.analysis.route_errors(net, silent, trained, untrained)
+    >>> found = route_errors(net, silent, trained, untrained)
     >>> round(float(found.untrained), 6), round(float(found.untrained_share), 6)
     (30.5, 1.0)
 
@@ -76,7 +79,7 @@ def route_errors(
     """
     check_kind("trained", trained, Dataset, "pass the gated dataset: routing_pathways(trained)[1]")
     if untrained is None:
-        errors = over_runs(Network.loss, net, weights, trained)
+        errors = _losses(net, weights, trained)
         return RouteErrors(errors, np.full_like(errors, np.nan), zero_loss(trained), np.nan)
     check_kind("untrained", untrained, Dataset, "pass the gated dataset: routing_pathways(…)[1]")
     if set(trained.gates) != set(untrained.gates):
@@ -87,8 +90,26 @@ def route_errors(
             fix="tasks.routing_pathways(untrained)[1] gates the untrained routes",
         )
     return RouteErrors(
-        over_runs(Network.loss, net, weights, trained),
-        over_runs(Network.loss, net, weights, untrained),
+        _losses(net, weights, trained),
+        _losses(net, weights, untrained),
         zero_loss(trained),
         zero_loss(untrained),
     )
+
+
+RUNS_AT_ONCE = 32
+"""How many sets of weights are processed at a time, to bound the memory."""
+
+
+def _losses(net: Network, weights: WeightsLike, data: Dataset) -> Float[np.ndarray, "*runs"]:
+    """The loss for every set of weights, in float64, with leading axes kept."""
+    with jax.enable_x64(True):
+        whole = {edge: jnp.asarray(w, jnp.float64) for edge, w in weights.items()}
+        lead = next(iter(whole.values())).shape[:-2]
+        each = {edge: w.reshape(-1, *w.shape[-2:]) for edge, w in whole.items()}
+        return np.asarray(_mapped(net, each, data)).reshape(lead)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _mapped(net: Network, each: Weights, data: Dataset) -> jax.Array:
+    return jax.lax.map(lambda w: net.loss(w, data), each, batch_size=RUNS_AT_ONCE)

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from neuralrace.dynamics.bounded import TimedSystem
 from neuralrace.dynamics.systems import Batch, State
+from papers.nrr.bounded import TimedSystem
 
 LEARNED = ("encoders", "hidden", "decoders")
 """The weights of a routing network: (M, H, D), (H, H) and (M, classes, H)."""

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from neuralrace.dynamics.routed import LEARNED, RoutedNetwork, lengths, rectified, timed
 from neuralrace.dynamics.systems import Batch, State
+from papers.nrr.routed import LEARNED, RoutedNetwork, lengths, rectified, timed
 
 LOOK = 1000
 """The loss that is recorded is that of the first `LOOK` training images, on all trained routes."""

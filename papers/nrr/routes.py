@@ -13,6 +13,7 @@ import neuralrace as nr
 
 if TYPE_CHECKING:
     from neuralrace.types import Weights
+    from papers.nrr.route_errors import RouteErrors
 
 
 @final
@@ -29,9 +30,11 @@ class Routes:
     untrained: nr.Dataset | None
     target: Float[np.ndarray, "outputs items"]
 
-    def errors(self, weights: Weights) -> nr.analysis.RouteErrors:
+    def errors(self, weights: Weights) -> RouteErrors:
         """Errors on trained and untrained routes; leading axes of the weights are kept."""
-        return nr.analysis.route_errors(self.net, weights, self.trained, self.untrained)
+        from papers.nrr.route_errors import route_errors
+
+        return route_errors(self.net, weights, self.trained, self.untrained)
 
     def strength(self, weights: Weights) -> Any:
         """How far the strongest mode is learned, on average over all routes: 1 at the end.
@@ -49,16 +52,18 @@ class Routes:
         return u @ writes @ weights["hidden"] @ reads @ v / size[0]
 
     def shared(self, weights: Weights, *, apart: bool = False) -> Float[np.ndarray, "*runs"]:
-        """How far input domains share one representation (`analysis.domain_similarity`).
+        """How far input domains share one representation (`domain_similarity`).
 
         `apart` counts only domains never trained with a common output; NaN if there are none.
         """
-        strangers = ~nr.analysis.domains_that_met(self.trained)
+        from papers.nrr.domains import domain_similarity, domains_that_met
+
+        strangers = ~domains_that_met(self.trained)
         if apart and not strangers.any():
             return np.full(np.shape(weights["hidden"])[:-2], np.nan)
         shown = nr.analysis.hidden(self.net, weights, self.trained, "h")
         label = self.trained.labels
-        return nr.analysis.domain_similarity(
+        return domain_similarity(
             shown, label["input"], label["item"], pairs=strangers if apart else None
         ).shared
 

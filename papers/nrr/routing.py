@@ -14,23 +14,23 @@ from jaxtyping import Array, Bool
 
 from neuralrace.checks import entries, one_of, random_key, real_number
 from neuralrace.dynamics.batches import Batches, checked_batch_size
-from neuralrace.dynamics.bounded import BoundedDescent, arrived
 from neuralrace.dynamics.driver import take_steps
 from neuralrace.dynamics.fingerprint import Known
 from neuralrace.dynamics.methods import Optimized, Stepper, checked_optimizer
 from neuralrace.dynamics.program import Members
-from neuralrace.dynamics.routed import LEARNED, RoutedMoments, RoutedNetwork
-from neuralrace.dynamics.routed_images import RoutedImages, moved
 from neuralrace.dynamics.systems import State
 from neuralrace.dynamics.train import key_data
 from neuralrace.dynamics.until import Until
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.progress import progress
-from neuralrace.tasks import ImageRouting, Moments
-from neuralrace.tasks.routing import route_matrix
+from neuralrace.tasks import route_matrix
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key
 from neuralrace.weights import float_dtype
+from papers.nrr.bounded import BoundedDescent, arrived
+from papers.nrr.image_routing import ImageRouting, Moments
+from papers.nrr.routed import LEARNED, RoutedMoments, RoutedNetwork
+from papers.nrr.routed_images import RoutedImages, moved
 
 if TYPE_CHECKING:
     from optax import GradientTransformation
@@ -76,7 +76,7 @@ def train_routing(
     cross-entropy, on batches of images. Steps are min(`largest_step`, `caution` / curvature), up to
     the flow time `time`, which is the sum of all steps.
 
-    **Arguments:** `task` of `tasks.image_routing(…)`, or its `.moments()`. Every combination of
+    **Arguments:** `task` of `image_routing(…)`, or its `.moments()`. Every combination of
     `routes` (several matrices, whose axis in the result is `axis = (name, coordinates)`, by default
     `("routes", 0 … n − 1)`; those of the task if left out), of `scale` and of `seeds` is run at
     once. Weights start from Xavier's Gaussian, times `scale`: standard deviation √(2 / (in + out))
@@ -94,15 +94,16 @@ def train_routing(
 
     ```python
     >>> from neuralrace import tasks
-    >>> from neuralrace.dynamics import train_routing
-    >>> task = tasks.image_routing(tasks.images("digits"), M=4, K=3)
+    >>> from papers.nrr.image_routing import image_routing
+    >>> from papers.nrr.routing import train_routing
+    >>> task = image_routing(tasks.images("digits"), M=4, K=3)
     >>> run = train_routing(task.moments(), time=300.0, hidden=32, seeds=2, scale=0.3)
     >>> run.loss.shape[0], bool((run.values["trained"][:, -1] > 0.7).all())
     (2, True)
 
     ```
     """
-    fix = "pass tasks.image_routing(…), or its moments"
+    fix = "pass image_routing(…), or its moments"
     check_kind("task", task, (Moments, ImageRouting), fix)
     horizon = real_number("time", time, above=0, fix="for example time=7500.0")
     M, real = len(task.routes), float_dtype(dtype)
@@ -143,9 +144,9 @@ def routing_system(
 
     ```python
     >>> import jax.numpy as jnp
-    >>> from neuralrace import tasks
-    >>> from neuralrace.dynamics import routing_system
-    >>> system = routing_system(tasks.image_routing(M=4, K=2).moments())
+    >>> from papers.nrr.image_routing import image_routing
+    >>> from papers.nrr.routing import routing_system
+    >>> system = routing_system(image_routing(M=4, K=2).moments())
     >>> silent = {"encoders": jnp.zeros((4, 8, 61)), "hidden": jnp.zeros((8, 8)),
     ...           "decoders": jnp.zeros((4, 10, 8))}
     >>> round(float(system.loss(silent)), 3)
@@ -153,7 +154,7 @@ def routing_system(
 
     ```
     """
-    check_kind("task", task, Moments, "pass tasks.image_routing(…).moments()")
+    check_kind("task", task, Moments, "pass image_routing(…).moments()")
     return _of_moments(task, task.routes, time, float_dtype(dtype))
 
 

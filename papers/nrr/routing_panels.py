@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.papers.figure import settings_of
-from neuralrace.papers.nrr.networks import draw_counts, draw_gated
-from neuralrace.papers.nrr.stages import MODES, stages
+from papers.figure import settings_of
+from papers.nrr.networks import draw_counts, draw_gated
+from papers.nrr.stages import MODES, stages
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -22,8 +22,8 @@ def permutations(M: int, size: int, *, key: Key = 0) -> Int[np.ndarray, "M size"
     As a transform of images, pixel p of the new image is pixel `table[i, p]` of the old one.
 
     ```python
-    >>> from neuralrace import tasks
-    >>> tasks.permutations(2, 5)
+    >>> from papers.nrr.transforms import permutations
+    >>> permutations(2, 5)
     array([[2, 4, 3, 0, 1],
            [4, 1, 2, 0, 3]])
 
@@ -50,8 +50,8 @@ def rotations(
     180 in the text of the paper, 270 in the authors' code.
 
     ```python
-    >>> from neuralrace import tasks
-    >>> tasks.rotations(2, (2, 2), span=180.0)
+    >>> from papers.nrr.transforms import rotations
+    >>> rotations(2, (2, 2), span=180.0)
     array([[0, 1, 2, 3],
            [1, 3, 0, 2]])
 
@@ -93,8 +93,8 @@ def label_maps(
     code (with ten classes and M ≤ 120 classes 0–4 never move), or `"random"`, drawn by `key`.
 
     ```python
-    >>> from neuralrace import tasks
-    >>> tasks.label_maps(3, 4)
+    >>> from papers.nrr.transforms import label_maps
+    >>> label_maps(3, 4)
     array([[0, 1, 2, 3],
            [0, 1, 3, 2],
            [0, 2, 1, 3]])

@@ -39,7 +39,7 @@ def shared_chance(
     follow it over other widths and gains (`docs/images.md`).
 
     ```python
-    >>> from neuralrace.papers.nrr.transition import shared_chance
+    >>> from papers.nrr.transition import shared_chance
     >>> from neuralrace.tasks import circulant_routes
     >>> [round(shared_chance(circulant_routes(40, K), 128), 2) for K in (2, 8, 16, 40)]
     [0.17, 0.65, 1.0, 1.0]
@@ -68,7 +68,7 @@ def transfer_from_equal_starts(
     ones, (x₁³ − K/(M − K) · rest) / (M s). Written down after the cells that it is compared with.
 
     ```python
-    >>> from neuralrace.papers.nrr.transition import transfer_from_equal_starts
+    >>> from papers.nrr.transition import transfer_from_equal_starts
     >>> from neuralrace.tasks import circulant_routes
     >>> routes = circulant_routes(10, 2)
     >>> [round(transfer_from_equal_starts(routes, 64, g, 0.287), 2) for g in (0.3, 0.1, 0.03, 0.01)]
@@ -97,7 +97,7 @@ def printed_rows() -> tuple[dict[str, Any], ...]:
     Only means over seeds were printed: `trained` (.861 where left out; .8603 to .8612), `untrained`
     and `sd`, the standard deviation of `untrained`, None where it was not printed.
     """
-    text = importlib.resources.files("neuralrace.papers.nrr").joinpath("data/transition.jsonl")
+    text = importlib.resources.files("papers.nrr").joinpath("data/transition.jsonl")
     return tuple(json.loads(line) for line in text.read_text().splitlines())
 
 
@@ -117,7 +117,7 @@ def escape_time(strength: float, M: int, scale: float, hidden: int = 128) -> flo
     ∝ M / (s · `scale`).
 
     ```python
-    >>> from neuralrace.papers.nrr.transition import escape_time
+    >>> from papers.nrr.transition import escape_time
     >>> [round(escape_time(0.574, 40, scale), -1) for scale in (0.1, 0.01)]
     [930.0, 9320.0]
 
@@ -143,7 +143,7 @@ def begun_at(row: Mapping[str, Any]) -> float:
     times the loss is taken to be linear.
 
     ```python
-    >>> from neuralrace.papers.nrr.transition import begun_at
+    >>> from papers.nrr.transition import begun_at
     >>> begun_at({"course": {"elapsed": [0, 100, 200], "loss": [0.4, 0.4, 0.36]}})
     150.0
 

@@ -8,7 +8,7 @@ and before early and late strategies were compared. Nothing is fitted to animals
 from __future__ import annotations
 
 import neuralrace as nr
-from neuralrace.papers.figure import Setting, Settings
+from papers.figure import Setting, Settings
 
 OURS = "ours; the talk gives no number"
 

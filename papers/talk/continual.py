@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from papers.figure import Agreement, Figure, Setting, Settings, settings_of
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -28,7 +28,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     """The loss on every task over time, exact and simulated."""
     import xarray
 
-    from neuralrace.papers.talk.regimes import task
+    from papers.talk.regimes import task
 
     s = settings
     pairs = [task(s["sizes"], s["seed"] + k) for k in range(s["tasks"])]

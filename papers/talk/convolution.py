@@ -30,7 +30,7 @@ class Convolutional(nr.Network):
 
     ```python
     >>> import jax, numpy as np, neuralrace as nr
-    >>> from neuralrace.papers.talk.convolution import Convolutional
+    >>> from papers.talk.convolution import Convolutional
     >>> net = Convolutional.of((3, 12, 12), 10, channels=(4, 6), kernels=(5, 3), strides=(1, 2))
     >>> net.shapes
     {'K1': (4, 3, 5, 5), 'K2': (6, 4, 3, 3), 'readout': (10, 6)}

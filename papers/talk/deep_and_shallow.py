@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
-from neuralrace.papers.measure import Basis, Measure
-from neuralrace.papers.talk.animals import MODEL, OURS, deep_of, shallow_of, task_of
-from neuralrace.papers.talk.decisions import MARKS, NETWORKS, colours
+from papers.figure import Agreement, Figure, Setting, Settings
+from papers.measure import Basis, Measure
+from papers.talk.animals import MODEL, OURS, deep_of, shallow_of, task_of
+from papers.talk.decisions import MARKS, NETWORKS, colours
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
+from papers.figure import Agreement, Figure, Setting, Settings
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -27,7 +27,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     """Exact losses and kernel distances over logarithmic time, and the simulated ones."""
     import xarray
 
-    from neuralrace.papers.talk.regimes import task
+    from papers.talk.regimes import task
 
     s = settings
     net, data = task(s["sizes"], s["seed"])

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings
-from neuralrace.papers.measure import Measure
-from neuralrace.papers.talk.filters import gabor_share, low_frequency_share, of_noise
-from neuralrace.papers.talk.relative_scale import (
+from papers.figure import Agreement, Figure, Setting, Settings
+from papers.measure import Measure
+from papers.talk.filters import gabor_share, low_frequency_share, of_noise
+from papers.talk.relative_scale import (
     SLIDE,
     Cells,
     Row,
@@ -63,7 +63,7 @@ SETTINGS = common_settings(
 
 def network(settings: Settings, image: tuple[int, ...], classes: int) -> Any:
     """The convolutional network of these settings."""
-    from neuralrace.papers.talk.convolution import Convolutional
+    from papers.talk.convolution import Convolutional
 
     names = ("channels", "kernels", "strides")
     sizes = {name: tuple(settings[name]) for name in names}

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace.papers.figure import Agreement, Figure, Settings
-from neuralrace.papers.measure import Basis, Measure
-from neuralrace.papers.nrr import fig5
+from papers.figure import Agreement, Figure, Settings
+from papers.measure import Basis, Measure
+from papers.nrr import fig5
 
 if TYPE_CHECKING:
     import matplotlib.figure

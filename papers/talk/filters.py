@@ -42,7 +42,7 @@ def low_frequency_share(filters: Float[np.ndarray, "F C k k"]) -> Float[np.ndarr
 
     ```python
     >>> import numpy as np
-    >>> from neuralrace.papers.talk.filters import low_frequency_share
+    >>> from papers.talk.filters import low_frequency_share
     >>> row = np.cos(2 * np.pi * np.arange(8) / 8)
     >>> slow, fast = row + 0 * row[:, None], (-1.0) ** np.arange(8) + 0 * row[:, None]
     >>> low_frequency_share(np.stack([slow, fast])[:, None]).round(6)
@@ -65,7 +65,7 @@ def gabor_share(filters: Float[np.ndarray, "F C k k"]) -> Float[np.ndarray, " F"
 
     ```python
     >>> import numpy as np
-    >>> from neuralrace.papers.talk.filters import gabor_share
+    >>> from papers.talk.filters import gabor_share
     >>> y, x = np.mgrid[:9, :9] / 9 + 1 / 18
     >>> gabor = np.exp(-((x - 0.5) ** 2 + (y - 0.5) ** 2) / 0.08) * np.cos(9 * 2 * np.pi * 0.18 * x)
     >>> noise = np.random.default_rng(0).normal(size=(9, 9))
@@ -87,7 +87,7 @@ def of_noise(share: Callable[[np.ndarray], np.ndarray], channels: int, size: int
     """The mean share of white noise, of as many channels and pixels as the filters have.
 
     ```python
-    >>> from neuralrace.papers.talk.filters import gabor_share, low_frequency_share, of_noise
+    >>> from papers.talk.filters import gabor_share, low_frequency_share, of_noise
     >>> [round(of_noise(share, 1, 5), 1) for share in (low_frequency_share, gabor_share)]
     [0.2, 0.4]
 

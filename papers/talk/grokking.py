@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
-from neuralrace.papers.measure import Basis, Measure
-from neuralrace.papers.talk.relative_scale import (
+from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from papers.measure import Basis, Measure
+from papers.talk.relative_scale import (
     SLIDE,
     Cells,
     Row,

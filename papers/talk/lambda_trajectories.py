@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from papers.figure import Agreement, Figure, Setting, Settings, settings_of
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -27,7 +27,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     """Losses, exact and simulated, and the distance of the tangent kernel."""
     import xarray
 
-    from neuralrace.papers.talk.regimes import task
+    from papers.talk.regimes import task
 
     s = settings
     net, data = task(s["sizes"], s["seed"])

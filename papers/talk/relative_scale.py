@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 
-from neuralrace.papers.cells import keep_rows, kept_rows, origin_of, stored_rows, too_slow
-from neuralrace.papers.cells import origins as origins
-from neuralrace.papers.figure import Agreement, Setting, Settings
+from papers.cells import keep_rows, kept_rows, origin_of, stored_rows, too_slow
+from papers.cells import origins as origins
+from papers.figure import Agreement, Setting, Settings
 
 if TYPE_CHECKING:
     import xarray

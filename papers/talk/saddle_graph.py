@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, Settings, settings_of
-from neuralrace.papers.measure import Basis, Measure
-from neuralrace.papers.talk.animals import MODEL, OURS, deep_of, task_of
-from neuralrace.papers.talk.decisions import MARKS, colours
+from papers.figure import Agreement, Figure, Setting, Settings, settings_of
+from papers.measure import Basis, Measure
+from papers.talk.animals import MODEL, OURS, deep_of, task_of
+from papers.talk.decisions import MARKS, colours
 
 if TYPE_CHECKING:
     import matplotlib.figure

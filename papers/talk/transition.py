@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.figure import Agreement, Figure, Setting, settings_of
-from neuralrace.papers.measure import Measure
-from neuralrace.papers.mhs import fig2
+from papers.figure import Agreement, Figure, Setting, settings_of
+from papers.measure import Measure
+from papers.mhs import fig2
 
 if TYPE_CHECKING:
     import matplotlib.figure

@@ -1,6 +1,6 @@
 """The claims of Jarvis, Klein, Rosman and Saxe, *Make Haste Slowly* (ICLR 2025)."""
 
-from neuralrace.papers.claims.mhs import (
+from papers.claims.mhs import (
     balance,
     contextual,
     depth,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace.papers.claims import Basis, Claim, Measure, Read, Remark
+from papers.claims import Basis, Claim, Measure, Read, Remark
 
 if TYPE_CHECKING:
     import xarray
@@ -17,7 +17,7 @@ def _unbalanced(of: Callable[[np.ndarray], np.ndarray], *factors: float) -> Read
     """A number per seed from losses (seed, pathway, factor) with one pathway changed."""
 
     def read(tables: Callable[..., xarray.Dataset]) -> np.ndarray:
-        from neuralrace.papers.mhs.fig3 import unbalanced
+        from papers.mhs.fig3 import unbalanced
 
         return of(unbalanced(tables("mhs/fig3"), factors))
 
@@ -26,7 +26,7 @@ def _unbalanced(of: Callable[[np.ndarray], np.ndarray], *factors: float) -> Read
 
 def _misplaced(tables: Callable[..., xarray.Dataset]) -> np.ndarray:
     """The share of a contextual lesion's errors where the target is zero, over pathways."""
-    from neuralrace.papers.mhs.fig3 import misplaced
+    from papers.mhs.fig3 import misplaced
 
     return misplaced(tables("mhs/fig3"))[:, 1:].min(axis=1)
 

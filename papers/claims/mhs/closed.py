@@ -18,9 +18,9 @@ def closed_forms_trained(seeds: int, steps: int) -> dict[str, list[float]]:
     import jax
     import jax.numpy as jnp
 
-    from neuralrace.papers.mhs import fig5
-    from neuralrace.papers.mhs.contextual import case, pathway_maps, strengths
-    from neuralrace.papers.mhs.table import gated_network, narrowed
+    from papers.mhs import fig5
+    from papers.mhs.contextual import case, pathway_maps, strengths
+    from papers.mhs.table import gated_network, narrowed
 
     s = {name: setting.value for name, setting in fig5.SETTINGS.items()}
     s |= {"seeds": seeds, "steps": steps}

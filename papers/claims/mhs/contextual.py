@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.papers.claims import Basis, Claim, Measure, Read, Remark, Tables
-from neuralrace.papers.claims.mhs.closed import closed_forms_trained
-from neuralrace.papers.claims.mhs.networks import gates_over_time
-from neuralrace.papers.claims.mhs.reads import (
+from papers.claims import Basis, Claim, Measure, Read, Remark, Tables
+from papers.claims.mhs.closed import closed_forms_trained
+from papers.claims.mhs.networks import gates_over_time
+from papers.claims.mhs.reads import (
     AS_PRINTED,
     ITEMS,
     KEPT,
@@ -23,8 +23,8 @@ from neuralrace.papers.claims.mhs.reads import (
     measurement,
     other_rules,
 )
-from neuralrace.papers.measure import FLOOR
-from neuralrace.papers.mhs import fig5
+from papers.measure import FLOOR
+from papers.mhs import fig5
 
 SCALED = {"contexts": (4, 5), "hidden": (500, 600), "context_scale": (1.1, 1.35)}
 """The size of the context features in the authors' scripts, with 4 and 5 contexts."""
@@ -249,7 +249,7 @@ CLAIMS = (
         "Same structure in each context. Context features are of size 1, 1.1 and 1.35 for 3, 4 "
         "and 5 contexts, as in the authors' scripts; limits have one-hot features of size 1 for "
         "all, as the text says. The ReLU networks have 700, 500 and 600 neurons, and pathways "
-        "share them by the sign rule (`neuralrace.papers.mhs.table`). Mean |ΔL| / L(0); number of "
+        "share them by the sign rule (`papers.mhs.table`). Mean |ΔL| / L(0); number of "
         "contexts in which most of the ReLU networks' contextual weight is on (nearest context "
         "pattern), minus C. With 5 contexts, the scripts' setting was chosen when its number was "
         "known: that number decides nothing. The ReLN was not compared with pathways for single "

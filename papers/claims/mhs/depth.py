@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims import Basis, Claim, Measure, Read, Remark, Tables
-from neuralrace.papers.mhs import depth
+from papers.claims import Basis, Claim, Measure, Read, Remark, Tables
+from papers.mhs import depth
 
 if TYPE_CHECKING:
     import xarray

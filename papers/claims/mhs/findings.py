@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from neuralrace.papers.claims import Claim, Measure, Remark
-from neuralrace.papers.claims.mhs import contextual, depth, gatings, xor
+from papers.claims import Claim, Measure, Remark
+from papers.claims.mhs import contextual, depth, gatings, xor
 
 _ENTRIES = {
     claim.name: claim for module in (xor, contextual, gatings, depth) for claim in module.CLAIMS

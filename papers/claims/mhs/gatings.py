@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.papers.claims import Basis, Claim, Measure, Read, Remark, Tables
-from neuralrace.papers.claims.mhs.measurements import census, growth_on_residual, interlacing
-from neuralrace.papers.claims.mhs.networks import (
+from papers.claims import Basis, Claim, Measure, Read, Remark, Tables
+from papers.claims.mhs.measurements import census, growth_on_residual, interlacing
+from papers.claims.mhs.networks import (
     RIVALS,
     competition,
     gates_over_time,
@@ -18,7 +18,7 @@ from neuralrace.papers.claims.mhs.networks import (
     own_network,
     rivals,
 )
-from neuralrace.papers.claims.mhs.reads import (
+from papers.claims.mhs.reads import (
     AS_PRINTED,
     ITEMS,
     JUDGED,
@@ -33,7 +33,7 @@ from neuralrace.papers.claims.mhs.reads import (
     measurement,
     other_rules,
 )
-from neuralrace.papers.measure import FLOOR
+from papers.measure import FLOOR
 
 TITLES = {
     "single": "on in one context",

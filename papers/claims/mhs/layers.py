@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims import Basis, Claim, Measure, Read, Remark
-from neuralrace.papers.claims.mhs.depth import FIG6, FIRST, RUNS, SECOND
-from neuralrace.papers.mhs.contextual import contexts_on
+from papers.claims import Basis, Claim, Measure, Read, Remark
+from papers.claims.mhs.depth import FIG6, FIRST, RUNS, SECOND
+from papers.mhs.contextual import contexts_on
 
 if TYPE_CHECKING:
     import xarray

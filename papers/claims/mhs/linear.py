@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims import Basis, Claim, Measure, Read, Tables, once
-from neuralrace.papers.mhs.contextual import STRUCTURES, apart
+from papers.claims import Basis, Claim, Measure, Read, Tables, once
+from papers.mhs.contextual import STRUCTURES, apart
 
 if TYPE_CHECKING:
     import xarray
@@ -27,7 +27,7 @@ def input_correlations(start: float) -> dict[str, float]:
     `growth`: how much the first rate of growth varies with δ, relative. `half`: the largest
     relative change of the half-time with δ, if all start at `start`.
     """
-    from neuralrace.papers.mhs.fig7 import task
+    from papers.mhs.fig7 import task
 
     base = task()
     x, y = base.x["x"], base.y["y"]
@@ -93,7 +93,7 @@ def pathway_widths(seeds: int, steps: int) -> dict[str, Any]:
     import jax
     import jax.numpy as jnp
 
-    from neuralrace.papers.mhs.table import narrowed
+    from papers.mhs.table import narrowed
 
     base = nr.tasks.contextual(structures=STRUCTURES)
     arch, data = nr.tasks.common_and_all_but_one(base, 100)

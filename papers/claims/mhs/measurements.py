@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.mhs.contextual import STRUCTURES
+from papers.mhs.contextual import STRUCTURES
 
 
 def copied_and_frozen(seeds: int, steps: int) -> dict[str, list[float]]:
@@ -56,7 +56,7 @@ def nonlinear_boundary(deltas: tuple[float, ...], seeds: int) -> dict[str, list[
     """
     import jax
 
-    from neuralrace.papers.mhs.fig2 import FIGURE
+    from papers.mhs.fig2 import FIGURE
 
     s = FIGURE.resolve()
     net = nr.ReLUNetwork((3, s["hidden"], 1))

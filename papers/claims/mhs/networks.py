@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.mhs.contextual import COMMON, STRUCTURES, case
+from papers.mhs.contextual import COMMON, STRUCTURES, case
 
 if TYPE_CHECKING:
-    from neuralrace.papers.mhs.table import Case
+    from papers.mhs.table import Case
 
 EVERY = 20
 """Epochs between recorded moments."""
@@ -37,7 +37,7 @@ def _relu(this: Case, every: int, record: object = None) -> list[nr.Trajectory]:
     """ReLU networks, the same seeds in every measurement here."""
     import jax
 
-    from neuralrace.papers.mhs.contextual import relu_runs
+    from papers.mhs.contextual import relu_runs
 
     many = relu_runs(this, jax.random.key(0), every, record=record)
     return [many.isel(seed=i) for i in range(this.seeds)]
@@ -54,7 +54,7 @@ def gates_over_time(seeds: int, steps: int, hidden: int) -> dict[str, list[float
     contexts; `distance`: on how many samples patterns differ from these; `part`: the share that is
     on for some but not all items of some context.
     """
-    from neuralrace.papers.mhs.contextual import shares_by_number
+    from papers.mhs.contextual import shares_by_number
 
     this = section_4(seeds, steps, hidden)
     data = nr.tasks.contextual(joined=True, **this.task)
@@ -102,7 +102,7 @@ def explained(seeds: int, steps: int, hidden: int, neurons: int = 2000) -> dict[
     initial scale alone; `wide_outputs`: the same for outputs; `floor`, `floor_outputs`: another
     seed.
     """
-    from neuralrace.papers.mhs.table import gated_network
+    from papers.mhs.table import gated_network
 
     this = section_4(seeds, steps, hidden)
     data = nr.tasks.contextual(joined=True, **this.task)
@@ -155,7 +155,7 @@ def own_network(seeds: int, steps: int, hidden: int) -> dict[str, list[float]]:
     """
     import jax
 
-    from neuralrace.papers.mhs.authors import authors_runs
+    from papers.mhs.authors import authors_runs
 
     this = section_4(seeds, steps, hidden)
     relu = _relu(this, EVERY)
@@ -187,8 +187,8 @@ def competition(seeds: int, steps: int, hidden: int) -> dict[str, list[float]]:
     """
     import jax
 
-    from neuralrace.papers.mhs.contextual import gated_runs
-    from neuralrace.papers.mhs.table import gated_network
+    from papers.mhs.contextual import gated_runs
+    from papers.mhs.table import gated_network
 
     this = section_4(seeds, steps, hidden)
     arch, data = gated_network(this, "subsets", COMMON["rule"].value)
@@ -236,8 +236,8 @@ def rivals(seeds: int, steps: int, hidden: int) -> dict[str, list[float]]:
     """
     import jax
 
-    from neuralrace.papers.mhs.contextual import gated_runs
-    from neuralrace.papers.mhs.table import RULES
+    from papers.mhs.contextual import gated_runs
+    from papers.mhs.table import RULES
 
     this = section_4(seeds, steps, hidden)
     common, other = RULES[COMMON["rule"].value](hidden, len(STRUCTURES))
@@ -276,8 +276,8 @@ def other_gating(seeds: int, steps: int, hidden: int) -> dict[str, list[float]]:
     """
     import jax
 
-    from neuralrace.papers.mhs.contextual import gated_runs
-    from neuralrace.papers.mhs.table import gated_network
+    from papers.mhs.contextual import gated_runs
+    from papers.mhs.table import gated_network
 
     this = section_4(seeds, steps, hidden)
     six = halves_off(this.data)
@@ -307,8 +307,8 @@ def mixed_gating(seeds: int, steps: int, hidden: int) -> dict[str, list[float]]:
     """
     import jax
 
-    from neuralrace.papers.mhs.contextual import gated_runs
-    from neuralrace.papers.mhs.table import RULES
+    from papers.mhs.contextual import gated_runs
+    from papers.mhs.table import RULES
 
     this = section_4(seeds, steps, hidden)
     three, six = dict(rival_masks(this.data, "reln")), dict(halves_off(this.data))

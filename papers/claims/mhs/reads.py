@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.papers.claims import Measure, Read, Remark, Tables
-from neuralrace.papers.claims.mhs.networks import (
+from papers.claims import Measure, Read, Remark, Tables
+from papers.claims.mhs.networks import (
     explained,
     gates_over_time,
     mixed_gating,
     own_network,
 )
-from neuralrace.papers.mhs.contextual import COMMON
-from neuralrace.papers.mhs.fig4_measures import MEASURES
+from papers.mhs.contextual import COMMON
+from papers.mhs.fig4_measures import MEASURES
 
 FULL = {"seeds": 5, "steps": 8000, "hidden": 700}
 """The sizes of measurements on the task of MHS §4: those of its Table 1, with five seeds."""
@@ -39,7 +39,7 @@ WIDTHS = {
 AS_PRINTED = (
     "Pathways have 100 neurons, as MHS Table 1 says, and are trained together. Rows with other "
     "widths use three rules that know the width of the ReLU network alone "
-    "(`neuralrace.papers.mhs.table`); none looks at a curve."
+    "(`papers.mhs.table`); none looks at a curve."
 )
 """Which widths an entry on the ReLN of MHS §4 is judged by."""
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.papers.claims import Basis, Claim, Measure, Read, Tables
-from neuralrace.papers.claims.mhs.measurements import copied_and_frozen, nonlinear_boundary
-from neuralrace.papers.figure import settings_of
-from neuralrace.papers.measure import FLOOR
-from neuralrace.papers.mhs.contextual import apart, seed_floor
+from papers.claims import Basis, Claim, Measure, Read, Tables
+from papers.claims.mhs.measurements import copied_and_frozen, nonlinear_boundary
+from papers.figure import settings_of
+from papers.measure import FLOOR
+from papers.mhs.contextual import apart, seed_floor
 
 if TYPE_CHECKING:
     import xarray
@@ -87,7 +87,7 @@ def _growth(tables: Tables) -> float:
 
 
 def _gates_change(tables: Tables) -> float:
-    from neuralrace.papers.mhs.fig2 import boundary
+    from papers.mhs.fig2 import boundary
 
     table = tables("mhs/fig2")
     share = table["share"].mean("seed").to_numpy()

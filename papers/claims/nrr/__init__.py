@@ -1,6 +1,6 @@
 """The claims of Saxe, Sodhani and Lewallen, *The Neural Race Reduction* (ICML 2022)."""
 
-from neuralrace.papers.claims.nrr import contexts, images, reuse, routing, theory, xor
+from papers.claims.nrr import contexts, images, reuse, routing, theory, xor
 
 CLAIMS = (
     *xor.CLAIMS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuralrace.papers.claims import Basis, Claim, Measure, Read, Tables
+from papers.claims import Basis, Claim, Measure, Read, Tables
 
 
 def _end(name: str, wanted: list[list[float]]) -> Read:

@@ -28,7 +28,7 @@ def other_samples(problems: int, steps: int = 200) -> dict[str, float]:
     import jax
     from scipy.stats import ortho_group
 
-    from neuralrace.papers.nrr.fig2 import EDGES, GATED
+    from papers.nrr.fig2 import EDGES, GATED
 
     rng = np.random.default_rng(0)
     groups, each = 3, 5
@@ -153,7 +153,7 @@ def ratios_trained(M: int, seeds: int, steps: int) -> dict[str, list[float]]:
     """
     import jax
 
-    from neuralrace.papers.nrr.fig4 import layers
+    from papers.nrr.fig4 import layers
 
     found = {}
     for K in range(1, M + 1):

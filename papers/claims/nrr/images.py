@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.papers.claims import Claim, Measure, Read, Remark, Tables
-from neuralrace.papers.figure import TooSlow
-from neuralrace.papers.nrr.image_routes import rows_of, stored_rows
-from neuralrace.papers.nrr.transition import transferred
+from papers.claims import Claim, Measure, Read, Remark, Tables
+from papers.figure import TooSlow
+from papers.nrr.image_routes import rows_of, stored_rows
+from papers.nrr.transition import transferred
 
 if TYPE_CHECKING:
     import xarray

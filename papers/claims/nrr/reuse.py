@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims import Basis, Claim, Measure, Read, Tables
-from neuralrace.papers.figure import settings_of
-from neuralrace.papers.nrr import fig6
+from papers.claims import Basis, Claim, Measure, Read, Tables
+from papers.figure import settings_of
+from papers.nrr import fig6
 
 if TYPE_CHECKING:
     import xarray
@@ -20,7 +20,7 @@ def _half_time_ratio(name: str) -> Read:
     """The largest ratio of half-times from one P to the next: below 1 if each is faster."""
 
     def read(tables: Tables) -> float:
-        from neuralrace.papers.nrr.fig5 import half_times
+        from papers.nrr.fig5 import half_times
 
         times = half_times(tables("nrr/fig5"), name)
         return float((times[1:] / times[:-1]).max())
@@ -60,7 +60,7 @@ def _generalising(of: Callable[[np.ndarray, np.ndarray], Any], **changes: Any) -
     """Read a number from K/M and the shares of seeds that generalise."""
 
     def read(tables: Tables) -> float:
-        from neuralrace.papers.nrr.fig5 import generalising
+        from papers.nrr.fig5 import generalising
 
         table = tables("nrr/fig5", **changes)
         fraction = table["K"].to_numpy() / settings_of(table)["M"]
@@ -70,7 +70,7 @@ def _generalising(of: Callable[[np.ndarray, np.ndarray], Any], **changes: Any) -
 
 
 def _converged(tables: Tables) -> float:
-    from neuralrace.papers.nrr.fig5 import converged
+    from papers.nrr.fig5 import converged
 
     return float(converged(tables("nrr/fig5")).mean())
 
@@ -80,7 +80,7 @@ def _scales(of: Callable[[xarray.Dataset], Any]) -> Read:
 
 
 def _width_of_change(tables: Tables) -> float:
-    from neuralrace.papers.nrr.fig6 import crossing
+    from papers.nrr.fig6 import crossing
 
     table = tables("nrr/fig6")
     return crossing(table, 0.5) / crossing(table, 0.01)
@@ -88,7 +88,7 @@ def _width_of_change(tables: Tables) -> float:
 
 def _change_at(level: float) -> Read:
     def at(table: xarray.Dataset) -> float:
-        from neuralrace.papers.nrr.fig6 import crossing
+        from papers.nrr.fig6 import crossing
 
         return crossing(table, level)
 

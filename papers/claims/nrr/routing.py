@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuralrace.papers.claims import Basis, Claim, Measure, Read, Tables
-from neuralrace.papers.nrr import fig4
+from papers.claims import Basis, Claim, Measure, Read, Tables
+from papers.nrr import fig4
 
 
 def _decoupled_strengths(tables: Tables) -> float:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.papers.claims import Basis, Claim, Measure, Read, Remark, once
-from neuralrace.papers.claims.nrr import identities
+from papers.claims import Basis, Claim, Measure, Read, Remark, once
+from papers.claims.nrr import identities
 
 
 def _trained(K: int) -> Read:

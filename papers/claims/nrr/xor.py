@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace.papers.claims import Claim, Measure, Tables
-from neuralrace.papers.nrr import fig3
+from papers.claims import Claim, Measure, Tables
+from papers.nrr import fig3
 
 if TYPE_CHECKING:
     import xarray

@@ -4,7 +4,7 @@ Most of its third part is NRR and MHS, and measured there. What it says of mice 
 simulated animals.
 """
 
-from neuralrace.papers.claims.talk import (
+from papers.claims.talk import (
     balance,
     behaviour,
     depth,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims import Basis, Claim, Measure
-from neuralrace.papers.claims.talk.reads import first_over_steepest, gap, read
-from neuralrace.papers.figure import settings_of
+from papers.claims import Basis, Claim, Measure
+from papers.claims.talk.reads import first_over_steepest, gap, read
+from papers.figure import settings_of
 
 if TYPE_CHECKING:
     import xarray
@@ -24,7 +24,7 @@ def slide_loss(table: xarray.Dataset, *, corrected: bool, until: float = 2.0) ->
     outside all modes, where f = ±λ/2. Times go up to `until`: as written, the equations lose digits
     later.
     """
-    from neuralrace.papers.talk.regimes import task
+    from papers.talk.regimes import task
 
     s = settings_of(table)
     net, data = task(s["sizes"], s["seed"])
@@ -78,7 +78,7 @@ def most_balanced(lams: np.ndarray) -> Any:
 
 def delay(table: xarray.Dataset) -> float:
     """Half-time of the kernel over half-time of the loss, at the largest λ relative to λ = 0."""
-    from neuralrace.papers.talk.delayed_rich import half_times
+    from papers.talk.delayed_rich import half_times
 
     learned, turned = half_times(table)
     lams = table["lam"].to_numpy()
@@ -99,7 +99,7 @@ def _changes(table: xarray.Dataset) -> list[int]:
 
 def left_to_learn(table: xarray.Dataset) -> float:
     """The loss on a task when the next one begins, relative to zero output, worst task."""
-    from neuralrace.papers.talk.regimes import task
+    from papers.talk.regimes import task
 
     s = settings_of(table)
     shares = []

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from neuralrace.papers.claims import Claim
-from neuralrace.papers.talk import decisions, deep_and_shallow, saddle_graph
+from papers.claims import Claim
+from papers.talk import decisions, deep_and_shallow, saddle_graph
 
 DECISIONS, GRAPH, DEPTH = (
     {name: measure.on(figure) for name, measure in module.MEASURES.items()}

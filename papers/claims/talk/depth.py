@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims import Basis, Claim, Measure
-from neuralrace.papers.claims.talk.reads import first_over_steepest, gap, read
-from neuralrace.papers.claims.talk.structure import level_gap
-from neuralrace.papers.figure import settings_of
+from papers.claims import Basis, Claim, Measure
+from papers.claims.talk.reads import first_over_steepest, gap, read
+from papers.claims.talk.structure import level_gap
+from papers.figure import settings_of
 
 if TYPE_CHECKING:
     import xarray
@@ -84,7 +84,7 @@ def apart(depth: int) -> Callable[[xarray.Dataset], float]:
 
 def sharper(table: xarray.Dataset) -> float:
     """The factor by which another edge sharpens the transitions, smallest over modes and depths."""
-    from neuralrace.papers.talk.stages import sharpness
+    from papers.talk.stages import sharpness
 
     sharp = sharpness(table)
     return float((sharp[1:] / sharp[:-1]).min())

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from neuralrace import NeuralRaceError
-from neuralrace.papers import find
-from neuralrace.papers.claims import Claim, Measure, Remark
-from neuralrace.papers.talk import early_layers, grokking
+from papers import find
+from papers.claims import Claim, Measure, Remark
+from papers.talk import early_layers, grokking
 
 if TYPE_CHECKING:
     import xarray

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from neuralrace.papers.claims import Claim
-from neuralrace.papers.talk import edge_sharing, gating_structures, transition
+from papers.claims import Claim
+from papers.talk import edge_sharing, gating_structures, transition
 
 CLAIMS = (
     Claim(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims import Basis, Claim, Measure, once
+from papers.claims import Basis, Claim, Measure, once
 
 STRENGTHS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Singular values s of a mode whose learning time is measured."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.papers import find
-from neuralrace.papers.claims import Read, Tables
-from neuralrace.papers.measure import FEWEST_SEEDS
+from papers import find
+from papers.claims import Read, Tables
+from papers.measure import FEWEST_SEEDS
 
 if TYPE_CHECKING:
     import xarray

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace.papers.claims import Basis, Claim, Measure
-from neuralrace.papers.claims.talk.reads import read
+from papers.claims import Basis, Claim, Measure
+from papers.claims.talk.reads import read
 
 if TYPE_CHECKING:
     import xarray
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def share_at_saddles(table: xarray.Dataset) -> float:
     """The share of all plateaus that lie at a listed point and have its loss within 1 %."""
-    from neuralrace.papers.talk.saddles import matched
+    from papers.talk.saddles import matched
 
     hits = matched(table)
     return sum(hits) / len(hits) if hits else float("nan")
@@ -24,7 +24,7 @@ def share_at_saddles(table: xarray.Dataset) -> float:
 
 def sequences(table: xarray.Dataset) -> list[tuple[int, ...]]:
     """The listed points at which each run rests, in order."""
-    from neuralrace.papers.talk.saddles import stays
+    from papers.talk.saddles import stays
 
     return [tuple(point for point, _, _ in run) for run in stays(table)]
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims import Basis, Claim, Measure
-from neuralrace.papers.claims.talk.reads import read
-from neuralrace.papers.figure import settings_of
+from papers.claims import Basis, Claim, Measure
+from papers.claims.talk.reads import read
+from papers.figure import settings_of
 
 if TYPE_CHECKING:
     import xarray
@@ -34,7 +34,7 @@ def exponent(depth: int = 6, start: float = 1e-3) -> float:
 
 def pretrained_off(table: xarray.Dataset) -> float:
     """The times of pretrained-like networks against the closed form, worst depth."""
-    from neuralrace.papers.talk.training_speed import pretrained_time
+    from papers.talk.training_speed import pretrained_time
 
     s = settings_of(table)
     exact = np.array([d * pretrained_time(d, s["pretrained"]) for d in s["depths"]])
@@ -49,7 +49,7 @@ def rise_over_depth(table: xarray.Dataset) -> float:
 
 def rise_of_fixed_product(table: xarray.Dataset, deepest: int = 100) -> float:
     """The same for chains with the product b₀^D of the shallowest network; largest over D."""
-    from neuralrace.papers.talk.training_speed import pretrained_time
+    from papers.talk.training_speed import pretrained_time
 
     s = settings_of(table)
     shallow = s["depths"][0]

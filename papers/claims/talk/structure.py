@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.claims import Basis, Claim, Measure
-from neuralrace.papers.claims.talk.reads import read
-from neuralrace.papers.figure import settings_of
+from papers.claims import Basis, Claim, Measure
+from papers.claims.talk.reads import read
+from papers.figure import settings_of
 
 if TYPE_CHECKING:
     import xarray

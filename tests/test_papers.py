@@ -262,7 +262,7 @@ def test_a_page_says_what_was_found_and_with_which_settings():
 )
 def test_the_command_gives_every_digit_back(default, value):
     made = {"x": {"value": value, "default": default, "about": "a", "source": "b"}}
-    _, _, _, flag, text = shlex.split(command(record(settings=made)))
+    *_, flag, text = shlex.split(command(record(settings=made)))
     assert flag == "--set"
     assert Setting(default, "a", "b").parse("x", text[2:]) == value
 

@@ -13,7 +13,6 @@ import xarray
 from click.testing import CliRunner
 
 import neuralrace as nr
-from neuralrace.cli import commands
 from neuralrace.trajectory import save_table
 from papers import find
 from papers.claims import (
@@ -37,6 +36,7 @@ from papers.claims.nrr.xor import activity_types
 from papers.claims.page import shown
 from papers.claims.short import LOSS_IN_STAGES, PARTS
 from papers.claims.sources import Origin
+from papers.commands import commands
 from papers.figure import Setting
 from papers.mhs import depth
 from papers.record import pack, unpack

@@ -7,11 +7,11 @@ import pytest
 import xarray
 from click.testing import CliRunner
 
-from neuralrace.cli import commands
 from neuralrace.errors import NeuralRaceError
 from papers import find
 from papers.claims import Claim, Ledger, Measure, Tables, Verdict
 from papers.claims.sources import Origin
+from papers.commands import commands
 from tests.test_errors import says
 
 

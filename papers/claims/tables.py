@@ -61,9 +61,9 @@ class Tables:
     `once` keeps measurements that no figure makes; `at_hand` is for figures that take long to
     compute; `found` reads a measure and counts the seeds behind it.
 
-    **Arguments:** `quick` uses the figures' small settings. `folder` holds data that `python -m papers
-    reproduce` wrote: a figure stored with exactly the settings wanted is read instead of computed.
-    What is computed is kept there, in `ledger/`, so that an interrupted run continues; beside it,
+    **Arguments:** `quick` uses the figures' small settings. `folder` holds data that `reproduce`
+    wrote: a figure stored with exactly the settings wanted is read instead of computed. What is
+    computed is kept there, in `ledger/`, so that an interrupted run continues; beside it,
     `made.json` has the commit of each table and a hash of the code that computed it. A table whose
     code has changed since is still read, and named in `origins`; delete it to compute it again.
     `tell` is called for every figure with a line that says whether it is read or computed. `whole`

@@ -153,7 +153,7 @@ def domains_that_met(trained: Dataset) -> Bool[np.ndarray, "D D"]:
     return routes @ routes.T > 0
 
 
-def _ratio(part: Float[np.ndarray, "*runs"], whole: Float[np.ndarray, "*runs"]) -> np.ndarray:
+def _ratio(part: ArrayLike, whole: ArrayLike) -> np.ndarray:
     """`part / whole`, NaN where the whole is zero."""
     part, whole = np.asarray(part), np.asarray(whole)
     return np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole != 0)

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from neuralrace import tasks
-from neuralrace.dynamics import train_routing
 from neuralrace.dynamics.systems import Batch
 from papers.nrr.bounded import BoundedDescent
+from papers.nrr.image_routing import image_routing
 from papers.nrr.routed import RoutedMoments, accuracies
-from papers.nrr.routing import _of_images, drawn, initial_shapes, initial_stds
+from papers.nrr.routing import _of_images, drawn, initial_shapes, initial_stds, train_routing
 from tests.test_errors import says
 
 M, K, H = 4, 2, 6
 
 
 def small_task(**how):
-    return tasks.image_routing(tasks.images("digits").take(200, 60), M=M, K=K, **how)
+    return image_routing(tasks.images("digits").take(200, 60), M=M, K=K, **how)
 
 
 def system_of(task, **how):

@@ -12,7 +12,8 @@ import pytest
 
 from neuralrace import tasks
 from neuralrace.dynamics.systems import Batch
-from papers.nrr.features import LAYERS, convolved, layer_shapes
+from papers.nrr.features import LAYERS, convolved, layer_shapes, read_features, residual_features
+from papers.nrr.image_routing import image_routing
 from papers.nrr.routing import _of_images
 from tests.test_errors import says as said
 
@@ -58,7 +59,7 @@ def test_a_convolution_is_its_definition():
 
 
 def test_features_and_classes_are_those_of_resnet20_by_loops(tmp_path):
-    network = tasks.residual_features(weights(tmp_path / "w.npz"))
+    network = residual_features(weights(tmp_path / "w.npz"))
     assert LAYERS == 19 and network.about["seed"] == 3
     image = np.random.default_rng(2).random((1, 3072)).astype(np.float32)
     x = (image.reshape(3, 32, 32).transpose(1, 2, 0) - network.mean) / network.spread
@@ -86,7 +87,7 @@ def test_features_and_classes_are_those_of_resnet20_by_loops(tmp_path):
 
 def test_many_images_are_those_one_by_one(tmp_path, monkeypatch):
     monkeypatch.setattr("papers.nrr.features.ROWS", 2)
-    network = tasks.residual_features(weights(tmp_path / "w.npz"))
+    network = residual_features(weights(tmp_path / "w.npz"))
     images = np.random.default_rng(3).random((3, 3072)).astype(np.float32)
     each = np.concatenate([np.asarray(network(one[None])) for one in images])
     np.testing.assert_allclose(network(images), each, rtol=1e-4, atol=1e-5)
@@ -94,22 +95,22 @@ def test_many_images_are_those_one_by_one(tmp_path, monkeypatch):
 
 def test_weights_of_another_network_are_told(tmp_path):
     with says("cannot be read", got="no such file", wanted="weights of a residual network"):
-        tasks.residual_features(tmp_path / "none.npz")
+        residual_features(tmp_path / "none.npz")
     (tmp_path / "text.npz").write_text("PK no zip")
     with says("text.npz cannot be read", wanted="weights", fix="write the file again"):
-        tasks.residual_features(tmp_path / "text.npz")
+        residual_features(tmp_path / "text.npz")
     with says("does not hold what is needed", got="bias4 missing", fix="train_features.py"):
-        tasks.residual_features(weights(tmp_path / "w.npz", bias4=None))
+        residual_features(weights(tmp_path / "w.npz", bias4=None))
     wide = np.zeros((3, 3, 16, 17))
     with says("another network", got="kernel2 of shape (3, 3, 16, 17)", wanted="(3, 3, 16, 16)"):
-        tasks.residual_features(weights(tmp_path / "w.npz", kernel2=wide))
-    network = tasks.residual_features(weights(tmp_path / "w.npz"))
+        residual_features(weights(tmp_path / "w.npz", kernel2=wide))
+    network = residual_features(weights(tmp_path / "w.npz"))
     with says("for other images", got="(5, 64)", wanted="(N, 3072)", fix="cifar10"):
         network(np.zeros((5, 64), np.float32))
     with says("images is no array", got="[2.0, 3.0]", wanted="(N, 3072)", fix="cifar10"):
         network._in_parts(network._answers, [1.0, [2.0, 3.0]])
     with says("for other images", got="(2, 64)"):
-        tasks.image_routing(tasks.images("digits"), 4, 2, features=network)
+        image_routing(tasks.images("digits"), 4, 2, features=network)
 
 
 OWN = {
@@ -120,13 +121,13 @@ OWN = {
 
 def test_own_features_are_read_and_permuted(tmp_path):
     np.savez(tmp_path / "own.npz", **OWN)
-    read = tasks.read_features(tmp_path / "own.npz")
+    read = read_features(tmp_path / "own.npz")
     assert read.name == "own" and read.shape == (3,) and read.classes == 2
-    task = tasks.image_routing(read, 2, 1)
+    task = image_routing(read, 2, 1)
     x, _ = task.samples(1, 0)
     np.testing.assert_allclose(x, (OWN["train"] - OWN["train"].mean(0))[:, task.inputs[1]])
     with says("not the shape of an image", got="(3,)"):
-        tasks.image_routing(read, 2, 1, inputs="rotated")
+        image_routing(read, 2, 1, inputs="rotated")
 
 
 @pytest.mark.parametrize(
@@ -145,7 +146,7 @@ def test_features_that_do_not_fit_are_told(tmp_path, changed, got, wanted):
     arrays = {k: v for k, v in (OWN | changed).items() if v is not None}
     np.savez(tmp_path / "own.npz", **arrays)
     with says("own.npz does not hold what is needed", got=got, wanted=wanted, fix="numpy.savez"):
-        tasks.read_features(tmp_path / "own.npz")
+        read_features(tmp_path / "own.npz")
 
 
 # ---- tasks of features --------------------------------------------------------------------------
@@ -160,7 +161,7 @@ def squared(images):
 @pytest.mark.parametrize("centre", [True, False])
 def test_domains_show_features_of_transformed_images(centre):
     base = tasks.images("digits").take(90, 20)
-    task = tasks.image_routing(base, 3, 2, inputs="rotated", features=squared, centre=centre)
+    task = image_routing(base, 3, 2, inputs="rotated", features=squared, centre=centre)
     assert task.pixels == 4 and not task.alike
     for i in range(3):
         for test, pixels in ((False, base.train), (True, base.test)):
@@ -184,7 +185,7 @@ def test_cross_entropy_on_features_is_what_the_samples_say():
     """With all outputs and one batch of all images; label maps only rename rows of decoders."""
     base = tasks.images("digits").take(60, 20)
     how = {"inputs": "rotated", "outputs": "random", "features": squared, "key": 4}
-    task = tasks.image_routing(base, 3, 2, **how)
+    task = image_routing(base, 3, 2, **how)
     system = _of_images(task, task.routes, 1e9, float, 1.0, None, "float32")
     draw = lambda i, *shape: jax.random.normal(jax.random.key(i), shape) / 2
     w = {"encoders": draw(0, 3, 5, 4), "hidden": draw(1, 5, 5), "decoders": draw(2, 3, 10, 5)}
@@ -214,11 +215,11 @@ def test_cross_entropy_on_features_is_what_the_samples_say():
 def test_features_must_be_rows_of_finite_numbers():
     base = tasks.images("digits")
     with says("features must be one row", got="shape (2,) for 2 images", fix="residual_features"):
-        tasks.image_routing(base, 4, 2, features=lambda x: x[:, 0])
+        image_routing(base, 4, 2, features=lambda x: x[:, 0])
     with says("features must be one row", got="shape (2, 64)"):
-        tasks.image_routing(base, 4, 2, features=lambda x: x + np.nan)
+        image_routing(base, 4, 2, features=lambda x: x + np.nan)
     with says("features must be a function", got="'resnet'"):
-        tasks.image_routing(base, 4, 2, features="resnet")
+        image_routing(base, 4, 2, features="resnet")
 
 
 # ---- the tool -----------------------------------------------------------------------------------
@@ -252,7 +253,7 @@ def test_the_folded_network_is_the_trained_one(tool, tmp_path, monkeypatch):
     wanted, (means, variances) = tool.answers(state["weights"], jnp.asarray(x), "float32")
     found = tool.folded(state | {"means": means, "variances": variances}, {"seed": 1})
     tool.write(found, tmp_path / "w.npz")
-    network = tasks.residual_features(tmp_path / "w.npz")
+    network = residual_features(tmp_path / "w.npz")
     flat = (pixels / 255).transpose(0, 3, 1, 2).reshape(2, 3072).astype(np.float32)
     np.testing.assert_allclose(network._answers(jnp.asarray(flat)), wanted, rtol=2e-3, atol=2e-3)
     assert network.about == {"seed": 1}

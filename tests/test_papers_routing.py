@@ -1,16 +1,24 @@
 """Routing networks on images: moments against images, folded permutations, the race, the clock."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from neuralrace import tasks
-from neuralrace.dynamics.systems import Batch
-from papers.nrr.bounded import BoundedDescent
+from neuralrace import NeuralRaceError, tasks
+from papers.nrr.bounded import Batch
 from papers.nrr.image_routing import image_routing
 from papers.nrr.routed import RoutedMoments, accuracies
-from papers.nrr.routing import _of_images, drawn, initial_shapes, initial_stds, train_routing
+from papers.nrr.routing import (
+    _of_images,
+    drawn,
+    initial_shapes,
+    initial_stds,
+    routing_system,
+    train_routing,
+)
 from tests.test_errors import says
 
 M, K, H = 4, 2, 6
@@ -309,4 +317,46 @@ def test_bad_calls_are_told():
         train_routing(moments, routes=[moments.routes] * 2, axis=("K", [1]), time=1.0)
     with says("time must be a positive number", got="0", wanted="above 0"):
         train_routing(moments, time=0)
-    assert BoundedDescent(1.0).begin({}) is None
+
+
+def test_the_loss_that_is_recorded_is_that_of_all_images():
+    """1437 images, and weights that answer those after the first 1000 otherwise."""
+    base = tasks.images("digits")
+    later = replace(base, labels=np.where(np.arange(1437) < 1000, base.labels, 9 - base.labels))
+    task = image_routing(later, M=2, K=1, inputs="same", outputs="same")
+    system, w = images_system(task), weights_of(64)
+    w = w | {"encoders": w["encoders"][:2], "decoders": w["decoders"][:2]}
+    x = later.train - later.train.mean(axis=0)
+    each = []
+    for i, j in np.argwhere(task.routes):
+        answers = x @ (w["decoders"][j] @ w["hidden"] @ w["encoders"][i]).T
+        lost = np.log(np.exp(answers).sum(axis=1)) - answers[np.arange(1437), later.labels]
+        each.append(lost)
+    assert float(system.loss(w)) == pytest.approx(np.mean(each), rel=1e-5)
+    assert abs(np.mean(each) - np.mean([lost[:1000] for lost in each])) > 1e-2
+
+
+def test_an_optimizer_moves_weights_and_not_the_clock():
+    optax = pytest.importorskip("optax")
+    moments = small_task().moments()
+    how = {"time": 2.0, "hidden": 8, "scale": 0.5, "seeds": 2, "record_every": 5, "steps": 1000}
+    plain = train_routing(moments, optimizer=optax.sgd(0.1), **how)
+    np.testing.assert_allclose(plain.values["elapsed"], [0.1 * plain.steps] * 2, rtol=1e-6)
+    assert plain.steps[-1] == 20  # the first recorded step at which the time is over
+    heavy = train_routing(moments, optimizer=optax.sgd(0.01, momentum=0.9), **how)
+    np.testing.assert_allclose(heavy.values["elapsed"], [0.1 * heavy.steps] * 2, rtol=1e-6)
+    wanted = {k: np.asarray(v[0], float) for k, v in plain.final.items()}
+    system = routing_system(moments, dtype="float64")
+    keys = jax.random.split(jax.random.key(0), 2)
+    sizes = (64, moments.inputs_seen, 8, 10)
+    shapes, stds = initial_shapes(*sizes, M=M), initial_stds(*sizes, M=M, decoders="xavier")
+    state = drawn(keys[0], jnp.asarray(0.5, jnp.float32), stds, shapes, "float32")
+    state = jax.tree.map(lambda a: a.astype(float), state)
+    for _ in range(20):
+        state = jax.tree.map(lambda w, g: w - 0.1 * g, state, jax.grad(system.loss)(state))
+    for name, value in wanted.items():
+        np.testing.assert_allclose(value, state[name], atol=1e-5)
+    for other in (optax.clip_by_global_norm(1.0), optax.adam(0.1)):
+        with pytest.raises(NeuralRaceError) as caught:
+            train_routing(moments, optimizer=other, **how)
+        assert "optimizer" in str(caught.value)

@@ -14,8 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from neuralrace.dynamics.systems import Batch, State
-from papers.nrr.bounded import TimedSystem
+from papers.nrr.bounded import Batch, State, TimedSystem
 
 LEARNED = ("encoders", "hidden", "decoders")
 """The weights of a routing network: (M, H, D), (H, H) and (M, classes, H)."""
@@ -143,10 +142,6 @@ class RoutedMoments(RoutedNetwork):
         first = jnp.max(sizes["in"] * jnp.max(self.variance, axis=-1))
         whole = first + jnp.max(sizes["out"]) + sizes["all"] * jnp.max(sizes["mid"])
         return whole / jnp.sum(self.routes), turned
-
-    def work(self, members: int = 1) -> float:
-        M, D = len(self.routes), self.variance.shape[-1]
-        return float(members * (2 * M * D * 128**2 + 2 * M**2 * 128**2))
 
     def _forward(self, state: State) -> tuple[Array, Array, Array]:
         """F_j, then N_i and B_i: what the outputs of every input look like from below."""

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from neuralrace.dynamics.systems import Batch, State
+from papers.nrr.bounded import Batch, State
 from papers.nrr.routed import LEARNED, RoutedNetwork, lengths, rectified, timed
 
 LOOK = 1000
-"""The loss that is recorded is that of the first `LOOK` training images, on all trained routes."""
+"""Training images that are looked at together for the loss that is recorded."""
 
 SOFTMAX = 0.5
 """The largest eigenvalue that diag(p) − ppᵀ, the Hessian of cross-entropy, can have."""
@@ -41,20 +41,23 @@ class RoutedImages(RoutedNetwork):
     def loss(self, state: State) -> Float[Array, ""]:
         M = len(self.routes)
         weights = [state[name] for name in LEARNED]
-        labels = self.labels[:LOOK]
-        share = self.routes / jnp.sum(self.routes)
+        share, N = self.routes / jnp.sum(self.routes), len(self.labels)
+        size = min(LOOK, N)
 
-        def of_input(i: Array) -> Float[Array, ""]:
+        def of_some(i: Array, low: Array) -> Float[Array, ""]:
             A, W, C = weights
+            index = low + jnp.arange(size)  # an index past the last image counts 0
+            labels = self.labels[index % N]
             table = None if self.tables is None else self.tables[i][None]
             own = self.images[i] if self.images.ndim == 3 else self.images
-            shown = moved(own[:LOOK], table)[0].astype(A.dtype)
+            shown = moved(own[index % N], table)[0].astype(A.dtype)
             second = rectified(rectified(shown @ A[i].T, self.leak) @ W.T, self.leak)
             answers = jnp.einsum("bh,jch->bjc", second, C)
             lost = jax.nn.logsumexp(answers, axis=-1) - _chosen(answers, labels[:, None])
-            return jnp.sum(share[i] * jnp.mean(lost, axis=0))
+            return jnp.einsum("j,bj,b->", share[i], lost, jnp.asarray(index < N, lost.dtype)) / N
 
-        return jnp.sum(jax.lax.map(of_input, jnp.arange(M)))
+        parts = jnp.stack([each.ravel() for each in jnp.mgrid[:M, 0:N:size]], axis=1)
+        return jnp.sum(jax.lax.map(lambda part: of_some(*part), parts))
 
     def loss_and_step(
         self, state: State, rate: float | Array, batch: Batch | None = None
@@ -106,9 +109,6 @@ class RoutedImages(RoutedNetwork):
         whole = jnp.max(sizes["in"]) * self.spread + reaching(sizes["out"])
         whole += sizes["all"] * reaching(sizes["mid"])
         return SOFTMAX * whole / jnp.sum(self.routes), turned
-
-    def work(self, members: int = 1) -> float:
-        return float(members * self.images.shape[-1] * len(self.routes) * 512 * 256)
 
     def _shown(self, batch: Batch) -> tuple[Float[Array, "domains B D"], Int[Array, " B"]]:
         labels = self.labels[batch.index]

@@ -10,24 +10,17 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float, Int
 
+import neuralrace as nr
 from neuralrace.checks import entries, one_of, random_key, real_number
-from neuralrace.dynamics.batches import Batches, checked_batch_size
-from neuralrace.dynamics.driver import take_steps
-from neuralrace.dynamics.fingerprint import Known
-from neuralrace.dynamics.methods import Optimized, Stepper, checked_optimizer
-from neuralrace.dynamics.program import Members
-from neuralrace.dynamics.systems import State
-from neuralrace.dynamics.train import key_data
-from neuralrace.dynamics.until import Until
 from neuralrace.errors import NeuralRaceError, check_kind, whole_number
 from neuralrace.progress import progress
 from neuralrace.tasks import route_matrix
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key
 from neuralrace.weights import float_dtype
-from papers.nrr.bounded import BoundedDescent, arrived
+from papers.nrr.bounded import Batches, BoundedDescent, Method, Optimized, State, descend
 from papers.nrr.image_routing import ImageRouting, Moments
 from papers.nrr.routed import LEARNED, RoutedMoments, RoutedNetwork
 from papers.nrr.routed_images import RoutedImages, moved
@@ -85,9 +78,10 @@ def train_routing(
 
     **Of images only:** `leak`, the slope below 0 of both hidden layers (NRR Fig. 9: 0.01; 1 is a
     linear network); `batch_size`; `sampled`, through how many of its trained outputs each input
-    domain answers at each step (None: all); `optimizer`, an optax transformation in place of
-    bounded descent (the authors': `optax.sgd(1e-4, momentum=0.9)` with `batch_size=8` and
-    `sampled=None`); `products`, `"bfloat16"` for faster products on a GPU.
+    domain answers at each step (None: all); `optimizer`, an `optax.sgd` in
+    place of bounded descent (the authors': `optax.sgd(1e-4, momentum=0.9)` with `batch_size=8` and
+    `sampled=None`), which ends at the first recorded step past `time`; `products`, `"bfloat16"` for
+    faster products on a GPU.
 
     **Returns:** a `Trajectory` with `values` `trained` and `untrained`, the mean accuracy on test
     images of these routes, and `elapsed`, the flow time of each run; its own `time` counts steps.
@@ -119,18 +113,25 @@ def train_routing(
             sampled = whole_number("sampled", sampled, fix="sampled=None answers through all")
         one_of("products", products, ("float32", "bfloat16", "float64"), fix="products='float32'")
         system = _of_images(task, matrices[0], horizon, real, leak, sampled, products)
-        batches = checked_batch_size(batch_size, len(task.images.train))
+        batches = whole_number("batch_size", batch_size, fix="batch_size=512")
+        if batches > len(task.images.train):
+            raise NeuralRaceError(
+                "batch_size is larger than the images for training",
+                got=f"batch_size={batches} for {len(task.images.train)} images",
+                wanted=f"a whole number from 1 to {len(task.images.train)}",
+                fix=f"batch_size={len(task.images.train)}",
+            )
     sizes = (task.pixels, task.inputs_seen, hidden, task.classes)
-    method = BoundedDescent(
+    method: Method = BoundedDescent(
         real_number("largest_step", largest_step, above=0, fix="largest_step=2.0"),
         real_number("caution", caution, above=0, below=2, fix="caution=1.0"),
     )
     if optimizer is not None:
-        method = Optimized(Known(checked_optimizer(optimizer)))
+        method = Optimized(optimizer, LEARNED)
     return _trained(
-        system, matrices, sizes, real, method, batches, axis=axis, routed=routes is not None,
-        scale=scale, seeds=seeds, key=key, decoders=decoders, record_every=record_every,
-        steps=steps, callback=callback,
+        system, matrices, sizes, real, horizon, method, batches,
+        axis=axis, routed=routes is not None, scale=scale, seeds=seeds, key=key,
+        decoders=decoders, record_every=record_every, steps=steps, callback=callback,
     )  # fmt: skip
 
 
@@ -209,8 +210,8 @@ def _of_images(
 
 def _trained(
     system: RoutedNetwork, matrices: np.ndarray, sizes: tuple[int, int, int, int], dtype: Any,
-    method: Stepper, batch_size: int | None, *, axis: Any, routed: bool, scale: Any, seeds: int,
-    key: Key, decoders: str, record_every: int, steps: int, callback: Any,
+    horizon: float, method: Method, batch_size: int | None, *, axis: Any, routed: bool,
+    scale: Any, seeds: int, key: Key, decoders: str, record_every: int, steps: int, callback: Any,
 ) -> Trajectory:  # fmt: skip
     """Run every combination of routes, scales and seeds in one program."""
     seeds = whole_number("seeds", seeds, fix="for example seeds=10")
@@ -233,12 +234,14 @@ def _trained(
         lambda s: s.routes, system, routes, is_leaf=lambda leaf: leaf is None
     )
     batched = put(system, jnp.asarray(matrices[rows[:, 0]], dtype))
-    places = put(jax.tree.map(lambda leaf: None, system), 0)
     batches = None
     if batch_size is not None and isinstance(system, RoutedImages):
         own = jax.vmap(lambda k: jax.random.fold_in(k, 1))(keys[rows[:, 2]])
         batches = Batches(own, batch_size, len(system.labels))
     stops = np.unique(np.append(np.arange(0, last + 1, every), last))
+    elapsed = None
+    if isinstance(method, Optimized):
+        stops, elapsed = _clocked(method.transformation, stops, horizon)
     past = [0]
     with progress(last * len(rows), "routing networks") as advance:
 
@@ -248,40 +251,57 @@ def _trained(
             if callback is not None:
                 callback(step, loss)
 
-        done = take_steps(
-            batched,
-            state,
-            method,
-            stops,
-            batches=batches,
-            until=Until(function=arrived),
-            members=Members(len(rows), places, None),
-            seen=seen,
-        )
+        done = descend(batched, state, method, stops, batches, seen)
+    if elapsed is not None:
+        done.values["elapsed"] = np.broadcast_to(elapsed, done.loss.shape)
     shaped = lambda a: a.reshape(*(len(c) for c in axes.values()), *a.shape[1:])
     weights = {name: done.final[name] for name in LEARNED}
     weights["encoders"] = weights["encoders"][..., : sizes[1]]
     return Trajectory(
-        done.stops.astype(float),
+        done.steps.astype(float),
         shaped(done.loss),
         values=jax.tree.map(shaped, done.values),
         final=jax.tree.map(shaped, weights),
         axes=axes,
-        steps=done.stops,
+        steps=done.steps,
         settings={
             "method": type(method).__name__,
             "system": type(system).__name__,
             "clock": "steps",
-            "flow_time": float(system.horizon),
+            "flow_time": horizon,
             "batch_size": batch_size,
             "scale": scales,
             "decoders": decoders,
             "hidden": sizes[2],
             "seeds": seeds,
-            "key": key_data(key),
+            "key": int(key) if hasattr(key, "__index__") else jax.random.key_data(key).tolist(),
             "dtype": str(np.dtype(dtype)),
         },
     )
+
+
+def _clocked(
+    optimizer: GradientTransformation, stops: Int[np.ndarray, " T"], horizon: float
+) -> tuple[Int[np.ndarray, " stops"], Float[np.ndarray, " stops"]]:
+    """The stops up to a flow time, and the flow time at each, of descent or momentum.
+
+    `nr.train` knows what time means for an optimizer, whatever the network.
+    """
+    net = nr.GDLN(nr.Architecture.chain(1, 1))
+    still = nr.Dataset({"x": [[1.0]]}, {"y": [[0.0]]})
+    run = nr.train(
+        net, net.init(0, scale=0.0), still, optimizer=optimizer, steps=int(stops[-1]),
+        record_at=stops,
+    )  # fmt: skip
+    if run.settings["clock"] == "steps":
+        raise NeuralRaceError(
+            "the optimizer has no flow time at which a run could end",
+            got="optimizer= neither plain descent nor descent with momentum",
+            wanted="optax.sgd(…), with or without momentum",
+            fix="leave out optimizer, or for example optimizer=optax.sgd(1e-4, momentum=0.9)",
+        )
+    end = int(np.searchsorted(run.time, horizon * (1 - 1e-6))) + 1
+    return stops[:end], run.time[:end]
 
 
 def initial_shapes(

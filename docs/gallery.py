@@ -150,8 +150,8 @@ def _figure(name: str, fact: Mapping[str, Any]) -> list[str]:
     figure = papers.find(name)
     marks = "**A quick version, with smaller settings.** " if fact["quick"] else ""
     marks += _old(name, fact)
-    judged = [row["holds"] for row in fact["agreement"] if row["holds"] is not None]
-    missed = [row["what"] for row in fact["agreement"] if row["holds"] is False]
+    judged = [row["holds"] for row in fact["agreement"].values() if row["holds"] is not None]
+    missed = [row["what"] for row in fact["agreement"].values() if row["holds"] is False]
     links = [f"[{c.split('/')[1]}](claims.md#{c.split('/')[1].lower()})" for c in fact["claims"]]
     return [
         *("", f"### {name}: {figure.title}", "", f"![{figure.title}](gallery/{fact['picture']})"),
@@ -211,15 +211,15 @@ def _origin(fact: Mapping[str, Any]) -> str:
     commit, adopted, _ = fact["commit"].partition(" (adopted)")
     at = f"at commit {commit}" if commit else "at a commit that was not recorded"
     at += ", which first reported its numbers, or before" if adopted else ""
-    cells = [row["measured"] for row in fact.get("agreement", ()) if row["what"] == CELLS]
-    if any("commit" in each for each in cells):
-        told = "; ".join(cells).replace(" cells: ", " on ")
+    cells = fact.get("agreement", {}).get(CELLS, {"measured": ""})["measured"]
+    if "commit" in cells:
+        told = cells.replace(" cells: ", " on ")
         return f"Stored cells: {told}. Put together on {where}, {at}, with {versions}."
     return f"Computed on {where}, {at}, with {versions}."
 
 
-CELLS = "where the numbers come from"
-"""The line of the agreement that names device and commit of stored cells."""
+CELLS = "origins"
+"""The id of the line of agreement that names device and commit of stored cells."""
 
 
 def _data(fact: Mapping[str, Any]) -> str:

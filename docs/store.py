@@ -121,11 +121,19 @@ def _store_figure(table: Any, folder: Path) -> dict[str, Any]:
         "commit": record.commit,
         "source": sources(figure, record.commit),
         "versions": {k: record.versions[k] for k in ("neuralrace", "jax")},
-        "agreement": [vars(row) for row in figure.agreement(table)],
+        "agreement": by_id(figure.agreement(table)),
         "claims": [],
         "nc": f"{record.name}.nc" if nc.exists() else None,
         **files,
     }
+
+
+def by_id(rows: Sequence[papers.Agreement]) -> dict[str, dict[str, Any]]:
+    """Lines of agreement by their ids, which are all different."""
+    found = {row.id: {k: v for k, v in vars(row).items() if k != "id"} for row in rows}
+    if len(found) < len(rows):
+        raise ValueError(f"an id stands twice: {', '.join(row.id for row in rows)}")
+    return found
 
 
 def _quick(name: str) -> str:

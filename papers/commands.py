@@ -228,6 +228,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
         "verdict": entry.verdict.value,
         "measured": [
             {
+                "id": m.id,
                 "what": m.what,
                 "value": found.value,
                 "interval": [found.low, found.high],

@@ -99,7 +99,8 @@ class Setting:
 class Agreement:
     """One comparison of a figure's data with what the paper says, or of theory with data.
 
-    `holds` is `None` for a number that is only reported.
+    `id` names it among those of its figure, and never changes. `holds` is `None` for a number that
+    is only reported.
 
     ```python
     >>> import papers
@@ -111,6 +112,7 @@ class Agreement:
     ```
     """
 
+    id: str
     what: str
     target: str
     measured: str
@@ -127,7 +129,7 @@ class Agreement:
         found = Found.of(measure.read(table), scale=measure.scale)
         value = f"{found.value:{measure.form}}" + (f"; {beside}" if beside else "")
         target = (f"“{words}”: " if words else "") + f"{measure.threshold} ({measure.rests.value})"
-        return cls(measure.what, target, value, measure.holds(found.value))
+        return cls(measure.id, measure.what, target, value, measure.holds(found.value))
 
 
 @final

@@ -114,6 +114,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     norms = np.linalg.norm(table["term"].to_numpy(), axis=(1, 2))
     return (
         Agreement(
+            "gradient",
             "gradient of every edge by automatic differentiation against the sum over its paths, "
             "largest difference relative to the largest entry",
             f"equal: ≤ {ROUNDING:g}",
@@ -121,6 +122,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             bool(apart.max() <= ROUNDING),
         ),
         Agreement(
+            "paths",
             "paths through each edge, counted without listing them, and listed",
             "equal",
             ", ".join(
@@ -129,6 +131,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             bool((counts == listed).all()),
         ),
         Agreement(
+            "terms",
             "size ‖·‖ of each path's term, over that of their sum",
             "reported",
             ", ".join(

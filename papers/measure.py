@@ -139,6 +139,9 @@ class Found:
 class Measure:
     """A number that is read from data, the bounds it must lie within, and what these rest on.
 
+    `id` names it among the measures of its figure, and of a claim that reads it: numbers are stored
+    by it, so that it never changes, and `what` may be put in other words.
+
     `read` returns one number, or one per seed, from which the mean and its interval are taken. It
     takes the data of a figure if the measure is defined beside that figure (`on` then tells the
     ledger where to read it), otherwise the `Tables` of the ledger. `otherwise` makes the measure a
@@ -153,7 +156,9 @@ class Measure:
 
     ```python
     >>> from papers.measure import Basis, Found, Measure
-    >>> speed = Measure("time, shared over dedicated", lambda t: 0.04, most=1, rests=Basis.PAPER)
+    >>> speed = Measure(
+    ...     "speed", "time, shared over dedicated", lambda t: 0.04, most=1, rests=Basis.PAPER
+    ... )
     >>> speed.threshold, speed.outcome(Found(0.04)).value, speed.outcome(Found(1.7)).value
     ('≤ 1', 'met', 'missed')
     >>> speed.outcome(Found(0.04, seeds=2)).value, speed.outcome(Found(0.9, 0.7, 1.1, 9)).value
@@ -162,6 +167,7 @@ class Measure:
     ```
     """
 
+    id: str
     what: str
     read: Callable[[Any], float | Sequence[float] | np.ndarray]
     least: float | None = None
@@ -249,11 +255,14 @@ class Measure:
         touches = found.low <= high and found.high >= low
         return touches and not low <= found.low <= found.high <= high
 
-    def on(self, figure: str, *, otherwise: str = "", what: str = "", **changes: Any) -> Measure:
+    def on(
+        self, figure: str, *, otherwise: str = "", id: str = "", what: str = "", **changes: Any
+    ) -> Measure:
         """This measure for the ledger: read from the data of a figure, with changed settings."""
         read = self.read
         return replace(
             self,
+            id=id or self.id,
             what=what or self.what,
             otherwise=otherwise or self.otherwise,
             read=lambda tables: read(tables(figure, **changes)),

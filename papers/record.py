@@ -49,7 +49,7 @@ class Record:
     """What stands beside a figure's data: what it is, how it was made, how well it agrees.
 
     Kept as one JSON attribute in the data. `settings` maps each name to its `value`, the
-    `default`, what it is `about` and its `source`; each row of `agreement` has `what`,
+    `default`, what it is `about` and its `source`; each row of `agreement` has `id`, `what`,
     `target`, `measured` and `holds`. `device` and `commit` say where the data were computed; they
     are empty where that was not recorded.
 
@@ -81,7 +81,7 @@ class Record:
 
         ```python
         >>> from papers.record import Record
-        >>> row = {"what": "a", "target": "1", "measured": "1.01", "holds": True}
+        >>> row = {"id": "a", "what": "a", "target": "1", "measured": "1.01", "holds": True}
         >>> Record("nrr/fig0", "", "", {}, False, {}, 0.0, [row]).verdict
         '1 of 1 agree'
 

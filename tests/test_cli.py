@@ -34,7 +34,9 @@ class Toy:
             return figure
 
         def agreement(table):
-            return (Agreement("length", "3", str(table.sizes["n"]), table.sizes["n"] == 3),)
+            return (
+                Agreement("length", "length", "3", str(table.sizes["n"]), table.sizes["n"] == 3),
+            )
 
         return Figure(name, f"Toy {name}", "nothing", settings, compute, draw, agreement)
 

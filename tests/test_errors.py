@@ -1,8 +1,9 @@
-"""The package's own error, and `says`, with which the other tests read its messages."""
+"""The package's own error, and `refuses`, with which other tests check what is refused."""
 
 import contextlib
 import json
 import pickle
+import re
 import subprocess
 import sys
 
@@ -24,6 +25,17 @@ def says(what, *, got, wanted, fix=""):
         assert text, f"the error has an empty {part}"
         assert words in text, f"{part} is {text!r}, without {words!r}"
         assert text in str(error)
+
+
+@contextlib.contextmanager
+def refuses(*names):
+    """The block raises the package's error, complete, and its message names these."""
+    with pytest.raises(nr.NeuralRaceError) as caught:
+        yield
+    error = caught.value
+    assert all(str(part) for part in (error.what, error.got, error.wanted, error.fix))
+    for name in names:
+        assert re.search(rf"(?<!\w){re.escape(name)}(?!\w)", str(error)), f"no {name!r} in: {error}"
 
 
 def test_message_has_all_four_parts_in_order():

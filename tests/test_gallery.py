@@ -309,7 +309,7 @@ def test_stored_cells_are_shown_with_device_and_commit():
 @pytest.mark.parametrize("name", CELLS)
 def test_figures_of_stored_cells_are_those_of_the_cells_that_are_here(name):
     figure = papers.find(name)
-    found = [vars(row) for row in figure.agreement(figure.run(figure.resolve()))]
+    found = store.by_id(figure.agreement(figure.run(figure.resolve())))
     assert found == FACTS[name]["agreement"]
 
 

@@ -26,8 +26,9 @@ def at_hand(tables):
     return tables.at_hand("nrr/appendix_a2", key=7)["gap"].to_numpy()
 
 
-def claim(most=0.1, what="the gap", name="nrr/far", read=at_hand):
-    return Claim(name, "here", "It is so.", "By eye.", (Measure(what, read, most=most),), "so")
+def claim(most=0.1, id="gap", what="the gap", name="nrr/far", read=at_hand):
+    measure = Measure(id, what, read, most=most)
+    return Claim(name, "here", "It is so.", "By eye.", (measure,), "so")
 
 
 NEAR = claim(name="nrr/near", what="another gap", read=lambda tables: 0.0)
@@ -63,7 +64,7 @@ def test_a_kept_entry_has_its_old_number_and_the_page_says_so(page):
     text, kept = page.read_text(), json.loads(page.with_suffix(".json").read_text())
     assert "Not measured again: `nrr/far`." in text and "`nrr/near`" not in text
     assert "rest on `big.npz` (abc1234, a fast one)" in text and "other.npz" not in text
-    assert kept["claims"]["nrr/far"]["found"] == {"the gap": [0.05, 0.05, 0.05, None]}
+    assert kept["claims"]["nrr/far"]["found"] == {"gap": [0.05, 0.05, 0.05, None]}
     assert Ledger.restored(kept, CLAIMS).page() == text
     # kept once more, it still says where its numbers come from
     asked("--out", page, "--keep", "nrr/far")
@@ -119,13 +120,20 @@ def test_today_s_bounds_judge_kept_numbers(page, monkeypatch):
 
 @pytest.mark.parametrize(
     ("other", "lost"),
-    [(claim(what="another gap"), "another gap"), (claim(name="nrr/new"), "the whole entry")],
+    [(claim(id="another"), "another"), (claim(name="nrr/new"), "the whole entry")],
 )
 def test_a_number_that_is_not_there_cannot_be_kept(page, other, lost):
     kept = json.loads(page.with_suffix(".json").read_text())
-    with says(f"{other.name}'", got=lost, wanted="present words", fix="measure the claim again"):
+    with says(f"{other.name}'", got=lost, wanted="under its id", fix="measure the claim again"):
         Ledger.earlier(kept, [other])
     assert Ledger.restored(kept, [other]).entries == ()
+
+
+def test_a_number_is_kept_in_other_words(page):
+    kept = json.loads(page.with_suffix(".json").read_text())
+    other = replace(claim(what="in other words"), says="It is still so.", how="By ear.")
+    (entry,) = Ledger.earlier(kept, [other]).entries
+    assert entry.found[0].value == 0.05 and entry.pairs[0][0].what == "in other words"
 
 
 def test_nothing_can_be_kept_without_a_page_at_full_size(page):

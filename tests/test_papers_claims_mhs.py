@@ -408,9 +408,8 @@ def test_five_contexts_are_judged_with_the_features_of_the_scripts():
     tables._made, scripts = made, True
     assert verdicts(tables, ["more-contexts"]) == {"more-contexts": Verdict.FAILS}
     claim = next(c for c in contextual.CLAIMS if c.name == "mhs/more-contexts")
-    shown = {m.what: found.value for m, found in claim.measure(tables).pairs}
-    assert [v for what, v in shown.items() if what.startswith("C = 5")] == [-2.0]
-    assert [v for what, v in shown.items() if what.startswith("features of size 1: C = 5")] == [-1]
+    shown = {m.id: found.value for m, found in claim.measure(tables).pairs}
+    assert (shown["span-5"], shown["one-hot-span-5"]) == (-2.0, -1.0)
 
 
 # ---- measurements -------------------------------------------------------------------------------

@@ -230,6 +230,10 @@ def test_findings_have_the_measures_of_the_entries_they_name():
     last = findings.CLAIMS[-1]
     (entry,) = (claim for claim in depth.CLAIMS if claim.name == "mhs/algorithm-1")
     assert [m.what for m in last.measures] == [f"algorithm-1: {m.what}" for m in entry.measures]
+    assert [m.id for m in last.measures] == [f"algorithm-1/{m.id}" for m in entry.measures]
+    fourth = {measure.id for measure in findings.CLAIMS[3].measures}
+    assert "depth-follows/plateaus" in fourth
+    assert not any("outputs" in id for id in fourth)  # of which the slide does not speak
     assert last.quote.startswith("Finding 5: ") and "`algorithm-1`" in last.how
 
 

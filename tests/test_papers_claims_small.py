@@ -217,7 +217,7 @@ SIZES = {
     "explained": {"seeds": 2, "steps": 700, "hidden": 24, "neurons": 60},
 }
 ABSENT = {
-    two_layers.MEASURES[name].what
+    two_layers.MEASURES[name].id
     for name in ("outputs, staged", "outputs, gated", "outputs, twice the slope", "plateaus")
 }
 """Measures that have no number at these small sizes: a plateau takes 500 epochs."""
@@ -256,7 +256,7 @@ def test_every_claim_is_measured_on_small_versions_of_the_real_thing(paper, monk
     for claim in (claim for module in MODULES[paper] for claim in module.CLAIMS):
         entry = claim.measure(tables)
         entries.append(entry)
-        missing = {m.what for m, f in entry.pairs if np.isnan(f.value)}
+        missing = {m.id for m, f in entry.pairs if np.isnan(f.value)}
         assert missing <= ABSENT, claim.name
         settled = [m for m in claim.measures if not m.otherwise and m.rests is not Basis.THEOREM]
         random = [f for m, f in entry.pairs if m in settled and f.seeds is not None]

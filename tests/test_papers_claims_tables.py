@@ -29,7 +29,7 @@ def measured(seeds):
 
 
 def of(name, **bounds):
-    return Measure(name, lambda t: float(np.mean(t.once(measured, seeds=5)[name])), **bounds)
+    return Measure(name, name, lambda t: float(np.mean(t.once(measured, seeds=5)[name])), **bounds)
 
 
 def test_the_interval_of_a_pooled_mean_is_students():
@@ -55,7 +55,7 @@ def test_draws_are_the_same_every_time_and_alike_for_figures_and_measurements():
 def test_the_spread_of_the_seed_floor_counts():
     over = lambda t: np.array(t["distance"]) / np.mean(t["floor"])
     read = lambda tables: over(tables.once(measured, seeds=5))
-    measure = Measure("over floor", read, most=1.2, rests=Basis.SEEDS)
+    measure = Measure("over-floor", "over floor", read, most=1.2, rests=Basis.SEEDS)
     known = Found.of(over(measured(5)))
     found = Tables().found(measure)
     assert measure.outcome(known) is Outcome.MISSED  # as if the floor were known

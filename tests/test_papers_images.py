@@ -100,8 +100,8 @@ def test_stored_cells_are_the_measured_ones_and_say_so():
     one = image_routes.rows_of(table, method="cross", routes="random", K=4)
     assert one.sizes["cell"] == 1 and float(one["ratio"][0]) == pytest.approx(0.8233, abs=1e-4)
     assert image_routes.means(one, "untrained")[0] == pytest.approx(0.8670, abs=1e-4)
-    missed = [row.what for row in figure.agreement(table) if row.holds is False]
-    assert len(missed) == 1 and "cross-entropy" in missed[0]
+    missed = [row.id for row in figure.agreement(table) if row.holds is False]
+    assert missed == ["circulant-cross-enough"]
     fewer = find_cell(Cell("race", 8, 40, seeds=3), stored_rows())
     assert fewer is not None and fewer.trained.shape == (3,)
     assert find_cell(Cell("race", 8, 40, seeds=11), stored_rows()) is None
@@ -158,9 +158,9 @@ def test_cells_with_fewer_seeds_are_told():
     )
     table = image_routes.tabled([few, two]).assign_attrs(missing=0)
     np.testing.assert_allclose(image_routes.means(table, "trained"), [0.9, 0.7])
-    told = {row.what: row.measured for row in where_from(table)}
-    assert "race permuted" in told["cells with fewer than 2 seeds"]
-    assert "0.0013 of the time" in next(v for k, v in told.items() if "ended before" in k)
+    told = {row.id: row.measured for row in where_from(table)}
+    assert "race permuted" in told["fewer-seeds"]
+    assert "0.0013 of the time" in told["ended-early"]
 
 
 def test_without_a_gpu_it_says_what_it_would_take(monkeypatch):

@@ -25,15 +25,10 @@ SMALL = {
     "mhs/fig7": {"seeds": 2},
 }
 HOLDS = {  # what must hold however small the network and short the training
-    "mhs/fig2": [
-        "(d) learning time",
-        "(d) the ReLU networks' loss",
-        "(d) Δ at which the predicted times",
-        "rates of growth",
-    ],
-    "mhs/fig3": ["samples, inputs", "contexts in which", "final loss"],
+    "mhs/fig2": ["time", "nearer", "crossing-width", "rates"],
+    "mhs/fig3": ["samples", "contexts-on", "final-loss"],
     "mhs/fig5": [],
-    "mhs/fig7": ["(a)", "(a) the", "(c) strengths of", "(c) loss", "(c) final strengths"],
+    "mhs/fig7": ["singular-values", "second-mode", "strengths", "loss", "final-strengths"],
 }
 
 
@@ -50,10 +45,9 @@ def test_a_small_version_is_made_stored_and_drawn(name, tmp_path):
     table = figure.run(figure.resolve(quick=True, changes=SMALL[name]), quick=True)
     stored = load_figure(save_table(table, tmp_path / "data.nc"))
     assert figure.publish(stored, tmp_path).png.stat().st_size > 10_000
-    rows = {row["what"]: row for row in read_record(stored).agreement}
-    for beginning in HOLDS[name]:
-        what = next(w for w in rows if w.startswith(beginning))
-        assert rows[what]["holds"], rows[what]
+    rows = {row["id"]: row for row in read_record(stored).agreement}
+    for id in HOLDS[name]:
+        assert rows[id]["holds"], rows[id]
     if name == "mhs/fig5":
         one = table.isel(contexts=0)
         one = one.assign_coords(time=one["rate"] * one["step"])
@@ -67,7 +61,7 @@ def judged(name, arrays, coordinates, tmp_path=None, **changes):
     table = figure.run(figure.resolve(quick=True, changes=changes), quick=True)
     if tmp_path is not None:
         assert figure.publish(table, tmp_path).png.stat().st_size > 10_000
-    return {row["what"]: row for row in read_record(table).agreement}
+    return {row["id"]: row for row in read_record(table).agreement}
 
 
 def picture(name, arrays, coordinates, **changes):
@@ -118,13 +112,8 @@ def test_figure_4_tells_the_imitator_from_the_other(tmp_path):
     assert all(len(mark.get_facecolor()) == 0 for mark in panels[-1][0].collections)  # hollow
     arrays["gated"], arrays["single"] = arrays["single"], arrays["gated"]
     rows = judged("mhs/fig4", arrays, coordinates, hidden=48)
-    missed = [what for what, row in rows.items() if row["holds"] is False]
-    assert [what[:48] for what in missed] == [
-        "(a) ReLU networks against the trained ReLN, mean",
-        "(a) distance of the ReLN's loss over that of com",
-        "(a) trained ReLN against its race from the actua",
-        "(a) distance of the ReLN's loss over that of ano",
-    ]
+    missed = [id for id, row in rows.items() if row["holds"] is False]
+    assert missed == ["follows", "nearer", "race", "loss-over-floor"]
 
 
 def test_figure_6_compares_stereotypes_and_spread(tmp_path):
@@ -152,15 +141,14 @@ def test_figure_6_compares_stereotypes_and_spread(tmp_path):
     assert [line.get_linestyle() for line in shown] == ["-"] * 3  # all are simulated
     assert len({(line.get_color(), line.get_linewidth()) for line in shown}) == 3
     assert all(row["holds"] is not False for row in rows.values())
-    alike = [row for what, row in rows.items() if what.startswith("correlation of the two spreads")]
-    assert [row["measured"] for row in alike] == ["1", "1"]
+    assert [rows[f"profiles-{name}"]["measured"] for name in ("staged", "gated")] == ["1", "1"]
     arrays["outputs"] = (arrays["outputs"][0], outputs * np.array([1, -1])[:, None, None, None])
     rows = judged("mhs/fig6", arrays, coordinates)
-    held = [row["holds"] for what, row in rows.items() if what.startswith("outputs")]
+    held = [rows[f"outputs-{name}"]["holds"] for name in ("staged", "gated", "half")]
     assert held == [True, False, True]  # the staged ReLN is judged by its own outputs
     arrays["staged"] = (("seed", "time"), falling(seeds, T, 20.0) * (y**2).sum() / 48)
     rows = judged("mhs/fig6", arrays, coordinates)
-    near = [row["holds"] for what, row in rows.items() if what.startswith("stereotypical ReLN")]
+    near = [rows[f"loss-{name}"]["holds"] for name in ("staged", "gated")]
     assert near == [False, True]
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
+import papers
 from docs import drawn
-from neuralrace import behaviour, papers
+from neuralrace import behaviour
 from neuralrace.plot import style
 from papers.nrr import image_panels
 from papers.talk import decisions, gating_structures

@@ -1,33 +1,34 @@
 """Trajectories: what they hold, parts of them, and several as one."""
 
+import dataclasses
+
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import neuralrace as nr
 from neuralrace.trajectory import check_name
-from tests.test_errors import says
+from tests.test_errors import refuses
 from tests.trajectories import Doubling, assert_same, ensemble, rates, single
 
 
 def test_loss_must_fit_the_times_and_axes():
-    with says("the loss does not fit", got="shape (2,)", wanted="shape (3,)"):
+    with refuses("loss"):
         nr.Trajectory([0, 1, 2], [1.0, 0.5])
-    with says("the loss does not fit", got="shape (2,)", wanted="shape (2, 2)"):
+    with refuses("loss"):
         nr.Trajectory([0, 1], [1.0, 0.5], axes={"seed": [0, 1]})
 
 
 def test_steps_and_clock_must_fit():
     assert nr.Trajectory([0, 1], [1.0, 0.5], steps=[0, 10]).steps.tolist() == [0, 10]
-    with says("the steps do not fit", got="shape (3,)", wanted="shape (2,)"):
+    with refuses("steps"):
         nr.Trajectory([0, 1], [1.0, 0.5], steps=[0, 10, 20])
-    with says("the steps do not fit", got="dtype float64", wanted="integers"):
+    with refuses("steps"):
         nr.Trajectory([0, 1], [1.0, 0.5], steps=[0.0, 1.5])
-    with says("the sample weights do not fit", got="(2, 3)", wanted="(N,)"):
+    with refuses("sample_weight"):
         nr.Trajectory([0, 1], [1.0, 0.5], sample_weight=np.ones((2, 3)))
     assert single().clock == "flow"
-    with says("unknown clock 'hours'", got="'hours'", wanted="'approximate flow', 'flow', 'steps'"):
+    with refuses("clock"):
         nr.Trajectory([0, 1], [1.0, 0.5], settings={"clock": "hours"})
 
 
@@ -56,10 +57,10 @@ def test_names_that_are_not_refused_come_back(name, tmp_path):
 
 
 def test_inner_names_are_checked_and_axes_are_not_values():
-    with says("the name 'a.b' cannot be saved", got="'a.b'", wanted="dots", fix="'a_b'"):
+    with refuses("a.b"):
         nr.Trajectory([0, 1], [1.0, 0.5], values={"v": {"a.b": [0.0, 1.0]}})
     nr.Trajectory([0, 1], [1.0, 0.5], values={"v": {"loss": [0.0, 1.0]}})
-    with says("both called 'seed'", got="'seed'", wanted="different"):
+    with refuses("seed"):
         nr.Trajectory([0, 1], [[1.0, 0.5]], values={"seed": [[0.0, 1.0]]}, axes={"seed": [0]})
 
 
@@ -72,18 +73,9 @@ def test_settings_hold_the_versions():
     assert versions["optax"][0].isdigit()
 
 
-def test_it_is_a_pytree():
-    run = single(net=nr.GDLN(nr.Architecture.chain(2, 3, 1)))
-    twice = jax.tree.map(lambda leaf: 2 * leaf, run)
-    assert isinstance(twice, nr.Trajectory)
-    np.testing.assert_array_equal(twice.loss, 2 * run.loss)
-    np.testing.assert_array_equal(twice.final["W1"], 2 * run.final["W1"])
-    assert twice.net == run.net
-    assert twice.settings == run.settings
-    through = jax.jit(lambda r: (r, jnp.sum(r.loss) + jnp.sum(r.values["outputs"]["y"])))(run)
-    assert_same(jax.tree.map(np.asarray, through[0]), run)
-    total = run.loss.sum() + run.values["outputs"]["y"].sum()
-    assert float(through[1]) == pytest.approx(total, rel=1e-12)
+def test_it_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        single().loss = np.zeros(4)
 
 
 def test_join_puts_runs_on_one_time_axis():
@@ -128,11 +120,11 @@ def test_join_leaves_out_values_of_other_shapes():
 
 
 def test_join_needs_equal_axes():
-    with says("only runs with the same axes", got="'delta'", wanted="same axes"):
+    with refuses("runs"):
         nr.join(ensemble(), single())
-    with says("only runs with the same axes", got="[0, 1, 2, 3]", wanted="same axes"):
+    with refuses("seed"):
         nr.join(ensemble(3), ensemble(4))
-    with says("only runs", got="[]", wanted="one or more runs"):
+    with refuses("runs"):
         nr.join()
 
 
@@ -148,11 +140,11 @@ def test_isel_picks_one_run(tmp_path):
     assert one.net == many.net
     np.testing.assert_array_equal(many.isel(seed=-2).loss, many.loss[:, 1])
     assert_same(nr.load(one.save(tmp_path / "one.nc")), one)
-    with says("no axis 'width'", got="'width'", wanted="'delta', 'seed', 'time'"):
+    with refuses("width"):
         many.isel(width=0)
-    with says("axis 'seed' has no member 3", got="3", wanted="from 0 to 2"):
+    with refuses("seed"):
         many.isel(seed=3)
-    with says("axis 'seed' cannot be indexed like this", got="0.5", wanted="an integer, a slice"):
+    with refuses("seed"):
         many.isel(seed=0.5)
 
 
@@ -185,11 +177,11 @@ def test_sel_by_coordinate():
     np.testing.assert_array_equal(many.sel(delta=0.7, method="nearest").loss, many.loss[1])
     np.testing.assert_array_equal(many.sel(delta=slice(0.2, 0.7)).loss, many.loss[:1])
     np.testing.assert_array_equal(many.sel(seed=slice(1, 2)).loss, many.loss[:, 1:])
-    with says("axis 'delta' has no 0.7", got="0.7", wanted="one of 0.2, 0.8", fix="nearest"):
+    with refuses("delta"):
         many.sel(delta=0.7)
-    with says("axis 'seed' has no 'a'", got="'a'", wanted="0, 1, 2"):
+    with refuses("seed"):
         many.sel(seed="a")
-    with says("unknown method", got="'ffill'", wanted="'nearest'"):
+    with refuses("method"):
         many.sel(seed=0, method="ffill")
     named = nr.Trajectory([0, 1], [[1.0, 0.5], [2.0, 1.0]], axes={"gating": ["xor", "linear"]})
     assert named.sel(gating="linear").loss[0] == 2
@@ -212,7 +204,7 @@ def test_moments_are_picked_in_order():
         axes={"seed": [0, 1]},
     )
     np.testing.assert_array_equal(many.isel(seed=1, time=[0]).final["W"], path[1, 0])
-    with says("in order", got="[1, 0]", wanted="each later"):
+    with refuses("times"):
         run.isel(time=[1, 0])
 
 
@@ -280,15 +272,15 @@ def test_concat_keeps_what_differs_along_the_axis():
         assert again.clock == "flow" and again.settings["data"] == part.settings["data"]
     assert both.sample_weight.tolist() == [[0.5, 0.5], [0.25, 0.75]]
     assert both.isel(learning_rate=1).sample_weight.tolist() == [0.25, 0.75]
-    with says("recorded at other times", got="to 0.4", wanted="to 0.2"):
+    with refuses("times"):
         nr.concat([a, b], axis="width")
-    with says("do not fit the parts", got="3 coordinates", wanted="1, one for each"):
+    with refuses("width"):
         nr.concat([a], axis=("width", [1, 2, 3]))
-    with says("same axes", got="'seed'", wanted="one or more"):
+    with refuses("parts"):
         nr.concat([a, ensemble()], axis="width")
-    with says("different clocks", got="flow, steps", wanted="one clock"):
+    with refuses("clock"):
         nr.concat([a, nr.Trajectory(a.time, a.loss, settings={"clock": "steps"})], axis="width")
-    with says("different coordinates along axis 'delta'", got="0.2", wanted="same coordinates"):
+    with refuses("delta"):
         nr.concat([ensemble().isel(delta=[0]), ensemble().isel(delta=[1])], axis="seed")
 
 
@@ -297,7 +289,7 @@ def test_join_counts_steps_on_and_refuses_other_clocks():
     assert nr.join(run, run).steps.tolist() == [0, 10, 20]
     assert nr.join(run, run).sample_weight.tolist() == [1.0]
     assert nr.join(run, nr.Trajectory([0, 1], [1.0, 0.5])).steps is None
-    with says("different clocks", got="flow, steps", wanted="one clock"):
+    with refuses("clock"):
         nr.join(run, nr.Trajectory([0, 1], [1.0, 0.5], settings={"clock": "steps"}))
 
 
@@ -314,11 +306,11 @@ def test_weights_from_elsewhere():
     np.testing.assert_array_equal(run.final["W1"], weights["W1"][-1])
     assert run.settings["method"] == "given weights" and run.settings["data"] == data.digest()
     assert run.sample_weight.tolist() == [0.25, 0.75] and run.net == net
-    with says("the times must increase", got="shape (4,)", wanted="increasing"):
+    with refuses("times"):
         nr.Trajectory.from_weights(net, weights, data, [0, 1, 1, 5])
-    with says("the weights do not fit the times", got="(4, 1, 3)", wanted="T = 2"):
+    with refuses("weights"):
         nr.Trajectory.from_weights(net, weights, data, [0, 1])
-    with says("weights lack edge 'W1'", got="'W2'", wanted="'W1', 'W2'"):
+    with refuses("W1"):
         nr.Trajectory.from_weights(net, {"W2": weights["W2"]}, data, [0, 1, 2, 5])
 
 
@@ -333,7 +325,6 @@ def test_it_shows_itself_in_one_line_and_as_a_table():
     assert "steps" in repr(rates())
     page = nr.Trajectory([0, 1], [1.0, 0.5], settings={"method": "<b>"})._repr_html_()
     assert page.startswith("<table>") and "&lt;b&gt;" in page
-    jax.jit(lambda run: repr(run) and run.loss)(single())
 
 
 def test_isel_takes_arrays_and_masks():
@@ -356,12 +347,12 @@ def test_the_time_at_which_a_loss_falls_to_a_level():
     assert np.isnan(crossing_time(time, np.append(loss[0, :-1], np.nan), 1e-3))
     rise = crossing_time(time, 1 - loss, 0.9, rising=True)
     np.testing.assert_allclose(rise, np.log(10) / rate, rtol=1e-5)
-    with says("do not fit the times", got="(2,)", wanted="(…, T)", fix="curves.T"):
+    with refuses("times"):
         crossing_time([0, 1], np.zeros((2, 3)), 0.5)
     both = np.stack([loss[0], 1 - loss[0]])
-    with says("should fall to the level rises", got="from 0 to 0.98", wanted="fall", fix="=True"):
+    with refuses("rising"):
         crossing_time(time, both, 0.5)
-    with says("should rise to the level falls", got="from 1 to 0.018", wanted="rise", fix="=False"):
+    with refuses("rising"):
         crossing_time(time, both, 0.5, rising=True)
     assert crossing_time(time, np.append(1 - loss[0, :-1], np.nan), 0.5) == 0  # it diverged
     assert crossing_time(np.arange(4.0), [0.99, 0.5, 0.2, 1.01], 1.0) == 0  # it fell far first

@@ -24,7 +24,7 @@ def test_claim(claim: Check):
 
 
 def test_table_shows_a_miss_and_its_note():
-    claim = Check("S", "a | b", "≤ 1", lambda full: Measurement("2", False))
+    claim = Check("s/a", "S", "a | b", "≤ 1", lambda full: Measurement("2", False))
     page = table([(claim, Measurement("2", False, "because"))])
     assert "| a \\| b | ≤ 1 | 2 | **missed** |" in page
     assert "- *a | b*: because" in page
@@ -67,7 +67,7 @@ def repository(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, module.__name__, module)
     measure = lambda full: Measurement("1", True)
     measure.__module__ = module.__name__
-    return tmp_path, Check("S", "a", "≤ 1", measure)
+    return tmp_path, Check("s/a", "S", "a", "≤ 1", measure)
 
 
 NAMED = ("src/neuralrace/a.py", "docs/a.md", "verification/made.py", "pyproject.toml")

@@ -95,7 +95,7 @@ BOUNDS = (
 @pytest.mark.parametrize("bounds", BOUNDS, ids=str)
 @pytest.mark.parametrize("rests", Basis)
 def test_both_ways_to_judge_a_number_agree(bounds, rests):
-    measure = Measure("gap", lambda _: 0.0, rests=rests, **bounds)
+    measure = Measure("gap", "gap", lambda _: 0.0, rests=rests, **bounds)
     rng = np.random.default_rng(0)
     for value, off, seeds in zip(
         rng.uniform(-2, 4, 400).tolist(), rng.choice([0.0, 0.05, 0.6], 400).tolist(),

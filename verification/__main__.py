@@ -38,7 +38,7 @@ NOT_YET = "not measured yet"
 
 def table(results: list[tuple[Check, Measurement]]) -> str:
     """The page; measurements are listed with the commit they were made at."""
-    at = {name: entry["commit"] for name, entry in stored().items()}
+    at = {id: entry["commit"] for id, entry in stored().items()}
     lines = [
         "# Verified",
         "",
@@ -68,7 +68,7 @@ EXCEPT_OUTPUT = [f":(exclude){path}" for path in OUTPUT]
 
 def commit(claim: Check) -> str:
     """The commit that is measured, marked if a source was changed since."""
-    where = ["src", "verification", "benchmarks", *paths(claim), *EXCEPT_OUTPUT]
+    where = ["src", "papers", "verification", "benchmarks", *paths(claim), *EXCEPT_OUTPUT]
     changed = _git("status", "--porcelain", "--", *where)
     name = _git("rev-parse", "--short", "HEAD").strip()
     return (name or "unknown") + ("-dirty" if changed else "")
@@ -91,9 +91,9 @@ def paths(claim: Check) -> list[str]:
 
 
 def rooms(top: str) -> list[str]:
-    """Where the code of the rooms at or below one of them is."""
-    if top == "everything":
-        return ["src"]
+    """Where the code of the rooms at or below one of them is; `papers` is above the package."""
+    if top in ("everything", "papers"):
+        return ["src", "papers"] if top == "papers" else ["src"]
     config = configparser.ConfigParser()
     config.read(ROOT / ".importlinter")
     layers = config["importlinter:contract:house"]["layers"].split("\n")
@@ -155,8 +155,13 @@ def last(claim: Check) -> Measurement:
     return Measurement(entry["text"], entry["met"], entry["note"])
 
 
+def named(claim: Check) -> str:
+    """A claim as it is told: its id, its section and its sentence."""
+    return f"{claim.id} ({claim.section}: {claim.title})"
+
+
 def main() -> None:
-    """Measure all claims, or those whose name contains one of the arguments.
+    """Measure all claims, or those whose id, section or sentence contains one of the arguments.
 
     Claims that were measured with the same sources are not measured again, unless with `--again`.
     `--page` writes the page and measures nothing.
@@ -165,7 +170,7 @@ def main() -> None:
     known = set() if "--again" in sys.argv else standing()
     page = "--page" in sys.argv
     for claim in () if page else all_claims():
-        if claim.id in known or (wanted and not any(w in claim.id for w in wanted)):
+        if claim.id in known or (wanted and not any(w in named(claim) for w in wanted)):
             continue
         start = time.perf_counter()
         before = sources(claim)
@@ -176,10 +181,10 @@ def main() -> None:
             store(claim, found)
         else:
             verdict = "not kept, its sources changed:"
-        print(f"{verdict} {claim.id}: {found.text} (target {claim.target}; {seconds:.0f} s)")
+        print(f"{verdict} {named(claim)}: {found.text} (target {claim.target}; {seconds:.0f} s)")
         sys.stdout.flush()
     known = standing()
-    missing = [claim.id for claim in all_claims() if claim.id not in known]
+    missing = [named(claim) for claim in all_claims() if claim.id not in known]
     if missing:
         print(f"{len(missing)} claims were not measured with these sources", *missing, sep="\n  ")
     results = [(claim, last(claim)) for claim in all_claims()]

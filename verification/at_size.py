@@ -47,6 +47,7 @@ print(peak_memory() / 1024, wrong, moved, drawn, seconds)
 
 
 @claim(
+    "elsewhere/clustering-memory",
     SECTION,
     "60 000 samples, 784–2048–2048–10, 3 checkpoints, neurons that are noisy copies of 8: peak "
     "memory of a process that imports the network and clusters its patterns, and neurons that are "

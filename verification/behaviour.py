@@ -12,7 +12,8 @@ import numpy as np
 import xarray
 
 import neuralrace as nr
-from neuralrace import behaviour, papers
+import papers
+from neuralrace import behaviour
 from papers.talk import decisions
 from verification.claim import Measurement, at_most, claim
 
@@ -101,7 +102,12 @@ def weights_of(kind: str, row: np.ndarray) -> dict[str, np.ndarray]:
     return {edge: w[:, None] for edge, w in named.items()}
 
 
-@claim(SECTION, "average learning is the talk's equations, written out by hand", "≤ 1e-12")
+@claim(
+    "behaviour/average",
+    SECTION,
+    "average learning is the talk's equations, written out by hand",
+    "≤ 1e-12",
+)
 def average(full: bool) -> Measurement:
     rng, worst = np.random.default_rng(0), 0.0
     for kind, (velocity, size) in BY_HAND.items():
@@ -156,6 +162,7 @@ def exponents(full: bool) -> tuple[float, float]:
 
 
 @claim(
+    "behaviour/one-animal",
     SECTION,
     "one animal deviates from average learning by the square root of the learning rate, from the "
     "first saddle until before it is left",
@@ -167,6 +174,7 @@ def one_animal(full: bool) -> Measurement:
 
 
 @claim(
+    "behaviour/mean-of-animals",
     SECTION,
     "the mean of animals deviates from average learning by the learning rate, from the first "
     "saddle until before it is left",
@@ -180,7 +188,12 @@ def mean_of_animals(full: bool) -> Measurement:
 # ---- stationary points ---------------------------------------------------------------------------
 
 
-@claim(SECTION, "every stationary point listed is one, by the equations by hand", "≤ 1e-10")
+@claim(
+    "behaviour/stationary",
+    SECTION,
+    "every stationary point listed is one, by the equations by hand",
+    "≤ 1e-10",
+)
 def are_stationary(full: bool) -> Measurement:
     worst = 0.0
     for kind, (velocity, _) in BY_HAND.items():
@@ -231,6 +244,7 @@ def against_search(beta: float, starts: dict[str, int]) -> Measurement:
 
 
 @claim(
+    "behaviour/none-missed",
     SECTION,
     "no stationary point is missed by the list: Powell's method from 10⁴ random starts (10³ for "
     "the shallow network), on the equations by hand",
@@ -242,6 +256,7 @@ def none_missed(full: bool) -> Measurement:
 
 
 @claim(
+    "behaviour/none-missed-greedy",
     SECTION,
     "the same at β = 20, where the policy makes points of its own, from 5000 random starts (2000 "
     "for the shallow network)",
@@ -253,6 +268,7 @@ def none_missed_greedy(full: bool) -> Measurement:
 
 
 @claim(
+    "behaviour/plateaus",
     SECTION,
     "every plateau of 100 animals on average is at a listed stationary point: values that move "
     "slower than 0.001 for 10 units of time, from weights of 0.001",
@@ -277,6 +293,7 @@ def unstable(beta: float) -> list[int]:
 
 
 @claim(
+    "behaviour/saddles",
     SECTION,
     "at β = 10 the deep network has a saddle for no side, one for each side, and no other unstable "
     "point; the shallow network has none",
@@ -288,6 +305,7 @@ def saddles_come_with_depth(full: bool) -> Measurement:
 
 
 @claim(
+    "behaviour/saddles-greedy",
     SECTION,
     "saddles come with depth alone also at β = 20: the shallow network has none",
     "more than 0, and 0",
@@ -304,6 +322,7 @@ def saddles_come_with_depth_alone(full: bool) -> Measurement:
 
 
 @claim(
+    "behaviour/without-decay",
     SECTION,
     "with three signals and no decay, nothing that is learned is at rest: the only stationary "
     "point has silent stimuli",
@@ -341,6 +360,7 @@ WHAT = (
 
 
 @claim(
+    "behaviour/early-late",
     SECTION,
     f"early strategy predicts late strategy in the deep network: {WHAT}",
     "95 % interval above 0",
@@ -353,6 +373,7 @@ def deep_predicts(full: bool) -> Measurement:
 
 
 @claim(
+    "behaviour/early-late-depth",
     SECTION,
     "early strategy predicts late strategy more in the deep network than in the shallow one: the "
     "same for both",
@@ -365,6 +386,7 @@ def deeper_predicts_more(full: bool) -> Measurement:
 
 
 @claim(
+    "behaviour/early-late-zero-contrast",
     SECTION,
     "the same in a task that also shows contrast 0: use is measured against such trials, and does "
     "not vanish where the lowest contrast is clear",
@@ -377,6 +399,7 @@ def deeper_predicts_more_against_zero(full: bool) -> Measurement:
 
 
 @claim(
+    "behaviour/early-end",
     SECTION,
     "early strategy predicts strategy at the end of learning in the deep network: the same rank "
     "correlation, with the last moment",

@@ -249,6 +249,7 @@ def failures(number: int, seed: int = 0) -> dict[str, BaseException]:
 
 
 @claim(
+    "calls/wrong",
     SECTION,
     f"public calls with one or two wrong arguments, {FULL} of them, that raise something else "
     "than NeuralRaceError",
@@ -262,6 +263,7 @@ def wrong_calls(full: bool) -> Measurement:
 
 
 @claim(
+    "calls/valid",
     SECTION,
     "public functions, constructors and methods without a valid call in the table, and valid calls "
     "that fail (at full size alone)",

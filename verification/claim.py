@@ -1,4 +1,4 @@
-"""A check: its sentence, its target, and the function that measures it."""
+"""A check: its id, its sentence, its target, and the function that measures it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,14 @@ class Measurement:
 class Check:
     """`measure(full)` at full size, or on a small seeded sample of the same thing.
 
+    Measurements are stored by `id`, such as `reduction/planted-blocks`, which never changes: the
+    sentence may be put in other words.
+
     `timing` marks a ratio of running times, which the tests measure but do not assert. `slow` marks
     a claim without a small version.
     """
 
+    id: str
     section: str
     title: str
     target: str
@@ -42,12 +46,9 @@ class Check:
         """The highest room that this claim uses: `uses`, its module's `TOP`, or "everything"."""
         return self.uses or getattr(sys.modules[self.measure.__module__], "TOP", "cli")
 
-    @property
-    def id(self) -> str:
-        return f"{self.section}: {self.title}"
-
 
 def claim(
+    id: str,
     section: str,
     title: str,
     target: str,
@@ -59,7 +60,7 @@ def claim(
     """Register the decorated function `measure(full)` as a claim."""
 
     def register(measure: Callable[[bool], Measurement]) -> Callable[[bool], Measurement]:
-        CLAIMS.append(Check(section, title, target, measure, timing, slow, uses))
+        CLAIMS.append(Check(id, section, title, target, measure, timing, slow, uses))
         return measure
 
     return register

@@ -20,6 +20,7 @@ def gatings(delta: float) -> dict:
 
 
 @claim(
+    "contests/crossover",
     SECTION,
     "extended XoR at equal total width: the crossover found by the phase diagram, and the winner "
     "at every Δ in 0 … 2 with |Δ/√(2/3) − 1| > 5 %",
@@ -40,6 +41,7 @@ def crossover(full: bool) -> Measurement:
 
 
 @claim(
+    "contests/together",
     SECTION,
     "extended XoR, both gatings trained together from one random start (σ = 1e-3 and 1e-6, 2 "
     "seeds): who supplies most of the targets",
@@ -93,6 +95,7 @@ def measured_column(name: str) -> Measurement:
 
 def _register(name: str) -> None:
     @claim(
+        f"contests/table-{name.lower()}",
         SECTION,
         f"the table of MHS §4–5, {table.CASES[name].title}: the ReLU network against common + "
         "all-but-one, trained and predicted with nothing fitted, and common + single",

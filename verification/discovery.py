@@ -56,6 +56,7 @@ def by_context(found: nr.reln.Discovery) -> list[str]:
 
 
 @claim(
+    "discovery/four-pathways",
     SECTION,
     "Algorithm 1, K = 4, three contexts with different structures: one all-on and three "
     "two-of-three patterns after rounding, each seed by itself, neurons counted by weight",
@@ -77,6 +78,7 @@ def four_pathways(full: bool) -> Measurement:
 
 
 @claim(
+    "discovery/xor",
     SECTION,
     "XoR, Δ = 0.4 and 1.2: the ReLN discovered at the elbow follows the ReLU network, mean "
     "|ΔL|/L(0), mean of 8 seeds",
@@ -105,6 +107,7 @@ def xor(full: bool) -> Measurement:
 
 
 @claim(
+    "discovery/planted",
     SECTION,
     "planted: a network with 2–6 known pathways, its neurons gated by implementable patterns; "
     "discovery with their number, and at the elbow, returns exactly these",
@@ -144,6 +147,7 @@ def planted(full: bool) -> Measurement:
 
 
 @claim(
+    "discovery/contextual",
     SECTION,
     "contextual tasks (3 contexts with different structures; 3, 4, 5 with the same): the ReLN "
     "discovered at the elbow follows the ReLU network, mean |ΔL|/L(0), 5 seeds",
@@ -174,6 +178,7 @@ def contextual(full: bool) -> Measurement:
 
 
 @claim(
+    "discovery/refined",
     SECTION,
     "gates trained on one run of XoR, Δ = 0.4, with one pathway less than it needs, followed by "
     "runs not seen: discrepancy over that of Algorithm 1",
@@ -216,6 +221,7 @@ print(peak_memory(), time.process_time() - began)
 
 
 @claim(
+    "discovery/many-patterns",
     SECTION,
     "discovery in 2000 neurons on 2000 samples at 41 moments, 70 000 different patterns: memory of "
     "the whole process, and processor time",

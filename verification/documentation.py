@@ -55,6 +55,7 @@ def site() -> tuple[Path, str]:
 
 
 @claim(
+    "documentation/site",
     SECTION,
     "the site, built anew: warnings, and internal links that lead nowhere",
     "none",
@@ -68,6 +69,7 @@ def built(full: bool) -> Measurement:
 
 
 @claim(
+    "documentation/browser",
     SECTION,
     "every page of the site in a browser (chromium) at 1280 and 390 pixels, light and dark: pages "
     "wider than the window, missing pictures, errors of scripts",
@@ -84,6 +86,7 @@ def in_a_browser(full: bool) -> Measurement:
 
 
 @claim(
+    "documentation/search",
     SECTION,
     "words that new users searched for and did not find in version 0.1.0, with the search of the "
     "site in a browser",
@@ -99,7 +102,7 @@ def words_are_found(full: bool) -> Measurement:
     return Measurement(f"{len(found) - len(lost)} of {len(found)}", not lost, ", ".join(lost))
 
 
-@claim(SECTION, "public classes and functions without an example", "none")
+@claim("documentation/examples", SECTION, "public classes and functions without an example", "none")
 def examples(full: bool) -> Measurement:
     bare = []
     count = 0
@@ -141,6 +144,7 @@ def read_trials(path: Path) -> list[dict[str, Any]]:
 
 
 @claim(
+    "documentation/trials",
     SECTION,
     "newcomers with tasks that are in no page (a theorist's, a neuroscientist's with PyTorch, a "
     "teacher's), from the README alone: minutes until an answer that an independent check confirms",
@@ -157,6 +161,7 @@ def trials(full: bool) -> Measurement:
 
 
 @claim(
+    "documentation/wheel",
     SECTION,
     "the wheel, and the same one built from the source archive, in clean environments: each Python "
     "of the classifiers with the oldest and the newest JAX, alone and with the extras of users",

@@ -32,6 +32,7 @@ def three_tasks() -> dict[str, tuple[nr.Network, dict, nr.Dataset, float, float]
 
 
 @claim(
+    "dynamics/first-order",
     SECTION,
     "descent and flow agree as O(η): loss error at η over that at η/4, three tasks",
     "3.5–4.5 on each",
@@ -54,6 +55,7 @@ def first_order(full: bool) -> Measurement:
 
 
 @claim(
+    "dynamics/small-start",
     SECTION,
     "flow of a two-edge chain from weights of 1e-7 against its closed form",
     "loss difference ≤ 1e-6 of L(0)",
@@ -78,6 +80,7 @@ def imbalance(case: Case, node: str, weights: dict) -> np.ndarray:
 
 
 @claim(
+    "dynamics/conserved",
     SECTION,
     "Σ_out WᵀW − Σ_in WWᵀ is conserved at every hidden node, gates per node and edge, 50 random "
     "graphs",
@@ -106,6 +109,7 @@ def conserved(full: bool) -> Measurement:
 
 
 @claim(
+    "dynamics/ensemble",
     SECTION,
     "an ensemble over seeds, scales, rates and datasets gives the numbers of single runs",
     "relative difference ≤ 1e-10 in float64",
@@ -137,6 +141,7 @@ THROUGHPUT_NOTE = (
 
 
 @claim(
+    "dynamics/ensemble-speed",
     SECTION,
     "throughput per seed: 100 seeds of the XoR ReLU network (128 hidden, 2000 steps, float32) "
     "over a Python loop that calls a compiled step and reads the loss",
@@ -149,6 +154,7 @@ def ensemble_speed(full: bool) -> Measurement:
 
 
 @claim(
+    "dynamics/ensemble-overhead",
     SECTION,
     "100 seeds of the XoR ReLU network: time of a plain vmap of a scan over that of "
     "`train_ensemble`, initial weights, checks and records included",
@@ -172,6 +178,7 @@ print(peak_memory())
 
 
 @claim(
+    "dynamics/memory",
     SECTION,
     "peak memory of an 8001-epoch run (11–700–60, losses only) over an 81-epoch run",
     "within 20 MB",

@@ -19,6 +19,7 @@ TOP = "dynamics"
 
 
 @claim(
+    "endurance/compressed",
     SECTION,
     "compressed and full descents on 50 random graphs with several gate classes, real gates, "
     "gates per neuron, several inputs and outputs, 2000 steps",
@@ -60,6 +61,7 @@ def _sizes(ratio: bench.Ratio) -> str:
 
 
 @claim(
+    "endurance/samples",
     SECTION,
     "flow with 10⁶ samples over flow with 10³ (two gate classes), once compressed",
     "at most 1.5 times (benchmark)",
@@ -73,6 +75,7 @@ def many_samples(full: bool) -> Measurement:
 
 
 @claim(
+    "endurance/wide-layer",
     SECTION,
     "flow of one hidden layer of width 20 000 over width 200, once compressed",
     "at most 1.5 times (benchmark)",
@@ -84,6 +87,7 @@ def wide_layer(full: bool) -> Measurement:
 
 
 @claim(
+    "endurance/wide-layers",
     SECTION,
     "flow of two adjacent orthogonal layers of width 2000 over width 200, once compressed",
     "at most 1.5 times (benchmark)",
@@ -143,6 +147,7 @@ def _whole_run(kind: str, folder: str) -> tuple[str, float]:
 
 
 @claim(
+    "endurance/killed",
     SECTION,
     "50 SIGKILLs at random moments of checkpointed runs (Adam with mini-batches and cross-entropy; "
     "a ReLU network by descent; a gated one, compressed): how the restarts end",

@@ -34,6 +34,7 @@ def _same(found: list[sympy.Expr], wanted: list[sympy.Expr]) -> bool:
 
 
 @claim(
+    "equations/routing",
     SECTION,
     "routing M = 7, K = 4: the printed equations are NRR Eqs. 13–14, from them Eq. 15, with "
     "M·B₁² − B₂² conserved; from unequal starts NRR Eqs. 44–46",
@@ -64,6 +65,7 @@ def routing_equations(full: bool) -> Measurement:
 
 
 @claim(
+    "equations/shared-routing",
     SECTION,
     "P-shared routing at M = 10, P = 1, 4, 25, 100: NRR Eqs. 16–17, and B₂/B₁ → P^{1/4} from small "
     "starts",
@@ -91,6 +93,7 @@ def shared_routing(full: bool) -> Measurement:
 
 
 @claim(
+    "equations/contexts",
     SECTION,
     "C = 2 … 8 contexts, hierarchy in each, on the residual of the common pathway: overlap "
     "−1/(C−1), factor 1/(C−1), one variable per mode; closed form against the simulated GDLN from "
@@ -201,6 +204,7 @@ RACES_NOTE = (
 
 
 @claim(
+    "equations/random-races",
     SECTION,
     "200 random scalar races (chains, pathways, routing, random graphs; renamed, permuted, padded "
     "with idle pathways): every recognised closed form against flow; time_to inverts value",
@@ -239,6 +243,7 @@ def random_races(full: bool) -> Measurement:
 
 
 @claim(
+    "equations/crossover",
     SECTION,
     "crossover of the two XoR gatings from time_to alone (criterion .2): equal total width, and "
     "equal starts a₀ = 1e-8, 1e-6, 1e-4",
@@ -277,6 +282,7 @@ SPEED_NOTE = (
 
 
 @claim(
+    "equations/speed",
     SECTION,
     "the reduced routing network solved, against training the full one over the same span "
     "(compilation apart), M = 7, K = 4 and M = 40, K = 16",
@@ -301,6 +307,7 @@ LIMIT_NOTE = (
 
 
 @claim(
+    "equations/many-edges",
     SECTION,
     "D → ∞ by Lambert's W: half-time of a balanced chain over that of the limit, D = 10, 100, 1000 "
     "(a₀ = .05)",
@@ -334,6 +341,7 @@ def _chain(depth: int, strength: float) -> nr.reduction.ModeForm:
 
 
 @claim(
+    "equations/hypergeometric",
     SECTION,
     "the hypergeometric formula t = F(b) − F(b₀) of balanced chains, D = 3 … 6, against the "
     "quadrature",

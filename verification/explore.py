@@ -176,6 +176,7 @@ def small_states() -> list[dict[str, Any]]:
 
 
 @claim(
+    "explorer/abuse",
     SECTION,
     "20 000 fuzzed requests to a server with its workers: schemathesis on its OpenAPI schema, "
     "changed and random states, malformed and deeply nested JSON, huge and malformed tables, "
@@ -348,6 +349,7 @@ def _by_schema(address: str, count: int, told: Callable[[str, float, int, bool],
 
 
 @claim(
+    "explorer/crowd",
     SECTION,
     "50 WebSocket clients, 3 of them moving a slider as fast as they can, for a minute",
     "every request ends, every last one with the prediction for its own value, no error",

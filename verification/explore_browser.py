@@ -26,6 +26,7 @@ COMMAND = (
 
 
 @claim(
+    "explorer/browser",
     SECTION,
     "a key moves a slider in a browser (chromium) until the prediction is redrawn: Δ of extended "
     "XoR, the context scale of items in contexts, the criterion of routing; median of five moves",

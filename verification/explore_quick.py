@@ -100,6 +100,7 @@ WARM = f"median of {MOVES} warm requests through a WebSocket"
 
 
 @claim(
+    "explorer/xor",
     SECTION,
     f"extended XoR, a slider of the task (Δ) and one of the contest (criterion) moves, and the "
     f"prediction is back: {WARM}",
@@ -116,6 +117,7 @@ def xor(full: bool) -> Measurement:
 
 
 @claim(
+    "explorer/contexts",
     SECTION,
     f"items in C = 3 contexts, a slider of the task (context scale; 2, 4 or 8 items) and one of "
     f"the contest (criterion) moves, and the prediction is back: {WARM}",
@@ -133,6 +135,7 @@ def contexts(full: bool) -> Measurement:
 
 
 @claim(
+    "explorer/routing",
     SECTION,
     f"routing with M = 7 and one shared pathway, a slider of the contest (start, criterion) moves, "
     f"and the prediction is back: {WARM}",
@@ -149,6 +152,7 @@ def routing(full: bool) -> Measurement:
 
 
 @claim(
+    "explorer/routing-task",
     SECTION,
     "routing with M = 7 and one shared pathway, a slider of the task (K = 2 … 7) moves, and the "
     "prediction of a task that was not asked before is back: median of five",
@@ -167,6 +171,7 @@ def routing_task(full: bool) -> Measurement:
 
 
 @claim(
+    "explorer/usable",
     SECTION,
     "the server says that it is up, and a fresh browser (chromium) opens the page: until its first "
     "prediction is drawn, median of five servers",

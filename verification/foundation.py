@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 
 
 @claim(
+    "foundation/forward",
     SECTION,
     "forward pass = brute-force sum over paths, 200 random gated graphs",
     "largest relative difference ≤ 1e-10",
@@ -38,6 +39,7 @@ def forward(full: bool) -> Measurement:
 
 
 @claim(
+    "foundation/relu-gated",
     SECTION,
     "a ReLU network (depth 1–3 and random graphs, leak, bias) = the GDLN gated by its activity",
     "largest relative difference ≤ 1e-12",
@@ -75,6 +77,7 @@ def ladder(layers: int, size: int = 4) -> nr.Architecture:
 
 
 @claim(
+    "foundation/ladder-gradient",
     SECTION,
     "ladder of 40 layers with two parallel edges: path_count() exact; loss and gradient against "
     "the merged chain",
@@ -101,6 +104,7 @@ def ladder_gradient(full: bool) -> Measurement:
 
 
 @claim(
+    "foundation/ladder-cost",
     SECTION,
     "one gradient of the ladder: 40 layers against 20",
     "at most 2.4 times (benchmark)",
@@ -111,6 +115,7 @@ def ladder_cost(full: bool) -> Measurement:
 
 
 @claim(
+    "foundation/import",
     SECTION,
     "`import neuralrace` with every public name, against `import jax, equinox`",
     "at most 1.4 times (benchmark)",
@@ -122,6 +127,7 @@ def import_cost(full: bool) -> Measurement:
 
 
 @claim(
+    "foundation/fresh-clone",
     SECTION,
     "`make demo` and `make test` pass in a fresh clone in an empty folder",
     "both exit with 0",

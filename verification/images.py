@@ -52,6 +52,7 @@ def apart(rows: Any, name: str) -> tuple[str, bool]:
 
 
 @claim(
+    "images/methods",
     SECTION,
     "NRR §5 (read from the numbers measured on a GPU): MNIST, M = 40 permuted, circulant routes, "
     "10 seeds: trained accuracy by statistics, race and cross-entropy at K/M = .05 … .8",
@@ -74,6 +75,7 @@ def methods_agree(full: bool) -> Measurement:
 
 
 @claim(
+    "images/forty-percent",
     SECTION,
     "NRR §5 (read from the numbers measured on a GPU): the same cells: trained − untrained "
     "accuracy from K/M = .4 on",
@@ -87,6 +89,7 @@ def forty_percent(full: bool) -> Measurement:
 
 
 @claim(
+    "images/forty-percent-rotated",
     SECTION,
     "NRR §5 (read from the numbers measured on a GPU): MNIST, M = 40 rotated, circulant routes, 10 "
     "seeds: trained − untrained accuracy from K/M = .4 on, by statistics and cross-entropy",
@@ -106,6 +109,7 @@ def forty_percent_rotated(full: bool) -> Measurement:
 
 
 @claim(
+    "images/random-routes",
     SECTION,
     "NRR §5 (read from the numbers measured on a GPU): MNIST, M = 40 permuted, 10 seeds, K = 2, 3, "
     "4, 6 and 8: untrained accuracy with circulant and with random regular routes",
@@ -131,6 +135,7 @@ AIMS = {("statistics", 40): 49.0, ("cross", 40): 66.0, ("cross", 100): 160.0}
 
 
 @claim(
+    "images/step-time",
     SECTION,
     "NRR §5 (read from the numbers measured on a GPU): M = 40 and 100, permuted, microseconds per "
     "step and run, ten runs in one program, the median over all cells, compilation included",
@@ -156,6 +161,7 @@ def time_of_a_step(full: bool) -> Measurement:
 
 
 @claim(
+    "images/moments",
     SECTION,
     "NRR §5 (read from the numbers measured on a GPU): 60 000 images of MNIST, M = 10, float64: "
     "gradients, loss and weights of 1000 steps of the squared loss, from moments against images",
@@ -171,6 +177,7 @@ def moments_are_images(full: bool) -> Measurement:
 
 
 @claim(
+    "images/protocols",
     SECTION,
     "NRR §5 (read from the numbers measured on a GPU): M = 40, K = 8, gain .1, flow time 2000, two "
     "seeds: batches of 8 with momentum .9, as the authors did, against batches of 512 with steps "
@@ -188,6 +195,7 @@ def protocols_end_alike(full: bool) -> Measurement:
 
 
 @claim(
+    "images/transition",
     SECTION,
     "Which untrained routes work: races with M = 10, 40 and 100, circulant and random routes "
     "(means printed on a GPU): transfer to untrained routes − "
@@ -211,6 +219,7 @@ def transition_as_predicted(full: bool) -> Measurement:
 
 
 @claim(
+    "images/plateau",
     SECTION,
     "When learning begins (read from the numbers measured on a GPU): MNIST, M = 40, K = 10, gains "
     ".1 to .001, race and statistics, flow time 7500: gains from which the loss falls by 5 %",
@@ -235,6 +244,7 @@ def plateau_as_predicted(full: bool) -> Measurement:
 
 
 @claim(
+    "images/residual-network",
     SECTION,
     "The residual network for CIFAR-10 (read from its file): accuracy on test images, and seconds "
     "of training on a GPU",
@@ -267,6 +277,7 @@ def folded(task: Any, moments: Any, weights: dict[str, Any]) -> dict[str, Any]:
 
 
 @claim(
+    "images/permuted",
     SECTION,
     "Routing with digits, M = 4, float64, 200 steps of descent: permuted images and classes one by "
     "one, against the moments of the unpermuted ones, up to names: gradients, losses, weights",

@@ -46,6 +46,7 @@ def beside(rows: Sequence[dict[str, Any]], name: str) -> tuple[str, float]:
 
 
 @claim(
+    "images/transition-digits",
     SECTION,
     "Which untrained routes work, digits (M = 10, H = 64, 5 seeds, a processor): transfer by "
     "statistics and cross-entropy − predicted chance of the shared mode",
@@ -59,6 +60,7 @@ def transition_with_digits(full: bool) -> Measurement:
 
 
 @claim(
+    "images/transition-widths",
     SECTION,
     "Wider networks start with less spread (race, MNIST, M = 10, a processor and, for H = 128, a "
     "GPU): transfer − predicted chance of the shared mode, for several widths H",
@@ -91,6 +93,7 @@ def transition_over_widths(full: bool) -> Measurement:
 
 
 @claim(
+    "images/transition-gains",
     SECTION,
     "Only ratios of start values count (race, MNIST, M = 10, circulant K = 2, H = 64, 5 seeds, a "
     "processor): transfer from gains .3 to .01, at a flow time ∝ 1 / gain",
@@ -109,6 +112,7 @@ def transition_over_gains(full: bool) -> Measurement:
 
 
 @claim(
+    "images/transition-equal-starts",
     SECTION,
     "Finite start values (race, MNIST, M = 10, H = 64, 5 seeds, a processor), circulant K = 3 and "
     "4 and random K = 3, gains 1 to .03: transfer − that of equal starts",
@@ -134,6 +138,7 @@ def transition_from_equal_starts(full: bool) -> Measurement:
 
 
 @claim(
+    "images/escape-losses",
     SECTION,
     "When learning begins, with either loss (digits, M = 10, K = 5, H = 64, gains .3 to .01, 5 "
     "seeds, a processor): time at which the loss has fallen by 5 %, divided by the predicted time",
@@ -163,6 +168,7 @@ DIGITS = 0.240
 
 
 @claim(
+    "images/leaky-digits",
     SECTION,
     "Leaky ReLU (digits, M = 12, H = 64, cross-entropy, slope .01 in both hidden layers, 5 seeds, "
     "a processor): transfer at K/M = .25, with other shares and linear networks beside it",
@@ -183,6 +189,7 @@ def leaky_with_digits(full: bool) -> Measurement:
 
 
 @claim(
+    "images/rotated-digits",
     SECTION,
     "Rotated digits (M = 10, H = 64, 5 seeds, a processor), statistics and cross-entropy: trained "
     "− untrained accuracy from K/M = .4 on",

@@ -57,6 +57,7 @@ def _pairs(state: dict[str, np.ndarray]) -> list[tuple[np.ndarray, np.ndarray | 
 
 
 @claim(
+    "elsewhere/torch-gradients",
     SECTION,
     "20 random networks of PyTorch (depth 1–4, leaky, with and without biases), imported in "
     "float32 and float64: outputs, both losses and their gradients against PyTorch's own",
@@ -70,6 +71,7 @@ def outputs_and_gradients(full: bool) -> Measurement:
 
 
 @claim(
+    "elsewhere/adam",
     SECTION,
     "200 steps of Adam on cross-entropy, recorded in PyTorch in float64, against "
     "nr.train(optimizer=optax.adam(…)) from the same start: weights at every record",
@@ -97,6 +99,7 @@ def adam(full: bool) -> Measurement:
 
 
 @claim(
+    "elsewhere/round-trip",
     SECTION,
     "weights of random graphs written to .safetensors and .npz and read again, float32 and "
     "float64: networks and bits that differ",

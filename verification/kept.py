@@ -124,6 +124,7 @@ def judged(full: bool) -> list[dict[str, Any]]:
 
 
 @claim(
+    "kept/half-times",
     SECTION,
     "half-time of the aligned gates against five ReLU networks of width 200, on 18 tasks",
     "within 15 % on at least 15 of the 17 that learn; parity never learns",
@@ -145,6 +146,7 @@ def aligned_half_times(full: bool) -> Measurement:
 
 
 @claim(
+    "kept/precision",
     SECTION,
     "gatings said to be kept (share ≥ .9, at most 1.15 times the aligned time)",
     "at most 1 in 20 of them more than 15 % off at the half-time",
@@ -158,6 +160,7 @@ def kept_are_right(full: bool) -> Measurement:
 
 
 @claim(
+    "kept/recall",
     SECTION,
     "gatings within 5 % of the ReLU networks in time and .03 in mean |ΔL|/L(0) up to 2 t50",
     "at least 80 % of them said to be kept",
@@ -175,6 +178,7 @@ def right_are_kept(full: bool) -> Measurement:
 
 
 @claim(
+    "kept/sentences",
     SECTION,
     "what the contest of natural and random gatings says about the ReLU networks' half-time",
     "right within 15 % on every task, or said to be unknown on at most 1 in 5",
@@ -197,6 +201,7 @@ def _as_said(row: dict[str, Any]) -> bool:
 
 
 @claim(
+    "kept/brute-force",
     SECTION,
     "end points of the alignment flow inside cells on tiny random tasks, against all 2^N patterns",
     "the same patterns on all 20",
@@ -223,6 +228,7 @@ def stable(x: np.ndarray, y: np.ndarray) -> set[tuple[int, ...]]:
 
 
 @claim(
+    "kept/cost",
     SECTION,
     "aligned patterns of 2000 neurons on 32 samples with 4 inputs",
     "≤ 3 s",

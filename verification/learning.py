@@ -135,6 +135,7 @@ def against_numpy(method: str, loss: str, steps: int) -> float:
 
 
 @claim(
+    "learning/optimizers",
     SECTION,
     "SGD, momentum, Nesterov's momentum, Adam and AdamW with mini-batches (23 samples, batches of "
     "5, squared loss and cross-entropy) against a loop in NumPy, 500 steps",
@@ -151,6 +152,7 @@ def optimizers(full: bool) -> Measurement:
 
 
 @claim(
+    "learning/cross-entropy",
     SECTION,
     "cross-entropy and its gradient, two output nodes, sample weights, class indices: SciPy's "
     "log_softmax and central differences of it",
@@ -246,6 +248,7 @@ print(json.dumps({"peak": peak[0], "loss": run.loss.tolist(), "bytes": x.nbytes}
 
 
 @claim(
+    "learning/on-disk",
     SECTION,
     "300 mini-batch steps of Adam over a memory-mapped file of 4 GB: the most anonymous memory "
     "(RssAnon) of the process",

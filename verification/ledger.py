@@ -113,6 +113,7 @@ def none_of(what: list[str], count: int) -> Measurement:
 
 
 @claim(
+    "ledger/places",
     SECTION,
     "docs/claims.md: entries without the place of their sentence, or with neither its words nor "
     "the mark that it is ours",
@@ -129,6 +130,7 @@ def places(full: bool) -> Measurement:
 
 
 @claim(
+    "ledger/seeds",
     SECTION,
     f"docs/claims.md: numbers that decide something on fewer than {FEWEST} seeds and are no "
     "theorem's",
@@ -146,6 +148,7 @@ def seeds(full: bool) -> Measurement:
 
 
 @claim(
+    "ledger/verdicts",
     SECTION,
     "docs/claims.md: entries whose verdict does not follow from the outcomes in their table",
     "none",
@@ -160,6 +163,7 @@ def verdicts(full: bool) -> Measurement:
 
 
 @claim(
+    "ledger/numbers",
     SECTION,
     "docs/claims.json: claims whose outcomes or verdict on the page do not follow from their "
     "numbers and bounds, by the stated rules worked out a second time",
@@ -172,9 +176,9 @@ def from_numbers(full: bool) -> Measurement:
         entry = entries().get(each.name.split("/")[1], "")
         found = values()["claims"].get(each.name, {"found": {}})["found"]
         pairs = [
-            ("limit" if m.otherwise else "measure", outcome_of(m, *found[m.what]))
+            ("limit" if m.otherwise else "measure", outcome_of(m, *found[m.id]))
             for m in each.measures
-            if m.what in found
+            if m.id in found
         ]
         shown = [(kind, outcome.strip("*")) for _, kind, *_, outcome in rows(entry)]
         whole = len(pairs) == len(each.measures)
@@ -184,6 +188,7 @@ def from_numbers(full: bool) -> Measurement:
 
 
 @claim(
+    "ledger/changes",
     SECTION,
     "docs/claims.md: rows of the table of what changed without a reason, or with another verdict "
     "than the entry",
@@ -202,6 +207,7 @@ def changes(full: bool) -> Measurement:
 
 
 @claim(
+    "ledger/page",
     SECTION,
     "docs/claims.md against the page that the numbers in docs/claims.json give with the claims and "
     "bounds as they stand: lines that differ",
@@ -217,6 +223,7 @@ def follows(full: bool) -> Measurement:
 
 
 @claim(
+    "ledger/code",
     SECTION,
     "docs/claims.json: tables whose code in `papers` has changed since they were computed, and are "
     "not named on the page",

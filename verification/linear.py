@@ -68,6 +68,7 @@ def gap(run: nr.Trajectory, simulated: nr.Trajectory) -> float:
 
 
 @claim(
+    "linear/flow",
     SECTION,
     "`lambda_balanced` against `flow` (loss, map, both similarities), 9 shapes, λ ∈ {−5, −1, −0.1, "
     "0, 0.1, 1, 5} where the sizes permit",
@@ -85,6 +86,7 @@ def against_flow(full: bool) -> Measurement:
 
 
 @claim(
+    "linear/sequence",
     SECTION,
     "a sequence of three tasks (other maps, other variances of the inputs) against `flow`",
     "≤ 1e-8, losses on all tasks",
@@ -110,7 +112,12 @@ def sequence(full: bool) -> Measurement:
     return at_most(worst, 1e-8)
 
 
-@claim(SECTION, "continuous through λ = 0: the solution at λ = ±1e-12 against λ = 0", "≤ 1e-9")
+@claim(
+    "linear/continuous",
+    SECTION,
+    "continuous through λ = 0: the solution at λ = ±1e-12 against λ = 0",
+    "≤ 1e-9",
+)
 def continuous(full: bool) -> Measurement:
     worst = 0.0
     for sizes in SHAPES if full else SHAPES[:2]:
@@ -144,6 +151,7 @@ def on_the_way_to_the_minimum(weights: dict, data: nr.Dataset, lam: float) -> bo
 
 
 @claim(
+    "linear/fixed-point",
     SECTION,
     "at t = 1e4 the map is the best one of its rank: every shape and λ, five starts each",
     "≤ 1e-9",
@@ -169,6 +177,7 @@ def fixed_point(full: bool) -> Measurement:
 
 
 @claim(
+    "linear/zero-mode",
     SECTION,
     "a zero singular value at λ = 0 decays as 1/2t: its strength times 2t at t = 1e2 … 1e6",
     "a₀·2t/(1 + 2a₀t) to 1e-9, and 1 within 0.1 % at the end",
@@ -190,6 +199,7 @@ def zero_mode(full: bool) -> Measurement:
 
 
 @claim(
+    "linear/chain-times",
     SECTION,
     "simulated chains from small aligned starts: time to half of s against b₀^{2−D}/((D−2)s) (τ = "
     "1), and depth D against (D−3)/((D−2)b₀) times depth D−1; D = 3 … 6, b₀ = 0.01, s = 2",
@@ -217,6 +227,7 @@ def depth_costs(full: bool) -> Measurement:
 
 
 @claim(
+    "linear/depth-times",
     SECTION,
     "full networks of 8 neurons per layer on a task of equal singular values s = 1, time t_D to "
     "half of the loss in units τ/D, five seeds (mean ± standard deviation): how it grows with "
@@ -240,6 +251,7 @@ def depth_of_full_networks(full: bool) -> Measurement:
 
 
 @claim(
+    "linear/talk-figures",
     SECTION,
     "the figures of the talk in their quick versions, but for relative scale in practice: lines of "
     "agreement that hold, and all are drawn",
@@ -279,6 +291,7 @@ EXPLAINED = {
 
 
 @claim(
+    "linear/sampled-worlds",
     SECTION,
     "sampled features converge to the eigenvalues of tree, partition, ring, chain and grid: root "
     "mean square relative error at N over that at 16 N features, 20 draws",
@@ -307,6 +320,7 @@ def sampled_worlds(full: bool) -> Measurement:
 
 
 @claim(
+    "linear/tree-levels",
     SECTION,
     "the levels of a tree (2 × 2 × 2 items, 16 hidden) are learned in order from random weights of "
     "1e-4, at the times of the λ = 0 solution of what the weights grow into; five seeds",
@@ -346,6 +360,7 @@ def levels_of_a_tree(full: bool) -> Measurement:
 
 
 @claim(
+    "linear/escapes",
     SECTION,
     "escape directions of every saddle of two-edge networks with white inputs against numerical "
     "Hessians: (N_h − r)·#unlearned + #{i learned, j not: s_j > s_i}",
@@ -379,6 +394,7 @@ def escapes(full: bool) -> Measurement:
 
 
 @claim(
+    "linear/plateaus",
     SECTION,
     "five seeds of a five-mode task (s = 16, 8, 4, 2, 1; weights of 1e-6): every plateau of 0.2 "
     "or longer (loss falling by less than 1e-3 L(0) per unit of time) lies at one listed saddle",

@@ -110,6 +110,7 @@ def both(distance: tuple[float, float]) -> str:
 
 
 @claim(
+    "types/filippov",
     SECTION,
     "Filippov's gates against the share of steps on which neurons are on, over 200 steps around "
     "a moment (from step 3000 on; neurons with at least 1 % of the largest weight)",
@@ -145,6 +146,7 @@ def filippov(full: bool) -> Measurement:
 
 
 @claim(
+    "types/stages",
     SECTION,
     f"gates in {STAGES} stages of log time, each neuron with its own, against the ReLU network: "
     "loss/outputs with sliding gates, beside measured and rounded ones and the distance of seeds",
@@ -173,6 +175,7 @@ def stages(full: bool) -> Measurement:
 
 
 @claim(
+    "types/sliding-xor",
     SECTION,
     "plain XoR (Δ = 0): races of the ReLU network with sliding gates (outputs within 5 %), beside "
     "those with gates that are on or off",
@@ -263,6 +266,7 @@ def within(distance: Distance, bound: Distance) -> bool:
 
 
 @claim(
+    "types/table",
     SECTION,
     "types, from task, width and scale alone, against trained networks "
     f"({SEEDS} fresh seeds): loss/outputs, beside a narrow ReLU network of as many neurons; "
@@ -287,6 +291,7 @@ def table(full: bool) -> Measurement:
 
 
 @claim(
+    "types/wide-limit",
     SECTION,
     f"the wide limit against trained networks ({SEEDS} fresh seeds): loss/outputs, beside the "
     "distance of seeds",
@@ -302,6 +307,7 @@ def wide_limit(full: bool) -> Measurement:
 
 
 @claim(
+    "types/narrow-networks",
     SECTION,
     f"types against a narrow ReLU network of as many neurons ({SEEDS} fresh seeds): loss/outputs",
     "types are closer to the trained networks, in loss and outputs",
@@ -313,6 +319,7 @@ def narrow_networks(full: bool) -> Measurement:
 
 
 @claim(
+    "types/xor",
     SECTION,
     "one type on extended XoR at Δ = 0 and 0.4, two at Δ = 1.2, against trained networks",
     "loss and outputs within 1.5 times the distance of seeds",
@@ -330,6 +337,7 @@ def xor(full: bool) -> Measurement:
 
 
 @claim(
+    "types/event-driven",
     SECTION,
     "the event-driven form against the types themselves: loss/outputs (XoR, C = 3 with 2 types)",
     "≤ .002/.01",

@@ -28,6 +28,7 @@ def routing(full: bool) -> xarray.Dataset:
 
 
 @claim(
+    "nrr/fig4-plateaus",
     SECTION,
     "NRR Fig. 4e: the loss rests at 59/244 and 18/244 of its initial value, every seed",
     "each within 0.01 of the initial loss",
@@ -43,6 +44,7 @@ def plateaus(full: bool) -> Measurement:
 
 
 @claim(
+    "nrr/fig4-hidden-values",
     SECTION,
     "NRR Fig. 4f: singular values of the hidden matrix end at 4.563, 3.549, 2.754, 2.754 "
     "(M = 7), every seed",
@@ -61,6 +63,7 @@ def hidden_values(full: bool) -> Measurement:
 
 
 @claim(
+    "nrr/fig4-root-m",
     SECTION,
     "NRR Fig. 4f, Eq. 51: their ratio to √(in · out) is √M, every mode and seed",
     "within 4 %",
@@ -81,6 +84,7 @@ def ratio(full: bool) -> Measurement:
 
 
 @claim(
+    "nrr/fig4-untrained",
     SECTION,
     "NRR Fig. 4h: error on untrained routes relative to zero output, worst seed",
     "< 0.1 %",
@@ -91,6 +95,7 @@ def untrained(full: bool) -> Measurement:
 
 
 @claim(
+    "nrr/fig4-decoupled",
     SECTION,
     "NRR Fig. 4e: theory against simulation from decoupled weights, max |ΔL| / L(0)",
     "≤ 1e-6",
@@ -102,6 +107,7 @@ def decoupled(full: bool) -> Measurement:
 
 
 @claim(
+    "nrr/fig4-random",
     SECTION,
     "NRR Fig. 4e: the race from the actual random weights, nothing fitted, against their "
     "simulation, mean |ΔL| / L(0), worst seed",

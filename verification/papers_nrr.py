@@ -19,6 +19,7 @@ SMALL_6 = {"M": 3, "K": 2, "hidden": 24, "scales": (0.2, 1.0, 2.5), "seeds": 1, 
 
 
 @claim(
+    "nrr/fig5-untrained",
     SECTION,
     "NRR Fig. 5c: M = 10, 10 seeds: median error on untrained routes (relative to zero output) "
     "and seeds that generalise (error below 1 %), for each K",
@@ -40,6 +41,7 @@ def untrained_routes_against_K(full: bool) -> Measurement:
 
 
 @claim(
+    "nrr/fig6-errors",
     SECTION,
     "NRR Fig. 6: 10 seeds: error on trained and untrained routes (relative to zero output) "
     "against σ₀, and similarity matrices for three scales",

@@ -21,6 +21,7 @@ def realised(found: nr.reln.Patterns, x: Any) -> bool:
 
 
 @claim(
+    "patterns/cover",
     SECTION,
     "number of patterns on 30 random sets in general position, N ≤ 12, d ≤ 4, against Cover's "
     "2 Σ C(N−1, k); every witness realises its pattern",
@@ -40,6 +41,7 @@ def cover(full: bool) -> Measurement:
 
 
 @claim(
+    "patterns/contexts",
     SECTION,
     "number of patterns of items × contexts, 2×2, 3×2, 3×3, 4×3 and 8×3; every witness realises "
     "its pattern",
@@ -58,6 +60,7 @@ def items_and_contexts(full: bool) -> Measurement:
 
 
 @claim(
+    "patterns/sampled",
     SECTION,
     "8 items × 5 contexts: enumeration says there are too many, 10000 are sampled with witnesses",
     "Σ_j (j!)² S(9, j+1) S(6, j+1) = 117 437 746 patterns",

@@ -95,6 +95,7 @@ def repeated_runs(source: Path) -> int:
 
 
 @claim(
+    "public/types",
     SECTION,
     f"public parameters annotated Any, or not at all ({TYPES_BEFORE} of 1647 in version 0.1.0)",
     "at most 100",
@@ -112,6 +113,7 @@ def typed(full: bool) -> Measurement:
 
 
 @claim(
+    "public/repetition",
     SECTION,
     f"runs of {SAME} or more equal lines of code that stand twice ({RUNS_BEFORE} in version 0.1.0)",
     "fewer than in version 0.1.0",

@@ -150,6 +150,7 @@ def is_one_piece(arch: nr.Architecture) -> bool:
 
 
 @claim(
+    "reduction/planted-blocks",
     SECTION,
     "planted blocks (sizes 1–4, with repeats) behind random rotations on random graphs: 200 cases "
     "without noise, and with noise 1e-6 at tolerance 1e-4",
@@ -171,6 +172,7 @@ def planted_blocks(full: bool) -> Measurement:
 
 
 @claim(
+    "reduction/planted-solved",
     SECTION,
     "on 20 planted cases, the solved race against the full flow from a start inside the blocks",
     "loss difference ≤ 1e-8 of L(0)",
@@ -196,6 +198,7 @@ def planted_solved(full: bool) -> Measurement:
 
 
 @claim(
+    "reduction/joint-contexts",
     SECTION,
     "common and all-but-one pathways trained jointly (MHS §5; C = 3, 4, 5; 100 units, std 7e-6; "
     "5 seeds): the race from the actual weights against the simulated GDLN",
@@ -221,6 +224,7 @@ def joint_contexts(full: bool) -> Measurement:
 
 
 @claim(
+    "reduction/structures",
     SECTION,
     "three contexts with different structures: blocks of the exact reduction, and the loss error "
     "against the coupling dropped",
@@ -255,6 +259,7 @@ HIERARCHY_NOTE = (
 
 
 @claim(
+    "reduction/hierarchy",
     SECTION,
     "8-item hierarchy through a two-edge chain, N_h = 16, 64, 128, 8 seeds, σ = 1e-7 … 1e-2, "
     "η = 0.1: the race from the actual weights against descent",
@@ -304,6 +309,7 @@ def _corrected(race: nr.Race, start: nr.reduction.Start, run: nr.Trajectory, rat
 
 
 @claim(
+    "reduction/routing",
     SECTION,
     "routing M = 7, K = 4: four scalar modes; loss error against the decoupled simulation at η "
     "over that at η/4",
@@ -331,6 +337,7 @@ def routing(full: bool) -> Measurement:
 
 
 @claim(
+    "reduction/large-routing",
     SECTION,
     "routing M = 100, K = 40 (10 000 paths) reduced and solved",
     "in seconds (reported)",
@@ -348,6 +355,7 @@ def large_routing(full: bool) -> Measurement:
 
 
 @claim(
+    "reduction/noise",
     SECTION,
     "hierarchy in three contexts with relative noise ε on the targets, ε = 1e-8 … 1e-2, at a "
     "tolerance of 3 ε",

@@ -40,6 +40,7 @@ def read(
 
 
 @claim(
+    "talk/grokking-times",
     SECTION,
     "Talk, “Decreases the time to grokking” (read from the numbers measured on a GPU): sums modulo "
     "97, 5 seeds: epochs to generalise with readout over embedding = 64, over those with 1",
@@ -61,6 +62,7 @@ def grokking_instead() -> str:
 
 
 @claim(
+    "talk/filters",
     SECTION,
     "Talk, “Promotes interpretability of early layers” (read from the numbers measured on a GPU): "
     "CIFAR-10, 5 seeds, last over first layer = 64 against 1: gain of the first filters' energy at "
@@ -95,6 +97,7 @@ def random_network(rng: np.random.Generator) -> tuple[Any, nr.Dataset]:
 
 
 @claim(
+    "talk/convolutions",
     SECTION,
     "the convolutional network on the base `nr.Network` against JAX's own convolutions, random "
     "sizes: outputs and gradients, largest difference",
@@ -123,6 +126,7 @@ def convolutions(full: bool) -> Measurement:
 
 
 @claim(
+    "talk/equal-outputs",
     SECTION,
     "the ratio of scales leaves the initial outputs as they are: convolutional networks and "
     "networks for sums, ratios 1/50, 1 and 50, largest relative difference",

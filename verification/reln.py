@@ -27,6 +27,7 @@ SCALE = float(np.sqrt(4e-8 / HIDDEN))
 
 
 @claim(
+    "reln/trivial",
     SECTION,
     "the trivial ReLN, gates copied at every step, against the ReLU network: outputs on every "
     "sample at every step, one and two hidden layers, with and without leak",
@@ -68,6 +69,7 @@ def xor_runs(deltas: tuple[float, ...], seeds: int) -> nr.Trajectory:
 
 
 @claim(
+    "reln/final-gates",
     SECTION,
     "extended XoR: a GDLN with the ReLU network's final gates, from the same initial weights, "
     "against the ReLU loss (mean of 8 seeds, η = 0.1, 800 steps), Δ from 0 to 2",
@@ -105,6 +107,7 @@ def counted(found: nr.reln.Horizons, tolerances: tuple[float, ...]) -> str:
 
 
 @claim(
+    "reln/races-xor",
     SECTION,
     "horizons: races of the ReLU network on extended XoR (stages of gates frozen at their start in "
     "which the loss falls by more than the tolerance; outputs within 5 % and 1 %), Δ = 0.2, 0.4, "
@@ -132,6 +135,7 @@ def xor_races(full: bool) -> Measurement:
 
 
 @claim(
+    "reln/races-plain-xor",
     SECTION,
     "horizons: races of the ReLU network on plain XoR (Δ = 0), outputs within 5 %, boundary 1e-3",
     "1",
@@ -162,6 +166,7 @@ def plain_xor_races(full: bool) -> Measurement:
 
 
 @claim(
+    "reln/races-contextual",
     SECTION,
     "horizons: races of the ReLU network on the contextual task, 3 contexts with different "
     "structures, 700 hidden, 8000 steps (races of stages, by tolerance of the outputs; two seeds)",

@@ -240,6 +240,7 @@ def block_error(
 
 
 @claim(
+    "reduction/any-scale",
     SECTION,
     "500 random problems, one factor of 1e-6 … 1e6 for each node and 1e-3 … 1e3 for each feature: "
     "every block of an exact reduction against the whole network started in it (SciPy, raw data)",

@@ -14,6 +14,7 @@ TOP = "statistics"
 
 
 @claim(
+    "statistics/velocity",
     SECTION,
     "velocity(w) = −autodiff gradient, 200 random gated graphs",
     "largest relative difference ≤ 1e-10",
@@ -48,6 +49,7 @@ print(len(stats.paths), len(on), seconds, peak_memory() / 1024, worst)
 
 
 @claim(
+    "statistics/large-routing",
     SECTION,
     "routing M = 100, K = 40: every Σ^yx(p) and Σ^x(p,p) of the trained paths",
     "10 000 paths, 4000 of them trained; seconds; under 1 GB in all; as NRR Eqs. 11–12 to 1e-15",
@@ -67,6 +69,7 @@ def _statistics(gating: tuple[nr.Architecture, nr.Dataset]) -> nr.PathStatistics
 
 
 @claim(
+    "statistics/printed-nrr",
     SECTION,
     "the printed statistics of NRR Eqs. 11–12 (routing), 18–20 (XoR), 24–29 (contextual "
     "classification)",
@@ -114,6 +117,7 @@ def printed_nrr(full: bool) -> Measurement:
 
 
 @claim(
+    "statistics/printed-mhs",
     SECTION,
     "the printed statistics of MHS Eqs. 13–17 and, for the XoR gating, s = √(1/8 + Δ²/16), "
     "d = (2 + Δ²)/4, over Δ = 0 … 2",
@@ -143,6 +147,7 @@ def printed_mhs(full: bool) -> Measurement:
 
 
 @claim(
+    "statistics/all-but-one",
     SECTION,
     "Σ^x(j,p) = (C−2)/(C−1) Σ^x(p,p) between all-but-one pathways, C = 3 … 8",
     "to 1e-14",

@@ -44,6 +44,7 @@ def content(store: str) -> dict[str, bytes]:
 
 
 @claim(
+    "sweeps/same-bits",
     SECTION,
     "a sweep of 1000 XoR networks (Δ × seeds) in the process, on 1 and on 2 dask workers: "
     "the three stores, file by file",
@@ -113,6 +114,7 @@ def _shaken(command: list[str], folder: str, rng: random.Random) -> bool:
 
 
 @claim(
+    "sweeps/killed",
     SECTION,
     "a sweep of 1000 cells on 2 workers through 20 SIGKILLs of workers and 10 of the main process, "
     "at random moments: the store, file by file, and batches computed more than once",
@@ -152,6 +154,7 @@ def _crowd() -> str:
 
 
 @claim(
+    "sweeps/overhead",
     SECTION,
     "milliseconds of a batch beside its cells: in the process, on two workers",
     "at most 20 (benchmark)",
@@ -165,6 +168,7 @@ def overhead(full: bool) -> Measurement:
 
 
 @claim(
+    "sweeps/second-worker",
     SECTION,
     "throughput of two workers over one, on batches of 1 s",
     "at least 1.7 times (benchmark)",
@@ -178,6 +182,7 @@ def second_worker(full: bool) -> Measurement:
 
 
 @claim(
+    "sweeps/xor-cells",
     SECTION,
     "seconds for 10 000 XoR networks (100 Δ × 100 seeds, MHS Fig. 2: 128 neurons, 150 steps) on "
     "two workers, all included",

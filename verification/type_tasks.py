@@ -96,6 +96,7 @@ def rows(full: bool) -> tuple[Row, ...]:
 
 
 @claim(
+    "types/late-times",
     SECTION,
     f"types on the tasks that learn: t10, when 10 % of the loss is left, against {SEEDS} networks "
     f"of width {WIDTH}, with at most {TYPES} types",
@@ -114,6 +115,7 @@ def late_times(full: bool) -> Measurement:
 
 
 @claim(
+    "types/losses",
     SECTION,
     "types on the tasks that learn: mean |ΔL|/L(0) until the loss reaches 1 %, over the mean "
     f"distance of {SEEDS} seeds (all pairs)",

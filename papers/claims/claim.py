@@ -67,7 +67,7 @@ class Claim:
 
     ```python
     >>> from papers.claims import Basis, Claim, Measure
-    >>> even = Measure("remainder", lambda tables: 0.0, most=0.0, rests=Basis.THEOREM)
+    >>> even = Measure("remainder", "remainder", lambda tables: 0.0, most=0.0, rests=Basis.THEOREM)
     >>> claim = Claim("nrr/even", "§0", "two is even", "by division", (even,), quote="2 is even")
     >>> claim.judged([0.0]).verdict.value, claim.judged([1.0]).verdict.value
     ('holds', 'does not hold')

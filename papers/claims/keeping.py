@@ -19,7 +19,7 @@ class Ledger:
     """Everything that is on the page: entries, the summary, and the origins of tables.
 
     `kept` turns it into plain values for JSON, and `restored` turns these back. A number is known
-    by the words of its measure.
+    by the id of its measure.
 
     ```python
     >>> from papers.claims import Ledger, ledger
@@ -40,13 +40,13 @@ class Ledger:
         return markdown(self.entries, short=self.short, origins=self.origins)
 
     def kept(self) -> dict[str, Any]:
-        """Plain values: for each claim its numbers by the words of their measures, and the rest."""
+        """Plain values: for each claim its numbers by the ids of their measures, and the rest."""
         return {
             "short": list(self.short),
             "tables": _plain(self.origins),
             "claims": {
                 entry.claim.name: {
-                    "found": {m.what: [f.value, f.low, f.high, f.seeds] for m, f in entry.pairs},
+                    "found": {m.id: [f.value, f.low, f.high, f.seeds] for m, f in entry.pairs},
                     "instead": list(entry.instead),
                     "remarks": list(entry.remarks),
                     "tables": list(entry.tables),
@@ -62,7 +62,7 @@ class Ledger:
         entries = tuple(
             Entry(
                 claim,
-                tuple(Found(*was["found"][measure.what]) for measure in claim.measures),
+                tuple(Found(*was["found"][measure.id]) for measure in claim.measures),
                 tuple(was["instead"]),
                 tuple(was["remarks"]),
                 tuple(was["tables"]),
@@ -86,7 +86,7 @@ class Ledger:
                 raise NeuralRaceError(
                     f"the numbers of {claim.name!r} cannot be kept",
                     got=f"without a number: {'; '.join(lost)}",
-                    wanted="a number for each measure of the claim, under its present words",
+                    wanted="a number for each measure of the claim, under its id",
                     fix="measure the claim again: leave it out of what is to be kept",
                 )
         whole = cls.restored(kept, claims)
@@ -104,4 +104,4 @@ def _origins(plain: Mapping[str, Any]) -> dict[str, Origin]:
 
 def _without(claim: Claim, was: Mapping[str, Any]) -> list[str]:
     """The measures of a claim for which no number was kept."""
-    return [measure.what for measure in claim.measures if measure.what not in was["found"]]
+    return [measure.id for measure in claim.measures if measure.id not in was["found"]]

@@ -260,7 +260,7 @@ def shown(measure: Measure, found: Found) -> str:
     ```python
     >>> from papers.claims import Found, Measure
     >>> from papers.claims.page import shown
-    >>> shown(Measure("gap", lambda t: 0, most=1), Found(0.5, 0.25, 0.75, 9))
+    >>> shown(Measure("gap", "gap", lambda t: 0, most=1), Found(0.5, 0.25, 0.75, 9))
     '0.5 ± 0.25'
 
     ```

@@ -13,8 +13,8 @@ from papers.claims.mhs.contextual import SCALED
 from papers.claims.mhs.networks import explained, gates_over_time
 from papers.claims.mhs.reads import (
     MIXED,
-    MIXTURE,
     OWN_LOSS,
+    WIDTHS,
     by_rule,
     least_over_rules,
     measured,
@@ -40,17 +40,13 @@ def contexts_of_five(**changes: Any) -> Read:
     return lambda tables: 5 + np.asarray(minus_five.read(tables))
 
 
-LOSS_IN_STAGES = "stereotypical ReLN against stereotypical ReLU network, pathways opened in stages"
-"""How the measure on the loss of the staged ReLN begins."""
-
-
 @final
 @dataclass(frozen=True)
 class Sentence:
     """A sentence that is said only if verdicts and single measures are as it says.
 
     Every claim named in `when` must have one of the verdicts there. `met` and `missed` name
-    measures of a claim by how their text begins: all must be met, or missed.
+    measures of a claim by their ids: all must be met, or missed.
     """
 
     text: str
@@ -65,15 +61,15 @@ class Sentence:
         if not there or any(entries[n].verdict not in tuple(v) for n, v in self.when.items()):
             return ""
         for wanted, measures in ((Outcome.MET, self.met), (Outcome.MISSED, self.missed)):
-            for name, texts in measures.items():
-                if not all(_outcomes(entries[name], text) == {wanted} for text in texts):
+            for name, ids in measures.items():
+                if any(_outcome(entries[name], id) is not wanted for id in ids):
                     return ""
         return Remark(self.text, self.reads).said(tables)
 
 
-def _outcomes(entry: Entry, text: str) -> set[Outcome]:
-    """What the measures whose text begins so say."""
-    return {m.outcome(found) for m, found in entry.pairs if m.what.startswith(text)}
+def _outcome(entry: Entry, id: str) -> Outcome | None:
+    """What a measure of the entry says; None if the entry has no such measure."""
+    return next((m.outcome(found) for m, found in entry.pairs if m.id == id), None)
 
 
 PARTS: Mapping[str, Sequence[Sentence]] = {
@@ -92,13 +88,13 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
             "That about 40 % of the routes are enough holds in the paper's setting; it is not a "
             "law for other numbers of domains.",
             {"nrr/forty-percent": (Verdict.QUALIFIED,)},
-            missed={"nrr/forty-percent": ("M = 5, K = 2",)},
+            missed={"nrr/forty-percent": ("m5-k2",)},
         ),
         Sentence(
             "Large initial weights lead to another solution, without a shared representation; the "
             "change from one to the other is gradual.",
             {"nrr/small-starts": (Verdict.QUALIFIED,), "nrr/two-regimes": STANDS},
-            missed={"nrr/small-starts": ("scale of 50 % error over",)},
+            missed={"nrr/small-starts": ("width-of-change",)},
         ),
     ),
     "One hidden layer, two gatings (MHS §3)": (
@@ -123,12 +119,12 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
             "nearer than pathways for single contexts.",
             {"mhs/contextual-loss": STANDS},
             (by_rule("follows").read,),
-            met={"mhs/contextual-loss": ("(a) distance of the ReLN's loss over that of common",)},
+            met={"mhs/contextual-loss": ("nearer-authors",)},
         ),
         Sentence(
             "With 4 and 5 contexts, a common pathway and those that are on in all contexts but one "
             "come as near; they were not compared with pathways for single contexts.",
-            met={"mhs/more-contexts": ("ReLU networks against the trained ReLN",)},
+            met={"mhs/more-contexts": ("follows-worst",)},
         ),
         Sentence(
             "With 5 contexts, most of the contextual weight is nearest to patterns that are on in "
@@ -137,7 +133,7 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
             "both numbers were known when it was chosen.",
             {"mhs/more-contexts": OPEN},
             (contexts_of_five(**SCALED), contexts_of_five()),
-            missed={"mhs/more-contexts": ("features of size 1: C = 5",)},
+            missed={"mhs/more-contexts": ("one-hot-span-5",)},
         ),
         Sentence(
             "Neurons are mixed-selective, as the paper says: {:.1%} of the weight is in neurons "
@@ -153,10 +149,7 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
             {"mhs/contextual-loss": (Verdict.QUALIFIED,)},
             (by_rule("loss over floor").read, OWN_LOSS, least_over_rules("loss over floor")),
             missed={
-                "mhs/contextual-loss": (
-                    "(a) distance of the ReLN's loss over that of another seed",
-                    "the authors' own network: distance of its loss",
-                )
+                "mhs/contextual-loss": ("loss-over-floor-authors", "own-loss-over-floor"),
             },
         ),
         Sentence(
@@ -165,8 +158,8 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
             {"mhs/unique": FALLS, "mhs/fastest": FALLS},
             (MIXED,),
             missed={
-                "mhs/unique": (f"common + {MIXTURE}",),
-                "mhs/fastest": (f"the same, common + {MIXTURE}",),
+                "mhs/unique": tuple(f"mixed-{rule}" for rule in WIDTHS),
+                "mhs/fastest": ("mixed",),
             },
         ),
         Sentence(
@@ -174,8 +167,8 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
             "common pathway, patterns that depend on the item as well grow faster "
             "(Proposition 4.2).",
             missed={
-                "mhs/implementable": ("2 × 2: share of", "3 × 4: share of"),
-                "mhs/fastest": ("share of the patterns faster than all-but-one",),
+                "mhs/implementable": ("admitted-2x2", "admitted-3x4"),
+                "mhs/fastest": ("faster-patterns",),
             },
         ),
     ),
@@ -186,7 +179,7 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
             "part of a context, and {:.1%} depends on the context alone.",
             {"mhs/gates-learned": STANDS},
             (measured(gates_over_time, "part"), measured(gates_over_time, "exact")),
-            missed={"mhs/implementable": ("trained networks: weight in such patterns",)},
+            missed={"mhs/implementable": ("admitted-trained",)},
         ),
         Sentence(
             "At epoch 3000 of 8000, neurons with {:.0%} of the weight are held at the boundary of "
@@ -212,19 +205,19 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
             "Runs differ, as the paper says; the later drops of the loss come at less consistent "
             "times than the first.",
             met={
-                "mhs/depth-variance": ("ReLU networks: standard deviation of the loss",),
-                "mhs/variance-timing": ("spread of the epoch of contextual drops",),
+                "mhs/depth-variance": ("spread",),
+                "mhs/variance-timing": ("later-drops",),
             },
         ),
         Sentence(
             "The gated network, with stages that are set by hand, follows the loss of the typical "
             "run.",
-            met={"mhs/depth-follows": (LOSS_IN_STAGES,)},
+            met={"mhs/depth-follows": ("loss-staged",)},
         ),
         Sentence(
             "Even with stages that are set by hand, the gated network does not follow the loss of "
             "the typical run.",
-            missed={"mhs/depth-follows": (LOSS_IN_STAGES,)},
+            missed={"mhs/depth-follows": ("loss-staged",)},
         ),
         Sentence(
             "That ReLU network and gated network vary in the same way is not what we find.",
@@ -232,7 +225,7 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
         ),
         Sentence(
             "The first layer does gate: it is not used as a linear layer.",
-            missed={"mhs/depth-first-layer": ("first layer: final weight in neurons",)},
+            missed={"mhs/depth-first-layer": ("always",)},
         ),
         Sentence(
             "Whether the second layer gates much as one layer does, and whether outputs agree at "
@@ -255,7 +248,7 @@ PARTS: Mapping[str, Sequence[Sentence]] = {
             "Learning passes near saddles one after another, and the balance of layers, more than "
             "their scale, decides whether learning is rich or lazy.",
             {"talk/saddles-visited": STANDS, "talk/rich-and-lazy": (Verdict.QUALIFIED,)},
-            missed={"talk/rich-and-lazy": ("λ = 0, largest scale",)},
+            missed={"talk/rich-and-lazy": ("large-scale",)},
         ),
     ),
 }

@@ -149,7 +149,7 @@ class Tables:
         ```python
         >>> from papers.claims import Measure, Tables
         >>> twice = lambda seeds: {"gap": [0.1] * seeds}
-        >>> gap = Measure("gap", lambda t: t.once(twice, seeds=6)["gap"], most=1)
+        >>> gap = Measure("gap", "gap", lambda t: t.once(twice, seeds=6)["gap"], most=1)
         >>> Tables().found(gap).seeds
         6
 

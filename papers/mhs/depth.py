@@ -157,29 +157,37 @@ def half_epochs(table: xarray.Dataset, name: str) -> np.ndarray:
 
 MEASURES = {  # outputs were kept for the stereotypes alone: their seeds cannot be drawn again
     "always": Measure(
+        "always",
         "first layer: final weight in neurons that are on for every sample",
         lambda t: t["always"][:, 0].to_numpy(),
         least=0.95,
         origin=1.0,
     ),
     "everywhere": Measure(
-        "first layer: final weight nearest to all contexts", _everywhere, least=0.9, origin=1.0
+        "everywhere",
+        "first layer: final weight nearest to all contexts",
+        _everywhere,
+        least=0.9,
+        origin=1.0,
     ),
     "two": Measure(
+        "two",
         "second layer: two contexts, as a share of one or two",
         _two_of_one_or_two,
         least=0.5,
         seen=True,
     ),
     "common": Measure(
+        "common",
         "second layer: all contexts, a common pathway",
         _common,
         least=1 / 7,
         seen=True,
     ),
-    "one": Measure("second layer: one context", share(1, 1), most=0.1),
+    "one": Measure("one", "second layer: one context", share(1, 1), most=0.1),
     **{
         f"loss, {name}": Measure(
+            f"loss-{name}",
             f"stereotypical ReLN against stereotypical ReLU network, {title}: mean |ΔL| / L(0)",
             typical_apart(name),
             most=0.05,
@@ -189,6 +197,7 @@ MEASURES = {  # outputs were kept for the stereotypes alone: their seeds cannot 
     },
     **{
         f"over runs, {name}": Measure(
+            f"over-runs-{name}",
             f"the same over other runs of the ReLU network, {title}",
             lambda t, name=name: typical_apart(name)(t) / runs_apart(t),
             most=FLOOR,
@@ -198,6 +207,7 @@ MEASURES = {  # outputs were kept for the stereotypes alone: their seeds cannot 
     },
     **{
         f"outputs, {name}": Measure(
+            f"outputs-{name}",
             "outputs of the stereotypes at plateaus that both have, relative to the size of the "
             f"targets, worst plateau, {title}",
             lambda t, name=name: plateau_outputs(t, name),
@@ -207,17 +217,20 @@ MEASURES = {  # outputs were kept for the stereotypes alone: their seeds cannot 
         for name, title in RELNS.items()
     },
     "outputs, twice the slope": Measure(
+        "outputs-slope",
         f"the same if the loss may fall twice as fast on a plateau, {RELNS['staged']}",
         lambda t: plateau_outputs(t, "staged", 2 * SLOPE),
         most=0.1,
     ),
     "outputs, half": Measure(
+        "outputs-half",
         "outputs of the stereotypes where both have half the initial loss, inside a drop, relative "
         f"to the size of the targets, {RELNS['staged']}",
         lambda t: half_outputs(t, "staged"),
         most=0.1,
     ),
     "plateaus": Measure(
+        "plateaus",
         "share of the plateaus of the stereotypical ReLU network that the ReLN has too, "
         f"{RELNS['staged']}",
         lambda t: plateaus_shared(t, "staged"),
@@ -225,6 +238,7 @@ MEASURES = {  # outputs were kept for the stereotypes alone: their seeds cannot 
         rests=Basis.PAPER,
     ),
     "spread": Measure(
+        "spread",
         "ReLU networks: standard deviation of the loss over runs / L(0), mean over time",
         lambda t: spread(t, "relu"),
         least=0.002,
@@ -232,6 +246,7 @@ MEASURES = {  # outputs were kept for the stereotypes alone: their seeds cannot 
     ),
     **{
         f"spread, {name}": Measure(
+            f"spread-{name}",
             f"spread, ReLN over ReLU network, {title}",
             lambda t, name=name: spread(t, name) / spread(t, "relu"),
             least=0.5,
@@ -243,6 +258,7 @@ MEASURES = {  # outputs were kept for the stereotypes alone: their seeds cannot 
     },
     **{
         f"profiles, {name}": Measure(
+            f"profiles-{name}",
             f"correlation of the two spreads over time, {title}",
             lambda t, name=name: profiles(t, name),
             least=0.5,

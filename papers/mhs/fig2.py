@@ -162,6 +162,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     width, start = table["crossing"].to_numpy()
     return (
         Agreement(
+            "time",
             "(d) learning time of the ReLU networks against the faster gating, all Δ",
             "“behaves like the faster of the two”: within 5 %",
             f"{off.mean():.1%} away on average, {off.max():.1%} at most "
@@ -169,29 +170,34 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             bool(off.max() <= 0.05),
         ),
         Agreement(
+            "nearer",
             "(d) the ReLU networks' loss is nearer to the faster gating than to the slower one",
             "at every Δ",
             f"at {int((faster <= slower).sum())} of {len(delta)}",
             bool((faster <= slower).all()),
         ),
         Agreement(
+            "crossing-width",
             "(d) Δ at which the predicted times are equal, for gatings of equal total width",
             f"√(2/3) = {CROSSOVER:.6f}",
             f"{width:.6f}",
             bool(abs(width - CROSSOVER) <= 1e-5),
         ),
         Agreement(
+            "crossing-start",
             "(d) the same if every pathway has the same start, whatever its width",
             "reported",
             f"{start:.4f}",
         ),
         Agreement(
+            "rates",
             "rates of growth against Δ/2 and √(1/8 + Δ²/16) (MHS Eq. 24)",
             "equal",
             f"largest difference {np.abs(growth - formula).max():.1e}",
             bool(np.abs(growth - formula).max() <= 1e-9),
         ),
         Agreement(
+            "loss",
             "(e) loss of the ReLU networks against the faster gating, mean |ΔL| / L(0), worst Δ",
             "“match”: ≤ 5 %",
             f"{faster.max():.1%} (Δ = {delta[faster.argmax()]:g}), {faster.mean():.1%} on average; "
@@ -199,6 +205,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             bool(faster.max() <= 0.05),
         ),
         Agreement(
+            "gates-change",
             "Δ at which the ReLU networks change gates: the final weight in neurons with exactly "
             "the linear patterns exceeds the weight in those with exactly the XoR patterns",
             "“approximate point” √(2/3)",

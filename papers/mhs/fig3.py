@@ -105,6 +105,7 @@ def _lesions(table: xarray.Dataset) -> list[Agreement]:
     slight = (loss[..., [1, 3]].min(axis=-1) - intact).min()
     return [
         Agreement(
+            "silenced",
             "loss with one pathway silenced, relative to zero output, mean of the seeds",
             "“if this fine balance … is broken then errors will be incurred”: ≥ 5 %, every "
             "pathway and seed",
@@ -113,6 +114,7 @@ def _lesions(table: xarray.Dataset) -> list[Agreement]:
             bool(lesion.min() >= 0.05),
         ),
         Agreement(
+            "nudged",
             "rise of the loss when one pathway is 10 % stronger or weaker, smallest over pathways "
             "and seeds, relative to zero output",
             "“fine balance”: above 0",
@@ -120,6 +122,7 @@ def _lesions(table: xarray.Dataset) -> list[Agreement]:
             bool(slight > 0),
         ),
         Agreement(
+            "lesion-misplaced",
             "share of the errors after a lesion that are outputs where the target is zero",
             "reported: “errors which other pathways learn to remove”",
             ", ".join(
@@ -148,24 +151,28 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     ones = [int((x[: len(x) - len(contexts)].sum(axis=0) == 1).all()), int((x.sum(0) == 2).all())]
     return (
         Agreement(
+            "samples",
             "samples, inputs and outputs; each input one item and one context",
             "every item in all contexts: 24, 11, 60",
             f"{x.shape[1]}, {x.shape[0]}, {y.shape[0]}",
             bool((x.shape[1], x.shape[0], y.shape[0]) == (24, 11, 60) and all(ones)),
         ),
         Agreement(
+            "contexts-on",
             "contexts in which each pathway is on",
             "four modules: one in all, the others in two out of three",
             ", ".join(map(str, on)),
             on == [len(contexts)] + [len(contexts) - 1] * len(contexts),
         ),
         Agreement(
+            "final-loss",
             "final loss of all pathways together / initial loss",
             "“couple together to produce the correct output labels”: ≤ 1 %",
             f"{left:.2%}",
             bool(left <= 0.01),
         ),
         Agreement(
+            "least-contribution",
             "smallest contribution of a contextual pathway to the outputs of any context, root "
             "mean square, over its largest",
             "“labels for all three context-specific parts”: ≥ 10 %",
@@ -173,12 +180,14 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             bool((of_context.min(axis=1) / of_context.max(axis=1)).min() >= 0.1),
         ),
         Agreement(
+            "misplaced",
             "share of the contextual pathways' squared outputs where the target is zero",
             "“creates errors which other pathways learn to remove”: > 10 %",
             f"{wrong:.0%}",
             bool(wrong > 0.1),
         ),
         Agreement(
+            "common-linear",
             "the common pathway at the end against the best linear map, ‖Δ‖ / ‖Y‖",
             "reported: trained together, the pathways share what the linear map could do",
             f"{linear:.1%}; contextual pathways put {of_all.mean() / strength[0, 0]:.1%} of its "

@@ -51,73 +51,86 @@ def _strengths_apart(table: xarray.Dataset) -> np.ndarray:
 
 MEASURES = {
     "follows": Measure(
+        "follows",
         "(a) ReLU networks against the trained ReLN, mean |ΔL| / L(0)",
         losses_apart("relu", "gated"),
         most=0.02,
     ),
     "predicted": Measure(
+        "predicted",
         "(a) ReLU networks against the race of the ReLN, nothing fitted, mean |ΔL| / L(0)",
         losses_apart("relu", "predicted"),
         most=0.02,
     ),
     "nearer": Measure(
+        "nearer",
         "(a) distance of the ReLN's loss over that of common + single contexts (“GDLN Single”)",
         lambda t: losses_apart("relu", "gated")(t) / losses_apart("relu", "single")(t),
         most=1.0,
         rests=Basis.PAPER,
     ),
     "race": Measure(
+        "race",
         "(a) trained ReLN against its race from the actual weights, mean |ΔL| / L(0)",
         losses_apart("gated", "predicted"),
         most=1e-3,
     ),
     "outputs": Measure(
+        "outputs",
         "(a) outputs at the epochs shown, distance relative to the initial error √(2 L(0))",
         lambda t: _by_seed(t["gated_shown"]),
         most=0.1,
     ),
     "strengths": Measure(
+        "strengths",
         "(b) singular values of the pathways, race against the trained ReLN, relative to the "
         "largest",
         _strengths_apart,
         most=0.01,
     ),
     "shape": Measure(
+        "shape",
         "(c) relative positions in all dimensions, ReLN against ReLU network: share of the shape "
         "that differs, mean over time",
         lambda t: _by_seed(t["gated_shape"]) if "gated_shape" in t else np.nan,
         most=0.1,
     ),
     "places": Measure(
+        "places",
         "(c) the same in the first two dimensions, as in the figure",
         lambda t: _by_seed(t["gated_places"]),
         most=0.1,
     ),
     "loss over floor": Measure(
+        "loss-over-floor",
         "(a) distance of the ReLN's loss over that of another seed of the ReLU network",
         over_floor("loss"),
         most=FLOOR,
         rests=Basis.SEEDS,
     ),
     "outputs over floor": Measure(
+        "outputs-over-floor",
         "(a) distance of the outputs over that of another seed, mean over time",
         over_floor("outputs"),
         most=FLOOR,
         rests=Basis.SEEDS,
     ),
     "shown over floor": Measure(
+        "shown-over-floor",
         "(a) distance of the outputs at the epochs shown over that of another seed",
         over_floor("shown"),
         most=FLOOR,
         rests=Basis.SEEDS,
     ),
     "similarity over floor": Measure(
+        "similarity-over-floor",
         "(c) distance of all hidden similarities over that of another seed",
         over_floor("similarity"),
         most=FLOOR,
         rests=Basis.SEEDS,
     ),
     "shape over floor": Measure(
+        "shape-over-floor",
         "(c) difference of the relative positions in all dimensions over that of another seed",
         lambda t: over_floor("shape")(t) if "gated_shape" in t else np.nan,
         most=FLOOR,
@@ -151,11 +164,13 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     ]
     rows += [
         Agreement(
+            "below-single",
             "(a) share of the epochs at which the ReLN's loss is below that of common + single",
             "reported; Proposition 4.2 has “fastest”",
             f"{fastest:.0%}",
         ),
         Agreement(
+            "nearest-contexts",
             "share of the ReLU networks' final weight whose nearest context pattern is on in one, "
             "two, all contexts",
             "reported",
@@ -177,6 +192,7 @@ def _script_losses(table: xarray.Dataset, s: Mapping[str, Any]) -> list[Agreemen
     off = np.abs(found - list(known.values())).max() / first
     return [
         Agreement(
+            "script-losses",
             "loss of the ReLU networks, summed over samples, at epochs "
             + ", ".join(map(str, known)),
             ", ".join(f"{v:g}" for v in known.values()) + " (authors' script): within 2 % of L(0)",

@@ -188,47 +188,56 @@ def most_weight(one: xarray.Dataset) -> np.ndarray:
 
 MEASURES = {
     "follows": Measure(
+        "follows",
         "ReLU networks against the trained ReLN, mean |ΔL| / L(0)",
         _losses("relu", "gated"),
         most=0.01,
     ),
     "predicted": Measure(
+        "predicted",
         "ReLU networks against the race from the ReLN's actual weights, mean |ΔL| / L(0)",
         _losses("relu", "predicted"),
         most=0.01,
     ),
     "over floor": Measure(
+        "over-floor",
         "distance of the ReLN's loss over that of another seed of the ReLU network",
         lambda one: _losses("relu", "gated")(one) / seed_floor(one, "relu"),
         most=FLOOR,
         rests=Basis.SEEDS,
     ),
     "common": Measure(
+        "common",
         "race against training: singular values of the common pathway, relative to the largest",
         _strengths("common", "predicted"),
         most=0.01,
     ),
     "others": Measure(
+        "others",
         "race against training: mean singular values of the contextual pathways",
         _strengths("others", "predicted"),
         most=0.01,
     ),
     "waiting": Measure(
+        "waiting",
         "closed form against the race of contextual pathways alone (theory against theory)",
         _strengths("alone", "closed"),
         most=0.02,
     ),
     "common, together": Measure(
+        "common-together",
         "closed form against a common pathway that is trained together with contextual ones",
         _strengths("common", "closed"),
         most=0.02,
     ),
     "together": Measure(
+        "together",
         "closed form against contextual pathways that are trained together with the common one",
         _strengths("others", "closed"),
         most=0.02,
     ),
     "span": Measure(
+        "span",
         "contexts, fewer than all, in which most of the weight is on (rounded), minus C",
         most_weight,
         least=-1,
@@ -260,7 +269,7 @@ def worst(name: str) -> Measure:
         each = [measure.read(one) for one in each_number(table)]
         return max(each, key=lambda values: np.nan_to_num(np.mean(values), nan=-np.inf))
 
-    return replace(measure, what=f"{measure.what}; worst C", read=read)
+    return replace(measure, id=f"{measure.id}-worst", what=f"{measure.what}; worst C", read=read)
 
 
 def only(name: str, C: int) -> Measure:
@@ -270,7 +279,7 @@ def only(name: str, C: int) -> Measure:
     def read(table: xarray.Dataset) -> Any:
         return measure.read(each_number(table.sel(contexts=[C]))[0])
 
-    return replace(measure, what=f"C = {C}: {measure.what}", read=read)
+    return replace(measure, id=f"{measure.id}-{C}", what=f"C = {C}: {measure.what}", read=read)
 
 
 def grows(table: xarray.Dataset) -> np.ndarray:
@@ -280,6 +289,7 @@ def grows(table: xarray.Dataset) -> np.ndarray:
 
 
 GROWS = Measure(
+    "grows",
     "contexts in which the weight is on, patterns rounded: growth from one C to the next, least",
     grows,
     least=0.0,
@@ -299,9 +309,10 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         }
         for name, measure in MEASURES.items():
             row = Agreement.of(measure, one, WORDS.get(name, ""), beside.get(name, ""))
-            rows.append(replace(row, what=f"C = {C}: {row.what}"))
+            rows.append(replace(row, id=f"{row.id}-{C}", what=f"C = {C}: {row.what}"))
         rows.append(
             Agreement(
+                f"closed-{C}",
                 f"C = {C}: ReLU networks against the closed forms of App. F and G, corrected, "
                 "from the mean start",
                 "reported: the common pathway by itself, the others on its residual",

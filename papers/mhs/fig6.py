@@ -197,6 +197,7 @@ def _timing(table: xarray.Dataset) -> list[Agreement]:
     }
     return [
         Agreement(
+            f"falls-to-{round(100 * level)}",
             f"epoch at which the loss falls to {level:.0%} of the initial one, mean ± standard "
             "deviation; ReLU network, ReLN, staged ReLN",
             "reported",

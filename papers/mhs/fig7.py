@@ -105,18 +105,21 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     signs = np.sign(vt[1].round(9))
     return (
         Agreement(
+            "singular-values",
             "(a) singular values of the targets",
             "√7, √3, 1, 1: " + ", ".join(f"{v:.4f}" for v in (7**0.5, 3**0.5, 1, 1)),
             ", ".join(f"{v:.4f}" for v in size),
             bool(np.allclose(size, [7**0.5, 3**0.5, 1, 1])),
         ),
         Agreement(
+            "second-mode",
             "(a) the second row of Vᵀ, canary, salmon, oak, rose",
             "one sign for animals, the other for plants",
             ", ".join(f"{v:+.3f}" for v in vt[1]),
             bool((signs == signs[0] * np.array([1, 1, -1, -1])).all()),
         ),
         Agreement(
+            "strengths",
             "(c) strengths of the modes, closed form (MHS Eq. 7) from the actual weights against "
             "simulation, relative to the largest; mean and maximum over times, modes and seeds",
             "“near exact”: ≤ 1 % on average",
@@ -124,12 +127,14 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             bool(apart.mean() / top <= 0.01),
         ),
         Agreement(
+            "loss",
             "(c) loss, closed form against simulation, mean |ΔL| / L(0), worst seed",
             "“near exact”: ≤ 1 %",
             f"{max(c.mean for c in gap):.2%}",
             bool(max(c.mean for c in gap) <= 0.01),
         ),
         Agreement(
+            "final-strengths",
             "(c) final strengths against λ/δ, relative to the largest, worst mode and seed",
             "“have learned the dataset statistics”: ≤ 1 %",
             f"{ends:.1e}",

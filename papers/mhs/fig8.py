@@ -113,6 +113,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         exact = sorted(found) == sorted([every, *pairs])
         rows.append(
             Agreement(
+                f"gates-{k}",
                 f"K = {k}: contexts in which each rounded centroid is on, and its share",
                 "“the exact gating pattern used in Section 4”: all, and all but one"
                 if k == len(every) + 1
@@ -125,18 +126,21 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     return (
         *rows,
         Agreement(
+            "common-found",
             f"a common pathway, on for all samples, is found with K = {ks}",
             "“all of the clusterings find a common pathway”",
             ", ".join("yes" if c else "no" for c in common),
             all(common),
         ),
         Agreement(
+            "inconsistency",
             f"distance of the centroids from 0 and 1, mean over neurons, K = {ks}",
             "“inconsistency … from having too few clusters”: falls",
             ", ".join(f"{b:.3f}" for b in blur),
             bool((np.diff(blur) < 0).all()),
         ),
         Agreement(
+            "loss",
             "gated networks with these gates against the ReLU networks, mean |ΔL| / L(0), "
             f"K = {ks}",
             "reported; Fig. 9 has more",

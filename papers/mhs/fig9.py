@@ -64,17 +64,20 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     at = nr.reln.elbow(error.tolist())
     rows = [
         Agreement(
+            "elbow",
             "the elbow of the discrepancy over the number of clusters (nr.reln.elbow)",
             f"K = {EXPECTED}",
             f"K = {at}",
             at == EXPECTED,
         ),
         Agreement(
+            "errors",
             "mean |ΔL| / L(0) for K = " + ", ".join(map(str, numbers)),
             "reported",
             ", ".join(f"{100 * e:.2g} %" for e in error),
         ),
         Agreement(
+            "implementable",
             "K for which ReLU neurons can have all patterns (nr.reln.is_implementable)",
             "reported",
             ", ".join(map(str, numbers[table["implementable"].to_numpy().astype(bool)])) or "none",
@@ -84,6 +87,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         few, enough, rest = error[: EXPECTED - 1].min(), error[EXPECTED - 1], error[EXPECTED:].min()
         rows.append(
             Agreement(
+                "four-over-three",
                 f"K = {EXPECTED} against the best with fewer, and the best with more against K = "
                 f"{EXPECTED}",
                 "an elbow: the first ratio is smaller",

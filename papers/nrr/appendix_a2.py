@@ -97,6 +97,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         middle = "; ".join("[" + " ".join(f"{v:.4f}" for v in row) + "]" for row in totals.mean(0))
         rows.append(
             Agreement(
+                f"{name}-end",
                 says[name],
                 "each entry within 0.005, in every seed",
                 f"{middle}, worst entry {far:.1e} away",
@@ -107,6 +108,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     left = {name: float((v[:, -1] / v[:, 0]).max()) for name, v in loss.items()}
     rows.append(
         Agreement(
+            "single-loss",
             "final over initial loss with one pathway (least squares: ½)",
             "within 1 %",
             f"{left['single']:.4f}",
@@ -115,6 +117,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     )
     rows.append(
         Agreement(
+            "two-loss",
             "final over initial loss with two pathways, worst seed",
             "≤ 0.1 %",
             f"{left['two']:.1e}",
@@ -129,6 +132,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         )
         rows.append(
             Agreement(
+                f"{name}-race",
                 f"race against simulation, {label}, mean |ΔL| / L(0), worst seed",
                 "≤ 1 %",
                 f"{100 * worst:.2g} %",

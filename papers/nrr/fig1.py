@@ -103,6 +103,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     rises = np.diff(strength[order, half[order[0]]])
     return (
         Agreement(
+            "paths",
             "paths through each module, of all paths",
             "4 modalities × 3 tasks: 3 for each modality, 6 for what two modalities share, 4 for "
             "each task, of 12",
@@ -113,6 +114,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             paths.tolist() == [3, 3, 3, 3, 6, 6, 4, 4, 4],
         ),
         Agreement(
+            "first-step",
             "first step of gradient descent from equal starts, per path: largest over smallest "
             "over all modules",
             "“an edge that participates in many paths … will learn faster” (§3.1): 1",
@@ -120,6 +122,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             bool(abs(per_path.max() / per_path.min() - 1) <= 1e-6),
         ),
         Agreement(
+            "strength",
             "strength of the first mode when the most shared module has half its final strength",
             "falls from the most shared module to the least",
             ", ".join(f"{v:.2f}" for v in strength[order, half[order[0]]]),

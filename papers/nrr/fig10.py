@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from papers.figure import Agreement, Figure, Setting, Settings
-from papers.nrr.fig8 import LARGE, panels
+from papers.nrr.fig8 import LARGE, panel_id, panels
 from papers.nrr.image_panels import (
     LOOKS,
     draw_accuracy,
@@ -87,13 +87,14 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     rows = where_from(table)
     for title, wanted in panels(table).items():
         part = rows_of(table, **wanted)
-        rows += listed(part, f"{title}, gain", "scale")
+        rows += listed(part, panel_id(**wanted), f"{title}, gain", "scale")
         for method, (_, _, label) in LOOKS.items():
             own = rows_of(part, method=method)
             if own.sizes["cell"]:
                 good = own["scale"].to_numpy()[means(own, "trained") >= high]
                 rows += (
                     Agreement(
+                        f"{panel_id(**wanted)}-{method}-gains",
                         f"{title}, {label}: gains at which trained routes reach {high:g}",
                         "all: “reasonably good for all scales”",
                         ", ".join(f"{g:g}" for g in np.sort(good)) or "none",

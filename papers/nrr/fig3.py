@@ -92,18 +92,23 @@ def _types(table: xarray.Dataset) -> np.ndarray:
 
 MEASURES = {
     "tracks": Measure(
+        "tracks",
         "ReLU networks against the predicted race, mean |ΔL| / L(0)",
         lambda t: np.array([c.mean for c in tracks(t)]),
         most=0.05,
     ),
     "types": Measure(
+        "types",
         "functional cell types: share of the ReLU networks' strength near a sample",
         lambda t: float(_types(t).sum()),
         least=0.95,
         origin=1.0,
     ),
     "weakest": Measure(
-        "strength of the weakest of the four types", lambda t: float(_types(t).min()), least=0.05
+        "weakest",
+        "strength of the weakest of the four types",
+        lambda t: float(_types(t).min()),
+        least=0.05,
     ),
 }
 """Numbers of this figure with their bounds: for its agreement and for the ledger of claims."""
@@ -122,6 +127,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     ends = table["relu"].to_numpy()[:, -1] / table["relu"].to_numpy()[:, 0]
     return (
         Agreement(
+            "race",
             "race from the actual weights against the simulated GDLN, mean |ΔL| / L(0), worst seed",
             "≤ 1 %",
             f"{100 * max(exact):.2g} %",
@@ -129,6 +135,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         ),
         Agreement.of(MEASURES["tracks"], table, "closely track"),
         Agreement(
+            "shifted",
             "the same, with each network shifted in time",
             "reported",
             f"{100 * np.mean([c.mean_after_shift for c in near]):.2g} %, shifts of time "
@@ -143,6 +150,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         ),
         Agreement.of(MEASURES["weakest"], table, "four functional cell types"),
         Agreement(
+            "learned",
             "XoR is learned: final over initial loss of the ReLU networks, worst seed",
             "≤ 1 %",
             f"{ends.max():.1e}",

@@ -234,27 +234,32 @@ def root_M_off(table: xarray.Dataset) -> np.ndarray:
 
 MEASURES = {
     "decoupled": Measure(
+        "decoupled",
         "theory against simulation from decoupled weights, max |ΔL| / L(0)",
         decoupled_gap,
         most=1e-6,
         rests=Basis.THEOREM,
     ),
     "random": Measure(
+        "random",
         "theory from the actual random weights against their simulation, mean |ΔL| / L(0)",
         theory_gaps,
         most=0.02,
     ),
     "root M": Measure(
+        "root-m",
         "final hidden singular values over √(in · out) and √M: difference from 1, worst mode",
         root_M_off,
         most=0.04,
     ),
     "untrained": Measure(
+        "untrained",
         "error on untrained routes, relative to zero output",
         lambda t: t["untrained_share"].to_numpy(),
         most=1e-3,
     ),
     "shared": Measure(
+        "shared",
         "one representation for all input domains: Σ h_a·h_b / Σ ½(‖h_a‖² + ‖h_b‖²)",
         lambda t: t["shared"].to_numpy(),
         least=0.95,
@@ -275,6 +280,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     found = np.array([plateaus(levels, run) for run in shares])
     rows = [
         Agreement(
+            f"plateau-{k + 1}",
             f"plateau {k + 1} of the loss, over the initial loss; mean of the seeds",
             f"{level * total:.0f}/{total:.0f} = {level:.4f}, each seed within 0.01",
             f"{found[:, k].mean():.4f}, worst {np.abs(found[:, k] - level).max():.4f} away",
@@ -287,6 +293,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     off = np.abs(hidden / wanted - 1).max()
     rows.append(
         Agreement(
+            "hidden-values",
             "final singular values of the hidden matrix; mean over seeds",
             ", ".join(f"{v:.3f}" for v in wanted) + ", each seed within 0.5 %",
             ", ".join(f"{v:.3f}" for v in hidden.mean(axis=0)) + f", worst {_percent(off)} away",
@@ -307,6 +314,7 @@ def _paths(table: xarray.Dataset, settings: Settings) -> Agreement:
     M, K = settings["M"], settings["K"]
     every, trained = (table[name].to_numpy().tolist() for name in ("paths", "trained_paths"))
     return Agreement(
+        "paths",
         "(b) paths through an input, the hidden and an output edge: all, and trained",
         f"M, M², M = {M}, {M * M}, {M}; K, KM, K = {K}, {K * M}, {K}",
         "; ".join(", ".join(map(str, those)) for those in (every, trained)),
@@ -330,12 +338,14 @@ def _theory(table: xarray.Dataset, start: float) -> list[Agreement]:
             f"worst seed {_percent(theory_gaps(table).max())}",
         ),
         Agreement(
+            "by-hand",
             f"for comparison, theory started at {start:g} by hand against the same simulations",
             "reported",
             f"{_percent(max(c.mean for c in hand))}, mean of the seeds "
             f"{_percent(np.mean([c.mean for c in hand]))}",
         ),
         Agreement(
+            "course-strongest",
             "(f) singular values over the whole course, predicted against simulated: mean over "
             "time of the difference relative to the final value, strongest mode, mean of the seeds",
             "“match simulations well, particularly for larger singular values”: ≤ 5 %",
@@ -344,6 +354,7 @@ def _theory(table: xarray.Dataset, start: float) -> list[Agreement]:
             bool(largest <= 0.05),
         ),
         Agreement(
+            "course-others",
             "(f) the same for the other modes: hidden; input and output",
             "reported; “particularly for larger singular values”: the strongest is best",
             "; ".join(", ".join(map(_percent, gap[1:])) for gap in course.values()),
@@ -371,6 +382,7 @@ def _sharing(table: xarray.Dataset) -> list[Agreement]:
     return [
         Agreement.of(MEASURES["shared"], table, "the same representation", worst),
         Agreement(
+            "never-met",
             "pairs of input domains without a common trained output",
             "the caption mentions such pairs; with circulant routes there are none if 2K > M",
             f"{apart} of {len(met) * (len(met) - 1) // 2}",

@@ -327,12 +327,14 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     paths = table["paths"].to_numpy()
     return (
         Agreement(
+            "paths",
             "(a) paths through a hidden edge, and through an input's edge to it",
             "P and √P",
             _by("P", P, [f"{n} and {m}" for n, m in paths.tolist()]),
             bool((paths == np.stack([P, np.sqrt(P)], axis=1)).all()),
         ),
         Agreement(
+            "race",
             "(b) race against descent from decoupled weights, largest difference of the strength",
             "≤ 1e-6",
             f"{gap:.1e}",
@@ -340,6 +342,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         ),
         *(
             Agreement(
+                f"half-time-{name}",
                 f"(b) time to half the final strength: {label}",
                 "falls as P grows",
                 _by("P", P, [f"{t:.3g}" for t in half[name]]),
@@ -348,6 +351,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             for name, label in (("theory", "race"), ("random", "from random weights, median"))
         ),
         Agreement(
+            "converged",
             "(c) steps to convergence",
             f"every seed: error on trained routes ≤ {settings['tolerance']:g}, error on untrained "
             f"routes changes by ≤ {settings['drift']:g} in the last quarter",
@@ -356,11 +360,13 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             bool(done.all()),
         ),
         Agreement(
+            "untrained",
             "(c) median error on untrained routes, relative to zero output",
             "reported",
             _by("K", K, [f"{v:.2g}" for v in median]),
         ),
         Agreement(
+            "generalising",
             f"(c) seeds that generalise (error below {settings['generalises']:g})",
             "“~40 %”: all seeds at K/M = 0.4 and above, not all below 0.3",
             _by("K", K, [f"{v:.0%}" for v in good]),

@@ -150,21 +150,25 @@ def _resting_at(which: int) -> Callable[[xarray.Dataset], np.ndarray]:
 
 MEASURES = {
     "trained": Measure(
+        "trained",
         "error on trained routes, relative to zero output, worst seed and scale",
         lambda t: float(t["trained"].max()),
         most=1e-3,
     ),
     "untrained, smallest": Measure(
+        "untrained-smallest",
         "error on untrained routes, relative to zero output, smallest scale",
         _at("untrained", 0),
         most=0.01,
     ),
     "untrained, largest": Measure(
+        "untrained-largest",
         "error on untrained routes, relative to zero output, largest scale",
         _at("untrained", -1),
         least=0.5,
     ),
     "shared, smallest": Measure(
+        "shared-smallest",
         "whether input domains share one representation (1) or have unrelated ones (0), smallest "
         "scale",
         _at("shared", 0),
@@ -172,14 +176,19 @@ MEASURES = {
         origin=1.0,
     ),
     "shared, largest": Measure(
-        "whether input domains share one representation, largest scale", _at("shared", -1), most=0.2
+        "shared-largest",
+        "whether input domains share one representation, largest scale",
+        _at("shared", -1),
+        most=0.2,
     ),
     "rest, smallest": Measure(
+        "rest-smallest",
         "share of the time that the loss spends on a plateau, smallest scale",
         _resting_at(0),
         least=0.2,
     ),
     "rest, largest": Measure(
+        "rest-largest",
         "share of the time that the loss spends on a plateau, largest scale",
         _resting_at(-1),
         most=0.02,
@@ -208,28 +217,33 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     return (
         *rows,
         Agreement(
+            "untrained",
             "error on untrained routes, relative to zero output, median over seeds",
             "reported",
             _by(scale, [f"{v:.2g}" for v in np.median(untrained, axis=1)]),
         ),
         Agreement(
+            "generalising",
             f"seeds that generalise (error below {low:g})",
             "all at the smallest scale, none at the largest",
             _by(scale, [f"{v:.0%}" for v in good]),
             bool(good[0] == 1 and good[-1] == 0),
         ),
         Agreement(
+            "passing",
             "scales at which the median error on untrained routes passes 1 %, 10 %, 50 %",
             "reported",
             ", ".join(f"σ₀ = {crossing(table, level):.2f}" for level in (0.01, 0.1, 0.5)),
         ),
         Agreement(
+            "shared",
             "whether input domains share one representation, median over seeds",
             "falls with the scale",
             _by(scale, [f"{v:.2f}" for v in falling]),
             bool((np.diff(falling) < 0).all()),
         ),
         Agreement(
+            "rest",
             "share of the time that the loss spends on a plateau, median over seeds",
             "reported",
             _by(scale, [f"{v:.2f}" for v in rest]),

@@ -116,10 +116,11 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     which = ", ".join(str(table[n].to_numpy()[worst]) for n in ("method", "routes", "K"))
     return (
         *where_from(table),
-        *listed(table, "circulant, K/M", "share", routes="circulant"),
-        *listed(table, "random, K", "K", routes="random"),
-        *enough_routes(table, "circulant", routes="circulant"),
+        *listed(table, "circulant", "circulant, K/M", "share", routes="circulant"),
+        *listed(table, "random", "random, K", "K", routes="random"),
+        *enough_routes(table, "circulant", "circulant", routes="circulant"),
         Agreement(
+            "predicted",
             "transfer to untrained routes − predicted chance of the shared mode, over all cells",
             "reported; nothing is fitted",
             f"root mean square {np.sqrt(np.mean(gap**2)):.3f}, worst {gap[worst]:+.3f} ({which})",

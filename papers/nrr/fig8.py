@@ -97,6 +97,11 @@ def panels(table: xarray.Dataset) -> dict[str, dict[str, Any]]:
     }  # fmt: skip
 
 
+def panel_id(images: str, M: int, inputs: str) -> str:
+    """How the ids of the rows on a panel begin, such as `mnist-permuted-40`."""
+    return f"{Path(images).stem}-{inputs}-{M}"
+
+
 NAMES = {"mnist": "MNIST", "cifar10": "CIFAR-10 features"}
 """Names of images in titles."""
 
@@ -132,8 +137,8 @@ def agreement(table: xarray.Dataset, enough: float = 0.4) -> tuple[Agreement, ..
     rows = where_from(table)
     for title, own in panels(table).items():
         part = rows_of(table, **own)
-        rows += listed(part, f"{title}, K/M", "share")
-        rows += enough_routes(part, title, enough=enough)
+        rows += listed(part, panel_id(**own), f"{title}, K/M", "share")
+        rows += enough_routes(part, panel_id(**own), title, enough=enough)
     return rows
 
 

@@ -79,20 +79,26 @@ def where_from(table: xarray.Dataset) -> tuple[Agreement, ...]:
     """Where the numbers come from, and how many cells are missing."""
     missing = int(table.attrs["missing"])
     rows = (
-        Agreement("where the numbers come from", "reported", origins(table)),
+        Agreement("origins", "where the numbers come from", "reported", origins(table)),
         Agreement(
-            "cells that are neither stored nor computed here, for want of a GPU",
+            "missing", "cells that are neither stored nor computed here, for want of a GPU",
             "0", str(missing), missing == 0,
         ),
     )  # fmt: skip
     fewer = table["seeds"].to_numpy() < table.sizes["seed"]
     early = table["elapsed"].to_numpy() < 0.999
-    for what, which in (
-        (f"cells with fewer than {table.sizes['seed']} seeds", fewer),
-        ("cells that ended before their flow time, at their largest number of steps", early),
+    for id, what, which in (
+        ("fewer-seeds", f"cells with fewer than {table.sizes['seed']} seeds", fewer),
+        (
+            "ended-early",
+            "cells that ended before their flow time, at their largest number of steps",
+            early,
+        ),
     ):
         if which.any():
-            rows += (Agreement(what, "reported", named(table.isel(cell=np.flatnonzero(which)))),)
+            rows += (
+                Agreement(id, what, "reported", named(table.isel(cell=np.flatnonzero(which)))),
+            )
     return rows
 
 
@@ -108,9 +114,12 @@ def named(table: xarray.Dataset) -> str:
 
 
 def enough_routes(
-    table: xarray.Dataset, name: str, *, enough: float = ENOUGH, **wanted: Any
+    table: xarray.Dataset, id: str, name: str, *, enough: float = ENOUGH, **wanted: Any
 ) -> tuple[Agreement, ...]:
-    """Whether untrained routes work from K/M = `enough` on, for each method."""
+    """Whether untrained routes work from K/M = `enough` on, for each method.
+
+    Ids begin with `id`, which the method follows.
+    """
     found = []
     for method, (_, _, label) in LOOKS.items():
         rows = rows_of(table, method=method, **wanted)
@@ -123,6 +132,7 @@ def enough_routes(
         )
         found.append(
             Agreement(
+                f"{id}-{method}-enough",
                 f"{name}, {label}: trained − untrained accuracy from K/M = {enough} on",
                 f"≤ {NEAR}: “as good as the training performance when ≈ {100 * enough:.0f} % … are "
                 "trained”",
@@ -133,7 +143,9 @@ def enough_routes(
     return tuple(found)
 
 
-def listed(table: xarray.Dataset, name: str, x: str, **wanted: Any) -> tuple[Agreement, ...]:
+def listed(
+    table: xarray.Dataset, id: str, name: str, x: str, **wanted: Any
+) -> tuple[Agreement, ...]:
     """Trained and untrained accuracy of every row, only reported."""
     found = []
     for method, (_, _, label) in LOOKS.items():
@@ -144,5 +156,9 @@ def listed(table: xarray.Dataset, name: str, x: str, **wanted: Any) -> tuple[Agr
                 rows["untrained"].std("seed").to_numpy(), strict=True,
             )  # fmt: skip
             text = ", ".join(f"{v:g}: {t:.3f} / {u:.3f} ± {s:.3f}" for v, t, u, s in each)
-            found.append(Agreement(f"{name}, {label}: trained / untrained", "reported", text))
+            found.append(
+                Agreement(
+                    f"{id}-{method}", f"{name}, {label}: trained / untrained", "reported", text
+                )
+            )
     return tuple(found)

@@ -61,8 +61,11 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     first = table["exact"].to_numpy()[0]
     after = int(np.searchsorted(table["time"].to_numpy(), float(table["changes"][0])))
     return (
-        Agreement("losses on all tasks against the flow", "≤ 1e-8", f"{gap:.1e}", gap <= 1e-8),
         Agreement(
+            "flow", "losses on all tasks against the flow", "≤ 1e-8", f"{gap:.1e}", gap <= 1e-8
+        ),
+        Agreement(
+            "first-task",
             "loss on the first task: at the start, when learned, at the end",
             "reported",
             f"{first[0]:.3f}, {first[after]:.1e}, {first[-1]:.3f}",

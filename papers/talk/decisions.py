@@ -133,27 +133,31 @@ def part(table: xarray.Dataset, network: str, end: str) -> float:
 
 MEASURES = {
     "left": Measure(
+        "left",
         "share of animals that first use the left side only",
         lambda table: first_used(table, "left"),
         least=0.1,
         origin=0.5,
     ),
     "right": Measure(
+        "right",
         "share of animals that first use the right side only",
         lambda table: first_used(table, "right"),
         least=0.1,
         origin=0.5,
     ),
     "both": Measure(
-        "share of animals that use both sides at the end", both_used, least=0.9, origin=1.0
+        "both", "share of animals that use both sides at the end", both_used, least=0.9, origin=1.0
     ),
     "deep": Measure(
+        "deep",
         "rank correlation of early and late asymmetry, deep: lower end of its 95 % interval",
         lambda table: part(table, "deep", "low"),
         least=0.0,
         rests=Basis.PAPER,
     ),
     "deeper": Measure(
+        "deeper",
         "the same, minus the upper end of the shallow network's interval",
         lambda table: part(table, "deep", "low") - part(table, "shallow", "high"),
         least=0.0,
@@ -161,6 +165,7 @@ MEASURES = {
         "not shown to be needed for it.",
     ),
     "end": Measure(
+        "end",
         "rank correlation of early asymmetry with that at the end, deep: lower end of its 95 % "
         "interval",
         lambda table: float(table["fading"].sel(network="deep", lag="end", part="low")),
@@ -217,16 +222,29 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         )
     ]
     what = "the same rank correlation in the shallow network, which the talk does not mention"
-    rows.append(Agreement(what, "reported", told(table, "shallow")))
+    rows.append(Agreement("shallow", what, "reported", told(table, "shallow")))
     for network in NETWORKS:
         rows += [
-            Agreement(f"times of early and late, {network}", "reported", when(table, network)),
-            Agreement(f"its decay with the lag, {network}", "reported", faded(table, network)),
+            Agreement(
+                f"times-{network}",
+                f"times of early and late, {network}",
+                "reported",
+                when(table, network),
+            ),
+            Agreement(
+                f"fading-{network}",
+                f"its decay with the lag, {network}",
+                "reported",
+                faded(table, network),
+            ),
         ]
     last = " and ".join(
         f"{float(table['accuracy'].sel(network=network)[:, -1].mean()):.2f}" for network in NETWORKS
     )
-    return (*rows, Agreement("mean accuracy at the end, deep and shallow", "reported", last))
+    return (
+        *rows,
+        Agreement("accuracy", "mean accuracy at the end, deep and shallow", "reported", last),
+    )
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:

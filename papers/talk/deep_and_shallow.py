@@ -138,18 +138,21 @@ def detour(table: xarray.Dataset, network: str) -> np.ndarray:
 
 MEASURES = {
     "deep": Measure(
+        "deep",
         "saddles of the deep network",
         lambda table: float(saddles(table, "deep")),
         least=1,
         rests=Basis.PAPER,
     ),
     "shallow": Measure(
+        "shallow",
         "saddles of the shallow network",
         lambda table: float(saddles(table, "shallow")),
         most=0,
         rests=Basis.PAPER,
     ),
     "ahead": Measure(
+        "ahead",
         "how far one side runs ahead of the other, over the final value: deep minus shallow",
         lambda table: detour(table, "deep") - detour(table, "shallow"),
         least=0,
@@ -174,7 +177,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     ]
     starts = " and ".join(f"{slowest_start(table, network):.2f}" for network in NETWORKS)
     what = "speed of learning at the start over the steepest, deep and shallow"
-    return (*rows, Agreement(what, "reported", starts))
+    return (*rows, Agreement("start", what, "reported", starts))
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:

@@ -75,18 +75,21 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     top, zero = int(lams.argmax()), int(np.abs(lams).argmin())
     return (
         Agreement(
+            "flow",
             "exact loss and kernel distance against the flow",
             "≤ 1e-6",
             ", ".join(f"{g:.1e}" for g in gaps),
             max(gaps) <= 1e-6,
         ),
         Agreement(
+            "delay",
             "half-time of the kernel's movement over half-time of the loss, by λ",
             "larger at the largest λ than at 0",
             ", ".join(f"λ = {lam:g}: {r:.2f}" for lam, r in zip(lams, ratio, strict=True)),
             bool(ratio[top] > ratio[zero]),
         ),
         Agreement(
+            "kernel-end",
             "kernel distance at the end, by λ",
             "at the largest λ > 0.05, at the smallest less than a fifth of it",
             ", ".join(f"λ = {lam:g}: {v:.3f}" for lam, v in zip(lams, end, strict=True)),

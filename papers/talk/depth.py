@@ -63,12 +63,14 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     half = nr.trajectory.crossing_time(time, curves, 0.5, rising=True)
     return (
         Agreement(
+            "closed-forms",
             "closed forms against simulated chains, largest difference relative to s/λ",
             "≤ 1e-6",
             f"{gap:.1e}",
             gap <= 1e-6,
         ),
         Agreement(
+            "limit",
             f"half-time of D = {s['depths'][-1]} over that of the limit, in units of τ/D",
             "reported: the limit is approached slowly (.65, .96, .996 at D = 10, 100, 1000 for a₀ "
             "= .05)",

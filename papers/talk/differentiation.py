@@ -93,18 +93,21 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     far = np.abs(found / limit - 1).max()
     return (
         Agreement(
+            "order",
             "levels are learned from the root down: half-times",
             "increasing",
             ", ".join(f"{t:.1f}" for t in found),
             bool((np.diff(found) > 0).all()),
         ),
         Agreement(
+            "predicted",
             "predicted from the actual weights and features, worst level",
             "within 5 %",
             f"{100 * off:.2g} %",
             bool(off <= 0.05),
         ),
         Agreement(
+            "limit",
             "predicted from width, scale and the limit of many features, worst level",
             "reported",
             f"{100 * far:.2g} %",

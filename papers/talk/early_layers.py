@@ -213,7 +213,7 @@ def gained(name: str) -> Callable[[xarray.Dataset], np.ndarray]:
 
 GAINS = {
     name: Measure(
-        f"{label}: a large last and small first layer − the usual scales",
+        f"{name}-gain", f"{label}: a large last and small first layer − the usual scales",
         gained(name), least=MARGIN,
     )
     for name, label in MEASURES
@@ -222,6 +222,7 @@ GAINS = {
 
 OVER_NOISE = {
     name: Measure(
+        f"{name}-over-noise",
         f"{label}: a large last and small first layer − white noise",
         lambda table, name=name: ends(table, name)[2] - float(table[f"{name}_of_noise"]),
         least=MARGIN,
@@ -233,7 +234,7 @@ known."""
 
 IN_ORDER = {
     name: Measure(
-        f"rank correlation of the ratio with the {label}, all cells",
+        f"{name}-in-order", f"rank correlation of the ratio with the {label}, all cells",
         lambda table, name=name: trend(table, name), least=0.5,
         otherwise=f"The {label} does not rise steadily with the ratio: the rank correlation is "
         "{:.2f}.",
@@ -243,7 +244,7 @@ IN_ORDER = {
 """The larger the ratio, the more structured; the bound was chosen before anything was measured."""
 
 AS_GOOD = Measure(
-    "test accuracy: a large last and small first layer − the usual scales",
+    "accuracy-gain", "test accuracy: a large last and small first layer − the usual scales",
     gained("accuracy"), least=-0.02,
     otherwise="It costs accuracy: the difference is {:+.3f}.",
 )  # fmt: skip
@@ -260,6 +261,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         )
         lines += [
             Agreement(
+                f"{name}-by-ratio",
                 f"first filters, {label}, by last layer over first", "reported; white noise: "
                 f"{float(table[f'{name}_of_noise']):.3g}, before training: "
                 f"{spread_of(table[f'{name}_at_start'].to_numpy())}", by_ratio,
@@ -269,7 +271,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
                 f"over seeds {spread_of(gained(name)(table))}",
             ),
             Agreement(
-                f"seeds in which the {label} is larger by {MARGIN} or more", "all",
+                f"{name}-seeds", f"seeds in which the {label} is larger by {MARGIN} or more", "all",
                 f"{(gained(name)(table) >= MARGIN).sum()} of {table.sizes['seed']}",
                 bool((gained(name)(table) >= MARGIN).all()),
             ),
@@ -283,9 +285,10 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     changes = ", ".join(spread_of(v) for v in ends(table, "changed"))
     return (
         *lines,
-        Agreement("test accuracy, by last layer over first", "reported", accuracy),
+        Agreement("accuracy", "test accuracy, by last layer over first", "reported", accuracy),
         Agreement.of(AS_GOOD, table),
         Agreement(
+            "changed",
             "1 − cosine of first filters before and after: smallest ratio, usual, largest",
             "reported", changes,
         ),

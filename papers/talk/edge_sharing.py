@@ -46,6 +46,7 @@ def worst_step(table: xarray.Dataset) -> np.ndarray:
 
 
 FASTER = Measure(
+    "faster",
     "time to half the final strength from random weights, P over the next smaller P: largest",
     worst_step, most=1.0, rests=Basis.PAPER, origin=1.0,
 )  # fmt: skip
@@ -59,12 +60,13 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     P = table["P"].to_numpy()
     return (
         Agreement(
+            "race",
             "race against descent from decoupled weights, largest difference of the strength",
             "≤ 1e-6", f"{gap:.1e}", gap <= 1e-6,
         ),
         *(
             Agreement(
-                f"time to half the final strength, {label}",
+                f"half-time-{name}", f"time to half the final strength, {label}",
                 "“more pathways through edge generally faster”: falls with P",
                 ", ".join(f"P = {p}: {t:.3g}" for p, t in zip(P, half[name], strict=True)),
                 bool((np.diff(half[name]) < 0).all()),

@@ -71,17 +71,30 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     end = float(table["path_loss"][-1] / table["path_loss"][0])
     return (
         Agreement(
+            "escape",
             "the saddle at zero has one way out, of curvature −s",
             "1 direction, −s to 1e-9",
             f"{int(table['index'])} direction, {float(table['curvature']):.6f}",
             int(table["index"]) == 1 and error <= 1e-9,
         ),
-        Agreement("the path ends in the valley, final / initial loss", "≤ 1e-6", f"{end:.1e}",
-                  end <= 1e-6),
-        Agreement("w₂² − w₁² along the path, drift relative to ‖w‖²", "≤ 5 % (finite steps)",
-                  f"{100 * drift:.2g} %", drift <= 0.05),
-        Agreement("smallest distance of the path from the saddle", "reported", f"{near:.3f}"),
-    )  # fmt: skip
+        Agreement(
+            "end",
+            "the path ends in the valley, final / initial loss",
+            "≤ 1e-6",
+            f"{end:.1e}",
+            end <= 1e-6,
+        ),
+        Agreement(
+            "conserved",
+            "w₂² − w₁² along the path, drift relative to ‖w‖²",
+            "≤ 5 % (finite steps)",
+            f"{100 * drift:.2g} %",
+            drift <= 0.05,
+        ),
+        Agreement(
+            "nearest", "smallest distance of the path from the saddle", "reported", f"{near:.3f}"
+        ),
+    )
 
 
 def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:

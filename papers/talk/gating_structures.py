@@ -127,6 +127,7 @@ def followed(table: xarray.Dataset, among: Callable[[int], np.ndarray]) -> np.nd
 
 
 FASTEST = Measure(
+    "fastest",
     "share of Δ at which ReLU networks are nearer to the faster of one pathway per sample and one "
     "per answer",
     lambda table: followed(
@@ -137,7 +138,7 @@ FASTEST = Measure(
 """The two gatings that the talk compares."""
 
 OF_ALL = Measure(
-    "the same, the fastest of all gatings that come to mind, kept or not",
+    "fastest-of-all", "the same, the fastest of all gatings that come to mind, kept or not",
     lambda table: followed(table, lambda i: np.ones(table.sizes["gating"], bool)),
     least=1.0, rests=Basis.PAPER, origin=1.0,
     otherwise="Being the fastest is not enough: of all gatings that come to mind, ReLU networks "
@@ -162,6 +163,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         )
         lines += [
             Agreement(
+                f"nearest-{delta:g}",
                 f"Δ = {delta:g}: the race nearest to the ReLU networks' loss",
                 "“the one which learns fastest dominates”, of one per sample and one per answer: "
                 + first,
@@ -169,12 +171,14 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
                 first == nearest,
             ),
             Agreement(
+                f"nearest-kept-{delta:g}",
                 f"Δ = {delta:g}: the same, of all gatings whose gates a ReLU network would keep",
                 f"the fastest of them: {best or 'there is none'}",
                 nearest,
                 best == nearest,
             ),
             Agreement(
+                f"fastest-{delta:g}",
                 f"Δ = {delta:g}: the fastest of all gatings here, kept or not",
                 "reported: being the fastest is not enough",
                 fastest(table, i, np.ones(len(names), bool)),
@@ -188,6 +192,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     ]
     lines.append(
         Agreement(
+            "order",
             "gatings of separate pathways: the order of times is that of input-output correlations",
             "“stronger input-output correlations” learn first: at every Δ",
             "; ".join(

@@ -189,21 +189,21 @@ def soonest(table: xarray.Dataset) -> np.ndarray:
 
 
 SOONER = Measure(
-    "epochs to generalise: a large readout and small embedding over the usual scales",
+    "sooner", "epochs to generalise: a large readout and small embedding over the usual scales",
     sooner, most=1.0,
 )  # fmt: skip
 """A decrease, in the talk's word: less than 1. Which scales decrease it, and against which others,
 the slide does not say: the direction is inferred, and the comparison is ours, with its leeway."""
 
 IN_ORDER = Measure(
-    "rank correlation of the ratio with the epochs to generalise, all cells",
+    "in-order", "rank correlation of the ratio with the epochs to generalise, all cells",
     lambda table: trend(times(table), "generalised"), most=-0.5,
     otherwise="The time does not fall steadily with the ratio: the rank correlation is {:.2f}.",
 )  # fmt: skip
 """The larger the ratio, the sooner; the bound was chosen before anything was measured."""
 
 FITS = Measure(
-    f"share of the networks with an accuracy of {FITTED} on trained sums",
+    "fits", f"share of the networks with an accuracy of {FITTED} on trained sums",
     lambda table: np.isfinite(table["fitted"].to_numpy()[there(table)]).mean(), least=1.0,
     rests=Basis.PAPER,
 )  # fmt: skip
@@ -225,11 +225,15 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         *where_from(table),
         Agreement.of(FITS, table),
         Agreement(
+            "generalised",
             f"cells with an accuracy of {GENERAL} on the other sums", "reported; in the others, "
             "the last epoch counts as the time", f"{general} of {cells}",
         ),
-        Agreement("epochs to generalise, by readout over embedding", "reported", by_ratio),
         Agreement(
+            "by-ratio", "epochs to generalise, by readout over embedding", "reported", by_ratio,
+        ),
+        Agreement(
+            "lag",
             "epochs from fitting to generalising: smallest ratio, usual, largest", "reported",
             ", ".join(spread_of(v, ".4g") for v in ends(lag.to_dataset(name="lag"), "lag")),
         ),
@@ -238,11 +242,13 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
             f"over seeds {spread_of(large / usual)}",
         ),
         Agreement(
+            "seeds",
             "seeds in which a large readout and small embedding generalise sooner than usual",
             "all", f"{(large < usual).sum()} of {np.isfinite(large).sum()}",
             bool((large < usual).all()),
         ),
         Agreement(
+            "reverse",
             "epochs to generalise: a small readout and large embedding over the usual scales",
             "reported", spread_of(small / usual),
         ),

@@ -55,12 +55,14 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     small, large = first[lams.argmin()], first[lams.argmax()]
     return (
         Agreement(
+            "flow",
             "lambda_balanced against the flow, largest difference of loss relative to L(0)",
             "≤ 1e-8",
             f"{gap:.1e}",
             gap <= 1e-8,
         ),
         Agreement(
+            "slope",
             "initial slope of the loss over the steepest: 1 for an exponential, less for a sigmoid",
             "1 for the largest |λ|, less for the smallest",
             ", ".join(f"{v:.2f}" for v in first),

@@ -82,24 +82,28 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     shown = lambda values: ", ".join(f"{k}: {v:.3f}" for k, v in values.items())
     return (
         Agreement(
+            "rich",
             "kernel distance at λ = 0 and the smallest scale: funnel, square, inverted",
             "rich: > 0.05 each",
             ", ".join(f"{v:.3f}" for v in rich),
             bool((rich > 0.05).all()),
         ),
         Agreement(
+            "lazy",
             "the same at the largest |λ|, where the larger layer reaches every direction",
             "lazy: < 0.2 of that at λ = 0",
             shown(lazy),
             bool(max(lazy.values()) < 0.2 * rich.min()),
         ),
         Agreement(
+            "delayed",
             "the same, where the larger layer itself must change",
             "rich after all (delayed): > 0.05",
             shown(late),
             bool(min(late.values()) > 0.05),
         ),
         Agreement(
+            "large-scale",
             "the same at λ = 0, from the largest scale over from the smallest",
             "reported; the talk: large weights are lazy, which would be < 0.2",
             ", ".join(f"{v:.2f}" for v in large)

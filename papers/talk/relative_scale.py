@@ -133,9 +133,9 @@ def where_from(table: xarray.Dataset) -> tuple[Agreement, ...]:
     """Where the numbers come from, and how many cells are missing."""
     missing = int(table.attrs["missing"])
     return (
-        Agreement("where the numbers come from", "reported", origins(table)),
+        Agreement("origins", "where the numbers come from", "reported", origins(table)),
         Agreement(
-            "cells that are neither stored nor computed here, for want of a GPU",
+            "missing", "cells that are neither stored nor computed here, for want of a GPU",
             "0", str(missing), missing == 0,
         ),
     )  # fmt: skip

@@ -134,24 +134,31 @@ def levels(table: xarray.Dataset) -> float:
 
 MEASURES = {
     "levels": Measure(
-        "levels of saddles, by their number of ways out", levels, least=2, rests=Basis.PAPER
+        "levels",
+        "levels of saddles, by their number of ways out",
+        levels,
+        least=2,
+        rests=Basis.PAPER,
     ),
     "residual": Measure(
+        "residual",
         "largest velocity at a listed point",
         lambda table: float(table["residual"].max()),
         most=1e-10,
         rests=Basis.THEOREM,
     ),
     "rests": Measure(
+        "rests",
         "share of the animals' rests that lie at a listed point",
         lambda table: float(matched(table).mean()),
         least=1,
         rests=Basis.PAPER,
     ),
     "passing": Measure(
-        "share of animals that pass two saddles or more", passing, least=0.5, origin=1.0
+        "passing", "share of animals that pass two saddles or more", passing, least=0.5, origin=1.0
     ),
     "graph": Measure(
+        "graph",
         "share of steps from point to point along a single route of the graph",
         on_routes,
         least=1,

@@ -99,18 +99,22 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     origin = len(s["values"]) * s["hidden"]
     return (
         Agreement(
+            "plateaus",
             f"plateaus of {s['least']:g} or longer that lie at one listed saddle, loss within 1 %",
             "all",
             f"{sum(hits)} of {len(hits)}, worst {worst:.1e}",
             bool(hits) and all(hits),
         ),
         Agreement(
+            "escapes",
             "directions of escape from the origin",
             "hidden neurons times modes",
             f"{int(table['index'][0])}",
             int(table["index"][0]) == origin,
         ),
-        Agreement("different sequences of saddles among the runs", "reported", str(len(orders))),
+        Agreement(
+            "orders", "different sequences of saddles among the runs", "reported", str(len(orders))
+        ),
     )
 
 

@@ -83,12 +83,14 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     )
     return (
         Agreement(
+            "chains",
             "full networks act like several chains: largest difference of a mode's strength",
             "≤ 1e-6",
             f"{gap:.1e}",
             gap <= 1e-6,
         ),
         Agreement(
+            "sharpness",
             "half-time over the time from 10 to 90 %, strongest mode",
             "grows with depth",
             text,

@@ -74,12 +74,14 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     slope = np.log(error[:, -1] / error[:, 0]) / np.log(number[-1] / number[0])
     return (
         Agreement(
+            "symmetry",
             "modes from symmetry against the covariance, eigenvalues",
             "≤ 1e-10",
             f"{worst:.1e}",
             worst <= 1e-10,
         ),
         Agreement(
+            "sample-rate",
             "error of sampled eigenvalues ∝ features^p: p for every world",
             "−0.5 within 0.1",
             ", ".join(f"{v:.2f}" for v in slope),

@@ -80,24 +80,28 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     off = float(np.abs(mean[1] / exact - 1).max())
     return (
         Agreement(
+            "small-random",
             f"small random weights, D = {s['depths'][0]} … {s['depths'][-1]}: time (τ/D)",
             "O(1/b₀^D): each edge multiplies it by 1.3 or more",
             f"{shown(0)}; factors {', '.join(f'{g:.2f}' for g in growth)}",
             bool((growth >= 1.3).all()),
         ),
         Agreement(
+            "pretrained",
             "pretrained-like weights: time (τ/D)",
             f"O(D/b₀²): grows by {allowed:.3g} at most, as D does",
             f"{shown(1)}; grows by {rise:.3g} (from a fixed b₀ < 1 it must grow as b₀^(2−D))",
             bool(rise <= allowed),
         ),
         Agreement(
+            "closed-form",
             "pretrained-like weights against the closed form of a chain, worst depth",
             "≤ 0.1 %",
             f"{100 * off:.1e} %",
             off <= 1e-3,
         ),
         Agreement(
+            "orthogonal",
             "orthogonal weights: time (τ/D)",
             "O(1): largest over smallest ≤ 1.5",
             f"{shown(2)}; {flat:.2f}",

@@ -47,13 +47,14 @@ def least_nonlinear(table: xarray.Dataset) -> np.ndarray:
 
 
 BEFORE = Measure(
+    "before",
     f"share of the weight with XoR gates at 0 < Δ ≤ {EARLY}, where linear gates would do: least",
     least_nonlinear, least=MOSTLY,
 )  # fmt: skip
 """Nonlinear although a linear solution exists."""
 
 AFTER = Measure(
-    "share of the weight with linear gates at the largest Δ",
+    "after", "share of the weight with linear gates at the largest Δ",
     lambda table: table["share"].sel(gating="linear").isel(delta=-1).to_numpy(),
     least=0.9, origin=1.0,
 )  # fmt: skip
@@ -69,6 +70,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
     final = float((table["relu"].isel(time=-1) / table["relu"].isel(time=0)).max())
     return (
         Agreement(
+            "learned",
             "the task is learned: final over initial loss of the ReLU networks, worst Δ and seed",
             "≤ 1 %", f"{final:.1e}", final <= 0.01,
         ),
@@ -78,6 +80,7 @@ def agreement(table: xarray.Dataset) -> tuple[Agreement, ...]:
         ),
         Agreement.of(AFTER, table, beside=f"Δ = {delta[-1]:g}"),
         Agreement(
+            "crossing",
             "Δ at which linear gates have more weight than XoR gates", "reported; the races cross "
             f"at √(2/3) = {fig2.CROSSOVER:.3f}", f"{boundary:.3f}",
         ),

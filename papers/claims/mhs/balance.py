@@ -43,16 +43,19 @@ CLAIMS = (
         "that lie where the target is zero.",
         (
             Measure(
+                "balanced",
                 "all pathways in balance: loss",
                 _unbalanced(lambda loss: loss[:, 0, 0], 1.0),
                 most=0.01,
             ),
             Measure(
+                "silenced",
                 "one pathway silenced: loss, smallest over pathways",
                 _unbalanced(lambda loss: loss[..., 0].min(axis=1), 0.0),
                 least=0.05,
             ),
             Measure(
+                "nudged",
                 "one pathway 10 % weaker or stronger: rise of the loss, smallest over pathways",
                 _unbalanced(
                     lambda loss: (loss[..., [0, 2]] - loss[..., [1]]).min(axis=(1, 2)),
@@ -65,6 +68,7 @@ CLAIMS = (
                 form=".2e",
             ),
             Measure(
+                "lesion-misplaced",
                 "errors of a lesion that lie where the target is zero, smallest share",
                 _misplaced,
                 least=0.5,

@@ -45,7 +45,12 @@ def _scripts(measure: Measure, otherwise: str = "", *, seen: bool = False) -> Me
 
 def _one_hot(measure: Measure, otherwise: str) -> Measure:
     """A limit on Fig. 5 with context features of size 1 for every number of contexts."""
-    return measure.on("mhs/fig5", what=f"features of size 1: {measure.what}", otherwise=otherwise)
+    return measure.on(
+        "mhs/fig5",
+        id=f"one-hot-{measure.id}",
+        what=f"features of size 1: {measure.what}",
+        otherwise=otherwise,
+    )
 
 
 def _alone(name: str) -> Read:
@@ -85,6 +90,7 @@ CLAIMS = (
                 "as another seed.",
             ),
             Measure(
+                "own-loss-over-floor",
                 "the authors' own network: distance of its loss over that of another seed",
                 OWN_LOSS,
                 most=FLOOR,
@@ -114,6 +120,7 @@ CLAIMS = (
                 "another seed.",
             ),
             Measure(
+                "own-outputs-over-floor",
                 "the authors' own network: distance of its outputs over that of another seed, "
                 "mean over time",
                 OWN_OUTPUTS,
@@ -182,8 +189,15 @@ CLAIMS = (
         "end minus at epoch 500, when the common pathway is learned; and on how many of the 24 "
         "samples a neuron's pattern changes in between.",
         (
-            Measure("growth of the share that gates", _learned, least=0.0, rests=Basis.PAPER),
             Measure(
+                "gating-growth",
+                "growth of the share that gates",
+                _learned,
+                least=0.0,
+                rests=Basis.PAPER,
+            ),
+            Measure(
+                "patterns-change",
                 "samples of 24 on which a neuron's pattern changes",
                 measured(gates_over_time, "changed"),
                 least=1.0,
@@ -203,11 +217,13 @@ CLAIMS = (
         "each neuron is nearest to.",
         (
             Measure(
+                "one-context-only",
                 "weight in neurons that are on in one context only",
                 measured(gates_over_time, "specific"),
                 most=0.05,
             ),
             Measure(
+                "nearest-one-context",
                 "weight whose nearest context pattern is one context",
                 measured(gates_over_time, "one"),
                 most=0.05,
@@ -215,6 +231,7 @@ CLAIMS = (
                 "one context: mostly there, though not only there.",
             ),
             Measure(
+                "context-exactly",
                 "weight that depends exactly on the context",
                 measured(gates_over_time, "exact"),
                 least=0.95,
@@ -223,6 +240,7 @@ CLAIMS = (
                 "has patterns that depend on the context alone.",
             ),
             Measure(
+                "from-context-pattern",
                 "samples of 24 on which a pattern differs from the nearest context pattern",
                 measured(gates_over_time, "distance"),
                 most=1.0,
@@ -293,11 +311,13 @@ CLAIMS = (
         "as in a ReLU network.",
         (
             Measure(
+                "common-alone",
                 "closed form against a trained common pathway by itself; worst C",
                 _alone("common"),
                 most=0.02,
             ),
             Measure(
+                "others-alone",
                 "closed form against trained contextual pathways, on the residual of a learned "
                 "common one; worst C",
                 _alone("others"),

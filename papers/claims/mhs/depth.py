@@ -35,6 +35,7 @@ def _measure(name: str, otherwise: str = "") -> Measure:
 
 def _many() -> Measure:
     return Measure(
+        "runs",
         "runs of each network",
         _depth(lambda t: t.sizes["seed"]),
         least=100,
@@ -250,18 +251,21 @@ CLAIMS = (
         "centroids.",
         (
             Measure(
+                "common-found",
                 "share of K = 2, 3, 4 with a centroid that is on for all samples",
                 _common_found,
                 least=1,
                 rests=Basis.PAPER,
             ),
             Measure(
+                "four-wrong",
                 "K = 4: samples of 24 on which the worst centroid is wrong",
                 _four,
                 most=2,
                 form=".0f",
             ),
             Measure(
+                "four-exact",
                 "K = 4: the exact gating",
                 _four,
                 most=0,
@@ -286,16 +290,19 @@ CLAIMS = (
         "fifth.",
         (
             Measure(
+                "four-over-three",
                 "error with 4 over error with 3",
                 lambda t: _errors(t)[3] / _errors(t)[2],
                 most=0.75,
             ),
             Measure(
+                "five-over-four",
                 "error with 5 over error with 4",
                 lambda t: _errors(t)[4] / _errors(t)[3],
                 least=0.75,
             ),
             Measure(
+                "elbow",
                 "elbow",
                 lambda t: nr.reln.elbow(_errors(t).mean(axis=1).tolist()),
                 least=4,

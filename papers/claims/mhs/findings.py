@@ -19,7 +19,8 @@ def finding(
 ) -> Claim:
     """A finding of the slides, judged by the measures of these entries of the ledger.
 
-    Measures that name what the slide does not speak of, such as `without="outputs"`, are left out.
+    Measures of what the slide does not speak of are left out: with `without="outputs"`, those
+    whose ids begin with it.
     """
     named = ", ".join(f"`{name.split('/')[1]}`" for name in entries)
     left = f", except those on {without}" if without else ""
@@ -32,7 +33,7 @@ def finding(
             _from(name, measure)
             for name in entries
             for measure in _ENTRIES[name].measures
-            if not (without and _about(measure, without))
+            if not (without and measure.id.startswith(f"{without}-"))
         ),
         quote=f"Finding {number}: {quote}",
         instead=_each(remark for name in entries for remark in _ENTRIES[name].instead),
@@ -46,14 +47,10 @@ def _each(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
     return tuple(dict.fromkeys(remarks))
 
 
-def _about(measure: Measure, subject: str) -> bool:
-    """Whether a measure, or the sentence of its limit, names a subject."""
-    return subject in f"{measure.what} {measure.otherwise}"
-
-
 def _from(name: str, measure: Measure) -> Measure:
     """The measure, with the entry it comes from."""
-    return replace(measure, what=f"{name.split('/')[1]}: {measure.what}")
+    entry = name.split("/")[1]
+    return replace(measure, id=f"{entry}/{measure.id}", what=f"{entry}: {measure.what}")
 
 
 CLAIMS = (

@@ -73,6 +73,7 @@ def _squared(function: Callable[..., Any]) -> Read:
 
 def _rival(kind: str) -> Measure:
     return Measure(
+        f"rival-{kind.replace(' ', '-')}",
         f"common + pathways {TITLES[kind]}: distance of its loss over that of common + all-but-one",
         measured(rivals, kind),
         least=1.0,
@@ -82,6 +83,7 @@ def _rival(kind: str) -> Measure:
 
 def _mixed(rule: str) -> Measure:
     return Measure(
+        f"mixed-{rule}",
         f"common + {MIXTURE}: distance of its loss over that of common + all-but-one with "
         f"{WIDTHS[rule]}",
         measured(mixed_gating, rule),
@@ -101,6 +103,7 @@ CLAIMS = (
         "are exactly of these kinds.",
         (
             Measure(
+                "crossed",
                 "2 × 2: on only for item 1 in context 1 and item 2 in context 2, which the proof "
                 "excludes",
                 _census(2, 2, "crossed"),
@@ -109,18 +112,21 @@ CLAIMS = (
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "admitted-2x2",
                 "2 × 2: share of the 14 patterns that the lemma allows",
                 _admitted(2, 2),
                 least=1.0,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "admitted-3x4",
                 "3 × 4: share of the 1066 patterns that it allows",
                 _admitted(3, 4),
                 least=1.0,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "admitted-trained",
                 "trained networks: weight in such patterns",
                 measured(gates_over_time, "admitted"),
                 least=0.95,
@@ -154,15 +160,21 @@ CLAIMS = (
         "gated off, with positive entries. Entries of both signs are in `fastest`.",
         (
             Measure(
-                "σ_j(sub) − σ_j, largest", _interlacing("above"), most=1e-12, rests=Basis.THEOREM
+                "above",
+                "σ_j(sub) − σ_j, largest",
+                _interlacing("above"),
+                most=1e-12,
+                rests=Basis.THEOREM,
             ),
             Measure(
+                "below",
                 "σ_{j+p} − σ_j(sub), largest",
                 _interlacing("below"),
                 most=1e-12,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "gain",
                 "first singular value, samples gated off, nothing negative: largest gain",
                 _interlacing("positive"),
                 most=1e-12,
@@ -182,6 +194,7 @@ CLAIMS = (
         "over double.",
         (
             Measure(
+                "single-over-double",
                 "epoch at 5 % of the initial loss, single over double",
                 measured(rivals, "single: earlier"),
                 least=1.0,
@@ -201,24 +214,28 @@ CLAIMS = (
         "the same total width and initial scale; and of the other gatings in `unique`.",
         (
             Measure(
+                "all-on",
                 "all-on over the fastest, on the targets",
                 _growth("first"),
                 least=1 - 1e-9,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "faster-patterns",
                 "share of the patterns faster than all-but-one, on the residual",
                 _growth("faster"),
                 most=0.0,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "fastest-pattern",
                 "fastest over all-but-one, on the residual",
                 _growth("ahead"),
                 most=1 + 1e-9,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "item-gating",
                 "epoch at 5 % of the initial loss, item-dependent gating over all-but-one",
                 measured(other_gating, "earlier"),
                 least=1.0,
@@ -226,6 +243,7 @@ CLAIMS = (
             ),
             *(
                 Measure(
+                    f"rival-{kind.replace(' ', '-')}",
                     f"the same, common + three pathways {TITLES[kind]}",
                     measured(rivals, f"{kind}: earlier"),
                     least=1.0,
@@ -234,12 +252,14 @@ CLAIMS = (
                 for kind in RIVALS
             ),
             Measure(
+                "mixed",
                 f"the same, common + {MIXTURE}",
                 measured(mixed_gating, f"{JUDGED}: earlier"),
                 least=1.0,
                 rests=Basis.PAPER,
             ),
             Measure(
+                "single-growth",
                 "single contexts over all-but-one, growth on the residual",
                 _growth("single"),
                 most=0.99,
@@ -284,6 +304,7 @@ CLAIMS = (
             *(_mixed(rule) for rule in WIDTHS),
             *(_rival(kind) for kind in RIVALS),
             Measure(
+                "item-gating",
                 "common + six pathways off on half the items of one context: distance of its loss "
                 "over that of common + all-but-one",
                 measured(other_gating, "gap"),
@@ -358,12 +379,14 @@ CLAIMS = (
         "with all seven pathways trained jointly, widths by the sign rule.",
         (
             Measure(
+                "own-rise",
                 "the authors' own network: rise of the loss without single contexts, relative to "
                 "the initial loss",
                 measured(own_network, "rise"),
                 most=0.01,
             ),
             Measure(
+                "own-norm",
                 "the authors' own network: one context over two, norm",
                 measured(own_network, "single"),
                 most=0.05,
@@ -371,12 +394,14 @@ CLAIMS = (
                 "reaches {:.0%} of the strongest for two contexts.",
             ),
             Measure(
+                "own-squared-norm",
                 "the authors' own network: one context over two, squared norm",
                 _squared(own_network),
                 most=0.05,
                 otherwise="By squared norm, it reaches {:.1%}.",
             ),
             Measure(
+                "joint-norm",
                 "all trained jointly: one context over two, norm",
                 measured(competition, "single"),
                 most=0.05,
@@ -384,6 +409,7 @@ CLAIMS = (
                 "{:.0%} of the norm of those for two.",
             ),
             Measure(
+                "joint-squared-norm",
                 "all trained jointly: one context over two, squared norm",
                 _squared(competition),
                 most=0.05,

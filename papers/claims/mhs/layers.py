@@ -119,6 +119,7 @@ CLAIMS = (
         "both.",
         (
             Measure(
+                "both-layers",
                 "both layers, contexts more than with one hidden layer",
                 _more(0, 1),
                 least=0.0,
@@ -126,6 +127,7 @@ CLAIMS = (
                 form=".2f",
             ),
             Measure(
+                "second-layer",
                 "second layer alone, contexts more than with one hidden layer",
                 _more(1),
                 least=0.0,
@@ -165,12 +167,14 @@ CLAIMS = (
         "losses in view: that number decides nothing.",
         (
             Measure(
+                "equal-drops",
                 "spread of the loss with drops at the same epochs, over that before",
                 _runs(lambda t: by_group(spread_at_equal_drops, t)),
                 most=0.5,
                 seen=True,
             ),
             Measure(
+                "later-drops",
                 "spread of the epoch of contextual drops over that of the first drop, least",
                 _runs(lambda t: by_group(later_drops, t)),
                 least=1.0,

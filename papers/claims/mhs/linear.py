@@ -153,23 +153,27 @@ CLAIMS = (
         "edge.",
         (
             Measure(
+                "final-strengths",
                 "final strengths against λ/δ, largest difference, relative",
                 once(input_correlations, "end", start=0.03),
                 most=1e-6,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "first-rate",
                 "first rate of growth: change with δ, relative",
                 once(input_correlations, "growth", start=0.03),
                 most=0.01,
             ),
             Measure(
+                "courses",
                 "courses relative to their end, starts in proportion to it: largest difference",
                 once(input_correlations, "course", start=0.03),
                 most=1e-9,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "half-times",
                 "half-times from the same start: change from δ = ¼ to 4, relative",
                 once(input_correlations, "half", start=0.03),
                 most=0.01,
@@ -192,9 +196,10 @@ CLAIMS = (
         "nothing fitted: strengths of the four modes relative to the largest, mean over time and "
         "modes; loss, mean |ΔL| / L(0).",
         (
-            Measure("strengths of the modes", _fig7(modes_apart), most=0.01),
-            Measure("loss", _fig7(losses_apart), most=0.01),
+            Measure("strengths", "strengths of the modes", _fig7(modes_apart), most=0.01),
+            Measure("loss", "loss", _fig7(losses_apart), most=0.01),
             Measure(
+                "strengths-worst",
                 "strengths of the modes, largest difference at any time",
                 _fig7(lambda table: modes_apart(table, np.max)),
                 most=0.05,
@@ -215,14 +220,21 @@ CLAIMS = (
         "part of the weakest mode. The ReLN of §4 with each pathway as wide as the rank of its "
         "Σ^yx, after 8000 steps; beside it, 100 neurons per pathway.",
         (
-            Measure("as wide as the rank: final loss, largest", _linear("wide"), most=1e-3),
+            Measure("wide", "as wide as the rank: final loss, largest", _linear("wide"), most=1e-3),
             Measure(
+                "narrow",
                 "one neuron less: final loss minus the part of the weakest mode, largest",
                 _linear("narrow"),
                 most=1e-3,
             ),
-            Measure("ReLN of §4, as wide as the ranks: final loss", _pathways("gated"), most=0.01),
             Measure(
+                "gated-wide",
+                "ReLN of §4, as wide as the ranks: final loss",
+                _pathways("gated"),
+                most=0.01,
+            ),
+            Measure(
+                "gated-full",
                 "ReLN of §4, 100 neurons per pathway: final loss, for comparison",
                 _pathways("full"),
                 most=0.01,

@@ -63,7 +63,13 @@ def by_rule(name: str, otherwise: str = "", rule: str = JUDGED) -> Measure:
     def read(tables: Tables) -> Any:
         return measure.read(tables("mhs/fig4", **changes))
 
-    return replace(measure, what=f"{measure.what}; {WIDTHS[rule]}", read=read, otherwise=otherwise)
+    return replace(
+        measure,
+        id=f"{measure.id}-{rule}",
+        what=f"{measure.what}; {WIDTHS[rule]}",
+        read=read,
+        otherwise=otherwise,
+    )
 
 
 def other_rules(name: str, otherwise: str) -> tuple[Measure, ...]:

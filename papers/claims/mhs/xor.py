@@ -119,12 +119,14 @@ CLAIMS = (
         "mean |ΔL| / L(0) over that of another seed.",
         (
             Measure(
+                "copied",
                 "copied gates: largest distance of outputs relative to the initial error √(2 L(0))",
                 lambda tables: max(_copies(tables)["copied"]),
                 most=1e-10,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "constant-xor",
                 "constant gates, extended XoR, Δ = 0.4, over another seed",
                 _frozen_over_floor("_xor"),
                 most=FLOOR,
@@ -133,6 +135,7 @@ CLAIMS = (
                 "that is {:.1f} times as far away as another seed.",
             ),
             Measure(
+                "constant-contextual",
                 "constant gates, contextual task, over another seed",
                 _frozen_over_floor(""),
                 most=FLOOR,
@@ -155,15 +158,21 @@ CLAIMS = (
         "the grid.",
         (
             Measure(
-                "learning time, relative difference from the faster", _late, most=0.05, pooled=True
+                "time",
+                "learning time, relative difference from the faster",
+                _late,
+                most=0.05,
+                pooled=True,
             ),
             Measure(
+                "loss",
                 "mean |ΔL| / L(0) from the faster",
                 _losses(lambda fast, slow: fast.max()),
                 most=0.05,
                 pooled=True,
             ),
             Measure(
+                "nearer",
                 "share of the Δ at which the faster is nearer than the slower",
                 _losses(lambda fast, slow: (fast < slow).mean()),
                 least=1.0,
@@ -171,6 +180,7 @@ CLAIMS = (
                 rests=Basis.PAPER,
             ),
             Measure(
+                "over-floor",
                 "distance from the faster over that of another seed, worst Δ",
                 _over_floor,
                 most=FLOOR,
@@ -188,8 +198,11 @@ CLAIMS = (
         "Growth rates against Δ/2 and √(1/8 + Δ²/16), and where the predicted times to loss 0.2 "
         "are equal (a root of their difference), minus √(2/3).",
         (
-            Measure("growth rates, largest difference", _growth, most=1e-9, rests=Basis.THEOREM),
             Measure(
+                "rates", "growth rates, largest difference", _growth, most=1e-9, rests=Basis.THEOREM
+            ),
+            Measure(
+                "crossing-width",
                 "Δ of equal times minus √(2/3), gatings of equal total width",
                 _crossing("width"),
                 least=-1e-5,
@@ -197,6 +210,7 @@ CLAIMS = (
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "crossing-start",
                 "Δ of equal times minus √(2/3), pathways of equal start",
                 _crossing("start"),
                 least=-1e-2,
@@ -218,10 +232,20 @@ CLAIMS = (
         "patterns overtakes the weight in those with exactly the XoR patterns (Fig. 2).",
         (
             Measure(
-                "share not decided by x₃, Δ = 0.4", lambda t: _bent(t)["0.4"], least=0.1, form=".2g"
+                "bent-small",
+                "share not decided by x₃, Δ = 0.4",
+                lambda t: _bent(t)["0.4"],
+                least=0.1,
+                form=".2g",
             ),
-            Measure("share not decided by x₃, Δ = 1.4", lambda t: _bent(t)["1.4"], most=0.01),
             Measure(
+                "bent-large",
+                "share not decided by x₃, Δ = 1.4",
+                lambda t: _bent(t)["1.4"],
+                most=0.01,
+            ),
+            Measure(
+                "gates-change",
                 "Δ at which the gates change",
                 _gates_change,
                 least=0.7,
@@ -230,6 +254,7 @@ CLAIMS = (
                 pooled=True,
             ),
             Measure(
+                "gates-crossover",
                 "Δ at which the gates change, minus √(2/3)",
                 lambda t: _gates_change(t) - CROSSOVER,
                 least=-0.02,
@@ -238,6 +263,7 @@ CLAIMS = (
                 otherwise="Judged by their gates, networks change at Δ = √(2/3) {:+.3f}.",
             ),
             Measure(
+                "plane-from",
                 "Δ from which less than 1 % is not decided by x₃",
                 lambda t: plane_from(_bent(t), 0.01),
                 most=CROSSOVER + 0.05,

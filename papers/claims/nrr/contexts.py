@@ -26,8 +26,11 @@ CLAIMS = (
         "Total weights of every pathway at the end: the largest difference of any entry, worst "
         "seed.",
         (
-            Measure("one pathway", _end("single", [[0.5, 0.5]]), most=0.005, rests=Basis.THEOREM),
             Measure(
+                "one", "one pathway", _end("single", [[0.5, 0.5]]), most=0.005, rests=Basis.THEOREM
+            ),
+            Measure(
+                "two",
                 "two pathways",
                 _end("two", [[1.0, 0.0], [0.0, 1.0]]),
                 most=0.005,

@@ -116,15 +116,21 @@ CLAIMS = (
         "flow time.",
         (
             Measure(
-                "MNIST, permuted", least_trained("nrr/fig8", **PERMUTED), least=0.85, origin=1.0
+                "mnist-permuted",
+                "MNIST, permuted",
+                least_trained("nrr/fig8", **PERMUTED),
+                least=0.85,
+                origin=1.0,
             ),
             Measure(
+                "mnist-rotated",
                 "MNIST, rotated",
                 least_trained("nrr/fig8", up_to=0.6, **ROTATED),
                 least=0.85,
                 origin=1.0,
             ),
             Measure(
+                "cifar10-rotated",
                 "features of CIFAR-10, rotated",
                 least_trained("nrr/fig8", images="cifar10", **RACE),
                 least=0.7,
@@ -147,23 +153,27 @@ CLAIMS = (
         "these numbers do not say.",
         (
             Measure(
+                "mnist-permuted-40",
                 "MNIST, permuted, K/M = .4",
                 transfer("nrr/fig8", share=0.4, **PERMUTED),
                 least=0.95,
                 origin=1.0,
             ),
             Measure(
+                "mnist-rotated-40",
                 "MNIST, rotated, K/M = .4",
                 transfer("nrr/fig8", share=0.4, **ROTATED),
                 least=0.95,
                 origin=1.0,
             ),
             Measure(
+                "mnist-permuted-10",
                 "MNIST, permuted, K/M = .1",
                 transfer("nrr/fig8", share=0.1, **PERMUTED),
                 most=0.5,
             ),
             Measure(
+                "mnist-permuted-m100",
                 "MNIST, permuted, M = 100, K/M = .4, race",
                 transfer("nrr/fig8", share=0.4, M=100, **PERMUTED | {"method": "race"}),
                 least=0.95,
@@ -171,6 +181,7 @@ CLAIMS = (
                 otherwise="With M = 100 the transfer at 40 % is {:.2f}.",
             ),
             Measure(
+                "cifar10-rotated-40",
                 "features of CIFAR-10, rotated, K/M = .4, race",
                 transfer("nrr/fig8", share=0.4, images="cifar10", **RACE),
                 least=0.95,
@@ -178,6 +189,7 @@ CLAIMS = (
                 otherwise="On features of rotated CIFAR-10 the transfer at 40 % is {:.2f}.",
             ),
             Measure(
+                "random-routes-10",
                 "MNIST, permuted, random regular routes, K/M = .1",
                 transfer("nrr/fig7", share=0.1, **PERMUTED | {"routes": "random"}),
                 most=0.5,
@@ -215,24 +227,28 @@ CLAIMS = (
         "run.",
         (
             Measure(
+                "trained",
                 "trained accuracy at K/M = .25",
                 least_trained("nrr/fig9", share=0.25, **PERMUTED),
                 least=0.85,
                 origin=1.0,
             ),
             Measure(
+                "transfer",
                 "transfer at K/M = .25",
                 transfer("nrr/fig9", share=0.25, **PERMUTED),
                 least=0.95,
                 origin=1.0,
             ),
             Measure(
+                "transfer-10",
                 "transfer at K/M = .1, below the paper's share",
                 transfer("nrr/fig9", share=0.1, **PERMUTED),
                 most=0.95,
                 otherwise="At K/M = .1 the transfer is {:.2f} already.",
             ),
             Measure(
+                "transfer-rotated",
                 "transfer at K/M = .25, rotated inputs",
                 transfer("nrr/fig9", share=0.25, **ROTATED),
                 least=0.95,
@@ -271,37 +287,48 @@ CLAIMS = (
         "with cross-entropy was run after that.",
         (
             Measure(
+                "trained-usual",
                 "trained accuracy at gains .1 and 1, the worse",
                 _good_scales,
                 least=0.8,
                 origin=1.0,
             ),
-            Measure("transfer at gain .1 less transfer at gain 10", _gained, least=0.5),
             Measure(
+                "transfer-small-large",
+                "transfer at gain .1 less transfer at gain 10",
+                _gained,
+                least=0.5,
+            ),
+            Measure(
+                "trained-01",
                 "trained accuracy at gain .01",
                 least_trained("nrr/fig10", scale=0.01, **RACE),
                 least=0.8,
                 origin=1.0,
             ),
             Measure(
+                "trained-01-squared",
                 "trained accuracy at gain .01, squared loss on permuted pixels",
                 least_trained("nrr/fig10", scale=0.01, **PIXELS),
                 least=0.8,
                 origin=1.0,
             ),
             Measure(
+                "trained-01-cross",
                 "trained accuracy at gain .01, cross-entropy on permuted pixels",
                 least_trained("nrr/fig10", scale=0.01, **PERMUTED | {"M": 40}),
                 least=0.8,
                 origin=1.0,
             ),
             Measure(
+                "trained-001",
                 "trained accuracy at gain .001",
                 least_trained("nrr/fig10", scale=0.001, **RACE),
                 least=0.8,
                 origin=1.0,
             ),
             Measure(
+                "trained-10",
                 "trained accuracy at gain 10",
                 least_trained("nrr/fig10", scale=10.0, **RACE),
                 least=0.8,

@@ -106,19 +106,22 @@ CLAIMS = (
         "a network with a shared and dedicated pathways, from equal decoupled starts.",
         (
             Measure(
+                "half-times-race",
                 "largest ratio of half-times, race",
                 _half_time_ratio("theory"),
                 most=1.0,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "half-times-random",
                 "largest ratio of half-times, random weights",
                 _half_time_ratio("random"),
                 most=1.0,
                 rests=Basis.PAPER,
             ),
             Measure(
-                ("share of the final strength in the shared pathway, smallest over modes"),
+                "shared-strength",
+                "share of the final strength in the shared pathway, smallest over modes",
                 _shared_wins,
                 least=0.95,
                 origin=1.0,
@@ -135,19 +138,22 @@ CLAIMS = (
         "Networks with M = 10 trained to convergence; for every K, the share of seeds whose error "
         "on untrained routes is below 1 % of the error of zero output.",
         (
-            Measure("runs that converged", _converged, least=1.0, rests=Basis.PAPER),
+            Measure("converged", "runs that converged", _converged, least=1.0, rests=Basis.PAPER),
             Measure(
+                "enough",
                 "smallest share of seeds that generalise, K/M ≥ 0.4",
                 _generalising(lambda good, share: good[share >= 0.4].min()),
                 least=0.9,
                 origin=1.0,
             ),
             Measure(
+                "few",
                 "largest share of seeds that generalise, K/M ≤ 0.2",
                 _generalising(lambda good, share: good[share <= 0.2].max()),
                 most=0.1,
             ),
             Measure(
+                "m5-k2",
                 "M = 5, K = 2, which is 40 %: share of seeds that generalise",
                 _generalising(lambda good, share: good[0], M=5, K=(2,), P=(1,)),
                 least=0.9,
@@ -171,14 +177,19 @@ CLAIMS = (
             fig6.MEASURES["untrained, smallest"].on("nrr/fig6"),
             fig6.MEASURES["untrained, largest"].on("nrr/fig6"),
             Measure(
+                "width-of-change",
                 "scale of 50 % error over scale of 1 %",
                 _width_of_change,
                 most=1.5,
                 otherwise="The change is gradual: from 1 % to 50 % of the error of zero output, "
                 "the scale grows by a factor of {:.1f}.",
             ),
-            Measure("scale at which it passes 1 %", _change_at(0.01), least=0.2, most=2.5),
-            Measure("scale at which it passes 50 %", _change_at(0.5), least=0.2, most=2.5),
+            Measure(
+                "passes-1", "scale at which it passes 1 %", _change_at(0.01), least=0.2, most=2.5
+            ),
+            Measure(
+                "passes-50", "scale at which it passes 50 %", _change_at(0.5), least=0.2, most=2.5
+            ),
         ),
         quote="While performance on trained domains is excellent for all scales, zero-shot "
         "generalization only emerges in the neural race regime.",

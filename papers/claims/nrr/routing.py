@@ -40,8 +40,11 @@ CLAIMS = (
         "Descent of the full network from decoupled weights against the race with the same step: "
         "loss of Fig. 4, and strengths for every P of Fig. 5.",
         (
-            fig4.MEASURES["decoupled"].on("nrr/fig4", what="largest |ΔL| / L(0), Fig. 4"),
+            fig4.MEASURES["decoupled"].on(
+                "nrr/fig4", id="loss", what="largest |ΔL| / L(0), Fig. 4"
+            ),
             Measure(
+                "strengths",
                 "largest difference of a strength, Fig. 5",
                 _decoupled_strengths,
                 most=1e-6,
@@ -59,9 +62,12 @@ CLAIMS = (
         "from them; mean |ΔL| / L(0), for orthogonal starts (the authors' scripts) "
         "and Xavier starts (the text).",
         (
-            fig4.MEASURES["random"].on("nrr/fig4", what="orthogonal start × 0.2"),
+            fig4.MEASURES["random"].on(
+                "nrr/fig4", id="random-orthogonal", what="orthogonal start × 0.2"
+            ),
             fig4.MEASURES["random"].on(
                 "nrr/fig4",
+                id="random-xavier",
                 what="Xavier start × 0.2",
                 otherwise="From the Xavier start of the paper's text, it is {:.1%} of the initial "
                 "loss away on average.",
@@ -79,8 +85,11 @@ CLAIMS = (
         "Final hidden singular values divided by √(in · out) and by √M: the difference from 1 for "
         "the worst mode.",
         (
-            fig4.MEASURES["root M"].on("nrr/fig4", what="orthogonal start × 0.2"),
+            fig4.MEASURES["root M"].on(
+                "nrr/fig4", id="root-m-orthogonal", what="orthogonal start × 0.2"
+            ),
             Measure(
+                "root-m-orthogonal-worst",
                 "orthogonal start × 0.2, worst seed",
                 _worst_root_M(),
                 most=0.04,
@@ -88,6 +97,7 @@ CLAIMS = (
                 "vanishing initial weights, and weak modes are furthest from it.",
             ),
             Measure(
+                "root-m-xavier-worst",
                 "Xavier start × 0.2, worst seed",
                 _worst_root_M("xavier"),
                 most=0.04,
@@ -106,16 +116,20 @@ CLAIMS = (
         "of domains: 1 if all are equal. All pairs in Fig. 4; pairs that never met in Fig. 5c, at "
         "the largest K with such pairs.",
         (
-            fig4.MEASURES["shared"].on("nrr/fig4", what="all pairs, M = 7, K = 4"),
-            Measure("pairs that never met, Fig. 5c", _apart, least=0.9, origin=1.0),
+            fig4.MEASURES["shared"].on(
+                "nrr/fig4", id="shared-orthogonal", what="all pairs, M = 7, K = 4"
+            ),
+            Measure("never-met", "pairs that never met, Fig. 5c", _apart, least=0.9, origin=1.0),
             fig4.MEASURES["shared"].on(
                 "nrr/fig4",
+                id="shared-xavier",
                 what="all pairs, M = 7, K = 4, Xavier start",
                 otherwise="From Xavier starts, the sharing is {:.2f}: a trace of the domain "
                 "remains in the activity.",
                 init="xavier",
             ),
             Measure(
+                "never-met-fig4",
                 "pairs that never met in Fig. 4",
                 _never_met,
                 least=1,
@@ -135,9 +149,12 @@ CLAIMS = (
         "The network generalises perfectly to routes that were never trained.",
         "Error on untrained routes relative to zero output, M = 7, K = 4.",
         (
-            fig4.MEASURES["untrained"].on("nrr/fig4", what="orthogonal start × 0.2"),
+            fig4.MEASURES["untrained"].on(
+                "nrr/fig4", id="untrained-orthogonal", what="orthogonal start × 0.2"
+            ),
             fig4.MEASURES["untrained"].on(
                 "nrr/fig4",
+                id="untrained-xavier",
                 what="Xavier start × 0.2",
                 otherwise="After the same number of steps from Xavier starts, the error is {:.2%} "
                 "of that of zero output.",

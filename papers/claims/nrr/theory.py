@@ -31,17 +31,20 @@ CLAIMS = (
         "the smallest, if targets are mixed by another rotation, which changes Σ^yx alone.",
         (
             Measure(
+                "same-correlations",
                 "other samples, equal correlations: largest difference",
                 once(identities.other_samples, "same", problems=20),
                 most=1e-9,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "samples-differ",
                 "how much the samples differ, relative to their size, smallest",
                 once(identities.other_samples, "samples", problems=20),
                 least=0.1,
             ),
             Measure(
+                "other-correlations",
                 "other correlations: smallest difference",
                 once(identities.other_samples, "other", problems=20),
                 least=0.01,
@@ -62,6 +65,7 @@ CLAIMS = (
         "the final B₂² of the strongest mode.",
         (
             Measure(
+                "flow",
                 "gradient flow: largest change of M B₁² − B₂²",
                 once(identities.conserved_quantity, "flow", problems=20),
                 most=1e-6,
@@ -86,29 +90,34 @@ CLAIMS = (
         "networks with M = 5 from orthogonal weights × 0.2: the strongest mode, for small K.",
         (
             Measure(
+                "root-m",
                 "over √M, every K and mode: largest difference from 1",
                 once(identities.ratios_in_theory, "root_M", M=6, start=0.01),
                 most=1e-3,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "by-k",
                 "how much it varies with K",
                 once(identities.ratios_in_theory, "by_K", M=6, start=0.01),
                 most=1e-6,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "by-p",
                 "over P^¼, every P and mode: largest difference from 1",
                 once(identities.ratios_in_theory, "by_P", M=6, start=0.01),
                 most=1e-3,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "trained-k3",
                 "trained from random weights, K = 3 of M = 5: difference from 1",
                 _trained(3),
                 most=0.05,
             ),
             Measure(
+                "trained-k1",
                 "trained from random weights, K = 1 of M = 5: difference from 1",
                 _trained(1),
                 most=0.05,
@@ -131,17 +140,20 @@ CLAIMS = (
         "Fig. 4.",
         (
             Measure(
+                "start",
                 "at the start",
                 once(identities.decoupling, "first", seeds=5, steps=3000, scale=0.02),
                 most=0.2,
             ),
             Measure(
+                "half-small",
                 "strongest mode half learned, × 0.02",
                 once(identities.decoupling, "half", seeds=5, steps=3000, scale=0.02),
                 least=0.9,
                 origin=1.0,
             ),
             Measure(
+                "half-usual",
                 "strongest mode half learned, × 0.2",
                 once(identities.decoupling, "half", seeds=5, steps=500, scale=0.2),
                 least=0.9,
@@ -163,12 +175,14 @@ CLAIMS = (
         "output.",
         (
             Measure(
+                "loss",
                 "largest |ΔL| / L(0) with and without distractors",
                 once(identities.distractors, "apart", seeds=5, steps=200),
                 most=1e-9,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "linear",
                 "loss of the best linear map, relative to zero output",
                 once(identities.distractors, "linear", seeds=5, steps=200),
                 least=0.05,

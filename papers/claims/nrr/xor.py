@@ -51,9 +51,10 @@ CLAIMS = (
         "|ΔL| / L(0) over the run, mean over seeds.",
         (
             fig3.MEASURES["tracks"].on("nrr/fig3"),
-            Measure("mean |ΔL| / L(0) after a shift in time", _shifted, most=0.01),
+            Measure("shifted", "mean |ΔL| / L(0) after a shift in time", _shifted, most=0.01),
             replace(
                 fig3.MEASURES["tracks"],
+                id="unshifted",
                 what="mean |ΔL| / L(0) without a shift, with the threshold for the shape",
                 most=0.01,
             ).on(
@@ -78,6 +79,7 @@ CLAIMS = (
             fig3.MEASURES["types"].on("nrr/fig3"),
             fig3.MEASURES["weakest"].on("nrr/fig3"),
             Measure(
+                "one-sample",
                 "strength in neurons that are on for only one sample",
                 _on_for_one,
                 least=0.95,

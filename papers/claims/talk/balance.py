@@ -129,30 +129,35 @@ CLAIMS = (
         "up to t = 2.",
         (
             Measure(
+                "loss-5-4-4",
                 "5–4–4, largest difference of loss, relative to L(0)",
                 read("lambda_trajectories", gap("exact", "simulated")),
                 most=1e-8,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "loss-4-4-8",
                 "4–4–8, largest difference of loss, relative to L(0)",
                 read("delayed_rich", gap("loss", "simulated")),
                 most=1e-8,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "kernel-4-4-8",
                 "4–4–8, largest difference of kernel distance, relative",
                 read("delayed_rich", gap("kernel", "travel")),
                 most=1e-6,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "slide-corrected",
                 "eqs 13–15, last term of eq. 15 corrected: difference of loss, relative to L(0)",
                 read("lambda_trajectories", lambda t: slide_loss(t, corrected=True)),
                 most=1e-8,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "slide-printed",
                 "eqs 13–15 as printed: difference of loss, relative to L(0)",
                 read("lambda_trajectories", lambda t: slide_loss(t, corrected=False)),
                 most=1e-8,
@@ -173,15 +178,24 @@ CLAIMS = (
         "the loss over its steepest slope, 1 for an exponential.",
         (
             Measure(
+                "balanced",
                 "λ nearest to zero",
                 read("lambda_trajectories", bend(most_balanced)),
                 most=0.5,
             ),
             Measure(
-                "smallest λ", read("lambda_trajectories", bend(np.argmin)), least=0.99, origin=1.0
+                "smallest",
+                "smallest λ",
+                read("lambda_trajectories", bend(np.argmin)),
+                least=0.99,
+                origin=1.0,
             ),
             Measure(
-                "largest λ", read("lambda_trajectories", bend(np.argmax)), least=0.99, origin=1.0
+                "largest",
+                "largest λ",
+                read("lambda_trajectories", bend(np.argmax)),
+                least=0.99,
+                origin=1.0,
             ),
         ),
         inferred=True,
@@ -194,11 +208,13 @@ CLAIMS = (
         "seeds, by λ and the singular values of the initial map.",
         (
             Measure(
+                "balanced",
                 "λ = 0, smallest scale",
                 read("regimes", lambda t: travel(t, "square", most_balanced)),
                 least=0.05,
             ),
             Measure(
+                "imbalanced",
                 "largest |λ|, smallest scale, over that",
                 read(
                     "regimes",
@@ -210,6 +226,7 @@ CLAIMS = (
                 most=0.2,
             ),
             Measure(
+                "large-scale",
                 "λ = 0, largest scale, over that",
                 read(
                     "regimes",
@@ -235,6 +252,7 @@ CLAIMS = (
         (
             *(
                 Measure(
+                    f"{shape}-{'positive' if sign == '>' else 'negative'}",
                     f"{shape}, λ {sign} 0",
                     read(
                         "regimes",
@@ -266,6 +284,7 @@ CLAIMS = (
         "of the loss, and final kernel distances.",
         (
             Measure(
+                "delay",
                 "half-times, kernel over loss, largest λ relative to λ = 0",
                 read("delayed_rich", delay),
                 least=2.0,
@@ -273,11 +292,13 @@ CLAIMS = (
                 scale="log",
             ),
             Measure(
+                "kernel-largest",
                 "kernel distance at the end, largest λ",
                 read("delayed_rich", final_kernel(np.argmax)),
                 least=0.05,
             ),
             Measure(
+                "kernel-smallest",
                 "kernel distance at the end, smallest λ over largest",
                 read(
                     "delayed_rich",
@@ -298,12 +319,14 @@ CLAIMS = (
         "first task's loss after it ends.",
         (
             Measure(
+                "loss",
                 "largest difference of loss, relative to the largest loss",
                 read("continual", gap("exact", "simulated")),
                 most=1e-8,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "learned",
                 "loss on a task when the next begins, relative to zero output, worst task",
                 read("continual", left_to_learn),
                 most=0.01,
@@ -311,6 +334,7 @@ CLAIMS = (
                 "solution is exact all the same.",
             ),
             Measure(
+                "forgetting",
                 "forgetting of the first task: exact over simulated, minus 1",
                 read("continual", forgetting_gap),
                 most=1e-6,

@@ -101,29 +101,34 @@ CLAIMS = (
         "from 10 to 90 %, for each depth and the limit of many edges.",
         (
             Measure(
+                "closed-forms",
                 "closed forms against flows, largest difference relative to s/λ",
                 read("depth", gap("exact", "simulated")),
                 most=1e-6,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "bend-shallow",
                 "initial over largest rate of change, D = 1",
                 read("depth", lambda t: first_over_steepest(depth_curves(t))[0]),
                 least=0.99,
                 origin=1.0,
             ),
             Measure(
+                "bend-deeper",
                 "the same, largest of the deeper ones",
                 read("depth", lambda t: first_over_steepest(depth_curves(t))[1:].max()),
                 most=0.5,
             ),
             Measure(
+                "wait-over-rise",
                 "wait over rise, smallest factor from one depth to the next",
                 read("depth", sharper_chains),
                 least=1.1,
                 origin=1.0,
             ),
             Measure(
+                "printed-shallow",
                 "D = 1 as printed, λ = 2, s = 1: largest difference relative to s/λ",
                 read("depth", lambda t: as_printed(t, "shallow"), **OTHER_RATE),
                 most=1e-6,
@@ -132,6 +137,7 @@ CLAIMS = (
                 "it is off by up to {:.0%} of s/λ. The correct rate is e^(−λt/τ).",
             ),
             Measure(
+                "printed-limit",
                 "D → ∞ as printed, λ = 2, s = 1: largest difference relative to s/λ",
                 read("depth", lambda t: as_printed(t, "limit"), **OTHER_RATE),
                 most=1e-6,
@@ -141,6 +147,7 @@ CLAIMS = (
                 "(s²/λ) t/τ, in units τ/D.",
             ),
             Measure(
+                "deepest-over-limit",
                 "half-time, deepest chain over the limit",
                 read("depth", deep_over_limit),
                 least=0.9,
@@ -159,6 +166,7 @@ CLAIMS = (
         "The chain of two edges: its stationary point at zero, and a descent that passes by.",
         (
             Measure(
+                "escapes",
                 "directions of escape at zero",
                 read("error_surface", lambda t: t["index"]),
                 least=1,
@@ -166,6 +174,7 @@ CLAIMS = (
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "curvature",
                 "curvature over −s, distance from 1",
                 read(
                     "error_surface",
@@ -175,11 +184,13 @@ CLAIMS = (
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "slowing",
                 "slowest step before the loss has halved, over the fastest",
                 read("error_surface", slowing),
                 most=0.5,
             ),
             Measure(
+                "final-loss",
                 "final over initial loss",
                 read("error_surface", lambda t: t["path_loss"][-1] / t["path_loss"][0]),
                 most=1e-6,
@@ -197,12 +208,14 @@ CLAIMS = (
         "chains that start at the expected strength and learn infinitely many features.",
         (
             Measure(
+                "aligned",
                 "aligned starts: largest difference of a mode's strength",
                 read("stages", gap("exact", "simulated")),
                 most=1e-6,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "random",
                 "random starts: half-times relative to chains, minus 1, worst level",
                 read("differentiation", level_gap("limit")),
                 most=0.05,
@@ -223,6 +236,7 @@ CLAIMS = (
         "time from 10 to 90 %, smallest over modes and depths.",
         (
             Measure(
+                "shallow",
                 "weakest over strongest, shallow",
                 read("stages", apart(0)),
                 least=0.95,
@@ -230,10 +244,15 @@ CLAIMS = (
                 most=1.05,
             ),
             Measure(
-                "weakest over strongest, deepest", read("stages", apart(-1)), least=1.5, origin=1.0
+                "deepest",
+                "weakest over strongest, deepest",
+                read("stages", apart(-1)),
+                least=1.5,
+                origin=1.0,
             ),
             Measure(
-                ("factor by which each edge sharpens transitions"),
+                "sharpening",
+                "factor by which each edge sharpens transitions",
                 read("stages", sharper),
                 least=1.1,
                 origin=1.0,

@@ -140,22 +140,26 @@ CLAIMS = (
         "and the three modes, s = 4, 2, 1, of linear networks from small random weights.",
         (
             Measure(
+                "two-edges",
                 "two edges, starts in proportion to the end",
                 once(times_by_strength, "relative", start=0.01),
                 most=1e-9,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "four-edges",
                 "four edges, one start for all",
                 once(times_by_strength, "deep", start=0.01),
                 most=0.01,
             ),
             Measure(
+                "trained",
                 "modes of trained networks, s = 4, 2, 1",
                 once(times_trained, "off", seeds=5),
                 most=0.25,
             ),
             Measure(
+                "one-start",
                 "two edges, one start for all, s = 0.5 … 8",
                 once(times_by_strength, "same", start=0.01),
                 most=0.01,
@@ -177,18 +181,21 @@ CLAIMS = (
         "“Generally” is read as nine in ten.",
         (
             Measure(
+                "deeper",
                 "each further edge is slower",
                 once(random_chains, "deeper", problems=200),
                 least=0.9,
                 origin=1.0,
             ),
             Measure(
+                "larger",
                 "a larger start is faster",
                 once(random_chains, "larger", problems=200),
                 least=1.0,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "imbalanced",
                 "an imbalanced start is faster",
                 once(random_chains, "imbalanced", problems=200),
                 least=1.0,
@@ -210,12 +217,14 @@ CLAIMS = (
         "random weights (NRR Fig. 3).",
         (
             Measure(
+                "assumptions",
                 "all assumptions met, Δ = 0, 0.4, 1.2",
                 once(relu_exact, "exact", steps=400),
                 most=1e-9,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "switched",
                 "gates that switched there",
                 once(relu_exact, "switched", steps=400),
                 most=0,
@@ -223,16 +232,23 @@ CLAIMS = (
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "unmatched",
                 "gates that do not match, Δ = 1.6",
                 once(relu_exact, "unmatched", steps=400),
                 least=0.01,
             ),
             Measure(
+                "coupled",
                 "weights that are not decoupled, Δ = 0.4",
                 once(relu_exact, "moved", steps=400),
                 least=0.01,
             ),
-            Measure("small random weights, XoR: mean |ΔL| / L(0)", _small_random, most=0.05),
+            Measure(
+                "small-random",
+                "small random weights, XoR: mean |ΔL| / L(0)",
+                _small_random,
+                most=0.05,
+            ),
         ),
         quote="Also exact for ReLU networks under the assumptions: Gates on each example match the "
         "activity set; No neurons switch their activity set; Initial weights are decoupled. Can "

@@ -66,13 +66,20 @@ CLAIMS = (
         "within 1 %.",
         (
             Measure(
+                "plateaus",
                 "share of plateaus at a listed saddle",
                 read("saddles", share_at_saddles),
                 least=1,
                 rests=Basis.PAPER,
             ),
-            Measure("fewest saddles that a run rests at", read("saddles", fewest_saddles), least=3),
             Measure(
+                "fewest",
+                "fewest saddles that a run rests at",
+                read("saddles", fewest_saddles),
+                least=3,
+            ),
+            Measure(
+                "downward",
                 "share of steps that lead to a saddle with fewer ways out",
                 read("saddles", downward),
                 least=1,
@@ -88,14 +95,21 @@ CLAIMS = (
         "The same runs: the largest difference of loss between two at one time, over L(0); and "
         "the saddles at which they rest.",
         (
-            Measure("largest difference between runs", read("saddles", between_runs), least=0.1),
             Measure(
+                "between-runs",
+                "largest difference between runs",
+                read("saddles", between_runs),
+                least=0.1,
+            ),
+            Measure(
+                "plateaus",
                 "share of plateaus at a listed saddle",
                 read("saddles", share_at_saddles),
                 least=1,
                 rests=Basis.PAPER,
             ),
             Measure(
+                "ways",
                 "largest number of saddles with equally many learned modes at which runs rest",
                 read("saddles", ways),
                 least=2,

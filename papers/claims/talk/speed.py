@@ -74,12 +74,14 @@ CLAIMS = (
         "2 … 6, b₀ = 0.5, mean over seeds; and for chains of 6 edges by their closed form.",
         (
             Measure(
+                "factor-least",
                 "smallest factor from one depth to the next",
                 read("training_speed", lambda t: growth(t).min()),
                 least=1.3,
                 origin=1.0,
             ),
             Measure(
+                "factor-mean",
                 "mean factor from one depth to the next, relative to 1/b₀",
                 read(
                     "training_speed",
@@ -92,6 +94,7 @@ CLAIMS = (
                 "of a random product, whose directions differ in strength.",
             ),
             Measure(
+                "exponent",
                 "exponent of 1/b₀ in the time of a chain of 6 edges",
                 lambda tables: exponent(),
                 least=5.5,
@@ -111,17 +114,20 @@ CLAIMS = (
         "layers of fixed b₀ = 0.8 (D = 2 … 6).",
         (
             Measure(
+                "closed-form",
                 "networks against the closed form of a chain, worst depth",
                 read("training_speed", pretrained_off),
                 most=1e-3,
             ),
             Measure(
+                "fixed-product",
                 "growth relative to D, fixed product",
                 read("training_speed", rise_of_fixed_product),
                 most=1.0,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "fixed-layer",
                 "growth relative to D, fixed strength of a layer",
                 read("training_speed", rise_over_depth),
                 most=1.0,
@@ -139,12 +145,14 @@ CLAIMS = (
         "Networks with 8 neurons per layer, D = 2 … 6, mean over seeds, units of τ/D.",
         (
             Measure(
+                "spread",
                 "largest time over smallest",
                 read("training_speed", spread_of_orthogonal),
                 most=1.5,
                 origin=1.0,
             ),
             Measure(
+                "deepest",
                 "deepest over shallowest",
                 read(
                     "training_speed",

@@ -121,17 +121,20 @@ CLAIMS = (
         "the graph; and eigenvalues of sampled features, by their number.",
         (
             Measure(
+                "symmetry",
                 "from symmetry against the graph, worst relative difference",
                 read("structures", symmetry_gap),
                 most=1e-10,
                 rests=Basis.THEOREM,
             ),
             Measure(
+                "sample-rate",
                 "sampled features, exponent of the error, difference from −½, worst world",
                 read("structures", sample_rate),
                 most=0.1,
             ),
             Measure(
+                "sample-error",
                 "sampled features, error at the largest number, worst world",
                 read("structures", lambda t: sample_error(t)[:, -1].max()),
                 most=0.05,
@@ -149,18 +152,21 @@ CLAIMS = (
         "predicted from those weights.",
         (
             Measure(
+                "decay",
                 "a level's largest singular value over the smallest of the level above, worst",
                 read("differentiation", decay),
                 most=0.95,
                 origin=1.0,
             ),
             Measure(
+                "levels",
                 "smallest share of a level in the singular vectors of its rank",
                 read("differentiation", mirror),
                 least=0.95,
                 origin=1.0,
             ),
             Measure(
+                "order",
                 "half-time of a level over that of the level above, smallest",
                 read(
                     "differentiation",
@@ -170,6 +176,7 @@ CLAIMS = (
                 origin=1.0,
             ),
             Measure(
+                "times",
                 "simulated against predicted times, worst level",
                 read("differentiation", level_gap("predicted")),
                 most=0.05,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from neuralrace.checks import entries, plain_array
 from neuralrace.errors import NeuralRaceError, check_kind, listed
-from neuralrace.trajectory.names import flat, nested
 from neuralrace.trajectory.run import Trajectory
+from neuralrace.trajectory.table import FINAL, from_table, to_table
 from neuralrace.types import ArrayLike
+
+if TYPE_CHECKING:
+    import xarray
 
 
 def join(*runs: Trajectory) -> Trajectory:
@@ -30,48 +33,26 @@ def join(*runs: Trajectory) -> Trajectory:
 
     ```
     """
-    for i, run in enumerate(runs):
-        check_kind(f"run {i}", run, Trajectory, "pass the runs one by one: nr.join(first, second)")
-    axes = [[(name, c.tolist()) for name, c in run.axes.items()] for run in runs]
-    if not runs or any(those != axes[0] for those in axes):
-        raise NeuralRaceError(
-            "only runs with the same axes can be joined",
-            got=axes,
-            wanted="one or more runs, single ones or ensembles over the same axes",
-            fix="join runs that were made in the same way",
-        )
+    _check_alike("runs", runs)
     _check_one_clock(runs)
-    lead = len(runs[0].axes)
-    recorded = [flat(run.values) for run in runs]
-    kept = _shared(recorded, lead + 1)
-
-    def along_time(arrays: Sequence[np.ndarray], axis: int) -> np.ndarray:
-        rest = (array[(slice(None),) * axis + (slice(1, None),)] for array in arrays[1:])
-        return np.concatenate([arrays[0], *rest], axis=axis)
-
-    def counted_on(counts: Sequence[np.ndarray]) -> np.ndarray:
-        ends = np.cumsum([0, *(c[-1] - c[0] for c in counts)])
-        parts = [c - c[0] + e + counts[0][0] for c, e in zip(counts, ends, strict=False)]
-        return along_time(parts, 0)
-
-    steps = [run.steps for run in runs if run.steps is not None]
+    tables = _shared([to_table(run) for run in runs])
     weights = [run.sample_weight for run in runs]
-    return Trajectory(
-        counted_on([run.time for run in runs]),
-        along_time([run.loss for run in runs], lead),
-        values=nested({name: along_time([r[name] for r in recorded], lead) for name in kept}),
-        final=runs[-1].final,
-        net=runs[-1].net,
-        axes=runs[0].axes,
-        steps=counted_on(steps) if len(steps) == len(runs) else None,
-        sample_weight=weights[0] if all(_same(w, weights[0]) for w in weights) else None,
-        settings={
-            "method": "join",
-            "clock": runs[0].clock,
-            **_common(runs),
-            "parts": [run.settings for run in runs],
-        },
-    )
+    uncounted = [] if all("steps" in table.coords for table in tables) else ["steps"]
+    placed: list[Any] = []
+    for table in tables:
+        table = table.drop_vars(["sample_weight", *uncounted, *_final(table)], errors="ignore")
+        for name in ("time", "steps"):
+            if name in table.coords and placed:
+                begin = placed[-1][name].to_numpy()[-1] - table[name].to_numpy()[0]
+                table = table.assign_coords({name: ("time", table[name].to_numpy() + begin)})
+        placed.append(table.isel(time=slice(1, None)) if placed else table)
+    whole = _along(placed, "time", "minimal")
+    last = to_table(runs[-1])
+    whole = whole.assign({name: last[name] for name in _final(last)})
+    if weights[0] is not None and all(_same(w, weights[0]) for w in weights):
+        whole = whole.assign(sample_weight=last["sample_weight"])
+    settings = {"method": "join", "clock": runs[0].clock, **_agreed(runs)}
+    return from_table(whole, settings | {"parts": [run.settings for run in runs]}, runs[-1].net)
 
 
 def concat(parts: Sequence[Trajectory], axis: str | tuple[str, ArrayLike]) -> Trajectory:
@@ -94,56 +75,69 @@ def concat(parts: Sequence[Trajectory], axis: str | tuple[str, ArrayLike]) -> Tr
     ```
     """
     parts = entries("parts", parts, "pass a list of trajectories")
-    for i, part in enumerate(parts):
-        check_kind(f"part {i}", part, Trajectory, "pass a list of trajectories")
-    name, given = _named_axis(axis)
-    axes = [list(part.axes) for part in parts]
-    if not parts or any(a != axes[0] for a in axes):
+    _check_alike("parts", parts)
+    name, coordinates = _named_axis(axis)
+    tables, clock = _on_shared_times([to_table(part) for part in parts], parts, name)
+    tables, common = _with_shared_weights(_shared(tables))
+    if not all(_same(table.get("steps"), tables[0].get("steps")) for table in tables):
+        tables = [table.drop_vars("steps", errors="ignore") for table in tables]
+    whole = _along(tables, name, "all")
+    if coordinates is None and name not in parts[0].axes:
+        coordinates = np.arange(len(parts))
+    if coordinates is not None:
+        _check_coordinates(name, coordinates, whole.sizes[name])
+        whole = whole.assign_coords({name: coordinates})
+    whole = whole if common is None else whole.assign(sample_weight=common)
+    lengths = [table.sizes.get(name, 1) for table in tables]
+    same_net = all(part.net == parts[0].net for part in parts)
+    settings = _settings(parts, name, lengths) | {"clock": clock}
+    return from_table(whole, settings, parts[0].net if same_net else None)
+
+
+def _along(tables: list[Any], name: str, variables: Literal["all", "minimal"]) -> xarray.Dataset:
+    """Tables along one dimension; all others must agree."""
+    import xarray
+
+    try:
+        whole = xarray.concat(tables, name, join="exact", data_vars=variables, coords="minimal")
+    except ValueError as error:
         raise NeuralRaceError(
-            "only runs with the same axes can be put side by side",
+            "the runs have other times or other coordinates than each other",
+            got=str(error).partition("\n")[0],
+            wanted=f"the same times and coordinates along every axis but {name!r}",
+            fix="select those that all share with run.sel",
+        ) from error
+    assert isinstance(whole, xarray.Dataset)
+    return whole
+
+
+def _final(table: xarray.Dataset) -> list[str]:
+    return [str(name) for name in table.data_vars if str(name).startswith(FINAL)]
+
+
+def _check_alike(what: str, runs: Sequence[Trajectory]) -> None:
+    """Trajectories over the same axes, at least one."""
+    for i, run in enumerate(runs):
+        check_kind(f"{what}[{i}]", run, Trajectory, "pass trajectories, as nr.train returns them")
+    axes = [list(run.axes) for run in runs]
+    if not runs or any(those != axes[0] for those in axes):
+        raise NeuralRaceError(
+            f"{what} must have the same axes",
             got=axes,
             wanted="one or more runs, single ones or ensembles over the same axes",
             fix="pick members with run.isel(seed=0) first",
         )
-    clock, times = _shared_times(parts, name)
-    old = name in parts[0].axes
-    at = axes[0].index(name) if old else 0
-    lengths = [len(part.axes[name]) if old else 1 for part in parts]
-    whole = [part.axes[name] for part in parts] if old else [[i] for i in range(len(parts))]
-    coordinates = np.concatenate(whole) if given is None else given
-    _check_coordinates(name, coordinates, sum(lengths))
-    for other in axes[0]:
-        if other != name and any(not _same(p.axes[other], parts[0].axes[other]) for p in parts):
-            raise NeuralRaceError(
-                f"the parts have different coordinates along axis {other!r}",
-                got=[part.axes[other].tolist() for part in parts],
-                wanted="the same coordinates along every axis but that of concat",
-                fix="select the coordinates that they share with run.sel",
-            )
 
-    def side_by_side(arrays: Sequence[np.ndarray]) -> np.ndarray:
-        return np.concatenate(arrays, axis=at) if old else np.stack(arrays)
 
-    lead = len(axes[0])
-    recorded, final = (
-        [flat(t) for t in trees] for trees in ([p.values for p in parts], [p.final for p in parts])
-    )
-    keep = {key: side_by_side([r[key] for r in recorded]) for key in _shared(recorded, lead + 1)}
-    last = {key: side_by_side([f[key] for f in final]) for key in _shared(final, lead)}
-    along = dict(parts[0].axes)
-    along = along | {name: coordinates} if old else {name: coordinates, **along}
-    steps = parts[0].steps
-    return Trajectory(
-        times,
-        side_by_side([part.loss for part in parts]),
-        values=nested(keep),
-        final=nested(last),
-        net=parts[0].net if all(part.net == parts[0].net for part in parts) else None,
-        axes=along,
-        steps=steps if all(_same(part.steps, steps) for part in parts) else None,
-        sample_weight=_weights(parts, side_by_side),
-        settings=_settings(parts, name, lengths) | {"clock": clock},
-    )
+def _check_one_clock(runs: Sequence[Trajectory]) -> None:
+    clocks = [run.clock for run in runs]
+    if len(set(clocks)) > 1:
+        raise NeuralRaceError(
+            "the trajectories have different clocks",
+            got=f"times in {', '.join(clocks)}",
+            wanted="one clock for all",
+            fix="settings['clock'] says what time is; combine runs of one kind",
+        )
 
 
 def _named_axis(axis: Any) -> tuple[str, np.ndarray | None]:
@@ -159,38 +153,10 @@ def _named_axis(axis: Any) -> tuple[str, np.ndarray | None]:
         )
     if not pair:
         return name, None
-    given = entries("coordinates", axis[1], "one for each part: ('seed', [0, 1])")
-    return name, plain_array("coordinates", given, wanted="one per part", fix="numbers or names")
-
-
-def _shared_times(parts: Sequence[Trajectory], axis: str) -> tuple[str, np.ndarray]:
-    """The clock and times of all parts; steps where the learning rates differ."""
-    first = parts[0]
-    steps = first.steps
-    new_rates = axis == "learning_rate" and axis not in first.axes and steps is not None
-    if new_rates and all(_same(part.steps, steps) for part in parts):
-        return "steps", np.asarray(steps, float)
-    _check_one_clock(parts)
-    for i, part in enumerate(parts):
-        if not _same(part.time, first.time):
-            raise NeuralRaceError(
-                f"part {i} was recorded at other times than part 0",
-                got=f"{len(part.time)} times from {part.time[0]:g} to {part.time[-1]:g}",
-                wanted=f"{len(first.time)} times from {first.time[0]:g} to {first.time[-1]:g}",
-                fix="record all at the same times, or select those they share with run.sel(time=…)",
-            )
-    return first.clock, first.time
-
-
-def _check_one_clock(runs: Sequence[Trajectory]) -> None:
-    clocks = [run.clock for run in runs]
-    if len(set(clocks)) > 1:
-        raise NeuralRaceError(
-            "the trajectories have different clocks",
-            got=f"times in {', '.join(clocks)}",
-            wanted="one clock for all",
-            fix="settings['clock'] says what time is; combine runs of one kind",
-        )
+    coordinates = entries("coordinates", axis[1], "one for each part: ('seed', [0, 1])")
+    return name, plain_array(
+        "coordinates", coordinates, wanted="one per part", fix="numbers, names"
+    )
 
 
 def _check_coordinates(name: str, coordinates: np.ndarray, count: int) -> None:
@@ -207,14 +173,55 @@ def _same(a: Any, b: Any) -> bool:
     return a is b or (a is not None and b is not None and np.array_equal(a, b))
 
 
-def _shared(recorded: Sequence[dict[str, np.ndarray]], lead: int) -> list[str]:
-    """The names that all recorded in one shape, the leading axes apart."""
-    shapes = ({(name, v.shape[lead:]) for name, v in each.items()} for each in recorded)
-    shared = {name for name, _ in set.intersection(*shapes)}
-    return [name for name in recorded[0] if name in shared]
+def _on_shared_times(
+    tables: list[xarray.Dataset], parts: Sequence[Trajectory], axis: str
+) -> tuple[list[xarray.Dataset], str]:
+    """The tables on one clock: that of the parts, or steps where learning rates differ."""
+    steps = parts[0].steps
+    new_rates = axis == "learning_rate" and axis not in parts[0].axes and steps is not None
+    if new_rates and all(_same(part.steps, steps) for part in parts):
+        return [table.assign_coords(time=np.asarray(steps, float)) for table in tables], "steps"
+    _check_one_clock(parts)
+    return tables, parts[0].clock
 
 
-def _common(runs: Sequence[Trajectory]) -> dict[str, Any]:
+def _shared(tables: list[xarray.Dataset]) -> list[xarray.Dataset]:
+    """What all recorded with the same dimensions of its own, in the same sizes."""
+
+    def own(table: xarray.Dataset) -> set[tuple[str, tuple[tuple[str, int], ...]]]:
+        sizes = {
+            str(name): tuple(
+                (str(d), n) for d, n in v.sizes.items() if str(d).startswith(f"{name}.")
+            )
+            for name, v in table.data_vars.items()
+        }
+        return set(sizes.items())
+
+    shared = {name for name, _ in set.intersection(*map(own, tables))} | {"sample_weight"}
+    return [table.drop_vars([n for n in table.data_vars if n not in shared]) for table in tables]
+
+
+def _with_shared_weights(
+    tables: list[xarray.Dataset],
+) -> tuple[list[xarray.Dataset], xarray.DataArray | None]:
+    """The row of sample weights that all share; else weights for every part, equal if unset."""
+    rows = [table.get("sample_weight") for table in tables]
+    first = rows[0]
+    if all(_same(row, first) for row in rows) and (first is None or first.ndim == 1):
+        return [table.drop_vars("sample_weight", errors="ignore") for table in tables], first
+    counts = {row.sizes["sample"] for row in rows if row is not None}
+    if len(counts) > 1:
+        raise NeuralRaceError(
+            "parts were made on different numbers of samples",
+            got=f"{listed(counts)} sample weights",
+            wanted="the same number of samples in all",
+            fix="combine runs on one dataset",
+        )
+    equal = ("sample", np.full(n := counts.pop(), 1 / n))
+    return [t if "sample_weight" in t else t.assign(sample_weight=equal) for t in tables], None
+
+
+def _agreed(runs: Sequence[Trajectory]) -> dict[str, Any]:
     """The settings by which runs are compared, as far as all agree."""
     settings = [run.settings for run in runs]
     return {
@@ -224,40 +231,16 @@ def _common(runs: Sequence[Trajectory]) -> dict[str, Any]:
     }
 
 
-def _weights(parts: Sequence[Trajectory], side_by_side: Any) -> np.ndarray | None:
-    """The sample weights: one row where all agree, one for each member where they differ."""
-    weights = [part.sample_weight for part in parts]
-    if all(_same(w, weights[0]) for w in weights) and (weights[0] is None or weights[0].ndim == 1):
-        return weights[0]
-    counts = {w.shape[-1] for w in weights if w is not None}
-    if len(counts) > 1:
-        raise NeuralRaceError(
-            "the parts were made on different numbers of samples",
-            got=f"{listed(counts)} sample weights",
-            wanted="the same number of samples in all",
-            fix="combine runs on one dataset",
-        )
-    count = counts.pop()
-    return side_by_side(
-        [
-            np.broadcast_to(
-                np.full(count, 1 / count) if w is None else w, (*part.loss.shape[:-1], count)
-            )
-            for part, w in zip(parts, weights, strict=True)
-        ]
-    )
-
-
 def _settings(parts: Sequence[Trajectory], axis: str, lengths: Sequence[int]) -> dict[str, Any]:
     """What all settings have in common, and along the axis what differs."""
     settings = [part.settings for part in parts]
-    found: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for name in dict.fromkeys(name for s in settings for name in s):
         values = [s.get(name) for s in settings]
         spread = [v[axis] if isinstance(v, dict) and set(v) == {axis} else None for v in values]
         listed_rates = name == axis and isinstance(values[0], list)
         if all(v == values[0] for v in values) and not any(spread) and not listed_rates:
-            found[name] = values[0]
+            merged[name] = values[0]
             continue
         if name == "at":
             continue  # the places that members had elsewhere
@@ -266,5 +249,5 @@ def _settings(parts: Sequence[Trajectory], axis: str, lengths: Sequence[int]) ->
             for v, s, n in zip(values, spread, lengths, strict=True)
         ]
         along = [v for part in each for v in part]
-        found[name] = along if name == axis else {axis: along}
-    return found
+        merged[name] = along if name == axis else {axis: along}
+    return merged

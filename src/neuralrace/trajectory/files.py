@@ -20,8 +20,8 @@ from neuralrace.checks import file_path
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN, Network
 from neuralrace.relu import ReLUNetwork
-from neuralrace.trajectory.names import flat, nested
 from neuralrace.trajectory.run import Trajectory
+from neuralrace.trajectory.table import from_table, to_table
 
 if TYPE_CHECKING:
     import xarray
@@ -32,53 +32,25 @@ FORMAT = "neuralrace trajectory 2"
 FORMATS = ("neuralrace trajectory 1", FORMAT)
 """What can be read."""
 
-OWN = ("loss", "sample_weight")
-"""The variables of a table that are not recorded values."""
 
+def _to_file(run: Trajectory) -> xarray.Dataset:
+    """The table of a trajectory as a file holds it: with its settings, its network and a format.
 
-def to_table(run: Trajectory) -> xarray.Dataset:
-    """The trajectory as an `xarray.Dataset`; see `Trajectory.to_xarray`."""
-    import xarray
-
-    lead = tuple(run.axes)
-    variables: dict[str, Any] = {"loss": ((*lead, "time"), run.loss)}
-    for name, value in flat(run.values).items():
-        variables[name] = _dims(name, value, (*lead, "time"))
-    for name, value in flat(run.final).items():
-        variables[f"final.{name}"] = _dims(f"final.{name}", value, lead)
-    if run.sample_weight is not None:
-        along = lead if run.sample_weight.ndim > 1 else ()
-        variables["sample_weight"] = ((*along, "sample"), run.sample_weight)
-    coordinates: dict[str, Any] = {"time": run.time, **run.axes}
-    if run.steps is not None:
-        coordinates["steps"] = ("time", run.steps)
-    attrs = {
-        "format": FORMAT,
-        "settings": json.dumps(run.settings),
-        "net": json.dumps(_described(run.net)),
-        "narrow": json.dumps({name: t for name, (_, v) in variables.items() if (t := _narrow(v))}),
-    }
-    wide = {
-        n: (dims, np.asarray(v, np.float32) if _narrow(v) else v)
-        for n, (dims, v) in variables.items()
-    }
-    return xarray.Dataset(wide, coordinates, attrs)
-
-
-def _narrow(value: np.ndarray) -> str | None:
-    """The name of a float type that netCDF does not have, such as bfloat16."""
-    return value.dtype.name if value.dtype.kind == "V" else None
-
-
-def _dims(name: str, value: Any, lead: tuple[str, ...]) -> tuple[tuple[str, ...], np.ndarray]:
-    value = np.asarray(value)
-    own = tuple(f"{name}.{i}" for i in range(value.ndim - len(lead)))
-    return (*lead, *own), value
+    A float type that netCDF does not have, such as bfloat16, is stored as float32.
+    """
+    table = to_table(run)
+    narrow = {str(n): v.dtype.name for n, v in table.data_vars.items() if v.dtype.kind == "V"}
+    return table.assign({name: table[name].astype(np.float32) for name in narrow}).assign_attrs(
+        format=FORMAT,
+        settings=json.dumps(run.settings),
+        net=json.dumps(_described(run.net)),
+        narrow=json.dumps(narrow),
+    )
 
 
 def save(run: Trajectory, path: Path) -> Path:
     """Write a trajectory, with a checksum of the whole file at its end."""
-    return save_table(to_table(run), path, signed=True)
+    return save_table(_to_file(run), path, signed=True)
 
 
 def save_table(table: xarray.Dataset, path: Path, signed: bool = False) -> Path:
@@ -160,7 +132,7 @@ def load(path: str | os.PathLike[str]) -> Trajectory:
     if table.attrs["format"] == FORMAT and not signed:
         raise _not_a_trajectory(path, "a file without its checksum")
     try:
-        return _from_table(table)
+        return _from_file(table)
     except Exception as error:
         got = error.what if isinstance(error, NeuralRaceError) else repr(error)
         raise _not_a_trajectory(path, got) from error
@@ -175,27 +147,15 @@ def _not_a_trajectory(path: Any, got: str) -> NeuralRaceError:
     )
 
 
-def _from_table(table: xarray.Dataset) -> Trajectory:
+def _from_file(table: xarray.Dataset) -> Trajectory:
     if "time" not in table.coords:
         raise NeuralRaceError("it has no time", got="-", wanted="a coordinate 'time'", fix="-")
-    arrays = {str(name): v.to_numpy() for name, v in table.data_vars.items() if name not in OWN}
     for name, narrow in json.loads(table.attrs.get("narrow", "{}")).items():
-        arrays[name] = arrays[name].astype(jnp.dtype(narrow))
-    final = {k.removeprefix("final."): v for k, v in arrays.items() if k.startswith("final.")}
+        table[name] = table[name].astype(jnp.dtype(narrow))
     settings = json.loads(table.attrs["settings"])
     if table.attrs["format"] != FORMAT:
         settings["clock"] = "steps" if settings.pop("time", "") == "steps" else "flow"
-    return Trajectory(
-        table["time"].to_numpy(),
-        table["loss"].to_numpy(),
-        values=nested({k: v for k, v in arrays.items() if not k.startswith("final.")}),
-        final=nested(final),
-        net=_rebuilt(json.loads(table.attrs["net"])),
-        axes={str(d): table[d].to_numpy() for d in table["loss"].dims if d != "time"},
-        steps=table["steps"].to_numpy() if "steps" in table.coords else None,
-        sample_weight=table["sample_weight"].to_numpy() if "sample_weight" in table else None,
-        settings=settings,
-    )
+    return from_table(table, settings, _rebuilt(json.loads(table.attrs["net"])))
 
 
 SIGNED = b"neuralrace checksum "

@@ -7,17 +7,18 @@ import json
 import platform
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from neuralrace import __version__
 from neuralrace.checks import by_name
 from neuralrace.errors import NeuralRaceError
 
 
-def as_text(settings: Mapping[str, object] | None) -> str:
-    """Settings as JSON, in which they are stored."""
-    given = {} if settings is None else by_name("settings", settings, "for example {'seed': 0}")
+def with_versions(settings: Mapping[str, object] | None) -> dict[str, Any]:
+    """A copy of settings that JSON can hold, with the versions of what made the numbers."""
+    named = {} if settings is None else by_name("settings", settings, "for example {'seed': 0}")
     try:
-        return json.dumps({"versions": versions()} | dict(given))
+        return json.loads(json.dumps({"versions": versions()} | dict(named)))
     except (TypeError, ValueError) as error:
         raise NeuralRaceError(
             "the settings cannot be stored",

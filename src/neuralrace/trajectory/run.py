@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import html
-import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -18,7 +17,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.gdln import Network
 from neuralrace.trajectory.names import check_names
-from neuralrace.trajectory.provenance import as_text
+from neuralrace.trajectory.provenance import with_versions
 from neuralrace.types import ArrayLike, WeightsLike
 
 if TYPE_CHECKING:
@@ -43,14 +42,15 @@ ArrayTree: TypeAlias = ArrayLike | Mapping[str, "ArrayTree"]
 
 
 @final
-class Trajectory(eqx.Module):
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Trajectory:
     """A run of a network or a solution of its theory; both come back as this.
 
     `time` has shape `(T,)`, `loss` `(*axes, T)`, each recorded value `(*axes, T, …)`, and the
     weights in `final` `(*axes, |t|, |s|)`. A single run has no axes; an ensemble's are named in
     `axes`, name → coordinates, in order.
 
-    **What it knows of its making.** `steps` (T,) is the number of the step at each moment, or
+    **Provenance.** `steps` (T,) is the number of the step at each moment, or
     None. `sample_weight` (N,), or (*axes, N) where it differs, are the weights of the samples, None
     if all count equally. `settings` is a dictionary that JSON can hold: the method, rates, seeds,
     `data` (the digest of the dataset) and the versions of the packages. A setting that differs
@@ -81,8 +81,8 @@ class Trajectory(eqx.Module):
     axes: dict[str, np.ndarray]
     steps: Int[np.ndarray, " T"] | None
     sample_weight: Float[np.ndarray, "*axes N"] | None
-    _settings: str = eqx.field(static=True)
-    source: Any = eqx.field(static=True)
+    settings: dict[str, Any]
+    source: Source | None
 
     def __init__(
         self,
@@ -99,55 +99,62 @@ class Trajectory(eqx.Module):
         source: Source | None = None,
     ) -> None:
         fix = "give one number per recorded moment, ensemble axes first"
-        self.time = real_array("time", time, wanted="shape (T,)", fix=fix)
-        self.loss = numbers("loss", loss, fix)
-        self.values, self.final = _tree("values", values), _tree("final", final)
+        row = lambda what, value: plain_array(what, value, wanted="shape (n,)", fix=fix)
         if net is not None:
             check_kind("net", net, Network, "the network that was trained, or None")
-        self.net = net
         named = {} if axes is None else by_name("axes", axes, "for example {'seed': [0, 1]}")
-        self.axes = {
-            name: plain_array(name, c, wanted="(n,)", fix=fix) for name, c in named.items()
-        }
-        self.steps = None if steps is None else plain_array("steps", steps, wanted="(T,)", fix=fix)
-        weighed = sample_weight is not None
-        self.sample_weight = (
-            real_array("sample_weight", sample_weight, fix=fix) if weighed else None
+        weight = (
+            None if sample_weight is None else real_array("sample_weight", sample_weight, fix=fix)
         )
-        self._settings = as_text(settings)
-        self.source = source
-        if self.time.ndim != 1 or any(c.ndim != 1 for c in self.axes.values()):
+        fields = {
+            "time": real_array("time", time, wanted="shape (T,)", fix=fix),
+            "loss": numbers("loss", loss, fix),
+            "values": _tree("values", values),
+            "final": _tree("final", final),
+            "net": net,
+            "axes": {name: row(name, coordinates) for name, coordinates in named.items()},
+            "steps": None if steps is None else row("steps", steps),
+            "sample_weight": weight,
+            "settings": with_versions(settings),
+            "source": source,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+        check_names(self.values, self.axes)
+        self._check_shapes(fix)
+
+    def _check_shapes(self, fix: str) -> None:
+        """Raise where arrays do not fit the times and axes."""
+        moments, members = self.time.shape, tuple(len(c) for c in self.axes.values())
+        weight, steps = self.sample_weight, self.steps
+        rows = {"time": self.time, **self.axes}
+        wrong = [name for name, row in rows.items() if row.ndim != 1]
+        if wrong:
             raise NeuralRaceError(
-                "times and the coordinates of axes are rows of numbers or names",
-                got=f"times of shape {self.time.shape}, axes "
-                + str({name: c.shape for name, c in self.axes.items()}),
+                f"{wrong[0]} must be a row of numbers or names",
+                got=f"shape {rows[wrong[0]].shape}",
                 wanted="shape (T,), and shape (n,) for every axis",
                 fix=fix,
             )
-        check_names(self.values, self.axes)
-        wanted = (*(len(c) for c in self.axes.values()), len(self.time))
-        if self.loss.shape != wanted:
+        if self.loss.shape != (*members, *moments):
             raise NeuralRaceError(
                 "the loss does not fit the times and axes of the trajectory",
                 got=f"loss of shape {self.loss.shape}",
-                wanted=f"shape {wanted}",
-                fix="give one loss for each time, ensemble axes first",
+                wanted=f"shape {(*members, *moments)}",
+                fix=fix,
             )
-        if self.steps is not None and (
-            self.steps.shape != self.time.shape or self.steps.dtype.kind not in "iu"
-        ):
+        if steps is not None and (steps.shape != moments or steps.dtype.kind not in "iu"):
             raise NeuralRaceError(
                 "the steps do not fit the times of the trajectory",
-                got=f"steps of shape {self.steps.shape} and dtype {self.steps.dtype}",
-                wanted=f"integers of shape {self.time.shape}",
+                got=f"steps of shape {steps.shape} and dtype {steps.dtype}",
+                wanted=f"integers of shape {moments}",
                 fix="give the number of the step at each recorded moment",
             )
-        weight = self.sample_weight
-        if weight is not None and weight.ndim != 1 and weight.shape[:-1] != self.loss.shape[:-1]:
+        if weight is not None and weight.ndim != 1 and weight.shape[:-1] != members:
             raise NeuralRaceError(
-                "the sample weights do not fit the axes of the trajectory",
+                "sample_weight does not fit the axes of the trajectory",
                 got=f"sample_weight of shape {weight.shape}",
-                wanted=f"shape (N,) or {(*self.loss.shape[:-1], 'N')}",
+                wanted=f"shape (N,) or {(*members, 'N')}",
                 fix="give one weight for each sample, ensemble axes first where they differ",
             )
         if self.clock not in CLOCKS:
@@ -155,7 +162,7 @@ class Trajectory(eqx.Module):
                 f"unknown clock {self.clock!r}",
                 got=repr(self.clock),
                 wanted=f"one of {listed(CLOCKS)}",
-                fix="settings['clock'] says what time is; leave it out for 'flow'",
+                fix="settings['clock'] says what time is; omit it for 'flow'",
             )
 
     @classmethod
@@ -191,10 +198,10 @@ class Trajectory(eqx.Module):
 
     def _summary(self) -> dict[str, str]:
         """What it is, in a few words each."""
-        if not isinstance(self.loss, np.ndarray) or not len(self.time):
-            return {"loss": str(self.loss)}  # under jit there is nothing else to say
+        if not len(self.time):
+            return {"loss": str(self.loss)}
         settings, mean = self.settings, self.loss.reshape(-1, len(self.time)).mean(axis=0)
-        found = {
+        rows = {
             "method": settings.get("method"),
             "time": f"{self._from_to(self.time, 'g', ' … ')} ({len(self.time)} "
             + f"moment{'s' * (len(self.time) > 1)}"
@@ -204,7 +211,7 @@ class Trajectory(eqx.Module):
             "values": ", ".join(self.values),
             "net": "" if self.net is None else type(self.net).__name__,
         }
-        return {name: str(text) for name, text in found.items() if text}
+        return {name: str(text) for name, text in rows.items() if text}
 
     @staticmethod
     def _from_to(values: np.ndarray, form: str, between: str) -> str:
@@ -213,18 +220,13 @@ class Trajectory(eqx.Module):
         return between.join(f"{value:{form}}" for value in ends)
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """How this was made: method, steps, rates, seeds, versions of the packages."""
-        return json.loads(self._settings)
-
-    @property
     def clock(self) -> str:
         """What `time` is: `"flow"`, `"approximate flow"` or `"steps"`; see the class."""
         return self.settings.get("clock", "flow")
 
     @property
     def outputs(self) -> dict[str, np.ndarray] | None:
-        """The outputs over time, `{node: (*axes, T, N, size)}`, or None where nobody knows them.
+        """The outputs over time, `{node: (*axes, T, N, size)}`, or None if unknown.
 
         Those that were recorded, or else those that the `source` of a solution computes.
         """
@@ -317,7 +319,7 @@ class Trajectory(eqx.Module):
 
         ```
         """
-        from neuralrace.trajectory.files import to_table
+        from neuralrace.trajectory.table import to_table
 
         return to_table(self)
 

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import jax
 import numpy as np
 
 from neuralrace.checks import plain_array
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.trajectory.run import Trajectory
+from neuralrace.trajectory.table import FINAL, from_table, to_table
 
-Index = int | slice | np.ndarray
-"""Where along an axis: an integer drops the axis, a slice or an array of integers keeps it."""
+ROUNDING = 1e-9
+"""Coordinates that differ by less than this fraction are equal: 0.3 and 0.1 + 0.2 are."""
+
+SHOWN = 12
+"""The largest number of coordinates that a message lists."""
+
+Places = np.ndarray
+"""Indices along an axis; a single integer, without axes, drops the axis."""
 
 
 def by_index(run: Trajectory, where: Mapping[str, Any]) -> Trajectory:
     """See `Trajectory.isel`."""
-    _check_axes(run, where)
-    lengths = _coordinates(run)
-    return _picked(run, {name: _index(name, i, len(lengths[name])) for name, i in where.items()})
+    places = {name: _places(name, index, len(_along(run, name))) for name, index in where.items()}
+    return _picked(run, places)
 
 
 def by_value(run: Trajectory, where: Mapping[str, Any], method: str | None) -> Trajectory:
@@ -30,97 +35,78 @@ def by_value(run: Trajectory, where: Mapping[str, Any], method: str | None) -> T
             f"unknown method {method!r}",
             got=repr(method),
             wanted="None or 'nearest'",
-            fix="leave it out for exact values",
+            fix="omit it for exact values",
         )
-    _check_axes(run, where)
-    found = _coordinates(run)
-    return _picked(run, {a: _place(a, value, found[a], method) for a, value in where.items()})
+    nearest = method == "nearest"
+    return _picked(
+        run, {a: _found(a, value, _along(run, a), nearest) for a, value in where.items()}
+    )
 
 
-def _coordinates(run: Trajectory) -> dict[str, np.ndarray]:
-    return {**run.axes, "time": run.time}
-
-
-def _check_axes(run: Trajectory, where: Mapping[str, Any]) -> None:
-    unknown = sorted(set(where) - {*run.axes, "time"})
-    if unknown:
+def _along(run: Trajectory, axis: str) -> np.ndarray:
+    """The coordinates of an axis, or the times."""
+    coordinates = {**run.axes, "time": run.time}
+    if axis not in coordinates:
         raise NeuralRaceError(
-            f"the trajectory has no axis {unknown[0]!r}",
-            got=repr(unknown[0]),
-            wanted=f"one of {listed((*run.axes, 'time'))}",
+            f"the trajectory has no axis {axis!r}",
+            got=repr(axis),
+            wanted=f"one of {listed(coordinates)}",
             fix="an ensemble names its axes in run.axes",
         )
+    return coordinates[axis]
 
 
-def _index(axis: str, index: Any, length: int) -> Index:
-    if isinstance(index, slice):
-        return index
-    fix = "run.sel picks by coordinate, run.isel by index"
-    wanted = "an integer, a slice, or a list of integers"
-    single = getattr(index, "shape", ()) == () and hasattr(index, "__index__")
-    places = plain_array(f"the index of axis {axis!r}", index, wanted=wanted, fix=fix)
-    if places.dtype == bool and places.shape == (length,):
-        return np.flatnonzero(places)
-    if places.ndim != 1 - single or (places.size and places.dtype.kind not in "iu"):
+def _places(axis: str, index: Any, length: int) -> Places:
+    """The indices that NumPy would take along an axis of this length."""
+    wanted, fix = "an integer, a slice, or a list of integers", "sel picks by coordinate"
+    if not isinstance(index, slice):
+        index = plain_array(f"the index of axis {axis!r}", index, wanted=wanted, fix=fix)
+        index = index if index.size else index.astype(int)
+    try:
+        places = np.asarray(np.arange(length)[index])
+    except IndexError as error:
         raise NeuralRaceError(
             f"axis {axis!r} cannot be indexed like this",
-            got=repr(index),
+            got=f"{index!r:.80}: {error}",
+            wanted=f"{wanted} from 0 to {length - 1}",
+            fix=fix,
+        ) from error
+    if places.ndim > 1:
+        raise NeuralRaceError(
+            f"axis {axis!r} cannot be indexed like this",
+            got=f"{index!r:.80}",
             wanted=wanted,
             fix=fix,
         )
-    outside = [i for i in np.atleast_1d(places).tolist() if not -length <= i < length]
-    if outside:
-        raise NeuralRaceError(
-            f"axis {axis!r} has no member {outside[0]}",
-            got=outside[0],
-            wanted=f"an index from 0 to {length - 1}",
-            fix="isel picks by index, sel by coordinate; run.axes has the coordinates",
-        )
-    return int(places) if single else places.astype(int)
+    return places
 
 
-ROUNDING = 1e-9
-"""Coordinates that differ by less than this fraction are equal: 0.3 and 0.1 + 0.2 are."""
-
-
-def _place(axis: str, value: Any, coordinates: np.ndarray, method: str | None) -> Index:
-    if isinstance(value, slice):
-        if value.step is not None:
-            raise NeuralRaceError(
-                f"a range of axis {axis!r} has no step",
-                got=repr(value),
-                wanted="slice(first, last), both included",
-                fix="use isel for every k-th member",
-            )
+def _found(axis: str, value: Any, coordinates: np.ndarray, nearest: bool) -> Places:
+    """The indices of coordinates, or of those between the two ends of a slice."""
+    wanted = "a coordinate, a list of them, or slice(first, last) with both included"
+    if isinstance(value, slice) and value.step is None:
         low = True if value.start is None else coordinates >= value.start
         high = True if value.stop is None else coordinates <= value.stop
         return np.flatnonzero(np.broadcast_to(np.logical_and(low, high), coordinates.shape))
-    wanted = "a coordinate, a list of them, or a slice"
-    given = plain_array(f"the place on axis {axis!r}", value, wanted=wanted, fix=f"see run.{axis}")
-    if given.ndim > 1 or given.dtype.kind not in "fiubU":
+    wished = plain_array(f"the place on axis {axis!r}", value, wanted=wanted, fix="see run.axes")
+    if wished.ndim > 1 or wished.dtype.kind not in "fiubU":
         raise NeuralRaceError(
             f"axis {axis!r} has no such places",
-            got=f"{given.dtype} of shape {given.shape}",
+            got=f"{value!r:.80}",
             wanted=wanted,
-            fix="isel picks by index, sel by coordinate",
+            fix="isel picks by index, and every k-th member",
         )
-    if given.ndim:
-        places = [_one_place(axis, v, coordinates, method) for v in given.tolist()]
-        return np.array(places, int)
-    return _one_place(axis, given[()].item(), coordinates, method)
+    each = [_one_place(axis, v, coordinates, nearest) for v in wished.ravel().tolist()]
+    return np.array(each, int).reshape(wished.shape)
 
 
-def _one_place(axis: str, value: Any, coordinates: np.ndarray, method: str | None) -> int:
-    numbers = coordinates.dtype.kind in "iufb" and isinstance(value, (int, float, np.number))
-    if numbers:
+def _one_place(axis: str, value: Any, coordinates: np.ndarray, nearest: bool) -> int:
+    if coordinates.dtype.kind in "iufb" and not isinstance(value, str):
         gap = np.abs(coordinates.astype(float) - float(value))
-        best = int(np.argmin(gap))
-        found = method == "nearest" or gap[best] <= ROUNDING * abs(float(value))
+        close = gap <= (gap.min() if nearest else ROUNDING * abs(float(value)))
     else:
-        equal = np.flatnonzero(coordinates == value)
-        found = len(equal) > 0
-        best = int(equal[0]) if found else 0
-    if not found:
+        close = coordinates == value
+    if not np.any(close):
         shown = [f"{c:.6g}" if coordinates.dtype.kind == "f" else str(c) for c in coordinates]
         shown = shown if len(shown) <= SHOWN else [*shown[: SHOWN - 1], "…", shown[-1]]
         raise NeuralRaceError(
@@ -129,103 +115,65 @@ def _one_place(axis: str, value: Any, coordinates: np.ndarray, method: str | Non
             wanted=f"one of {', '.join(shown)}",
             fix="method='nearest' takes the nearest; isel picks by index",
         )
-    return best
+    return int(np.argmax(close))
 
 
-SHOWN = 12
-"""The largest number of coordinates that a message lists."""
-
-
-def _picked(run: Trajectory, where: Mapping[str, Index]) -> Trajectory:
+def _picked(run: Trajectory, places: Mapping[str, Places]) -> Trajectory:
     """The part of a trajectory at these indices, its time and settings with it."""
-    places = [where.get(name, slice(None)) for name in run.axes]
-    moments = _moments(where.get("time", slice(None)), run.time)
-    of_axes = lambda array: _taken(np.asarray(array), places)
-    over_time = lambda array: _taken(np.asarray(array), [*places, moments])
-    whole = _coordinates(run)
-    dropped = {name: whole[name][i].item() for name, i in where.items() if isinstance(i, int)}
-    axes = {
-        name: coordinates[place]
-        for (name, coordinates), place in zip(run.axes.items(), places, strict=True)
-        if not isinstance(place, int)
-    }
-    time, settings = run.time[moments], _picked_settings(run, where, dropped)
-    steps = None if run.steps is None else run.steps[moments]
-    pace = _pace(run, dropped, settings)
-    if pace is not None:
-        steps = np.round(time).astype(int) if steps is None else steps
-        time, settings["clock"] = pace[0] * time, pace[1]
-    weight = run.sample_weight
-    return Trajectory(
-        time,
-        over_time(run.loss),
-        values=jax.tree.map(over_time, run.values),
-        final=_final(run, moments, of_axes, over_time),
-        net=run.net,
-        axes=axes,
-        steps=steps,
-        sample_weight=weight if weight is None or weight.ndim == 1 else of_axes(weight),
-        settings=settings,
-        source=run.source,
-    )
-
-
-def _taken(array: np.ndarray, places: list[Any]) -> np.ndarray:
-    """These places along the leading axes, each axis by itself."""
-    for axis in reversed(range(len(places))):
-        array = array[(*[slice(None)] * axis, places[axis])]
-    return array
-
-
-def _moments(where: Index, time: np.ndarray) -> slice | np.ndarray:
-    """Some of the times, in order; one alone is still an axis."""
-    if isinstance(where, int):
-        where = np.array([where])
-    chosen = np.arange(len(time))[where]
-    if not len(chosen) or (np.diff(chosen) <= 0).any():
+    moments = np.atleast_1d(places.get("time", np.arange(len(run.time))))
+    if not len(moments) or (np.diff(moments) <= 0).any():
         raise NeuralRaceError(
             "the times of a part must be some of the trajectory's, in order",
-            got=f"indices {chosen.tolist()[:SHOWN]}",
+            got=f"indices {moments.tolist()[:SHOWN]}",
             wanted="at least one time, each later than the one before",
             fix="sort them and remove repeats",
         )
-    return where
+    table = to_table(run).isel(dict(places) | {"time": moments})
+    dropped = {a: _along(run, a)[p].item() for a, p in places.items() if not p.ndim and a != "time"}
+    settings = _settings(run, places)
+    pace = _pace(run, dropped, settings)
+    if pace is not None:
+        if "steps" not in table.coords:
+            table = table.assign_coords(
+                steps=("time", np.round(table["time"].to_numpy()).astype(int))
+            )
+        table = table.assign_coords(time=pace[0] * table["time"])
+        settings["clock"] = pace[1]
+    if dropped:
+        settings["at"] = settings.get("at", {}) | dropped
+    if moments[-1] != len(run.time) - 1:
+        table = _final_at_last_moment(table)
+    return from_table(table, settings, run.net, run.source)
 
 
-def _final(
-    run: Trajectory, moments: Any, of_axes: Callable, over_time: Callable
-) -> dict[str, np.ndarray]:
-    """The weights at the last moment of the part, as far as they are known."""
-    if np.arange(len(run.time))[moments][-1] == len(run.time) - 1:
-        return jax.tree.map(of_axes, run.final)
-    weights = run.values.get("weights", {})
-    if not isinstance(weights, Mapping) or set(weights) != set(run.final):
-        return {}
-    lead = over_time(run.loss).ndim - 1
-    return {e: over_time(w)[(*[slice(None)] * lead, -1)] for e, w in weights.items()}
+def _final_at_last_moment(table: Any) -> Any:
+    """The weights at the end of a part that ends early, where they were recorded; else none."""
+    final = [name for name in table.data_vars if name.startswith(FINAL)]
+    recorded = {name: "weights." + name.removeprefix(FINAL) for name in final}
+    part = table.drop_vars(final)
+    if all(name in part for name in recorded.values()):
+        part = part.assign(
+            {name: part[each].isel(time=-1, drop=True) for name, each in recorded.items()}
+        )
+    return part
 
 
-def _picked_settings(
-    run: Trajectory, where: Mapping[str, Index], dropped: Mapping[str, Any]
-) -> dict[str, Any]:
+def _settings(run: Trajectory, places: Mapping[str, Places]) -> dict[str, Any]:
     """Settings that differ along an axis, at the places that are kept."""
-    settings = run.settings
-    for axis, place in where.items():
-        if axis == "time":
-            continue
+    settings = dict(run.settings)
+    for axis, place in places.items():
         for name, value in settings.items():
-            along = value.get(axis) if isinstance(value, dict) and set(value) == {axis} else None
-            if along is None and name == axis and isinstance(value, list):
+            along = value[axis] if isinstance(value, dict) and set(value) == {axis} else None
+            if along is None and name == axis:
                 along = value
-            if not isinstance(along, list) or len(along) != len(run.axes[axis]):
+            if axis == "time" or not isinstance(along, list) or len(along) != len(run.axes[axis]):
                 continue
-            picked = np.array([*along, None], object)[:-1][place]
-            if isinstance(place, int):
-                settings[name] = picked
+            if not place.ndim:
+                settings[name] = along[int(place)]
             else:
-                settings[name] = picked.tolist() if name == axis else {axis: picked.tolist()}
-    at = settings.get("at", {}) | dict(dropped)
-    return settings | ({"at": at} if at else {})
+                kept = [along[i] for i in place]
+                settings[name] = kept if name == axis else {axis: kept}
+    return settings
 
 
 def _pace(
@@ -236,15 +184,11 @@ def _pace(
     An ensemble over rates counts steps, since its members have no time in common; one member does
     have a time: rate · step, or rate · step / (1 − μ) with momentum μ. None where the time stays.
     """
-    settings = run.settings
-    plain = settings.get("optimizer", "descent") in ("descent", "momentum")
-    momentum = settings.get("momentum") or 0.0
+    plain = run.settings.get("optimizer", "descent") in ("descent", "momentum")
+    momentum = run.settings.get("momentum") or 0.0
     if run.clock != "steps" or "learning_rate" not in dropped or not plain:
         return None
-    if not isinstance(momentum, (int, float)):
-        return None
     rate = picked.get("learning_rate", dropped["learning_rate"])
-    if not isinstance(rate, (int, float)):
+    if not isinstance(rate, int | float) or not isinstance(momentum, int | float):
         return None
-    pace = float(rate) / (1 - momentum)
-    return pace, "approximate flow" if momentum else "flow"
+    return float(rate) / (1 - momentum), "approximate flow" if momentum else "flow"

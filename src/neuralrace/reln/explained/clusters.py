@@ -194,7 +194,7 @@ class ActivitySamples:
         for rows in blocks(len(each), len(self.importance)):
             parts = np.eye(count)[:, each[rows]] * self.votes[rows]
             found += parts @ self.on(rows)
-        return found / np.where(total > 0, total, 1.0)[:, None]
+        return np.clip(found / np.where(total > 0, total, 1.0)[:, None], 0.0, 1.0)  # rounding
 
     def nearest(self, centroid: Float[np.ndarray, "K N"]) -> Int[np.ndarray, " U"]:
         """The nearest centroid of every different pattern, on all samples that count."""

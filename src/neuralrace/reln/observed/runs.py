@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -207,8 +207,7 @@ def followed_by(run: Trajectory, gated: Dataset, **options: Any) -> Trajectory:
     if not begin:
         return found
     assert found.steps is not None  # training counts steps
-    moved = (found.time + rate * begin, found.steps + begin)
-    return eqx.tree_at(lambda each: (each.time, each.steps), found, moved)
+    return dataclasses.replace(found, time=found.time + rate * begin, steps=found.steps + begin)
 
 
 def check_trained_on(run: Trajectory, data: Dataset) -> None:

@@ -1,0 +1,72 @@
+"""Ids: all different, and every stored number is that of an id that is still there."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from docs import store
+from papers import Agreement
+from papers.claims import ledger
+from papers.record import stored
+from verification.claim import all_claims
+
+DOCS = Path(__file__).parents[1] / "docs"
+VERIFIED = json.loads((DOCS / "verified.json").read_text())
+CLAIMS = json.loads((DOCS / "claims.json").read_text())["claims"]
+FACTS = store.stored()
+
+NAME = r"[a-z0-9]+(?:[-.][a-z0-9]+)*"
+"""Lower case, with hyphens between words; a point in a number, such as `nearest-0.4`."""
+
+ROWS = [check.id for check in all_claims()]
+MEASURES = {claim.name: [measure.id for measure in claim.measures] for claim in ledger()}
+LINES = {name: fact["agreement"] for name, fact in FACTS.items() if "agreement" in fact}
+
+
+def in_order(ids):
+    """Whether ids are all different, short, and nouns with hyphens; `/` follows a topic."""
+    plain = all(re.fullmatch(rf"(?:{NAME}/)?{NAME}", id) and len(id) <= 50 for id in ids)
+    return plain and len(set(ids)) == len(ids)
+
+
+def test_ids_are_short_and_all_different():
+    assert in_order(ROWS) and all("/" in id for id in ROWS)
+    assert set(ROWS).isdisjoint(MEASURES)
+    for owner, ids in {**MEASURES, **LINES}.items():
+        assert in_order(list(ids)), owner
+
+
+@pytest.mark.parametrize("ids", [["a", "a"], ["A sentence"], ["a/b/c"], ["a" * 51], [""]])
+def test_other_ids_are_told(ids):
+    assert not in_order(ids)
+
+
+def test_every_stored_measurement_is_that_of_a_row():
+    """A row can wait to be measured; no number is kept for a row that is not there."""
+    assert set(VERIFIED) <= set(ROWS)
+    for id, entry in VERIFIED.items():
+        assert set(entry) == {"text", "met", "note", "sources", "commit"}, id
+
+
+def test_every_measure_of_a_claim_has_its_stored_number():
+    assert {name: list(kept["found"]) for name, kept in CLAIMS.items()} == MEASURES
+    for kept in CLAIMS.values():
+        assert all(len(numbers) == 4 for numbers in kept["found"].values())
+
+
+def test_stored_tables_have_the_ids_of_the_gallery():
+    found = stored(store.STORE)
+    assert found
+    for path, record in found.items():
+        assert [row["id"] for row in record.agreement] == list(LINES[record.name]), path.name
+
+
+def test_an_id_that_stands_twice_in_a_figure_is_an_error():
+    row = Agreement("gap", "the gap", "≤ 1", "0.5", True)
+    assert store.by_id([row]) == {
+        "gap": {"what": "the gap", "target": "≤ 1", "measured": "0.5", "holds": True}
+    }
+    with pytest.raises(ValueError, match="gap"):
+        store.by_id([row, row])

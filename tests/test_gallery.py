@@ -69,7 +69,7 @@ def test_a_figure_has_the_settings_of_the_library(name):
         "`python -m docs.gallery --from FOLDER` stores the figure again"
     )
     words = fact["command"].split()
-    assert words[2] == name and ("--quick" in words) is fact["quick"]
+    assert words[4] == name and ("--quick" in words) is fact["quick"]
     assert fact["agreement"] and fact["seconds"] >= 0
 
 

@@ -107,6 +107,41 @@ def test_the_advice():
         far["other"]
 
 
+@pytest.mark.parametrize(
+    "doubtful",
+    [{"kept": 0.03}, {"kept": 0.84}, {"loss": 0.1}, {"pace": 1.2}, {"pace": 0.8}, {"pace": np.inf}],
+)
+def test_a_gating_that_the_network_does_not_have_is_not_advised(doubtful):
+    mine = replace(row("mine", "gating", 0.015, 8), **doubtful)
+    alone = table(mine)
+    assert alone.near == (mine,) and alone.best is None and alone.doubt("mine")
+    assert "Use" not in alone.advice and "None of the gatings" in alone.advice
+    narrow = row("narrow network", "narrow", 0.018, 20)
+    both = table(mine, narrow)
+    assert both.best is narrow and "None of the gatings" in both.advice
+    good = replace(row("good", "gating", 0.016, 12), kept=0.95, pace=1.1)
+    every = table(mine, narrow, good)
+    assert every.best is good and every.advice.startswith("Use good")
+    assert sum("mine" in sentence for sentence in every.sentences) == 1
+
+
+def test_a_gating_of_another_half_time_is_not_advised_from_a_large_start():
+    """Two seeds differ so much there that even outputs of a gating that is late are near."""
+    linear = nr.tasks.linear_pathways(DATA)
+    found = nr.explain(
+        DATA, {"linear": linear}, width=50, scale=0.2, learning_rate=0.02, steps=150, seeds=3,
+        rows=["gatings"],
+    )  # fmt: skip
+    assert [r.name for r in found.near] == ["linear"]  # by its outputs alone it would be advised
+    assert found.best is None and "Use" not in found.advice
+    many = nr.train_ensemble(
+        nr.GDLN(linear[0]), linear[1], key=1, seeds=20, scale=0.2, learning_rate=0.02, steps=600
+    )
+    halves = lambda runs: np.mean([r.time[np.argmax(r.loss <= r.loss[0] / 2)] for r in runs])
+    slower = halves([many.isel(seed=i) for i in range(20)]) / halves(found.runs)
+    assert slower > 1.15 and found["linear"].pace > 1.15
+
+
 def test_bad_input(run):
     with says("needs to know the network", got="'scale'", wanted="width=", fix="scale="):
         nr.explain(DATA, width=10)

@@ -153,9 +153,10 @@ def _as_float(value: Any) -> float:
 
 
 def plain_number(value: object) -> Any:
-    """An array without axes as the number that it holds; anything else unchanged."""
+    """An array without axes as the number that it holds; anything else, traced too, unchanged."""
     array: Any = value
-    return array.item() if kind_of(value) in ("f", "i", "u") and np.ndim(array) == 0 else value
+    plain = kind_of(value) in ("f", "i", "u") and np.ndim(array) == 0 and not is_traced(value)
+    return array.item() if plain else value
 
 
 def seed_number(seed: object) -> int:

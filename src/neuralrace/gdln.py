@@ -31,7 +31,13 @@ from neuralrace.losses import (
     with_classes,
 )
 from neuralrace.types import ArrayLike, Key, Weights, WeightsLike
-from neuralrace.weights import checked_weights, float_dtype, one_number, warn_if_narrowed
+from neuralrace.weights import (
+    check_shapes,
+    checked_weights,
+    float_dtype,
+    one_number,
+    warn_if_narrowed,
+)
 
 __all__ = [
     "GDLN",
@@ -253,6 +259,7 @@ class Network(abc.ABC):
         }
         dtype = jnp.zeros(()).dtype if dtype is None else float_dtype(dtype)
         weights, shapes = {}, self.shapes
+        check_shapes(self.arch, shapes)
         for edge_key, edge in zip(jax.random.split(key, len(edges)), edges, strict=True):
             shape = shapes[edge]
             if kind == "orthogonal":

@@ -151,11 +151,11 @@ class Contest:
 
     @property
     def strengths(self) -> dict[str, float]:
-        """The strength of each candidate's strongest block (`Block.drive`).
+        """The drive of each candidate's strongest block (`Block.drive`).
 
-        With two edges per path, this is the rate at which small weights first grow: that of the
-        fastest pathway, with all its inputs and outputs side by side. Pathways that overlap do not
-        grow faster for it, and an output node has the rate of its parts together.
+        It belongs to one pathway, with all its inputs and outputs side by side: pathways that
+        overlap are not stronger for it, and an output node is as strong as its parts together. The
+        rate at which small weights first grow is `Block.growth_rate`.
         """
         return {name: entrant.strength for name, entrant in self.entrants.items()}
 

@@ -51,6 +51,12 @@ def contest_text(found: Contest) -> str:
         for name, entrant in shown.items()
         if entrant.is_unknown
     ]
+    lines += [
+        f"{name}: what its reduction dropped ({entrant.race.dropped_loss:.2g} of the loss) can be "
+        "learned, and when is not known; a smaller tolerance drops less."
+        for name, entrant in shown.items()
+        if entrant.was_dropped
+    ]
     rough = [name for name, entrant in shown.items() if entrant.starts_roughly]
     if rough:
         lines.append(

@@ -13,10 +13,10 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.checks import plain_number, switch, weight_scale
 from neuralrace.contests.leads import EDGE
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
-from neuralrace.reduction.solving.initial import start_from_scale
+from neuralrace.reduction.solving.initial import check_start_known, start_from_scale
 from neuralrace.reduction.solving.solution import checked_tolerance
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike
@@ -62,8 +62,8 @@ class Entrant:
 
     `criterion` is a loss; `time` is infinite if the loss never falls that far; `method` says how
     the time was found. `number` is the common start value of all singular values of all edges, or
-    None if they start differently or from a scale. `strength` is the strength of the strongest
-    block (`Block.drive`): with two edges per path, the rate at which small weights first grow.
+    None if they start differently or from a scale. `strength` is the drive of the strongest
+    block (`Block.drive`), and `growth_rate` the largest rate at which small weights first grow.
 
     `is_unknown` says that the criterion could be reached, and was not, from an average start. That
     proves little: on average, random weights start a pathway with the signs of its Σ^yx at the
@@ -105,7 +105,12 @@ class Entrant:
     @property
     def lateness(self) -> str:
         """In a word, what is known of the time of one that does not reach the criterion."""
-        return "unknown" if self.is_unknown else "never"
+        return "unknown" if self.is_unknown or self.was_dropped else "never"
+
+    @property
+    def was_dropped(self) -> bool:
+        """Whether only what a tolerance dropped keeps the loss above the criterion."""
+        return self.race.constant < self.criterion <= self.race.outside
 
     @property
     def learns(self) -> float:
@@ -120,6 +125,10 @@ class Entrant:
     @property
     def strength(self) -> float:
         return max((block.drive for block in self.race.blocks), default=0.0)
+
+    @property
+    def growth_rate(self) -> float:
+        return max((block.growth_rate for block in self.race.blocks), default=0.0)
 
 
 @final
@@ -139,6 +148,7 @@ class Rule:
     rtol: float | None = None
 
     def __post_init__(self) -> None:
+        check_start_known(self.start)
         if (self.start is None) == (self.scale is None):
             raise NeuralRaceError(
                 "a contest needs one way to start",
@@ -215,7 +225,7 @@ class Rule:
                 wanted="a start whose loss is above the criterion",
                 fix="start nearer to zero, or lower the criterion",
             )
-        unknown = self.scale is not None and np.isinf(time) and criterion > race.constant
+        unknown = self.scale is not None and np.isinf(time) and criterion > race.outside
         return Entrant(race, start, criterion, time, method, _one_number(source), unknown)
 
     def _source(self, name: str, race: Race) -> StartLike:
@@ -388,7 +398,7 @@ def tied_first(times: Mapping[str, float]) -> tuple[str, ...]:
 
 def initial_loss(race: Race) -> float:
     """½⟨‖y‖²⟩, the loss of a network whose output is zero."""
-    return race.constant + sum(block.initial_loss for block in race.blocks)
+    return zero_loss(race.data)
 
 
 def learning_time(
@@ -401,6 +411,8 @@ def learning_time(
     and the last part is interpolated. Each solution starts where the previous one ended. The time
     is 0 if the criterion is met at the start.
     """
+    if race.constant < criterion <= race.outside:
+        return np.inf, "what the tolerance dropped is above the criterion"
     if criterion <= race.constant or not race.blocks:
         return np.inf, "the loss that cannot be learned is above the criterion"
     form = race.complete_form(start)

@@ -105,7 +105,7 @@ class Check:
         """t·s/s* of a gating that is not kept, or None if it is no usable estimate."""
         if self.reference is not None or not np.isfinite(entrant.time) or is_late(entrant):
             return None
-        rate = entrant.strength
+        rate = entrant.growth_rate
         return entrant.time * rate / self.fastest if rate >= COMPARABLE * self.fastest else None
 
     def keeps(self, name: str) -> bool | None:

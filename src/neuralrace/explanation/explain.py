@@ -99,6 +99,10 @@ def explain(
     reason is told. Train the same network from the same first weights by plain descent to have that
     compared.
 
+    **A gating is advised** only where its outputs are about as near as those of another seed, and
+    nothing speaks against it: a kept share below .85, a loss more than 3 times as far away as that
+    of a seed, or a half-time that is off by more than 15 % (`Explanation.doubt`).
+
     **Assumes** one hidden layer for `staged`, `types` and `narrow`; they are left out otherwise.
     A row that cannot be made is left out, and the reason is told.
 
@@ -258,7 +262,8 @@ def _row(
         numbers = len(found) * (found.w.shape[-1] + found.a.shape[-1])
         label = f"{len(found)} type{'s' * (len(found) != 1)} of neurons"
         made = question.row(label, TYPES, (found.trajectory,), numbers, runs)
-        return replace(made, found=found), ()
+        rare = () if found.rare is None else (str(found.rare),)
+        return replace(made, found=found), rare
     few = min(asked.types, question.width)
     sizes = {v: few if v in net.arch.hidden else n for v, n in net.arch.sizes.items()}
     narrow = ReLUNetwork(Architecture(sizes, dict(net.arch.edges)), leak=net.leak)

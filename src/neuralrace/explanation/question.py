@@ -18,7 +18,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train as trained
 from neuralrace.dynamics import train_ensemble
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.explanation.table import GATING, Row
+from neuralrace.explanation.table import GATING, Row, half_time
 from neuralrace.gdln import GDLN, Network
 from neuralrace.reduction import reduce
 from neuralrace.reln import consistency
@@ -118,7 +118,7 @@ class Question:
     ) -> Row:
         """A row with its errors: the mean over pairs of its runs and those it is compared with."""
         loss, outputs = _mean_distance(product(runs, many)) or (None, None)
-        return Row(name, kind, many[0], variables, loss, outputs)
+        return Row(name, kind, many[0], variables, loss, outputs, pace=_pace(runs, many))
 
     def gating(
         self,
@@ -292,6 +292,14 @@ def _mean_distance(
     known = [each for each in outputs if each is not None]
     loss = float(np.mean([each.mean for each in found]))
     return loss, float(np.mean(known)) if len(known) == len(found) else None
+
+
+def _pace(runs: Sequence[Trajectory], many: Sequence[Trajectory]) -> float | None:
+    """The mean half-time of rows over that of the networks; None where the networks have none."""
+    if not runs:
+        return None
+    ours, theirs = (float(np.mean([half_time(run) for run in each])) for each in (many, runs))
+    return ours / theirs if np.isfinite(theirs) and theirs > 0 else None
 
 
 def neuron_count(arch: Architecture) -> int:

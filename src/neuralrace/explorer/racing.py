@@ -276,6 +276,8 @@ def _notes(race: Race) -> list[str]:
     lines = [f"silent directions, which the task does not touch: {named}"] if quiet else []
     if race.constant:
         lines.append(f"loss outside all blocks: {race.constant:.4g}")
+    if race.dropped_loss:
+        lines.append(f"loss that the tolerance dropped: {race.dropped_loss:.4g}")
     return lines
 
 

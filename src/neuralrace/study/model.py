@@ -291,6 +291,11 @@ class Training(Section):
         default=None, description="steps between checkpoints", examples=[1000]
     )
 
+    @property
+    def every(self) -> int:
+        """Steps between two records, where `record_at` does not list them."""
+        return self.record_every or max(1, self.steps // 200)
+
 
 class ContestOptions(Section):
     """Options of nr.contest, also for the phase diagram."""

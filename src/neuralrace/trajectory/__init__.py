@@ -4,6 +4,7 @@ from neuralrace.trajectory.combine import concat as concat
 from neuralrace.trajectory.combine import join as join
 from neuralrace.trajectory.compare import Comparison as Comparison
 from neuralrace.trajectory.compare import compare as compare
+from neuralrace.trajectory.compare import momentum_error as momentum_error
 from neuralrace.trajectory.crossing import crossing_time as crossing_time
 from neuralrace.trajectory.files import load as load
 from neuralrace.trajectory.files import save_table as save_table
@@ -20,6 +21,7 @@ __all__ = [
     "crossing_time",
     "join",
     "load",
+    "momentum_error",
     "save_table",
     "versions",
 ]

@@ -9,7 +9,12 @@ from typing import Any, final
 
 import numpy as np
 
-from neuralrace.reduction.blocks.block import Block, own_sizes, rank_of_correlations
+from neuralrace.reduction.blocks.block import (
+    Block,
+    own_sizes,
+    rank_of_correlations,
+    two_edge_statistic,
+)
 from neuralrace.reduction.blocks.identical_blocks import CLOSE, Copy, identical
 from neuralrace.types import Matrix
 
@@ -183,26 +188,13 @@ def _at_node(index: int, block: Block, weights: Mapping[str, Matrix], node: str)
 
 def _modes_at(block: Block, node: str) -> tuple[np.ndarray, Matrix, Matrix]:
     """Σ^yx through a hidden node, ends side by side: singular values, right and left vectors."""
-    arch = block.arch
-    statistic = np.block(
-        [[_yx(block, node, e, f) for e in arch.incoming[node]] for f in arch.outgoing[node]]
-    )
+    arch, statistic = block.arch, two_edge_statistic(block.arch, block.factor, node)
     u, s, vt = np.linalg.svd(statistic, full_matrices=False)
     out = [block.factor.y[arch.edges[e][1]] for e in arch.outgoing[node]]
     into = [block.factor.x[arch.edges[e][0]] for e in arch.incoming[node]]
     sizes = (np.concatenate([own_sizes(a) for a in parts]) for parts in (out, into))
     rank = max(1, rank_of_correlations(statistic, *sizes))
     return s[:rank], vt[:rank].T, u[:, :rank]
-
-
-def _yx(block: Block, node: str, into: str, out: str) -> Matrix:
-    """Σ^yx of the path of two edges through a hidden node, in the block's directions."""
-    source, target = block.arch.edges[into][0], block.arch.edges[out][1]
-    factor = block.factor
-    gate = np.ones(factor.count)
-    for name in (source, into, node, out, target):
-        gate = gate * factor.gates.get(name, 1.0)
-    return (gate[factor.row_class][:, None] * factor.y[target]).T @ factor.x[source]
 
 
 def _orthonormal(columns: Matrix) -> Matrix:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, final
 import jax
 import numpy as np
 
-from neuralrace.checks import check_known, is_traced
+from neuralrace.checks import check_known
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.blocks.block import Block
@@ -69,15 +69,24 @@ StartLike: TypeAlias = Start | float | WeightsLike
 """Where a race may start: a `Start`, one number, one per edge, or the weights of the network."""
 
 
+def check_start_known(start: object) -> None:
+    """Raise where JAX is tracing a start or a part of it: a race has no derivative to give."""
+    parts = start.weights if isinstance(start, Start) else start
+    parts = list(parts.values()) if isinstance(parts, Mapping) else parts
+    if isinstance(parts, list | tuple):
+        for part in parts:
+            check_start_known(part)
+    else:
+        check_known("start", {"start": parts})
+
+
 def start_from_number(blocks: Sequence[Block], value: Any) -> Start:
     """Aligned weights in which every singular value of an edge is `value`, or `value[edge]`."""
     edges = {e for block in blocks for e in block.arch.edges}
     by_edge: dict[str, Any] = dict.fromkeys(edges, value)
     if isinstance(value, Mapping):
         by_edge = dict(value)
-    numbers = all(
-        isinstance(b, Real) and not is_traced(b) and isfinite(b) for b in by_edge.values()
-    )
+    numbers = all(isinstance(b, Real) and isfinite(b) for b in by_edge.values())
     if not numbers or not edges <= set(by_edge):
         raise NeuralRaceError(
             "a start is a finite number, one for every edge, or the weights of the network",
@@ -114,7 +123,6 @@ def start_from_weights(
 ) -> Start:
     """The start of a race from actual initial weights; `constant` is the loss outside blocks."""
     given = checked_weights(whole.whole, weights)
-    check_known("the initial weights", given)
     check_finite(given)
     parts = whole.split(weights)
     _check_size(blocks, max(float(np.abs(w).max(initial=0.0)) for w in parts.values()))

@@ -69,7 +69,7 @@ def over_the_fall(race: Race, start: Start) -> Trajectory:
     stretches = [_Stretch.of(race, 0.0, start, FIRST / strength)]
     noise = NOISE * stretches[0].sizes(0).max(initial=0.0)
     first = float(stretches[0].loss[0])
-    end = max(END * first, race.constant + END * (first - race.constant))
+    end = max(END * first, race.outside + END * (first - race.outside))
     while stretches[-1].loss[-1] > end and stretches[-1].time[-1] < LONGEST / strength:
         if len(stretches) > 1 and stretches[-1].rests(noise):
             break
@@ -77,7 +77,7 @@ def over_the_fall(race: Race, start: Start) -> Trajectory:
     time = np.concatenate([each.time for each in stretches])
     lowest = np.minimum.accumulate(np.concatenate([each.loss for each in stretches]))
     falling = np.concatenate([[True], np.diff(lowest) < 0])
-    begin = first - BEGIN * (first - race.constant)
+    begin = first - BEGIN * (first - race.outside)
     levels = np.linspace(begin, max(end, float(lowest[-1])), MOMENTS)
     times = np.unique(np.interp(-levels, -lowest[falling], time[falling]))
     return _joined([part for each in stretches for part in each.at(race, times)])

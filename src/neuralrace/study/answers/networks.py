@@ -20,7 +20,7 @@ from neuralrace.study.answers.answer import (
 )
 from neuralrace.study.answers.theory import race_parts, race_sentence
 from neuralrace.study.options import CRITERION
-from neuralrace.study.work import Work, members
+from neuralrace.study.work import TRAINED, Work, members
 from neuralrace.trajectory import Comparison, Trajectory, compare, crossing_time
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def predict(work: Work) -> Answer:
     }
     head = ["seed", "mean error", "largest error", "shift in time"]
     columns = [[i + 1, c.mean, c.max, c.shift] for i, c in enumerate(theory)]
-    if work.asks("train", "discover", "certify", "explain"):
+    if work.asks(*TRAINED):
         follows = [compare(run, own) for run, own in zip(members(work.relu), solved, strict=True)]
         sentences.append(_relu_sentence(work, follows))
         curves.insert(0, Curve("ReLU networks", work.relu.time, work.relu.loss, "relu"))

@@ -235,7 +235,7 @@ def _advanced(
         batch = None
         if batches is not None:
             fresh = at % batches.per_epoch == 0
-            order = jax.lax.cond(fresh, lambda: batches.order(at), lambda: order)
+            order = jax.lax.cond(fresh, batches.order, lambda _: order, at)
             batch = batches.batch(order, at, state["time"].dtype)
         return *step_all(system, state, memory, batch), order
 

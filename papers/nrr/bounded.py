@@ -160,7 +160,8 @@ class Optimized(Method):
         _, gradient = system.loss_and_step(state, -1.0, batch)
         gradient, weights = ({k: tree[k] for k in self.learned} for tree in (gradient, state))
         change, memory = self.transformation.update(gradient, memory, weights)
-        return {**state, **dict(optax.apply_updates(weights, change))}, memory
+        moved: Any = optax.apply_updates(weights, change)
+        return state | moved, memory
 
 
 @final

@@ -12,9 +12,9 @@ from neuralrace.contests import Kept, phases, times, verdicts
 from neuralrace.contests.joint import side_by_side
 from neuralrace.contests.patterns import MOST
 from neuralrace.contests.times import learning_time
-from neuralrace.papers.mhs import table
 from neuralrace.plot import COLOURS
 from neuralrace.trajectory import crossing_time
+from papers.mhs import table
 from tests.test_errors import says
 
 CROSSING = np.sqrt(2 / 3)

@@ -9,8 +9,6 @@ from neuralrace.dynamics.ensemble import flow_ensemble as flow_ensemble
 from neuralrace.dynamics.ensemble import train_ensemble as train_ensemble
 from neuralrace.dynamics.flow import flow as flow
 from neuralrace.dynamics.record import Record as Record
-from neuralrace.dynamics.routing import routing_system as routing_system
-from neuralrace.dynamics.routing import train_routing as train_routing
 from neuralrace.dynamics.setup import StoppedError as StoppedError
 from neuralrace.dynamics.train import train as train
 
@@ -19,8 +17,6 @@ __all__ = [
     "StoppedError",
     "flow",
     "flow_ensemble",
-    "routing_system",
     "train",
     "train_ensemble",
-    "train_routing",
 ]

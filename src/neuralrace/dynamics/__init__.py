@@ -20,8 +20,6 @@ from neuralrace.dynamics.methods import Optimized as Optimized
 from neuralrace.dynamics.methods import Stepper as Stepper
 from neuralrace.dynamics.program import Members as Members
 from neuralrace.dynamics.record import Record as Record
-from neuralrace.dynamics.routing import routing_system as routing_system
-from neuralrace.dynamics.routing import train_routing as train_routing
 from neuralrace.dynamics.setup import StoppedError as StoppedError
 from neuralrace.dynamics.systems import Batch as Batch
 from neuralrace.dynamics.systems import NetworkSystem as NetworkSystem
@@ -47,11 +45,9 @@ __all__ = [
     "Until",
     "flow",
     "flow_ensemble",
-    "routing_system",
     "solve_flow",
     "take_steps",
     "train",
     "train_ensemble",
-    "train_routing",
     "unrolled_steps",
 ]

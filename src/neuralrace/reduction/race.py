@@ -139,7 +139,10 @@ class Race:
         from there is exact. From other weights it is an approximation for small starts, which is
         not in the papers: the growing half is multiplied by e^{st} and the other half by e^{−st},
         so that only the first matters, and a learned mode expels later ones from its hidden
-        direction (docs/reduction.md, "Random starts of deep networks", shows the limits). A number
+        direction (docs/reduction.md, "Random starts of deep networks", shows the limits). Where
+        other pathways turn the error along a path around, the decaying half is the one that grows
+        in the end: the start keeps it (`Start.both`), and `solve` follows both halves there. A
+        number
         b gives an aligned start: b times weights of unit size along the singular vectors of Σ^yx,
         so that every edge of a mode starts at b or −b; in a matrix block, the parts of an edge that
         share a hidden node together have singular values b. `{edge: b}` sets one number per edge.
@@ -205,7 +208,8 @@ class Race:
         `start`. `values` holds the loss of each block (`"losses"`), every variable (`"variables"`,
         by block and edge) and, where there are at most 1000 paths in a block, the strength of every
         path (`"pathways"`, by block and path, edges joined by "-"): the product of its edges, or in
-        a matrix block the Frobenius norm of this product. Outputs on all samples are computed when
+        a matrix block the Frobenius norm of this product. A mode that is followed with both halves
+        of its start has two hidden neurons, one for each. Outputs on all samples are computed when
         asked for: `solution.outputs`.
 
         `evaluate={"untrained": data}` predicts the loss on other samples or with other gates, such

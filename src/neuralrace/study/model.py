@@ -312,7 +312,8 @@ class ContestOptions(Section):
         examples=[0.01],
     )
     longest: PositiveFloat = Field(
-        default=1e5, description="the time after which nothing is learned"
+        default=1e5,
+        description="how long a race is followed, in units of one over its largest strength",
     )
     tolerance: PositiveFloat | None = Field(
         default=None, description="couplings below it are dropped", examples=[1e-8]

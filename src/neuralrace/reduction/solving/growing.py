@@ -52,7 +52,7 @@ class _AtNode:
 
 def two_edge_start(
     blocks: Sequence[Block], restricted: Sequence[dict[str, Matrix]]
-) -> list[dict[str, Matrix]]:
+) -> list[tuple[dict[str, Matrix], dict[str, Matrix] | None]]:
     """Remove from every block, at each hidden node, the directions that faster blocks will take.
 
     While modes are small, `W₁v + W₂ᵀu` grows and `W₁v − W₂ᵀu` decays; a learned mode then expels
@@ -61,8 +61,12 @@ def two_edge_start(
     faster modes' growing halves. A matrix block keeps both halves but loses these directions.
     Blocks that are copies of each other are first rotated so that their growing halves are
     orthogonal.
+
+    **Returns:** the weights of every block and, where a mode's decaying half was left out, the
+    weights with both halves, otherwise None.
     """
     found: list[dict[str, Matrix]] = [dict(weights) for weights in restricted]
+    halves: list[dict[str, Matrix]] = [{} for _ in restricted]
     for copies in identical(blocks):
         _turn_copies(blocks, found, copies)
     for node in dict.fromkeys(v for block in blocks for v in block.arch.hidden):
@@ -73,27 +77,50 @@ def two_edge_start(
             if reads.shape[1] == writes.shape[1] == 1:
                 into, out = _scalar_start(reads * part.right, writes * part.left)
                 arch = blocks[part.block].arch
-                found[part.block][arch.incoming[node][0]] = into * part.right
-                found[part.block][arch.outgoing[node][0]] = out * part.left
+                edges = arch.incoming[node][0], arch.outgoing[node][0]
+                both = (into[:, None] * part.right, part.left * out)
+                found[part.block] |= dict(zip(edges, (both[0][:1], both[1][:, :1]), strict=True))
+                if len(into) > 1:
+                    halves[part.block] |= dict(zip(edges, both, strict=True))
             else:
                 _replace(found[part.block], blocks[part.block], node, reads, writes)
-    return found
+    return [(w, {**w, **both} if both else None) for w, both in zip(found, halves, strict=True)]
 
 
-def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[float, float]:
-    """The start values of a scalar mode's two edges, from its incoming and outgoing weights.
+def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[np.ndarray, np.ndarray]:
+    """Where a scalar mode's two edges start, from its incoming r and outgoing weights l.
 
-    If both already lie along one direction, these are their lengths along it (one may be 0).
-    Otherwise both are the length of the growing half: an aligned and balanced start.
+    If both already lie along one direction, one neuron with their lengths along it (one may be 0).
+    Otherwise two neurons, one for each half. The growing half c = ½‖r + l‖ starts aligned and
+    balanced; the decaying half d = ½‖r − l‖ starts at d and −d. While the error along the path is
+    e, dc/dt = e c and dd/dt = −e d, and the path has the strength r·l = c² − d².
     """
     a, b = float(np.linalg.norm(reads)), float(np.linalg.norm(writes))
     overlap = float((reads * writes).sum())
     if min(a, b) <= NO_GROWTH * max(a, b):
-        return (a, 0.0) if a > b else (0.0, b)
-    if abs(overlap) >= (1 - PARALLEL) * a * b:
-        return a, b * float(np.sign(overlap))
-    half = float(np.linalg.norm(reads + writes)) / 2
-    return half, half
+        into, out = ([a], [0.0]) if a > b else ([0.0], [b])
+    elif abs(overlap) >= (1 - PARALLEL) * a * b:
+        into, out = [a], [b * float(np.sign(overlap))]
+    else:
+        c, d = (float(np.linalg.norm(half)) / 2 for half in (reads + writes, reads - writes))
+        into, out = [c, d], [c, -d]
+    return np.array(into), np.array(out)
+
+
+def resumed(begin: Mapping[str, Matrix], now: Mapping[str, Matrix]) -> dict[str, Matrix] | None:
+    """Both halves of a block's weights, later in a race that was solved without the decaying ones.
+
+    `begin` has both halves at the start of the race. The product of the two halves of a mode does
+    not change, since dc/dt = e c and dd/dt = −e d.
+    """
+    found = dict(now)
+    for edge, both in begin.items():
+        grown = now[edge]
+        if grown.shape != both.shape and grown.all():
+            axis = 0 if len(both) > len(grown) else 1
+            c, d = np.split(both, 2, axis=axis)
+            found[edge] = np.concatenate([grown, c * d / grown], axis=axis)
+    return found if any(found[e].shape != now[e].shape for e in now) else None
 
 
 def _expelled(part: _AtNode, others: Sequence[_AtNode]) -> tuple[Matrix, Matrix]:

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reduction import Race, Start
+from neuralrace.reduction.solving.initial import later
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.trajectory import Trajectory
 
@@ -117,9 +118,8 @@ class _Stretch:
 
     def next(self, race: Race) -> _Stretch:
         """The stretch that follows, from the weights at the end of this one."""
-        end, variables = float(self.time[-1]), self.solution.values["variables"]
-        here = tuple({e: w[-1] for e, w in variables[b.name].items()} for b in race.blocks)
-        return _Stretch.of(race, end, Start(here, None, "continued"), end)
+        end = float(self.time[-1])
+        return _Stretch.of(race, end, later(race.blocks, self.start, self.solution), end)
 
     def at(self, race: Race, times: Float[np.ndarray, " T"]) -> list[tuple[float, Trajectory]]:
         """The solution at those of the times that fall into this stretch, and when it begins."""
@@ -138,7 +138,7 @@ def _joined(parts: Sequence[tuple[float, Trajectory]]) -> Trajectory:
     """Solutions one after the other, each with the time at which it begins."""
     solutions = [solution for _, solution in parts]
     variables = {
-        block: {e: np.concatenate([s.values["variables"][block][e] for s in solutions]) for e in of}
+        block: {e: _one_shape([s.values["variables"][block][e] for s in solutions]) for e in of}
         for block, of in solutions[0].values["variables"].items()
     }
     return Trajectory(
@@ -147,3 +147,13 @@ def _joined(parts: Sequence[tuple[float, Trajectory]]) -> Trajectory:
         values={"variables": variables},
         settings={"method": "race"},
     )
+
+
+def _one_shape(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Weights `(T, |t|, |s|)` one after the other; a neuron that some of them lack is zero there.
+
+    A mode has a second one from where its decaying half matters.
+    """
+    shape = np.max([part.shape[1:] for part in parts], axis=0)
+    pads = ([(0, 0), *((0, n - k) for n, k in zip(shape, p.shape[1:], strict=True))] for p in parts)
+    return np.concatenate([np.pad(part, pad) for part, pad in zip(parts, pads, strict=True)])

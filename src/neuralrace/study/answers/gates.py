@@ -202,10 +202,12 @@ def types(work: Work) -> Answer:
         Curve("wide limit", found.wide.time, found.wide.loss, "theory"),
     ]
     gap = compare(found.wide, found.trajectory).mean
+    rare = [] if found.rare is None else [str(found.rare)]
     sentences = [
+        *rare,
         f"{numbered(len(found), 'type')} of neurons, predicted from task, width and scale, "
         f"{'follows' if len(found) == 1 else 'follow'} the wide limit within {percent(gap)} of "
-        "the initial loss on average."
+        "the initial loss on average.",
     ]
     numbers = {"types_gap": gap}
     if work.asks(*TRAINED):

@@ -8,6 +8,7 @@ import pytest
 import neuralrace as nr
 from neuralrace.explanation import Explanation, Row
 from neuralrace.explanation.question import Question
+from neuralrace.trajectory import Trajectory
 from tests.test_errors import says
 
 DATA = nr.tasks.extended_xor(0.4)
@@ -291,3 +292,28 @@ def test_the_picture_shows_the_best_rows_and_ends_where_they_rest():
     assert ax.get_legend().get_title().get_text() == "grey: 5 further away"
     last = time[np.flatnonzero(loss(10 + 5 * (DRAWN - 1)) > 0.01 * 0.5)[-1] + 1]
     assert ax.get_xlim() == pytest.approx((0, 1.05 * last), rel=0.01)
+
+
+def test_a_flat_curve_does_not_stretch_the_axis():
+    time = np.linspace(0, 1000, 2001)
+    rows = (
+        Row("learns", "gating", Trajectory(time, 0.5 * np.exp(-time)), 4),
+        Row("flat", "gating", Trajectory(time, np.full(2001, 0.5)), 4),
+    )
+    drawn = Explanation(rows, floor=None, runs=(), made="two rows").plot()
+    assert drawn.get_xlim()[1] < 6  # e^-t is within 1 % of its start from t = 4.6 on
+    alone = Explanation(rows[1:], floor=None, runs=(), made="one row").plot()
+    assert alone.get_xlim()[1] == 1000
+
+
+def test_half_of_a_loss_is_interpolated_and_not_seen_if_the_run_is_too_short():
+    time = np.array([0.0, 1.0, 4.0])
+    fast, slow = (
+        Row("a", "gating", Trajectory(time, loss), 1) for loss in ([4, 3, 0], [4, 3, 2.5])
+    )
+    assert fast.half_time == 2.0 == float(nr.trajectory.half_time(time, [4, 3, 0]))
+    assert np.isnan(slow.half_time) and np.isnan(Row("b", "gating", None, 1).half_time)
+    found = Explanation((fast, slow), floor=None, runs=(), made="two rows")
+    assert "not seen" in str(found)
+    many = nr.trajectory.half_time(time, np.array([[[4, 3, 0], [4, 3, 2.5]]]))
+    np.testing.assert_array_equal(many, [[2.0, np.nan]])

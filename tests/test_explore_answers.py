@@ -441,7 +441,7 @@ def begun(scale, criterion):
     data = nr.tasks.extended_xor(0.5)
     for name in ("linear", "xor"):
         race = nr.reduce(*getattr(nr.tasks, f"{name}_pathways")(data, total=32))
-        start = nr.contests.expected_start(name, race, scale)
+        start = nr.contests.expected_start(race, scale)
         weights = race.weights(race.solve(times=[0.0, 1e-9], start=start), 0.0, 0)
         if float(nr.GDLN(race.arch).loss(weights, race.data)) <= criterion:
             found.append(name)

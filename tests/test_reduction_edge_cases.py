@@ -373,5 +373,5 @@ def test_what_a_tolerance_drops_is_no_loss_that_cannot_be_learned(seed, noise):
     assert np.isinf(form.time_to_loss(race.constant - 0.01))
     assert race.solve(times=[1e3], start=0.05).loss[0] == pytest.approx(race.outside)
     entrant = nr.contest({"a": race}, start=0.05, criterion=race.constant + 0.01).entrants["a"]
-    assert np.isinf(entrant.time) and entrant.was_dropped and entrant.lateness == "unknown"
+    assert np.isinf(entrant.time) and entrant.is_unknown and entrant.lateness == "unknown"
     assert f"dropped: {race.dropped_loss:.4g}" in str(race) and "dropped" in repr(form)

@@ -726,7 +726,7 @@ def test_the_reference_of_a_contest_has_as_many_neurons_as_the_network():
             network={"widths": widths, "scale": 1e-3},
             gatings={"xor": {"builtin": "xor_pathways", "parameters": {"total": total}}},
         )
-        return made, nr.study.Work(made.check()).contest.check.reference.time
+        return made, nr.study.Work(made.check()).contest.check().reference.time
 
     times = {size: found(size, 16)[1] for size in (32, 64)}
     for size, time in times.items():
@@ -736,7 +736,7 @@ def test_the_reference_of_a_contest_has_as_many_neurons_as_the_network():
     assert times[64] < times[32]
     assert "width=64" in found(64, 16)[0].script()
     own = found(64, 16)[0].changed({"contest.width": 32})
-    assert nr.study.Work(own.check()).contest.check.reference.time == times[32]
+    assert nr.study.Work(own.check()).contest.check().reference.time == times[32]
 
 
 def test_the_files_of_a_study_work_elsewhere(tmp_path):

@@ -10,7 +10,7 @@ from typing import TypeAlias, cast, final
 
 import numpy as np
 
-from neuralrace.architecture import Architecture
+from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import plain_number, switch, weight_scale
 from neuralrace.contests.leads import EDGE
 from neuralrace.dataset import Dataset, zero_loss
@@ -20,6 +20,7 @@ from neuralrace.reduction.equations.polynomial import least_loss as least_of_blo
 from neuralrace.reduction.solving.initial import check_start_known, later, start_from_scale
 from neuralrace.reduction.solving.small import RTOL
 from neuralrace.reduction.solving.solution import checked_tolerance
+from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike
 
@@ -64,6 +65,12 @@ AVERAGE = (
     "actual weights"
 )
 """Why it is not known when a pathway learns from an average start that does not learn."""
+
+DROPPED = (
+    "what the tolerance of its reduction dropped keeps the loss above the criterion, and can be "
+    "learned; a smaller tolerance drops less"
+)
+"""Why it is not known when a candidate learns what its reduction left out."""
 
 Candidates: TypeAlias = Mapping[str, tuple[Architecture, Dataset]]
 """The gatings of a contest by name."""
@@ -134,12 +141,7 @@ class Entrant:
     @property
     def lateness(self) -> str:
         """In a word, what is known of the time of one that does not reach the criterion."""
-        return "unknown" if self.is_unknown or self.was_dropped else "never"
-
-    @property
-    def was_dropped(self) -> bool:
-        """Whether only what a tolerance dropped keeps the loss above the criterion."""
-        return self.race.constant < self.criterion <= self.race.outside
+        return "unknown" if self.is_unknown else "never"
 
     @property
     def learns(self) -> float:
@@ -150,6 +152,11 @@ class Entrant:
         """When all is learned but a hundredth of what this gating can learn."""
         initial, least = initial_loss(self.race), self.race.constant
         return learning_time(self.race, self.start, least + EDGE * (initial - least), longest).time
+
+    @property
+    def has_form(self) -> bool:
+        """Whether the race has a closed form from its start."""
+        return self.race.complete_form(self.start) is not None
 
     @property
     def strength(self) -> float:
@@ -166,6 +173,8 @@ class Rule:
     """How learning times are measured: the start, the criterion, and how long races are followed.
 
     Exactly one of `start` and `scale` is given; `start` may be a mapping with every candidate.
+    `leak` is that of the ReLU network that would have to keep the gates; with `bias`, the hidden
+    neurons of every candidate read an input that is always one.
     """
 
     start: StartsLike | None
@@ -175,6 +184,8 @@ class Rule:
     longest: float
     tolerance: float | None
     rtol: float | None = None
+    leak: float = 0.0
+    bias: bool = False
 
     def __post_init__(self) -> None:
         check_start_known(self.start)
@@ -197,6 +208,8 @@ class Rule:
                 fix="leave it out for the default",
             )
         switch("relative", self.relative)
+        switch("bias", self.bias)
+        checked_leak(self.leak)
         checked_tolerance(self.rtol)
         fine = positive(self.criterion) and (self.criterion < 1 or not self.relative)
         if not fine:
@@ -228,8 +241,18 @@ class Rule:
                 wanted="{name: (arch, data)}",
                 fix="for example {'xor': nr.tasks.xor_pathways(data)}",
             )
-        check_one_task(pairs_of(candidates))
-        return {name: self._entrant(name, each) for name, each in candidates.items()}
+        pairs = self.pairs(candidates)
+        check_one_task(pairs)
+        made = {
+            name: each if isinstance(each, Race) and each.arch == pairs[name][0] else pairs[name]
+            for name, each in candidates.items()
+        }
+        return {name: self._entrant(name, each) for name, each in made.items()}
+
+    def pairs(self, candidates: CandidatesLike) -> Candidates:
+        """All candidates as (arch, data), with the bias that is asked for."""
+        pairs = pairs_of(candidates)
+        return {n: _biased(*pair) for n, pair in pairs.items()} if self.bias else pairs
 
     def _entrant(self, name: str, candidate: tuple[Architecture, Dataset] | Race) -> Entrant:
         """Reduce a candidate, place it at its start, and find when it reaches the criterion."""
@@ -258,7 +281,8 @@ class Rule:
         if (
             self.scale is not None
             and np.isinf(found.time)
-            and criterion > max(least_loss(race), race.outside)
+            and found.unknown != DROPPED
+            and criterion > least_loss(race)
         ):
             unknown = AVERAGE
         number = _one_number(source)
@@ -267,7 +291,7 @@ class Rule:
     def _source(self, name: str, race: Race) -> StartLike:
         """The argument of `Race.start` for this candidate."""
         if self.scale is not None:
-            return expected_start(name, race, self.scale)
+            return _expected(race, self.scale, f"candidate {name!r}")
         if isinstance(self.start, Mapping):
             if name not in self.start:
                 raise NeuralRaceError(
@@ -316,6 +340,22 @@ def _one_number(source: StartLike) -> float | None:
 def positive(value: object) -> bool:
     """Whether it is a finite number above zero."""
     return isinstance(value, Real) and isfinite(value) and float(value) > 0
+
+
+def _biased(arch: Architecture, data: Dataset) -> tuple[Architecture, Dataset]:
+    """A candidate whose hidden nodes read an input that is always one."""
+    if BIAS in arch.sizes:
+        return arch, data
+    edges = {f"{BIAS}_{node}": (BIAS, node) for node in arch.hidden}
+    return Architecture({**arch.sizes, BIAS: 1}, {**arch.edges, **edges}), with_bias(data)
+
+
+def with_bias(data: Dataset) -> Dataset:
+    """The same data with an input that is always one, if it has none."""
+    if BIAS in data.x:
+        return data
+    x = {**data.x, BIAS: np.ones((data.n_samples, 1))}
+    return Dataset(x, data.y, data.gates, data.sample_weight, data.labels)
 
 
 def pairs_of(candidates: CandidatesLike) -> Candidates:
@@ -379,7 +419,7 @@ def _difference(a: Dataset, b: Dataset) -> str:
     return ""
 
 
-def expected_start(name: str, race: Race, scale: float) -> Start:
+def expected_start(race: Race, scale: float) -> Start:
     """Where Gaussian weights of standard deviation σ start a race on average.
 
     In a two-edge pathway with N hidden units, the growing half ½(W₁v + W₂ᵀu) of a mode has the
@@ -392,7 +432,7 @@ def expected_start(name: str, race: Race, scale: float) -> Start:
     >>> import neuralrace as nr
     >>> data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
     >>> race = nr.reduce(nr.Architecture.chain(1, 8, 1), data)
-    >>> start = nr.contests.expected_start("chain", race, scale=0.01)
+    >>> start = nr.contests.expected_start(race, scale=0.01)
     >>> {edge: w.round(12).tolist() for edge, w in start.weights[0].items()}
     {'W1': [[0.02]], 'W2': [[0.02]]}
 
@@ -400,11 +440,15 @@ def expected_start(name: str, race: Race, scale: float) -> Start:
     """
     check_kind("race", race, Race, "pass a race of nr.reduce(arch, data)")
     scale = weight_scale(scale)
+    return _expected(race, scale, "the race")
+
+
+def _expected(race: Race, scale: float, what: str) -> Start:
     found = start_from_scale(race.blocks, race.split, scale)
     if found is None:
         raise NeuralRaceError(
-            f"candidate {name!r} has pathways of other than two edges: their average start from "
-            "random weights is not known",
+            f"{what} has pathways of other than two edges: their average start from random "
+            "weights is not known",
             got=f"scale = {scale:g}",
             wanted="pathways input → hidden → output",
             fix="start={name: net.init(key, scale)} starts from actual weights, "
@@ -463,7 +507,7 @@ def learning_time(
     is met at the start.
     """
     if race.constant < criterion <= race.outside:
-        return LearningTime(np.inf, "what the tolerance dropped is above the criterion")
+        return LearningTime(np.inf, "solved race", DROPPED)
     if criterion <= race.constant or not race.blocks:
         return LearningTime(np.inf, "the loss that cannot be learned is above the criterion")
     if min(race.arch.path_lengths) > 1 and not any(

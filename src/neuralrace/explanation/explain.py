@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -185,7 +186,8 @@ def _table(question: Question, asked: Asked, gatings: Candidates) -> Explanation
                 remarks += said
             advance(1)
     remarks += _without_direct(question.net, made)
-    best = lambda row: (row.error, row.half_time)
+    late = lambda row: math.inf if math.isnan(row.half_time) else row.half_time
+    best = lambda row: (row.error, late(row))
     return Explanation(
         rows=tuple(sorted(made, key=best)),
         floor=question.floor if question.runs else None,

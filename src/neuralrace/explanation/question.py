@@ -18,7 +18,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.dynamics import train as trained
 from neuralrace.dynamics import train_ensemble
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
-from neuralrace.explanation.table import GATING, Row, half_time
+from neuralrace.explanation.table import GATING, Row
 from neuralrace.gdln import GDLN, Network
 from neuralrace.reduction import reduce
 from neuralrace.reln import consistency
@@ -31,7 +31,7 @@ from neuralrace.reln.observed.runs import (
     single_weights,
 )
 from neuralrace.relu import ReLUNetwork
-from neuralrace.trajectory import Trajectory, compare
+from neuralrace.trajectory import Trajectory, compare, half_time
 from neuralrace.types import Key
 
 RECORDS = 200
@@ -295,11 +295,17 @@ def _mean_distance(
 
 
 def _pace(runs: Sequence[Trajectory], many: Sequence[Trajectory]) -> float | None:
-    """The mean half-time of rows over that of the networks; None where the networks have none."""
+    """The mean half-time of rows over that of the networks; None where the networks have none.
+
+    It is infinite where the rows do not get there while the networks do.
+    """
     if not runs:
         return None
-    ours, theirs = (float(np.mean([half_time(run) for run in each])) for each in (many, runs))
-    return ours / theirs if np.isfinite(theirs) and theirs > 0 else None
+    mean = lambda each: float(np.mean([half_time(run.time, run.loss) for run in each]))
+    ours, theirs = mean(many), mean(runs)
+    if not theirs > 0:
+        return None
+    return np.inf if np.isnan(ours) else ours / theirs
 
 
 def neuron_count(arch: Architecture) -> int:

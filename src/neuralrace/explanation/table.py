@@ -13,7 +13,7 @@ from neuralrace.contests.colours import candidate_colours
 from neuralrace.plot import COLOURS, draw_curves
 from neuralrace.reln import Discovery, NeuronTypes
 from neuralrace.text import table_lines
-from neuralrace.trajectory import Trajectory, crossing_time
+from neuralrace.trajectory import Trajectory, half_time
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,8 +94,9 @@ class Row:
 
     @property
     def half_time(self) -> float:
-        """When half of the initial loss is gone, between records; infinite if never."""
-        return np.inf if self.trajectory is None else half_time(self.trajectory)
+        """When half of the initial loss is gone (`trajectory.half_time`); NaN if not seen."""
+        run = self.trajectory
+        return np.nan if run is None else float(half_time(run.time, run.loss))
 
     @property
     def left(self) -> float | None:
@@ -212,7 +213,11 @@ class Explanation:
             times = f" {row.loss / floor[0]:.3g} times" if floor[0] else ""
             said.append(f"its loss is{times} as far away as that of another seed")
         if row.pace is not None and not abs(row.pace - 1) <= LATE:
-            said.append(f"its half-time is {row.pace:.3g} times that of the network")
+            said.append(
+                f"its half-time is {row.pace:.3g} times that of the network"
+                if np.isfinite(row.pace)
+                else "it does not reach half of the loss in the time in which the network does"
+            )
         return ", ".join(said)
 
     @property
@@ -335,7 +340,7 @@ class Explanation:
             legend.get_title().set_fontsize(7)
         if shown:
             last = max(run.time[-1] for run in shown.values())
-            ax.set_xlim(0, min(1.05 * max(map(_rests, shown.values())), last))
+            ax.set_xlim(0, min(1.05 * max(map(_rests, shown.values())), last) or last)
         return ax
 
     def __str__(self) -> str:
@@ -352,7 +357,7 @@ class Explanation:
             return head, [
                 [
                     row.name,
-                    f"{row.half_time:.4g}" if np.isfinite(row.half_time) else "never",
+                    f"{row.half_time:.4g}" if np.isfinite(row.half_time) else "not seen",
                     _percent(row.left),
                     _share(row.kept),
                     str(row.variables),
@@ -377,16 +382,10 @@ def several(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def half_time(run: Trajectory) -> float:
-    """When half of the initial loss is gone, between records; infinite if never."""
-    when = float(crossing_time(run.time, run.loss, run.loss[0] / 2))
-    return np.inf if np.isnan(when) else when
-
-
 def _rests(run: Trajectory) -> float:
-    """The time from which on the loss of a run stays where it ends; see `REST`."""
+    """The time from which on the loss of a run stays where it ends: 0 for one that is flat."""
     away = np.flatnonzero(np.abs(run.loss - run.loss[-1]) > REST * run.loss[0])
-    return float(run.time[min(away[-1] + 1, len(run.time) - 1)] if len(away) else run.time[-1])
+    return float(run.time[min(away[-1] + 1, len(run.time) - 1)]) if len(away) else 0.0
 
 
 def _percent(value: float | None) -> str:

@@ -455,6 +455,15 @@ def _questions(settings: Settings, place: Place) -> Iterator[StudyError]:
             wanted="a column of ones in the task in its place",
             fix="leave out bias, or 'types'",
         )
+    checked = [q for q in ("contest", "phase_diagram") if q in asked and settings.contest.check]
+    if checked and settings.network.bias:
+        raise (place / "contest" / "check").error(
+            "whether networks with output biases would keep the gates of a contest is not known",
+            got=f"bias = true, and the question {checked[0]!r} with its check",
+            wanted="check = false in [contest], which leaves times and winner",
+            fix="write check = false; or leave out bias and add a column of ones to the task, "
+            "which is a bias of the hidden neurons",
+        )
     several = len(settings.network.widths) > 1 or (settings.network.depth or 1) > 1
     masked = [name for name, gating in settings.gatings.items() if _is_masked(gating)]
     about = [question for question in asked if question in ABOUT_GATINGS]

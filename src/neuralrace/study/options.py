@@ -116,7 +116,7 @@ def contest_options(settings: Settings) -> dict[str, Any]:
     if contest.tolerance is not None:
         options["tolerance"] = contest.tolerance
     options["width"] = neurons(settings) if contest.width is None else contest.width
-    return options
+    return options | ({"leak": settings.network.leak} if settings.network.leak else {})
 
 
 def modes_options(problem: Problem) -> dict[str, Any]:

@@ -85,7 +85,8 @@ class Work:
         how = {name: options[name] for name in ("tolerance",) if name in options}
         with (self.problem.place / "gatings").blamed():
             races = {n: self.reducing(*p, **how) for n, p in self.problem.candidates.items()}
-            return contest(races or self.problem.data, key=self.settings.training.key, **options)
+            key = self.settings.training.key
+            return contest(races or self.problem.data, key=key, leads=False, **options)
 
     @cached_property
     def followed(self) -> str:

@@ -6,6 +6,7 @@ from neuralrace.trajectory.compare import Comparison as Comparison
 from neuralrace.trajectory.compare import compare as compare
 from neuralrace.trajectory.compare import momentum_error as momentum_error
 from neuralrace.trajectory.crossing import crossing_time as crossing_time
+from neuralrace.trajectory.crossing import half_time as half_time
 from neuralrace.trajectory.files import load as load
 from neuralrace.trajectory.files import save_table as save_table
 from neuralrace.trajectory.names import check_name as check_name
@@ -19,6 +20,7 @@ __all__ = [
     "compare",
     "concat",
     "crossing_time",
+    "half_time",
     "join",
     "load",
     "momentum_error",

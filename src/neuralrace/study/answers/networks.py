@@ -21,7 +21,7 @@ from neuralrace.study.answers.answer import (
 from neuralrace.study.answers.theory import race_parts, race_sentence
 from neuralrace.study.options import CRITERION
 from neuralrace.study.work import TRAINED, Work, members
-from neuralrace.trajectory import Comparison, Trajectory, compare, crossing_time
+from neuralrace.trajectory import Comparison, Trajectory, compare, crossing_time, half_time
 
 if TYPE_CHECKING:
     from neuralrace.study.model import Settings
@@ -36,7 +36,7 @@ DRAWN = 30
 def train(work: Work) -> Answer:
     """What ReLU networks do on the task."""
     runs, level = work.relu, criterion(work.settings, work.problem.data)
-    times, half = crossing_time(runs.time, runs.loss, level), times_to_half(runs.time, runs.loss)
+    times, half = crossing_time(runs.time, runs.loss, level), half_time(runs.time, runs.loss)
     first, last = runs.loss[:, 0], runs.loss[:, -1]
     there = np.isfinite(times)
     who = numbered(len(last), "ReLU network").capitalize().replace("relu", "ReLU")
@@ -118,11 +118,6 @@ def against_prediction(times: np.ndarray, predicted: float, name: str) -> str:
         return f"{text}; one network does not tell how far seeds differ."
     within = there.min() <= predicted <= there.max()
     return f"{text}, which is {'within' if within else 'outside'} the spread of seeds."
-
-
-def times_to_half(time: np.ndarray, loss: np.ndarray) -> np.ndarray:
-    """When the loss of each network is half of its own initial loss; NaN if never."""
-    return np.array([float(crossing_time(time, each, each[0] / 2)) for each in loss])
 
 
 def _evaluated(work: Work, runs: Trajectory) -> list[Curve]:

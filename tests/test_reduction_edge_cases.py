@@ -79,7 +79,7 @@ def test_times_that_fall_on_one_step_are_returned_once():
 def test_a_descent_that_diverges_before_the_first_time_says_when():
     from neuralrace.dynamics import StoppedError
 
-    with pytest.raises(StoppedError, match=r"at step \d") as caught:
+    with pytest.raises(StoppedError, match=r"after step \d") as caught:
         xor().solve(times=[1000.0], start=1.0, learning_rate=30.0)
     assert len(caught.value.trajectory.loss) == 0
 

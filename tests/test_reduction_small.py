@@ -8,10 +8,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
+from neuralrace.reduction.equations.alike import alike_networks
 from neuralrace.reduction.equations.flows import NetworkFlow, PolynomialFlow
 from neuralrace.reduction.equations.system import block_system
 from neuralrace.reduction.solving import small, solution
-from neuralrace.reduction.solving.alike import alike_networks
 from neuralrace.reduction.solving.solution import solve_blocks
 from tests.test_errors import says
 from verification.cases import random_case

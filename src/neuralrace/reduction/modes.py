@@ -16,6 +16,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.blocks.block import Block
+from neuralrace.reduction.blocks.identical_blocks import identical
 from neuralrace.reduction.equations.symbols import block_form
 from neuralrace.reduction.solving.initial import (
     Start,
@@ -36,7 +37,7 @@ NAMED = 6
 """The most items of one side, and the most outputs, that a text names."""
 
 SAME = 1e-6
-"""Loadings and drives that differ by less than this, relative to the largest, are equal."""
+"""Loadings that differ by less than this, relative to the largest, are equal."""
 
 HEADINGS = ("mode", "s", "final", "half-time", "range", "items", "outputs")
 """The columns of the printed table."""
@@ -58,7 +59,7 @@ class ModeTable:
     outputs. The largest loading of a mode is 1 among its items, and 1 in size among its outputs:
     where items are positive, so are these outputs. `unnamed` gives, for each block without words,
     the reason. `alike` are groups of items with equal loadings everywhere: they are never told
-    apart. `equal` are groups of modes with the same drive: only what they span together has a
+    apart. `equal` are groups of modes that are copies of one: only what they span together has a
     meaning. `start` is the start that the half-times are from. Unknown numbers are NaN.
 
     ```python
@@ -209,6 +210,7 @@ def modes_of(
     item_names, outputs = _item_names(race, label), _output_names(race, names)
     order = np.lexsort((np.arange(len(half)), half))  # NaN comes last
     blocks = [race.blocks[i] for i in order]
+    scalar = [block for block in blocks if block.is_scalar]
     rows = lambda arrays, width: np.array([arrays[i] for i in order]).reshape(len(order), width)
     return ModeTable(
         tuple(block.name for block in blocks),
@@ -223,7 +225,7 @@ def modes_of(
         least,
         {block.name: _reason(block) for block in blocks if not block.is_scalar},
         () if label is None else _alike(item_names, [found[2] for found in loadings]),
-        _equal([block for block in blocks if block.is_scalar]),
+        tuple(tuple(scalar[copy.block].name for copy in group) for group in identical(scalar)),
         begin,
     )
 
@@ -410,17 +412,3 @@ def _alike(names: Sequence[str], tables: Sequence[np.ndarray]) -> tuple[tuple[st
         near = np.abs(seen[:, : i + 1] - seen[:, i : i + 1]).max(axis=0, initial=0.0) <= SAME
         groups.setdefault(int(np.argmax(near)), []).append(name)
     return tuple(tuple(group) for group in groups.values() if len(group) > 1)
-
-
-def _equal(modes: Sequence[Block]) -> tuple[tuple[str, ...], ...]:
-    """Groups of modes with the same drive and the same ends."""
-    groups: list[list[Block]] = []
-    for mode in modes:
-        alike = lambda group, mode=mode: (
-            set(group[0].basis) == set(mode.basis)
-            and set(group[0].arch.edges) == set(mode.arch.edges)
-            and abs(group[0].drive - mode.drive) <= SAME * mode.drive
-        )
-        group = next(filter(alike, groups), None)
-        groups.append([mode]) if group is None else group.append(mode)
-    return tuple(tuple(mode.name for mode in group) for group in groups if len(group) > 1)

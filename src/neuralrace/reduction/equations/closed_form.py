@@ -11,7 +11,7 @@ routing are all of this kind; they differ in the powers n_k and the rates γ_k a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -21,6 +21,7 @@ from jaxtyping import Float
 
 from neuralrace.checks import real_number
 from neuralrace.errors import NeuralRaceError
+from neuralrace.reduction.equations.alike import alike_races
 from neuralrace.reduction.equations.mode_form import SHOWN, ModeForm, Values
 from neuralrace.types import ArrayLike
 
@@ -35,9 +36,6 @@ LATE = 10
 
 DIVISIONS = 64
 """The number of pieces into which the time span around the criterion is divided repeatedly."""
-
-ALIKE = 12
-"""Modes are evaluated together if all their numbers agree to this many digits."""
 
 NARROW = 1e-9
 """Within a time span this short, relative to its end, the loss is interpolated linearly."""
@@ -110,11 +108,10 @@ class ClosedForm:
 
     @cached_property
     def _distinct(self) -> list[tuple[ModeForm, int]]:
-        """Modes whose numbers agree to twelve digits, once, and how many there are of each."""
-        groups: dict[Hashable, list[ModeForm]] = {}
-        for mode in self.modes.values():
-            groups.setdefault(mode.rounded(ALIKE), []).append(mode)
-        return [(those[0], len(those)) for those in groups.values()]
+        """Modes with the same equations and starts, once, and how many there are of each."""
+        modes = list(self.modes.values())
+        groups = alike_races({i: (m.system, np.array(m.start)) for i, m in enumerate(modes)})
+        return [(modes[group[0]], len(group)) for group in groups]
 
     def time_to(self, value: ArrayLike) -> dict[str, Values]:
         """The time at which each mode's strength reaches a value."""

@@ -105,7 +105,7 @@ class NetworkFlow(FlatFlow):
         flops = 6 * data.n_samples * float(len(self.start))
         self.work = 8 * CALL * len(arch.edges) + flops
         self.depth = longest_path(arch)
-        gates = {v: g.reshape(len(g), -1) for v, g in data.gates.items()}
+        gates = {v: np.asarray(g).reshape(len(g), -1) for v, g in data.gates.items()}
         self._x = {v: _times(np.asarray(x), gates.get(v)) for v, x in data.x.items()}
         self._y = {v: np.asarray(y) for v, y in data.y.items()}
         self._share = np.asarray(data.probability, np.float64)[:, None]

@@ -108,17 +108,6 @@ class ModeForm:
         """M(∞) = S/D, or infinity without a brake."""
         return self.race.S / self.race.D if self.race.D else np.inf
 
-    def rounded(self, digits: int) -> tuple[object, ...]:
-        """All numbers that the solution depends on, to this many digits."""
-        errors = self.system.errors  # the loss is the sum of their squares: a sign is no matter
-        largest = np.take_along_axis(errors, np.abs(errors).argmax(axis=1)[:, None], axis=1)
-        size = float(np.abs(errors).max(initial=0.0)) or 1.0
-        numbers = (self.race.S, self.race.D, *self.race.rates, *self.start, size)
-        signed = np.round(errors / size * np.where(largest < 0, -1.0, 1.0), digits) + 0.0
-        tables = (signed, self.system.powers)
-        kept = [f"{n:.{digits}g}" for n in (*numbers, *(v for a in tables for v in np.ravel(a)))]
-        return (self.race.depth, *self.race.powers, *(a.shape for a in tables), *kept)
-
     # ---- values --------------------------------------------------------------------------------
 
     def value(self, t: ArrayLike) -> Values:

@@ -18,12 +18,12 @@ from neuralrace.dynamics.setup import StoppedError, positive_rate
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.blocks.block import Block
+from neuralrace.reduction.equations.alike import alike_networks, alike_races, turned
 from neuralrace.reduction.equations.flows import FlatFlow, NetworkFlow, PolynomialFlow
 from neuralrace.reduction.equations.mode_form import mode_form
 from neuralrace.reduction.equations.polynomial import PolynomialSystem
 from neuralrace.reduction.equations.system import block_system
 from neuralrace.reduction.solving import small
-from neuralrace.reduction.solving.alike import alike_networks, alike_races, turned
 from neuralrace.reduction.solving.initial import Start
 from neuralrace.reduction.solving.small import RTOL, Part
 from neuralrace.trajectory import Trajectory
@@ -240,19 +240,19 @@ def _by_network(
     part = _by_numpy(network, request)
     if part is not None:
         return _solution(part, network.weights(part.states))
-    stopped = None
+    is_whole = True
     with jax.enable_x64(True):
         try:
             run = _run(GDLN(arch), block, weights, request)
         except StoppedError as error:
-            run = error.trajectory
-            reached = run.time if run.steps is None else run.steps
-            stopped = float(reached[-1]) if len(reached) else 0.0
-    asked, seen = (request.times, run.time) if request.steps is None else (request.steps, run.steps)
-    fine = np.isin(seen, asked) & np.isfinite(run.loss)
+            run, is_whole = error.trajectory, False
+    solver, asked, reached = "flow", request.times, run.time
+    if request.steps is not None:
+        solver, asked, reached = "train", request.steps, np.asarray(run.steps)
+    fine = np.isin(reached, asked) & np.isfinite(run.loss)
     found = {edge: np.asarray(w)[fine] for edge, w in run.values["weights"].items()}
-    solver = "flow" if request.steps is None else "train"
-    return BlockSolution(found, run.loss[fine], solver, stopped)
+    last = None if is_whole else float(reached[-1]) if len(reached) else 0.0
+    return BlockSolution(found, run.loss[fine], solver, last)
 
 
 def _run(net: GDLN, block: Block, weights: Weights, request: Request) -> Trajectory:

@@ -18,7 +18,7 @@ from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
 from neuralrace.reduction.equations.polynomial import least_loss as least_of_block
 from neuralrace.reduction.solving.initial import check_start_known, later, start_from_scale
-from neuralrace.reduction.solving.small import RTOL
+from neuralrace.reduction.solving.scipy_solver import RTOL
 from neuralrace.reduction.solving.solution import checked_tolerance
 from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.trajectory import Trajectory, crossing_time

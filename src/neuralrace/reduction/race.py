@@ -32,7 +32,6 @@ from neuralrace.reduction.equations.symbols import (
 )
 from neuralrace.reduction.equations.typeset import latex
 from neuralrace.reduction.modes import LEAST, ModeTable, modes_of
-from neuralrace.reduction.solving.full_size import Source, evaluations, full_weights, losses_on
 from neuralrace.reduction.solving.initial import (
     Start,
     StartLike,
@@ -40,6 +39,7 @@ from neuralrace.reduction.solving.initial import (
     start_from_number,
     start_from_weights,
 )
+from neuralrace.reduction.solving.reconstruct import Source, evaluations, full_weights, losses_on
 from neuralrace.reduction.solving.solution import checked_tolerance, solve_blocks
 from neuralrace.reduction.summary import summary
 from neuralrace.statistics import SplitNetwork

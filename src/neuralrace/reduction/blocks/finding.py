@@ -12,6 +12,7 @@ import numpy as np
 from neuralrace.dataset import zero_loss
 from neuralrace.reduction.blocks.basis import shared_basis
 from neuralrace.reduction.blocks.block import Block
+from neuralrace.reduction.blocks.build_block import make_block
 from neuralrace.reduction.blocks.components import components
 from neuralrace.reduction.blocks.exactness import (
     EXACT,
@@ -20,7 +21,6 @@ from neuralrace.reduction.blocks.exactness import (
     faint_nodes,
     is_exact_tolerance,
 )
-from neuralrace.reduction.blocks.making import make_block
 from neuralrace.reduction.blocks.mixtures import Mixer, in_unit_sizes
 from neuralrace.statistics import SplitNetwork, class_factor
 from neuralrace.types import Matrix

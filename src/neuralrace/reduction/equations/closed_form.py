@@ -21,7 +21,7 @@ from jaxtyping import Float
 
 from neuralrace.checks import real_number
 from neuralrace.errors import NeuralRaceError
-from neuralrace.reduction.equations.alike import alike_races
+from neuralrace.reduction.equations.duplicates import alike_races
 from neuralrace.reduction.equations.mode_form import SHOWN, ModeForm, Values
 from neuralrace.types import ArrayLike
 

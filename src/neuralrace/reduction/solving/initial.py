@@ -19,7 +19,7 @@ from neuralrace.reduction.blocks.block import Block
 from neuralrace.reduction.blocks.mixtures import longest_path
 from neuralrace.reduction.equations.flows import NetworkFlow
 from neuralrace.reduction.equations.mode_form import LEAST
-from neuralrace.reduction.solving.growing import average_start, resumed, two_edge_start
+from neuralrace.reduction.solving.two_edge_start import average_start, resumed, two_edge_start
 from neuralrace.statistics import SplitNetwork
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Matrix, WeightsLike

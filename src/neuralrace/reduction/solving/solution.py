@@ -18,14 +18,14 @@ from neuralrace.dynamics.setup import StoppedError, positive_rate
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.blocks.block import Block
-from neuralrace.reduction.equations.alike import alike_networks, alike_races, turned
+from neuralrace.reduction.equations.duplicates import alike_networks, alike_races, turned
 from neuralrace.reduction.equations.flows import FlatFlow, NetworkFlow, PolynomialFlow
 from neuralrace.reduction.equations.mode_form import mode_form
 from neuralrace.reduction.equations.polynomial import PolynomialSystem
 from neuralrace.reduction.equations.system import block_system
-from neuralrace.reduction.solving import small
+from neuralrace.reduction.solving import scipy_solver
 from neuralrace.reduction.solving.initial import Start
-from neuralrace.reduction.solving.small import RTOL, Part
+from neuralrace.reduction.solving.scipy_solver import RTOL, Part
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike, Matrix
 
@@ -279,7 +279,9 @@ def _by_numpy(problem: FlatFlow, request: Request) -> Part | None:
     evaluations = USUAL_EVALUATIONS if request.steps is None else int(request.steps[-1])
     if evaluations * problem.work > COMPILING:
         return None
-    return small.solve_small(problem, request.times, request.steps, request.rate, request.rtol)
+    return scipy_solver.solve_small(
+        problem, request.times, request.steps, request.rate, request.rtol
+    )
 
 
 def _solution(part: Part, weights: Mapping[str, np.ndarray]) -> BlockSolution:

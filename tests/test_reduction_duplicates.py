@@ -4,7 +4,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
-from neuralrace.reduction.equations.alike import alike_networks
+from neuralrace.reduction.equations.duplicates import alike_networks
 from neuralrace.reduction.equations.flows import NetworkFlow
 from neuralrace.reduction.solving.solution import solve_blocks
 

@@ -8,10 +8,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
-from neuralrace.reduction.equations.alike import alike_networks
+from neuralrace.reduction.equations.duplicates import alike_networks
 from neuralrace.reduction.equations.flows import NetworkFlow, PolynomialFlow
 from neuralrace.reduction.equations.system import block_system
-from neuralrace.reduction.solving import small, solution
+from neuralrace.reduction.solving import scipy_solver, solution
 from neuralrace.reduction.solving.solution import solve_blocks
 from tests.test_errors import says
 from verification.cases import random_case
@@ -50,7 +50,7 @@ def test_the_solver_follows_closed_forms_out_of_any_start(powers, start):
     half = float(form.time_to(0.5 * form.final))
     times = np.concatenate([half * np.linspace(0, 2, 41), half * np.array([10.0, 1e4])])
     problem = PolynomialFlow(system, begin)
-    states = small.flowed(problem, times)
+    states = scipy_solver.flowed(problem, times)
     assert states is not None
     np.testing.assert_allclose(problem.losses(states), form.loss(times), atol=1e-8)
     np.testing.assert_allclose(
@@ -93,7 +93,7 @@ def test_the_end_of_a_flow_is_its_end_and_a_saddle_is_not(nothing_compiled):
     weights = {"W1": np.diag([1.0, 1e-15]), "W2": np.diag([1.0, 1e-15])}
     problem = NetworkFlow(arch, weights, data)
     times = np.array([0.0, 50.0, 120.0, 2000.0, 1e7])
-    states = small.flowed(problem, times)
+    states = scipy_solver.flowed(problem, times)
     assert states is not None
     losses = problem.losses(states)
     # ½⟨‖y‖²⟩ = 4.04, of which the second mode has 0.04; it grows as e^{0.2 t} from 1e-15
@@ -121,7 +121,7 @@ def test_merged_equations_are_solved_as_scipy_solves_them():
     system, _ = block_system(race.blocks[0])
     begin = np.linspace(0.1, 0.4, len(system.parts))
     times = np.linspace(0, 20, 21)
-    states = small.flowed(PolynomialFlow(system, begin), times)
+    states = scipy_solver.flowed(PolynomialFlow(system, begin), times)
     wanted = solve_ivp(
         lambda _, b: system.velocity_at(b), (0, 20), begin, "DOP853", times, rtol=1e-12, atol=1e-14
     ).y.T
@@ -187,7 +187,7 @@ def test_what_is_at_rest_does_not_depend_on_the_units_of_the_variables(ratio):
         state = level * sizes
         problem = PolynomialFlow(system, state)
         span = 100 / np.abs(problem.velocity(0.5 * sizes) / sizes).max()  # many growth times
-        assert small._is_stable(problem, state, np.abs(state), span) == stable
+        assert scipy_solver._is_stable(problem, state, np.abs(state), span) == stable
 
 
 def side_by_side(one, other):
@@ -206,7 +206,7 @@ def test_a_slow_variable_beside_a_large_one_is_not_at_rest():
     fast, slow = single_path((1, 1), (1.0, 1.0), 1.0, 1.0), single_path((3,), (1.0,), 1e-4, 1e-4)
     times = np.array([0.0, 40.0, 80.0])
     problem = PolynomialFlow(side_by_side(fast, slow), np.array([1e-6, 1e-6, 1e-3]))
-    states = small.flowed(problem, times)
+    states = scipy_solver.flowed(problem, times)
     assert states is not None
     np.testing.assert_allclose(states[-1, :2], 1.0, rtol=1e-9)
     np.testing.assert_allclose(states[:, 2], 1 / (1e3 - 1e-4 * times), rtol=1e-8)
@@ -228,8 +228,8 @@ def test_networks_in_numpy_move_as_the_network_does(seed):
 def test_equal_blocks_are_solved_once_and_all_have_their_solution(monkeypatch):
     race = nr.reduce(*nr.tasks.common_and_single(nr.tasks.contextual(contexts=2), hidden=8))
     times, calls = np.linspace(0, 10, 5), []
-    solve = small.solve_small
-    monkeypatch.setattr(small, "solve_small", lambda *a: calls.append(a) or solve(*a))
+    solve = scipy_solver.solve_small
+    monkeypatch.setattr(scipy_solver, "solve_small", lambda *a: calls.append(a) or solve(*a))
     together = race.solve(times=times, start=0.01)
     assert len(calls) < len(race.blocks)
     monkeypatch.setattr(solution, "alike_networks", each_alone)
@@ -283,8 +283,8 @@ def test_blocks_that_are_turned_copies_are_solved_once(gating, monkeypatch):
     blocks, weights = in_other_directions(race, start, 0)
     both = nr.reduction.Start((*start.weights, *weights), None, "twice")
     times, calls = np.linspace(0, 60, 31), []
-    solve = small.solve_small
-    monkeypatch.setattr(small, "solve_small", lambda *a: calls.append(a) or solve(*a))
+    solve = scipy_solver.solve_small
+    monkeypatch.setattr(scipy_solver, "solve_small", lambda *a: calls.append(a) or solve(*a))
     together = solve_blocks((*race.blocks, *blocks), both, times, None, 0.0)
     assert len(calls) <= len(race.blocks)
     monkeypatch.setattr(solution, "alike_networks", each_alone)
@@ -314,8 +314,8 @@ def test_equal_scalar_races_are_solved_once(monkeypatch):
     """Routing with a pathway for every route: 3 × 2 routes of 4 modes, which differ in 4 ways."""
     race = nr.reduce(*nr.tasks.routing_pathways(nr.tasks.routing(M=3, K=2)[0], P=1))
     times, calls = np.linspace(0, 40, 9), []
-    solve = small.solve_small
-    monkeypatch.setattr(small, "solve_small", lambda *a: calls.append(a) or solve(*a))
+    solve = scipy_solver.solve_small
+    monkeypatch.setattr(scipy_solver, "solve_small", lambda *a: calls.append(a) or solve(*a))
     together = race.solve(times=times, start=0.1)
     distinct = {round(block.drive, 9) for block in race.blocks}
     assert len(race.blocks) == 6 * 4 and len(calls) == len(distinct)
@@ -378,7 +378,7 @@ def test_races_of_many_variables_are_solved_as_the_network_learns(nothing_compil
     weights = net.init(0, scale=0.05)
     times = np.array([0.0, 0.5, 1.0, 2.0, 50.0])
     solved = race.solve(times=times, start=race.start(weights))
-    assert sum(w.size for w in race.start(weights).weights[0].values()) > small.DENSE
+    assert sum(w.size for w in race.start(weights).weights[0].values()) > scipy_solver.DENSE
     assert solved.settings["solvers"] == ["DOP853"]
     run = nr.flow(net, weights, data, times=times)
     np.testing.assert_allclose(solved.loss, run.loss, rtol=1e-5, atol=1e-6)
@@ -387,7 +387,7 @@ def test_races_of_many_variables_are_solved_as_the_network_learns(nothing_compil
 @pytest.mark.parametrize("solver", ["_lsoda", "_dop853"])
 def test_a_solution_whose_loss_rises_is_not_believed(monkeypatch, solver):
     """A solver that says that it succeeded, and whose state has left the flow."""
-    right = getattr(small, solver)
+    right = getattr(scipy_solver, solver)
 
     def wrong(problem, start, times, *tolerances):
         states = right(problem, start, times, *tolerances)
@@ -400,7 +400,7 @@ def test_a_solution_whose_loss_rises_is_not_believed(monkeypatch, solver):
     start = race.start(nr.GDLN(arch).init(0, scale=0.05))
     asked = (race.blocks, start, times, None, race.constant)
     believed = solve_blocks(*asked)
-    monkeypatch.setattr(small, solver, wrong)
+    monkeypatch.setattr(scipy_solver, solver, wrong)
     found = solve_blocks(*asked)
     assert "flow" in found.settings["solvers"]
     np.testing.assert_allclose(found.loss, believed.loss, rtol=1e-5, atol=1e-6)

@@ -98,3 +98,15 @@ def test_starts_that_are_tiny_beside_others_have_their_own_solution():
         np.testing.assert_allclose(found.values["losses"][:, i], alone.loss, atol=1e-9)
     late = [np.interp(-0.05, -loss, times) for loss in found.values["losses"].T]
     assert late[0] - late[1] > 30
+
+
+def test_equal_gates_of_different_nodes_tell_networks_apart():
+    """Only where the gate is differs: h or k, which start differently."""
+    edges = {"xh": ("x", "h"), "xk": ("x", "k"), "hy": ("h", "y"), "ky": ("k", "y")}
+    arch = nr.Architecture({"x": 2, "h": 1, "k": 1, "y": 2}, edges)
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 4, 2))
+    weights = {e: rng.normal(size=(arch.sizes[t], arch.sizes[s])) for e, (s, t) in edges.items()}
+    of = lambda node: nr.Dataset({"x": x}, {"y": y}, {node: [1.0, 0.0, 1.0, 1.0]})
+    groups = alike_networks(arch, [(weights, of(node)) for node in "hkh"])
+    assert [[i for i, _ in group] for group in groups] == [[0, 2], [1]]

@@ -61,8 +61,9 @@ def alike_networks(
     for i, (weights, data) in enumerate(networks):
         vectors, sizes = _vectors(arch, weights, data)
         inner = [w for e, w in weights.items() if not set(arch.edges[e]) & set(vectors)]
-        fixed = [np.asarray(a) for a in (*inner, *data.gates.values())]
-        key = _each(sizes) + _digits(*(v @ v.T for v in vectors.values()))
+        names = sorted(data.gates)
+        fixed = [np.asarray(a) for a in (*inner, *(data.gates[name] for name in names))]
+        key = repr(names).encode() + _each(sizes) + _digits(*(v @ v.T for v in vectors.values()))
         key += b"".join(a.tobytes() for a in fixed)
         rivals = similar.setdefault(key, [])
         for first, group in rivals:

@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from neuralrace.checks import real_array, real_number, switch
 from neuralrace.contests.contest import Contest, contest_by
+from neuralrace.contests.contest_text import KNOWN, nobody
 from neuralrace.contests.phase_picture import draw_phases
 from neuralrace.contests.times import (
     SCALE,
@@ -189,8 +190,11 @@ class PhaseDiagram:
     def __str__(self) -> str:
         edges = [self.values[0], *(c.value for c in self.crossovers), self.values[-1]]
         lines = [f"Who is first, by {self.parameter}:"]
+        unknown = {value for values in self.unknown.values() for value in values}
         for low, high in pairwise(edges):
-            winner = self.winner_at((low + high) / 2) or "no candidate reaches the criterion"
+            unsure = any(low <= value <= high for value in unknown)
+            winner = self.winner_at((low + high) / 2)
+            winner = nobody(unsure) if winner is None else winner + KNOWN * unsure
             inside = zip(self.values, self.checked or (), strict=False)
             checked = [kept for value, kept in inside if low <= value <= high and kept is not None]
             lost = len(checked) - sum(checked)

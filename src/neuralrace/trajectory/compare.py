@@ -127,9 +127,12 @@ def momentum_error(learning_rate: float, momentum: float, growth_rate: float) ->
     rate = real_number("learning_rate", learning_rate, above=0, fix="learning_rate=0.1")
     mu = real_number("momentum", momentum, least=0, below=1, fix="for example momentum=0.9")
     s = real_number("growth_rate", growth_rate, above=0, fix="for example growth_rate=1.0")
-    half = (1 + mu + rate * s) / 2
-    z = half + np.sqrt(half**2 - mu)
-    return float((1 - mu) * np.log(z) / (rate * s) - 1)
+    growth = rate * s
+    lost = 1 - mu - growth
+    root = np.sqrt(lost**2 + 4 * growth)
+    # z − 1 solves (z − 1)² + lost (z − 1) − growth = 0; neither form subtracts like from like
+    above_one = 2 * growth / (lost + root) if lost > 0 else (root - lost) / 2
+    return float((1 - mu) * np.log1p(above_one) / growth - 1)
 
 
 def compare(

@@ -85,7 +85,8 @@ def first_sentence(found: Contest) -> str:
     ```
     """
     if found.winner is None:
-        return "No gating reaches the criterion."
+        said = "is known to reach" if found.is_unsure else "reaches"
+        return f"No gating {said} the criterion."
     first, time = _tied(found), f"t = {found.times[found.winner]:.4g}"
     if len(found.entrants) == 1:  # there is nobody to be before
         return f"{found.winner} is predicted to reach the criterion at {time}."

@@ -173,6 +173,8 @@ def compare(
     for name, run in (("reference", reference), ("other", other)):
         check_kind(name, run, Trajectory, "compare what train, flow or race.solve returned")
         check_single(name, run)
+    if growth_rate is not None:
+        real_number("growth_rate", growth_rate, above=0, fix="for example growth_rate=1.0")
     notes = _checked_making(reference, other, growth_rate)
     weight = _checked_samples(reference, other, sample_weight)
     start = max(reference.time[0], other.time[0])
@@ -279,7 +281,8 @@ def _about(run: Trajectory, growth_rate: float | None) -> str:
         unit = rate * (1 + mu) / (2 * (1 - mu) ** 2)
         return (
             f"{said}: with momentum {mu:g} at rate {rate:g}, small weights that should grow at "
-            f"rate s grow by about {100 * unit:.2g} · s % more slowly (growth_rate=s says how much)"
+            f"rate s grow by about {100 * unit:.4g} · s % more slowly, where that is small "
+            "(growth_rate=s says how much)"
         )
     slower = -momentum_error(rate, mu, growth_rate)
     return (

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.contests import Check, Contest, Lead, leads
+from neuralrace.contests import Check, Contest, Entrant, Lead, leads
 from neuralrace.dataset import zero_loss
 from neuralrace.errors import check_kind
 from neuralrace.reduction import Race
@@ -57,10 +57,10 @@ def contest(work: Work) -> Answer:
         shown = [_table(found, entrants, check), losses]
         return shown if check is None else [*shown, printed]
 
-    numbers = {f"time_{name}": float(time) for name, time in found.times.items()}
+    numbers = {f"time_{name}": _known_time(e) for name, e in found.entrants.items()}
     if check is not None:
         reference, shares = check.reference, check.kept
-        numbers[f"time_{ALIGNED}"] = np.nan if reference is None else float(reference.time)
+        numbers[f"time_{ALIGNED}"] = np.nan if reference is None else _known_time(reference)
         numbers |= {f"kept_{n}": float(shares.get(n, np.nan)) for n in (*found.times, ALIGNED)}
     return Answer(
         "contest",
@@ -71,6 +71,11 @@ def contest(work: Work) -> Answer:
         found,
         short=(sentences[0], *limits, *kept[:2]),
     )
+
+
+def _known_time(entrant: Entrant) -> float:
+    """When a gating reaches the criterion: infinite if never, NaN where that is not known."""
+    return np.nan if entrant.is_unknown else float(entrant.time)
 
 
 def first_sentence(found: Contest) -> str:

@@ -154,6 +154,7 @@ def test_a_phase_diagram_tells_unknown_times_from_those_that_never_come():
     rows = str(found).splitlines()[1:3]
     assert "no candidate is known to reach the criterion" in rows[0]
     assert rows[1].endswith("turned")
+    assert "no candidate is known to learn" in [text.get_text() for text in found.plot().texts]
 
 
 def test_gates_are_not_said_to_be_kept_where_the_time_of_the_reference_is_not_known():

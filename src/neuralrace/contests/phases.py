@@ -128,6 +128,20 @@ class PhaseDiagram:
                     found[name] = (*found.get(name, ()), value)
         return found
 
+    def is_unsure(self, low: float, high: float) -> bool:
+        """Whether the time of some candidate is not known at one of the values from low to high.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> def gatings(delta):
+        ...     return {"linear": nr.tasks.linear_pathways(nr.tasks.extended_xor(delta))}
+        >>> nr.phase_diagram(gatings, "delta", [0.5, 1.0]).is_unsure(0.5, 1.0)
+        False
+
+        ```
+        """
+        return any(low <= value <= high for each in self.unknown.values() for value in each)
+
     @property
     def winners(self) -> tuple[str | None, ...]:
         """Who is first at every value; of several that are equal, the one that was given first."""
@@ -190,9 +204,8 @@ class PhaseDiagram:
     def __str__(self) -> str:
         edges = [self.values[0], *(c.value for c in self.crossovers), self.values[-1]]
         lines = [f"Who is first, by {self.parameter}:"]
-        unknown = {value for values in self.unknown.values() for value in values}
         for low, high in pairwise(edges):
-            unsure = any(low <= value <= high for value in unknown)
+            unsure = self.is_unsure(low, high)
             winner = self.winner_at((low + high) / 2)
             winner = nobody(unsure) if winner is None else winner + KNOWN * unsure
             inside = zip(self.values, self.checked or (), strict=False)

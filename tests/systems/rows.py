@@ -208,7 +208,7 @@ def neurons() -> tuple[nr.Architecture, nr.Dataset]:
 
 
 def many_ends() -> tuple[nr.Architecture, nr.Dataset]:
-    """Two inputs and two outputs through one node; in the bases of the nodes, two copies of 2 → 2."""
+    """Two inputs and two outputs through one node, in two copies turned in every node."""
     rng, n = np.random.default_rng(3), 7
     part = random_task(rng, n, {"u": 1, "v": 1}, {"y": 1, "z": 1})
     wide = lambda a: np.kron(np.eye(2), a) @ turned(rng, 2, 2)
@@ -228,9 +228,13 @@ CONTEXTS = nr.tasks.contextual(3, items=2)
 SCALAR = ((1, 1),) * 3
 
 ROWS: dict[str, System] = {
-    "one edge": System(chain(1), task(), SCALAR, curve=modes(one_edge), closed="exponential", depth=1),
+    "one edge": System(
+        chain(1), task(), SCALAR, curve=modes(one_edge), closed="exponential", depth=1
+    ),
     "two edges": System(chain(2), task(), SCALAR, curve=modes(logistic), closed="logistic"),
-    "three edges": System(chain(3), task(), SCALAR, curve=modes(deep), closed="quadrature", depth=3),
+    "three edges": System(
+        chain(3), task(), SCALAR, curve=modes(deep), closed="quadrature", depth=3
+    ),
     "four edges": System(chain(4), task(), SCALAR, 12.0, 0.6, modes(deep), "quadrature", 4),
     "unequal layers": System(
         nr.Architecture.chain(1, 1, 1), nr.Dataset({"x": [[1.0]]}, {"y": [[0.8]]}), ((1, 1),),
@@ -241,7 +245,8 @@ ROWS: dict[str, System] = {
         curve=modes(logistic, d=WHITE), closed="logistic", white=True,
     ),
     "sample weights": System(
-        chain(2), task(weight=np.linspace(1, 3, 9) / 18), SCALAR, curve=modes(logistic), closed="logistic"
+        chain(2), task(weight=np.linspace(1, 3, 9) / 18), SCALAR, curve=modes(logistic),
+        closed="logistic",
     ),
     "XoR": System(
         *nr.tasks.xor_pathways(nr.tasks.extended_xor(DELTA), total=8), SCALAR + SCALAR[:1], 12.0,
@@ -252,7 +257,9 @@ ROWS: dict[str, System] = {
         ((1,) * 6,) * 2, 10.0, curve=modes(routed(3), np.sqrt([2.0, 0.5]), [0.5, 0.5]), depth=3,
         closed="quadrature",
     ),
-    "contexts": System(*nr.tasks.common_and_all_but_one(CONTEXTS, hidden=6), ((1, 3, 3), (1, 3)), 12.0),
+    "contexts": System(
+        *nr.tasks.common_and_all_but_one(CONTEXTS, hidden=6), ((1, 3, 3), (1, 3)), 12.0
+    ),
     "skip connection": System(skip_graph(), task(), SCALAR, 4.0, curve=modes(skip), depth=None),
     "overlapping pathways": System(*halves(), SCALAR, curve=overlapping),
     "real gates": System(*real_gates(), ((2, 2),), 3.0, depth=None),

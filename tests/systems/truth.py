@@ -1,4 +1,4 @@
-"""Gated deep linear networks in plain NumPy and SciPy: what every way to solve one is asked to match.
+"""Gated deep linear networks in plain NumPy and SciPy, which every way to solve one must match.
 
 Nothing here uses the package; a network is its graph and arrays, weights are arrays by edge.
 """
@@ -16,7 +16,10 @@ Weights = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Network:
-    """h_v = g_v ∘ Σ_e g_e W_e h_s(e), L = ½ Σ_n p_n ‖y_n − h_n‖²; nodes in the order of the graph."""
+    """h_v = g_v ∘ Σ_e g_e W_e h_s(e), L = ½ Σ_n p_n ‖y_n − h_n‖².
+
+    Nodes come in the order of the graph.
+    """
 
     sizes: Mapping[str, int]
     edges: Mapping[str, tuple[str, str]]

@@ -51,6 +51,10 @@ def assert_same_gradient(net, weights, data, **switches):
     return small
 
 
+def leaves(run: nr.Trajectory) -> list:
+    return jax.tree.leaves((run.loss, run.values, run.final))
+
+
 @pytest.mark.slow
 @given(st.integers(0, 10_000))
 @settings(max_examples=5, deadline=None)
@@ -195,7 +199,7 @@ def test_train_records_full_width_weights_and_all_outputs(worthwhile):
     ]  # fmt: skip
     assert runs[0].settings["compression"] == "400 → 5 samples, 104 → 22 neurons"
     assert runs[1].settings["compression"] == "none"
-    for got, wanted in zip(jax.tree.leaves(runs[0]), jax.tree.leaves(runs[1]), strict=True):
+    for got, wanted in zip(*map(leaves, runs), strict=True):
         np.testing.assert_allclose(got, wanted, atol=1e-11)
 
 
@@ -243,7 +247,7 @@ def test_gates_of_groups_of_neurons_are(worthwhile):
         for c in (True, False)
     ]
     assert runs[0].settings["compression"] != "none"
-    for got, wanted in zip(jax.tree.leaves(runs[0]), jax.tree.leaves(runs[1]), strict=True):
+    for got, wanted in zip(*map(leaves, runs), strict=True):
         np.testing.assert_allclose(got, wanted, atol=1e-11)
 
 

@@ -181,17 +181,6 @@ def test_decoupled_two_edge_weights_start_where_they_are():
     np.testing.assert_allclose(values(later), grown, rtol=1e-9)
 
 
-def test_decoupled_matrix_blocks_start_where_they_are():
-    race = nr.reduce(*nr.tasks.common_and_all_but_one(nr.tasks.contextual(3, items=2), hidden=8))
-    times, rate = [0.0, 1.0, 2.0, 3.0], 0.1
-    solution = race.solve(times=times, start=0.05, learning_rate=rate)
-    again = race.start(race.weights(solution, 0.0, KEY))
-    assert again.alignment == pytest.approx(1.0, rel=1e-10)
-    np.testing.assert_allclose(
-        race.solve(times=times, start=again, learning_rate=rate).loss, solution.loss, rtol=1e-9
-    )
-
-
 def test_decoupled_three_edge_weights_start_where_they_are():
     data = nr.Dataset({"x": np.eye(4)}, {"y": nr.tasks.hierarchy(depth=2).T})
     race = nr.reduce(nr.Architecture.chain(4, 5, 6, 7), data)

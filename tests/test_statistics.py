@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import neuralrace as nr
 from neuralrace.statistics import class_factor, join_nodes, split_neurons
+from tests.systems.rows import System
 from tests.test_errors import says
 from verification.cases import Case, brute_force_outputs, random_case
 
@@ -61,12 +62,12 @@ def test_statistics_equal_sums_over_samples(seed):
 @given(seeds)
 def test_velocity_is_minus_the_gradient(seed):
     case = random_case(np.random.default_rng(seed))
-    gradient = jax.jit(jax.grad(nr.GDLN(case.arch).loss))(case.weights, case.data)
+    wanted = System(case.arch, case.data, ()).truth().velocity(case.weights)
     velocity = nr.path_statistics(case.arch, case.data).velocity(case.weights)
     assert list(velocity) == list(case.arch.edges)
-    scale = max(float(np.abs(g).max()) for g in gradient.values())
-    for edge, g in gradient.items():
-        np.testing.assert_allclose(velocity[edge], -np.asarray(g), atol=1e-11 * max(scale, 1))
+    scale = max(float(np.abs(v).max()) for v in wanted.values())
+    for edge, v in wanted.items():
+        np.testing.assert_allclose(velocity[edge], v, atol=1e-11 * max(scale, 1))
 
 
 def test_velocity_checks_the_weights():
@@ -178,9 +179,10 @@ def test_velocity_with_many_samples_a_class():
     stats = nr.path_statistics(arch, data)
     assert len(stats.factor.row_class) == 6
     weights = nr.GDLN(arch).init(jax.random.key(0))
-    gradient = jax.grad(nr.GDLN(arch).loss)(weights, data)
+    weights = {e: np.asarray(w) for e, w in weights.items()}
+    wanted = System(arch, data, ()).truth().velocity(weights)
     for edge, velocity in stats.velocity(weights).items():
-        np.testing.assert_allclose(velocity, -np.asarray(gradient[edge]), atol=1e-13)
+        np.testing.assert_allclose(velocity, wanted[edge], atol=1e-13)
 
 
 # ---- neurons with gates of their own ------------------------------------------------------------
@@ -341,20 +343,3 @@ def test_which_nodes_are_joined():
         "x": 2, "sample1": 3, "sample2": 3, "sample3": 6, "y": 1
     }  # fmt: skip
     assert join_nodes(nr.Architecture.chain(2, 3, 4, 1)) is None
-
-
-def test_a_flow_of_joined_pathways_is_that_of_each():
-    """Many pathways, compiled as one node, against descent in small steps of all of them."""
-    data = nr.tasks.contextual(contexts=3, items=4)
-    masks = {f"not{c}": ~data.mask(context=c) for c in (1, 2, 3)} | {"all": None}
-    arch, gated = nr.pathways(data, masks, hidden=5)
-    net = nr.GDLN(arch)
-    weights = net.init(0, scale=0.1)
-    run = nr.flow(net, weights, gated, times=[0.0, 2.0, 4.0], record={"weights": True})
-    fine = nr.train(net, weights, gated, learning_rate=1e-4, steps=40_000, record_every=20_000)
-    np.testing.assert_allclose(run.loss, fine.loss, rtol=2e-3)
-    assert {e: w.shape[1:] for e, w in run.values["weights"].items()} == {
-        e: np.shape(w) for e, w in weights.items()
-    }
-    for edge, w in run.final.items():
-        np.testing.assert_allclose(w, fine.final[edge], atol=2e-3)

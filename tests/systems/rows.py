@@ -189,35 +189,44 @@ def random_task(rng, n, x, y, gates=None, weight=None) -> nr.Dataset:
     return nr.Dataset(draw(x), draw(y), gates, weight)
 
 
+def copies(rng: np.random.Generator, data: nr.Dataset) -> nr.Dataset:
+    """The samples twice, each time in directions of their own, turned in every node."""
+    wide = lambda a: np.kron(np.eye(2), a) @ turned(rng, *[2 * np.shape(a)[1]] * 2)
+    x, y = ({v: wide(np.asarray(a)) for v, a in part.items()} for part in (data.x, data.y))
+    twice = lambda a: np.tile(np.asarray(a), 2)
+    weight = None if data.sample_weight is None else twice(data.sample_weight)
+    return nr.Dataset(x, y, {name: twice(g) for name, g in data.gates.items()}, weight)
+
+
 def real_gates() -> tuple[nr.Architecture, nr.Dataset]:
-    """Two pathways and a skip connection, real gates on nodes and edges, weighted samples."""
+    """Paths of one, two and three edges, real gates on nodes and edges, weighted samples."""
     rng, n = np.random.default_rng(2), 8
     arch = nr.Architecture(
-        {"x": 2, "a": 4, "b": 4, "y": 2},
+        {"x": 4, "a": 6, "b": 5, "y": 4},
         {"xa": ("x", "a"), "ab": ("a", "b"), "ay": ("a", "y"), "by": ("b", "y"), "xy": ("x", "y")},
     )
     gates = {name: rng.normal(size=n) for name in ("x", "a", "b", "ay", "xy", "y")}
-    return arch, random_task(rng, n, {"x": 2}, {"y": 2}, gates, rng.uniform(0.2, 1, n))
+    data = random_task(rng, n, {"x": 2}, {"y": 2}, gates, rng.uniform(0.2, 1, n))
+    return arch, copies(rng, data)
 
 
 def neurons() -> tuple[nr.Architecture, nr.Dataset]:
-    """Gates per neuron, of two kinds that overlap."""
-    kinds = np.stack([np.arange(9) < 5, np.arange(9) >= 3], axis=1).astype(float)
-    data = random_task(np.random.default_rng(4), 9, {"x": 2}, {"y": 2}, {"h": np.tile(kinds, 3)})
+    """Gates per neuron, of two kinds that overlap, and weighted samples."""
+    rng, n = np.random.default_rng(4), 9
+    kinds = np.stack([np.arange(n) < 5, np.arange(n) >= 3], axis=1).astype(float)
+    gates = {"h": np.tile(kinds, 3)}
+    data = random_task(rng, n, {"x": 2}, {"y": 2}, gates, rng.uniform(0.2, 1, n))
     return nr.Architecture.chain(2, 6, 2), data
 
 
 def many_ends() -> tuple[nr.Architecture, nr.Dataset]:
-    """Two inputs and two outputs through one node, in two copies turned in every node."""
-    rng, n = np.random.default_rng(3), 7
-    part = random_task(rng, n, {"u": 1, "v": 1}, {"y": 1, "z": 1})
-    wide = lambda a: np.kron(np.eye(2), a) @ turned(rng, 2, 2)
+    """Two inputs and two outputs through one node."""
+    rng = np.random.default_rng(3)
     arch = nr.Architecture(
         {"u": 2, "v": 2, "h": 6, "y": 2, "z": 2},
         {"uh": ("u", "h"), "vh": ("v", "h"), "hy": ("h", "y"), "hz": ("h", "z")},
     )
-    x, y = ({v: wide(np.asarray(a)) for v, a in p.items()} for p in (part.x, part.y))
-    return arch, nr.Dataset(x, y)
+    return arch, copies(rng, random_task(rng, 7, {"u": 1, "v": 1}, {"y": 1, "z": 1}))
 
 
 WHITE = np.full(3, 0.8)
@@ -262,7 +271,7 @@ ROWS: dict[str, System] = {
     ),
     "skip connection": System(skip_graph(), task(), SCALAR, 4.0, curve=modes(skip), depth=None),
     "overlapping pathways": System(*halves(), SCALAR, curve=overlapping),
-    "real gates": System(*real_gates(), ((2, 2),), 3.0, depth=None),
+    "real gates": System(*real_gates(), ((2, 2),) * 2, 3.0, depth=None),
     "gates per neuron": System(*neurons(), ((2, 2),), 4.0),
     "several ends": System(*many_ends(), ((1, 1, 1, 1),) * 2, 4.0),
 }  # fmt: skip

@@ -41,8 +41,8 @@ docs: .venv/.docs
 # docstrings, and what the pages print. Links that lead out are listed, not opened.
 docs-check: docs
 	$(BIN)/python -m tools.links out/site
-	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md RELEASING.md docs src examples
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/test_site.py tests/test_docs.py tests/test_house.py src
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md RELEASING.md docs src papers examples
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/test_site.py tests/test_docs.py tests/test_house.py src papers
 
 .venv/.docs: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
@@ -59,7 +59,7 @@ bench: $(READY)
 # Every figure of the papers, with a gallery in out/figures, and every picture of the documentation,
 # whose own gallery is docs/gallery.md.
 figures: $(READY)
-	$(BIN)/neuralrace reproduce all --out out/figures
+	$(BIN)/python -m papers reproduce all --out out/figures
 	$(BIN)/python -m docs.gallery --from out/figures --examples
 	$(BIN)/python -m docs.figures
 
@@ -67,7 +67,7 @@ figures: $(READY)
 # whose numbers are to stand, such as KEEP="mhs/depth-follows mhs/depth-variance".
 claims: $(READY)
 	mkdir -p out/figures
-	$(BIN)/neuralrace claims --from out/figures --out docs/claims.md $(foreach claim,$(KEEP),--keep $(claim))
+	$(BIN)/python -m papers claims --from out/figures --out docs/claims.md $(foreach claim,$(KEEP),--keep $(claim))
 
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

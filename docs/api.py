@@ -36,7 +36,6 @@ ROOMS = {
     "analysis": "What was learned",
     "plot": "Pictures",
     "report": "Reports",
-    "papers": "The papers' figures",
     "study": "Studies",
     "explorer": "The explorer",
     "errors": "The package's error",

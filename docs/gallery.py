@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
+import papers
 from docs.staleness import ROOT, older, sources
 from docs.store import (
     EXAMPLES,
@@ -34,8 +35,7 @@ from docs.store import (
     update,
     write,
 )
-from neuralrace import papers
-from neuralrace.papers.claims import ledger, table_file
+from papers.claims import ledger, table_file
 
 PAGE = ROOT / "docs/gallery.md"
 LEDGER = ROOT / "docs/claims.json"
@@ -156,7 +156,7 @@ def _figure(name: str, fact: Mapping[str, Any]) -> list[str]:
     return [
         *("", f"### {name}: {figure.title}", "", f"![{figure.title}](gallery/{fact['picture']})"),
         *("", f"{marks}The paper states: {figure.states}", ""),
-        f"- Script: [{name}.py](../src/neuralrace/papers/{name}.py). `{fact['command']}` runs it"
+        f"- Script: [{name}.py](../papers/{name}.py). `{fact['command']}` runs it"
         f" in {_seconds(fact['seconds'])}. {_origin(fact)}",
         f"- Agreement: {sum(judged)} of {len(judged)} lines agree with the paper."
         + (f" Missed: {'; '.join(missed)}." if missed else ""),
@@ -231,7 +231,7 @@ def _data(fact: Mapping[str, Any]) -> str:
     if fact.get("nc"):
         parts.append(f"[all data (netCDF)](gallery/{fact['nc']})")
     elif "command" in fact:
-        file = fact["command"].split()[2]
+        file = fact["command"].split()[4]
         parts.append(f"the command writes all data to `{file}.nc`")
     if not parts:
         return "its map is too large to be kept here." if fact["maps"] is False else "none."

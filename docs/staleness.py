@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from neuralrace import papers
-from neuralrace.papers.claims import Reader, source_hash
+import papers
+from papers.claims import Reader, source_hash
 
 ROOT = Path(__file__).parents[1]
 STYLE = ROOT / "src/neuralrace/plot/neuralrace.mplstyle"
@@ -39,12 +39,13 @@ def sources(figure: papers.Figure, commit: str = "") -> dict[str, str]:
 
 @cache
 def at_commit(commit: str) -> Reader:
-    """Reads modules of the package as they were at a commit."""
+    """Reads modules of `papers` as they were at a commit, also where it was part of the package."""
 
     @cache
     def read(module: str) -> str | None:
-        stem = "src/" + module.replace(".", "/")
-        for path in (f"{stem}.py", f"{stem}/__init__.py"):
+        stem = module.replace(".", "/")
+        files = (f"{stem}.py", f"{stem}/__init__.py")
+        for path in (*files, *(f"src/neuralrace/{file}" for file in files)):
             words = ["git", "-C", str(ROOT), "show", f"{commit}:{path}"]
             found = subprocess.run(words, capture_output=True, text=True)
             if found.returncode == 0:

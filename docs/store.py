@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import papers
 from docs import drawn
 from docs.staleness import ROOT, source_of_file, sources
-from neuralrace import papers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -137,7 +137,7 @@ def by_id(rows: Sequence[papers.Agreement]) -> dict[str, dict[str, Any]]:
 
 
 def _quick(name: str) -> str:
-    return f"neuralrace reproduce {name} --quick"
+    return f"python -m papers reproduce {name} --quick"
 
 
 def run_examples(names: Sequence[str] = (), folder: Path = STORE) -> None:

@@ -49,7 +49,8 @@ def outputs() -> str:
     lines = ["| output | question | what it is | missing where |", "|---|---|---|---|"]
     for output in OUTPUTS:
         what = f"{output.what}; of the gating `followed`" if output.followed else output.what
-        cells = (f"`{output.name}`", f"`{output.question}`", what, output.missing or "–")
+        question = f"`{output.question}`" if output.question else "–"
+        cells = (f"`{output.name}`", question, what, output.missing or "–")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

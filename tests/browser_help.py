@@ -85,6 +85,42 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
+UNDER_WAY = """
+window.underWay = { timers: new Set(), asked: new Set(), idle: 0 };
+const { timers, asked } = window.underWay;
+const plainTimeout = window.setTimeout, plainClear = window.clearTimeout;
+window.setTimeout = (act, delay = 0, ...rest) => {
+  const id = plainTimeout(() => { timers.delete(id); act(...rest); }, delay);
+  if (delay < 5000) timers.add(id);  // a message that is shown for a while keeps nobody waiting
+  return id;
+};
+window.clearTimeout = (id) => { timers.delete(id); plainClear(id); };
+window.WebSocket = class extends window.WebSocket {
+  constructor(...of) {
+    super(...of);
+    this.addEventListener("message", ({ data }) => {
+      const answer = JSON.parse(data);
+      if (answer.part === undefined) asked.delete(answer.id);
+    });
+    this.addEventListener("close", () => asked.clear());
+  }
+  send(text) {
+    const { id } = JSON.parse(text);
+    if (id !== undefined) asked.add(id);
+    super.send(text);
+  }
+};
+"""
+"""Keeps account of what a page waits for: its timers, and questions without an answer."""
+
+AT_REST = """() => {
+  const { timers, asked } = window.underWay;
+  window.underWay.idle = timers.size || asked.size ? 0 : window.underWay.idle + 1;
+  return window.underWay.idle > 3;
+}"""
+"""Whether a page has waited for nothing in several frames, in which it has drawn what it knows."""
+
+
 class Page:
     """A page that remembers what its browser complains of, and whom it asks."""
 
@@ -96,6 +132,7 @@ class Page:
         page.on("console", self._said)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("request", self._asked)
+        page.add_init_script(UNDER_WAY)
         page.goto(address)
         page.locator(".lanes li").first.wait_for()
 
@@ -110,6 +147,11 @@ class Page:
 
     def button(self, name: str, within: str = "body") -> Any:
         return self.page.locator(within).get_by_role("button", name=name, exact=True).first
+
+    def settled(self) -> None:
+        """Wait until no question is without an answer, no timer runs, and all is drawn."""
+        self.page.evaluate("window.underWay.idle = 0")
+        self.page.wait_for_function(AT_REST)
 
     def drawn(self) -> None:
         """Wait until the page has drawn what was last asked of it, which it does once a frame."""

@@ -8,8 +8,9 @@ import pytest
 import xarray
 from click.testing import CliRunner
 
-from neuralrace import cli, papers
-from neuralrace.papers import Agreement, Figure, Setting, load_figure, read_record
+import papers
+from neuralrace import NeuralRaceError, cli
+from papers import Agreement, Figure, Setting, commands, load_figure, read_record
 from tests.test_errors import says
 from tests.test_house import HEAVY, in_a_fresh_process
 
@@ -50,13 +51,18 @@ def toy(monkeypatch):
     }
     for name, those in settings.items():
         module = types.SimpleNamespace(FIGURE=made.figure(f"toy/{name}", those))
-        monkeypatch.setitem(sys.modules, f"neuralrace.papers.toy.{name}", module)
+        monkeypatch.setitem(sys.modules, f"papers.toy.{name}", module)
     monkeypatch.setattr(papers, "_FIGURES", {"toy": ("one", "two")})
     return made
 
 
-def run(*arguments):
-    result = CliRunner().invoke(cli.commands, [str(a) for a in arguments])
+def group_of(command):
+    """The commands of the papers, or those of the package."""
+    return commands.commands if command in commands.commands.commands else cli.commands
+
+
+def run(command, *arguments):
+    result = CliRunner().invoke(group_of(command), [command, *map(str, arguments)])
     if result.exception is not None:
         raise result.exception
     return result.output
@@ -68,7 +74,7 @@ def settings(path):
 
 def test_list_imports_nothing_heavy():
     code = (
-        "import sys\nfrom neuralrace.cli import commands\n"
+        "import sys\nfrom papers.commands import commands\n"
         "commands(['list', '--settings'], standalone_mode=False)\n"
         f"print([m for m in {HEAVY} if m in sys.modules])"
     )
@@ -106,7 +112,7 @@ def test_quick_seeds_and_settings_reach_the_figures_that_have_them(toy, tmp_path
     assert settings(tmp_path / "toy/one.nc")["seeds"] == 5
     assert "✗ length: 5 (3)" in output
     page = (tmp_path / "toy/one.md").read_text()
-    assert "neuralrace reproduce toy/one --set seeds=5" in page
+    assert "python -m papers reproduce toy/one --set seeds=5" in page
 
 
 def test_other_settings_are_told_and_counts_are_at_least_one(toy, tmp_path):
@@ -158,10 +164,21 @@ def test_seeds_of_a_figure_without_any_are_an_error_that_says_so(name):
 
 
 def test_an_error_is_a_message_and_not_a_traceback(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["neuralrace", "reproduce", "nrr/nothing"])
+    monkeypatch.setattr(sys, "argv", ["papers", "reproduce", "nrr/nothing"])
     with pytest.raises(SystemExit, match=r"error: there is no figure 'nrr/nothing'") as caught:
-        cli.main()
+        cli.main(commands.commands, "python -m papers")
     assert "nrr/fig4" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["list", "reproduce", "claims"])
+def test_a_command_that_moved_says_where(name, monkeypatch):
+    with pytest.raises(NeuralRaceError) as caught:
+        cli.commands([name, "nrr/fig4", "--quick"], standalone_mode=False)
+    assert name in str(caught.value.got) and f"python -m papers {name}" in caught.value.fix
+    assert name in commands.commands.commands and name not in cli.commands.commands
+    monkeypatch.setattr(sys, "argv", ["neuralrace", name, "--help"])
+    with pytest.raises(SystemExit, match=f"python -m papers {name}"):
+        cli.main()
 
 
 @pytest.mark.parametrize("command", [("reproduce", "toy/one"), ("claims",)])
@@ -170,9 +187,9 @@ def test_a_place_that_cannot_be_written_is_found_before_computing(
 ):
     (tmp_path / "file").write_text("no folder")
     out = tmp_path / "file" / "inside" / "page.md"
-    monkeypatch.setattr(sys, "argv", ["neuralrace", *command, "--out", str(out)])
+    monkeypatch.setattr(sys, "argv", ["papers", *command, "--out", str(out)])
     with pytest.raises(SystemExit) as caught:
-        cli.main()
+        cli.main(commands.commands, "python -m papers")
     assert "error: cannot write to the folder" in str(caught.value.code)
     assert "fix:" in str(caught.value.code)
     assert toy.computed == []

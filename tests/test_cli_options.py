@@ -11,10 +11,11 @@ import pytest
 from click.shell_completion import ShellComplete
 
 import neuralrace as nr
+import papers
 from neuralrace import cli
 from neuralrace.cli.citing import PAPERS, entries
 from neuralrace.plot import Look, current_look
-from tests.test_cli import run, toy  # noqa: F401
+from tests.test_cli import group_of, run, toy  # noqa: F401
 from tests.test_errors import says
 from tests.test_house import HEAVY, in_a_fresh_process
 from tests.test_look import inches
@@ -82,7 +83,7 @@ def output(capsys, monkeypatch, *arguments):
     """Exit code and standard output of the whole command."""
     monkeypatch.setattr(sys, "argv", ["neuralrace", *map(str, arguments)])
     with pytest.raises(SystemExit) as caught:
-        cli.main()
+        cli.main(group_of(arguments[0]))
     return caught.value.code, capsys.readouterr().out
 
 
@@ -138,7 +139,7 @@ def test_ctrl_c_has_the_exit_code_of_shells(toy, tmp_path, capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(nr.papers.Figure, "run", interrupted)
+    monkeypatch.setattr(papers.Figure, "run", interrupted)
     code, _ = output(capsys, monkeypatch, "reproduce", "toy/one", "--out", tmp_path)
     assert code == 130
 
@@ -152,11 +153,8 @@ def offered(*words):
     return [item.value for item in complete.get_completions(list(words[:-1]), words[-1])]
 
 
-def test_a_shell_is_offered_commands_names_and_keys(toy, tmp_path):  # noqa: F811
-    assert {"run", "reproduce"} <= set(offered("r"))
-    assert offered("reproduce", "toy/") == ["toy/one", "toy/two"]
-    assert offered("claims", "") == ["toy"]
-    assert offered("reproduce", "toy/two", "--set", "") == ["seeds=", "scales="]
+def test_a_shell_is_offered_commands_names_and_keys(tmp_path):
+    assert set(offered("r")) == {"run", "report"}
     assert offered("cite", "mh") == ["mhs"]
     path = xor(["contest"]).save(tmp_path / "study.toml")
     assert offered("run", str(path), "--set", "training.s") == ["training.steps="]
@@ -180,15 +178,15 @@ def test_bash_completes():
     code = (
         f'neuralrace() {{ "{sys.executable}" -m neuralrace "$@"; }}\n'
         'eval "$(neuralrace completion bash)"\n'
-        "COMP_WORDS=(neuralrace rep) COMP_CWORD=1\n"
-        '_NEURALRACE_COMPLETE=bash_complete COMP_WORDS="neuralrace rep" COMP_CWORD=1 neuralrace\n'
+        "COMP_WORDS=(neuralrace stat) COMP_CWORD=1\n"
+        '_NEURALRACE_COMPLETE=bash_complete COMP_WORDS="neuralrace stat" COMP_CWORD=1 neuralrace\n'
         "complete -p neuralrace\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     told = subprocess.run(
         ["bash", "-c", code], capture_output=True, text=True, env=environment, timeout=60
     )
-    assert "plain,reproduce" in told.stdout and "_neuralrace_completion" in told.stdout
+    assert "plain,status" in told.stdout and "_neuralrace_completion" in told.stdout
 
 
 def test_completion_and_citations_import_nothing_heavy():
@@ -197,7 +195,6 @@ def test_completion_and_citations_import_nothing_heavy():
         "import sys\nfrom neuralrace.cli import commands\n"
         "from click.shell_completion import ShellComplete\n"
         "complete = ShellComplete(commands, {}, 'neuralrace', '_X')\n"
-        "complete.get_completions(['reproduce', 'nrr/fig3', '--set'], '')\n"
         "complete.get_completions(['run', 'examples/studies/demo.toml', '--set'], '')\n"
         "commands(['cite'], standalone_mode=False)\n"
         f"print([m for m in {heavy} if m in sys.modules])"
@@ -248,7 +245,7 @@ def test_cite_chooses_by_paper_figure_and_key():
         PAPERS["mhs"],
         "neuralrace",
     ]
-    assert set(PAPERS) == {name.split("/")[0] for name in nr.papers.names()}
+    assert set(PAPERS) == {name.split("/")[0] for name in papers.names()}
     with says("nothing to cite", got="'nrrr'", wanted="mhs", fix="'nrr'?"):
         run("cite", "nrrr")
 

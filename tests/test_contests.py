@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.contests import phases, times, verdicts
+from neuralrace.contests import Kept, phases, times, verdicts
 from neuralrace.contests.joint import side_by_side
 from neuralrace.contests.patterns import MOST
 from neuralrace.contests.times import learning_time
-from neuralrace.papers.mhs import table
 from neuralrace.plot import COLOURS
 from neuralrace.trajectory import crossing_time
+from papers.mhs import table
 from tests.test_errors import says
 
 CROSSING = np.sqrt(2 / 3)
@@ -60,13 +60,14 @@ def test_times_are_those_of_the_logistic_curves(delta):
 def test_a_solved_race_finds_the_time_of_the_closed_form(monkeypatch):
     entrant = nr.contest(gatings(0.5), start=0.01).entrants["xor"]
     monkeypatch.setattr(nr.Race, "complete_form", lambda *_: None)
-    time, method = learning_time(entrant.race, entrant.start, 0.2, 1e5)
-    assert method == "solved race"
-    assert time == pytest.approx(entrant.time, rel=1e-7)
-    never, why = learning_time(entrant.race, entrant.start, 0.2, 2.0)
-    assert never == np.inf and "not reached by t = 2" in why
-    late, _ = learning_time(entrant.race, entrant.start, 0.2, 1.01 * entrant.time)
-    assert late == pytest.approx(entrant.time, rel=1e-6)  # also where doubling would pass longest
+    found = learning_time(entrant.race, entrant.start, 0.2, 1e5)
+    assert found.method == "solved race"
+    assert found.time == pytest.approx(entrant.time, rel=1e-7)
+    strength = entrant.strength
+    early = learning_time(entrant.race, entrant.start, 0.2, 2.0 * strength)
+    assert early.time == np.inf and early.unknown == "not before t = 2"
+    late = learning_time(entrant.race, entrant.start, 0.2, 1.01 * entrant.time * strength)
+    assert late.time == pytest.approx(entrant.time, rel=1e-6)  # also where growth passes longest
 
 
 def test_a_candidate_may_be_reduced_already(monkeypatch):
@@ -113,16 +114,18 @@ def test_who_cannot_learn_never_wins():
 
 def test_what_is_drawn():
     found = nr.contest(gatings(0.4), start=0.01)
-    ax = found.plot()
+    plain = [text.get_text() for text in found.plot().get_legend().get_texts()]
+    assert plain == ["linear", "xor"] and found.checked is None  # drawing makes no check
     kept = {"linear": " (outrun)", "xor": ""}
-    assert [found.check.standing(name) for name in kept] == ["outrun", "kept"]
+    assert [found.check().verdict(name) for name in kept] == [Kept.OUTRUN, Kept.KEPT]
+    ax = found.plot()
     names = [t.get_text() for t in ax.get_legend().get_texts()]
     assert names == [*(name + mark for name, mark in kept.items()), "aligned (reference)"]
     assert [text.get_text() for text in ax.texts] == ["criterion, reached at ●"]
     assert len({line.get_color() for line in ax.get_lines()[:3]} - {COLOURS["relu"]}) == 3
     points = [line.get_xdata()[0] for line in ax.get_lines() if line.get_marker() == "o"]
-    assert found.check.reference is not None
-    wanted = [*found.times.values(), found.check.reference.time]
+    assert found.check().reference is not None
+    wanted = [*found.times.values(), found.check().reference.time]
     assert sorted(points) == pytest.approx(sorted(wanted))
 
 
@@ -141,7 +144,7 @@ def test_the_crossover_of_the_xor_gatings_and_its_picture():
     assert ax.get_xlabel() == "delta" and ax.get_ylim()[1] < np.inf
     words = [text.get_text() for text in ax.texts]
     assert words == ["xor first", "linear first", "equal at delta = 0.8165"]
-    assert phases.kept == (True,) * 4
+    assert phases.checked is None and phases.kept == (True,) * 4
     assert "not kept" not in " ".join(text.get_text() for text in ax.get_legend().get_texts())
     with says("does not reach that far", got="3", wanted="between 0 and 2"):
         phases.winner_at(3)
@@ -160,8 +163,8 @@ def test_a_phase_diagram_enters_every_candidate_once_and_checks_winners_alone(mo
     assert calls == [0.3, 0.4]
     found = [phases.contest_at(v) for v in (0.3, 0.4)]
     assert measured == [each.entrants["xor"].race for each in found]
-    assert kept == tuple(each.check.keeps("xor") for each in found)
-    assert found[0].keeps("linear") is found[0].check.keeps("linear") is False
+    assert kept == tuple(each.check().keeps("xor") for each in found)
+    assert found[0].keeps("linear") is found[0].check().keeps("linear") is False
     with says("no candidate 'other'", got="other", wanted="'linear', 'xor'", fix="name"):
         found[0].keeps("other")
 
@@ -259,7 +262,7 @@ def test_candidates_of_one_task_may_read_different_inputs():
         "all": nr.pathways(base, {"h": None}, hidden=4),
     }
     assert set(pairs["items"][1].x) < set(pairs["all"][1].x)
-    found = nr.contest(pairs, start=0.01, criterion=0.9, relative=True)
+    found = nr.contest(pairs, start=0.01, criterion=0.9, relative=True, check=True)
     assert found.winner in pairs
     assert "reads all of them, side by side: context, item." in str(found)
     alone = nr.contest({"all": pairs["all"]}, start=0.01, criterion=0.9, relative=True)
@@ -452,17 +455,17 @@ def test_candidates_that_start_at_one_number_can_be_trained_together():
 
 def test_a_kept_winner_and_one_that_is_outrun():
     found = nr.contest(gatings(0.4), scale=1e-3, criterion=0.5, relative=True)
-    assert found.verdicts["xor"] == "kept"
-    assert found.verdicts["linear"].startswith("kept, but outrun by the aligned gates (1.9")
+    assert found.verdicts == {"xor": Kept.KEPT, "linear": Kept.OUTRUN}
+    assert found.check().describe("linear").startswith("kept, but outrun by the aligned gates (1.9")
     assert found.kept == pytest.approx({"linear": 1, "xor": 1, "aligned": 1}, abs=0.02)
-    assert found.check.implementable == {"linear": True, "xor": True}
-    assert found.check.reference.time == pytest.approx(found.times["xor"], rel=0.1)
+    assert found.check().implementable == {"linear": True, "xor": True}
+    assert found.check().reference.time == pytest.approx(found.times["xor"], rel=0.1)
     page = str(found)
     assert "A ReLU network would keep the gates of xor." in page
-    assert found.check.expected("xor") == found.times["xor"]
+    assert found.check().expected("xor") == found.times["xor"]
     for other in ("first half", "Expect", "No constant gating", "too large", "% of the loss"):
         assert other not in page
-    below = nr.contest(gatings(0.4), scale=1e-3, criterion=0.2, relative=True)
+    below = nr.contest(gatings(0.4), scale=1e-3, criterion=0.2, relative=True, check=True)
     assert "The check covers the first half of learning only" in str(below)
 
 
@@ -471,17 +474,18 @@ def test_a_winner_that_is_not_kept():
     side = nr.tasks.natural_gatings(data, 128)["side"]
     found = nr.contest({"side": side}, scale=1e-3, criterion=0.5, relative=True)
     assert found.winner == "side"
-    assert not found.check.is_kept("side")
+    assert not found.check().is_kept("side")
     assert "would not keep the gates of side" in str(found)
-    assert f"about t = {found.check.reference.time:.4g}" in str(found)
-    assert found.verdicts["side"] == "not kept"  # no second time beside the reference
+    assert f"about t = {found.check().reference.time:.4g}" in str(found)
+    assert found.verdicts["side"] is Kept.NOT_KEPT
+    assert found.check().describe("side") == "not kept"  # no second time beside the reference
     assert "s/s*" not in str(found)
     assert "never starts" not in str(found)
-    assert found.check.expected("side") == found.check.reference.time
+    assert found.check().expected("side") == found.check().reference.time
     below = nr.contest({"side": side}, scale=1e-3, criterion=0.4, relative=True)
-    assert below.check.expected("side") is None
+    assert below.check().expected("side") is None
     assert "Expect" not in str(below)
-    assert f"would take t = {below.check.reference.time:.4g}" in str(below)
+    assert f"would take t = {below.check().reference.time:.4g}" in str(below)
 
 
 def test_without_a_reference_the_time_is_estimated_from_growth_rates():
@@ -489,26 +493,28 @@ def test_without_a_reference_the_time_is_estimated_from_growth_rates():
     side = nr.tasks.natural_gatings(data, 128)["side"]
     found = nr.contest({"side": side}, scale=1e-3, criterion=0.5, relative=True)
     rate = np.linalg.svd((data.x["x"][:, 0] > 0) * data.y["y"].T @ data.x["x"] / 4)[1][0]
-    alone = replace(found.check, reference=None, kept={"side": found.kept["side"]}, reason="why")
-    expected = found.times["side"] * rate / found.check.fastest
-    assert alone.verdict("side") == f"not kept; expect about t·s/s* = {expected:.4g}"
+    alone = replace(found.check(), reference=None, kept={"side": found.kept["side"]}, reason="why")
+    expected = found.times["side"] * rate / found.check().fastest
+    assert alone.describe("side") == f"not kept; expect about t·s/s* = {expected:.4g}"
     assert alone.keeps("side") is False
     assert "There is no reference: why." in alone.sentences("side")
     slow = replace(alone, fastest=2.1 * rate)  # s < ½ s*
-    assert slow.verdict("side") == "not kept"
-    late = replace(found.entrants["side"], criterion=0.4 * found.check.reference.race.constant)
-    assert replace(alone, entrants={"side": late}).verdict("side") == "not kept"
+    assert slow.describe("side") == "not kept"
+    late = replace(found.entrants["side"], criterion=0.4 * found.check().reference.race.constant)
+    assert replace(alone, entrants={"side": late}).describe("side") == "not kept"
 
 
 def test_starts_that_other_gates_cannot_have_are_not_compared():
     candidates = gatings(1.2)
     starts = {name: nr.reduce(*pair).start(0.01) for name, pair in candidates.items()}
     found = nr.contest(candidates, start=starts, criterion=0.5, relative=True)
-    assert found.check.reference is None
-    assert found.verdicts["linear"] == "kept share 1.00, not compared with the aligned gates"
-    assert not found.check.is_kept("linear")
-    assert found.check.keeps("linear") is None
-    assert found.check.expected("linear") is None
+    assert found.check().reference is None
+    assert found.verdicts["linear"] is Kept.UNKNOWN
+    words = "kept share 1.00, not compared with the aligned gates"
+    assert found.check().describe("linear") == words
+    assert not found.check().is_kept("linear")
+    assert found.check().keeps("linear") is None
+    assert found.check().expected("linear") is None
     assert "There is no reference: the candidates start in a way" in str(found)
     assert "would keep" not in str(found)
 
@@ -518,13 +524,13 @@ def test_deeper_candidates_are_checked_layer_by_layer_only():
     data = nr.Dataset({"x": x}, {"y": x @ [[1.0], [1.0]]})
     deep = (nr.Architecture.chain(2, 6, 6, 1), data)
     found = nr.contest({"deep": deep}, start=0.1, criterion=0.5, relative=True)
-    assert found.check.reference is None
-    assert np.isnan(found.check.fastest)
-    assert found.check.implementable == {"deep": None}
+    assert found.check().reference is None
+    assert np.isnan(found.check().fastest)
+    assert found.check().implementable == {"deep": None}
     assert "layer by layer only; how long a deeper network takes is not known" in str(found)
-    assert not found.check.is_kept("deep")
-    assert found.check.keeps("deep") is None
-    assert found.check.expected("deep") is None
+    assert not found.check().is_kept("deep")
+    assert found.check().keeps("deep") is None
+    assert found.check().expected("deep") is None
 
 
 def test_why_a_candidate_is_not_checked():
@@ -534,7 +540,9 @@ def test_why_a_candidate_is_not_checked():
     edge = arch.incoming[node][0]
     moved = gated.gated({**gated.gates, edge: gated.gates[node]})
     found = nr.contest({"edge": (arch, moved)}, start=0.01, criterion=0.5, relative=True)
-    assert found.verdicts["edge"] == "not checked: a ReLU network gates its hidden neurons only"
+    assert found.verdicts["edge"] is Kept.UNKNOWN
+    why = "not checked: a ReLU network gates its hidden neurons only"
+    assert found.check().describe("edge") == why
 
 
 def test_nothing_is_expected_where_the_aligned_gates_are_not_reliable():
@@ -542,8 +550,8 @@ def test_nothing_is_expected_where_the_aligned_gates_are_not_reliable():
     found = nr.contest(data)
     assert found.kept["aligned"] < 0.85
     assert "No constant gating is reliable here: gates change" in str(found)
-    assert found.check.expected("aligned") is None
-    reliable = replace(found.check, kept={"aligned": 0.85})
+    assert found.check().expected("aligned") is None
+    reliable = replace(found.check(), kept={"aligned": 0.85})
     assert not any("No constant" in sentence for sentence in reliable.sentences("aligned"))
 
 
@@ -552,24 +560,24 @@ def test_a_criterion_at_the_end_of_what_the_aligned_gates_can_learn():
     data = nr.tasks.gaussian(key=0)
     at_half = nr.contest(data)
     assert at_half.times["aligned"] == pytest.approx(38.3, rel=0.01)
-    assert "can learn only 53 % of the loss" in str(at_half)
-    assert at_half.check.expected("aligned") is None
+    assert at_half.check().expected("aligned") is None
+    assert "near the least loss that they can reach, 47 % of the initial loss" in str(at_half)
     before = nr.contest(data, criterion=0.6, relative=True)
-    assert "of the loss" not in " ".join(before.check.sentences("aligned"))
-    assert before.check.expected("aligned") is None  # their share is .848, below what is reliable
+    assert "least loss" not in " ".join(before.check().sentences("aligned"))
+    assert before.check().expected("aligned") is None  # their share is .848, below what is reliable
 
 
 def test_a_start_too_large_to_align():
     data = nr.tasks.extended_xor(0.4)
     large = nr.contest(data, scale=0.06)
-    assert large.check.ratio > 1
+    assert large.check().ratio > 1
     assert "too large for neurons to align" in str(large)
-    assert large.check.expected("aligned") is None
+    assert large.check().expected("aligned") is None
     one_number = {"linear": gatings(0.4)["linear"]}  # its reference has met the criterion already
-    found = nr.contest(one_number, start=0.6, criterion=0.5, relative=True, width=200)
+    found = nr.contest(one_number, start=0.6, criterion=0.5, relative=True, width=200, check=True)
     assert "There is no reference: candidate 'aligned' meets the criterion" in str(found)
     scale = 0.6 * np.sqrt(2 / 200)  # b² = N σ²/2
-    assert found.check.ratio == nr.reln.aligned_patterns(data, key=0).ratio(200, scale)
+    assert found.check().ratio == nr.reln.aligned_patterns(data, key=0).ratio(200, scale)
 
 
 def test_a_task_alone_is_asked_for_the_aligned_gates():
@@ -581,10 +589,12 @@ def test_a_task_alone_is_asked_for_the_aligned_gates():
     never = nr.contest(nr.tasks.parity(3), scale=1e-3)
     assert never.winner is None
     assert never.times == {}
+    assert never.check().expected(None) == np.inf
     assert "never starts to learn this task (s* = 0)" in str(never)
     by_sample = {"sample": nr.tasks.natural_gatings(nr.tasks.parity(3))["sample"]}
     asked = nr.contest(by_sample, scale=1e-3, criterion=0.5, relative=True)
-    assert "never starts to learn" in asked.verdicts["sample"]
+    assert asked.verdicts["sample"] is Kept.NOT_KEPT
+    assert "never starts to learn" in asked.check().describe("sample")
 
 
 @pytest.mark.parametrize("how", ["number", "numbers", "weights"])
@@ -594,9 +604,9 @@ def test_the_reference_starts_as_the_candidates_do(how):
         start = {n: nr.GDLN(a).init(jax.random.key(0), 1e-3) for n, (a, _) in candidates.items()}
     else:
         start = 0.01 if how == "number" else {"linear": 0.01, "xor": 0.01}
-    reference = nr.contest(candidates, start=start).check.reference
+    reference = nr.contest(candidates, start=start).check().reference
     same = {"scale": 1e-3} if how == "weights" else {"start": 0.01}
-    wanted = nr.contest(candidates, **same).check.reference
+    wanted = nr.contest(candidates, **same).check().reference
     assert reference.time == pytest.approx(wanted.time, rel=0.02)
 
 
@@ -747,7 +757,7 @@ def test_what_is_unknown_is_said_in_a_diagram_and_in_words():
     assert "overlap at 2 of 2 values: when it learns is not known" in str(diagram)
     found = nr.contest(gatings(3.0), scale=1e-3, criterion=0.1)
     assert nr.study.contest_places(found) == {"overlap": "unknown", "halves": "first"}
-    assert found.check.keeps("overlap") is not True
+    assert found.check().keeps("overlap") is not True
     one = nr.Dataset({"x": np.ones((4, 1))}, {"y": [[3.0], [3.0], [0.5], [0.5]]})
     alone = nr.contest({"one": (nr.Architecture.chain(1, 8, 1), one)}, criterion=0.1)
     assert alone.entrants["one"].lateness == "never"  # no weights bring it that far
@@ -798,19 +808,25 @@ def test_leads_at_other_criteria_are_told():
     found = nr.contest(pairs, start=0.01, criterion=0.5, relative=True)
     assert found.winner == "early"
     assert [lead.name for lead in found.leads] == ["early", "late"]
-    level = found.leads[1].high
-    assert f"With a criterion below {level:.3g}, late would be first." in str(found)
-    below = nr.contest(pairs, start=0.01, criterion=0.9 * level)
+    late, zero = found.leads[1], 0.5 * np.mean(np.sum(early.y["y"] ** 2, axis=1))
+    low, high = late.low / zero, late.high / zero
+    page = str(found)
+    assert f"between {low:.3g} and {high:.3g} of ½⟨‖y‖²⟩, late would be first." in page
+    assert f"criterion: 0.5 of ½⟨‖y‖²⟩, loss {0.5 * zero:.4g}" in page
+    below = nr.contest(pairs, start=0.01, criterion=0.9 * late.high)
     assert below.winner == "late"
-    assert f"With a criterion above {level:.3g}, early would be first." in str(below)
+    first = found.leads[0]
+    between = f"With a criterion between {first.low:.3g} and {first.high:.3g}, early"
+    assert f"{between} would be first." in str(below)
 
 
 def test_a_candidate_without_hidden_neurons_has_no_gates_to_keep():
     data = nr.Dataset({"x": np.eye(3)}, {"y": np.eye(3)})
     arch = nr.Architecture({"x": 3, "y": 3}, {"xy": ("x", "y")})
     found = nr.contest({"direct": (arch, data)}, start=0.01)
-    assert np.isnan(found.kept["direct"]) and found.check.implementable["direct"] is None
-    assert found.verdicts["direct"] == "not checked: it has no hidden neurons"
+    assert np.isnan(found.kept["direct"]) and found.check().implementable["direct"] is None
+    assert found.verdicts["direct"] is Kept.UNKNOWN
+    assert found.check().describe("direct") == "not checked: it has no hidden neurons"
 
 
 def test_more_candidates_than_colours_are_told_apart():

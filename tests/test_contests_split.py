@@ -116,7 +116,7 @@ def test_random_weights_start_the_parts_of_a_node_where_they_start_the_whole(par
         for name, contest in found.items():
             assert contest.times[name] == pytest.approx(wanted, rel=1e-6)
             race = contest.entrants[name].race
-            start = expected_start(name, race, scale)
+            start = expected_start(race, scale)
             losses[name] = race.solve(times=times, start=start).loss
         np.testing.assert_allclose(losses["parts"], losses["whole"], rtol=1e-6)
 

@@ -450,6 +450,14 @@ def test_gates_that_the_graph_cannot_have():
         matched(CHAIN, simple(4, gates={"W1": np.ones((4, 3))}))
 
 
+@pytest.mark.parametrize("hidden", [(16, 16), {"a": (16, 16)}, {"a": 0}, 2.5])
+def test_the_width_of_a_pathway_is_one_number(hidden):
+    with pytest.raises(nr.NeuralRaceError) as caught:
+        nr.pathways(context_task(), {"a": None}, hidden=hidden)
+    assert "hidden" in caught.value.what and "'a'" in caught.value.what
+    assert "one hidden layer" in caught.value.fix
+
+
 def test_bad_pathways():
     base = context_task()
     with says("no pathways", got="{}", wanted="{name: mask or None}"):
@@ -460,8 +468,6 @@ def test_bad_pathways():
         nr.pathways(base, {"item": None}, hidden=3)
     with says("pathway 'y' has the name of an input or output", got="'y'", wanted="'z'"):
         nr.pathways(base, {"y": None}, hidden=3)
-    with says("the size of node 'a'", got="0", wanted="at least 1"):
-        nr.pathways(base, {"a": None}, hidden=0)
     with says("'not 1' cannot name a node", got="'not 1'", wanted="underscores"):
         nr.pathways(base, {"not 1": None}, hidden=3)
     with says("gates['a'] has another number", got="(2,)", wanted="6 samples"):

@@ -5,9 +5,12 @@ the words must be the same, line breaks aside, and numbers agree to their last d
 `python -m tests.test_docs PAGE …` writes what is printed today into pages.
 """
 
+import ast
 import contextlib
 import doctest
+import inspect
 import io
+import operator
 import re
 import sys
 import tempfile
@@ -16,6 +19,8 @@ from pathlib import Path
 
 import jax
 import pytest
+
+import neuralrace as nr
 
 ROOT = Path(__file__).parent.parent
 FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -233,6 +238,33 @@ def test_every_fence_opened_is_closed():
     for path in FILES:
         fences = re.findall(r"^```", path.read_text(), re.MULTILINE)
         assert len(fences) % 2 == 0, f"{path.name} has an open fence"
+
+
+CALL = re.compile(r"`(nr\.[\w.]+\([^`]*\))`")
+
+
+def test_calls_in_the_text_have_the_arguments_that_are_needed():
+    """Calls between backticks: `…` stands for all other arguments, or for any value."""
+    seen = 0
+    for path in FILES:
+        text = re.sub(r"(?ms)^[ \t]*```.*?```", "", path.read_text())
+        for found in CALL.finditer(text):
+            said = " ".join(found[1].replace("…", "...").split())
+            for call in ast.walk(ast.parse(said, mode="eval")):
+                name = ast.unparse(call.func) if isinstance(call, ast.Call) else ""
+                if not re.fullmatch(r"nr(\.\w+)+", name):
+                    continue
+                given = [ast.unparse(a) for a in call.args]
+                some = "..." in given or not given
+                signature = inspect.signature(operator.attrgetter(name[3:])(nr))
+                named = {k.arg: None for k in call.keywords}
+                try:
+                    bind = signature.bind_partial if some else signature.bind
+                    bind(*[a for a in given if a != "..."], **named)
+                except TypeError as error:
+                    pytest.fail(f"{path.name}: `{said}`: {error}")
+                seen += 1
+    assert seen > 40
 
 
 if __name__ == "__main__":

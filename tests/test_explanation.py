@@ -8,6 +8,7 @@ import pytest
 import neuralrace as nr
 from neuralrace.explanation import Explanation, Row
 from neuralrace.explanation.question import Question
+from neuralrace.trajectory import Trajectory
 from tests.test_errors import says
 
 DATA = nr.tasks.extended_xor(0.4)
@@ -105,6 +106,41 @@ def test_the_advice():
     assert not any("as good as" in s for s in worse.sentences)
     with says("unknown row", got="'other'", wanted="'mine'", fix="print"):
         far["other"]
+
+
+@pytest.mark.parametrize(
+    "doubtful",
+    [{"kept": 0.03}, {"kept": 0.84}, {"loss": 0.1}, {"pace": 1.2}, {"pace": 0.8}, {"pace": np.inf}],
+)
+def test_a_gating_that_the_network_does_not_have_is_not_advised(doubtful):
+    mine = replace(row("mine", "gating", 0.015, 8), **doubtful)
+    alone = table(mine)
+    assert alone.near == (mine,) and alone.best is None and alone.doubt("mine")
+    assert "Use" not in alone.advice and "None of the gatings" in alone.advice
+    narrow = row("narrow network", "narrow", 0.018, 20)
+    both = table(mine, narrow)
+    assert both.best is narrow and "None of the gatings" in both.advice
+    good = replace(row("good", "gating", 0.016, 12), kept=0.95, pace=1.1)
+    every = table(mine, narrow, good)
+    assert every.best is good and every.advice.startswith("Use good")
+    assert sum("mine" in sentence for sentence in every.sentences) == 1
+
+
+def test_a_gating_of_another_half_time_is_not_advised_from_a_large_start():
+    """Two seeds differ so much there that even outputs of a gating that is late are near."""
+    linear = nr.tasks.linear_pathways(DATA)
+    found = nr.explain(
+        DATA, {"linear": linear}, width=50, scale=0.2, learning_rate=0.02, steps=150, seeds=3,
+        rows=["gatings"],
+    )  # fmt: skip
+    assert [r.name for r in found.near] == ["linear"]  # by its outputs alone it would be advised
+    assert found.best is None and "Use" not in found.advice
+    many = nr.train_ensemble(
+        nr.GDLN(linear[0]), linear[1], key=1, seeds=20, scale=0.2, learning_rate=0.02, steps=600
+    )
+    halves = lambda runs: np.mean([r.time[np.argmax(r.loss <= r.loss[0] / 2)] for r in runs])
+    slower = halves([many.isel(seed=i) for i in range(20)]) / halves(found.runs)
+    assert slower > 1.15 and found["linear"].pace > 1.15
 
 
 def test_bad_input(run):
@@ -256,3 +292,28 @@ def test_the_picture_shows_the_best_rows_and_ends_where_they_rest():
     assert ax.get_legend().get_title().get_text() == "grey: 5 further away"
     last = time[np.flatnonzero(loss(10 + 5 * (DRAWN - 1)) > 0.01 * 0.5)[-1] + 1]
     assert ax.get_xlim() == pytest.approx((0, 1.05 * last), rel=0.01)
+
+
+def test_a_flat_curve_does_not_stretch_the_axis():
+    time = np.linspace(0, 1000, 2001)
+    rows = (
+        Row("learns", "gating", Trajectory(time, 0.5 * np.exp(-time)), 4),
+        Row("flat", "gating", Trajectory(time, np.full(2001, 0.5)), 4),
+    )
+    drawn = Explanation(rows, floor=None, runs=(), made="two rows").plot()
+    assert drawn.get_xlim()[1] < 6  # e^-t is within 1 % of its start from t = 4.6 on
+    alone = Explanation(rows[1:], floor=None, runs=(), made="one row").plot()
+    assert alone.get_xlim()[1] == 1000
+
+
+def test_half_of_a_loss_is_interpolated_and_not_seen_if_the_run_is_too_short():
+    time = np.array([0.0, 1.0, 4.0])
+    fast, slow = (
+        Row("a", "gating", Trajectory(time, loss), 1) for loss in ([4, 3, 0], [4, 3, 2.5])
+    )
+    assert fast.half_time == 2.0 == float(nr.trajectory.half_time(time, [4, 3, 0]))
+    assert np.isnan(slow.half_time) and np.isnan(Row("b", "gating", None, 1).half_time)
+    found = Explanation((fast, slow), floor=None, runs=(), made="two rows")
+    assert "not seen" in str(found)
+    many = nr.trajectory.half_time(time, np.array([[[4, 3, 0], [4, 3, 2.5]]]))
+    np.testing.assert_array_equal(many, [[2.0, np.nan]])

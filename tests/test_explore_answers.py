@@ -324,6 +324,37 @@ def test_trained_networks_are_those_of_the_library(trust):
     assert "2 ReLU networks" in end["sentences"][0]
 
 
+@pytest.mark.parametrize("extra", [{}, {"batch_size": 2}, {"record_every": 7}])
+def test_training_ends_where_the_study_ends_it(trust, extra):
+    """`until` is that of all networks together: the same steps, losses and end as in a study."""
+    training = {"learning_rate": 0.1, "steps": 900, "seeds": 3, "until": 0.1, **extra}
+    state = xor_state(1.2, training=training)
+    said = ask("train", trust, state=state)
+    runs = nr.Study.of(questions=["train"], **{k: v for k, v in state.items() if k != "gatings"})
+    runs = runs.run()["train"].value
+    assert runs.steps[-1] < 900 and (runs.loss[:, -1] <= 0.1).all()
+    assert (runs.loss[:, -2] > 0.1).any() and (runs.loss[:, -1] < 0.09).any()
+    chunks = [m["result"] for m in said if m.get("part") == "chunk"]
+    for seed in range(3):
+        mine = [chunk for chunk in chunks if chunk["seed"] == seed]
+        assert [step for chunk in mine for step in chunk["step"]] == runs.steps.tolist()
+        time, loss = ([v for chunk in mine for v in chunk[n]] for n in ("time", "loss"))
+        np.testing.assert_allclose(time, runs.time, rtol=1e-5)
+        np.testing.assert_allclose(loss, runs.loss[seed], rtol=1e-5)
+    assert said[0]["result"]["clock"] == "time" and chunks[-1]["share"] == 1
+    end = said[-1]["result"]
+    np.testing.assert_allclose(end["final"], runs.loss[:, -1], rtol=1e-9)
+    gates = [m["result"]["time"] for m in said if m.get("part") == "gates"]
+    assert not gates or gates[-1] == pytest.approx(runs.time[-1])
+
+
+def test_a_training_that_is_done_before_it_begins_takes_no_step(trust):
+    training = {"learning_rate": 0.1, "steps": 100, "seeds": 2, "until": 10.0}
+    said = ask("train", trust, state=xor_state(1.2, training=training))
+    chunks = [m["result"] for m in said if m.get("part") == "chunk"]
+    assert [chunk["step"] for chunk in chunks] == [[0], [0]]
+
+
 def test_gates_fill_in_as_a_network_learns(trust):
     state = xor_state(1.2, training={"learning_rate": 0.1, "steps": 200, "seeds": 1})
     gates = [m["result"] for m in ask("train", trust, state=state) if m.get("part") == "gates"]
@@ -410,7 +441,7 @@ def begun(scale, criterion):
     data = nr.tasks.extended_xor(0.5)
     for name in ("linear", "xor"):
         race = nr.reduce(*getattr(nr.tasks, f"{name}_pathways")(data, total=32))
-        start = nr.contests.expected_start(name, race, scale)
+        start = nr.contests.expected_start(race, scale)
         weights = race.weights(race.solve(times=[0.0, 1e-9], start=start), 0.0, 0)
         if float(nr.GDLN(race.arch).loss(weights, race.data)) <= criterion:
             found.append(name)

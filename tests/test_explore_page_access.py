@@ -54,7 +54,7 @@ def test_names_with_markup_are_text(page, tmp_path):
     table.write_text("size,colour,<script>place,price\n" + rows + "\n")
     page.page.locator("input[type=file]").set_input_files(str(table))
     page.page.locator(".panel.task select").first.locator("option").first.wait_for(state="attached")
-    page.page.wait_for_timeout(3000)
+    page.settled()
     assert page.page.locator(".panel img, .panel b b, .panel script").count() == 0
     page.check()
 
@@ -81,7 +81,7 @@ def test_it_fits(server, chromium, width, scheme):
 
 def _focus(page: Page) -> str:
     """The name of the element that has the focus, after the page has drawn itself anew."""
-    page.page.wait_for_timeout(700)
+    page.settled()
     return page.page.evaluate(
         "(e => e === document.body ? 'BODY' : (e.getAttribute('aria-label') "
         "|| e.textContent || e.title))(document.activeElement).trim()"

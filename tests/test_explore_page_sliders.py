@@ -1,18 +1,15 @@
-"""The page in a browser: what sliders change, and how long that takes."""
+"""The page in a browser: what sliders change."""
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 import statistics
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
-from tests.browser_help import HOME, Page
+from tests.browser_help import Page
 
 SPY = """
 window.frames_of_script = [];
@@ -28,44 +25,24 @@ document.addEventListener("DOMContentLoaded", () => document.body.addEventListen
 """
 """Times every animation frame, and every way from a change to its redrawn prediction."""
 
-TIMED = [
-    ("Extended XoR", "Δ", "xor is", 100),
-    ("Items in contexts", "context scale", "all_but_one is", 300),
-    ("Routing between domains", "Criterion", "shared is", 300),
+SLIDERS = [
+    ("Extended XoR", "Δ", "xor is"),
+    ("Items in contexts", "context scale", "all_but_one is"),
+    ("Routing between domains", "Criterion", "shared is"),
 ]
-"""Tasks, a slider of each, what is said at first, and the bound of the median in milliseconds."""
-
-QUIET = os.environ.get("NEURALRACE_QUIET") == "1"
-"""Whether nothing else runs on this machine, so that times can be held to their bounds."""
+"""Tasks, a slider of each, and what is said at first."""
 
 MOVES = 7
-"""Moves of a slider; the first two are not counted."""
+"""Moves of a slider; the first two are not counted in the times."""
 
-PLAIN = """
-import json, pathlib, sys, time
-import jax
-jax.config.update("jax_enable_x64", True)
-from neuralrace.explorer.handler import answered
-from neuralrace.explorer.trust import Trust
-for line in sys.stdin:
-    said, begun = [], time.perf_counter()
-    answered(json.loads(line), Trust(pathlib.Path(sys.argv[1])), said.append)
-    assert said[-1]["done"]
-    print(1e3 * (time.perf_counter() - begun), flush=True)
-"""
-"""A process that answers requests without a server, and prints how many milliseconds each took."""
-
-MOST = 5
-"""How many times as long a slider may take: on a busy machine, processes wait for each other."""
-
-WAITED = 50
-"""Milliseconds in which nothing is computed: the slider's move and the answer wait for frames."""
+PLAYED = 30
+"""Animation frames of a race that is played."""
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("task", "slider", "said", "bound"), TIMED)
-def test_how_long_a_slider_takes(server, chromium, tmp_path, task, slider, said, bound):
-    """Beside the same predictions in a process of their own, which have no page to draw."""
+@pytest.mark.parametrize(("task", "slider", "said"), SLIDERS)
+def test_every_move_of_a_slider_is_predicted_and_drawn(server, chromium, task, slider, said):
+    """How long it takes is logged for `verification`, and nothing here depends on it."""
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
     context.add_init_script(SPY)
     asked: list[str] = []
@@ -79,46 +56,29 @@ def test_how_long_a_slider_takes(server, chromium, tmp_path, task, slider, said,
     page = Page(opened, server.address)
     page.page.get_by_role("combobox", name="Task", exact=True).select_option(label=task)
     page.headline(said)
-    page.page.wait_for_timeout(3000)
+    page.settled()
     page.page.evaluate("window.redrawn.length = 0")
     page.page.get_by_label(f"{slider}, slider").first.focus()
-    plain = []
-    command = [sys.executable, "-c", PLAIN, str(tmp_path)]
-    environment = {**os.environ, "PYTHONPATH": str(HOME / "src")}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as alone:
-        assert alone.stdin is not None and alone.stdout is not None
-        for n in range(1, MOVES + 1):
-            page.page.keyboard.press("ArrowRight")
-            for _ in range(400):
-                if page.page.evaluate("window.redrawn.length") >= n:
-                    break
-                page.page.wait_for_timeout(100)
-            alone.stdin.write(f"{asked[-1]}\n")
-            alone.stdin.flush()
-            plain.append(float(alone.stdout.readline()))
-        alone.stdin.close()
+    values = [page.value(slider)]
+    for n in range(1, MOVES + 1):
+        page.page.keyboard.press("ArrowRight")
+        page.page.wait_for_function("n => window.redrawn.length >= n", arg=n)
+        values.append(page.value(slider))
+        assert f":{float(values[-1]):g}" in asked[-1].replace(" ", "")
+    assert len(set(values)) == len(values)
     drawn = page.page.evaluate("window.redrawn")
     assert len(drawn) == MOVES
+    page.settled()
     page.page.evaluate("window.frames_of_script.length = 0")
     page.button("Play the race").click()
-    page.page.wait_for_timeout(1000)
+    page.page.wait_for_function("n => window.frames_of_script.length >= n", arg=PLAYED)
     times = {
-        "plain": plain[2:],
         "redrawn": [one["since"] for one in drawn[2:]],
         "script": [one["script"] for one in drawn[2:]],
         "played": page.page.evaluate("window.frames_of_script"),
     }
-    found = {name: statistics.median(each) for name, each in times.items()}
-    logging.getLogger(__name__).info(
-        "%s, median ms: %s", task, {name: round(value, 1) for name, value in found.items()}
-    )
-    assert found["redrawn"] - WAITED <= MOST * found["plain"]
-    assert max(found["script"], found["played"]) <= found["redrawn"] / 2
-    if QUIET:
-        assert found["redrawn"] <= bound
-        assert found["script"] <= 8 and found["played"] <= 8
+    found = {name: round(statistics.median(each), 1) for name, each in times.items()}
+    logging.getLogger(__name__).info("%s, median ms: %s", task, found)
     page.check()
     context.close()
 

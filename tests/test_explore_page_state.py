@@ -11,7 +11,8 @@ from tests.browser_help import link
 def test_the_address_holds_the_state(page, server, chromium):
     page.set("Δ", 1.25)
     told = page.headline(r"^linear is predicted")
-    page.page.wait_for_timeout(1500)
+    page.page.wait_for_function("() => location.hash.length > 1")
+    page.settled()
     link = page.page.url
     assert "#" in link and len(link) < 2000
     page.page.reload()
@@ -35,8 +36,7 @@ def test_a_state_that_is_too_large_for_the_address(page, tmp_path):
     table = tmp_path / "größe (1).csv"
     table.write_text("a,b,c,d,e,f,g,h\n" + rows + "\n")
     page.set("Δ", 1.25)
-    page.page.wait_for_timeout(1500)
-    assert "#" in page.page.url
+    page.page.wait_for_function("() => location.hash.length > 1")
     page.page.locator("input[type=file]").set_input_files(str(table))
     page.page.locator(".toast", has_text="too large for the address").wait_for()
     assert "#" not in page.page.url
@@ -91,10 +91,10 @@ def test_undo_in_a_field_and_after_a_drag(page):
     page.page.mouse.down()
     for share in (0.5, 0.6):
         page.page.mouse.move(box["x"] + share * box["width"], middle, steps=3)
-        page.page.wait_for_timeout(1000)
+        page.settled()
     page.page.mouse.up()
     assert field.input_value() != first
     page.button("Undo").click()
-    page.page.wait_for_timeout(300)
+    page.settled()
     assert field.input_value() == first and page.button("Undo").is_disabled()
     page.check()

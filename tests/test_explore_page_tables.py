@@ -70,7 +70,7 @@ def test_a_number_is_varied_once(page):
     second.select_option(label="Initial σ")
     first.select_option(label="Initial σ")
     assert second.input_value() == ""
-    page.page.wait_for_timeout(300)
+    page.settled()
     assert second.locator("option", has_text="Initial σ").is_disabled()
     assert second.locator("option", has_text="Δ").is_enabled()
     _drawn(page, "is first for σ from 1e-06 to 0.1")
@@ -154,7 +154,7 @@ def test_unequal_totals_of_neurons_are_said_and_made_equal(animals):
 def test_a_saved_study_with_its_table_is_opened_again(animals, tmp_path):
     _choose(animals, "active", "target")
     animals.page.locator(".panel.task", has_text="output y of 2 numbers").wait_for()
-    animals.page.wait_for_timeout(1500)  # until it is predicted with both
+    animals.settled()
     told = animals.headline("^(one|by_season) is")
     with animals.page.expect_download() as saved:
         animals.button("Save study").click()

@@ -37,21 +37,22 @@ BOTH = {"masks": {"all": [1, 1, 1, 1], "first": [1, 0, 0, 0]}}
 def test_lines_of_all_pathways_have_one_scale(server, chromium, tmp_path):
     """How much thicker than the thinnest a line is goes with the strength of its pathway."""
     state = xor_state(0.4, gatings={"both": BOTH, "xor": {"builtin": "xor_pathways"}})
-    told = result("predict", Trust(tmp_path), state=state)["gatings"]
+    predicted = result("predict", Trust(tmp_path), state=state)
+    told = predicted["gatings"]
     strength = {p["name"]: p["strength"][-1] for g in told.values() for p in g["pathways"]}
     assert strength["first"] < 0.5 * strength["all"]  # so that scales of their own would be seen
     found = {}
-    with opened(server, chromium, {**state, "view": {"time": 1e3}}) as page:
+    with opened(server, chromium, {**state, "view": {"time": predicted["end"]}}) as page:
         for gating, pathway in (("both", "all"), ("both", "first"), ("xor", "sample1")):
             page.page.locator(".tab", has_text=gating).click()
             line = page.page.locator(".graph .edge").filter(has_text=f"to {pathway}")
             line.wait_for()
-            page.page.wait_for_timeout(300)
+            page.settled()
             found[pathway] = float(line.evaluate("line => line.style.strokeWidth"))
     thinnest = 0.8
-    most = max(max(p["strength"]) for g in told.values() for p in g["pathways"])
     for pathway, width in found.items():
-        assert width - thinnest == pytest.approx(3.4 * strength[pathway] / most, abs=0.01), found
+        share = (width - thinnest) / (found["all"] - thinnest)
+        assert share == pytest.approx(strength[pathway] / strength["all"], abs=0.01), found
 
 
 @pytest.mark.browser
@@ -101,9 +102,9 @@ def test_the_axis_goes_on_until_the_reference_and_the_network_are_there(server, 
 
 def _last(page: Page) -> float:
     """The last moment of the time axis to which predicted curves go."""
-    page.page.wait_for_timeout(700)
+    page.settled()
     page.page.locator(".player .time").fill("1000")
-    page.page.wait_for_timeout(300)
+    page.settled()
     shown = page.page.locator(".now").inner_text()
     page.button("Photo finish").click()
     return float(shown.removeprefix("t = "))
@@ -125,7 +126,7 @@ def test_the_criterion_says_its_unit(page):
     assert "criterion: a share of 0.5 of the initial loss" in page.page.evaluate(names)
     page.task("Extended XoR")
     page.headline("learn first")
-    page.page.wait_for_timeout(300)
+    page.settled()
     assert "criterion: a loss of 0.2" in page.page.evaluate(names)
     page.check()
 
@@ -166,7 +167,7 @@ def test_gates_are_shown_at_the_nearest_recorded_moment(page):
     title = page.page.locator(".panel.relu h3").first
     for at in (0, 123, 377, 1000):
         page.page.locator(".player .time").fill(str(at))
-        page.page.wait_for_timeout(200)
+        page.settled()
         shown = page.page.locator(".now").inner_text().removeprefix("t = ")
         said = title.inner_text().removeprefix("Its gates at t = ")
         assert said == shown or said.endswith(", the nearest recorded moment"), (said, shown)

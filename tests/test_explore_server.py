@@ -111,11 +111,19 @@ def test_every_answer_forbids_script_from_elsewhere(client):
 
 def test_only_files_of_the_page_are_served(client):
     names = ["../server.py", "..%2fserver.py", "%2e%2e/server.py", "vendor/../../server.py", ""]
-    for name in [*names, "server.py", "/etc/passwd", "vendor/uPlot.iife.min.js", "a" * 5000]:
+    names += ["server.py", "/etc/passwd", "vendor/uPlot.iife.min.js"]
+    for name in [*names, *(n * "a" + end for n in (300, 5000) for end in ("", ".js", "/b.js"))]:
         found = client.get(f"{HERE}web/{name}")
         assert found.status_code in (403, 404, 405, 307), name
-        assert b"import" not in found.content
+        assert b"import" not in found.content and b"neuralrace/" not in found.content
     assert client.get(f"/{TOKEN}", follow_redirects=False).headers["location"] == HERE
+
+
+def test_an_error_of_the_system_names_no_path():
+    for path in ("/nowhere/secret", "/" + 300 * "a"):
+        with pytest.raises(OSError, match=path) as raised:
+            os.stat(path)
+        assert path not in str(numbers.error_of(raised.value))
 
 
 # ---- requests without a page --------------------------------------------------------------------

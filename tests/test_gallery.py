@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import papers
 from docs import drawn, gallery, staleness, store
-from neuralrace import papers
-from neuralrace.papers.claims import ledger, table_file
-from neuralrace.papers.record import pack
 from neuralrace.report import Curve, Curves, Text
+from papers.claims import ledger, table_file
+from papers.record import pack
 from tests.test_errors import says
 
 ROOT = Path(__file__).parent.parent
@@ -69,7 +69,7 @@ def test_a_figure_has_the_settings_of_the_library(name):
         "`python -m docs.gallery --from FOLDER` stores the figure again"
     )
     words = fact["command"].split()
-    assert words[2] == name and ("--quick" in words) is fact["quick"]
+    assert words[4] == name and ("--quick" in words) is fact["quick"]
     assert fact["agreement"] and fact["seconds"] >= 0
 
 
@@ -88,7 +88,7 @@ def test_claims_are_those_of_the_ledger():
     assert {claim for claims in stored.values() for claim in claims} <= known
     for name, claims in gallery.feeds().items():
         assert set(claims) <= set(stored[name])
-    sources = (ROOT / "src/neuralrace/papers/claims").rglob("*.py")
+    sources = (ROOT / "papers/claims").rglob("*.py")
     words = set(re.findall(r'"(\w+/\w+)"', "".join(path.read_text() for path in sources)))
     assert all(stored[name] for name in words & set(papers.names()))
 
@@ -118,7 +118,7 @@ def test_a_quick_figure_is_stored_as_one_and_does_not_replace_a_full_one(tmp_pat
     pack(table, source / "a.npz")
     assert store.update(source, folder) == ["talk/depth"]
     fact = store.stored(folder)["talk/depth"]
-    assert fact["quick"] and fact["command"] == "neuralrace reproduce talk/depth --quick"
+    assert fact["quick"] and fact["command"] == "python -m papers reproduce talk/depth --quick"
     assert "A quick version" in gallery.page({"talk/depth": fact})
     (folder / "facts.json").write_text(json.dumps({"talk/depth": fact | {"quick": False}}))
     assert store.update(source, folder) == []

@@ -370,3 +370,21 @@ def test_responses_without_an_output_node():
     wanted = f"{CHAIN.arch.outputs[0]!r}"
     with says("lack output node", got="'h'", wanted=wanted, fix="every node"):
         net({}, chain_data())
+
+
+class Short(nr.Network):
+    """A network that forgot the shape of an edge."""
+
+    @property
+    def shapes(self):
+        return {"W1": (3, 2)}
+
+    def responses(self, weights, data):
+        return nr.GDLN(self.arch).responses(weights, data)
+
+
+def test_shapes_of_too_few_edges_are_refused_by_name():
+    net = Short(CHAIN.arch)
+    for use in (lambda: net.init(0), lambda: net.velocity(CHAIN.init(0), chain_data())):
+        with pytest.raises(nr.NeuralRaceError, match="shapes"):
+            use()

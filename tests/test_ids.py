@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from docs import store
-from neuralrace.papers import Agreement
-from neuralrace.papers.claims import ledger
-from neuralrace.papers.record import stored
+from papers import Agreement
+from papers.claims import ledger
+from papers.record import stored
 from verification.claim import all_claims
 
 DOCS = Path(__file__).parents[1] / "docs"

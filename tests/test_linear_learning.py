@@ -99,3 +99,7 @@ def test_the_leading_time_is_for_positive_starts():
         "start must be a positive number", got="-0.1", wanted="above 0", fix="small positive starts"
     ):
         nr.linear.leading_time(4, s=1.0, start=-0.1)
+
+
+def test_every_public_function_is_listed():
+    assert {"chain_time", "deep_limit", "leading_time"} <= set(nr.linear.__all__)

@@ -161,6 +161,22 @@ def test_a_matrix_block_is_listed_without_words() -> None:
     assert f"no words for {block.name}: Σ^x" in str(table)
 
 
+def test_notes_explain_only_columns_that_are_there() -> None:
+    """A coupled mode has no half-time: neither from the average start nor from random ones."""
+    rng = np.random.default_rng(0)
+    data = nr.Dataset({"x": rng.normal(size=(9, 3))}, {"y": rng.normal(size=(9, 1))})
+    coupled = nr.reduce(nr.Architecture.chain(3, 8, 1), data).modes(scale=SIGMA, seeds=2)
+    assert np.isnan(coupled.half_time).all() and np.isnan(coupled.seed_times).all()
+    alone = nr.reduce(nr.Architecture.chain(1, 8, 1), nr.Dataset({"x": [[1.0]]}, {"y": [[2.0]]}))
+    scalar = alone.modes(scale=SIGMA, seeds=2)
+    for table, there in ((coupled, False), (scalar, True)):
+        headings, *rest = str(table).splitlines()
+        for note, column in (("half-time:", "half-time"), ("range:", "range"), ("named:", "items")):
+            noted = any(line.startswith(note) for line in rest)
+            assert noted == there
+            assert column == "items" or (column in headings) == there
+
+
 def test_a_start_past_half_has_half_time_zero_and_no_signal_has_no_modes() -> None:
     assert (living().modes(2.0).half_time == 0).all()
     data = nr.Dataset({"x": np.eye(2)}, {"y": np.zeros((2, 1))})

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import xarray
 
+import papers
 import verification.papers
-from neuralrace import papers
-from neuralrace.papers import Agreement, Figure, Setting, gallery, settings_of
-from neuralrace.papers.nrr import fig3, fig4
-from neuralrace.papers.record import Record, command, load_figure, markdown, pack, read_record
 from neuralrace.plot import style
 from neuralrace.trajectory import save_table
+from papers import Agreement, Figure, Setting, gallery, settings_of
+from papers.nrr import fig3, fig4
+from papers.record import Record, command, load_figure, markdown, pack, read_record
 from tests.test_errors import says
 
 SMALL = {
@@ -238,7 +238,7 @@ def test_a_page_says_what_was_found_and_with_which_settings():
     assert "## Agreement: 1 of 2 agree" in page
     assert "| `M` | **5** | 7 | domains | Fig. 4 |" in page
     assert "| `scales` | 0.2, 1 | 0.2, 1 | σ | Fig. 6 |" in page
-    assert command(record()) == "neuralrace reproduce nrr/fig9 --set M=5"
+    assert command(record()) == "python -m papers reproduce nrr/fig9 --set M=5"
     assert "small version" in page
     assert "small version" not in markdown(record(quick=False))
 
@@ -257,7 +257,7 @@ def test_a_page_says_what_was_found_and_with_which_settings():
 )
 def test_the_command_gives_every_digit_back(default, value):
     made = {"x": {"value": value, "default": default, "about": "a", "source": "b"}}
-    _, _, _, flag, text = shlex.split(command(record(settings=made)))
+    *_, flag, text = shlex.split(command(record(settings=made)))
     assert flag == "--set"
     assert Setting(default, "a", "b").parse("x", text[2:]) == value
 
@@ -305,7 +305,7 @@ def test_the_gallery_shows_what_lies_in_the_folder_in_the_given_order(tmp_path):
     assert "A &lt;toy&gt;" in page
     assert "<toy>" not in page
     assert "2 of 2 measured lines agree with the papers, in 2 figures." in page
-    assert "neuralrace reproduce nrr/a" in page
+    assert "python -m papers reproduce nrr/a" in page
     for end in ("pdf", "png", "nc", "md"):
         assert f'href="nrr/a.{end}"' in page
         assert (tmp_path / f"nrr/a.{end}").exists()

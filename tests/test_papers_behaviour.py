@@ -5,8 +5,8 @@ import pytest
 import xarray
 
 from neuralrace.behaviour import decision_task, deep_agent, shallow_agent
-from neuralrace.papers.claims import Verdict, ledger
-from neuralrace.papers.talk import decisions, deep_and_shallow, saddle_graph
+from papers.claims import Verdict, ledger
+from papers.talk import decisions, deep_and_shallow, saddle_graph
 
 NAIVE, LEFT, RIGHT, BALANCED, EXPERT = range(5)
 

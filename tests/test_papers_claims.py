@@ -13,9 +13,9 @@ import xarray
 from click.testing import CliRunner
 
 import neuralrace as nr
-from neuralrace.cli import commands
-from neuralrace.papers import find
-from neuralrace.papers.claims import (
+from neuralrace.trajectory import save_table
+from papers import find
+from papers.claims import (
     Basis,
     Claim,
     Found,
@@ -29,16 +29,16 @@ from neuralrace.papers.claims import (
     markdown,
     papers,
 )
-from neuralrace.papers.claims.changes import BEFORE, COMMIT, NEW, WHY, WITHDRAWN, change_lines
-from neuralrace.papers.claims.mhs import networks
-from neuralrace.papers.claims.nrr.reuse import shared_against_dedicated
-from neuralrace.papers.claims.nrr.xor import activity_types
-from neuralrace.papers.claims.page import shown
-from neuralrace.papers.claims.short import PARTS
-from neuralrace.papers.claims.sources import Origin
-from neuralrace.papers.figure import Setting
-from neuralrace.papers.record import pack, unpack
-from neuralrace.trajectory import save_table
+from papers.claims.changes import BEFORE, COMMIT, NEW, WHY, WITHDRAWN, change_lines
+from papers.claims.mhs import networks
+from papers.claims.nrr.reuse import shared_against_dedicated
+from papers.claims.nrr.xor import activity_types
+from papers.claims.page import shown
+from papers.claims.short import PARTS
+from papers.claims.sources import Origin
+from papers.commands import commands
+from papers.figure import Setting
+from papers.record import pack, unpack
 from tests.test_errors import says
 
 ROOT = Path(__file__).parent.parent
@@ -382,7 +382,7 @@ def test_a_claim_is_measured_on_data_that_are_computed_once_or_stored(tmp_path, 
     off = Setting(0.002, "how far off an entry is", "here", quick=0.003)
     figure = replace(find("nrr/appendix_a2"), settings={"off": off}, compute=ended_at)
     figure = replace(figure, agreement=lambda table: ())
-    monkeypatch.setattr("neuralrace.papers.find", lambda name: figure)
+    monkeypatch.setattr("papers.find", lambda name: figure)
     (claim,) = (c for c in ledger("nrr") if c.name == "nrr/contexts")
     told = []
     tables = Tables(tell=told.append)
@@ -591,7 +591,7 @@ def test_a_ledger_ends_with_a_tally_and_quick_ones_say_so(quick, monkeypatch):
         Claim(f"nrr/{found}", "here", "It is so.", "By eye.",
               (Measure("m", "m", lambda _, f=found: f, least=2),)) for found in (0, 2, 3)
     ]  # fmt: skip
-    monkeypatch.setattr("neuralrace.papers.claims.ledger", lambda *_: claims)
+    monkeypatch.setattr("papers.claims.ledger", lambda *_: claims)
     said = CliRunner().invoke(commands, ["claims", "nrr", *(["--quick"] if quick else [])]).stdout
     assert "In all: 2 hold, 1 does not hold." in said
     assert said.count("settle nothing") == (2 if quick else 0)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from neuralrace.papers.claims import Tables, Verdict, ledger
-from neuralrace.papers.claims.nrr import images
-from neuralrace.papers.figure import TooSlow
-from neuralrace.papers.nrr.image_routes import Cell, Found, tabled
+from papers.claims import Tables, Verdict, ledger
+from papers.claims.nrr import images
+from papers.figure import TooSlow
+from papers.nrr.image_routes import Cell, Found, tabled
 
 
 def table_of(*cells):

@@ -7,11 +7,11 @@ import pytest
 import xarray
 from click.testing import CliRunner
 
-from neuralrace.cli import commands
 from neuralrace.errors import NeuralRaceError
-from neuralrace.papers import find
-from neuralrace.papers.claims import Claim, Ledger, Measure, Tables, Verdict
-from neuralrace.papers.claims.sources import Origin
+from papers import find
+from papers.claims import Claim, Ledger, Measure, Tables, Verdict
+from papers.claims.sources import Origin
+from papers.commands import commands
 from tests.test_errors import says
 
 
@@ -38,8 +38,8 @@ CLAIMS = (claim(), NEAR)
 @pytest.fixture
 def page(tmp_path, monkeypatch):
     """A page of two claims, one of which rests on a table that is not at hand."""
-    monkeypatch.setattr("neuralrace.papers.claims.page.PAPERS", {"nrr": "A paper"})
-    monkeypatch.setattr("neuralrace.papers.claims.ledger", lambda *names: tuple(
+    monkeypatch.setattr("papers.claims.page.PAPERS", {"nrr": "A paper"})
+    monkeypatch.setattr("papers.claims.ledger", lambda *names: tuple(
         each for each in CLAIMS if not names or each.name in names or "nrr" in names))  # fmt: skip
     monkeypatch.setattr(Tables, "_made", made)
     far, near = CLAIMS[0].judged([0.05]), CLAIMS[1].judged([0.0])
@@ -89,7 +89,7 @@ def test_figures_that_are_not_stored_are_told_before_anything_is_measured(page, 
 
     far = [replace(claim(name=f"nrr/{n}"), at_hand=("nrr/appendix_a2",)) for n in ("far", "out")]
     claims = (claim(name="nrr/near", what="another gap", read=never), *far)
-    monkeypatch.setattr("neuralrace.papers.claims.ledger", lambda *names: tuple(
+    monkeypatch.setattr("papers.claims.ledger", lambda *names: tuple(
         each for each in claims if not names or each.name in names))  # fmt: skip
     with says("nrr/appendix_a2 is not stored", got="no file", wanted="smaller", fix="nrr/out"):
         asked("--out", page, "--keep", "nrr/far")
@@ -101,7 +101,7 @@ def test_figures_that_are_not_stored_are_told_before_anything_is_measured(page, 
 
 def test_a_claim_that_is_not_asked_for_cannot_be_kept(page, monkeypatch):
     other = claim(name="mhs/far")
-    monkeypatch.setattr("neuralrace.papers.claims.ledger", lambda *names: tuple(
+    monkeypatch.setattr("papers.claims.ledger", lambda *names: tuple(
         each for each in (*CLAIMS, other) if each.name.startswith(names)))  # fmt: skip
     before = page.read_text()
     with says("only claims that are asked for", got="mhs/far", wanted="papers", fix="mhs as well"):
@@ -110,7 +110,7 @@ def test_a_claim_that_is_not_asked_for_cannot_be_kept(page, monkeypatch):
 
 
 def test_today_s_bounds_judge_kept_numbers(page, monkeypatch):
-    monkeypatch.setattr("neuralrace.papers.claims.ledger", lambda *_: (claim(most=0.01),))
+    monkeypatch.setattr("papers.claims.ledger", lambda *_: (claim(most=0.01),))
     kept = json.loads(page.with_suffix(".json").read_text())
     (entry,) = Ledger.earlier(kept, [claim(most=0.01)]).entries
     assert entry.verdict is Verdict.FAILS and entry.found[0].value == 0.05

@@ -9,9 +9,9 @@ import pytest
 import xarray
 
 import neuralrace as nr
-from neuralrace.papers import find
-from neuralrace.papers.claims import Tables, Verdict, ledger, redrawn
-from neuralrace.papers.claims.mhs import (
+from papers import find
+from papers.claims import Tables, Verdict, ledger, redrawn
+from papers.claims.mhs import (
     contextual,
     depth,
     findings,
@@ -20,9 +20,9 @@ from neuralrace.papers.claims.mhs import (
     networks,
     xor,
 )
-from neuralrace.papers.claims.mhs.depth import samples_off
-from neuralrace.papers.claims.mhs.reads import WIDTHS
-from neuralrace.papers.claims.mhs.xor import CROSSOVER, DELTAS, plane_from
+from papers.claims.mhs.depth import samples_off
+from papers.claims.mhs.reads import WIDTHS
+from papers.claims.mhs.xor import CROSSOVER, DELTAS, plane_from
 
 # ---- a world in which every claim is true -------------------------------------------------------
 
@@ -386,7 +386,7 @@ def test_the_authors_widths_judge_and_every_rule_has_a_row():
 
 
 def test_widths_are_those_of_the_rules():
-    from neuralrace.papers.mhs.table import RULES
+    from papers.mhs.table import RULES
 
     assert set(WIDTHS) == set(RULES)
     for rule, words in WIDTHS.items():
@@ -481,7 +481,7 @@ def test_the_mixed_gating_has_the_widths_that_were_found(monkeypatch):
         made.append({v: arch.sizes[v] for v in arch.hidden})
         return [nr.Trajectory(run.time, run.loss / 2) for run in networks._relu(this, every, {})]
 
-    monkeypatch.setattr("neuralrace.papers.mhs.contextual.gated_runs", gated)
+    monkeypatch.setattr("papers.mhs.contextual.gated_runs", gated)
     few = {"seeds": 2, "steps": 2, "hidden": 700}
     monkeypatch.setattr(networks, "EVERY", 1)
     networks.mixed_gating(**few)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import xarray
 
-from neuralrace.papers import find
-from neuralrace.papers.claims import Basis, Found, Verdict, ledger
-from neuralrace.papers.claims.mhs import balance, depth, findings, layers, linear
-from neuralrace.papers.claims.nrr import identities, theory
-from neuralrace.papers.claims.talk import rates
+from papers import find
+from papers.claims import Basis, Found, Verdict, ledger
+from papers.claims.mhs import balance, depth, findings, layers, linear
+from papers.claims.nrr import identities, theory
+from papers.claims.talk import rates
 
 pytestmark = pytest.mark.slow
 

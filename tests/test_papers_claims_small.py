@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.papers import find
-from neuralrace.papers.claims import Basis, Tables, Verdict, in_short, redrawn, short
-from neuralrace.papers.claims.mhs import (
+from papers import find
+from papers.claims import Basis, Tables, Verdict, in_short, redrawn, short
+from papers.claims.mhs import (
     contextual,
     depth,
     gatings,
@@ -15,13 +15,13 @@ from neuralrace.papers.claims.mhs import (
     networks,
     xor,
 )
-from neuralrace.papers.claims.nrr import contexts, reuse, routing
-from neuralrace.papers.claims.nrr import xor as nrr_xor
-from neuralrace.papers.claims.talk import balance, saddles, speed, structure
-from neuralrace.papers.claims.talk import depth as talk_depth
-from neuralrace.papers.mhs import depth as two_layers
-from neuralrace.papers.mhs import positions as places_of
-from neuralrace.papers.mhs.authors import WIDTH, authors_runs, masks
+from papers.claims.nrr import contexts, reuse, routing
+from papers.claims.nrr import xor as nrr_xor
+from papers.claims.talk import balance, saddles, speed, structure
+from papers.claims.talk import depth as talk_depth
+from papers.mhs import depth as two_layers
+from papers.mhs import positions as places_of
+from papers.mhs.authors import WIDTH, authors_runs, masks
 
 TINY = {"seeds": 2, "steps": 60, "hidden": 24}
 

@@ -8,16 +8,16 @@ import pytest
 import xarray
 
 import neuralrace as nr
-from neuralrace.papers import find
-from neuralrace.papers.claims import Basis, Found, Measure, Outcome, Tables, ledger, markdown
-from neuralrace.papers.claims.sources import (
+from papers import find
+from papers.claims import Basis, Found, Measure, Outcome, Tables, ledger, markdown
+from papers.claims.sources import (
     Origin,
     _definition,
     hash_of,
     read_origins,
     source_hash,
 )
-from neuralrace.papers.mhs.contextual import apart, floor, seed_floor
+from papers.mhs.contextual import apart, floor, seed_floor
 
 # ---- seeds drawn again --------------------------------------------------------------------------
 
@@ -78,10 +78,10 @@ def test_a_seed_that_is_drawn_twice_is_no_pair():
 
 # ---- which code computed a table ----------------------------------------------------------------
 
-ROOM = "neuralrace.papers"
+ROOM = "papers"
 MAIN = '''
-from neuralrace.papers.other import helper
-from neuralrace.papers import third
+from papers.other import helper
+from papers import third
 SIZE = 3
 LOOSE = 4
 def compute(n: int) -> float:
@@ -97,7 +97,7 @@ def inner(n):
 def mean(n):
     return 1
 """
-THIRD = "def last(n):\n    from neuralrace.papers.other import inner\n    return inner(n)\n"
+THIRD = "def last(n):\n    from papers.other import inner\n    return inner(n)\n"
 
 
 def hashed(main=MAIN, other=OTHER, third=THIRD):
@@ -156,7 +156,7 @@ def test_a_table_whose_code_changed_is_named(tmp_path, monkeypatch):
     fresh = Tables(folder=tmp_path, tell=told.append)
     fresh.once(measured, seeds=5)
     assert not fresh.origins[path.name].stale and told == [f"measured: read from {path}"]
-    monkeypatch.setattr("neuralrace.papers.claims.tables.source_hash", lambda _: "another")
+    monkeypatch.setattr("papers.claims.tables.source_hash", lambda _: "another")
     late = Tables(folder=tmp_path, tell=told.append)
     late.once(measured, seeds=5)
     assert late.origins[path.name].stale and "before its code changed" in told[-1]

@@ -7,10 +7,10 @@ import pytest
 import xarray
 
 import neuralrace as nr
-from neuralrace.papers import find
-from neuralrace.papers.claims import Tables, Verdict, ledger
-from neuralrace.papers.claims.talk import balance, depth, reads, saddles, speed
-from neuralrace.papers.talk.regimes import task
+from papers import find
+from papers.claims import Tables, Verdict, ledger
+from papers.claims.talk import balance, depth, reads, saddles, speed
+from papers.talk.regimes import task
 
 
 def run(name, compute, **changes):
@@ -43,7 +43,7 @@ def test_every_figure_of_the_talk_is_read(monkeypatch):
                 measure.read(tables)
             except LookupError:
                 continue
-    assert read >= {name for name in nr.papers.names() if name.startswith("talk/")}
+    assert read >= {name for name in papers.names() if name.startswith("talk/")}
 
 
 def test_a_wrong_number_of_a_figure_flips_the_verdict():

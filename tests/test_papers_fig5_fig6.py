@@ -7,10 +7,10 @@ import pytest
 import xarray
 
 import neuralrace as nr
-from neuralrace.papers import find
-from neuralrace.papers.nrr import fig5, fig6
-from neuralrace.papers.nrr.routes import make_routes, map_of_all_routes
-from neuralrace.papers.record import Record, stamped
+from papers import find
+from papers.nrr import fig5, fig6
+from papers.nrr.routes import make_routes, map_of_all_routes
+from papers.record import Record, stamped
 from tests.test_errors import says
 
 

@@ -8,11 +8,11 @@ import pytest
 import xarray
 
 import neuralrace as nr
-from neuralrace import papers
-from neuralrace.papers import formalism, read_record
-from neuralrace.papers.mhs import fig1 as mhs_fig1
-from neuralrace.papers.mhs import fig3, staged
-from neuralrace.papers.nrr import fig1, fig2
+import papers
+from papers import formalism, read_record
+from papers.mhs import fig1 as mhs_fig1
+from papers.mhs import fig3, staged
+from papers.nrr import fig1, fig2
 from tests.test_errors import says
 
 SMALL = {

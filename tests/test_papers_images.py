@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from neuralrace import tasks
-from neuralrace.papers import find
-from neuralrace.papers.nrr import fig7, image_routes
-from neuralrace.papers.nrr.image_panels import where_from
-from neuralrace.papers.nrr.image_routes import Cell, find_cell, measure, stored_rows, too_slow
-from neuralrace.papers.nrr.transition import (
+from papers import find
+from papers.nrr import fig7, image_routes
+from papers.nrr.image_panels import where_from
+from papers.nrr.image_routes import Cell, find_cell, measure, stored_rows, too_slow
+from papers.nrr.transition import (
     STRENGTHS,
     begun_at,
     escape_time,
@@ -164,7 +164,7 @@ def test_cells_with_fewer_seeds_are_told():
 
 
 def test_without_a_gpu_it_says_what_it_would_take(monkeypatch):
-    monkeypatch.setattr("neuralrace.papers.cells.product_speed", lambda: 1e10)
+    monkeypatch.setattr("papers.cells.product_speed", lambda: 1e10)
     cells = [Cell("cross", 3, 100)] * 5
     with says(
         "too much for a processor", got="5 cells to compute, about", wanted="a GPU", fix="--quick"

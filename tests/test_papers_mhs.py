@@ -8,12 +8,12 @@ import pytest
 import xarray
 
 import neuralrace as nr
+import papers
 from docs import drawn
-from neuralrace import papers
-from neuralrace.papers import load_figure, read_record
-from neuralrace.papers.mhs import contextual, fig2, fig5, fig6, fig8, fig9
-from neuralrace.papers.mhs.contextual import case
 from neuralrace.trajectory import save_table
+from papers import load_figure, read_record
+from papers.mhs import contextual, fig2, fig5, fig6, fig8, fig9
+from papers.mhs.contextual import case
 from tests.test_papers_fig5_fig6 import with_settings
 
 SAME = ("hierarchy",) * 3  # falls into small blocks

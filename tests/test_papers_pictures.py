@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
+import papers
 from docs import drawn
-from neuralrace import behaviour, papers
-from neuralrace.papers.nrr import image_panels
-from neuralrace.papers.talk import decisions, gating_structures
+from neuralrace import behaviour
 from neuralrace.plot import style
+from papers.nrr import image_panels
+from papers.talk import decisions, gating_structures
 from tests.test_papers_fig5_fig6 import with_settings
 
 STORE = Path(__file__).parent.parent / "docs/gallery"

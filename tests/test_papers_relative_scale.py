@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace import papers
-from neuralrace.papers.claims import Tables, Verdict
-from neuralrace.papers.claims.talk import practice
-from neuralrace.papers.talk import convolution, early_layers, filters, grokking
-from neuralrace.papers.talk.relative_scale import Cells, early_and_late, ratio_label
+import papers
+from papers.claims import Tables, Verdict
+from papers.claims.talk import practice
+from papers.talk import convolution, early_layers, filters, grokking
+from papers.talk.relative_scale import Cells, early_and_late, ratio_label
 from tests.test_errors import says
 
 NET = convolution.Convolutional.of(
@@ -196,7 +196,7 @@ def test_cells_are_computed_once_and_kept(tmp_path):
 
 
 def test_without_a_gpu_only_stored_cells_are_shown(tmp_path, monkeypatch):
-    monkeypatch.setattr("neuralrace.papers.cells.product_speed", lambda: 1e6)
+    monkeypatch.setattr("papers.cells.product_speed", lambda: 1e6)
     calls = []
     cells = fake_cells(calls)
     file = tmp_path / "cells.jsonl"

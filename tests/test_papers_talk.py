@@ -2,10 +2,10 @@
 
 import pytest
 
-from neuralrace import papers
-from neuralrace.papers import load_figure, read_record
-from neuralrace.papers.talk import continual, differentiation, regimes, saddles
+import papers
 from neuralrace.trajectory import save_table
+from papers import load_figure, read_record
+from papers.talk import continual, differentiation, regimes, saddles
 
 TALK = papers.chosen(["talk"])
 SLOW = {"talk/depth", "talk/stages", "talk/training_speed", "talk/delayed_rich"}

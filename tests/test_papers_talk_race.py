@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from neuralrace import papers
-from neuralrace.papers.claims import Tables, Verdict, ledger
-from neuralrace.papers.measure import Found
-from neuralrace.papers.talk import edge_sharing, gating_structures, transition
+import papers
+from papers.claims import Tables, Verdict, ledger
+from papers.measure import Found
+from papers.talk import edge_sharing, gating_structures, transition
 from tests.test_papers_relative_scale import held
 
 pytestmark = pytest.mark.slow

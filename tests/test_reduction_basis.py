@@ -1,7 +1,10 @@
 """Shared bases: all statistics of all paths in block form, against `path_statistics`."""
 
 from collections import Counter
+from itertools import chain, repeat
 
+import jax
+import jax.flatten_util
 import numpy as np
 import pytest
 
@@ -507,7 +510,7 @@ def test_of_equally_fine_bases_the_one_that_drops_least_is_taken(monkeypatch):
     data = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([2.0, 1.0])})
     turn = lambda a: np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
     tried = [{"x": turn(a), "y": turn(a)} for a in (0.1, 1e-3, 0.05, 0.1, 0.1)]
-    left = iter(tried)  # couplings of a third of the angle
+    left = chain(tried, repeat(tried[1]))  # couplings of a third of the angle
     monkeypatch.setattr(basis, "aligned", lambda *_: next(left))
     monkeypatch.setattr(basis, "polished", lambda mixer, draws, directions, block: directions)
     race = nr.reduce(nr.Architecture.chain(2, 4, 2), data, tolerance=0.2)
@@ -576,3 +579,48 @@ def test_blocks_that_never_settle_are_not_called_exact(monkeypatch):
     race = nr.reduce(arch, data)
     assert not race.is_exact and race.residual >= 0.5
     assert "not settled" in str(race)
+
+
+# ---- drive and growth rate ----------------------------------------------------------------------
+
+
+def fastest_growth(arch: nr.Architecture, data: nr.Dataset) -> float:
+    """The largest eigenvalue of the flow linearised at zero weights, by autodiff."""
+    zero = {e: np.zeros((arch.sizes[t], arch.sizes[s])) for e, (s, t) in arch.edges.items()}
+    flat, shaped = jax.flatten_util.ravel_pytree(zero)
+    slopes = jax.jit(jax.hessian(lambda w: -nr.GDLN(arch).loss(shaped(w), data)))(flat)
+    return max(0.0, float(np.linalg.eigvalsh(slopes)[-1]))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_growth_rate_is_that_of_the_linearised_flow(seed):
+    """Random graphs with skips, and real gates on nodes and edges."""
+    case = random_case(np.random.default_rng(seed))
+    race = nr.reduce(case.arch, case.data)
+    rates = [block.growth_rate for block in race.blocks]
+    assert max(rates, default=0.0) == pytest.approx(fastest_growth(case.arch, case.data), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("edges", "drive", "rate"),
+    [
+        ({"a": "xh", "b": "hy"}, 3.0, 3.0),
+        ({"a": "xh", "b": "hy", "c": "hy"}, 6.0, 3 * np.sqrt(2)),
+        ({"a": "xh", "b": "hy", "c": "hk", "d": "ky"}, 3.0, 3.0),
+        ({"a": "xh", "b": "hk", "c": "ky"}, 3.0, 0.0),
+        ({"a": "xh", "b": "hk", "c": "hk", "d": "ky"}, 6.0, 0.0),
+        ({"a": "xy"}, 3.0, 0.0),
+    ],
+)
+def test_drive_and_growth_rate_of_paths_that_share_edges(edges, drive, rate):
+    ends = {e: (s, t) for e, (s, t) in edges.items()}
+    arch = nr.Architecture({v: 1 for v in "xhky" if any(v in e for e in ends.values())}, ends)
+    data = nr.Dataset({"x": [[1.0]]}, {"y": [[3.0]]})
+    race = nr.reduce(arch, data)
+    (block,) = race.blocks
+    assert fastest_growth(arch, data) == pytest.approx(rate, abs=1e-12)
+    assert block.growth_rate == pytest.approx(rate) and block.drive == pytest.approx(drive)
+    if race.closed_form(0.1).is_complete:  # the drive is the s of the closed form
+        assert pytest.approx(drive) == race.closed_form(0.1).modes[block.name].race.S
+    entrant = nr.contest({"a": race}, start=0.01).entrants["a"]
+    assert (entrant.strength, entrant.growth_rate) == (block.drive, block.growth_rate)

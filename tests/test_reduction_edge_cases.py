@@ -92,7 +92,7 @@ def test_polynomials_of_too_many_terms_are_not_fitted(monkeypatch):
     case = random_case(np.random.default_rng(138), samples=9)
     race = nr.reduce(case.arch, case.data)
     assert not race.blocks[0].is_scalar and str(race).count("not merged") == 1
-    monkeypatch.setattr(system, "MAX_TERMS", 10)
+    monkeypatch.setattr(system, "MAX_TERMS", 4)
     assert str(race).count("not merged") == 2
 
 
@@ -344,3 +344,34 @@ def test_blocks_whose_nodes_differ_in_size_by_many_orders(case, place):
     race = nr.reduce(*problem(rng))
     assert race.is_exact
     assert block_error(race, race.blocks[place], rng) < 1e-8
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_what_a_tolerance_drops_is_no_loss_that_cannot_be_learned(seed, noise):
+    """Two inputs that are correlated by chance: a reduction that drops this knows no time."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, 10_000, 4))
+    y = (
+        a @ rng.normal(size=(4, 3))
+        + b @ rng.normal(size=(4, 3))
+        + noise * rng.normal(size=(10_000, 3))
+    )
+    x = np.concatenate([a, b], axis=1)
+    least = float(((y - x @ np.linalg.lstsq(x, y)[0]) ** 2).sum() / 2 / len(y))
+    reads = {"h": ("a",), "k": ("b",)}
+    arch = nr.Architecture.parallel({"a": 4, "b": 4}, {"h": 8, "k": 8}, {"y": 3}, reads=reads)
+    race = nr.reduce(arch, nr.Dataset({"a": a, "b": b}, {"y": y}), tolerance=0.1)
+    assert len(race.blocks) > 4 and not race.is_exact
+    assert race.constant == pytest.approx(least, abs=1e-10) and race.dropped_loss > 0.05
+    assert race.outside == race.constant + race.dropped_loss
+    at_zero = race.outside + sum(block.initial_loss for block in race.blocks)
+    assert at_zero == pytest.approx(float((y**2).sum()) / 2 / len(y))
+    form = race.closed_form(0.05)
+    assert np.isfinite(form.time_to_loss(race.outside + 0.1))
+    assert np.isnan(form.time_to_loss(race.constant + 0.01))  # it can be learned; when?
+    assert np.isinf(form.time_to_loss(race.constant - 0.01))
+    assert race.solve(times=[1e3], start=0.05).loss[0] == pytest.approx(race.outside)
+    entrant = nr.contest({"a": race}, start=0.05, criterion=race.constant + 0.01).entrants["a"]
+    assert np.isinf(entrant.time) and entrant.is_unknown and entrant.lateness == "unknown"
+    assert f"dropped: {race.dropped_loss:.4g}" in str(race) and "dropped" in repr(form)

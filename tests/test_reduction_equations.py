@@ -10,6 +10,7 @@ import pytest
 import sympy
 
 import neuralrace as nr
+from neuralrace import report
 from neuralrace.reduction.equations.symbols import number
 from neuralrace.reduction.equations.system import block_system
 
@@ -106,6 +107,45 @@ def test_blocks_too_large_to_write_out_are_named():
     assert "too many variables to be written out" in race.latex()
     form = race.closed_form(0.01)
     assert not form.is_complete and "block1" in form.without
+
+
+@pytest.mark.parametrize("written", ["variables", "equations", "coefficients", "conserved"])
+def test_a_race_that_cannot_be_written_out_says_so(written):
+    rng = np.random.default_rng(0)
+    data = nr.Dataset({"x": rng.normal(size=(9, 5))}, {"y": rng.normal(size=(9, 4))})
+    race = nr.reduce(nr.Architecture.chain(5, 8, 4), data)
+    with pytest.raises(nr.NeuralRaceError, match="block1"):
+        getattr(race, written)(0.1)
+    assert report.equations_of(race)
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [(2, 1), (3, 2), (1, 4)])
+def test_blocks_of_a_dozen_variables_are_written_out(inputs, outputs):
+    """From weights without symmetry; the equations are the gradient of the network's loss."""
+    rng = np.random.default_rng(inputs)
+    data = nr.Dataset({"x": rng.normal(size=(9, inputs))}, {"y": rng.normal(size=(9, outputs))})
+    arch = nr.Architecture.chain(inputs, 2, outputs)
+    gates = {"W1": rng.uniform(0.5, 1.5, 9)}
+    data = nr.Dataset(data.x, data.y, gates)
+    weights = {
+        e: 0.3 * rng.normal(size=(arch.sizes[t], arch.sizes[s])) for e, (s, t) in arch.edges.items()
+    }
+    race = nr.reduce(arch, data)
+    start = race.start(weights)
+    (block,), (begin,) = race.blocks, start.weights
+    hidden = nr.Architecture.chain(block.dims["x"], len(begin["W1"]), block.dims["y"])
+    velocity = jax.grad(nr.GDLN(hidden).loss)(begin, block.data)
+    variables = race.variables(start)
+    t = sympy.Symbol("t", real=True)
+    at = {sympy.Function(f"B_{v.name[1:]}")(t): v.start for v in variables}
+    at |= race.coefficients(start).get(block.name, {})
+    rates = [float(equation.rhs.subs(at)) for equation in race.equations(start)[block.name]]
+    found = {e: np.zeros_like(w) for e, w in begin.items()}
+    for variable, rate in zip(variables, rates, strict=True):
+        for edge, direction in variable.directions.items():
+            found[edge] += rate * direction
+    for edge, slope in velocity.items():
+        np.testing.assert_allclose(found[edge], -slope, atol=1e-5 * np.abs(slope).max())
 
 
 @pytest.mark.parametrize(

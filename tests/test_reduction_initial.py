@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
+from neuralrace.reduction.blocks import identical_blocks
 from neuralrace.reduction.blocks.identical_blocks import identical, intertwiner
+from neuralrace.reduction.blocks.mixtures import Mixer
 from tests.test_errors import says
 from verification.cases import random_case
 from verification.reduction import planted
@@ -278,6 +280,57 @@ def test_identical_matrix_blocks_are_turned_into_each_other():
                     )
 
 
+def check_turns(race: nr.Race) -> None:
+    """The second block is a copy of the first, by rotations that map all its statistics."""
+    (group,) = identical(race.blocks)
+    first, other = (race.blocks[copy.block] for copy in group)
+    turns, mixers = group[1].turns, [Mixer(b.arch, b.factor) for b in (other, first)]
+    for o in turns.values():
+        np.testing.assert_allclose(o @ o.T, np.eye(len(o)), atol=1e-8)
+    mine, theirs = (mixer.draw(np.random.default_rng(7)) for mixer in mixers)
+    for one, two in zip(
+        (mixers[0].yx(mine.yx), mixers[0].xx(mine)),
+        (mixers[1].yx(theirs.yx), mixers[1].xx(theirs)),
+        strict=True,
+    ):
+        for (a, b), m in one.items():
+            np.testing.assert_allclose(turns[a] @ m, two[a, b] @ turns[b], atol=1e-7)
+
+
+@pytest.mark.parametrize("n", [3, 24])
+def test_large_copies_are_turned_into_each_other(n):
+    """Two copies of a block with n inputs and outputs; all entries as unknowns would take n⁶."""
+    rng = np.random.default_rng(n)
+    x, y = rng.normal(size=(2, 3 * n, n))
+    data = nr.Dataset(
+        {"x": np.kron(np.eye(2), x) @ rotation(rng, 2 * n)},
+        {"y": np.kron(np.eye(2), y) @ rotation(rng, 2 * n)},
+    )
+    race = nr.reduce(nr.Architecture.chain(2 * n, 4 * n, 2 * n), data)
+    assert [block.dims for block in race.blocks] == [{"x": n, "y": n}] * 2
+    check_turns(race)
+
+
+def test_copies_whose_directions_come_in_pairs(monkeypatch):
+    """Rotations by two angles: no symmetric element tells the two directions of a pair apart."""
+    turn = lambda a: np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
+    x, rng = np.eye(4), np.random.default_rng(0)
+    y = [np.kron(np.eye(2), turn(a)) @ x for a in (0.4, 1.9)]
+    data = nr.Dataset(
+        {"x": np.concatenate([x, x]) @ rotation(rng, 4)},
+        {"y": np.concatenate(y) @ rotation(rng, 4)},
+    )
+    masks = {"all": None, "second": np.repeat([0, 1], 4)}
+    race = nr.reduce(*nr.pathways(data, masks, 8))
+    assert [block.dims for block in race.blocks] == [{"x": 2, "y": 2}] * 2
+    asked, null_vector = [], identical_blocks._null_vector
+    monkeypatch.setattr(
+        identical_blocks, "_null_vector", lambda *given: asked.append(1) or null_vector(*given)
+    )
+    check_turns(race)
+    assert asked
+
+
 def test_blocks_on_other_edges_are_no_copies():
     """XoR: four pathways with equal numbers, but each with edges of its own."""
     race = nr.reduce(*nr.tasks.xor_pathways(nr.tasks.xor()))
@@ -443,3 +496,31 @@ def test_the_gap_of_a_start_is_that_of_the_losses(scale):
     exact = race.weights(race.solve(times=[0.0, 1.0], start=0.3), 0.0, 0)
     assert race.start(exact).gap == pytest.approx(0, abs=1e-10)
     assert race.start(0.3).gap is None
+
+
+@pytest.mark.parametrize("transform", ["grad", "vmap", "jit"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda race, b: race.solve(times=[0, 1.5], start=b).loss[-1],
+        lambda race, b: race.closed_form(b).time_to_loss(0.5),
+        lambda race, b: race.modes(b).half_time[0],
+        lambda race, b: nr.contest({"a": race}, start=b).times["a"],
+        lambda race, b: nr.contest({"a": race}, start={"a": b}).times["a"],
+    ],
+    ids=["solve", "closed form", "modes", "contest", "contest by name"],
+)
+def test_a_traced_start_is_refused_by_name(use, transform):
+    """What is not differentiable must not answer with a gradient of zero."""
+    data, _, _ = modes([4.0, 2.0], 3, 3)
+    race = nr.reduce(nr.Architecture.chain(3, 8, 3), data)
+    starts = [
+        lambda b: b,
+        lambda b: {"W1": b, "W2": 0.1},
+        lambda b: {"W1": b * np.ones((8, 3)), "W2": np.ones((3, 8))},
+        lambda b: {"W1": [[b] * 3] * 8, "W2": np.ones((3, 8))},
+    ]
+    where = np.array([0.1, 0.2]) if transform == "vmap" else 0.1
+    for start in starts:
+        with pytest.raises(nr.NeuralRaceError, match="start"):
+            getattr(jax, transform)(lambda b, start=start: use(race, start(b)))(where)

@@ -308,3 +308,11 @@ def test_rasters_stand_where_shares_change():
     rising = np.array([0.0, 0.0, 0.3, 0.6, 1.0, 1.0, 1.0])
     assert _telling(time, np.stack([rising, 1 - rising])) == [2.0, 3.0, 100.0]
     assert _telling(time, np.zeros((2, 7))) == [50.0, 100.0]
+
+
+def test_subsets_of_many_values_are_refused():
+    with pytest.raises(nr.NeuralRaceError, match="context"):
+        nr.reln.subsets(nr.tasks.contextual(contexts=13))
+    with pytest.raises(nr.NeuralRaceError, match="context"):
+        nr.tasks.all_subsets(nr.tasks.contextual(contexts=13))
+    assert len(nr.reln.subsets(nr.tasks.contextual(contexts=5))) == 31

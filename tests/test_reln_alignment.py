@@ -91,7 +91,7 @@ def test_a_neuron_that_grows_slowly_beside_a_large_feature_learns(large):
     assert found.rates == pytest.approx([0.5, 0.5])
     assert found.dead == 0
     assert {tuple(g) for g in found.gates} == {(0, 1, 0, 1), (1, 0, 1, 0)}
-    assert nr.contest(nr.Dataset({"x": x}, {"y": x[:, 1:]})).check.fastest == pytest.approx(0.5)
+    assert nr.contest(nr.Dataset({"x": x}, {"y": x[:, 1:]})).check().fastest == pytest.approx(0.5)
 
 
 def test_s_star_is_not_known_where_no_neuron_has_come_to_rest():
@@ -182,10 +182,13 @@ def test_one_hot_inputs_are_learned_when_the_aligned_gates_say():
     half = np.mean([runs.time[np.argmax(loss <= 0.5 * loss[0])] for loss in runs.loss])
     assert found.kept["one"] > 0.9
     assert found.times["one"] < half / 1.1
-    assert found.verdicts["one"].startswith("not reached: the gates that small neurons align to ta")
-    assert found.check.keeps("one") is False
+    assert found.verdicts["one"] is nr.contests.Kept.NOT_REACHED
+    assert found.check().describe("one").startswith("not reached: the gates that small neurons")
+    assert found.check().keeps("one") is False
     assert (
-        found.check.expected("one") == found.check.reference.time == pytest.approx(half, rel=0.15)
+        found.check().expected("one")
+        == found.check().reference.time
+        == pytest.approx(half, rel=0.15)
     )
     assert "Expect a ReLU network to learn at about" in str(found)
 
@@ -197,8 +200,8 @@ def test_no_reference_where_the_width_is_too_small_for_it():
         nr.reln.aligned(data, width=2)
     one = nr.pathways(data, {"all": None}, hidden=2)
     found = nr.contest({"one": one}, scale=1e-3, criterion=0.5, relative=True)
-    assert found.check.reference is None and found.check.expected("one") is None
-    assert found.check.keeps("one") is None
+    assert found.check().reference is None and found.check().expected("one") is None
+    assert found.check().keeps("one") is None
     assert "There is no reference: the network is too narrow" in str(found)
 
 

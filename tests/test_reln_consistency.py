@@ -128,6 +128,33 @@ def test_two_hidden_layers():
     assert found.share > 0.9
 
 
+def two_layers(arch, data, width=20):
+    """A gating with the same mask on two hidden layers of every pathway."""
+    sizes = {v: n for v, n in arch.sizes.items() if v not in arch.hidden}
+    edges, gates = {}, {}
+    for node in arch.hidden:
+        below, above = f"{node}_1", f"{node}_2"
+        sizes |= {below: width, above: width}
+        edges |= {f"x_{below}": ("x", below), f"{above}_y": (above, "y")}
+        edges[f"{node}_12"] = (below, above)
+        gates |= {below: data.gates[node], above: data.gates[node]}
+    return nr.Architecture(sizes, edges), data.gated(gates)
+
+
+def test_gates_that_no_first_layer_neuron_can_have_are_not_kept_in_two_layers():
+    """Where the second layer's gate is off no error reaches the first, whose neurons are on."""
+    data = tasks.context_decision(cue=1.0)
+    arch, gated = tasks.natural_gatings(data)["answer"]
+    can = [nr.reln.is_implementable(mask, data.x["x"]) for mask in gated.gates.values()]
+    assert can == [False, False]
+    one = nr.reln.consistency(arch, gated, scale=1e-3).share
+    two = nr.reln.consistency(*two_layers(arch, gated), scale=1e-2).share
+    assert one < 0.6 and two < 0.6
+    task = tasks.extended_xor(0.4)
+    kept = nr.reln.consistency(*two_layers(*tasks.xor_pathways(task)), scale=1e-2)
+    assert kept.share > 0.99
+
+
 def test_a_hand_over_to_a_relu_network():
     data = tasks.extended_xor(1.2)
     kept = nr.reln.consistency(*tasks.linear_pathways(data, 4), scale=0.02, check="handover")

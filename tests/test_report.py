@@ -637,9 +637,7 @@ def test_the_coefficients_are_those_of_the_equations():
     rates = []
     for name, values in race.coefficients(begin).items():
         for equation in race.equations(begin)[name]:
-            found = equation.rhs.subs(
-                {sympy.Symbol(k, positive=True): v for k, v in values.items()}
-            )
+            found = equation.rhs.subs(values)
             functions = found.atoms(sympy.core.function.AppliedUndef)
             starts = {v.name: v.start for v in race.variables(begin) if v.mode == name}
             at = {f: starts[f.func.__name__.replace("_", "")] for f in functions}

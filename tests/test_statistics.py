@@ -343,3 +343,39 @@ def test_which_nodes_are_joined():
         "x": 2, "sample1": 3, "sample2": 3, "sample3": 6, "y": 1
     }  # fmt: skip
     assert join_nodes(nr.Architecture.chain(2, 3, 4, 1)) is None
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_loss_of_the_statistics_is_zero_if_all_is_learned(seed):
+    """Against least squares over all samples, with classes that are off and with real gates."""
+    rng = np.random.default_rng(seed)
+    N, widths = 40, {"a": 3, "b": 2}
+    masks = {"p": rng.choice([0.0, 0.3, 1.0, -2.0], N), "q": rng.integers(0, 2, N)}
+    for mask in masks.values():
+        mask[:8] = 0
+    x = {v: rng.normal(size=(N, n)) for v, n in widths.items()}
+    base = nr.Dataset(x, {"y": rng.normal(size=(N, 2))}, sample_weight=rng.uniform(0.5, 2, N))
+    arch, data = nr.pathways(base, masks, 8, inputs={"q": ("a",)})
+    stats = nr.path_statistics(arch, data)
+    root = np.sqrt(np.asarray(data.probability))[:, None]
+    reads = {"p": ("a", "b"), "q": ("a",)}
+    table = np.concatenate([m[:, None] * x[v] for h, m in masks.items() for v in reads[h]], axis=1)
+    best = np.linalg.lstsq(root * table, root * base.y["y"])[0]
+    least = float(((root * (base.y["y"] - table @ best)) ** 2).sum() / 2)
+    weights = {
+        e: rng.normal(size=(arch.sizes[t], arch.sizes[s])) for e, (s, t) in arch.edges.items()
+    }
+    assert least > 0.1
+    assert stats.loss(weights) == pytest.approx(nr.GDLN(arch).loss(weights, data) - least)
+    learned, at = {}, 0
+    for h in masks:  # every pathway copies its inputs, and its last edge is the best map
+        width = sum(widths[v] for v in reads[h])
+        last = np.zeros((2, 8))
+        last[:, :width] = best[at : at + width].T
+        learned[f"{h}_y"], row = last, 0
+        for v in reads[h]:
+            learned[f"{v}_{h}"] = np.eye(8)[:, row : row + widths[v]]
+            row += widths[v]
+        at += width
+    assert nr.GDLN(arch).loss(learned, data) == pytest.approx(least)
+    assert stats.loss(learned) < 1e-20

@@ -322,6 +322,23 @@ def test_the_script_of_a_table_and_of_a_module(name, table, tmp_path):
         assert names["gatings"][gating][1].digest() == pair[1].digest()
 
 
+def test_a_question_that_is_refused_is_left_out_of_the_report_with_its_reason(tmp_path):
+    """A network of one neuron cannot have two types: the other questions are answered."""
+    types = {"types": 2, "neurons": 40}
+    study = xor(["reduce", "types"], network={"widths": 1}, types=types, contest={"start": 0.1})
+    result = study.run()
+    assert list(result.answers) == ["reduce"] and list(result.refused) == ["types"]
+    assert any("types is left out: there cannot be more types" in s for s in result.sentences)
+    file, out = study.save(tmp_path / "study.toml"), tmp_path / "out"
+    found = CliRunner().invoke(cli.commands, ["run", str(file), "--out", str(out)])
+    assert found.exit_code == 3 and "types is left out" in found.stdout
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert "What is left out, and why" in page and "more types than neurons" in page
+    with pytest.raises(nr.study.StudyError, match="more types than neurons"):
+        result["types"]
+    assert "nr.reln.types" not in result.script
+
+
 def test_a_question_that_was_not_asked():
     result = xor(["reduce"]).run()
     with says("did not ask 'redce'", got="'redce'", wanted="reduce", fix="'reduce'?"):
@@ -709,7 +726,7 @@ def test_the_reference_of_a_contest_has_as_many_neurons_as_the_network():
             network={"widths": widths, "scale": 1e-3},
             gatings={"xor": {"builtin": "xor_pathways", "parameters": {"total": total}}},
         )
-        return made, nr.study.Work(made.check()).contest.check.reference.time
+        return made, nr.study.Work(made.check()).contest.check().reference.time
 
     times = {size: found(size, 16)[1] for size in (32, 64)}
     for size, time in times.items():
@@ -719,7 +736,7 @@ def test_the_reference_of_a_contest_has_as_many_neurons_as_the_network():
     assert times[64] < times[32]
     assert "width=64" in found(64, 16)[0].script()
     own = found(64, 16)[0].changed({"contest.width": 32})
-    assert nr.study.Work(own.check()).contest.check.reference.time == times[32]
+    assert nr.study.Work(own.check()).contest.check().reference.time == times[32]
 
 
 def test_the_files_of_a_study_work_elsewhere(tmp_path):

@@ -1,10 +1,15 @@
 """Studies that are wrong: each is answered by a message with file, key and fix, no traceback."""
 
+import pickle
 import sys
 import textwrap
 
+import jax
+import numpy as np
+import optax
 import pytest
 
+import neuralrace as nr
 from neuralrace import cli
 
 GOOD = """
@@ -303,11 +308,108 @@ def test_a_study_that_is_wrong_is_told_what_where_and_how_to_fix_it(name, folder
         cli.main()
     said = str(caught.value.code)
     assert said.startswith(f"error: {path}, {key}" if key else f"error: {path}: "), said
-    parts = said.splitlines()[1:]
-    assert [part.strip().split(":")[0] for part in parts] == ["got", "wanted", "fix"], said
-    assert all(part.partition(":")[2].strip() for part in parts), said
+    heads, parts = said.splitlines()[::4], [said.splitlines()[i::4] for i in (1, 2, 3)]
+    assert all(head.removeprefix("error: ").startswith(str(path)) for head in heads), said
+    for name, those in zip(["got", "wanted", "fix"], parts, strict=True):
+        assert len(those) == len(heads), said
+        assert all(part.startswith(f"  {name}:") for part in those), said
+        assert all(part.partition(":")[2].strip() for part in those), said
     assert word in said, said
     assert "Traceback" not in said
+
+
+WRONG = {
+    "kinds of values": (
+        'questions = "contest"\n[task]\nbuildin = "xor"\n'
+        "[network]\nscale = -1\n[training]\nsteps = 2.5",
+        ["task.buildin", "questions", "network.scale", "training.steps"],
+    ),
+    "what must fit together": (
+        xor(
+            "[network]\ndepth = 2\nwidths = [4, 4]\nbias = true",
+            '[training]\nrecord_at = [1]\nrecord_every = 2\noptimizer = { name = "adam" }',
+            "[gatings.a]",
+            '[gatings.b]\nmasks = { one = "always" }\nparameters = { total = 3 }',
+            questions='["types", "predict"]',
+        ),
+        ["network.depth", "gatings.a", "gatings.b.parameters", "training.record_at", "questions",
+         "questions", "questions", "gatings.b", "questions"],
+    ),
+    "what is built": (
+        xor(
+            '[gatings.a]\nmasks = { one = "x[3] > 0", two = "sample == 9", three = "always" }',
+            '[gatings.b]\neach = "sampel"',
+            '[training.evaluate.other]\nbuiltin = "xr"',
+        ),
+        ["training.evaluate.other.builtin", "gatings.a.masks.one", "gatings.a.masks.two",
+         "gatings.b.each"],
+    ),
+    "sweeps": (
+        GOOD + '[sweep.over]\n"training.steps" = [10, 2.5]\n"training.stps" = [1, 2]\n'
+        '[quick]\n"network.scle" = 3',
+        ["sweep.over.training.steps", "sweep.over.training.stps", "quick"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_all_that_is_wrong_is_told_at_once(name, folder):
+    """One error has every key at fault, in its message and one by one; it can be pickled."""
+    text, keys = WRONG[name]
+    (folder / "wrong.toml").write_text(text)
+    with pytest.raises(nr.study.StudyError) as caught:
+        nr.Study.load(folder / "wrong.toml").check()
+    error = caught.value
+    assert [error.key, *(other.key for other in error.others)] == keys
+    heads = [f"{error.file}, {key}: " for key in keys]
+    assert all(
+        line.startswith(h) for line, h in zip(str(error).splitlines()[::4], heads, strict=True)
+    )
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error) and [e.key for e in again.others] == keys[1:]
+
+
+def test_a_fix_names_nothing_that_was_not_given(folder):
+    for lines in ("widths = [6, 6]", "widths = 6\ndepth = 2"):
+        (folder / "deep.toml").write_text(xor(f"[network]\n{lines}", MASK % "always"))
+        with pytest.raises(nr.study.StudyError) as caught:
+            nr.Study.load(folder / "deep.toml")
+        assert caught.value.key == "gatings.a"
+        assert ("depth" in caught.value.fix) == ("depth" in lines)
+
+
+ADAM = {"steps": 20, "seeds": 2, "optimizer": {"name": "adam", "learning_rate": 0.01}}
+
+
+def test_gates_of_networks_trained_by_adam_are_found():
+    study = {"task": {"builtin": "extended_xor", "parameters": {"delta": 0.4}}, "training": ADAM}
+    study |= {"network": {"widths": 8, "scale": 0.1}, "discover": {"pathways": 2}}
+    made = nr.Study.of(questions=["discover"], **study)
+    found = made.run()["discover"].value
+    runs = nr.train_ensemble(
+        nr.ReLUNetwork((3, 8, 1)), nr.tasks.extended_xor(0.4), seeds=2, steps=20, scale=0.1,
+        key=jax.random.split(jax.random.key(0))[0], optimizer=optax.adam(0.01),
+        record={"weights": True},
+    )  # fmt: skip
+    own = nr.reln.discover(
+        [runs.isel(seed=i) for i in range(2)], nr.tasks.extended_xor(0.4), pathways=2
+    )
+    np.testing.assert_array_equal(found.patterns["h"], own.patterns["h"])
+    with pytest.raises(nr.study.StudyError) as caught:
+        made.changed({"discover.pathways": "elbow"})
+    assert caught.value.key == "discover.pathways"
+
+
+@pytest.mark.slow
+def test_networks_trained_by_adam_are_certified():
+    certified = nr.Study.of(
+        questions=["certify"],
+        task={"builtin": "extended_xor", "parameters": {"delta": 0.4}},
+        network={"widths": 8, "scale": 0.1},
+        training=ADAM,
+        gatings={"xor": {"each": "sample"}},
+    ).run()["certify"]
+    assert 0 < certified.numbers["outputs_distance"] < 1
 
 
 def test_the_study_that_the_others_are_made_of_is_right(folder, monkeypatch, capsys):

@@ -10,7 +10,7 @@ from neuralrace.contests.phases import Crossover
 from neuralrace.explanation import Explanation, Row
 from neuralrace.study.answers.gates import gates_and_curves
 from neuralrace.study.answers.matches import Match
-from neuralrace.study.answers.networks import against_prediction, remaining_error, times_to_half
+from neuralrace.study.answers.networks import against_prediction, remaining_error
 from neuralrace.study.answers.phases import phase_sentences, trained_times
 from neuralrace.study.work import Work
 from tests.test_errors import says
@@ -81,7 +81,7 @@ def test_a_relative_criterion_is_that_of_the_task_at_each_value(tmp_path, monkey
 def test_the_time_to_half_is_that_of_each_network():
     time = np.array([0.0, 1.0, 2.0])
     loss = np.array([[1.0, 0.5, 0.0], [4.0, 2.0, 0.0]])
-    np.testing.assert_allclose(times_to_half(time, loss), [1.0, 1.0])
+    np.testing.assert_allclose(nr.trajectory.half_time(time, loss), [1.0, 1.0])
 
 
 @pytest.mark.parametrize(

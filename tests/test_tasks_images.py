@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from neuralrace import tasks
+from papers.nrr.image_routing import image_routing
+from papers.nrr.transforms import label_maps, permutations, rotations
 from tests.test_errors import says as said
 
 
@@ -184,7 +186,7 @@ def test_some_images_are_drawn_without_repeats():
 
 def test_rotations_by_quarters_are_those_of_numpy():
     image = np.arange(25.0)
-    tables = tasks.rotations(4, (5, 5), span=360.0)
+    tables = rotations(4, (5, 5), span=360.0)
     for quarter, table in enumerate(tables):
         np.testing.assert_array_equal(
             image[table].reshape(5, 5), np.rot90(image.reshape(5, 5), quarter)
@@ -192,26 +194,26 @@ def test_rotations_by_quarters_are_those_of_numpy():
 
 
 def test_rotations_leave_the_corners_empty_and_treat_channels_alike():
-    table = tasks.rotations(4, (2, 8, 8), span=180.0)[1].reshape(2, 8, 8)
+    table = rotations(4, (2, 8, 8), span=180.0)[1].reshape(2, 8, 8)
     assert (table[:, 0, 0] == -1).all() and (table[:, 3:5, 3:5] >= 0).all()
     np.testing.assert_array_equal(np.where(table[0] < 0, -1, table[0] + 64), table[1])
 
 
 def test_permutations_are_different_and_not_more_than_there_are():
-    found = tasks.permutations(24, 4, key=1)
+    found = permutations(24, 4, key=1)
     assert len(np.unique(found, axis=0)) == 24
     with says(
         "there are not that many permutations", got="M = 25 of 4 things", wanted="at most 24"
     ):
-        tasks.permutations(25, 4)
+        permutations(25, 4)
     with says("there are not that many permutations"):
-        tasks.label_maps(7, 3)
+        label_maps(7, 3)
 
 
 def test_the_authors_label_maps_never_move_the_first_classes():
-    maps = tasks.label_maps(100)
+    maps = label_maps(100)
     assert (maps[:, :5] == np.arange(5)).all() and len(np.unique(maps, axis=0)) == 100
-    assert (tasks.label_maps(100, kind="random")[:, :5] != np.arange(5)).any()
+    assert (label_maps(100, kind="random")[:, :5] != np.arange(5)).any()
 
 
 # ---- routes -------------------------------------------------------------------------------------
@@ -241,7 +243,7 @@ def test_the_ratio_of_singular_values():
 @pytest.mark.parametrize("inputs", ["permuted", "rotated"])
 @pytest.mark.parametrize("fold", [True, False])
 def test_moments_are_those_of_the_images(inputs, fold):
-    task = tasks.image_routing(tasks.images("digits").take(300), M=4, K=2, inputs=inputs)
+    task = image_routing(tasks.images("digits").take(300), M=4, K=2, inputs=inputs)
     found = task.moments(fold=fold)
     assert len(found.variance) == (1 if fold and inputs == "permuted" else 4)
     for i in range(4):
@@ -257,7 +259,7 @@ def test_moments_are_those_of_the_images(inputs, fold):
 
 
 def test_white_inputs_have_one_mode_fewer_than_classes():
-    task = tasks.image_routing(tasks.images("digits"), M=3, K=2)
+    task = image_routing(tasks.images("digits"), M=3, K=2)
     white = task.moments(whiten=True)
     modes = white.class_modes()
     assert modes.cross.shape == (1, 10, 9) and modes.pixels == 64
@@ -271,7 +273,7 @@ def test_white_inputs_have_one_mode_fewer_than_classes():
 
 
 def test_label_maps_rename_the_classes_of_an_output():
-    task = tasks.image_routing(M=3, K=1, outputs="random", key=5)
+    task = image_routing(M=3, K=1, outputs="random", key=5)
     plain, renamed = task.samples(0, 0, test=True)[1], task.samples(0, 2, test=True)[1]
     first = np.argsort(task.outputs[0])
     np.testing.assert_array_equal(
@@ -282,16 +284,16 @@ def test_label_maps_rename_the_classes_of_an_output():
 def test_bad_tasks_are_told():
     base = tasks.images("digits").take(50, 10)
     with says("cannot be trained with more output domains", got="K = 5, M = 4"):
-        tasks.image_routing(base, M=4, K=5)
+        image_routing(base, M=4, K=5)
     with says("cannot be trained with more output domains", got="K = 5, M = 4"):
         tasks.random_routes(4, 5)
     with says("these are not routes", got="shape (3, 4)", wanted="(4, 4)"):
-        tasks.image_routing(base, M=4, routes=np.ones((3, 4), bool))
+        image_routing(base, M=4, routes=np.ones((3, 4), bool))
     with says("unknown inputs 'twisted'"):
-        tasks.image_routing(base, inputs="twisted")
+        image_routing(base, inputs="twisted")
     with says("inputs must be one table per domain", got="shape (2, 64)", wanted="(4, 64)"):
-        tasks.image_routing(base, M=4, K=2, inputs=np.zeros((2, 64), int))
+        image_routing(base, M=4, K=2, inputs=np.zeros((2, 64), int))
     with says("a label map must be a permutation"):
-        tasks.image_routing(base, M=4, K=2, outputs=np.zeros((4, 10), int))
+        image_routing(base, M=4, K=2, outputs=np.zeros((4, 10), int))
     with says("base is of the wrong kind"):
-        tasks.image_routing(np.zeros((3, 3)), M=4, K=2)
+        image_routing(np.zeros((3, 3)), M=4, K=2)

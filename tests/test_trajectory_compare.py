@@ -3,9 +3,11 @@
 from importlib import import_module
 
 import numpy as np
+import optax
 import pytest
 
 import neuralrace as nr
+from neuralrace.trajectory import momentum_error
 from tests.test_errors import says
 from tests.trajectories import Doubling, ensemble
 
@@ -116,6 +118,50 @@ def test_compare_uses_the_outputs_of_a_theory():
     run = nr.Trajectory([0, 2], [2.0, 2.0], values={"outputs": {"y": np.zeros((2, 3, 1))}})
     theory = nr.Trajectory([0, 1, 2], [2.0, 2.0, 2.0], source=Doubling())
     assert nr.compare(run, theory).outputs == pytest.approx(2 / 2, rel=1e-14)  # mean of 2t over 2
+
+
+@pytest.mark.parametrize(
+    ("rate", "momentum", "s"), [(0.01, 0.9, 1.0), (0.1, 0.5, 0.3), (0.05, 0.95, 2.0), (0.2, 0.0, 1)]
+)
+def test_the_error_of_momentum_is_that_of_its_steps(rate, momentum, s):
+    """A small weight under heavy-ball momentum, step by step, against e^{st}."""
+    weight, step, logs = 1.0, 0.0, []
+    for _ in range(3000):
+        step = momentum * step + rate * s * weight
+        weight += step
+        logs.append(np.log(weight / (size := abs(weight))) + np.log(size))
+        if weight > 1e100:
+            break
+    later = len(logs) // 2
+    each = (logs[-1] - logs[later]) / (len(logs) - 1 - later)
+    wanted = each * (1 - momentum) / (rate * s) - 1
+    assert momentum_error(rate, momentum, s) == pytest.approx(wanted, rel=1e-6)
+
+
+def test_the_note_on_momentum_has_its_size():
+    net = nr.GDLN(nr.Architecture.chain(2, 3, 2))
+    data = nr.Dataset({"x": np.eye(2)}, {"y": np.diag([2.0, 1.0])})
+    weights = net.init(0, scale=1e-4)
+    heavy = nr.train(net, weights, data, optimizer=optax.sgd(0.05, momentum=0.9), steps=60)
+    flow = nr.flow(net, weights, data, times=heavy.time)
+    off = momentum_error(0.05, 0.9, growth_rate=1.0)
+    (note,) = nr.compare(flow, heavy, growth_rate=1.0).notes
+    assert f"{-100 * off:.2g} %" in note
+    (note,) = nr.compare(flow, heavy).notes
+    assert "growth_rate" in note
+    with pytest.raises(nr.NeuralRaceError, match="growth_rate"):
+        nr.compare(flow, heavy, growth_rate=-1.0)
+
+
+def test_weight_decay_is_told_by_its_own_name():
+    net = nr.GDLN(nr.Architecture.chain(2, 3, 2))
+    data = nr.Dataset({"x": np.eye(2)}, {"y": np.eye(2)})
+    weights = net.init(0, scale=0.1)
+    decayed = optax.chain(optax.add_decayed_weights(1e-3), optax.sgd(0.1))
+    run = nr.train(net, weights, data, optimizer=decayed, steps=5)
+    with pytest.raises(nr.NeuralRaceError) as refused:
+        nr.compare(nr.flow(net, weights, data, times=[0.0, 1.0]), run)
+    assert "add_decayed_weights" in str(refused.value)
 
 
 def test_compare_refuses_other_clocks_and_losses():

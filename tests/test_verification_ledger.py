@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from neuralrace.papers.claims import Basis, Found, Measure, Outcome, Tables
-from neuralrace.papers.record import load_figure
+from papers.claims import Basis, Found, Measure, Outcome, Tables
+from papers.record import load_figure
 from verification import ledger as rows
 
 ROWS = (

@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-KEPT = Path("src/neuralrace/papers/nrr/data/images.jsonl")
+KEPT = Path("papers/nrr/data/images.jsonl")
 NAMES = ("plan", "method", "K", "M", "inputs", "routes", "scale", "time", "seeds", "hidden", "leak")
 """What tells one cell from another, together with its images."""
 

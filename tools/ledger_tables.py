@@ -1,9 +1,9 @@
 """Compute the data of the ledger of claims side by side, in slices of a few minutes.
 
-`neuralrace claims --from FOLDER` computes what it needs, one thing after another, and keeps it in
-FOLDER/ledger. This script fills the same folder with several processes, for a machine with many
-cores, and stops after some minutes; repeated, it goes on with what is missing. It needs none of the
-packages that draw, store netCDF or make up the command line.
+`python -m papers claims --from FOLDER` computes what it needs, one thing after another, and keeps
+it in FOLDER/ledger. This script fills the same folder with several processes, for a machine with
+many cores, and stops after some minutes; repeated, it goes on with what is missing. It needs none
+of the packages that draw, store netCDF or make up the command line.
 
     PYTHONPATH=src python tools/ledger_tables.py --out out/ledger --minutes 8 --processes 8
     PYTHONPATH=src python tools/ledger_tables.py --out out/ledger --list
@@ -72,8 +72,8 @@ def compute(name: str, folder: Path) -> None:
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    from neuralrace.papers.claims import Tables, ledger
-    from neuralrace.papers.claims.mhs import closed, contextual, measurements, networks, reads
+    from papers.claims import Tables, ledger
+    from papers.claims.mhs import closed, contextual, measurements, networks, reads
 
     folder.mkdir(parents=True, exist_ok=True)
     tables = Tables(folder=folder, tell=say)

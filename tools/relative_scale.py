@@ -5,7 +5,7 @@
 All ratios of a seed are trained in one program, which the next seeds use again. Their rows are
 appended to `grokking.jsonl` (or `early_layers.jsonl`) in the folder as soon as a seed is done, with
 the device and the commit; a second call goes on from there. The file is then stored as it is in
-`src/neuralrace/papers/talk/data/`. Needs nothing but JAX, equinox, optax, SciPy and scikit-learn.
+`papers/talk/data/`. Needs nothing but JAX, equinox, optax, SciPy and scikit-learn.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 
 import jax
 
-from neuralrace.papers import find
-from neuralrace.papers.talk import early_layers, grokking
+from papers import find
+from papers.talk import early_layers, grokking
 
 FIGURES = {"grokking": grokking, "early_layers": early_layers}
 

@@ -24,7 +24,9 @@ import numpy as np
 from origin import origin
 
 from neuralrace import tasks
-from neuralrace.dynamics import train_routing
+from papers.nrr.features import read_features, residual_features
+from papers.nrr.image_routing import image_routing
+from papers.nrr.routing import train_routing
 
 SHARES = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 """K/M of the trained routes."""
@@ -239,12 +241,12 @@ class Tasks:
     def images(self, name: str) -> Any:
         """The images of this name, or features by their path; as many as are asked for."""
         own = name.endswith(".npz")
-        read = lambda: tasks.read_features(name) if own else tasks.images(name, self.data)
+        read = lambda: read_features(name) if own else tasks.images(name, self.data)
         return self._kept(name, lambda: read().take(*self.sizes))
 
     def _task(self, cell: Cell) -> Any:
-        features = tasks.residual_features() if cell.images == "cifar10" else None
-        return tasks.image_routing(
+        features = residual_features() if cell.images == "cifar10" else None
+        return image_routing(
             self.images(cell.images), cell.M, 1,
             inputs=cell.inputs, span=cell.span, features=features,
         )  # fmt: skip
@@ -305,10 +307,10 @@ def measured(cell: Cell, made: Tasks, rate: float, products: str) -> dict[str, A
 
 def equal(cell: Cell, made: Tasks, steps: int = 1000, rate: float = 0.5) -> dict[str, Any]:
     """Gradients and a run by moments, against the same from all images, in float64."""
-    from neuralrace.dynamics import routing_system
+    from papers.nrr.routing import routing_system
 
     with jax.enable_x64(True):
-        task = tasks.image_routing(made.images(cell.images), cell.M, cell.K)
+        task = image_routing(made.images(cell.images), cell.M, cell.K)
         moments = task.moments()
         system = routing_system(moments, dtype="float64")
         basis = jnp.asarray(moments.basis[0])

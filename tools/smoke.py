@@ -28,10 +28,6 @@ DATA = [
     "explorer/web/index.html",
     "explorer/web/app.js",
     "explorer/web/explorer.css",
-    "papers/nrr/data/images.jsonl",
-    "papers/nrr/data/transition.jsonl",
-    "papers/talk/data/early_layers.jsonl",
-    "papers/talk/data/grokking.jsonl",
     "plot/neuralrace.mplstyle",
     "py.typed",
     "report/assets/page.css",
@@ -39,7 +35,6 @@ DATA = [
     "report/assets/uPlot.LICENSE",
     "report/assets/uPlot.iife.min.js",
     "report/assets/uPlot.min.css",
-    "tasks/data/resnet20.npz",
 ]
 """Files that the package reads and that are no Python."""
 
@@ -138,24 +133,23 @@ def report_page() -> str:
 
 
 def images() -> str:
-    """The stored weights of the image network are read, and answer."""
-    import numpy as np
-
+    """The images that need no file are there."""
     import neuralrace as nr
 
-    features = nr.tasks.residual_features()(np.zeros((2, 3072), np.float32))
-    assert np.isfinite(features).all()
-    return f"features of shape {features.shape}"
+    digits = nr.tasks.images("digits")
+    assert len(digits.train) > 1000 and digits.classes == 10
+    return f"images of shape {digits.train.shape}"
 
 
 def command_line() -> str:
-    """The command is installed, knows its version, and lists the figures."""
+    """The command is installed, knows its version, and says where the papers' commands are."""
     version = neuralrace("--version").split()[-1]
     assert version == metadata.version("neuralrace"), version
-    figures = neuralrace("list").splitlines()
-    assert len(figures) > 10, figures
+    moved = subprocess.run([command(), "list"], capture_output=True, text=True)
+    assert moved.returncode == 1 and "python -m papers list" in moved.stderr, moved
+    assert importlib.util.find_spec("papers") is None
     assert "@" in neuralrace("cite")
-    return f"{version}; {len(figures)} lines of figures"
+    return version
 
 
 def no_extras() -> str:

@@ -22,8 +22,8 @@ import numpy as np
 from origin import origin
 
 from neuralrace import tasks
-from neuralrace.dynamics.bounded import BoundedDescent
-from neuralrace.dynamics.routed import RoutedMoments, lengths
+from papers.nrr.bounded import BoundedDescent
+from papers.nrr.routed import RoutedMoments, lengths
 
 CLASSES = 10
 

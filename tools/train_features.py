@@ -5,7 +5,7 @@
 ResNet20 on all training images, with random crops and flips, label smoothing, Nesterov momentum,
 and a rate that rises and falls once. Everything is on the device, and an epoch is one program. The
 file holds the weights, with batch normalisation folded into them, and how they were trained; its
-place is `src/neuralrace/tasks/data`. Needs nothing but JAX and what the package imports.
+place is `papers/nrr/data`. Needs nothing but JAX and what the package imports.
 """
 
 from __future__ import annotations
@@ -24,7 +24,12 @@ import numpy as np
 from origin import origin
 
 from neuralrace import tasks
-from neuralrace.tasks.features import ResidualNetwork, convolved, layer_shapes, residual
+from papers.nrr.features import (
+    ResidualNetwork,
+    convolved,
+    layer_shapes,
+    residual,
+)
 
 MEAN = (0.4914, 0.4822, 0.4465)
 """Means of the three colours over the training images."""
@@ -177,7 +182,7 @@ def folded(state: State, about: dict[str, Any]) -> ResidualNetwork:
 
 
 def write(network: ResidualNetwork, path: Path) -> None:
-    """The file that `tasks.residual_features` reads."""
+    """The file that `residual_features` reads."""
     arrays: dict[str, Any] = {
         name: getattr(network, name) for name in ("readout", "readout_bias", "mean", "spread")
     }

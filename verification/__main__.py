@@ -68,7 +68,7 @@ EXCEPT_OUTPUT = [f":(exclude){path}" for path in OUTPUT]
 
 def commit(claim: Check) -> str:
     """The commit that is measured, marked if a source was changed since."""
-    where = ["src", "verification", "benchmarks", *paths(claim), *EXCEPT_OUTPUT]
+    where = ["src", "papers", "verification", "benchmarks", *paths(claim), *EXCEPT_OUTPUT]
     changed = _git("status", "--porcelain", "--", *where)
     name = _git("rev-parse", "--short", "HEAD").strip()
     return (name or "unknown") + ("-dirty" if changed else "")
@@ -91,9 +91,9 @@ def paths(claim: Check) -> list[str]:
 
 
 def rooms(top: str) -> list[str]:
-    """Where the code of the rooms at or below one of them is."""
-    if top == "everything":
-        return ["src"]
+    """Where the code of the rooms at or below one of them is; `papers` is above the package."""
+    if top in ("everything", "papers"):
+        return ["src", "papers"] if top == "papers" else ["src"]
     config = configparser.ConfigParser()
     config.read(ROOT / ".importlinter")
     layers = config["importlinter:contract:house"]["layers"].split("\n")

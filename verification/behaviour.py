@@ -12,8 +12,9 @@ import numpy as np
 import xarray
 
 import neuralrace as nr
-from neuralrace import behaviour, papers
-from neuralrace.papers.talk import decisions
+import papers
+from neuralrace import behaviour
+from papers.talk import decisions
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Behaviour"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers.mhs import table
+from papers.mhs import table
 from verification.claim import Measurement, claim
 
 SECTION = "Contests"

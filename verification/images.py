@@ -9,10 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace import tasks
-from neuralrace.dynamics import routing_system
 from neuralrace.errors import NeuralRaceError
-from neuralrace.papers import find
-from neuralrace.papers.nrr import image_routes, transition
+from papers import find
+from papers.nrr import image_routes, transition
+from papers.nrr.features import residual_features
+from papers.nrr.image_routing import image_routing
+from papers.nrr.routing import routing_system
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Figures"
@@ -251,7 +253,7 @@ def plateau_as_predicted(full: bool) -> Measurement:
 )
 def residual_network(full: bool) -> Measurement:
     try:
-        about = tasks.residual_features().about
+        about = residual_features().about
     except NeuralRaceError:
         return Measurement("not trained yet", False, "The weights do not come with this copy.")
     text = (
@@ -285,7 +287,7 @@ def permuted_is_unpermuted(full: bool) -> Measurement:
     M, H, rate = 4, 8, 0.2
     base = tasks.images("digits")
     with jax.enable_x64(True):
-        task = tasks.image_routing(base if full else base.take(150, 20), M, 2, outputs="random")
+        task = image_routing(base if full else base.take(150, 20), M, 2, outputs="random")
         moments = task.moments()
         system = routing_system(moments, dtype="float64")
         shown = [

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.papers.nrr import image_routes, transition
+from papers.nrr import image_routes, transition
 from verification.claim import Measurement, claim
 
 SECTION = "Figures"

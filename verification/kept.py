@@ -66,8 +66,7 @@ def relu_networks(data: nr.Dataset, scale: float, longest: float, rate: float) -
 
 def half_times(run: nr.Trajectory) -> np.ndarray:
     """The time at which each seed has half its initial loss; infinite if it never has."""
-    down = run.loss <= 0.5 * run.loss[:, :1]
-    return np.where(down.any(axis=1), run.time[np.argmax(down, axis=1)], np.inf)
+    return np.nan_to_num(nr.trajectory.half_time(run.time, run.loss), nan=np.inf)
 
 
 def task_rows(name: str) -> list[dict[str, Any]]:
@@ -82,8 +81,8 @@ def task_rows(name: str) -> list[dict[str, Any]]:
                  "loss": 0.0, "fastest": 0.0, "expected": np.inf, "kept": False}]  # fmt: skip
     rate = 0.02 / patterns.fastest
     found = nr.contest(gatings(data), scale=scale, criterion=0.5, relative=True, width=WIDTH)
-    assert found.check.reference is not None  # some neuron learns
-    entrants = {"aligned": found.check.reference} | dict(found.entrants)
+    assert found.check().reference is not None  # some neuron learns
+    entrants = {"aligned": found.check().reference} | dict(found.entrants)
     longest = 40 / patterns.fastest
     run = relu_networks(data, scale, longest, rate)
     while np.isinf(half_times(run)).any() and longest < 1000 / patterns.fastest:
@@ -101,8 +100,8 @@ def task_rows(name: str) -> list[dict[str, Any]]:
             "strength": entrant.strength,
             "time": entrant.time if np.isfinite(entrant.time) else None, "relu": relu,
             "loss": float(apart / run.time[window][-1]), "fastest": patterns.fastest,
-            "expected": found.check.expected(found.winner),
-            "kept": gating != "aligned" and found.check.is_kept(gating),
+            "expected": found.check().expected(found.winner),
+            "kept": gating != "aligned" and found.check().is_kept(gating),
         })  # fmt: skip
     return rows
 

@@ -9,7 +9,7 @@ from math import inf, isfinite, isnan
 from pathlib import Path
 from typing import Any
 
-from neuralrace.papers.claims import Basis, Ledger, Measure, Verdict, ledger
+from papers.claims import Basis, Ledger, Measure, Verdict, ledger
 from verification.claim import Measurement, claim
 
 SECTION = "Ledger of claims"

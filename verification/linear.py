@@ -237,7 +237,7 @@ def depth_costs(full: bool) -> Measurement:
     uses="papers",
 )
 def depth_of_full_networks(full: bool) -> Measurement:
-    figure = nr.papers.find("talk/training_speed")
+    figure = papers.find("talk/training_speed")
     rows = figure.agreement(figure.run(figure.resolve()))
     text = "; ".join(f"{row.what}: {row.measured}" for row in rows)
     note = (
@@ -263,10 +263,10 @@ def talk_figures(full: bool) -> Measurement:
     from matplotlib import pyplot
 
     held, missed = 0, []
-    for name in nr.papers.chosen(["talk"]):
+    for name in papers.chosen(["talk"]):
         if name in ("talk/early_layers", "talk/grokking"):
             continue  # measured at full size: `verification.relative_scale`
-        figure = nr.papers.find(name)
+        figure = papers.find(name)
         table = figure.run(figure.resolve(quick=True), quick=True)
         pyplot.close(figure.draw(table))
         rows = figure.agreement(table)

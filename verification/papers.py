@@ -1,4 +1,4 @@
-"""Claims about the papers' figures, measured on the data of `neuralrace reproduce`."""
+"""Claims about the papers' figures, measured on the data of `python -m papers reproduce`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import functools
 import numpy as np
 import xarray
 
-from neuralrace import papers
-from neuralrace.papers.nrr import fig4
+import papers
+from papers.nrr import fig4
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Figures"

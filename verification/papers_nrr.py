@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuralrace.papers import find
-from neuralrace.papers.nrr import fig5, fig6
+from papers import find
+from papers.nrr import fig5, fig6
 from verification.claim import Measurement, claim
 
 SECTION = "Figures"

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.papers import TooSlow, find
-from neuralrace.papers.claims import Tables, ledger
-from neuralrace.papers.talk import convolution, early_layers, grokking, relative_scale
+from papers import TooSlow, find
+from papers.claims import Tables, ledger
+from papers.talk import convolution, early_layers, grokking, relative_scale
 from verification.claim import Measurement, at_most, claim
 
 SECTION = "Figures"

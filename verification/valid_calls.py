@@ -40,7 +40,7 @@ RESULTS = {
         "PhaseDiagram",
     ),
     *("StoppedError", "NeuralRaceError", "Network", "Race", "PathStatistics"),
-    *("analysis.DomainSimilarity", "analysis.Modes", "analysis.RouteErrors", "analysis.Scaling"),
+    *("analysis.Modes", "analysis.Scaling"),
     *("linear.Balance", "linear.Escape", "linear.Saddle", "linear.Saddles", "linear.Plateau"),
     *("linear.Visit", "reln.Activity", "reln.Certificate", "reln.Clusters", "reln.Discovery"),
     *("reln.Horizons", "reln.Patterns", "reln.Sampling", "reln.Shares", "reln.Stages"),
@@ -48,8 +48,7 @@ RESULTS = {
     *("explanation.Explanation", "explanation.Row"),
     *("sweeps.Definition", "sweeps.Failure", "sweeps.Status", "Sweep"),
     *("study.Answer", "study.Result", "study.Rewritten", "study.StudyError", "study.SweepResult"),
-    *("tasks.World", "tasks.ImageRouting", "tasks.Images", "tasks.Moments"),
-    *("study.Problem", "tasks.ResidualNetwork"),
+    *("tasks.World", "tasks.Images", "study.Problem"),
 }
 """Classes that functions return and users read; their methods are called, not their constructors.
 
@@ -368,7 +367,7 @@ def _contests() -> Iterator[Call]:
     yield _call("contests.growth_rates", nr.contests.growth_rates, t.data, every)
     two = {"early": [1, 0.6, 0.5], "late": [1, 1, 0.4]}
     yield _call("contests.leads", nr.contests.leads, [0, 1, 2], two)
-    yield _call("contests.expected_start", nr.contests.expected_start, "a", t.race, 0.1)
+    yield _call("contests.expected_start", nr.contests.expected_start, t.race, 0.1)
     yield _call("PatternRanking.plot", nr.rank_patterns(t.data, every).plot, 2)
 
 
@@ -380,16 +379,6 @@ def _analysis() -> Iterator[Call]:
     yield _call("analysis.alignment", analysis.alignment, t.net, t.weights, bases, groups=None)
     yield _call("analysis.alignment in groups", analysis.alignment, t.net, t.weights, bases, groups)
     yield _call("analysis.diagonal_share", analysis.diagonal_share, np.eye(2), np.eye(2), np.eye(2))
-    yield _call(
-        "analysis.domain_similarity",
-        analysis.domain_similarity,
-        np.eye(2),
-        domain=[1, 2],
-        item=[1, 1],
-        kind="inner",
-        pairs=None,
-    )
-    yield _call("analysis.domains_that_met", analysis.domains_that_met, t.routes)
     yield _call("analysis.follow_modes", analysis.follow_modes, matrices, modes=1, tie=1e-6)
     yield _call("analysis.hidden", analysis.hidden, t.net, t.weights, t.data, "h")
     yield _call("analysis.kernel_distance", analysis.kernel_distance, np.eye(2), np.eye(2))
@@ -399,14 +388,6 @@ def _analysis() -> Iterator[Call]:
     yield _call("analysis.mds of distances", analysis.mds, distances=1 - np.eye(3))
     yield _call("analysis.projected", analysis.projected, np.eye(2), left=np.eye(2), right=None)
     yield _call("dataset.zero_loss", nr.dataset.zero_loss, t.data)
-    yield _call(
-        "analysis.route_errors",
-        analysis.route_errors,
-        t.routed,
-        t.routed.init(t.key),
-        t.routes,
-        t.others,
-    )
     yield _call("analysis.similarity", analysis.similarity, np.eye(2), kind="cosine")
     yield _call("analysis.singular_values", analysis.singular_values, matrices, modes=1, tie=1e-6)
     yield _call("analysis.tangent_kernel", analysis.tangent_kernel, t.net, t.weights, t.data)
@@ -588,29 +569,10 @@ def _tasks() -> Iterator[Call]:
     yield _call("tasks.circulant_routes", tasks.circulant_routes, 3, 2)
     yield _call("tasks.random_routes", tasks.random_routes, 4, 2, key=0)
     yield _call("tasks.route_ratio", tasks.route_ratio, tasks.circulant_routes(3, 2))
-    yield _call("tasks.permutations", tasks.permutations, 2, 5, key=0)
-    yield _call("tasks.rotations", tasks.rotations, 2, (2, 2), span=180.0)
-    yield _call("tasks.label_maps", tasks.label_maps, 3, 4, kind="random", key=0)
+    yield _call("tasks.route_matrix", tasks.route_matrix, [(1, 1), (2, 1)], 2)
     digits = tasks.images("digits").take(40, 10)
     yield _call("tasks.images", tasks.images, "digits")
-    features = things().folder / "features.npz"
-    rows = {
-        "train": np.eye(4),
-        "test": np.eye(4),
-        "labels": [0, 1, 0, 1],
-        "test_labels": [0, 1, 0, 1],
-    }
-    np.savez(features, **rows)
-    yield _call("tasks.read_features", tasks.read_features, features)
-    network = tasks.residual_features()
-    yield _call("tasks.residual_features", tasks.residual_features)
-    yield _call("tasks.ResidualNetwork.classes", network.classes, np.zeros((1, 3072)))
     yield _call("tasks.Images.take", digits.take, 20, 5)
-    routed = tasks.image_routing(digits, M=3, K=2)
-    yield _call("tasks.image_routing", tasks.image_routing, digits, 3, 2, inputs="rotated", key=0)
-    yield _call("tasks.ImageRouting.moments", routed.moments, whiten=True, fold=True)
-    yield _call("tasks.Moments.class_modes", routed.moments(whiten=True).class_modes)
-    yield _call("tasks.ImageRouting.samples", routed.samples, 0, 1, test=False)
     idx = Path(tempfile.mkdtemp()) / "labels-idx1-ubyte"
     idx.write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 1, 2]))
     yield _call("tasks.read_idx", tasks.read_idx, idx)

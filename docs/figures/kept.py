@@ -30,7 +30,7 @@ def cue() -> Figure:
         return {"answer": natural["answer"], "context": natural["context"]}
 
     phases = nr.phase_diagram(gatings, "cue", cues, scale=1e-3, criterion=0.5, relative=True)
-    references = [phases.contest_at(float(value)).check.reference for value in cues]
+    references = [phases.contest_at(float(value)).check().reference for value in cues]
     aligned = [reference.time for reference in references if reference is not None]
     figure, ax = plt.subplots(figsize=(5.6, 3.4))
     phases.plot(ax=ax)

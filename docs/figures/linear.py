@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 import neuralrace as nr
 from docs.figures import FOLDER, write
 from neuralrace import linear, tasks
-from neuralrace.papers.talk import regimes
 from neuralrace.plot import COLOURS, cycle_colour, draw_curves, draw_matrix, mark_line, shade
+from papers.talk import regimes
 
 LAMBDAS = (0.0, 0.3, 1.0, 5.0)
 """The values of λ that are shown."""

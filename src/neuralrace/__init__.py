@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from neuralrace import explorer as explorer
     from neuralrace import linear as linear
     from neuralrace import losses as losses
-    from neuralrace import papers as papers
     from neuralrace import plot as plot
     from neuralrace import reduction as reduction
     from neuralrace import reln as reln
@@ -131,7 +130,6 @@ _ROOMS = (
     "explorer",
     "linear",
     "losses",
-    "papers",
     "plot",
     "reduction",
     "reln",

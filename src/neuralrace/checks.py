@@ -28,6 +28,7 @@ __all__ = [
     "check_axes",
     "check_function",
     "check_known",
+    "check_subsets",
     "entries",
     "file_path",
     "generator",
@@ -52,9 +53,24 @@ SHOWN = 80
 """Characters of a value that a message shows."""
 
 
+MOST_IN_SUBSETS = 12
+"""The most values of which all subsets are made: 4096."""
+
+
 def shown(value: object) -> str:
     """A value as it appears in a message: its kind, and the beginning of what it is."""
     return f"{type(value).__name__} {value!r:.{SHOWN}}"
+
+
+def check_subsets(what: str, count: int) -> None:
+    """Raise where something has so many values that its 2ⁿ subsets would fill the memory."""
+    if count > MOST_IN_SUBSETS:
+        raise NeuralRaceError(
+            f"{what} has too many values for all of their subsets",
+            got=f"{count} values, which have 2^{count} subsets",
+            wanted=f"at most {MOST_IN_SUBSETS} values",
+            fix="merge some of the values, or build the subsets that you need with data.mask(…)",
+        )
 
 
 def is_traced(value: object) -> bool:
@@ -153,9 +169,10 @@ def _as_float(value: Any) -> float:
 
 
 def plain_number(value: object) -> Any:
-    """An array without axes as the number that it holds; anything else unchanged."""
+    """An array without axes as the number that it holds; anything else, traced too, unchanged."""
     array: Any = value
-    return array.item() if kind_of(value) in ("f", "i", "u") and np.ndim(array) == 0 else value
+    plain = kind_of(value) in ("f", "i", "u") and np.ndim(array) == 0 and not is_traced(value)
+    return array.item() if plain else value
 
 
 def seed_number(seed: object) -> int:

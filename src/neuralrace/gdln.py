@@ -31,7 +31,13 @@ from neuralrace.losses import (
     with_classes,
 )
 from neuralrace.types import ArrayLike, Key, Weights, WeightsLike
-from neuralrace.weights import checked_weights, float_dtype, one_number, warn_if_narrowed
+from neuralrace.weights import (
+    check_shapes,
+    checked_weights,
+    float_dtype,
+    one_number,
+    warn_if_narrowed,
+)
 
 __all__ = [
     "GDLN",
@@ -196,20 +202,10 @@ class Network(abc.ABC):
     def loss_and_step(
         self, weights: WeightsLike, data: Dataset, rate: float | Array, loss: SampleLoss = squared
     ) -> tuple[Float[Array, ""], Weights]:
-        """The loss and −rate · ∂L/∂W_e of every edge, in one pass.
-
-        The rate multiplies the loss before it is differentiated, and so the errors of the outputs,
-        which are few, instead of the gradients.
-        """
-
+        """The loss and −rate · ∂L/∂W_e of every edge, in one pass."""
         rate = one_number("the rate", rate, "for example rate=0.1")
-
-        def paced(arrays: Weights) -> tuple[Array, Array]:
-            value = self.loss(arrays, data, loss)
-            return -rate * value, value
-
-        step, value = jax.grad(paced, has_aux=True)(self._checked(weights))
-        return value, step
+        value, slope = jax.value_and_grad(self.loss)(self._checked(weights), data, loss)
+        return value, jax.tree.map(lambda g: jnp.asarray(-rate, g.dtype) * g, slope)
 
     def init(
         self,
@@ -253,6 +249,7 @@ class Network(abc.ABC):
         }
         dtype = jnp.zeros(()).dtype if dtype is None else float_dtype(dtype)
         weights, shapes = {}, self.shapes
+        check_shapes(self.arch, shapes)
         for edge_key, edge in zip(jax.random.split(key, len(edges)), edges, strict=True):
             shape = shapes[edge]
             if kind == "orthogonal":

@@ -19,6 +19,7 @@ from neuralrace.types import ArrayLike, Weights, WeightsLike
 
 __all__ = [
     "check_finite",
+    "check_shapes",
     "checked_weights",
     "float_dtype",
     "one_number",
@@ -54,6 +55,8 @@ def checked_weights(
             wanted=f"weights for {listed(arch.edges)}",
             fix="make them with net.init(key), and update every edge together",
         )
+    if shapes is not None:
+        check_shapes(arch, shapes)
     arrays = {edge: _real(edge, weights[edge]) for edge in arch.edges}
     arrays = {e: w if jnp.issubdtype(w.dtype, jnp.inexact) else w * 1.0 for e, w in arrays.items()}
     for edge, (source, target) in arch.edges.items():
@@ -70,6 +73,18 @@ def checked_weights(
                 else "use the weights of a network with these sizes, made by its init",
             )
     return arrays
+
+
+def check_shapes(arch: Architecture, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise unless the `shapes` of a network name every edge and nothing else."""
+    if set(shapes) != set(arch.edges):
+        odd = sorted(set(arch.edges) ^ set(shapes), key=str)
+        raise NeuralRaceError(
+            "shapes of the network must name every edge and nothing else",
+            got=f"shapes for {listed(shapes)}",
+            wanted=f"shapes for {listed(arch.edges)}",
+            fix=f"start from super().shapes and replace those of single edges; look at {odd[0]!r}",
+        )
 
 
 def _real(edge: str, value: ArrayLike) -> Array:

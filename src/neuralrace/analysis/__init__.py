@@ -5,30 +5,23 @@ by `record={"weights": True}`) or of an ensemble. Leading axes, the last of whic
 """
 
 from neuralrace.analysis.alignment import alignment, diagonal_share
-from neuralrace.analysis.domains import DomainSimilarity, domain_similarity, domains_that_met
 from neuralrace.analysis.hidden import hidden
 from neuralrace.analysis.kernel import kernel_distance, kernel_travel, tangent_kernel
 from neuralrace.analysis.modes import Modes, follow_modes, projected, singular_values
-from neuralrace.analysis.routes import RouteErrors, route_errors
 from neuralrace.analysis.scaling import Scaling, mds
 from neuralrace.analysis.similarity import similarity
 
 __all__ = [
-    "DomainSimilarity",
     "Modes",
-    "RouteErrors",
     "Scaling",
     "alignment",
     "diagonal_share",
-    "domain_similarity",
-    "domains_that_met",
     "follow_modes",
     "hidden",
     "kernel_distance",
     "kernel_travel",
     "mds",
     "projected",
-    "route_errors",
     "similarity",
     "singular_values",
     "tangent_kernel",

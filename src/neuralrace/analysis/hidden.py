@@ -24,7 +24,7 @@ RUNS_AT_ONCE = 32
 def hidden(
     net: Network, weights: WeightsLike, data: Dataset, node: str
 ) -> Float[np.ndarray, "*runs N size"]:
-    """The values of one node on every sample: `net.hidden` for weights with leading axes.
+    """The values of one node on every sample, for one set of weights or for those of many runs.
 
     **Arguments:** `weights[edge]` of shape `(…, |t|, |s|)`: one network's, a run's, an ensemble's.
     `data` may differ from the data that the network was trained on.

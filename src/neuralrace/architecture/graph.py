@@ -118,7 +118,9 @@ class Architecture:
                 "the graph has a cycle",
                 got=f"edges {self._along(error.args[1])}",
                 wanted="a directed acyclic graph",
-                fix="remove or turn round one of these edges; unroll a recurrent network in time",
+                fix="remove or turn round one of these edges. A recurrent network can be unrolled "
+                "in time, but sharing is lost: every step then learns weights of its own, and so "
+                "at another speed",
             ) from None
         order: list[str] = []
         ready: list[str] = []

@@ -56,14 +56,11 @@ def cite(names: tuple[str, ...], as_json: bool) -> None:
 
 def _key(name: str, known: dict[str, str]) -> str:
     """The key of the entry that is meant."""
-    from neuralrace import papers
-
-    if name in papers.names():
-        name = name.split("/")[0]
-    if name in PAPERS or name in known:
-        return PAPERS.get(name, name)
+    paper = name.split("/")[0]
+    if paper in PAPERS or name in known:
+        return PAPERS.get(paper, name)
     there = [*PAPERS, *known]
-    close = nearest_name(name, [*there, *papers.names()])
+    close = nearest_name(name, there)
     raise NeuralRaceError(
         f"there is nothing to cite called {name!r}",
         got=repr(name),

@@ -24,33 +24,6 @@ def _words(context: click.Context, name: str) -> list[str]:
     return [*map(str, given if isinstance(given, tuple) else (given,)), *context.args]
 
 
-def names_of_figures(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Figures, tours, papers, and `all`."""
-    from neuralrace import papers
-
-    figures = papers.names()
-    whole = dict.fromkeys(name.split("/")[0] for name in figures)
-    return _beginning([*whole, "all", *figures, *papers.tours()], begun)
-
-
-def names_of_papers(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """The papers whose claims are measured."""
-    from neuralrace import papers
-
-    return _beginning(dict.fromkeys(name.split("/")[0] for name in papers.names()), begun)
-
-
-def settings_of_figures(
-    context: click.Context, parameter: click.Parameter, begun: str
-) -> list[str]:
-    """The settings of the figures that are named on the line, or of all."""
-    from neuralrace import papers
-
-    known = [name for name in _words(context, "names") if name in papers.names()]
-    keys = (key for name in known or papers.names() for key in papers.find(name).settings)
-    return _beginning((f"{key}=" for key in dict.fromkeys(keys)), begun)
-
-
 def keys_of_study(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """The dotted keys that stand in the study on the line."""
     files = _words(context, "file")

@@ -145,7 +145,7 @@ def run(
                 fix="leave them out: a single study runs in this process",
             )
         found = study.run(tell=lambda line: click.echo(line, err=True))
-        numbers, failed = found.numbers, 0
+        numbers, failed = found.numbers, len(found.refused)
     page = found.report(folder, command=typed)
     if as_json:
         print_json(numbers)

@@ -16,12 +16,16 @@ from neuralrace.contests.phases import phase_diagram as phase_diagram
 from neuralrace.contests.times import Candidates as Candidates
 from neuralrace.contests.times import Entrant as Entrant
 from neuralrace.contests.times import expected_start as expected_start
+from neuralrace.contests.verdicts import Check as Check
+from neuralrace.contests.verdicts import Kept as Kept
 
 __all__ = [
     "Candidates",
+    "Check",
     "Contest",
     "Entrant",
     "Joint",
+    "Kept",
     "Lead",
     "PatternRanking",
     "PhaseDiagram",

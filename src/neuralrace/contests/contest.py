@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from neuralrace.checks import weight_scale
+from neuralrace.checks import switch, weight_scale
 from neuralrace.contests.contest_picture import draw_contest
 from neuralrace.contests.contest_text import contest_text
 from neuralrace.contests.joint import Joint, train_together
@@ -21,14 +21,15 @@ from neuralrace.contests.times import (
     Entrant,
     Rule,
     StartsLike,
-    pairs_of,
     tied_first,
+    with_bias,
 )
-from neuralrace.contests.verdicts import ALIGNED, Check, check, task_of, width_of
+from neuralrace.contests.verdicts import ALIGNED, Check, Kept, check, task_of, width_of
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import aligned_patterns
+from neuralrace.reln.explained.fall import LONGEST
 from neuralrace.types import ArrayLike, Key
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 MOMENTS = 201
 """The number of moments until the end of each candidate at which all curves are compared."""
+
+FOLLOWED = 3.0
+"""Races that must be solved are followed for this many times their learning time."""
 
 WIDTH = 200
 """The number of neurons of the reference if no candidate has hidden neurons."""
@@ -47,7 +51,8 @@ class Contest:
     """Learning times of candidate gatings; see `contest`.
 
     `entrants` holds every candidate's race, start and time by name; `start` describes in words how
-    they started. Times refer to gradient flow with τ = 1.
+    they started. Times refer to gradient flow with τ = 1. `checked` is what `check` found, or None
+    before it was asked for. Printing and drawing show what is there, and compute no check.
 
     ```python
     >>> import neuralrace as nr
@@ -69,27 +74,35 @@ class Contest:
     width: int
     key: Key
 
-    @cached_property
     def check(self) -> Check:
         """Whether a ReLU network would keep each candidate's gates.
 
         The reference is the gating that small neurons align to by themselves (`reln.aligned`). The
-        check solves the races once more. It takes seconds, shows its progress, and runs on first
-        use, which includes `print`.
+        check solves the races once more: it takes seconds, and shows its progress. The result is
+        remembered, and shown by `print` and `plot` from then on.
 
         ```python
         >>> import neuralrace as nr
         >>> data = nr.tasks.extended_xor(0.4)
         >>> found = nr.contest({"side": nr.tasks.natural_gatings(data)["side"]}, scale=1e-3)
-        >>> found.check.is_kept("side"), found.check.implementable
-        (False, {'side': True})
+        >>> found.checked is None, found.check().verdict("side"), found.checked.implementable
+        (True, <Kept.NOT_KEPT: 'not kept'>, {'side': True})
 
         ```
         """
+        return self._check
+
+    @cached_property
+    def _check(self) -> Check:
         return check(self.task, self.entrants, self.rule, self.width, self.key)
 
+    @property
+    def checked(self) -> Check | None:
+        """What `check` found, or None where nobody asked yet."""
+        return self.__dict__.get("_check")
+
     def keeps(self, name: str) -> bool | None:
-        """Whether a candidate is kept and not outrun, as `check.keeps`, measured for it alone.
+        """Whether a candidate is kept and not outrun, as `Check.keeps`, measured for it alone.
 
         This is quicker than `check` where there are many candidates.
 
@@ -109,20 +122,20 @@ class Contest:
                 wanted=f"one of {listed(self.entrants)}",
                 fix="pass the name of a candidate of this contest",
             )
-        if "check" in self.__dict__:  # everything was measured already
-            return self.check.keeps(name)
+        if self.checked is not None:  # everything was measured already
+            return self.checked.keeps(name)
         only = check(self.task, self.entrants, self.rule, self.width, self.key, only=name)
         return only.keeps(name)
 
     @property
     def kept(self) -> dict[str, float]:
-        """The kept share of every candidate, and of the reference as `aligned`."""
-        return dict(self.check.kept)
+        """The kept share of every candidate, and of the reference as `aligned`; makes the check."""
+        return dict(self.check().kept)
 
     @property
-    def verdicts(self) -> dict[str, str]:
-        """What a ReLU network would do with each candidate's gates, in words."""
-        return {name: self.check.verdict(name) for name in self.entrants}
+    def verdicts(self) -> dict[str, Kept]:
+        """What a ReLU network would do with each candidate's gates; makes the check."""
+        return self.check().verdicts
 
     @property
     def times(self) -> dict[str, float]:
@@ -151,11 +164,11 @@ class Contest:
 
     @property
     def strengths(self) -> dict[str, float]:
-        """The strength of each candidate's strongest block (`Block.drive`).
+        """The drive of each candidate's strongest block (`Block.drive`).
 
-        With two edges per path, this is the rate at which small weights first grow: that of the
-        fastest pathway, with all its inputs and outputs side by side. Pathways that overlap do not
-        grow faster for it, and an output node has the rate of its parts together.
+        It belongs to one pathway, with all its inputs and outputs side by side: pathways that
+        overlap are not stronger for it, and an output node is as strong as its parts together. The
+        rate at which small weights first grow is `Block.growth_rate`.
         """
         return {name: entrant.strength for name, entrant in self.entrants.items()}
 
@@ -209,8 +222,8 @@ class Contest:
     def plot(self, *, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
         """The predicted loss of every candidate, the criterion, and when each reaches it.
 
-        The aligned gates are drawn too, as a reference; gates that a ReLU network would not keep
-        are marked.
+        After a `check`, the aligned gates are drawn too, as a reference, and gates that a ReLU
+        network would not keep are marked.
         """
         return draw_contest(self, ax)
 
@@ -218,8 +231,9 @@ class Contest:
     def leads(self) -> tuple[Lead, ...]:
         """Who would be first at other criteria, from the largest loss to the least (`leads`).
 
-        Curves are followed until every candidate that does so in the contest's longest time has
-        learned all but a hundredth of what it can; a lead that changes later is not seen.
+        Curves are followed until every candidate has learned all but a hundredth of what it can,
+        or, where a race must be solved, for three times as long as it takes to the criterion; a
+        lead that changes later is not seen.
 
         ```python
         >>> import neuralrace as nr
@@ -233,15 +247,26 @@ class Contest:
         """
         if len(self.entrants) < 2:
             return ()
-        ends = [entrant.end(self.rule.longest) for entrant in self.entrants.values()]
+        ends = [
+            e.end(self.rule.longest) if e.has_form or np.isinf(e.time) else FOLLOWED * e.time
+            for e in self.entrants.values()
+        ]
         grids = [np.linspace(0, end, MOMENTS) for end in ends if np.isfinite(end)]
         if not grids:
             return ()
         times = np.unique(np.concatenate(grids))
         return leads(
             times,
-            {n: e.race.solve(times=times, start=e.start).loss for n, e in self.entrants.items()},
+            {
+                name: e.race.solve(times=times, start=e.start, rtol=self.rule.rtol).loss
+                for name, e in self.entrants.items()
+            },
         )
+
+    @property
+    def followed(self) -> tuple[Lead, ...]:
+        """The `leads` if they were computed, as with the contest unless it said `leads=False`."""
+        return self.__dict__.get("leads", ())
 
     def __str__(self) -> str:
         return contest_text(self)
@@ -254,11 +279,15 @@ def contest(
     scale: float | None = None,
     criterion: float | None = None,
     relative: bool = False,
-    longest: float = 1e5,
+    longest: float = LONGEST,
     tolerance: float | None = None,
     width: int | None = None,
     key: Key = 0,
     rtol: float | None = None,
+    leak: float = 0.0,
+    bias: bool = False,
+    leads: bool = True,
+    check: bool = False,
 ) -> Contest:
     """Who wins the race: predicted learning times of candidate gatings, without training.
 
@@ -271,14 +300,16 @@ def contest(
 
     **What it cannot tell:** a gated network obeys any gates, but a ReLU network keeps only those
     that its own weights produce. The winner need not be one of those, and a gating that was not
-    entered may be faster. So the gates that small neurons align to by themselves (`reln.aligned`)
-    are always entered as a reference, `aligned`. `print` shows for every candidate whether single
-    neurons can have its gates (*implementable*, which predicts little) and the share of them that
-    a ReLU network would keep (*kept*, `reln.consistency`). A candidate is kept if that share is at
-    least .9 and it is no later than 1.15 times the reference. The check covers the first half of
-    learning, from small weights. How often it was right on 18 tasks is measured in docs/kept.md.
-    Aligned gates are known for one hidden layer. Where a candidate has several, it is checked layer
-    by layer, and there is no reference: how long a deeper network takes is not known.
+    entered may be faster. So `check=True` or `Contest.check()` compares all with the gates that
+    small neurons align to by themselves (`reln.aligned`), as the reference `aligned`. From then on
+    `print` shows for every candidate whether single neurons can have its gates (*implementable*,
+    which predicts little) and the share of them that a ReLU network would keep (*kept*,
+    `reln.consistency`). A candidate is kept if that share is at least .9 and its time is within a
+    factor of 1.15 of the reference's; `Check.verdict` gives the verdict as a `Kept`. The check
+    covers the first half of learning, from small weights. How often it was right on 18 tasks is
+    measured in docs/kept.md. Aligned gates are known for one hidden layer. Where a candidate has
+    several, it is checked layer by layer, and there is no reference: how long a deeper network
+    takes is not known.
 
     **Arguments:** `candidates`, `{name: (arch, data)}`, of one task: the same samples, inputs and
     targets, with different gates and graphs (a candidate may read other input nodes than the rest;
@@ -291,11 +322,17 @@ def contest(
     at N σ²/2, so that at equal total width fewer pathways start ahead. The two differ: the XoR
     gatings cross at Δ = √(2/3) with `scale`, and at a larger Δ with `start`. `criterion`, a loss,
     by default 0.2 (MHS Fig. 2d), or with `relative=True` a share of ½⟨‖y‖²⟩, the loss of a network
-    whose output is zero; for a dataset alone, by default half of that loss. `longest`, the time
-    after which a race without closed form counts as never learning. `tolerance`, as in `reduce`.
+    whose output is zero; for a dataset alone, by default half of that loss. `longest`, how
+    long a race without closed form is followed, in units of one over its largest strength; where
+    that is too short, its time is unknown. `tolerance`, as in `reduce`.
     `width`, the number of neurons of the reference, by default that of the widest candidate, or
     200. `key` (a JAX key or an integer) draws the random neurons used to find the reference.
-    `rtol`, the relative tolerance of races that must be solved, as in `Race.solve`.
+    `rtol`, the relative tolerance of races that must be solved, as in `Race.solve`. `leak` and
+    `bias` say which ReLU network would have to keep the gates: `leak` is the slope of a neuron that
+    is off, from 0 to 1, and with `bias=True` the hidden neurons of every candidate and of the
+    reference read one more input, `bias`, that is always one. An output bias is not gated, and is
+    not known here. `leads=False` does not ask who would be first at other criteria, which saves up
+    to half of the time. `check=True` makes the check at once; it takes seconds.
 
     To rank single pathways by their early growth instead, see `rank_patterns`.
 
@@ -303,7 +340,7 @@ def contest(
     >>> import neuralrace as nr
     >>> data = nr.tasks.extended_xor(1.0)
     >>> print(nr.contest({"linear": nr.tasks.linear_pathways(data),
-    ...                   "xor": nr.tasks.xor_pathways(data)}, start=0.01)
+    ...                   "xor": nr.tasks.xor_pathways(data)}, start=0.01, check=True)
     ... )  # doctest: +NORMALIZE_WHITESPACE
     linear is first.
     candidate    time  later by  strength  implementable  kept  reduction
@@ -321,20 +358,29 @@ def contest(
 
     ```
     """
+    switch("check", check)
+    switch("leads", leads)
     scale = SCALE if start is None and scale is None else scale
     alone = isinstance(candidates, Dataset)
     if criterion is None:
         criterion, relative = (0.5, True) if alone else (0.2, relative)
-    rule = Rule(start, scale, criterion, relative, longest, tolerance, rtol)
+    rule = Rule(start, scale, criterion, relative, longest, tolerance, rtol, leak, bias)
     if width is not None:
         width = whole_number("the width", width, fix="width=200")
     if isinstance(candidates, Dataset):
         task, width = candidates.gated({}), WIDTH if width is None else width
-        found = aligned_patterns(task, key=key)
-        pairs = {ALIGNED: gating_of(found, width)} if len(found) else {}
+        task = with_bias(task) if bias else task
+        patterns = aligned_patterns(task, key=key, leak=leak)
+        pairs = {ALIGNED: gating_of(patterns, width)} if len(patterns) else {}
         entrants = rule.enter(pairs) if pairs else {}
-        return Contest(pairs, entrants, rule.describe(), scale, task, rule, width, key)
-    return contest_by(rule, candidates, width, key)
+        held = Contest(pairs, entrants, rule.describe(), scale, task, rule, width, key)
+    else:
+        held = contest_by(rule, candidates, width, key)
+    if leads:
+        _ = held.leads
+    if check:
+        held.check()
+    return held
 
 
 def contest_by(
@@ -349,6 +395,6 @@ def contest_by(
             wanted="another name: the aligned gates are always entered, under this one",
             fix="rename it; contest(data) asks for the aligned gates alone",
         )
-    pairs = dict(pairs_of(candidates))
+    pairs = dict(rule.pairs(candidates))
     wide = width_of(pairs) or WIDTH if width is None else width
     return Contest(pairs, entrants, rule.describe(), rule.scale, task_of(pairs), rule, wide, key)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralrace.contests.colours import candidate_colours
-from neuralrace.contests.verdicts import ALIGNED
+from neuralrace.contests.verdicts import ALIGNED, Kept
 from neuralrace.plot import COLOURS, draw_curves, mark_line, style
 
 if TYPE_CHECKING:
@@ -27,18 +27,20 @@ FEW = 4
 MARGIN, ENTRY = 0.06, 0.085
 """The parts of the height that are left free above all curves, and for each entry of a legend."""
 
-MARKED = ("not kept", "not reached", "outrun")
+MARKED = (Kept.NOT_KEPT, Kept.NOT_REACHED, Kept.OUTRUN)
 """What is said of a candidate in the legend."""
 
 
 def draw_contest(found: Contest, ax: matplotlib.axes.Axes | None) -> matplotlib.axes.Axes:
     """See `Contest.plot`."""
-    standing = {name: found.check.standing(name) for name in found.entrants}
-    named = {n: f"{n} ({how})" if how in MARKED else n for n, how in standing.items()}
+    check = found.checked
+    verdicts = {} if check is None else check.verdicts
+    marks = {name: f" ({v.value})" for name, v in verdicts.items() if v in MARKED}
+    named = {name: name + marks.get(name, "") for name in found.entrants}
     shown = {named[name]: entrant for name, entrant in found.entrants.items()}
     colours = dict(zip(shown, candidate_colours(found.entrants).values(), strict=True))
-    if ALIGNED not in found.entrants and found.check.reference is not None:
-        shown[f"{ALIGNED} (reference)"] = found.check.reference
+    if ALIGNED not in found.entrants and check is not None and check.reference is not None:
+        shown[f"{ALIGNED} (reference)"] = check.reference
         colours[f"{ALIGNED} (reference)"] = COLOURS["theory"]
     reached = [entrant.time for entrant in shown.values() if np.isfinite(entrant.time)]
     times = np.linspace(0, LONGER * max(reached, default=1.0), POINTS)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace.contests.times import Entrant
+from neuralrace.contests.times import Entrant, initial_loss
 from neuralrace.contests.verdicts import ALIGNED
 from neuralrace.text import table_lines
 
@@ -24,7 +24,16 @@ COLUMNS = (
     "kept",
     "reduction",
 )
-"""The columns of a printed contest. `learns` is shown where some candidate cannot learn all."""
+"""The columns of a printed contest.
+
+`learns` is shown where some candidate cannot learn all, `implementable` and `kept` after a check.
+"""
+
+ZERO = "½⟨‖y‖²⟩"
+"""The loss of a network whose output is zero."""
+
+UNCHECKED = "Not checked: would a ReLU network keep these gates? Ask check()."
+"""The last line of a contest before its check."""
 
 WORTH = 0.05
 """A lead at other criteria is told if it spans at least this part of the criterion's range."""
@@ -34,20 +43,21 @@ ALL = 0.995
 
 
 def contest_text(found: Contest) -> str:
-    """The lines of `print(contest)`."""
+    """The lines of `print(contest)`: what was computed so far, and nothing else."""
     order = sorted(found.times, key=lambda n: (n not in found.tied, found.times[n]))
     shown = {name: found.entrants[name] for name in order}
-    if ALIGNED not in shown and found.check.reference is not None:
-        shown[ALIGNED] = found.check.reference
-    lines = [_first(found), *_table(found, shown)]
+    check = found.checked
+    if ALIGNED not in shown and check is not None and check.reference is not None:
+        shown[ALIGNED] = check.reference
+    lines = [_first(found), *(_table(found, shown) if shown else ())]
     levels = _levels(shown)
     if levels:
-        told = " / ".join(f"{level:.4g}" for level in levels)
-        lines += [f"criterion: loss {told}", f"start: {found.start}"]
+        at = f"{found.rule.criterion:g} of {ZERO}, " * found.rule.relative
+        named = " / ".join(f"{level:.4g}" for level in levels)
+        lines += [f"criterion: {at}loss {named}", f"start: {found.start}"]
     lines += _about_criterion(found)
     lines += [
-        f"{name}: when it learns is not known from an average start, in which pathways keep the "
-        "signs of their first Σ^yx; start={name: weights} starts from actual weights."
+        f"{name}: when it learns is not known: {entrant.unknown}."
         for name, entrant in shown.items()
         if entrant.is_unknown
     ]
@@ -57,9 +67,11 @@ def contest_text(found: Contest) -> str:
             f"{', '.join(rough)}: started from weights that are not decoupled, through paths of "
             "three edges or more, so that times are approximate."
         )
+    if check is None:
+        return "\n".join([*lines, UNCHECKED])
     others = [name for name in order if name not in (found.winner, ALIGNED)]
-    lines += found.check.sentences(found.winner)
-    lines += [f"{name}: {found.check.verdict(name)}." for name in others]
+    lines += check.sentences(found.winner)
+    lines += [f"{name}: {check.describe(name)}." for name in others]
     return "\n".join(lines)
 
 
@@ -82,10 +94,12 @@ def _table(found: Contest, shown: Mapping[str, Entrant]) -> list[str]:
     """A row for each candidate, and one for the reference."""
     first = np.nan if found.winner is None else found.times[found.winner]
     learned = {name: entrant.learns for name, entrant in shown.items()}
+    check = found.checked
     rows = []
     for name, entrant in shown.items():
         margin = 0.0 if name in found.tied else entrant.time / first - 1
-        share = found.check.kept.get(name, np.nan)
+        share = np.nan if check is None else check.kept.get(name, np.nan)
+        can = None if check is None else check.implementable.get(name)
         how = "exact" if entrant.race.is_exact else f"residual {entrant.race.residual:.1e}"
         how += "; reference" if name not in found.entrants else ""
         how += "; approximate start" if entrant.starts_roughly else ""
@@ -96,8 +110,8 @@ def _table(found: Contest, shown: Mapping[str, Entrant]) -> list[str]:
                 f"{100 * margin:.1f} %" if np.isfinite(margin) else "–",
                 f"{entrant.strength:.4g}",
                 f"{100 * learned[name]:.0f} %" if min(learned.values()) < ALL else "",
-                {True: "yes", False: "no", None: "–"}[found.check.implementable.get(name)],
-                "–" if np.isnan(share) else f"{share:.2f}",
+                "" if check is None else {True: "yes", False: "no", None: "–"}[can],
+                "" if check is None else "–" if np.isnan(share) else f"{share:.2f}",
                 f"{how}; {entrant.method}",
             )
         )
@@ -114,12 +128,18 @@ def _about_criterion(found: Contest) -> list[str]:
     if winner is None or len(_levels(found.entrants)) > 1:
         return lines
     level = found.entrants[winner].criterion
-    every = found.leads
+    every = found.followed
     least = WORTH * (every[0].high - every[-1].low) if every else 0.0
     others = [
         each for each in every if each.name not in found.tied and each.high - each.low >= least
     ]
-    below = [f"below {each.high:.3g}, {each.name}" for each in others if each.high <= level]
-    above = [f"above {each.low:.3g}, {each.name}" for each in others if each.low >= level]
-    nearest = [*below[:1], *above[-1:]]
-    return lines + [f"With a criterion {each} would be first." for each in nearest]
+    below = [each for each in others if each.high <= level]
+    above = [each for each in others if each.low >= level]
+    whole, of = 1.0, ""
+    if found.rule.relative:
+        whole, of = initial_loss(found.entrants[winner].race), f" of {ZERO}"
+    return lines + [
+        f"With a criterion between {each.low / whole:.3g} and {each.high / whole:.3g}{of}, "
+        f"{each.name} would be first."
+        for each in (*below[:1], *above[-1:])
+    ]

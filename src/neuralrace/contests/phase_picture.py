@@ -88,7 +88,7 @@ def _not_kept(found: PhaseDiagram) -> list[tuple[float, float]]:
     middles = (found.values[1:] + found.values[:-1]) / 2
     ends = [float(v) for v in (found.values[0], *middles, found.values[-1])]
     ranges: list[tuple[float, float]] = []
-    for low, high, kept in zip(ends, ends[1:], found.kept, strict=False):
+    for low, high, kept in zip(ends, ends[1:], found.checked or (), strict=False):
         if kept is False and ranges and ranges[-1][1] == low:
             ranges[-1] = (ranges[-1][0], high)
         elif kept is False:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.checks import real_array, real_number
+from neuralrace.checks import real_array, real_number, switch
 from neuralrace.contests.contest import Contest, contest_by
 from neuralrace.contests.phase_picture import draw_phases
 from neuralrace.contests.times import (
@@ -26,6 +26,7 @@ from neuralrace.contests.times import (
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.progress import progress
 from neuralrace.reduction.blocks.exactness import Exactness
+from neuralrace.reln.explained.fall import LONGEST
 from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:
@@ -82,14 +83,28 @@ class PhaseDiagram:
     residual: float
     contest_at: Callable[[float], Contest]
 
-    @cached_property
-    def kept(self) -> tuple[bool | None, ...]:
+    def check(self) -> tuple[bool | None, ...]:
         """Whether a ReLU network would keep the winner's gates, at every value.
 
         None where no candidate reaches the criterion, or where the check cannot tell
-        (`Check.keeps`). `contest_at(value).check` has the full answer. It is computed on first use,
-        and shows its progress.
+        (`Check.keeps`). `contest_at(value).check()` has the full answer. It takes seconds per
+        value, and shows its progress. The result is remembered, and shown by `print` and `plot`
+        from then on.
         """
+        return self._kept
+
+    @property
+    def kept(self) -> tuple[bool | None, ...]:
+        """What `check` finds; makes the check."""
+        return self.check()
+
+    @property
+    def checked(self) -> tuple[bool | None, ...] | None:
+        """What `check` found, or None where nobody asked yet."""
+        return self.__dict__.get("_kept")
+
+    @cached_property
+    def _kept(self) -> tuple[bool | None, ...]:
         found = []
         with progress(len(self.values), "checking gates", "values") as advance:
             for value, winner in zip(self.values, self.winners, strict=True):
@@ -176,7 +191,7 @@ class PhaseDiagram:
         lines = [f"Who is first, by {self.parameter}:"]
         for low, high in pairwise(edges):
             winner = self.winner_at((low + high) / 2) or "no candidate reaches the criterion"
-            inside = zip(self.values, self.kept, strict=True)
+            inside = zip(self.values, self.checked or (), strict=False)
             checked = [kept for value, kept in inside if low <= value <= high and kept is not None]
             lost = len(checked) - sum(checked)
             note = (
@@ -186,8 +201,7 @@ class PhaseDiagram:
             note += f" (equal: {', '.join(equal)})" if equal else ""
             lines.append(f"  {low:<12.8g} … {high:<12.8g} {winner}{note}")
         lines += [
-            f"{name} at {len(values)} of {len(self.values)} values: when it learns is not known "
-            "from an average start."
+            f"{name} at {len(values)} of {len(self.values)} values: when it learns is not known."
             for name, values in self.unknown.items()
         ]
         lines += [f"criterion: {self.criterion}", f"start: {self.start}"]
@@ -196,6 +210,8 @@ class PhaseDiagram:
             if Exactness(self.residual)
             else f"reductions approximate: couplings up to {self.residual:.1e} dropped"
         )
+        if self.checked is None:
+            lines.append("Not checked: would ReLU networks keep these gates? Ask check().")
         return "\n".join(lines)
 
 
@@ -208,10 +224,13 @@ def phase_diagram(
     scale: float | None = None,
     criterion: float = 0.2,
     relative: bool = False,
-    longest: float = 1e5,
+    longest: float = LONGEST,
     tolerance: float | None = None,
     width: int | None = None,
     precision: float = 1e-9,
+    leak: float = 0.0,
+    bias: bool = False,
+    check: bool = False,
 ) -> PhaseDiagram:
     """A contest at every value of a task parameter, and the values where the winner changes.
 
@@ -222,8 +241,9 @@ def phase_diagram(
     looked for between them only if it is near the winner at one of them and their distance changes
     in between: a range inside in which it wins can be missed, so take values that are close enough.
     Candidates that are equal at every value
-    have no crossover. `print` and `plot` mark the values at which a ReLU network would not keep the
-    winner's gates (see `contest`); this takes seconds per value.
+    have no crossover. After `check=True` or `PhaseDiagram.check()`, `print` and `plot` mark the
+    values at which a ReLU network would not keep the winner's gates (see `contest`); this takes
+    seconds per value.
 
     **Arguments:** `candidates`, a function of the parameter's value that returns `{name: (arch,
     data)}`, always with the same names; `values`, increasing; `precision` of a crossover, as a
@@ -241,6 +261,7 @@ def phase_diagram(
     criterion: loss 0.2
     start: equal aligned starts: every edge at 0.001, whatever its width
     every reduction exact
+    Not checked: would ReLU networks keep these gates? Ask check().
 
     ```
     """
@@ -270,7 +291,8 @@ def phase_diagram(
     if width is not None:
         width = whole_number("the width", width, fix="width=200")
     scale = SCALE if start is None and scale is None else scale
-    rule = Rule(start, scale, criterion, relative, longest, tolerance)
+    rule = Rule(start, scale, criterion, relative, longest, tolerance, None, leak, bias)
+    check = switch("check", check)
     scout = _Scout(candidates, rule, width)
     found = [scout.times(value) for value in grid]
 
@@ -279,7 +301,7 @@ def phase_diagram(
         for low, high in pairwise(map(float, grid))
         for crossover in scout.between(low, high, precision * (grid[-1] - grid[0]))
     ]
-    return PhaseDiagram(
+    diagram = PhaseDiagram(
         parameter,
         grid,
         {name: np.array([times[name] for times in found]) for name in found[0]},
@@ -289,6 +311,9 @@ def phase_diagram(
         scout.residual,
         scout.contest,
     )
+    if check:
+        diagram.check()
+    return diagram
 
 
 class _Scout:

@@ -10,14 +10,17 @@ from typing import TypeAlias, cast, final
 
 import numpy as np
 
-from neuralrace.architecture import Architecture
+from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import plain_number, switch, weight_scale
 from neuralrace.contests.leads import EDGE
-from neuralrace.dataset import Dataset
+from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
-from neuralrace.reduction.solving.initial import start_from_scale
+from neuralrace.reduction.equations.polynomial import least_loss as least_of_block
+from neuralrace.reduction.solving.initial import check_start_known, later, start_from_scale
+from neuralrace.reduction.solving.small import RTOL
 from neuralrace.reduction.solving.solution import checked_tolerance
+from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike
 
@@ -33,6 +36,21 @@ CANCELLED = 1e-9
 LATER = 3.0
 """The next bracket lasts this many times as long as all brackets before it."""
 
+STILL = 1e-4
+"""A block rests where its weights change by less than this part of the largest in one step."""
+
+APART = 1e3
+"""The factor between the two tolerances with which a race that rests is solved."""
+
+NUDGE = 1e-12
+"""The part of its largest weight by which a start is changed to see whether rounding decides."""
+
+LOOSE = 1e-10
+"""With tolerances above this, the other one is smaller, otherwise larger."""
+
+DIGITS = 1e-5
+"""Times are printed to five digits: two times that differ by less than this part are equal."""
+
 DECOUPLED = 1e-6
 """Weights are decoupled if a start carries all but this share of them."""
 
@@ -41,6 +59,18 @@ TIE = 1e-6
 
 SCALE = 1e-3
 """The standard deviation of random weights if neither `start` nor `scale` is given."""
+
+AVERAGE = (
+    "an average start keeps the signs of the first Σ^yx; start={name: weights} starts from "
+    "actual weights"
+)
+"""Why it is not known when a pathway learns from an average start that does not learn."""
+
+DROPPED = (
+    "what the tolerance of its reduction dropped keeps the loss above the criterion, and can be "
+    "learned; a smaller tolerance drops less"
+)
+"""Why it is not known when a candidate learns what its reduction left out."""
 
 Candidates: TypeAlias = Mapping[str, tuple[Architecture, Dataset]]
 """The gatings of a contest by name."""
@@ -62,13 +92,14 @@ class Entrant:
 
     `criterion` is a loss; `time` is infinite if the loss never falls that far; `method` says how
     the time was found. `number` is the common start value of all singular values of all edges, or
-    None if they start differently or from a scale. `strength` is the strength of the strongest
-    block (`Block.drive`): with two edges per path, the rate at which small weights first grow.
+    None if they start differently or from a scale. `strength` is the drive of the strongest
+    block (`Block.drive`), and `growth_rate` the largest rate at which small weights first grow.
 
-    `is_unknown` says that the criterion could be reached, and was not, from an average start. That
-    proves little: on average, random weights start a pathway with the signs of its Σ^yx at the
-    beginning, and a race that starts so keeps them. Actual weights can change them, where other
-    pathways turn around what is left to learn.
+    `unknown` says why the time is not known, where it is not: the race was not followed for longer,
+    or it rests at a saddle that it leaves by rounding alone, or it did not reach the criterion from
+    an average start. That proves little: on average, random weights start a pathway with the signs
+    of its Σ^yx at the beginning, and a race that starts so keeps them. Actual weights can change
+    them, where other pathways turn around what is left to learn. `time` is infinite then too.
 
     ```python
     >>> import neuralrace as nr
@@ -89,7 +120,12 @@ class Entrant:
     time: float
     method: str
     number: float | None
-    is_unknown: bool = False
+    unknown: str = ""
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the time is not known; an infinite time means never otherwise."""
+        return bool(self.unknown)
 
     @property
     def starts_roughly(self) -> bool:
@@ -115,19 +151,30 @@ class Entrant:
     def end(self, longest: float) -> float:
         """When all is learned but a hundredth of what this gating can learn."""
         initial, least = initial_loss(self.race), self.race.constant
-        return learning_time(self.race, self.start, least + EDGE * (initial - least), longest)[0]
+        return learning_time(self.race, self.start, least + EDGE * (initial - least), longest).time
+
+    @property
+    def has_form(self) -> bool:
+        """Whether the race has a closed form from its start."""
+        return self.race.complete_form(self.start) is not None
 
     @property
     def strength(self) -> float:
         return max((block.drive for block in self.race.blocks), default=0.0)
 
+    @property
+    def growth_rate(self) -> float:
+        return max((block.growth_rate for block in self.race.blocks), default=0.0)
+
 
 @final
 @dataclass(frozen=True)
 class Rule:
-    """How learning times are measured: the start, the criterion, and the longest time allowed.
+    """How learning times are measured: the start, the criterion, and how long races are followed.
 
     Exactly one of `start` and `scale` is given; `start` may be a mapping with every candidate.
+    `leak` is that of the ReLU network that would have to keep the gates; with `bias`, the hidden
+    neurons of every candidate read an input that is always one.
     """
 
     start: StartsLike | None
@@ -137,8 +184,11 @@ class Rule:
     longest: float
     tolerance: float | None
     rtol: float | None = None
+    leak: float = 0.0
+    bias: bool = False
 
     def __post_init__(self) -> None:
+        check_start_known(self.start)
         if (self.start is None) == (self.scale is None):
             raise NeuralRaceError(
                 "a contest needs one way to start",
@@ -158,6 +208,8 @@ class Rule:
                 fix="leave it out for the default",
             )
         switch("relative", self.relative)
+        switch("bias", self.bias)
+        checked_leak(self.leak)
         checked_tolerance(self.rtol)
         fine = positive(self.criterion) and (self.criterion < 1 or not self.relative)
         if not fine:
@@ -189,8 +241,18 @@ class Rule:
                 wanted="{name: (arch, data)}",
                 fix="for example {'xor': nr.tasks.xor_pathways(data)}",
             )
-        check_one_task(pairs_of(candidates))
-        return {name: self._entrant(name, each) for name, each in candidates.items()}
+        pairs = self.pairs(candidates)
+        check_one_task(pairs)
+        made = {
+            name: each if isinstance(each, Race) and each.arch == pairs[name][0] else pairs[name]
+            for name, each in candidates.items()
+        }
+        return {name: self._entrant(name, each) for name, each in made.items()}
+
+    def pairs(self, candidates: CandidatesLike) -> Candidates:
+        """All candidates as (arch, data), with the bias that is asked for."""
+        pairs = pairs_of(candidates)
+        return {n: _biased(*pair) for n, pair in pairs.items()} if self.bias else pairs
 
     def _entrant(self, name: str, candidate: tuple[Architecture, Dataset] | Race) -> Entrant:
         """Reduce a candidate, place it at its start, and find when it reaches the criterion."""
@@ -207,21 +269,29 @@ class Rule:
                 wanted=f"a loss below {initial:g}",
                 fix="criterion=0.4, relative=True takes a share of ½⟨‖y‖²⟩",
             )
-        time, method = learning_time(race, start, criterion, self.longest, self.rtol)
-        if time == 0:
+        found = learning_time(race, start, criterion, self.longest, self.rtol)
+        if found.time == 0:
             raise NeuralRaceError(
                 f"candidate {name!r} meets the criterion already at its start",
                 got=f"criterion = {criterion:g}, and {start.description}",
                 wanted="a start whose loss is above the criterion",
                 fix="start nearer to zero, or lower the criterion",
             )
-        unknown = self.scale is not None and np.isinf(time) and criterion > race.constant
-        return Entrant(race, start, criterion, time, method, _one_number(source), unknown)
+        unknown = found.unknown
+        if (
+            self.scale is not None
+            and np.isinf(found.time)
+            and found.unknown != DROPPED
+            and criterion > least_loss(race)
+        ):
+            unknown = AVERAGE
+        number = _one_number(source)
+        return Entrant(race, start, criterion, found.time, found.method, number, unknown)
 
     def _source(self, name: str, race: Race) -> StartLike:
         """The argument of `Race.start` for this candidate."""
         if self.scale is not None:
-            return expected_start(name, race, self.scale)
+            return _expected(race, self.scale, f"candidate {name!r}")
         if isinstance(self.start, Mapping):
             if name not in self.start:
                 raise NeuralRaceError(
@@ -270,6 +340,22 @@ def _one_number(source: StartLike) -> float | None:
 def positive(value: object) -> bool:
     """Whether it is a finite number above zero."""
     return isinstance(value, Real) and isfinite(value) and float(value) > 0
+
+
+def _biased(arch: Architecture, data: Dataset) -> tuple[Architecture, Dataset]:
+    """A candidate whose hidden nodes read an input that is always one."""
+    if BIAS in arch.sizes:
+        return arch, data
+    edges = {f"{BIAS}_{node}": (BIAS, node) for node in arch.hidden}
+    return Architecture({**arch.sizes, BIAS: 1}, {**arch.edges, **edges}), with_bias(data)
+
+
+def with_bias(data: Dataset) -> Dataset:
+    """The same data with an input that is always one, if it has none."""
+    if BIAS in data.x:
+        return data
+    x = {**data.x, BIAS: np.ones((data.n_samples, 1))}
+    return Dataset(x, data.y, data.gates, data.sample_weight, data.labels)
 
 
 def pairs_of(candidates: CandidatesLike) -> Candidates:
@@ -333,7 +419,7 @@ def _difference(a: Dataset, b: Dataset) -> str:
     return ""
 
 
-def expected_start(name: str, race: Race, scale: float) -> Start:
+def expected_start(race: Race, scale: float) -> Start:
     """Where Gaussian weights of standard deviation σ start a race on average.
 
     In a two-edge pathway with N hidden units, the growing half ½(W₁v + W₂ᵀu) of a mode has the
@@ -346,7 +432,7 @@ def expected_start(name: str, race: Race, scale: float) -> Start:
     >>> import neuralrace as nr
     >>> data = nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]})
     >>> race = nr.reduce(nr.Architecture.chain(1, 8, 1), data)
-    >>> start = nr.contests.expected_start("chain", race, scale=0.01)
+    >>> start = nr.contests.expected_start(race, scale=0.01)
     >>> {edge: w.round(12).tolist() for edge, w in start.weights[0].items()}
     {'W1': [[0.02]], 'W2': [[0.02]]}
 
@@ -354,11 +440,15 @@ def expected_start(name: str, race: Race, scale: float) -> Start:
     """
     check_kind("race", race, Race, "pass a race of nr.reduce(arch, data)")
     scale = weight_scale(scale)
+    return _expected(race, scale, "the race")
+
+
+def _expected(race: Race, scale: float, what: str) -> Start:
     found = start_from_scale(race.blocks, race.split, scale)
     if found is None:
         raise NeuralRaceError(
-            f"candidate {name!r} has pathways of other than two edges: their average start from "
-            "random weights is not known",
+            f"{what} has pathways of other than two edges: their average start from random "
+            "weights is not known",
             got=f"scale = {scale:g}",
             wanted="pathways input → hidden → output",
             fix="start={name: net.init(key, scale)} starts from actual weights, "
@@ -388,44 +478,127 @@ def tied_first(times: Mapping[str, float]) -> tuple[str, ...]:
 
 def initial_loss(race: Race) -> float:
     """½⟨‖y‖²⟩, the loss of a network whose output is zero."""
-    return race.constant + sum(block.initial_loss for block in race.blocks)
+    return zero_loss(race.data)
+
+
+@final
+@dataclass(frozen=True)
+class LearningTime:
+    """When a loss is reached, infinite if never; how that was found; why it is unknown, if it is.
+
+    An unknown time is infinite too. "Never" is proved: the loss stays above the criterion at any
+    weights, or by the closed form.
+    """
+
+    time: float
+    method: str
+    unknown: str = ""
 
 
 def learning_time(
     race: Race, start: Start, criterion: float, longest: float, rtol: float | None = None
-) -> tuple[float, str]:
+) -> LearningTime:
     """When the loss falls to the criterion, and how that was found.
 
-    The closed form is used if there is one. Otherwise the race is solved; since its loss can only
-    fall, the time is bracketed by ever longer spans, up to `longest`, the bracket is divided twice,
-    and the last part is interpolated. Each solution starts where the previous one ended. The time
-    is 0 if the criterion is met at the start.
+    The closed form is used if there is one. Otherwise the race is solved, for `longest` times one
+    over the largest strength. Where it rests before it reaches the criterion, it may be at a saddle
+    that it leaves by rounding alone: it is solved again with another tolerance, from a start that
+    differs by rounding, and the time is unknown if the two differ. The time is 0 if the criterion
+    is met at the start.
     """
+    if race.constant < criterion <= race.outside:
+        return LearningTime(np.inf, "solved race", DROPPED)
     if criterion <= race.constant or not race.blocks:
-        return np.inf, "the loss that cannot be learned is above the criterion"
+        return LearningTime(np.inf, "the loss that cannot be learned is above the criterion")
+    if min(race.arch.path_lengths) > 1 and not any(
+        w.any() for weights in start.weights for w in weights.values()
+    ):
+        return LearningTime(np.inf, "weights of zero never move")
     form = race.complete_form(start)
     if form is not None:
-        return float(form.time_to_loss(criterion)), "closed form"
-    now, span = 0.0, min(FIRST / _rate(race), longest)
-    divided = 0
+        return LearningTime(float(form.time_to_loss(criterion)), "closed form")
+    found, rests = _solved_time(race, start, criterion, longest, rtol)
+    if rests:
+        usual = RTOL if rtol is None else rtol
+        other = usual / APART if usual > LOOSE else usual * APART
+        again, _ = _solved_time(race, _nudged(start), criterion, longest, other)
+        if not abs(found.time - again.time) <= DIGITS * found.time:
+            return LearningTime(np.inf, "solved race", "the race rests at a saddle")
+    return found
+
+
+def _solved_time(
+    race: Race, start: Start, criterion: float, longest: float, rtol: float | None
+) -> tuple[LearningTime, bool]:
+    """The time to the criterion by solving the race, and whether the race rests before it.
+
+    Since the loss can only fall, the time is bracketed by ever longer spans, the bracket is divided
+    twice, and the last part is interpolated. Each solution starts where the previous one ended.
+    """
+    last = longest / _rate(race)
+    now, span = 0.0, min(FIRST / _rate(race), last)
+    divided, rests = 0, False
     while True:
         times = np.linspace(0.0, span, POINTS + 1)
         solution = race.solve(times=times, start=start, rtol=rtol)
         loss = solution.loss
         if loss[0] <= criterion:
-            return now, "solved race"
+            return LearningTime(now, "solved race"), rests
         if loss[-1] > criterion:
+            if now == 0 and criterion <= least_loss(race):
+                method = "no weights of this gating have a loss below the criterion"
+                return LearningTime(np.inf, method), False
             now += span
-            if now >= longest:
-                return np.inf, f"solved race; not reached by t = {longest:.3g}"
-            start, span = _state(race, solution, -1), min(LATER * now, longest - now)
+            if now >= last:
+                return LearningTime(np.inf, "solved race", f"not before t = {last:.3g}"), False
+            start, span = later(race.blocks, start, solution), min(LATER * now, last - now)
+            rests = True  # it may rest between two of these times
             continue
         k = int(np.argmax(loss <= criterion))
         divided += 1
+        rests = rests or _rests(solution, k)
         if divided == 2:
-            return now + float(crossing_time(times, loss, criterion)), "solved race"
-        start = _state(race, solution, k - 1)
+            return LearningTime(
+                now + float(crossing_time(times, loss, criterion)), "solved race"
+            ), rests
+        start = later(race.blocks, start, solution, k - 1)
         now, span = now + float(times[k - 1]), float(times[k] - times[k - 1])
+
+
+def _nudged(start: Start) -> Start:
+    """A start whose matrices differ by rounding.
+
+    Single numbers stay as they are: in scalar races that start alike, rounding breaks no symmetry.
+    """
+    rng = np.random.default_rng(0)
+    weights = tuple(
+        {e: w + NUDGE * np.abs(w).max() * rng.normal(size=w.shape) for e, w in block.items()}
+        if any(w.size > 1 for w in block.values())
+        else block
+        for block in start.weights
+    )
+    return replace(start, weights=weights)
+
+
+def _rests(solution: Trajectory, end: int) -> bool:
+    """Whether some block comes to rest and moves again before one of the times of a solution."""
+    for weights in solution.values["variables"].values():
+        state = np.concatenate(
+            [w[: end + 1].reshape(end + 1, -1) for w in weights.values()], axis=1
+        )
+        size = np.abs(state).max(axis=1)[1:]
+        still = np.abs(np.diff(state, axis=0)).max(axis=1) <= STILL * size
+        if still.any() and not still[int(np.argmax(still)) :].all():
+            return True
+    return False
+
+
+def least_loss(race: Race) -> float:
+    """A loss that no weights of these gates get below: that of the best linear map of every path.
+
+    It is the constant loss alone where there are too many paths.
+    """
+    return race.constant + sum(map(least_of_block, race.blocks))
 
 
 def _rate(race: Race) -> float:
@@ -443,10 +616,3 @@ def _rate(race: Race) -> float:
         bounds.append(np.sqrt(np.prod(squares)))
     strength, bound = max(block.drive for block in race.blocks), float(max(bounds))
     return strength if strength > CANCELLED * bound else bound
-
-
-def _state(race: Race, solution: Trajectory, when: int) -> Start:
-    """A start at the state of a solution at one of its times."""
-    at = solution.values["variables"]
-    weights = tuple({e: w[when] for e, w in at[block.name].items()} for block in race.blocks)
-    return Start(weights, None, f"the race at t = {solution.time[when]:g}")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, final
+from enum import Enum
+from typing import assert_never, final
 
 import numpy as np
 
+from neuralrace.architecture import BIAS
 from neuralrace.checks import random_key
-from neuralrace.contests.times import Candidates, Entrant, Rule, initial_loss
+from neuralrace.contests.times import Candidates, Entrant, Rule, initial_loss, with_bias
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.progress import progress
@@ -26,7 +28,8 @@ CHANGING = "For the whole curve, see types of neurons (nr.reln.types)."
 RELIABLE = 0.85
 """If the kept share of the aligned gates is below this, no constant gating is reliable.
 
-This number is part of the definition of a contest's verdict, fixed before anything was measured.
+This number is part of the definition of a contest's verdict, fixed before these 18 tasks
+(docs/kept.md).
 """
 
 COMPARABLE = 0.5
@@ -45,10 +48,37 @@ LAYERS = "checked layer by layer only; how long a deeper network takes is not kn
 """The note on candidates with more than one hidden layer."""
 
 
+PAST = "an output bias learns past all gates; what neurons align to beside it is not known"
+"""Why there is no reference where candidates have an output bias."""
+
+
+@final
+class Kept(Enum):
+    """What becomes of a candidate's gates in a ReLU network; see `contest`.
+
+    They are kept and learned in time (`KEPT`), kept but slower than the aligned gates (`OUTRUN`),
+    faster than neurons can align to them (`NOT_REACHED`), or not produced by the weights that they
+    learn (`NOT_KEPT`). `UNKNOWN` where the check cannot tell.
+
+    ```python
+    >>> import neuralrace as nr
+    >>> nr.contests.Kept("not kept")
+    <Kept.NOT_KEPT: 'not kept'>
+
+    ```
+    """
+
+    KEPT = "kept"
+    OUTRUN = "outrun"
+    NOT_REACHED = "not reached"
+    NOT_KEPT = "not kept"
+    UNKNOWN = "unknown"
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Check:
-    """What a ReLU network would do with the gates of a contest; see `Contest.check`.
+    """What a ReLU network would do with the gates of a contest; made by `Contest.check`.
 
     `kept[name]` is the kept share of a candidate (`reln.consistency`), with the reference under
     `"aligned"`; it is NaN if it could not be measured, and `unchecked[name]` says why.
@@ -74,67 +104,87 @@ class Check:
     unchecked: Mapping[str, str] = field(default_factory=dict)
     unaligned: str | None = None
 
-    def verdict(self, name: str) -> str:
-        """What a ReLU network would do with a candidate's gates, in words."""
+    def verdict(self, name: str) -> Kept:
+        """What a ReLU network would do with a candidate's gates; `describe` has it in words."""
         if self.fastest == 0:
-            return NEVER
+            return Kept.NOT_KEPT
         entrant, share = self.entrants[name], self.kept[name]
-        if np.isnan(share):
-            return f"not checked: {self.unchecked.get(name, 'its share is not known')}"
-        if is_deep(entrant):
-            return f"kept share {share:.2f}, {LAYERS}"
+        if np.isnan(share) or is_deep(entrant):
+            return Kept.UNKNOWN
         if share < KEPT:
-            estimate = self._estimate(entrant)
-            return "not kept" + (f"; expect about t·s/s* = {estimate:.4g}" if estimate else "")
-        if self.reference is None:
-            return f"kept share {share:.2f}, not compared with the aligned gates"
-        if np.isinf(self.reference.time):
-            return "kept"
-        behind = entrant.time / self.reference.time
+            return Kept.NOT_KEPT
+        if self.reference is None or entrant.is_unknown:
+            return Kept.UNKNOWN
+        behind = self._behind(entrant)
         if behind * OUTRUN < 1:
-            slower = f"take {1 / behind:.2f} times its time"
-            return f"not reached: the gates that small neurons align to {slower}"
-        if behind <= OUTRUN:
-            return "kept"
-        if entrant.is_unknown:
-            return "kept; when it learns is not known"
-        later = "never learns" if np.isinf(behind) else f"{behind:.2f} times their time"
-        return f"kept, but outrun by the aligned gates ({later})"
+            return Kept.NOT_REACHED
+        return Kept.KEPT if behind <= OUTRUN else Kept.OUTRUN
+
+    @property
+    def verdicts(self) -> dict[str, Kept]:
+        """The verdict on every candidate that was measured."""
+        return {name: self.verdict(name) for name in self.entrants if name in self.kept}
+
+    def detail(self, name: str) -> str:
+        """What there is to add to a verdict: numbers or a reason; empty where there is nothing."""
+        entrant, share, verdict = self.entrants[name], self.kept[name], self.verdict(name)
+        behind = self._behind(entrant)
+        match verdict:
+            case Kept.KEPT:
+                return ""
+            case Kept.OUTRUN:
+                later = "never learns" if np.isinf(behind) else f"{behind:.2f} times their time"
+                return f"by the aligned gates ({later})"
+            case Kept.NOT_REACHED:
+                return f"the gates that small neurons align to need {1 / behind:.2f} times as long"
+            case Kept.NOT_KEPT:
+                if self.fastest == 0:
+                    return NEVER
+                estimate = self._estimate(entrant)
+                return "" if estimate is None else f"expect about t·s/s* = {estimate:.4g}"
+            case Kept.UNKNOWN:
+                if np.isnan(share):
+                    return f"not checked: {self.unchecked.get(name, 'its share is not known')}"
+                if is_deep(entrant):
+                    return f"kept share {share:.2f}, {LAYERS}"
+                if self.reference is None:
+                    return f"kept share {share:.2f}, not compared with the aligned gates"
+                return "kept; when it learns is not known"
+        assert_never(verdict)
+
+    def describe(self, name: str) -> str:
+        """The verdict on a candidate in words, with its numbers."""
+        verdict, detail = self.verdict(name), self.detail(name)
+        match verdict:
+            case Kept.OUTRUN:
+                return f"kept, but outrun {detail}"
+            case Kept.NOT_REACHED:
+                return f"not reached: {detail}"
+            case Kept.NOT_KEPT if detail and self.fastest:
+                return f"not kept; {detail}"
+            case _:
+                return detail or verdict.value
+
+    def _behind(self, entrant: Entrant) -> float:
+        """The time of a candidate over that of the aligned gates; 1 if these never learn."""
+        if self.reference is None or np.isinf(self.reference.time):
+            return 1.0
+        return entrant.time / self.reference.time
 
     def _estimate(self, entrant: Entrant) -> float | None:
         """t·s/s* of a gating that is not kept, or None if it is no usable estimate."""
         if self.reference is not None or not np.isfinite(entrant.time) or is_late(entrant):
             return None
-        rate = entrant.strength
+        rate = entrant.growth_rate
         return entrant.time * rate / self.fastest if rate >= COMPARABLE * self.fastest else None
 
     def keeps(self, name: str) -> bool | None:
         """Whether a candidate is kept, reached and not outrun; None if the check cannot tell."""
-        if self.fastest == 0:
-            return False
-        share = self.kept[name]
-        if np.isnan(share) or is_deep(self.entrants[name]):
-            return None
-        if share >= KEPT and (self.reference is None or self.entrants[name].is_unknown):
-            return None
-        return self.verdict(name) == "kept"
-
-    def standing(
-        self, name: str
-    ) -> Literal["kept", "outrun", "not reached", "not kept", "unknown"]:
-        """What becomes of a candidate's gates in a word or two."""
-        keeps, verdict = self.keeps(name), self.verdict(name)
-        if keeps is None:
-            return "unknown"
-        if keeps:
-            return "kept"
-        if verdict.startswith("kept"):
-            return "outrun"
-        return "not reached" if verdict.startswith("not reached") else "not kept"
+        return {Kept.KEPT: True, Kept.UNKNOWN: None}.get(self.verdict(name), False)
 
     def is_kept(self, name: str) -> bool:
         """Whether a candidate is known to be kept, reached and not outrun."""
-        return bool(self.keeps(name))
+        return self.verdict(name) is Kept.KEPT
 
     def expected(self, winner: str | None) -> float | None:
         """When a ReLU network should reach the criterion, or None if nothing reliable is known.
@@ -167,18 +217,15 @@ class Check:
         said = []
         kept = winner is not None and winner != ALIGNED and self.is_kept(winner)
         if winner is not None and winner != ALIGNED:
-            verdict = self.verdict(winner)
-            if kept:
-                said.append(f"A ReLU network would keep the gates of {winner}.")
-            elif verdict == "not kept":
-                said.append(f"A ReLU network would not keep the gates of {winner}.")
-            else:
+            no = self.verdict(winner) is Kept.NOT_KEPT and not self.detail(winner)
+            if kept or no:
+                would = "would" if kept else "would not"
+                said.append(f"A ReLU network {would} keep the gates of {winner}.")
+            elif np.isnan(self.kept[winner]):
                 reason = self.unchecked.get(winner, "their kept share is not known")
-                said.append(
-                    f"The gates of {winner} were not checked: {reason}."
-                    if np.isnan(self.kept[winner])
-                    else f"The gates of {winner}: {verdict}."
-                )
+                said.append(f"The gates of {winner} were not checked: {reason}.")
+            else:
+                said.append(f"The gates of {winner}: {self.describe(winner)}.")
         if not kept and self.reference is not None:
             said += self._what_the_aligned_gates_say(self.reference, alone=winner == ALIGNED)
         if self.reference is None:
@@ -218,10 +265,10 @@ class Check:
             ]
         if is_at_its_end(reference):
             return [
-                f"The gates that it aligns to reach the criterion at {time}, but they can learn "
-                f"only {100 * reference.learns:.0f} % of the loss, and the criterion is near that "
-                "limit. "
-                "The network will have changed its gates by then, so this time is not reliable."
+                f"The gates that it aligns to reach the criterion at {time}, but the criterion is "
+                f"near the least loss that they can reach, {100 * (1 - reference.learns):.2g} % of "
+                "the initial loss. The network will have changed its gates by then, so this time "
+                "is not reliable."
             ]
         if alone:
             return []
@@ -256,11 +303,18 @@ def is_deep(entrant: Entrant) -> bool:
     return max(entrant.race.split.arch.path_lengths) > 2
 
 
+def has_output_bias(entrant: Entrant) -> bool:
+    """Whether an edge leads from the bias straight to an output."""
+    arch = entrant.race.arch
+    return any(s == BIAS and t in arch.outputs for s, t in arch.edges.values())
+
+
 def task_of(candidates: Candidates) -> Dataset:
     """The task that all candidates learn, with every input that any of them reads, ungated."""
     first = next(iter(candidates.values()))[1]
     x = {v: a for _, data in candidates.values() for v, a in data.x.items()}
-    return Dataset(x, first.y, None, first.sample_weight, first.labels)
+    task = Dataset(x, first.y, None, first.sample_weight, first.labels)
+    return with_bias(task) if any(BIAS in arch.inputs for arch, _ in candidates.values()) else task
 
 
 def width_of(candidates: Candidates) -> int:
@@ -285,8 +339,10 @@ def check(
     with progress(len(entrants) + 3, "checking gates", "gatings") as advance:
         if any(is_deep(entrant) for entrant in entrants.values()):
             reference, reason = None, f"some candidates have several hidden layers, {LAYERS}"
+        elif any(has_output_bias(entrant) for entrant in entrants.values()):
+            reference, reason = None, PAST
         else:
-            patterns = aligned_patterns(task, key=key)
+            patterns = aligned_patterns(task, key=key, leak=rule.leak)
             fastest, scale = patterns.fastest, rule.random_scale(width)
             if scale is not None:
                 ratio = patterns.ratio(width, scale)
@@ -303,11 +359,13 @@ def check(
                 kept[name], unchecked[name] = np.nan, "it has no hidden neurons"
                 continue
             try:
-                kept[name] = kept_share(entrant.race, entrant.start, key=random).share
+                kept[name] = kept_share(
+                    entrant.race, entrant.start, key=random, leak=rule.leak
+                ).share
             except NeuralRaceError as error:
                 kept[name], unchecked[name] = np.nan, error.what
             advance(1)
-    can = {n: _implementable(e, task) for n, e in entrants.items() if only in (None, n)}
+    can = {n: _implementable(e, task, rule.leak) for n, e in entrants.items() if only in (None, n)}
     return Check(entrants, kept, can, reference, fastest, ratio, reason, unchecked, unaligned)
 
 
@@ -326,11 +384,11 @@ def _reference(
         return None, error.what
 
 
-def _implementable(entrant: Entrant, task: Dataset) -> bool | None:
+def _implementable(entrant: Entrant, task: Dataset, leak: float) -> bool | None:
     """Whether single neurons that read all inputs can have the gates of every pathway.
 
-    None for deeper networks, in which not every neuron reads the inputs, and for networks without
-    hidden neurons.
+    Such a gate is 1 where the neuron is on and `leak` elsewhere. None for deeper networks, in which
+    not every neuron reads the inputs, and for networks without hidden neurons.
     """
     if is_deep(entrant) or not entrant.race.arch.hidden:
         return None
@@ -339,4 +397,4 @@ def _implementable(entrant: Entrant, task: Dataset) -> bool | None:
     gates += [np.ones(len(x))] * any(
         v not in entrant.race.split.data.gates for v in entrant.race.split.arch.hidden
     )
-    return all(bool(np.isin(g, (0, 1)).all()) and is_implementable(g, x) for g in gates)
+    return all(bool(np.isin(g, (leak, 1)).all()) and is_implementable(g == 1, x) for g in gates)

@@ -10,7 +10,7 @@ import numpy as np
 from neuralrace.architecture import BIAS, Architecture, check_ends
 from neuralrace.checks import by_name
 from neuralrace.dataset.samples import Dataset
-from neuralrace.errors import NeuralRaceError, check_kind, listed, spelled
+from neuralrace.errors import NeuralRaceError, check_kind, listed, spelled, whole_number
 from neuralrace.types import ArrayLike
 
 
@@ -130,6 +130,9 @@ def pathways(
             wanted=f"widths for {listed(masks)}",
             fix="pass one number for all, or {name: width} with the names of the pathways",
         )
+    for name, width in widths.items():
+        fix = "a pathway has one hidden layer: pass one number for all, or {name: width}"
+        whole_number(f"hidden, the width of pathway {name!r},", width, fix=fix)
     taken = sorted(set(masks) & ({*base.x, *base.y}))
     if taken:
         raise NeuralRaceError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -99,6 +100,10 @@ def explain(
     reason is told. Train the same network from the same first weights by plain descent to have that
     compared.
 
+    **A gating is advised** only where its outputs are about as near as those of another seed, and
+    nothing speaks against it: a kept share below .85, a loss more than 3 times as far away as that
+    of a seed, or a half-time that is off by more than 15 % (`Explanation.doubt`).
+
     **Assumes** one hidden layer for `staged`, `types` and `narrow`; they are left out otherwise.
     A row that cannot be made is left out, and the reason is told.
 
@@ -181,7 +186,8 @@ def _table(question: Question, asked: Asked, gatings: Candidates) -> Explanation
                 remarks += said
             advance(1)
     remarks += _without_direct(question.net, made)
-    best = lambda row: (row.error, row.half_time)
+    late = lambda row: math.inf if math.isnan(row.half_time) else row.half_time
+    best = lambda row: (row.error, late(row))
     return Explanation(
         rows=tuple(sorted(made, key=best)),
         floor=question.floor if question.runs else None,
@@ -258,7 +264,8 @@ def _row(
         numbers = len(found) * (found.w.shape[-1] + found.a.shape[-1])
         label = f"{len(found)} type{'s' * (len(found) != 1)} of neurons"
         made = question.row(label, TYPES, (found.trajectory,), numbers, runs)
-        return replace(made, found=found), ()
+        rare = () if found.rare is None else (str(found.rare),)
+        return replace(made, found=found), rare
     few = min(asked.types, question.width)
     sizes = {v: few if v in net.arch.hidden else n for v, n in net.arch.sizes.items()}
     narrow = ReLUNetwork(Architecture(sizes, dict(net.arch.edges)), leak=net.leak)

@@ -31,7 +31,7 @@ from neuralrace.reln.observed.runs import (
     single_weights,
 )
 from neuralrace.relu import ReLUNetwork
-from neuralrace.trajectory import Trajectory, compare
+from neuralrace.trajectory import Trajectory, compare, half_time
 from neuralrace.types import Key
 
 RECORDS = 200
@@ -118,7 +118,7 @@ class Question:
     ) -> Row:
         """A row with its errors: the mean over pairs of its runs and those it is compared with."""
         loss, outputs = _mean_distance(product(runs, many)) or (None, None)
-        return Row(name, kind, many[0], variables, loss, outputs)
+        return Row(name, kind, many[0], variables, loss, outputs, pace=_pace(runs, many))
 
     def gating(
         self,
@@ -292,6 +292,20 @@ def _mean_distance(
     known = [each for each in outputs if each is not None]
     loss = float(np.mean([each.mean for each in found]))
     return loss, float(np.mean(known)) if len(known) == len(found) else None
+
+
+def _pace(runs: Sequence[Trajectory], many: Sequence[Trajectory]) -> float | None:
+    """The mean half-time of rows over that of the networks; None where the networks have none.
+
+    It is infinite where the rows do not get there while the networks do.
+    """
+    if not runs:
+        return None
+    mean = lambda each: float(np.mean([half_time(run.time, run.loss) for run in each]))
+    ours, theirs = mean(many), mean(runs)
+    if not theirs > 0:
+        return None
+    return np.inf if np.isnan(ours) else ours / theirs
 
 
 def neuron_count(arch: Architecture) -> int:

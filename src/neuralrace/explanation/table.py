@@ -13,13 +13,22 @@ from neuralrace.contests.colours import candidate_colours
 from neuralrace.plot import COLOURS, draw_curves
 from neuralrace.reln import Discovery, NeuronTypes
 from neuralrace.text import table_lines
-from neuralrace.trajectory import Trajectory
+from neuralrace.trajectory import Trajectory, half_time
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NEAR = 2.0
 """A row is near the network if its outputs are at most this many times as far away as a seed's."""
+
+KEPT = 0.85
+"""A gating of which a ReLU network would keep less does not describe it."""
+
+SEVERAL = 3.0
+"""Nor does one whose loss is more than this many times as far away as that of a seed."""
+
+LATE = 0.15
+"""Nor does one whose half-time is further off than this part."""
 
 MISSED = 1.25
 """A row just misses being near if it is at most this many times as far away as that allows."""
@@ -40,6 +49,9 @@ NARROW = "narrow"
 DRAWN = 7
 """The number of rows that are drawn in colours of their own, the best ones."""
 
+NONE = "None of the gatings describes the network"
+"""What is said where outputs of gatings are near, and something else speaks against each."""
+
 REST = 0.01
 """A curve is at rest from when on it stays within this part of its initial loss of its end."""
 
@@ -51,7 +63,8 @@ class Row:
 
     `name` is shown, and `kind` is `"gating"`, `"staged"`, `"types"` or `"narrow"`. `trajectory` is
     one run of it, None where no network can take the steps of the run that is explained; `differ`
-    is then the part of the samples on which a neuron differs from its pathway. `loss` is
+    is then the part of the samples on which a neuron differs from its pathway. `pace` is its
+    half-time over that of the networks, means over seeds. `loss` is
     mean |ΔL| / L(0), `outputs` the mean distance of the outputs over √(2 L(0)), both None where no
     network was trained to compare with. `kept` is the share of the gates that a ReLU network would
     keep (`reln.consistency`), None where there is none. `variables` is how many numbers evolve,
@@ -63,7 +76,7 @@ class Row:
     >>> from neuralrace.explanation import Row
     >>> row = Row("xor", "gating", Trajectory([0, 1, 2], [0.5, 0.3, 0.1]), variables=8, loss=0.02)
     >>> row.half_time, row.left, row.error
-    (2.0, 0.2, 0.02)
+    (1.25, 0.2, 0.02)
 
     ```
     """
@@ -77,15 +90,13 @@ class Row:
     kept: float | None = None
     found: Discovery | NeuronTypes | None = None
     differ: float | None = None
+    pace: float | None = None
 
     @property
     def half_time(self) -> float:
-        """The first recorded time at which half of the initial loss is gone; infinite if never."""
-        if self.trajectory is None:
-            return np.inf
-        loss = self.trajectory.loss
-        below = np.flatnonzero(loss <= loss[0] / 2)
-        return float(self.trajectory.time[below[0]]) if len(below) else np.inf
+        """When half of the initial loss is gone (`trajectory.half_time`); NaN if not seen."""
+        run = self.trajectory
+        return np.nan if run is None else float(half_time(run.time, run.loss))
 
     @property
     def left(self) -> float | None:
@@ -178,11 +189,36 @@ class Explanation:
     def best(self) -> Row | None:
         """The row to use: of those that are near, the one with the fewest variables.
 
-        Types of neurons are out where a narrow network of as many neurons is as good. None where
-        nothing is near, or where no network was trained to compare with.
+        Gatings with a `doubt` are out, and types of neurons where a narrow network of as many
+        neurons is as good. None where nothing is left, or no network was trained to compare with.
         """
         near = [row for row in self.near if not (row.kind == TYPES and self._narrow_is_as_good)]
+        near = [row for row in near if not self.doubt(row.name)]
         return min(near, key=lambda row: row.variables or 0, default=None)
+
+    def doubt(self, name: str) -> str:
+        """Why a gating does not describe the network, in words; empty where nothing says so.
+
+        Outputs as near as those of another seed are not enough: a ReLU network must keep at least
+        85 % of the gates, the loss may be at most 3 times as far away as that of a seed, and the
+        half-time off by 15 %.
+        """
+        row, floor = self[name], self.floor
+        if row.kind != GATING:
+            return ""
+        said = []
+        if row.kept is not None and row.kept < KEPT:
+            said.append(f"a ReLU network would keep {100 * row.kept:.0f} % of its gates")
+        if floor is not None and row.loss is not None and row.loss > SEVERAL * floor[0]:
+            times = f" {row.loss / floor[0]:.3g} times" if floor[0] else ""
+            said.append(f"its loss is{times} as far away as that of another seed")
+        if row.pace is not None and not abs(row.pace - 1) <= LATE:
+            said.append(
+                f"its half-time is {row.pace:.3g} times that of the network"
+                if np.isfinite(row.pace)
+                else "it does not reach half of the loss in the time in which the network does"
+            )
+        return ", ".join(said)
 
     @property
     def _narrow_is_as_good(self) -> bool:
@@ -213,25 +249,41 @@ class Explanation:
         best = self.best
         if best is None:
             closest = self.rows[0]
+            if self._doubts:
+                return f"{NONE}, not even the closest, {closest.name}, whose outputs are near."
             ratio = closest.error / self.floor[1] if self.floor[1] else np.inf
             return (
                 f"Nothing here follows the network: the closest, {closest.name}, is {ratio:.1f} "
                 "times as far away as another seed."
             )
+        the = "the " * (best.kind == NARROW)
+        doubts = self._doubts
+        if doubts and not any(r.kind == GATING and r.name not in doubts for r in self.near):
+            return f"{NONE}: use {the}{best.name}."
         others = {row.kind for row in self.rows} - {best.kind}
         if best.kind == STAGED and others and len(self.near) == 1:
             return "Nothing small follows the network: only its own gates in stages do."
         if best.kind == NARROW and GATING in others:
             return f"Use the {best.name}: no gating is as good with fewer variables."
-        the = "the " * (best.kind == NARROW)
+        left = " and nothing speaks against" * bool(doubts)
         return (
-            f"Use {the}{best.name}: the fewest variables of all that are about as near as a seed."
+            f"Use {the}{best.name}: the fewest variables of all that are about as near as a seed"
+            f"{left}."
         )
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The advice, and what to know besides."""
-        return (self.advice, *self._of_types, *self.remarks, *self._of_left_out)
+        return (self.advice, *self._of_doubts, *self._of_types, *self.remarks, *self._of_left_out)
+
+    @property
+    def _doubts(self) -> dict[str, str]:
+        """What speaks against gatings whose outputs are near, by name."""
+        return {row.name: why for row in self.near if (why := self.doubt(row.name))}
+
+    @property
+    def _of_doubts(self) -> tuple[str, ...]:
+        return tuple(f"The outputs of {n} are near, but {why}." for n, why in self._doubts.items())
 
     @property
     def _of_types(self) -> tuple[str, ...]:
@@ -288,7 +340,7 @@ class Explanation:
             legend.get_title().set_fontsize(7)
         if shown:
             last = max(run.time[-1] for run in shown.values())
-            ax.set_xlim(0, min(1.05 * max(map(_rests, shown.values())), last))
+            ax.set_xlim(0, min(1.05 * max(map(_rests, shown.values())), last) or last)
         return ax
 
     def __str__(self) -> str:
@@ -305,7 +357,7 @@ class Explanation:
             return head, [
                 [
                     row.name,
-                    f"{row.half_time:.4g}" if np.isfinite(row.half_time) else "never",
+                    f"{row.half_time:.4g}" if np.isfinite(row.half_time) else "not seen",
                     _percent(row.left),
                     _share(row.kept),
                     str(row.variables),
@@ -331,9 +383,9 @@ def several(names: Sequence[str]) -> str:
 
 
 def _rests(run: Trajectory) -> float:
-    """The time from which on the loss of a run stays where it ends; see `REST`."""
+    """The time from which on the loss of a run stays where it ends: 0 for one that is flat."""
     away = np.flatnonzero(np.abs(run.loss - run.loss[-1]) > REST * run.loss[0])
-    return float(run.time[min(away[-1] + 1, len(run.time) - 1)] if len(away) else run.time[-1])
+    return float(run.time[min(away[-1] + 1, len(run.time) - 1)]) if len(away) else 0.0
 
 
 def _percent(value: float | None) -> str:

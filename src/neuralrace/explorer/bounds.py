@@ -147,8 +147,7 @@ def check_training(problem: Problem, networks: int | None = None, *, recorded: b
             f"{max(1, int(training.steps * WORK / work))} steps",
             "fewer steps, networks or neurons",
         )
-    every = training.record_every or max(1, training.steps // 200)
-    records = len(training.record_at or ()) or training.steps // every + 2
+    records = len(training.record_at or ()) or training.steps // training.every + 2
     if recorded and float(records) * networks * weights > RECORDED:
         raise too_much(
             "training.record_every",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics import train as train_one
+from neuralrace.dynamics import train_ensemble
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.bounds import check_training
 from neuralrace.explorer.numbers import curve, number
@@ -19,13 +19,10 @@ from neuralrace.explorer.trust import Trust
 from neuralrace.reln import sliding_gates
 from neuralrace.relu import ReLUNetwork
 from neuralrace.study import ANSWERS, Problem, Work
-from neuralrace.trajectory import Trajectory, concat
+from neuralrace.trajectory import Trajectory, join
 
 CHUNKS = 40
 """About how many pieces a training is sent in."""
-
-RECORDS = 240
-"""About how often the loss is recorded where a state does not say."""
 
 PATTERNS = 32
 """The most patterns of gates that are sent, those with the largest share of the weight."""
@@ -70,17 +67,16 @@ def train(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any
         {
             "seeds": work.count,
             "steps": steps,
-            "clock": "time" if rate is not None else "step",
-            "until": steps * rate if rate is not None else float(steps),
+            "clock": "time" if problem.settings.training.optimizer is None else "step",
             "node": net.arch.hidden[0],
             "neurons": net.arch.sizes[net.arch.hidden[0]],
         },
     )
     runs = _whole(work, tell) if rate is None else _in_chunks(work, rate, tell)
-    answer = ANSWERS["train"](Work(problem, relu=concat(runs, "seed")))
+    answer = ANSWERS["train"](Work(problem, relu=runs))
     level_times = [number(row[-1]) if row[-1] is not None else None for row in _rows(answer)]
     return {
-        "final": [number(run.loss[-1]) for run in runs],
+        "final": [number(loss) for loss in runs.loss[:, -1]],
         "learning_time": level_times,
         "sentences": list(answer.sentences),
     }
@@ -101,78 +97,69 @@ def _rate(problem: Problem) -> float | None:
     return 0.1 if training.learning_rate is None else training.learning_rate
 
 
-def _whole(work: Work, tell: Tell) -> list[Trajectory]:
+def _whole(work: Work, tell: Tell) -> Trajectory:
     """Networks with an optimizer or in batches, whose state is more than their weights."""
-    every = work.relu
-    runs = [every.isel(seed=i) for i in range(work.count)]
-    for seed, run in enumerate(runs):
-        tell("chunk", _chunk(seed, run.steps, run.time, run.loss, (seed + 1) / len(runs)))
+    runs = work.relu
+    _tell_losses(runs.steps, runs.time, runs.loss, 1.0, tell)
     return runs
 
 
-def _in_chunks(work: Work, rate: float, tell: Tell) -> list[Trajectory]:
-    """Gradient descent piece by piece: each goes on from the weights of the one before."""
+def _in_chunks(work: Work, rate: float, tell: Tell) -> Trajectory:
+    """Gradient descent piece by piece: each goes on from the weights of the one before.
+
+    With `until`, they end where one run of all steps would.
+    """
     problem = work.problem
     net, data, network = problem.relu, work.narrow(problem.data), problem.settings.network
-    weights = [
-        net.init(key, network.scale, network.kind, dtype=work.dtype)
-        for key in work.start_keys(work.keys[0])
-    ]
-    every, pieces = _pieces(problem.settings.training.steps, problem.settings.training.record_every)
-    parts: list[list[Trajectory]] = [[] for _ in weights]
+    training, starts = problem.settings.training, work.start_keys(work.keys[0])
+    first = [net.init(key, network.scale, network.kind, dtype=work.dtype) for key in starts]
+    weights = {name: np.stack([np.asarray(w[name]) for w in first]) for name in first[0]}
+    parts: list[Trajectory] = []
     done = 0
     if tell_gates := _can_slide(net):
-        _tell_gates(net, weights[0], data, rate, 0.0, tell)
-    for k, steps in enumerate(pieces):
-        for seed, start in enumerate(weights):
-            run = train_one(net, start, data, learning_rate=rate, steps=steps, record_every=every)
-            weights[seed] = run.final  # type: ignore[assignment]
-            first = 0 if k == 0 else 1  # the end of a piece is the beginning of the next
-            assert run.steps is not None
-            taken, loss = done + run.steps[first:], run.loss[first:]
-            parts[seed].append(Trajectory(rate * taken, loss, steps=taken))
-            share = (done + steps * (seed + 1) / len(weights)) / sum(pieces)
-            tell("chunk", _chunk(seed, taken, rate * taken, loss, share))
-        done += steps
-        if tell_gates:
-            _tell_gates(net, weights[0], data, rate, rate * done, tell)
-    return [_joined(pieces) for pieces in parts]
+        _tell_gates(net, first[0], data, rate, 0.0, tell)
+    for steps in _pieces(training.steps, training.every):
+        part = train_ensemble(
+            net, data, key=0, seeds=len(starts), weights=weights, learning_rate=rate, steps=steps,
+            record_every=training.every, until=training.until,
+        )  # fmt: skip
+        assert part.steps is not None
+        parts, weights = [*parts, part], part.final
+        new = slice(int(done > 0), None)  # a piece begins where the one before it ended
+        taken = done + part.steps[new]
+        done += int(part.steps[-1])
+        diverged = not np.isfinite(part.loss).all()
+        ended = diverged or part.settings.get("stopped") == "until"
+        share = 1.0 if ended else done / training.steps
+        _tell_losses(taken, rate * taken, part.loss[:, new], share, tell)
+        if tell_gates and not diverged:
+            _tell_gates(net, {n: w[0] for n, w in weights.items()}, data, rate, rate * done, tell)
+        if ended:
+            break
+    return join(*parts)
 
 
-def _joined(parts: list[Trajectory]) -> Trajectory:
-    """Pieces of one run as one run."""
-    steps = np.concatenate([part.steps for part in parts if part.steps is not None])
-    time, loss = (np.concatenate([getattr(p, name) for p in parts]) for name in ("time", "loss"))
-    return Trajectory(time, loss, steps=steps)
-
-
-def _pieces(steps: int, every: int | None) -> tuple[int, list[int]]:
-    """Steps between two records, and the steps of each piece: whole numbers of records.
+def _pieces(steps: int, every: int) -> list[int]:
+    """The steps of each piece: whole numbers of records, and what remains.
 
     ```python
     >>> from neuralrace.explorer.learning import _pieces
-    >>> every, pieces = _pieces(600, None)
-    >>> every, sum(pieces), sorted(set(pieces))
-    (2, 600, [12, 14])
+    >>> pieces = _pieces(1000, 3)
+    >>> sum(pieces), sorted(set(pieces))
+    (1000, [16, 24])
 
     ```
     """
-    every = min(steps, every or max(1, steps // RECORDS))
-    records = steps // every
-    size = every * max(1, records // CHUNKS)
-    pieces = [size] * (steps // size)
-    rest = steps - sum(pieces)
-    return every, [*pieces, rest] if rest else pieces
+    size = min(steps, every * max(1, steps // every // CHUNKS))
+    rest = steps % size
+    return [size] * (steps // size) + [rest] * (rest > 0)
 
 
-def _chunk(seed: int, steps: Any, time: Any, loss: Any, share: float) -> dict[str, Any]:
-    return {
-        "seed": seed,
-        "step": np.asarray(steps).astype(int).tolist(),
-        "time": curve(time),
-        "loss": curve(loss),
-        "share": round(share, 4),
-    }
+def _tell_losses(steps: Any, time: Any, losses: np.ndarray, share: float, tell: Tell) -> None:
+    """Tell the losses of every network, `(S, T)`, and which share of the steps is done."""
+    for seed, loss in enumerate(losses):
+        shown = {"step": np.asarray(steps).tolist(), "time": curve(time), "loss": curve(loss)}
+        tell("chunk", {"seed": seed, **shown, "share": round(share, 4)})
 
 
 # ---- gates --------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ KEY = 2**31 - 1
 """The largest key of random numbers."""
 
 LONGEST = 1e6
-"""The time after which a race counts as never learning."""
+"""How long a race can be followed, in units of one over its largest strength."""
 
 START = 100.0
 """The largest initial weights: from larger ones a race takes for ever to be solved."""

@@ -116,13 +116,14 @@ def _too_nested() -> NeuralRaceError:
 
 
 def error_of(error: BaseException) -> dict[str, str]:
-    """An error as a page shows it; one that is not ours says no more than its kind."""
+    """An error as a page shows it; one that is not ours names no path."""
     if isinstance(error, NeuralRaceError):
         what = getattr(error, "problem", error.what)  # a `StudyError` has a key as well
         key = getattr(error, "key", "")
         parts = {"what": what, "got": error.got, "wanted": error.wanted, "fix": error.fix}
         return {**{k: str(v)[:LONG] for k, v in parts.items()}, "key": key[:LONG]}
-    text = str(error).strip().splitlines()
+    said = error.strerror if isinstance(error, OSError) else str(error)  # without its path
+    text = (said or "").strip().splitlines()
     return {
         "what": "this could not be computed",
         "got": f"{type(error).__name__}: {text[0] if text else ''}"[:LONG],

@@ -276,6 +276,8 @@ def _notes(race: Race) -> list[str]:
     lines = [f"silent directions, which the task does not touch: {named}"] if quiet else []
     if race.constant:
         lines.append(f"loss outside all blocks: {race.constant:.4g}")
+    if race.dropped_loss:
+        lines.append(f"loss that the tolerance dropped: {race.dropped_loss:.4g}")
     return lines
 
 
@@ -338,14 +340,22 @@ def kept(message: Mapping[str, Any], trust: Trust, tell: Tell) -> dict[str, Any]
     found |= {"sentences": [], "aligned": None}
     if contest is None:
         return found
+    if problem.settings.network.bias:
+        raise wrong(
+            "network.bias",
+            "whether networks with output biases would keep these gates is not known",
+            "bias = true",
+            "a column of ones in the task, which is a bias of the hidden neurons",
+            "leave out bias",
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the check says it in its sentences
-        check = contest.check
+        check = contest.check()
         for name, entrant in contest.entrants.items():
             found["gatings"][name] = {
                 "share": number(check.kept[name]),
-                "standing": check.standing(name),
-                "verdict": check.verdict(name),
+                "standing": check.verdict(name).value,
+                "detail": check.detail(name),
                 "implementable": check.implementable.get(name),
                 "pathways": _kept_pathways(problem, name, entrant),
             }

@@ -28,7 +28,10 @@ ADVICE = {
     "Attention": "only feed-forward chains of Linear layers can be represented",
     "Transformer": "only feed-forward chains of Linear layers can be represented",
     "Embedding": "pass one-hot inputs to a Linear layer",
-    "RNN": "unroll it in time, and pass its matrices to nr.from_layers",
+    "RNN": "its steps share weights, which is lost here. With ReLU or no nonlinearity it can be "
+    "written unrolled: nr.Architecture with one input and one hidden node per step, edges from "
+    "each step to the next, and copies of its matrices as weights. That computes the same, but "
+    "learns otherwise, since every copy moves by itself; nr.from_layers takes a single chain only",
     "LSTM": "its gates multiply: no piecewise linear network computes the same",
     "GRU": "its gates multiply: no piecewise linear network computes the same",
     "Softmax": "leave it out: import the logits, with loss='cross_entropy'",

@@ -31,6 +31,7 @@ __all__ = [
     "balance",
     "balanced_weights",
     "chain_time",
+    "deep_limit",
     "grown_weights",
     "lambda_balanced",
     "leading_time",

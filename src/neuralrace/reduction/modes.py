@@ -17,7 +17,12 @@ from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.blocks.block import Block
 from neuralrace.reduction.equations.symbols import block_form
-from neuralrace.reduction.solving.initial import Start, StartLike, start_from_scale
+from neuralrace.reduction.solving.initial import (
+    Start,
+    StartLike,
+    check_start_known,
+    start_from_scale,
+)
 from neuralrace.text import table_lines
 from neuralrace.types import Key
 
@@ -152,12 +157,18 @@ class ModeTable:
 
     def _notes(self) -> list[str]:
         """What the columns mean, and what the table cannot say."""
-        lines = ["half-time: to half of the final strength", f"start: {self.start.description}"]
-        if len(self.seed_times):
+        timed = np.isfinite(self.half_time).any()
+        lines = ["half-time: to half of the final strength"] if timed else []
+        lines.append(f"start: {self.start.description}")
+        if np.isfinite(self.ranges).any():
             lines.append(
                 f"range: least and largest half-time predicted from {len(self.seed_times)} starts"
             )
-        lines.append(f"named: loadings of at least {self.least:.2g} of the largest in the mode")
+        if len(self.unnamed) < len(self.names):
+            share = f"{self.least:.2g} of the largest in the mode"
+            lines.append(f"named: loadings of at least {share}")
+        elif not timed:
+            lines.append("no half-times: they are known for scalar modes with a closed form")
         count = len(self.seed_times)
         for a, b in self.ties:
             other = f", in the other order in {self.swapped(a, b)} of {count} starts"
@@ -179,6 +190,7 @@ def modes_of(
     least: float,
 ) -> ModeTable:
     """The table of `Race.modes`."""
+    check_start_known(start)
     begin = _start(race, start, scale)
     seeds = whole_number("seeds", seeds, least=0, fix="for example seeds=10")
     least = real_number("least", least, above=0, below=1, fix="leave it out for a third")

@@ -18,7 +18,9 @@ from neuralrace.reduction.blocks.block import Block
 from neuralrace.reduction.blocks.exactness import EXACT, Exactness
 from neuralrace.reduction.blocks.finding import find_blocks
 from neuralrace.reduction.equations.closed_form import ClosedForm
+from neuralrace.reduction.equations.mode_form import SHOWN
 from neuralrace.reduction.equations.polynomial import drive_when_on
+from neuralrace.reduction.equations.subspace import MAX_VARIABLES
 from neuralrace.reduction.equations.symbols import (
     Variable,
     WrittenMode,
@@ -34,6 +36,7 @@ from neuralrace.reduction.solving.full_size import Source, evaluations, full_wei
 from neuralrace.reduction.solving.initial import (
     Start,
     StartLike,
+    check_start_known,
     start_from_number,
     start_from_weights,
 )
@@ -55,7 +58,8 @@ class Race:
 
     `split` is the network after nodes with gates per neuron are split, so that every gate is on a
     whole node; blocks refer to its nodes. `blocks` are ordered by their drive, the largest singular
-    value of Σ^yx. `constant` is the loss outside all blocks, which no weights can remove. `silent`
+    value of Σ^yx. `constant` is the loss outside all blocks, which no weights can remove; what
+    a tolerance dropped is `dropped_loss` instead. `silent`
     counts, for every input and output node, the directions without a signal: weights along them
     learn nothing. (Weights along silent inputs that vary do decay; the race ignores this, and it
     matters only for large initial weights.) `exactness` says whether the reduction is exact, and if
@@ -102,6 +106,20 @@ class Race:
         return self.exactness.residual
 
     @property
+    def dropped_loss(self) -> float:
+        """The loss at zero weights that a tolerance dropped; 0 for an exact reduction.
+
+        It can be learned, but no block does so: in solutions it stays, and when the loss falls
+        further than that is not known.
+        """
+        return self.exactness.dropped_loss
+
+    @property
+    def outside(self) -> float:
+        """The loss outside all blocks, `constant` and `dropped_loss`, which stays in solutions."""
+        return self.constant + self.dropped_loss
+
+    @property
     def faint(self) -> tuple[str, ...]:
         """The nodes with directions so small beside others that float64 cannot resolve them."""
         return self.exactness.faint
@@ -121,14 +139,17 @@ class Race:
         from there is exact. From other weights it is an approximation for small starts, which is
         not in the papers: the growing half is multiplied by e^{st} and the other half by e^{−st},
         so that only the first matters, and a learned mode expels later ones from its hidden
-        direction (docs/reduction.md, "Random starts of deep networks", shows the limits). A number
+        direction (docs/reduction.md, "Random starts of deep networks", shows the limits). Where
+        other pathways turn the error along a path around, the decaying half is the one that grows
+        in the end: the start keeps it (`Start.both`), and `solve` follows both halves there. A
+        number
         b gives an aligned start: b times weights of unit size along the singular vectors of Σ^yx,
         so that every edge of a mode starts at b or −b; in a matrix block, the parts of an edge that
         share a hidden node together have singular values b. `{edge: b}` sets one number per edge.
         `alignment` of the result is the share of the weights' squared norm that it carries, and
         `gap` the distance of its loss from that of the network, which says whether the weights are
         small enough. A `Start` is checked against the data and the blocks of this race, and
-        returned.
+        returned. A start that JAX is tracing (`jax.grad`, `jax.vmap`, `jax.jit`) is refused.
 
         ```python
         >>> import jax, numpy as np, neuralrace as nr
@@ -141,13 +162,14 @@ class Race:
 
         ```
         """
+        check_start_known(source)
         if isinstance(source, Start):
             self._check_start(source)
             return source
         if isinstance(source, Mapping):
             plain = {edge: plain_number(value) for edge, value in source.items()}
             if any(_has_axes(w) for w in plain.values()):
-                found = start_from_weights(self.blocks, self.split, self.constant, plain)
+                found = start_from_weights(self.blocks, self.split, self.outside, plain)
             else:
                 found = start_from_number(self.blocks, plain)
         else:
@@ -186,7 +208,8 @@ class Race:
         `start`. `values` holds the loss of each block (`"losses"`), every variable (`"variables"`,
         by block and edge) and, where there are at most 1000 paths in a block, the strength of every
         path (`"pathways"`, by block and path, edges joined by "-"): the product of its edges, or in
-        a matrix block the Frobenius norm of this product. Outputs on all samples are computed when
+        a matrix block the Frobenius norm of this product. A mode that is followed with both halves
+        of its start has two hidden neurons, one for each. Outputs on all samples are computed when
         asked for: `solution.outputs`.
 
         `evaluate={"untrained": data}` predicts the loss on other samples or with other gates, such
@@ -211,7 +234,7 @@ class Race:
         rtol = checked_tolerance(rtol)
         try:
             solution = solve_blocks(
-                self.blocks, start, times, learning_rate, self.constant, rtol=rtol
+                self.blocks, start, times, learning_rate, self.outside, rtol=rtol
             )
         except StoppedError as error:
             error.trajectory = self._sourced(error.trajectory, others)
@@ -279,11 +302,26 @@ class Race:
                 written.append(replace(mode, S=drive_when_on(block, self.split.data)))
         return written, left_out
 
+    def _modes(self, start: StartLike | None) -> list[WrittenMode]:
+        """The merged modes, or an error where every block is too large to be written out."""
+        written, left_out = self._written(start)
+        if left_out and not written:
+            count = {b.name: sum(w.size for w in b.aligned.values()) for b in self.blocks}
+            raise NeuralRaceError(
+                "the equations of this race have too many variables to be written out",
+                got=", ".join(f"{name}: {count[name]} weights" for name in left_out[:SHOWN]),
+                wanted=f"a matrix block of at most {MAX_VARIABLES} variables from this start",
+                fix="race.solve(times=…, start=…) solves it all the same; nr.GDLN(block.arch) on "
+                "block.data is the network of a block of race.blocks",
+            )
+        return written
+
     def variables(self, start: StartLike | None = None) -> tuple[Variable, ...]:
         """The variables of the race, with multiplicities; those that must stay equal are merged.
 
         Without a `start` (a `Start`, a number or weights), all edges of a block are assumed to
-        start alike. Blocks with too many variables to be written out are left out.
+        start alike. Blocks with too many variables to be written out are left out; if all are, it
+        is an error.
 
         ```python
         >>> import neuralrace as nr
@@ -293,10 +331,12 @@ class Race:
 
         ```
         """
-        return tuple(v for mode in self._written(start)[0] for v in mode.variables)
+        return tuple(v for mode in self._modes(start) for v in mode.variables)
 
     def equations(self, start: StartLike | None = None) -> dict[str, list[sympy.Eq]]:
         """The merged equations of every mode in SymPy (NRR Eq. 10 and its consequences).
+
+        Blocks with too many variables to be written out are left out; if all are, it is an error.
 
         ```python
         >>> import neuralrace as nr
@@ -306,20 +346,25 @@ class Race:
 
         ```
         """
-        return {mode.block.name: equations(mode) for mode in self._written(start)[0]}
+        return {mode.block.name: equations(mode) for mode in self._modes(start)}
 
-    def coefficients(self, start: StartLike | None = None) -> dict[str, dict[str, float]]:
+    def coefficients(self, start: StartLike | None = None) -> dict[str, dict[sympy.Symbol, float]]:
         """The values of S and D in `equations`, for every mode in whose equations they stand.
+
+        The keys are SymPy's symbols, so that the values can be put into the equations.
 
         ```python
         >>> import neuralrace as nr
         >>> race = nr.reduce(*nr.tasks.linear_pathways(nr.tasks.extended_xor(1.0)))
-        >>> {name: float(round(v, 6)) for name, v in race.coefficients()["mode1"].items()}
+        >>> values = race.coefficients()["mode1"]
+        >>> {str(symbol): round(float(value), 6) for symbol, value in values.items()}
         {'S': 1.0, 'D': 1.0}
+        >>> race.equations()["mode1"][0].rhs.subs(values).free_symbols
+        {t}
 
         ```
         """
-        found = {m.block.name: statistics_in_symbols(m) for m in self._written(start)[0]}
+        found = {m.block.name: statistics_in_symbols(m) for m in self._modes(start)}
         return {name: values for name, values in found.items() if values is not None}
 
     def latex(self, start: StartLike | None = None, *, full: bool = False) -> str:
@@ -360,7 +405,7 @@ class Race:
 
         ```
         """
-        return {mode.block.name: conserved(mode) for mode in self._written(start)[0]}
+        return {mode.block.name: conserved(mode) for mode in self._modes(start)}
 
     def closed_form(self, start: StartLike) -> ClosedForm:
         """The closed form of every mode that has one, from the given start.
@@ -384,7 +429,7 @@ class Race:
         }
         known = {name: form for name, form in forms.items() if form is not None}
         without = tuple(name for name, form in forms.items() if form is None)
-        return ClosedForm(known, self.constant, without)
+        return ClosedForm(known, self.constant, without, self.dropped_loss)
 
     def modes(
         self,
@@ -454,7 +499,7 @@ class Race:
             if form is None:
                 return None
             known[block.name] = form
-        return ClosedForm(known, self.constant) if known else None
+        return ClosedForm(known, self.constant, dropped=self.dropped_loss) if known else None
 
     # ---- in words ------------------------------------------------------------------------------
 
@@ -522,7 +567,9 @@ def reduce(arch: Architecture, data: Dataset, *, tolerance: float = EXACT) -> Ra
 
     ```
     """
-    check_kind("arch", arch, Architecture, "reduce takes (arch, data): pass net.arch of a network")
+    fix = "reduce takes (arch, data): pass net.arch, if no edges of the network share weights. The "
+    fix += "sharing of an unrolled recurrent or a convolutional network is lost in its graph"
+    check_kind("arch", arch, Architecture, fix)
     check_kind(
         "data", data, Dataset, "pass a Dataset, for example the second result of nr.pathways"
     )

@@ -52,7 +52,10 @@ SAME_NUMBER = 1e-9
 def summary(race: Race, full: bool = False) -> str:
     """A race in words: its modes, variables, exactness and closed forms."""
     if not race.blocks and not race.is_exact:
-        return f"No block remains: every coupling is below the tolerance of {race.tolerance:g}."
+        return (
+            f"No block remains: every coupling is below the tolerance of {race.tolerance:g}. What "
+            "can be learned was dropped."
+        )
     if not race.blocks:
         none = "No signal: inputs and targets are uncorrelated on every path. Nothing is learned."
         return "\n".join([none, *_about_gates(race)])
@@ -78,6 +81,11 @@ def summary(race: Race, full: bool = False) -> str:
         lines.append("silent directions: " + ", ".join(f"{v} {n}" for v, n in nodes) + rest)
     if race.constant:
         lines.append(f"loss outside all blocks: {race.constant:.4g}")
+    if race.dropped_loss:
+        lines.append(
+            f"loss that the tolerance dropped: {race.dropped_loss:.4g}; it can be learned, and "
+            "this race does not know when"
+        )
     lines += _about_gates(race)
     conflicts = [block.name for block in race.blocks if block.has_sign_conflict]
     if conflicts:

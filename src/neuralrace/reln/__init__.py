@@ -8,6 +8,7 @@ from neuralrace.reln.explained.consistency import Consistency, consistency
 from neuralrace.reln.explained.discovery import Discovery, discover, elbow
 from neuralrace.reln.explained.refinement import refine
 from neuralrace.reln.explained.types.neuron_types import NeuronTypes, types
+from neuralrace.reln.explained.types.rare import Rest
 from neuralrace.reln.explained.types.sliding import SlidingGates, sliding_gates, sliding_over
 from neuralrace.reln.explained.types.staged import staged
 from neuralrace.reln.explained.types.symmetries import Symmetries, symmetries
@@ -38,6 +39,7 @@ __all__ = [
     "Horizons",
     "NeuronTypes",
     "Patterns",
+    "Rest",
     "Sampling",
     "Shares",
     "SlidingGates",

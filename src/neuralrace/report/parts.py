@@ -107,9 +107,13 @@ def equations_of(race: Race, start: Any = None) -> tuple[Part, ...]:
     ```
     """
     from neuralrace.reduction import Race
+    from neuralrace.reduction.equations.symbols import equations as race_equations
+    from neuralrace.reduction.equations.symbols import statistics_in_symbols
 
     check_kind("race", race, Race, "for example equations_of(nr.reduce(arch, data))")
-    written, values = race.equations(start), race.coefficients(start)
+    modes, left_out = race._written(start)
+    written = {mode.block.name: race_equations(mode) for mode in modes}
+    values = {m.block.name: v for m in modes if (v := statistics_in_symbols(m)) is not None}
     groups: dict[str, list[str]] = {}
     for name, equations in written.items():
         groups.setdefault(str(equations), []).append(name)
@@ -124,10 +128,10 @@ def equations_of(race: Race, start: Any = None) -> tuple[Part, ...]:
         parts.append(Section("Equations of blocks that are not scalar", folded, folded=True))
     if values:
         parts.append(Text(MEANING))
-    left_out = [block.name for block in race.blocks if block.name not in written]
     if left_out:
         parts.append(Text(f"{_modes(left_out)}: too many variables to be written out."))
-    rows = [(v.mode, v.name, v.multiplicity, ", ".join(v.edges)) for v in race.variables(start)]
+    variables = [variable for mode in modes for variable in mode.variables]
+    rows = [(v.mode, v.name, v.multiplicity, ", ".join(v.edges)) for v in variables]
     table = Table(("mode", "variable", "edges", "which"), rows)
     if rows:
         parts.append(Section("What each variable stands for", [table], folded=True))
@@ -142,7 +146,7 @@ def _rounded(equation: sympy.Eq) -> Any:
     return equation.xreplace(long)
 
 
-def _caption(names: list[str], values: Mapping[str, Mapping[str, float]]) -> str:
+def _caption(names: list[str], values: Mapping[str, Mapping[Any, float]]) -> str:
     """The modes that equations hold for, with the values of S and D in each."""
     alike: dict[str, list[str]] = {}
     for name in names:

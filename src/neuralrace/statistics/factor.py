@@ -226,14 +226,18 @@ def _independent_rows(
     x, y, left = _fewest_rows(x, y, shown)
     if len(x) < 2:
         return x, y, left
-    size = np.linalg.norm(x, axis=0)  # features differ in units, which do not change the rank
-    u, s, _ = np.linalg.svd(x / np.where(size > 0, size, 1.0), full_matrices=False)
-    rank = int((s > DEPENDENT * s[0]).sum())
-    if rank == len(x):
+    u = orthonormal_columns(x)
+    if u.shape[1] == len(x):
         return x, y, left
-    u = u[:, :rank]
     seen = u.T @ y
     return u.T @ x, seen, left + float(((y - u @ seen) ** 2).sum())
+
+
+def orthonormal_columns(table: Matrix) -> Matrix:
+    """An orthonormal basis of the span of some columns; their units do not change its dimension."""
+    size = np.linalg.norm(table, axis=0)
+    u, s, _ = np.linalg.svd(table / np.where(size > 0, size, 1.0), full_matrices=False)
+    return u[:, s > DEPENDENT * s.max(initial=0.0)]
 
 
 def _is_rounding(

@@ -15,7 +15,7 @@ from neuralrace.architecture import Architecture, Path
 from neuralrace.checks import check_known
 from neuralrace.dataset import Dataset, check_targets
 from neuralrace.errors import NeuralRaceError, whole_number
-from neuralrace.statistics.factor import ClassFactor, class_factor
+from neuralrace.statistics.factor import ClassFactor, class_factor, orthonormal_columns
 from neuralrace.statistics.split import SplitNetwork, split_neurons
 from neuralrace.types import Matrix, WeightsLike
 from neuralrace.weights import checked_weights
@@ -145,9 +145,36 @@ class PathStatistics:
         return self.whole.join(velocity)
 
     def loss(self, weights: WeightsLike) -> float:
-        """½⟨‖y − h‖²⟩ less the part of the targets that no input can reach: 0 if all is learned."""
+        """½⟨‖y − h‖²⟩ less what no maps along the paths could remove: 0 if all is learned.
+
+        h is Σ_p g_p W_p x_{s(p)}, whatever the weights. So only the part of the error counts that
+        lies in the span of the gated inputs g_p x_{s(p)} of the paths to an output; the rest, such
+        as targets where every path is off, is the same for all weights. Hidden nodes with too few
+        neurons, or paths that share edges, may keep a network above 0.
+
+        ```python
+        >>> import numpy as np, neuralrace as nr
+        >>> data = nr.Dataset({"x": [[1.0], [1.0]]}, {"y": [[1.0], [4.0]]}, {"h": [1.0, 0.0]})
+        >>> stats = nr.path_statistics(nr.Architecture.chain(1, 1, 1), data)
+        >>> [round(stats.loss({"W1": [[1.0]], "W2": [[w]]}), 12) for w in (0.0, 1.0)]
+        [0.25, 0.0]
+
+        ```
+        """
         error, _ = self._row_errors(self._parts(weights))
-        return sum(float((e**2).sum()) for e in error.values()) / 2
+        within = (self._reachable[node].T @ e for node, e in error.items())
+        return sum(float((e**2).sum()) for e in within) / 2
+
+    @cached_property
+    def _reachable(self) -> dict[str, Matrix]:
+        """For every output, orthonormal columns that span what paths can give it on the rows."""
+        seen = {v: [np.zeros((len(self.factor.row_class), 0))] for v in self.factor.y}
+        for group in self.groups:
+            on, gate = self.rows(group)
+            x = np.zeros_like(self.factor.x[group.source])
+            x[on] = gate[:, None] * self.factor.x[group.source][on]
+            seen[group.target].append(x)
+        return {v: orthonormal_columns(np.concatenate(x, axis=1)) for v, x in seen.items()}
 
     def _parts(self, weights: WeightsLike) -> dict[str, Matrix]:
         """The weights of the parts, cut out of checked ones."""

@@ -17,7 +17,7 @@ from neuralrace.relu import ReLUNetwork
 from neuralrace.study import expressions
 from neuralrace.study.document import Document
 from neuralrace.study.files import read_masks, read_table, read_task
-from neuralrace.study.places import Place
+from neuralrace.study.places import Place, StudyError, collected, raise_all, together
 from neuralrace.study.targets import GATINGS, TASKS, builtin, called, own
 
 if TYPE_CHECKING:
@@ -82,20 +82,27 @@ class Problem:
 
 
 def build(settings: Settings, document: Document) -> Problem:
-    """Everything that a study names, or an error with the key at fault."""
+    """Everything that a study names, or an error with every key at fault."""
     place, folder = document.place, document.folder
-    data = task_of(settings.task, folder, place / "task")
-    evaluated = {
-        name: task_of(task, folder, place / "training" / "evaluate" / name)
-        for name, task in settings.training.evaluate.items()
-    }
-    with (place / "network").blamed():
-        arch = graph_of(settings, data)
-        relu = ReLUNetwork(arch, leak=settings.network.leak, bias=settings.network.bias)
-    candidates = {
-        name: gating_of(name, settings, data, arch, folder, place / "gatings" / name)
-        for name in settings.gatings
-    }
+    errors: list[StudyError] = []
+    evaluated: dict[str, Dataset] = {}
+    for name, task in settings.training.evaluate.items():
+        with collected(errors):
+            where = place / "training" / "evaluate" / name
+            evaluated[name] = task_of(task, folder, where)
+    try:
+        data = task_of(settings.task, folder, place / "task")
+        with (place / "network").blamed():
+            arch = graph_of(settings, data)
+            relu = ReLUNetwork(arch, leak=settings.network.leak, bias=settings.network.bias)
+    except StudyError as error:  # gatings need both
+        raise together([*errors, error]) from error
+    candidates: dict[str, tuple[Architecture, Dataset]] = {}
+    for name in settings.gatings:
+        with collected(errors):
+            where = place / "gatings" / name
+            candidates[name] = gating_of(name, settings, data, arch, folder, where)
+    raise_all(errors)
     return Problem(settings, document, data, relu, candidates, evaluated)
 
 
@@ -278,12 +285,14 @@ def _evaluated(
 ) -> dict[str, Any]:
     names = names_of(settings.task, folder, data)
     found: dict[str, Any] = {}
+    errors: list[StudyError] = []
     for name, text in masks.items():
-        with (place / name).blamed():
+        with collected(errors), (place / name).blamed():
             tree = expressions.parse(text)
             found[name] = None if tree is None else expressions.evaluate(tree, names)
-        if found[name] is not None:
-            _check_mask(found[name], data, place / name, name)
+            if found[name] is not None:
+                _check_mask(found[name], data, place / name, name)
+    raise_all(errors)
     return found
 
 

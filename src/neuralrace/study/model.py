@@ -291,6 +291,11 @@ class Training(Section):
         default=None, description="steps between checkpoints", examples=[1000]
     )
 
+    @property
+    def every(self) -> int:
+        """Steps between two records, where `record_at` does not list them."""
+        return self.record_every or max(1, self.steps // 200)
+
 
 class ContestOptions(Section):
     """Options of nr.contest, also for the phase diagram."""
@@ -307,7 +312,8 @@ class ContestOptions(Section):
         examples=[0.01],
     )
     longest: PositiveFloat = Field(
-        default=1e5, description="the time after which nothing is learned"
+        default=1e5,
+        description="how long a race is followed, in units of one over its largest strength",
     )
     tolerance: PositiveFloat | None = Field(
         default=None, description="couplings below it are dropped", examples=[1e-8]

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 RATE = 0.1
 """The learning rate of a study that names neither a rate nor an optimizer."""
 
-RECORDS = 200
-"""About how often a run is recorded where a study does not say."""
-
 CRITERION = 0.2
 """The loss that counts as learned, as in `nr.contest` (MHS Fig. 2d)."""
 
@@ -55,7 +52,7 @@ def training_options(problem: Problem) -> dict[str, Any]:
     if training.record_at is not None:
         options["record_at"] = list(training.record_at)
     else:
-        options["record_every"] = training.record_every or max(1, training.steps // RECORDS)
+        options["record_every"] = training.every
     if training.batch_size is not None:
         options["batch_size"] = training.batch_size
     if training.loss != "squared":
@@ -119,7 +116,7 @@ def contest_options(settings: Settings) -> dict[str, Any]:
     if contest.tolerance is not None:
         options["tolerance"] = contest.tolerance
     options["width"] = neurons(settings) if contest.width is None else contest.width
-    return options
+    return options | ({"leak": settings.network.leak} if settings.network.leak else {})
 
 
 def modes_options(problem: Problem) -> dict[str, Any]:

@@ -13,7 +13,9 @@ class Output:
 
     `missing` says why a value can be missing. `followed` says whether it is about the gating that
     is predicted and certified, which may be another one in every cell. `chief` is the one output
-    of a question that the report sums up in a sentence.
+    of a question that the report sums up in a sentence. `when` says which studies have it: all that
+    ask the question, or only those that check gates (`checked`), train ReLU networks (`trained`),
+    or train several of them (`several`), which a cell of a sweep does not.
     """
 
     name: str
@@ -22,6 +24,7 @@ class Output:
     missing: str = ""
     followed: bool = False
     chief: bool = False
+    when: str = ""
 
 
 NEVER = "the criterion is not reached within `contest.longest`"
@@ -39,13 +42,14 @@ def _outputs_of(what: str) -> str:
 
 OUTPUTS = (
     Output("time_aligned", "contest", "when the gates that small neurons align to by themselves, "
-           "the reference, reach the criterion, in theory", "there is no such reference"),
+           "the reference, reach the criterion, in theory", "there is no such reference, or its "
+           "time is not known", when="checked"),
     Output("time_NAME", "contest", "when the loss of this gating falls to the criterion, in theory",
-           NEVER),
+           "its time is not known"),
     Output("kept_aligned", "contest", "the share of the reference's gates that a ReLU network "
-           "would keep", NO_CHECK),
+           "would keep", NO_CHECK, when="checked"),
     Output("kept_NAME", "contest", "the share of this gating's gates that a ReLU network would "
-           "keep", NO_CHECK),
+           "keep", NO_CHECK, when="checked"),
     Output("winner", "contest", "the gating that reaches the criterion first, in theory", NEVER),
     Output("crossovers", "phase_diagram", "how often the winner changes over the phase diagram",
            chief=True),
@@ -72,10 +76,11 @@ OUTPUTS = (
     Output("gated_final_loss", "predict", "the loss of the gated network at the end",
            followed=True),
     Output("relu_distance", "predict", "the mean distance of the predicted loss from that of the "
-           "ReLU network, as a share of the initial loss", followed=True, chief=True),
+           "ReLU network, as a share of the initial loss", followed=True, chief=True,
+           when="trained"),
     Output("relu_distance_after_shift", "predict", "the mean distance of the predicted loss from "
            "that of the ReLU network, after the shift in time that makes it least, as a share of "
-           "the initial loss", followed=True),
+           "the initial loss", followed=True, when="trained"),
     Output("initial_loss", "train", "the loss of the ReLU network before training"),
     Output("final_loss", "train", "the loss of the ReLU network at the end", chief=True),
     Output("half_time", "train", "when the loss of the ReLU network is half of the initial one",
@@ -85,7 +90,7 @@ OUTPUTS = (
     Output("types_gap", "types", "the mean distance of the loss by types of neurons from that of "
            "the wide limit, as a share of the initial loss", chief=True),
     Output("types_distance", "types", "the mean distance of the loss by types of neurons from "
-           "that of the ReLU network, as a share of the initial loss"),
+           "that of the ReLU network, as a share of the initial loss", when="trained"),
     Output("pathways_found", "discover", "how many pathways are found in the activity of the ReLU "
            "network", chief=True),
     Output("discovery_gap", "discover", "the mean distance of the loss with the discovered gates "
@@ -95,7 +100,8 @@ OUTPUTS = (
            chief=True),
     Output("outputs_distance_max", "certify", _outputs_of("the gated network").replace(
            "mean", "largest", 1) + ", over samples and time", followed=True),
-    Output("outputs_floor", "certify", _outputs_of("another seed of the ReLU network")),
+    Output("outputs_floor", "certify", _outputs_of("another seed of the ReLU network"),
+           when="several"),
     Output("error_discovered", "explain", _outputs_of("the discovered pathways"), SEE),
     Output("error_aligned", "explain", _outputs_of("the gates that small neurons align to"), SEE),
     Output("error_staged", "explain", _outputs_of("the network's own gates in stages"), SEE),
@@ -103,8 +109,13 @@ OUTPUTS = (
     Output("error_narrow", "explain", _outputs_of("a narrow ReLU network"), SEE),
     Output("error_NAME", "explain", _outputs_of("this gating"), SEE),
     Output("left_out", "explain", "which explanations could not be made, and why"),
+    Output("refused", "", "which questions have no answer in this cell, and why, as JSON; there "
+           "where a study asks several"),
 )  # fmt: skip
 """Every output of a sweep, in the order of the questions."""
+
+TEXTS = ("winner", "followed", "left_out", "refused")
+"""Outputs that are text."""
 
 
 def output_of(name: str) -> Output | None:

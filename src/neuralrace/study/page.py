@@ -47,10 +47,15 @@ def page_of(result: Result, command: str = "") -> Page:
     asked = settings.about or " ".join(answer.title for answer in result.answers.values())
     each = [answer.short or answer.sentences[:1] for answer in result.answers.values()]
     answers = [" ".join(sentences) for sentences in each if sentences]
+    answers += [f"{question} is left out, see below." for question in result.refused]
     sections = [
         Section(answer.title, [Text("\n\n".join(answer.sentences)), *answer.parts])
         for answer in result.answers.values()
     ]
+    if result.refused:
+        rows = [(q, e.problem, str(e.got), str(e.wanted), e.fix) for q, e in result.refused.items()]
+        table = Table(("question", "why", "got", "wanted", "fix"), rows)
+        sections.append(Section("What is left out, and why", [table]))
     return Page(
         title=study.title,
         question=asked,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import final
 
 from neuralrace.errors import NeuralRaceError
@@ -14,6 +15,9 @@ from neuralrace.errors import NeuralRaceError
 @final
 class StudyError(NeuralRaceError):
     """Something in a study that is wrong, with its file and its dotted key.
+
+    Where several things are wrong, `others` are the errors after the first. The message has all,
+    and `alone` is its part about the first.
 
     ```python
     >>> from neuralrace.study import StudyError
@@ -26,19 +30,54 @@ class StudyError(NeuralRaceError):
     """
 
     def __init__(
-        self, file: str, key: str, problem: str, *, got: object, wanted: object, fix: str
+        self,
+        file: str,
+        key: str,
+        problem: str,
+        *,
+        got: object,
+        wanted: object,
+        fix: str,
+        others: Sequence[StudyError] = (),
     ) -> None:
-        self.file, self.key, self.problem = file, key, problem
+        self.file, self.key, self.problem, self.others = file, key, problem, tuple(others)
         where = f"{file}, {key}" if key else file
         super().__init__(f"{where}: {problem}", got=got, wanted=wanted, fix=fix)
+        self.alone = str(self)
+        self.args = ("\n".join(error.alone for error in (self, *self.others)),)
+
+    @property
+    def reason(self) -> str:
+        """What is wrong and what was got, on one line."""
+        return f"{self.problem} ({self.got})"
 
     def __reduce__(self) -> tuple:
-        parts = (self.file, self.key, self.problem, str(self.got), str(self.wanted), self.fix)
-        return _rebuild, parts
+        parts = {"got": str(self.got), "wanted": str(self.wanted), "fix": self.fix}
+        made = partial(StudyError, **parts, others=self.others)
+        return made, (self.file, self.key, self.problem)
 
 
-def _rebuild(file: str, key: str, problem: str, got: str, wanted: str, fix: str) -> StudyError:
-    return StudyError(file, key, problem, got=got, wanted=wanted, fix=fix)
+@contextmanager
+def collected(errors: list[StudyError]) -> Iterator[None]:
+    """Keep an error that is raised inside, to go on and find the others."""
+    try:
+        yield
+    except StudyError as error:
+        errors += [error, *error.others]
+
+
+def together(errors: Iterable[StudyError]) -> StudyError:
+    """One error that says all of these, the first one in its parts."""
+    first, *others = errors
+    parts = {"got": first.got, "wanted": first.wanted, "fix": first.fix}
+    others = [*first.others, *others]
+    return StudyError(first.file, first.key, first.problem, **parts, others=others)
+
+
+def raise_all(errors: Iterable[StudyError]) -> None:
+    """Raise one error that says all of these; nothing where there is none."""
+    if several := list(errors):
+        raise together(several)
 
 
 @final

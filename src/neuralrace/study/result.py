@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
@@ -14,7 +14,7 @@ from neuralrace.study.answers import Answer
 from neuralrace.study.build import Problem
 from neuralrace.study.copies import originals
 from neuralrace.study.page import page_of
-from neuralrace.study.places import nearest
+from neuralrace.study.places import StudyError, nearest
 from neuralrace.study.script import script_of
 from neuralrace.trajectory import save_table
 
@@ -34,6 +34,7 @@ class Result:
     """The answers of a study; made by `Study.run`.
 
     `result["contest"]` is one `Answer`; `answers` are all of them, in the order of the report.
+    `refused` says by an error why a question has no answer.
 
     ```python
     >>> import neuralrace as nr
@@ -50,8 +51,11 @@ class Result:
     problem: Problem
     answers: Mapping[str, Answer]
     seconds: float
+    refused: Mapping[str, StudyError] = field(default_factory=dict)
 
     def __getitem__(self, question: str) -> Answer:
+        if question in self.refused:
+            raise self.refused[question]
         if question not in self.answers:
             raise NeuralRaceError(
                 f"this study did not ask {question!r}",
@@ -67,8 +71,9 @@ class Result:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """All answers in words."""
-        return tuple(said for answer in self.answers.values() for said in answer.sentences)
+        """All answers in words, and why questions were left out."""
+        said = [text for answer in self.answers.values() for text in answer.sentences]
+        return *said, *(f"{name} is left out: {e.reason}." for name, e in self.refused.items())
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -78,7 +83,8 @@ class Result:
     @property
     def script(self) -> str:
         """A Python script that does the same with the public names of the library."""
-        return script_of(self.problem)
+        settings = self.problem.settings.model_copy(update={"questions": tuple(self.answers)})
+        return script_of(replace(self.problem, settings=settings))
 
     def report(self, folder: str | Path, *, command: str = "") -> Path:
         """Write the report, its data and the script into a folder; returns the page.

@@ -1,4 +1,4 @@
-"""Running a study in this process."""
+"""Answering the questions of a study: here for its report, and for every cell of a sweep."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from neuralrace.study.answers import ANSWERS
+from neuralrace.study.answers import ANSWERS, Answer
 from neuralrace.study.places import StudyError
 from neuralrace.study.result import Result
 from neuralrace.study.work import Work
@@ -19,17 +19,30 @@ def run(study: Study, tell: Callable[[str], None]) -> Result:
     """All answers, in the order of the report."""
     begin = time.perf_counter()
     problem = study.check()
-    work = Work(problem, tell)
-    answers = {}
+    answers, refused = answered(Work(problem, tell), shown=True)
+    return Result(study, problem, answers, time.perf_counter() - begin, refused)
+
+
+def answered(work: Work, *, shown: bool) -> tuple[dict[str, Answer], dict[str, StudyError]]:
+    """The answers by question, and why each of the others is left out.
+
+    With `shown`, what a report shows is made as well. Where no question has an answer, the first
+    error is raised.
+    """
+    answers: dict[str, Answer] = {}
+    refused: dict[str, StudyError] = {}
     for question, answer in ANSWERS.items():
-        if question not in study.settings.questions:
+        if not work.asks(question):
             continue
-        tell(f"{question} …")
+        work.tell(f"{question} …")
         try:
-            with (problem.place / "questions").blamed(f"leave out {question!r}"):
-                answers[question] = answer(work)
-                _ = answers[question].parts  # what cannot be shown is an error of this question
+            with (work.problem.place / "questions").blamed(f"leave out {question!r}"):
+                made = answer(work)
+                _ = made.parts if shown else ()
+            answers[question] = made
         except StudyError as error:
             error.add_note(f"while answering {question!r}")
-            raise
-    return Result(study, problem, answers, time.perf_counter() - begin)
+            refused[question] = error
+    if not answers:
+        raise next(iter(refused.values()))
+    return answers, refused

@@ -16,6 +16,7 @@ from neuralrace.study.copies import SCRIPT, check_modules, copied_files
 from neuralrace.study.document import Document, read_document, to_toml
 from neuralrace.study.grid import check_grid
 from neuralrace.study.options import training_options
+from neuralrace.study.places import StudyError, collected, raise_all
 
 if TYPE_CHECKING:
     from neuralrace.study.model import Settings
@@ -98,11 +99,17 @@ class Study:
         return self.changed(self.settings.quick, "quick")
 
     def check(self) -> Problem:
-        """Build all that the study names and compute nothing; errors name file and key."""
+        """Build all that the study names and compute nothing.
+
+        One error says all that is wrong: with the kinds of values; else with what must fit
+        together; else with what cannot be built.
+        """
         problem = build(self.settings, self.document)
-        training_options(problem)
-        check_modules(problem)
-        check_grid(self.settings, self.document)
+        errors: list[StudyError] = []
+        for checked in (training_options, check_modules):
+            with collected(errors):
+                checked(problem)
+        raise_all([*errors, *check_grid(self.settings, self.document)])
         return problem
 
     def run(self, *, tell: Callable[[str], None] | None = None) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, product
@@ -22,7 +23,7 @@ from neuralrace.report import (
     provenance,
 )
 from neuralrace.study.grid import axes_of
-from neuralrace.study.outputs import OUTPUTS, SEE, described, output_of
+from neuralrace.study.outputs import NEVER, OUTPUTS, SEE, described, output_of
 from neuralrace.study.page import settings_with_sources
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ DRAWN = 8
 TOLD = 4
 """Combinations of the other axes for which a sentence is written; the table has all."""
 
-DIFFER, FAILED = "seeds have different winners", "no cell is done"
+DIFFER, FAILED = "seeds have different winners", "no cell has an answer"
 """What stands in the place of a winner."""
 
 ROWS = 2000
@@ -70,10 +71,13 @@ def _winners(found: Sweep) -> Iterator[str]:
     """Where the winner changes over the first axis of numbers."""
     if "winner" not in found.data:
         return
-    winners, done = found.data["winner"].where(found.done, FAILED), int(found.done.sum())
+    there = found.done.values & (_refused(found, "contest") == "")
+    winners, done = found.data["winner"].where(there, FAILED), int(there.sum())
     known = sorted(set(winners.values.ravel().tolist()) - {FAILED})
+    if not known:
+        return
     if len(known) == 1:
-        yield f"{_who(known[0])} in all {done} cells that are done."
+        yield f"{_who(known[0])} in all {done} cells that have an answer."
         return
     over = _over(winners)
     if over is None:
@@ -152,17 +156,36 @@ def _change(found: Sweep, name: str) -> Iterator[str]:
             yield f"{where}{what} ({name}) is {' and '.join(told)}{of}."
 
 
+def _refused(found: Sweep, question: str) -> np.ndarray:
+    """Why a question has no answer, for every cell; empty where it has one."""
+    reasons = np.full(found.done.shape, "", object)
+    if "refused" in found.data:
+        for place, text in np.ndenumerate(found.data["refused"].values):
+            reasons[place] = json.loads(text or "{}").get(question, "")
+    return reasons
+
+
 def _missing(found: Sweep) -> Iterator[str]:
-    """Outputs without a value in cells that are done, with the reason."""
+    """Questions without an answer and outputs without a value, with the reasons."""
     done = found.done.values
+    asked = dict.fromkeys(o.question for n in in_order(found) if (o := output_of(n)) is not None)
+    refused = {question: _refused(found, question) for question in asked}
+    for question, reasons in refused.items():
+        those = reasons[done].tolist()
+        for reason in filter(None, dict.fromkeys(those)):
+            count = f"{those.count(reason)} of {int(done.sum())} cells"
+            yield f"`{question}` has no answer in {count}: {reason}."
     for name in in_order(found):
         values, output = found.data[name], output_of(name)
         if values.dtype.kind == "O":
             continue
-        gone = int((~np.isfinite(values.values) & done).sum())
-        if gone and not (output is not None and output.missing == SEE):  # told below
-            why = f": {output.missing}" if output is not None and output.missing else ""
-            yield f"{name} has no value in {gone} of {int(done.sum())} cells{why}."
+        there = done if output is None else done & (refused[output.question] == "")
+        why = "" if output is None else output.missing
+        never, unknown = (int((f(values.values) & there).sum()) for f in (np.isinf, np.isnan))
+        for count, reason in ((never, NEVER), (unknown, why)):
+            if count and reason != SEE:  # told below
+                said = f": {reason}" if reason else ""
+                yield f"{name} has no value in {count} of {int(there.sum())} cells{said}."
     if "left_out" in found.data:
         reasons = [r for cell in found.data["left_out"].values[done] for r in cell.split("; ") if r]
         for reason in dict.fromkeys(reasons):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +14,18 @@ import numpy as np
 from neuralrace.checks import file_path, writable_folder
 from neuralrace.dynamics import train_ensemble
 from neuralrace.report import write
-from neuralrace.study.answers import ANSWERS
-from neuralrace.study.build import Problem, build
+from neuralrace.study.answers.gates import rows_asked
+from neuralrace.study.answers.theory import ALIGNED
+from neuralrace.study.build import UNGATED, Problem, build
 from neuralrace.study.checking import settings_of
 from neuralrace.study.copies import copied_files, copies, originals
 from neuralrace.study.document import Document
 from neuralrace.study.grid import axes_of
 from neuralrace.study.options import plain, training_options
+from neuralrace.study.outputs import OUTPUTS, TEXTS
+from neuralrace.study.run import answered
 from neuralrace.study.sweep_page import SEED, sweep_page, sweep_sentences
-from neuralrace.study.work import Work
+from neuralrace.study.work import TRAINED, Work
 from neuralrace.sweeps import Sweep, sweep
 from neuralrace.trajectory import Trajectory
 
@@ -45,8 +49,8 @@ def answer_cells(
 ) -> list[Any]:
     """The numbers of every cell; ReLU networks of cells that differ only in numbers together.
 
-    A cell that cannot be answered has its exception in its place. `files` are fingerprints of the
-    files of the study, so that other files make another sweep.
+    A cell of which no question can be answered has its exception in its place. `files` are
+    fingerprints of the files of the study, so that other files make another sweep.
     """
     document = Document(study, "the study", Path(folder))
     problems: list[Any] = []
@@ -67,23 +71,43 @@ def answer_cells(
 
 
 def _numbers(problem: Problem, seed: int, relu: Trajectory | None) -> Any:
-    found: dict[str, float | str] = {}
+    """The numbers of one cell; those of a refused question are NaN, and `refused` says why."""
     try:
         work = Work(problem, seeds=[seed], relu=relu)
-        for question, answer in ANSWERS.items():
-            if work.asks(question):
-                made = answer(work)
-                found |= {k: float(v) for k, v in made.numbers.items()}
-                if question == "explain":
-                    found["left_out"] = "; ".join(
-                        f"{k}: {v}" for k, v in made.value.left_out.items()
-                    )
+        answers, refused = answered(work, shown=False)
+        found: dict[str, float | str] = dict.fromkeys(_names(work), np.nan)
+        for made in answers.values():
+            found |= {k: float(v) for k, v in made.numbers.items()}
         if work.asks("contest"):
-            found["winner"] = work.contest.winner or ""
+            found["winner"] = answers["contest"].value.winner or "" if "contest" in answers else ""
         if work.asks("predict", "certify"):
-            found["followed"] = work.followed
+            found["followed"] = work.followed if {"predict", "certify"} & set(answers) else ""
+        if work.asks("explain"):
+            gone = answers["explain"].value.left_out if "explain" in answers else {}
+            found["left_out"] = "; ".join(f"{k}: {v}" for k, v in gone.items())
+        if len(problem.settings.questions) > 1:
+            reasons = {question: error.reason for question, error in refused.items()}
+            found["refused"] = json.dumps(reasons) if reasons else ""
     except Exception as error:
         return error
+    return found
+
+
+def _names(work: Work) -> list[str]:
+    """The names of the numbers of a cell, which are the same in all cells, answered or not."""
+    there = {"": True, "checked": work.settings.contest.check, "trained": work.asks(*TRAINED)}
+    ungated = {"contest": [ALIGNED], "reduce": [UNGATED], "modes": [UNGATED]}
+    found: list[str] = []
+    for output in OUTPUTS:
+        if not there.get(output.when, False) or not work.asks(output.question):
+            continue
+        if output.question == "explain":
+            found += [f"error_{row}" for row in rows_asked(work)] * (output.name == "error_NAME")
+        elif output.name.endswith("NAME"):
+            gatings = work.problem.candidates or ungated[output.question]
+            found += [f"{output.name.removesuffix('NAME')}{name}" for name in gatings]
+        elif output.name not in TEXTS:
+            found.append(output.name)
     return found
 
 

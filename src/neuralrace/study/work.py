@@ -27,6 +27,9 @@ from neuralrace.study.options import (
 )
 from neuralrace.trajectory import Trajectory, concat
 
+TRAINED = ("train", "discover", "certify", "explain")
+"""Questions for which ReLU networks are trained."""
+
 NEED_WEIGHTS = ("discover", "explain")
 """Questions that look at the weights of the ReLU networks over time."""
 
@@ -67,7 +70,7 @@ class Work:
         self.reducing, self.rtol = reducing, rtol
         self.seeds: int | list[int] = self.settings.training.seeds if seeds is None else seeds
         if relu is not None:
-            self.__dict__["relu"] = self._finite(relu)
+            self.__dict__["_relu_runs"] = relu
 
     def asks(self, *questions: str) -> bool:
         """Whether one of these questions is asked."""
@@ -82,7 +85,8 @@ class Work:
         how = {name: options[name] for name in ("tolerance",) if name in options}
         with (self.problem.place / "gatings").blamed():
             races = {n: self.reducing(*p, **how) for n, p in self.problem.candidates.items()}
-            return contest(races or self.problem.data, key=self.settings.training.key, **options)
+            key = self.settings.training.key
+            return contest(races or self.problem.data, key=key, leads=False, **options)
 
     @cached_property
     def followed(self) -> str:
@@ -143,9 +147,14 @@ class Work:
         """How many networks of each kind are trained."""
         return self.seeds if isinstance(self.seeds, int) else len(self.seeds)
 
-    @cached_property
+    @property
     def relu(self) -> Trajectory:
         """The ReLU networks on the task, an ensemble over seeds."""
+        return self._finite(self._relu_runs)
+
+    @cached_property
+    def _relu_runs(self) -> Trajectory:
+        """They are trained once, also where they diverge and several questions are refused."""
         count = self.count
         self.tell(f"training {count} ReLU network{'s' if count > 1 else ''} …")
         net, data = self.problem.relu, self.narrow(self.problem.data)
@@ -158,9 +167,13 @@ class Work:
             record["weights"] = True
         return record | (evidence(self.problem.relu, data) if self.asks("certify") else {})
 
-    @cached_property
+    @property
     def gated(self) -> Trajectory:
         """Gated networks with the gating that is followed, an ensemble over seeds."""
+        return self._finite(self._gated_runs)
+
+    @cached_property
+    def _gated_runs(self) -> Trajectory:
         count = self.count
         self.tell(f"training {count} gated network{'s' if count > 1 else ''}: {self.followed} …")
         arch, data = self.gated_network
@@ -198,8 +211,8 @@ class Work:
                 options["checkpoint_every"] = training.checkpoint_every
         with (self.problem.place / "training").blamed():
             if training.compress is None or name == "relu":
-                return self._finite(train_ensemble(net, data, key=key, **options))
-            return self._finite(self._one_by_one(net, data, key, options))
+                return train_ensemble(net, data, key=key, **options)
+            return self._one_by_one(net, data, key, options)
 
     def _finite(self, runs: Trajectory) -> Trajectory:
         """The runs, or an error where one of them diverged: no answer would mean anything."""

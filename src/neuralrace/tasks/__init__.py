@@ -24,13 +24,12 @@ from neuralrace.tasks.decisions import (
     teacher,
     transitive_inference,
 )
-from neuralrace.tasks.features import ResidualNetwork, read_features, residual_features
-from neuralrace.tasks.image_routing import ImageRouting, Moments, image_routing
 from neuralrace.tasks.images import Images, images, read_idx
 from neuralrace.tasks.natural import answers, natural_gatings
 from neuralrace.tasks.routing import (
     circulant_routes,
     random_routes,
+    route_matrix,
     route_ratio,
     routing,
     routing_pathways,
@@ -51,14 +50,10 @@ from neuralrace.tasks.structures import (
     ring,
     structure,
 )
-from neuralrace.tasks.transforms import label_maps, permutations, rotations
 from neuralrace.tasks.xor import extended_xor, linear_pathways, xor, xor_pathways
 
 __all__ = [
-    "ImageRouting",
     "Images",
-    "Moments",
-    "ResidualNetwork",
     "World",
     "all_but_one",
     "all_subsets",
@@ -75,25 +70,20 @@ __all__ = [
     "gaussian",
     "grid_world",
     "hierarchy",
-    "image_routing",
     "images",
-    "label_maps",
     "linear_pathways",
     "natural_gatings",
     "parity",
     "partition",
     "partition_world",
     "pathway_per_context",
-    "permutations",
     "random_routes",
     "random_tree",
-    "read_features",
     "read_idx",
-    "residual_features",
     "ring",
     "ring_classification",
     "ring_world",
-    "rotations",
+    "route_matrix",
     "route_ratio",
     "routing",
     "routing_pathways",

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from neuralrace.architecture import Architecture
-from neuralrace.checks import entries, real_array, real_number, switch
+from neuralrace.checks import check_subsets, entries, real_array, real_number, switch
 from neuralrace.dataset import Dataset, pathways
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.tasks.checks import label
@@ -141,7 +141,8 @@ def all_subsets(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset
 
     "GDLN Single and Double Modules" of MHS Table 1 (7 modules for C = 3; 2^C − 1 in general).
     `common` reads all inputs; `in1`, `in2`, …, `in1_2`, … read the items only and are on in the
-    contexts named. `hidden` is the width of each pathway (MHS Table 1: 100).
+    contexts named. `hidden` is the width of each pathway (MHS Table 1: 100). More than 12
+    contexts are refused.
 
     ```python
     >>> from neuralrace import tasks
@@ -153,6 +154,7 @@ def all_subsets(data: Dataset, hidden: int = 100) -> tuple[Architecture, Dataset
     """
     context = _contexts(data)
     names = np.unique(context).tolist()
+    check_subsets("the label 'context'", len(names))
     subsets = [s for size in range(1, len(names)) for s in combinations(names, size)]
     masks = {"in" + "_".join(map(str, s)): np.isin(context, s) for s in subsets}
     return _common_and(data, masks, hidden)

@@ -224,7 +224,16 @@ def _checked_base(base: Base | None) -> Base:
 
 
 def route_matrix(routes: object, M: int) -> Bool[np.ndarray, "M M"]:
-    """Routes as a matrix: one that is given, or pairs (input, output) counted from 1."""
+    """Routes as a matrix: one that is given, or pairs (input, output) counted from 1.
+
+    ```python
+    >>> from neuralrace import tasks
+    >>> tasks.route_matrix([(1, 1), (2, 1)], M=2)
+    array([[ True, False],
+           [ True, False]])
+
+    ```
+    """
     fix = "for example routes=[(1, 1), (2, 2)]"
     given = plain_array("routes", routes, wanted="a matrix, or pairs", fix=fix)
     if given.dtype == bool and given.shape == (M, M):

@@ -4,7 +4,9 @@ from neuralrace.trajectory.combine import concat as concat
 from neuralrace.trajectory.combine import join as join
 from neuralrace.trajectory.compare import Comparison as Comparison
 from neuralrace.trajectory.compare import compare as compare
+from neuralrace.trajectory.compare import momentum_error as momentum_error
 from neuralrace.trajectory.crossing import crossing_time as crossing_time
+from neuralrace.trajectory.crossing import half_time as half_time
 from neuralrace.trajectory.files import load as load
 from neuralrace.trajectory.files import save_table as save_table
 from neuralrace.trajectory.names import check_name as check_name
@@ -18,8 +20,10 @@ __all__ = [
     "compare",
     "concat",
     "crossing_time",
+    "half_time",
     "join",
     "load",
+    "momentum_error",
     "save_table",
     "versions",
 ]

@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from neuralrace.checks import real_number
 from neuralrace.dataset import checked_weight
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
@@ -20,6 +21,9 @@ HALF = 16
 
 COARSE = 0.5
 """Records are coarse where the loss falls by more than this part of L(0) from one to the next."""
+
+ABOUT = "approximate flow"
+"""The clock of a run with momentum."""
 
 ERROR = "the initial error √(2 L(0))"
 """The unit of distances between outputs, for the squared loss."""
@@ -100,8 +104,40 @@ class Comparison:
         return "; ".join([text.replace("%", " %"), *self.notes])
 
 
+def momentum_error(learning_rate: float, momentum: float, growth_rate: float) -> float:
+    """How far off time is under momentum: the rate of small weights over s, less one.
+
+    The time of heavy-ball momentum μ is η · step/(1 − μ). Small weights that flow would grow as
+    e^{st} grow by a factor z in every step, the larger root of
+
+        z² − (1 + μ + ηs) z + μ = 0 ,
+
+    which is the rate (1 − μ) log z/η in that time. It is below s, by about η(1 + μ)s/(2(1 − μ)²) of
+    it where that is small. This is heavy-ball momentum; Nesterov's is off by somewhat less.
+
+    **Arguments:** `learning_rate` η, `momentum` μ from 0 to below 1, and `growth_rate` s.
+
+    ```python
+    >>> from neuralrace.trajectory import momentum_error
+    >>> round(momentum_error(0.01, 0.9, growth_rate=1.0), 3)
+    -0.373
+
+    ```
+    """
+    rate = real_number("learning_rate", learning_rate, above=0, fix="learning_rate=0.1")
+    mu = real_number("momentum", momentum, least=0, below=1, fix="for example momentum=0.9")
+    s = real_number("growth_rate", growth_rate, above=0, fix="for example growth_rate=1.0")
+    half = (1 + mu + rate * s) / 2
+    z = half + np.sqrt(half**2 - mu)
+    return float((1 - mu) * np.log(z) / (rate * s) - 1)
+
+
 def compare(
-    reference: Trajectory, other: Trajectory, *, sample_weight: ArrayLike | None = None
+    reference: Trajectory,
+    other: Trajectory,
+    *,
+    sample_weight: ArrayLike | None = None,
+    growth_rate: float | None = None,
 ) -> Comparison:
     """How far `other` is from `reference`, over the time that both cover.
 
@@ -120,7 +156,8 @@ def compare(
     the reference, or of `other` where the reference has none, unless `sample_weight` is given.
 
     Runs whose times are not the same kind of time (see `Trajectory.clock`), or that were trained
-    on different losses, cannot be compared.
+    on different losses, cannot be compared. The time of a run with momentum is approximate:
+    `growth_rate`, that of small weights in the flow, lets the notes say by how much.
 
     ```python
     >>> import neuralrace as nr
@@ -133,7 +170,7 @@ def compare(
     for name, run in (("reference", reference), ("other", other)):
         check_kind(name, run, Trajectory, "compare what train, flow or race.solve returned")
         check_single(name, run)
-    notes = _checked_making(reference, other)
+    notes = _checked_making(reference, other, growth_rate)
     weight = _checked_samples(reference, other, sample_weight)
     start = max(reference.time[0], other.time[0])
     end = min(reference.time[-1], other.time[-1])
@@ -188,7 +225,9 @@ def output_size(run: Trajectory, weight: np.ndarray | None) -> float:
     return float(np.sqrt(np.average(moved, weights=weight)))
 
 
-def _checked_making(reference: Trajectory, other: Trajectory) -> tuple[str, ...]:
+def _checked_making(
+    reference: Trajectory, other: Trajectory, growth_rate: float | None
+) -> tuple[str, ...]:
     """What to say of how the two were made; an error where they cannot be compared."""
     clocks = (reference.clock, other.clock)
     if ("steps" in clocks) and clocks[0] != clocks[1]:
@@ -196,8 +235,7 @@ def _checked_making(reference: Trajectory, other: Trajectory) -> tuple[str, ...]
             "the two trajectories have different clocks",
             got=f"the reference's time is {clocks[0]!r}, the other's {clocks[1]!r}",
             wanted="times of one kind",
-            fix="Adam and most optimizers have no flow time: to compare with theory, train with "
-            "learning_rate=…; of an ensemble over rates pick one, run.sel(learning_rate=…)",
+            fix=_without_flow(reference if clocks[0] == "steps" else other),
         )
     losses = [run.settings.get("loss", "squared") for run in (reference, other)]
     if losses[0] != losses[1]:
@@ -208,12 +246,43 @@ def _checked_making(reference: Trajectory, other: Trajectory) -> tuple[str, ...]
             fix="train both on the same loss, or compare their outputs yourself",
         )
     gated = isinstance(reference.net, GDLN) and isinstance(other.net, GDLN)
-    notes = {
-        "time is approximate": "approximate flow" in clocks,
+    about = [_about(run, growth_rate) for run in (reference, other) if run.clock == ABOUT]
+    notes = dict.fromkeys(about, True) | {
         "trained on different data": _different_data(reference, other),
         "with different gates": gated and _different_gates(reference, other),
     }
     return tuple(note for note, applies in notes.items() if applies)
+
+
+def _without_flow(run: Trajectory) -> str:
+    """What to do where the time of a run is only its number of steps."""
+    made = run.settings.get("transformation")
+    what = f"this optimizer ({made})" if made else "an optimizer other than descent and momentum"
+    return (
+        f"{what} does not follow the gradient flow of the loss: weight decay (L2) adds −λW to it, "
+        "Adam scales every entry by itself. To compare with theory, train with learning_rate=… or "
+        "optax.sgd, without weight decay; of an ensemble over rates pick one, "
+        "run.sel(learning_rate=…)"
+    )
+
+
+def _about(run: Trajectory, growth_rate: float | None) -> str:
+    """By how much the time of a run with momentum is off."""
+    said = "time is approximate"
+    rate, mu = (run.settings.get(name) for name in ("learning_rate", "momentum"))
+    if not isinstance(rate, float) or not isinstance(mu, float) or not 0 <= mu < 1 or rate <= 0:
+        return said
+    if growth_rate is None:
+        unit = rate * (1 + mu) / (2 * (1 - mu) ** 2)
+        return (
+            f"{said}: with momentum {mu:g} at rate {rate:g}, small weights that should grow at "
+            f"rate s grow by about {100 * unit:.2g} · s % more slowly (growth_rate=s says how much)"
+        )
+    slower = -momentum_error(rate, mu, growth_rate)
+    return (
+        f"{said}: with momentum {mu:g} at rate {rate:g}, small weights that should grow at rate "
+        f"{growth_rate:g} grow {100 * slower:.2g} % more slowly"
+    )
 
 
 def _checked_samples(a: Trajectory, b: Trajectory, given: Any) -> np.ndarray | None:

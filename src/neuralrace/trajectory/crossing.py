@@ -61,6 +61,24 @@ def crossing_time(
     return np.where(reached.any(axis=-1), t[before] + part * (t[after] - t[before]), np.nan)
 
 
+def half_time(time: ArrayLike, loss: ArrayLike) -> Float[np.ndarray, "*runs"]:
+    """When losses `(…, T)` have first fallen to half of their initial value; see `crossing_time`.
+
+    Linear between recorded times, and NaN where that is not seen: a longer run may get there.
+
+    ```python
+    >>> from neuralrace.trajectory import half_time
+    >>> half_time([0.0, 1.0, 2.0], [[4.0, 3.0, 1.0], [1.0, 0.9, 0.8]])
+    array([1.5, nan])
+
+    ```
+    """
+    losses = np.asarray(loss, np.float64)
+    each = losses.reshape(-1, losses.shape[-1]) if losses.ndim else losses
+    times = [crossing_time(time, run, float(run[0]) / 2) for run in each]
+    return np.reshape(times, losses.shape[:-1])
+
+
 def _turned(values: Float[np.ndarray, "*runs T"], level: float) -> Bool[np.ndarray, "*runs"]:
     """Which curves begin at or below the level and rise away from it."""
     first, last = values[..., 0], values[..., -1]

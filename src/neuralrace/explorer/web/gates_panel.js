@@ -284,12 +284,11 @@ export class GatesPanel {
     const low = Object.values(one.pathways).some((pathway) => pathway.share !== null && pathway.share < kept.threshold);
     const mean = low && one.standing !== "not kept" ? ": the mean of its pathways, weighted by strength" : "";
     const share = one.share === null ? "" : ` (${percent(one.share)} kept${mean})`;
-    const why = one.verdict === one.standing ? "" : `: ${one.verdict}`;
-    const outrun = one.verdict.match(/\(.*\)$/)?.[0];
+    const why = one.detail ? `: ${one.detail}` : "";
     const texts = {
       kept: `A ReLU network would keep these gates${share}.`,
-      outrun: `» A ReLU network could keep these gates${share}, but the gates that small neurons align to are faster${outrun ? ` ${outrun}` : ""}.`,
-      "not reached": `⚠ A ReLU network could keep these gates${share}, but its neurons align to others first${why.replace("not reached: ", "")}.`,
+      outrun: `» A ReLU network could keep these gates${share}, but they are outrun ${one.detail}.`,
+      "not reached": `⚠ A ReLU network could keep these gates${share}, but its neurons align to others first${why}.`,
       "not kept": `⚠ A ReLU network would not keep these gates${share}${why}.`,
       unknown: `Whether a ReLU network would keep these gates is not known${why}.`,
     };

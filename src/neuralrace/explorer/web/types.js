@@ -139,7 +139,7 @@
 /**
  * @typedef {object} Kept
  * @property {number} threshold
- * @property {Record<string, { share: number | null, standing: "kept" | "outrun" | "not reached" | "not kept" | "unknown", verdict: string, implementable: boolean | null, pathways: Record<string, { share: number | null, lost: number[] }> }>} gatings
+ * @property {Record<string, { share: number | null, standing: "kept" | "outrun" | "not reached" | "not kept" | "unknown", detail: string, implementable: boolean | null, pathways: Record<string, { share: number | null, lost: number[] }> }>} gatings
  * @property {string[]} sentences
  * @property {{ time: number | null, loss: number[], times: number[] } | null} aligned
  */

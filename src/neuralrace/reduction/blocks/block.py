@@ -45,10 +45,10 @@ class Block:
     `basis[v]` holds, in its columns, the directions of input or output node v that belong to it;
     `arch` and `data` are the same graph and task seen in these directions alone, so that
     `nr.GDLN(block.arch)` on `block.data` is the block. `drive` is the largest singular value of
-    Σ^yx through one hidden node, all its inputs and outputs side by side; with two edges per path,
-    the rate at which small weights first grow. `aligned` holds weights of unit size
-    that agree with the singular vectors of Σ^yx. Hidden nodes have as many neurons as these weights
-    need: one, if the block is scalar.
+    Σ^yx, summed over the paths of one length through one hidden node, all its inputs and outputs
+    side by side: the s of a closed form. It is not a rate; `growth_rate` is. `aligned` holds
+    weights of unit size that agree with the singular vectors of Σ^yx. Hidden nodes have as many
+    neurons as these weights need: one, if the block is scalar.
 
     ```python
     >>> import numpy as np, neuralrace as nr
@@ -98,6 +98,29 @@ class Block:
     def is_scalar(self) -> bool:
         """Whether there is one direction at every node: a mode of the papers."""
         return all(n == 1 for n in self.arch.sizes.values())
+
+    @cached_property
+    def growth_rate(self) -> float:
+        """The largest rate at which small weights grow: W(t) ~ e^{rt}, with τ = 1.
+
+        Around zero only paths of two edges count. At a hidden node the matrices of its edges grow
+        by dW_in/dt = W_outᵀ K and dW_out/dt = K W_inᵀ, all outgoing and all incoming edges side by
+        side, where K has a block Σ^yx for each path of two edges (NRR Eq. 3 to first order). So the
+        rate is the largest singular value of K. It equals `drive` where paths have two edges each
+        and no two edges of a node are parallel, and is 0 where no path has two edges.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> arch = nr.Architecture({"x": 1, "h": 8, "y": 1},
+        ...                        {"a": ("x", "h"), "b": ("h", "y"), "c": ("h", "y")})
+        >>> (block,) = nr.reduce(arch, nr.Dataset({"x": [[1.0]]}, {"y": [[3.0]]})).blocks
+        >>> round(block.drive, 3), round(block.growth_rate, 3)
+        (6.0, 4.243)
+
+        ```
+        """
+        through = (two_edge_statistic(self.arch, self.factor, v) for v in self.arch.hidden)
+        return max((float(np.linalg.norm(k, 2)) for k in through if k.size), default=0.0)
 
     @property
     def initial_loss(self) -> float:
@@ -186,6 +209,27 @@ def places(nodes: tuple[str, ...], sizes: Mapping[str, int]) -> dict[str, slice]
     """The columns of each node when several nodes are put side by side."""
     ends = np.cumsum([0, *(sizes[v] for v in nodes)]).tolist()
     return {v: slice(ends[i], ends[i + 1]) for i, v in enumerate(nodes)}
+
+
+def two_edge_statistic(arch: Architecture, factor: ClassFactor, node: str) -> Matrix:
+    """Σ^yx of the paths of two edges through a hidden node: outgoing × incoming edges.
+
+    The edges from inputs stand side by side in its columns, and those to outputs in its rows.
+    """
+    into = [e for e in arch.incoming[node] if arch.edges[e][0] in factor.x]
+    out = [e for e in arch.outgoing[node] if arch.edges[e][1] in factor.y]
+
+    def gated(field: Mapping[str, Matrix], edges: list[str], end: int) -> Matrix:
+        names = [(e, arch.edges[e][end]) for e in edges]
+        on = [factor.gates.get(e, 1.0) * factor.gates.get(v, 1.0) for e, v in names]
+        parts = [
+            np.broadcast_to(g, (factor.count,))[factor.row_class, None] * field[v]
+            for g, (_, v) in zip(on, names, strict=True)
+        ]
+        return np.concatenate([np.zeros((len(factor.row_class), 0)), *parts], axis=1)
+
+    here = np.broadcast_to(factor.gates.get(node, 1.0), (factor.count,))[factor.row_class, None]
+    return (here * gated(factor.y, out, 1)).T @ gated(factor.x, into, 0)
 
 
 def few_rows(table: Matrix) -> Matrix:

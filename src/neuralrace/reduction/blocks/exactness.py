@@ -35,13 +35,15 @@ class Exactness:
     its node (`mixtures.SIZE_FLOOR`) is judged as if it had that size. `faint` names the nodes with
     directions more than `RANGE` times smaller than others: float64 cannot distinguish their
     contribution from rounding. `settled` says whether fresh mixtures of the statistics confirmed
-    the blocks.
+    the blocks. `dropped_loss` is the loss at zero weights that is in no block, although an exact
+    reduction has it in one: a tolerance dropped it, and it can be learned.
     """
 
     residual: float
     faint: tuple[str, ...] = ()
     settled: bool = True
     dropped_directions: bool = False
+    dropped_loss: float = 0.0
 
     def __bool__(self) -> bool:
         """Whether the reduction is exact: settled, nothing but rounding dropped, nothing faint."""

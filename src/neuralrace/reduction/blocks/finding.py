@@ -14,6 +14,7 @@ from neuralrace.reduction.blocks.basis import shared_basis
 from neuralrace.reduction.blocks.block import Block
 from neuralrace.reduction.blocks.components import components
 from neuralrace.reduction.blocks.exactness import (
+    EXACT,
     NEGLIGIBLE,
     Exactness,
     faint_nodes,
@@ -33,9 +34,10 @@ SAME_DIRECTION = 1e-8
 class FoundBlocks:
     """The blocks of a network, strongest first, with what lies outside all of them.
 
-    `constant` is the loss outside all blocks, which no weights can remove; it is set to zero if it
-    is rounding compared with the loss at zero weights. `silent` counts, for every input and output
-    node, the directions that belong to no block.
+    `constant` is the loss outside the blocks of an exact reduction, which no weights can remove; it
+    is set to zero if it is rounding compared with the loss at zero weights. What else is missing
+    from the sum of the blocks' losses, a tolerance dropped (`Exactness.dropped_loss`). `silent`
+    counts, for every input and output node, the directions that belong to no block.
     """
 
     blocks: tuple[Block, ...]
@@ -62,7 +64,9 @@ def find_blocks(whole: SplitNetwork, tolerance: float) -> FoundBlocks:
         for i, block in enumerate(blocks)
     )
     total = zero_loss(whole.data)
-    constant = fsum([total, *(-block.initial_loss for block in named)])
+    outside = fsum([total, *(-block.initial_loss for block in named)])
+    outside = outside if outside > NEGLIGIBLE * total else 0.0
+    constant = find_blocks(whole, EXACT).constant if cutoff else outside
     ends = (*whole.arch.inputs, *whole.arch.outputs)
     silent = {
         v: whole.arch.sizes[v] - _rank([block.basis[v] for block in named if v in block.basis])
@@ -73,8 +77,9 @@ def find_blocks(whole: SplitNetwork, tolerance: float) -> FoundBlocks:
         faint_nodes(factor, ends),
         all(basis.settled for basis in bases),
         any(basis.dropped_directions for basis in bases),
+        max(outside - constant, 0.0),
     )
-    return FoundBlocks(named, constant if constant > NEGLIGIBLE * total else 0.0, silent, exactness)
+    return FoundBlocks(named, constant, silent, exactness)
 
 
 def _rank(bases: list[Matrix]) -> int:

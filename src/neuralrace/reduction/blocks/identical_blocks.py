@@ -1,9 +1,17 @@
-"""Blocks that are copies of each other: equal statistics up to a rotation of their directions."""
+"""Blocks that are copies of each other: equal statistics up to a rotation of their directions.
+
+All directions of a block side by side, its statistics generate an algebra of matrices. A random
+symmetric element of it has simple eigenvalues, because a block has no smaller parts. A copy has the
+same eigenvalues, and a rotation onto it takes eigenvectors to eigenvectors, so that only signs are
+left to find (Maehara & Murota 2011). This takes a few eigendecompositions of the block.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import combinations_with_replacement
 from typing import final
 
 import numpy as np
@@ -16,7 +24,7 @@ CLOSE = 1e-6
 """Singular values closer than this, relatively, count as equal."""
 
 NOT_A_TURN = 1e-3
-"""A map counts as a rotation if its singular values differ by less than this, relatively."""
+"""A map is a rotation onto a copy if it leaves less than this of itself and of each statistic."""
 
 MIXTURES = 3
 """The number of mixtures of all statistics in which two blocks are compared."""
@@ -50,37 +58,83 @@ def intertwiner(block: Block, other: Block) -> dict[str, Matrix] | None:
     """Orthogonal O_v with O_a M = M' O_b for all statistics M, M' of the two blocks, or None."""
     if block.arch != other.arch or abs(block.drive - other.drive) > CLOSE * other.drive:
         return None
-    mine, theirs = (_mixtures(b) for b in (block, other))
-    if set(mine) != set(theirs):
-        return None
-    dims = block.dims
-    place = places(tuple(dims), {v: n * n for v, n in dims.items()})
-    table = np.zeros((0, sum(n * n for n in dims.values())))
-    for (a, b), stack in mine.items():
-        scale = float(np.abs(stack).max()) or 1.0
-        for m, w in zip(stack / scale, theirs[a, b] / scale, strict=True):
-            row = np.zeros((dims[a] * dims[b], table.shape[1]))
-            row[:, place[a]] += np.kron(np.eye(dims[a]), m.T)
-            row[:, place[b]] -= np.kron(w, np.eye(dims[b]))
-            table = few_rows(np.concatenate([table, row]))
-    _, s, vt = np.linalg.svd(table, full_matrices=True)
-    if len(s) == vt.shape[0] and s[-1] > CLOSE * s[0]:
-        return None
-    found = {v: vt[-1][place[v]].reshape(n, n) for v, n in dims.items()}
-    turns = {}
-    for v, o in found.items():
-        u, size, wt = np.linalg.svd(o)
-        if size[-1] < (1 - NOT_A_TURN) * size[0] or size[0] == 0:
-            return None
-        turns[v] = u @ wt
-    return turns
+    return block.cached(("turns onto", other.name), lambda: _intertwiner(block, other))
 
 
-def _mixtures(block: Block) -> dict[Pair, np.ndarray]:
-    """Mixtures of all statistics of a block, with the same scalars for all blocks of one graph."""
+def _intertwiner(block: Block, other: Block) -> dict[str, Matrix] | None:
+    mine, theirs = (b.cached("side by side", partial(_side_by_side, b)) for b in (block, other))
+    if mine.shape != theirs.shape:
+        return None
+    sizes = np.linalg.norm(mine, axis=(1, 2))
+    if (np.abs(sizes - np.linalg.norm(theirs, axis=(1, 2))) > CLOSE * sizes).any():
+        return None
+    scale = np.where(sizes > 0, sizes, 1.0)[:, None, None]
+    mine, theirs = mine / scale, theirs / scale
+    (s, q), (s_other, q_other) = (np.linalg.eigh(_element(each, 0)) for each in (mine, theirs))
+    near = CLOSE * float(np.abs(s).max())
+    if np.abs(s - s_other).max() > near:
+        return None
+    if (np.diff(s) <= near).any():
+        turn = _null_vector(block.dims, mine, theirs)
+    else:
+        seen, seen_other = q.T @ _element(mine, 1) @ q, q_other.T @ _element(theirs, 1) @ q_other
+        # seen_other_ij = σ_i σ_j seen_ij, so that the leading vector of the product has the signs σ
+        signs = np.where(np.linalg.eigh(seen * seen_other)[1][:, -1] < 0, -1.0, 1.0)
+        turn = (q_other * signs) @ q.T
+    left = np.abs(turn @ turn.T - np.eye(len(turn))).max()
+    if max(left, np.abs(turn @ mine - theirs @ turn).max()) > NOT_A_TURN:
+        return None
+    place = places(tuple(block.dims), block.dims)
+    polar = (np.linalg.svd(turn[place[v], place[v]]) for v in block.dims)
+    return {v: u @ vt for v, (u, _, vt) in zip(block.dims, polar, strict=True)}
+
+
+def _side_by_side(block: Block) -> np.ndarray:
+    """Mixtures of all statistics, and projectors onto the nodes: symmetric, `(K, n, n)`.
+
+    The directions of all nodes stand side by side. Blocks of one graph are mixed alike.
+    """
     mixer, rng = Mixer(block.arch, block.factor), np.random.default_rng(0)
-    found: dict[Pair, list[np.ndarray]] = {}
-    for draw in [mixer.draw(rng) for _ in range(MIXTURES)]:
-        for pair, matrix in (*mixer.yx(draw.yx).items(), *mixer.xx(draw).items()):
-            found.setdefault(pair, []).append(matrix)
-    return {pair: np.stack(stack) for pair, stack in found.items()}
+    place = places(tuple(block.dims), block.dims)
+    n = sum(block.dims.values())
+    found: dict[tuple[int, Pair], Matrix] = {}
+    for v in block.dims:
+        found[-1, (v, v)] = np.zeros((n, n))
+        np.fill_diagonal(found[-1, (v, v)][place[v], place[v]], 1.0)
+    for k, draw in enumerate([mixer.draw(rng) for _ in range(MIXTURES)]):
+        for (a, b), matrix in (*mixer.yx(draw.yx).items(), *mixer.xx(draw).items()):
+            whole = found[k, (a, b)] = np.zeros((n, n))
+            whole[place[a], place[b]] = matrix
+            whole[place[b], place[a]] = matrix.T
+    return np.stack([found[key] for key in sorted(found)])
+
+
+def _element(matrices: np.ndarray, seed: int) -> Matrix:
+    """A random symmetric element of the algebra that symmetric matrices generate."""
+    first, second = np.random.default_rng(seed).normal(size=(2, len(matrices)))
+    a, b = np.tensordot(first, matrices, axes=1), np.tensordot(second, matrices, axes=1)
+    return a + a @ b + b @ a + b @ b
+
+
+def _null_vector(dims: Mapping[str, int], mine: np.ndarray, theirs: np.ndarray) -> Matrix:
+    """A map O, block by block of the nodes, for which O M − M' O is least.
+
+    It is needed only for blocks in which every symmetric element has double eigenvalues, since
+    their directions come in pairs: the unknowns are all entries of O at once.
+    """
+    place = places(tuple(dims), dims)
+    unknown = places(tuple(dims), {v: n * n for v, n in dims.items()})
+    table = np.zeros((0, sum(n * n for n in dims.values())))
+    for m, w in zip(mine, theirs, strict=True):
+        for a, b in combinations_with_replacement(dims, 2):
+            here, there = m[place[a], place[b]], w[place[a], place[b]]
+            if here.any() or there.any():
+                row = np.zeros((dims[a] * dims[b], table.shape[1]))
+                row[:, unknown[a]] += np.kron(np.eye(dims[a]), here.T)
+                row[:, unknown[b]] -= np.kron(there, np.eye(dims[b]))
+                table = few_rows(np.concatenate([table, row]))
+    least = np.linalg.svd(table, full_matrices=True)[2][-1]
+    turn = np.zeros(mine.shape[1:])
+    for v, n in dims.items():
+        turn[place[v], place[v]] = least[unknown[v]].reshape(n, n)
+    return turn * np.sqrt(len(turn))

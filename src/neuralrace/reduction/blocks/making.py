@@ -9,7 +9,7 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.reduction.blocks.block import Block, own_sizes, places, rank_of_correlations
 from neuralrace.reduction.blocks.components import Component
-from neuralrace.reduction.blocks.mixtures import Mixer, in_unit_sizes
+from neuralrace.reduction.blocks.mixtures import Mixer, Pair, in_unit_sizes, longest_path, rows_of
 from neuralrace.statistics import ClassFactor, restricted
 from neuralrace.types import Matrix
 
@@ -56,17 +56,38 @@ def _drive(mixer: Mixer) -> float:
     """The largest singular value of Σ^yx through one hidden node, or along one direct edge.
 
     All inputs and outputs that the node joins stand side by side, and Σ^yx is summed over its
-    paths. With two edges per path, this is the rate at which the fastest small weights grow.
+    paths of one length: products of different numbers of weights do not add up to one strength.
     """
     arch = mixer.arch
     through = [_edges_through(arch, node) for node in dict.fromkeys(_same_paths(arch).values())]
     through += [{e} for e, (s, t) in arch.edges.items() if s in arch.inputs and t in arch.outputs]
-    return max((_largest_value(_side_by_side(mixer, part)) for part in through), default=0.0)
+    matrices = (m for part in through for m in _by_length(mixer, part))
+    return max(map(_largest_value, matrices), default=0.0)
 
 
-def _side_by_side(mixer: Mixer, edges: set[str]) -> Matrix:
-    """Σ^yx summed over the paths made of these edges, with all that they join side by side."""
-    found = mixer.yx_of({e: float(e in edges) for e in mixer.arch.edges})
+def _by_length(mixer: Mixer, edges: set[str]) -> list[Matrix]:
+    """`_side_by_side` for the paths of each number of edges.
+
+    With a scalar z on every edge, the sum over paths is a polynomial in z, whose coefficients
+    belong to the lengths; they follow from its values at roots of unity.
+    """
+    count = longest_path(mixer.arch) + 1
+    several = len(mixer.arch.path_lengths) > 1
+    units = np.exp(2j * np.pi * np.arange(count) / count).tolist() if several else [1.0]
+    seen = [mixer.path_sums({e: z * (e in edges) for e in mixer.arch.edges}) for z in units]
+    found = []
+    for length in mixer.arch.path_lengths:
+        sums: dict[Pair, np.ndarray] = {}
+        for z, values in zip(units, seen, strict=True):
+            for pair, T in values.items():
+                sums[pair] = sums.get(pair, 0.0) + np.real(T * z**-length) / len(units)
+        found.append(_side_by_side(mixer, sums))
+    return found
+
+
+def _side_by_side(mixer: Mixer, sums: Mapping[Pair, np.ndarray]) -> Matrix:
+    """Σ^yx for these sums over paths, with all that the paths join side by side."""
+    found = mixer.yx({pair: rows_of(mixer.factor, T) for pair, T in sums.items()})
     ends = (dict.fromkeys(pair[k] for pair in found) for k in (0, 1))
     outputs, inputs = (places(tuple(nodes), mixer.arch.sizes) for nodes in ends)
     total = np.zeros(tuple(max((p.stop for p in e.values()), default=0) for e in (outputs, inputs)))

@@ -150,7 +150,7 @@ class Mixer:
         signs = rng.choice([-1.0, 1.0], len(edges))
         return dict(zip(edges, (values * signs).tolist(), strict=True))
 
-    def path_sums(self, scalars: Mapping[str, float]) -> dict[Pair, np.ndarray]:
+    def path_sums(self, scalars: Mapping[str, complex]) -> dict[Pair, np.ndarray]:
         """T_ts(c) = Σ_p g_p(c) Π_{e∈p} scalar_e over the paths from s to t: `{(t, s): (C,)}`."""
         gates, edges = self.factor.gates, self.arch.edges
         sums: dict[Pair, np.ndarray] = {}

@@ -49,7 +49,8 @@ class ClosedForm:
     """The closed form of a race: one `ModeForm` per block that has one, and their total loss.
 
     `without` names the blocks for which no closed form is known. Where there are any, the loss of
-    the race is not known in closed form either, and asking for it is an error.
+    the race is not known in closed form either, and asking for it is an error. `dropped` is the
+    loss that a tolerance dropped (`Race.dropped_loss`): it stays, although it can be learned.
 
     ```python
     >>> import neuralrace as nr
@@ -68,6 +69,7 @@ class ClosedForm:
     modes: Mapping[str, ModeForm]
     constant: float
     without: tuple[str, ...] = ()
+    dropped: float = 0.0
 
     @property
     def is_complete(self) -> bool:
@@ -92,6 +94,8 @@ class ClosedForm:
         lines += [f"  none known of {_some(self.without)}"] if self.without else []
         if self.constant:
             lines.append(f"  loss outside all blocks: {self.constant:.4g}")
+        if self.dropped:
+            lines.append(f"  loss that the tolerance dropped: {self.dropped:.4g}")
         return "\n".join(lines)
 
     def value(self, t: ArrayLike) -> dict[str, Values]:
@@ -102,7 +106,7 @@ class ClosedForm:
         """The loss at the times t."""
         self._check_complete()
         losses = [count * mode.loss(t) for mode, count in self._distinct]
-        return self.constant + np.sum(losses, axis=0)
+        return self.constant + self.dropped + np.sum(losses, axis=0)
 
     @cached_property
     def _distinct(self) -> list[tuple[ModeForm, int]]:
@@ -117,17 +121,23 @@ class ClosedForm:
         return {name: mode.time_to(value) for name, mode in self.modes.items()}
 
     def time_to_loss(self, criterion: float) -> np.ndarray:
-        """The time at which the loss falls to a criterion; infinite if it never does."""
+        """The time at which the loss falls to a criterion; infinite if it never does.
+
+        NaN where it is not known: what lies between the criterion and the last loss of the modes is
+        what a tolerance `dropped`.
+        """
         self._check_complete()
         criterion = real_number("criterion", criterion, fix="for example criterion=0.1")
-        limit = self.constant + sum(
+        least = self.constant + sum(
             count * float(mode.system.loss_at(_at_rest(mode))) for mode, count in self._distinct
         )
         start = float(self.loss(np.zeros(())))
         if criterion >= start:
             return np.asarray(0.0)
-        if criterion <= limit + NEVER * start:
+        if criterion <= least + NEVER * start:
             return np.asarray(np.inf)
+        if criterion <= least + self.dropped + NEVER * start:
+            return np.asarray(np.nan)
         times = self._doubling_times()
         loss = np.asarray(self.loss(times))
         if loss[-1] > criterion:

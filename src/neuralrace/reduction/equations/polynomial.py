@@ -100,6 +100,25 @@ def block_statistics(block: Block) -> PathStatistics:
     return block.cached("statistics", made)
 
 
+def least_loss(block: Block) -> float:
+    """A loss that no weights get below: every group of paths has a linear map of its own.
+
+    That is a problem of least squares. 0 where there are too many paths to list.
+    """
+    if block.arch.path_count() > MAX_PATHS:
+        return 0.0
+    stats, factor, found = block_statistics(block), block.factor, 0.0
+    for target, y in factor.y.items():
+        seen = [y[:, :0]]
+        for group in (g for g in stats.groups if g.target == target):
+            on, gate = stats.rows(group)
+            seen.append(np.zeros((len(y), factor.x[group.source].shape[1])))
+            seen[-1][on] = gate[:, None] * factor.x[group.source][on]
+        x = np.concatenate(seen, axis=1)
+        found += float(((y - x @ np.linalg.lstsq(x, y)[0]) ** 2).sum()) / 2
+    return found
+
+
 def scalar_race(block: Block) -> ScalarRace:
     """The coefficients of a scalar block's equations.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations_with_replacement
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from neuralrace.reduction.equations.polynomial import (
 )
 from neuralrace.types import Matrix
 
-MAX_VARIABLES = 8
+MAX_VARIABLES = 12
 """Closed subspaces larger than this are not written out."""
 
 
@@ -186,5 +187,5 @@ def echelon(basis: np.ndarray) -> np.ndarray:
 
 def _powers(variables: int, degree: int) -> np.ndarray:
     """Every tuple of powers with a sum of at most `degree`."""
-    grid = np.indices((degree + 1,) * variables).reshape(variables, -1).T
-    return grid[grid.sum(axis=1) <= degree]
+    factors = combinations_with_replacement(range(variables + 1), degree)  # the last stands for 1
+    return np.array([np.bincount(each, minlength=variables + 1)[:-1] for each in factors])

@@ -172,10 +172,10 @@ def equations(mode: WrittenMode) -> list[sympy.Eq]:
     t, tau = sympy.Symbol("t", real=True), sympy.Symbol(TAU, positive=True)
     B = [sympy.Function(subscripted(name))(t) for name in mode.names]
     race = recognised(mode.system)
+    S, D = _drive_and_brake()
     found = []
     for k, b in enumerate(B):
         if race is not None:
-            S, D = sympy.Symbol("S", positive=True), sympy.Symbol("D", positive=True)
             strength = monomial(B, race.powers)
             count = number(race.rates[k] * race.S / (mode.S or race.S))
             right = count * strength / b * (S - strength * D)
@@ -202,13 +202,21 @@ def right_side(
     return monomial(B, common.tolist()) * total
 
 
-def statistics_in_symbols(mode: WrittenMode) -> dict[str, float] | None:
+def _drive_and_brake() -> tuple[sympy.Symbol, sympy.Symbol]:
+    """S and D, as they stand in `equations`."""
+    import sympy
+
+    return sympy.Symbol("S", positive=True), sympy.Symbol("D", positive=True)
+
+
+def statistics_in_symbols(mode: WrittenMode) -> dict[sympy.Symbol, float] | None:
     """The values of S and D in `equations`, or None where they do not appear."""
     race = recognised(mode.system)
     if race is None:
         return None
     given = mode.S or race.S
-    return {"S": given, "D": given * race.D / race.S}
+    S, D = _drive_and_brake()
+    return {S: given, D: given * race.D / race.S}
 
 
 def conserved(mode: WrittenMode) -> list[sympy.Expr]:

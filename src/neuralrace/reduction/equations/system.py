@@ -59,7 +59,7 @@ def block_system(
     if not any(w.any() for w in weights.values()):
         return None
     parts = closed_subspace(block, weights)
-    degree = 2 * longest_path(block.arch)
+    degree = 2 * longest_path(block.arch) - 1
     if parts is None or comb(len(parts) + degree, degree) > MAX_TERMS:
         return None
     edges, shapes = tuple(block.arch.edges), weight_shapes(parts, block)

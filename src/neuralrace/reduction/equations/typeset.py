@@ -98,7 +98,7 @@ def _system(members: Sequence[WrittenMode]) -> tuple[list[str], list[str]]:
         for mode in members:
             value = statistics_in_symbols(mode)
             assert value is not None
-            told.append(", ".join(f"{n} = {sympy.latex(number(value[n]))}" for n in ("S", "D")))
+            told.append(", ".join(f"{n} = {sympy.latex(number(v))}" for n, v in value.items()))
         return [_aligned(eq) for eq in equations(first)], told
     velocity = np.stack([mode.system.velocity for mode in members])
     letters: list[tuple[sympy.Symbol, np.ndarray]] = []

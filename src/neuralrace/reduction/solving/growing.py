@@ -9,7 +9,12 @@ from typing import Any, final
 
 import numpy as np
 
-from neuralrace.reduction.blocks.block import Block, own_sizes, rank_of_correlations
+from neuralrace.reduction.blocks.block import (
+    Block,
+    own_sizes,
+    rank_of_correlations,
+    two_edge_statistic,
+)
 from neuralrace.reduction.blocks.identical_blocks import CLOSE, Copy, identical
 from neuralrace.types import Matrix
 
@@ -47,7 +52,7 @@ class _AtNode:
 
 def two_edge_start(
     blocks: Sequence[Block], restricted: Sequence[dict[str, Matrix]]
-) -> list[dict[str, Matrix]]:
+) -> list[tuple[dict[str, Matrix], dict[str, Matrix] | None]]:
     """Remove from every block, at each hidden node, the directions that faster blocks will take.
 
     While modes are small, `W₁v + W₂ᵀu` grows and `W₁v − W₂ᵀu` decays; a learned mode then expels
@@ -56,8 +61,12 @@ def two_edge_start(
     faster modes' growing halves. A matrix block keeps both halves but loses these directions.
     Blocks that are copies of each other are first rotated so that their growing halves are
     orthogonal.
+
+    **Returns:** the weights of every block and, where a mode's decaying half was left out, the
+    weights with both halves, otherwise None.
     """
     found: list[dict[str, Matrix]] = [dict(weights) for weights in restricted]
+    halves: list[dict[str, Matrix]] = [{} for _ in restricted]
     for copies in identical(blocks):
         _turn_copies(blocks, found, copies)
     for node in dict.fromkeys(v for block in blocks for v in block.arch.hidden):
@@ -68,27 +77,50 @@ def two_edge_start(
             if reads.shape[1] == writes.shape[1] == 1:
                 into, out = _scalar_start(reads * part.right, writes * part.left)
                 arch = blocks[part.block].arch
-                found[part.block][arch.incoming[node][0]] = into * part.right
-                found[part.block][arch.outgoing[node][0]] = out * part.left
+                edges = arch.incoming[node][0], arch.outgoing[node][0]
+                both = (into[:, None] * part.right, part.left * out)
+                found[part.block] |= dict(zip(edges, (both[0][:1], both[1][:, :1]), strict=True))
+                if len(into) > 1:
+                    halves[part.block] |= dict(zip(edges, both, strict=True))
             else:
                 _replace(found[part.block], blocks[part.block], node, reads, writes)
-    return found
+    return [(w, {**w, **both} if both else None) for w, both in zip(found, halves, strict=True)]
 
 
-def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[float, float]:
-    """The start values of a scalar mode's two edges, from its incoming and outgoing weights.
+def _scalar_start(reads: Matrix, writes: Matrix) -> tuple[np.ndarray, np.ndarray]:
+    """Where a scalar mode's two edges start, from its incoming r and outgoing weights l.
 
-    If both already lie along one direction, these are their lengths along it (one may be 0).
-    Otherwise both are the length of the growing half: an aligned and balanced start.
+    If both already lie along one direction, one neuron with their lengths along it (one may be 0).
+    Otherwise two neurons, one for each half. The growing half c = ½‖r + l‖ starts aligned and
+    balanced; the decaying half d = ½‖r − l‖ starts at d and −d. While the error along the path is
+    e, dc/dt = e c and dd/dt = −e d, and the path has the strength r·l = c² − d².
     """
     a, b = float(np.linalg.norm(reads)), float(np.linalg.norm(writes))
     overlap = float((reads * writes).sum())
     if min(a, b) <= NO_GROWTH * max(a, b):
-        return (a, 0.0) if a > b else (0.0, b)
-    if abs(overlap) >= (1 - PARALLEL) * a * b:
-        return a, b * float(np.sign(overlap))
-    half = float(np.linalg.norm(reads + writes)) / 2
-    return half, half
+        into, out = ([a], [0.0]) if a > b else ([0.0], [b])
+    elif abs(overlap) >= (1 - PARALLEL) * a * b:
+        into, out = [a], [b * float(np.sign(overlap))]
+    else:
+        c, d = (float(np.linalg.norm(half)) / 2 for half in (reads + writes, reads - writes))
+        into, out = [c, d], [c, -d]
+    return np.array(into), np.array(out)
+
+
+def resumed(begin: Mapping[str, Matrix], now: Mapping[str, Matrix]) -> dict[str, Matrix] | None:
+    """Both halves of a block's weights, later in a race that was solved without the decaying ones.
+
+    `begin` has both halves at the start of the race. The product of the two halves of a mode does
+    not change, since dc/dt = e c and dd/dt = −e d.
+    """
+    found = dict(now)
+    for edge, both in begin.items():
+        grown = now[edge]
+        if grown.shape != both.shape and grown.all():
+            axis = 0 if len(both) > len(grown) else 1
+            c, d = np.split(both, 2, axis=axis)
+            found[edge] = np.concatenate([grown, c * d / grown], axis=axis)
+    return found if any(found[e].shape != now[e].shape for e in now) else None
 
 
 def _expelled(part: _AtNode, others: Sequence[_AtNode]) -> tuple[Matrix, Matrix]:
@@ -183,26 +215,13 @@ def _at_node(index: int, block: Block, weights: Mapping[str, Matrix], node: str)
 
 def _modes_at(block: Block, node: str) -> tuple[np.ndarray, Matrix, Matrix]:
     """Σ^yx through a hidden node, ends side by side: singular values, right and left vectors."""
-    arch = block.arch
-    statistic = np.block(
-        [[_yx(block, node, e, f) for e in arch.incoming[node]] for f in arch.outgoing[node]]
-    )
+    arch, statistic = block.arch, two_edge_statistic(block.arch, block.factor, node)
     u, s, vt = np.linalg.svd(statistic, full_matrices=False)
     out = [block.factor.y[arch.edges[e][1]] for e in arch.outgoing[node]]
     into = [block.factor.x[arch.edges[e][0]] for e in arch.incoming[node]]
     sizes = (np.concatenate([own_sizes(a) for a in parts]) for parts in (out, into))
     rank = max(1, rank_of_correlations(statistic, *sizes))
     return s[:rank], vt[:rank].T, u[:, :rank]
-
-
-def _yx(block: Block, node: str, into: str, out: str) -> Matrix:
-    """Σ^yx of the path of two edges through a hidden node, in the block's directions."""
-    source, target = block.arch.edges[into][0], block.arch.edges[out][1]
-    factor = block.factor
-    gate = np.ones(factor.count)
-    for name in (source, into, node, out, target):
-        gate = gate * factor.gates.get(name, 1.0)
-    return (gate[factor.row_class][:, None] * factor.y[target]).T @ factor.x[source]
 
 
 def _orthonormal(columns: Matrix) -> Matrix:

@@ -12,15 +12,17 @@ from typing import Any, TypeAlias, final
 import jax
 import numpy as np
 
-from neuralrace.checks import check_known, is_traced
+from neuralrace.checks import check_known
 from neuralrace.errors import NeuralRaceError, listed
 from neuralrace.gdln import GDLN
 from neuralrace.reduction.blocks.block import Block
 from neuralrace.reduction.blocks.mixtures import longest_path
 from neuralrace.reduction.equations.flows import NetworkFlow
+from neuralrace.reduction.equations.mode_form import LEAST
 from neuralrace.reduction.solving.compiled import one
-from neuralrace.reduction.solving.growing import average_start, two_edge_start
+from neuralrace.reduction.solving.growing import average_start, resumed, two_edge_start
 from neuralrace.statistics import SplitNetwork
+from neuralrace.trajectory import Trajectory
 from neuralrace.types import Matrix, WeightsLike
 from neuralrace.weights import check_finite, checked_weights
 
@@ -38,7 +40,8 @@ class Start:
     the race's loss at the start from that of the network, as a part of the latter, and a prediction
     of the loss is off by at least this at t = 0. Both are `None` for a start that was not made from
     weights. `data` is the digest of the data of its race; a start made by hand has none, and can be
-    used with any race that it fits.
+    used with any race that it fits. `both[i]` are the weights of block i with both halves of every
+    mode, where `weights[i]` has only the growing half, and otherwise None.
 
     ```python
     >>> import neuralrace as nr
@@ -56,6 +59,7 @@ class Start:
     description: str
     data: str | None = None
     gap: float | None = None
+    both: tuple[dict[str, Matrix] | None, ...] = ()
 
     def __repr__(self) -> str:
         blocks = f"{len(self.weights)} block{'s' * (len(self.weights) != 1)}"
@@ -69,15 +73,24 @@ StartLike: TypeAlias = Start | float | WeightsLike
 """Where a race may start: a `Start`, one number, one per edge, or the weights of the network."""
 
 
+def check_start_known(start: object) -> None:
+    """Raise where JAX is tracing a start or a part of it: a race has no derivative to give."""
+    parts = start.weights if isinstance(start, Start) else start
+    parts = list(parts.values()) if isinstance(parts, Mapping) else parts
+    if isinstance(parts, list | tuple):
+        for part in parts:
+            check_start_known(part)
+    else:
+        check_known("start", {"start": parts})
+
+
 def start_from_number(blocks: Sequence[Block], value: Any) -> Start:
     """Aligned weights in which every singular value of an edge is `value`, or `value[edge]`."""
     edges = {e for block in blocks for e in block.arch.edges}
     by_edge: dict[str, Any] = dict.fromkeys(edges, value)
     if isinstance(value, Mapping):
         by_edge = dict(value)
-    numbers = all(
-        isinstance(b, Real) and not is_traced(b) and isfinite(b) for b in by_edge.values()
-    )
+    numbers = all(isinstance(b, Real) and isfinite(b) for b in by_edge.values())
     if not numbers or not edges <= set(by_edge):
         raise NeuralRaceError(
             "a start is a finite number, one for every edge, or the weights of the network",
@@ -87,19 +100,29 @@ def start_from_number(blocks: Sequence[Block], value: Any) -> Start:
             wanted=f"a number, or {{edge: number}} or {{edge: matrix}} for {listed(edges)}",
             fix="race.start(0.01), or race.start(net.init(key, scale=1e-3))",
         )
-    _check_size(blocks, max((abs(float(b)) for b in by_edge.values()), default=0.0))
+    _check_size(blocks, [abs(float(b)) for b in by_edge.values()])
     weights = tuple({e: float(by_edge[e]) * w for e, w in b.aligned.items()} for b in blocks)
     return Start(weights, None, f"aligned, {value}")
 
 
-def _check_size(blocks: Sequence[Block], largest: float) -> None:
-    """Raise where the loss at a start would be beyond the range of float64.
+def _check_size(blocks: Sequence[Block], sizes: Sequence[float]) -> None:
+    """Raise where the loss or a path at a start of edges of these sizes is out of float64's range.
 
     A path of D edges of strength b carries b^D, and the loss has its square, times a moment of the
-    data.
+    data. Edges that start at 0 stay there, or are driven by the others.
     """
     depth = max((longest_path(block.arch) for block in blocks), default=1)
     bound = np.finfo(np.float64).max ** (1 / (2 * depth + 2))
+    largest, smallest = max(sizes, default=0.0), min((b for b in sizes if b), default=1.0)
+    least = LEAST ** (1 / depth)
+    if depth > 1 and smallest < least:
+        raise NeuralRaceError(
+            "start is so small that the strength of a path would be 0 in float64",
+            got=f"weights of size {smallest:.3g}",
+            wanted=f"at least {least:.3g}, with paths of {depth} edges, or exactly 0",
+            fix="start=1e-6 is small; with two edges per path, a start that is smaller by a factor "
+            "f delays a mode by log(f)/s",
+        )
     if largest > bound:
         raise NeuralRaceError(
             "the start is so large that the loss would overflow",
@@ -114,17 +137,16 @@ def start_from_weights(
 ) -> Start:
     """The start of a race from actual initial weights; `constant` is the loss outside blocks."""
     given = checked_weights(whole.whole, weights)
-    check_known("the initial weights", given)
     check_finite(given)
     parts = whole.split(weights)
-    _check_size(blocks, max(float(np.abs(w).max(initial=0.0)) for w in parts.values()))
+    _check_size(blocks, [float(np.abs(w).max(initial=0.0)) for w in parts.values()])
     found = [_restricted(block, parts) for block in blocks]
     two = [i for i, block in enumerate(blocks) if block.arch.path_lengths == {2}]
     shared = _overlap([b for i, b in enumerate(blocks) if i not in two], found, blocks)
-    for i, weights_i in zip(
-        two, two_edge_start([blocks[i] for i in two], [found[i] for i in two]), strict=True
-    ):
-        found[i] = weights_i
+    both: list[dict[str, Matrix] | None] = [None] * len(blocks)
+    growing = two_edge_start([blocks[i] for i in two], [found[i] for i in two])
+    for i, (weights_i, both_i) in zip(two, growing, strict=True):
+        found[i], both[i] = weights_i, both_i
     ends = set(_end_edges(whole))
     carried = sum(float((w**2).sum()) for f in found for e, w in f.items() if e in ends)
     total = sum(float((parts[e] ** 2).sum()) for e in ends)
@@ -135,7 +157,22 @@ def start_from_weights(
     with jax.enable_x64(True):
         loss = float(GDLN(whole.arch).loss(parts, whole.data))
     gap = abs(constant + _initial_loss(blocks, found) - loss) / loss if loss else None
-    return Start(tuple(found), alignment, how, gap=gap)
+    return Start(tuple(found), alignment, how, gap=gap, both=tuple(both))
+
+
+def later(blocks: Sequence[Block], start: Start, solution: Trajectory, when: int = -1) -> Start:
+    """A start at the state of a solution at one of its times."""
+    at = solution.values["variables"]
+    now = tuple({e: w[when] for e, w in at[block.name].items()} for block in blocks)
+    both = (
+        tuple(
+            None if begin is None else resumed(begin, weights)
+            for begin, weights in zip(start.both, now, strict=True)
+        )
+        if start.both
+        else ()
+    )
+    return Start(now, None, f"the race at t = {solution.time[when]:g}", both=both)
 
 
 def _initial_loss(blocks: Sequence[Block], weights: Sequence[Mapping[str, Matrix]]) -> float:

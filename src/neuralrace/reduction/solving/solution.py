@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import final
 
@@ -44,6 +45,25 @@ COMPILING = 4e9
 """The number of operations in the time it takes to compile a program, about four seconds."""
 
 
+AGAIN = 0.25
+"""A large flow is compiled when NumPy has taken this part of the time of compiling for its like."""
+
+_SPENT: Counter[Hashable] = Counter()
+"""The number of operations so far in large flows of one graph, by graph, number and times."""
+
+WATCHED = 512
+"""The number of times at which the growing halves of modes are watched, evenly and by their ratio.
+
+A half that falls below its start and rises again between two of these times has moved by little.
+"""
+
+SOON = 1e-6
+"""The first of these times, as a part of the last."""
+
+FALLEN = 1e-6
+"""A weight that is below its start by less than this part has only been rounded."""
+
+
 @final
 @dataclass(frozen=True)
 class _Shape:
@@ -75,6 +95,10 @@ def solve_blocks(
 ) -> Trajectory:
     """Every block from its start, by flow or by descent, and the sum of their losses.
 
+    A mode of two edges starts from its growing half alone. Where the error along a path changes its
+    sign and this half falls below its start, the other half grows beyond its own: such blocks are
+    solved again with both halves.
+
     A block whose flow has an explicit solution is evaluated directly. The others are solved without
     compiling anything where that is quicker, otherwise by compiled code; `compiling`, if given,
     decides. `rtol` is the relative tolerance of a step; each solver has its own default.
@@ -93,11 +117,16 @@ def solve_blocks(
         steps = np.unique(np.round(times / learning_rate).astype(int))
         times = learning_rate * steps
     course = _Course(times, steps, learning_rate, compiling, rtol)
-    systems = {i: found for i, b in enumerate(blocks) if (found := _merged(b, start.weights[i]))}
-    others = [i for i in range(len(blocks)) if i not in systems]
-    answers = _scalar_answers(systems, course)
-    for members in _by_shape(blocks, start, others):
-        answers += _matrix_answers(members, course)
+    both = start.both or (None,) * len(blocks)
+    halved = [i for i, weights in enumerate(both) if weights is not None]
+    others = [i for i, weights in enumerate(both) if weights is None]
+    answers = _answers(blocks, start.weights, others, course)
+    if halved:
+        fine = course.finer()
+        once = _answers(blocks, start.weights, halved, fine)
+        turned = {i for answer in once for i in answer.turned(both)}
+        answers += [kept for answer in once if (kept := answer.seen_by(fine, course, turned))]
+        answers += _answers(blocks, both, sorted(turned), course)
     kept = min((len(answer.losses) for answer in answers), default=len(times))
     losses = np.zeros((kept, len(blocks)))
     variables: dict[str, dict[str, np.ndarray]] = {}
@@ -148,12 +177,31 @@ class _Course:
         """What a solver needs to know: times, steps, the rate and the tolerance."""
         return self.times, self.steps, self.rate, self.rtol
 
-    def is_small(self, *problems: FlatFlow) -> bool:
-        """Whether NumPy would finish before a program is compiled."""
+    def finer(self) -> _Course:
+        """The same with more times in between, to see whether a weight falls below its start."""
+        end = self.times[-1]
+        more = np.concatenate(
+            [np.linspace(0.0, end, WATCHED), np.geomspace(SOON * end, end, WATCHED)]
+        )
+        if self.steps is None or self.rate is None:
+            return replace(self, times=np.union1d(self.times, more))
+        steps = np.union1d(self.steps, np.round(more / self.rate).astype(int))
+        return replace(self, times=self.rate * steps, steps=steps)
+
+    def is_small(self, *problems: FlatFlow, program: Hashable = None) -> bool:
+        """Whether NumPy would finish before a program is compiled.
+
+        A large `program` that NumPy was asked for again and again will be asked for once more.
+        """
         if self.compiling is not None:
             return not self.compiling
         evaluations = USUAL_EVALUATIONS if self.steps is None else int(self.steps[-1])
-        return evaluations * sum(problem.work for problem in problems) <= COMPILING
+        work = evaluations * sum(problem.work for problem in problems)
+        if program is None or max(len(problem.start) for problem in problems) <= small.DENSE:
+            return work <= COMPILING
+        spent = _SPENT[program]
+        _SPENT[program] += work
+        return work <= COMPILING and spent <= AGAIN * COMPILING
 
 
 @final
@@ -169,6 +217,48 @@ class _Answer:
     losses: np.ndarray
     solver: str
     stopped: float | None = None
+
+    def turned(self, both: Sequence[Mapping[str, np.ndarray] | None]) -> list[int]:
+        """The blocks in which a growing half that starts alone falls below its start.
+
+        Along the one path of a closed form the error keeps its sign.
+        """
+        if self.solver == "closed form":
+            return []
+        return [
+            i
+            for i, found in self.variables.items()
+            for edge, weights in (both[i] or {}).items()
+            if weights.shape != found[edge].shape[1:]
+            and (np.abs(found[edge]) < (1 - FALLEN) * np.abs(found[edge][:1])).any()
+        ]
+
+    def seen_by(self, fine: _Course, course: _Course, left_out: Collection[int]) -> _Answer | None:
+        """What was solved for the finer course at the times of another, without some blocks."""
+        at = np.isin(fine.times, course.times)[: len(self.losses)]
+        kept = [i not in left_out for i in self.variables]
+        variables = {
+            i: {edge: w[at] for edge, w in found.items()}
+            for i, found in self.variables.items()
+            if i not in left_out
+        }
+        part = _Answer(variables, self.losses[at][:, kept], self.solver, self.stopped)
+        return part if variables else None
+
+
+def _answers(
+    blocks: Sequence[Block],
+    weights: Sequence[Mapping[str, np.ndarray] | None],
+    indices: Sequence[int],
+    course: _Course,
+) -> list[_Answer]:
+    """The solutions of these blocks from these weights."""
+    begin = {i: w for i in indices if (w := weights[i]) is not None}
+    systems = {i: found for i, w in begin.items() if (found := _merged(blocks[i], w))}
+    answers = _scalar_answers(systems, course)
+    for members in _by_shape(blocks, begin, [i for i in begin if i not in systems]):
+        answers += _matrix_answers(members, course)
+    return answers
 
 
 def _scalar_answers(
@@ -233,7 +323,8 @@ def _matrix_answers(members: Sequence[_Member], course: _Course) -> list[_Answer
         compiled.one(*pairs[group[0][0]]) if alone else compiled.stacked(pairs) for group in groups
     ]
     networks = [NetworkFlow(arch, weights, data) for weights, data in stacks]
-    if course.is_small(*networks):
+    program = (arch, tuple(sorted(pairs[0][1].gates)), len(pairs), len(course.times))
+    if course.is_small(*networks, program=program):
         found: list[_Answer] = []
         for group, network in zip(groups, networks, strict=True):
             part = small.solve_small(network, *course.asked)
@@ -305,11 +396,15 @@ def _merged(
     return None if found is None or found[0].powers.size > MAX_TABLE else found
 
 
-def _by_shape(blocks: Sequence[Block], start: Start, indices: Sequence[int]) -> list[list[_Member]]:
+def _by_shape(
+    blocks: Sequence[Block],
+    begin: Mapping[int, Mapping[str, np.ndarray]],
+    indices: Sequence[int],
+) -> list[list[_Member]]:
     """Blocks sorted into groups that one compiled program can solve."""
     groups: dict[Hashable, list[_Member]] = {}
     for index in indices:
-        block, weights = blocks[index], start.weights[index]
+        block, weights = blocks[index], begin[index]
         sizes = dict(block.arch.sizes)
         for edge, (s, t) in block.arch.edges.items():
             sizes[t], sizes[s] = weights[edge].shape

@@ -148,18 +148,19 @@ def consistency(
         k = max(0, 1 − min_± Σ_n p_n |g_n − 1[±z_n > 0]| |q_n| / Σ_n p_n g_n |q_n|) ,
 
     the part of its drive on which its own gates agree with those it was given; the sign of a
-    hidden neuron is free. With one hidden layer k is also computed with the residual that a ReLU
-    network with these weights would have, and the smaller one counts: with one-hot targets, a
-    neuron that is on for samples of another class has no error of the gated network there, but
-    spoils the outputs of the ReLU network. Neurons are averaged by ‖w‖‖a‖, times by how much the
+    hidden neuron is free. k is also computed with the z and r of a ReLU network with these weights
+    and signs, and the smaller one counts: with one-hot targets, a neuron that is on for samples of
+    another class has no error of the gated network there, but spoils the outputs of the ReLU
+    network. Neurons are averaged by ‖w‖‖a‖, times by how much the
     loss falls, from 1 % of its fall until it is 10 % of the initial loss (or has made 90 % of its
     fall, if it cannot get so far). Samples at the boundary do not count, since q → 0 there. Found
     by experiment, not in the papers. The threshold .9 is a convention, set before it was tested.
 
     The neurons of a pathway are random combinations of its modes, as they are after a small random
     start, drawn by `key`. In deeper networks z is the input of a hidden neuron and a·r the error
-    that reaches it, both with all other gates obeyed: the share then asks of each layer whether it
-    would keep its gates if the others kept theirs.
+    that reaches it, once with all other gates obeyed, and once with every neuron's own gates, layer
+    by layer. The first alone would miss a neuron that is on where a later gate is off: no error of
+    the gated network reaches it there.
 
     A weak spot is a pathway that is always on and whose z takes both signs: in a ReLU network it
     needs pairs of opposite neurons, which this check counts as lost.
@@ -234,14 +235,12 @@ def kept_share(race: Race, start: Start, *, key: Key, leak: float = 0.0) -> Cons
         weights = full_weights(race.blocks, wide, solution, float(t), key)
         seen = seen_by_neurons(wide, weights)
         gated = {v: kept_by_neurons(z, e, gate[v], p, leak) for v, (z, e, _) in seen.items()}
-        relu_gates = {v: np.where(gated[v][2] * seen[v][0] > 0, 1.0, leak) for v in nodes}
-        own = _own_errors(wide, weights, relu_gates)
-        for node, (z, _, weight) in seen.items():
+        own = _own_view(wide, weights, {v: each[2] for v, each in gated.items()}, leak)
+        for node, (_, _, weight) in seen.items():
             each, off, _ = gated[node]
-            if node in own:
-                relu = kept_by_neurons(z, own[node], gate[node], p, leak)
-                worse = relu[0] < each
-                each, off = np.where(worse, relu[0], each), np.where(worse, relu[1], off)
+            relu = kept_by_neurons(*own[node][:2], gate[node], p, leak)
+            worse = relu[0] < each
+            each, off = np.where(worse, relu[0], each), np.where(worse, relu[1], off)
             total = weight.sum() or 1.0
             kept[node][i] = each @ weight / total
             mass[node][i] = weight.sum()
@@ -256,18 +255,22 @@ def kept_share(race: Race, start: Start, *, key: Key, leak: float = 0.0) -> Cons
     return Consistency(share, shares, solution.time, solution.loss, kept, part)
 
 
-def _own_errors(
+def _own_view(
     net: SplitNetwork,
     weights: Mapping[str, np.ndarray],
-    gates: Mapping[str, Float[np.ndarray, "N size"]],
-) -> dict[str, np.ndarray]:
-    """The errors that reach each neuron if each has gates of its own, those of a ReLU network.
+    signs: Mapping[str, Float[np.ndarray, " size"]],
+    leak: float,
+) -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """What each neuron sees if all have gates of their own, those of a ReLU network.
 
-    Only for one hidden layer: there the inputs of a neuron do not depend on the gates of others.
+    Layer by layer, since the inputs of a neuron depend on the gates below it.
     """
-    if max(net.arch.path_lengths) > 2:
-        return {}
-    return {v: drive for v, (_, drive, _) in seen_by_neurons(net, weights, gates).items()}
+    gates = {v: np.ones((net.data.n_samples, net.arch.sizes[v])) for v in net.arch.hidden}
+    seen = seen_by_neurons(net, weights, gates)
+    for node in (v for v in net.arch.order if v in gates):
+        gates[node] = np.where(signs[node] * seen[node][0] > 0, 1.0, leak)
+        seen = seen_by_neurons(net, weights, gates)
+    return seen
 
 
 def _mean(values: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from neuralrace.errors import NeuralRaceError
 from neuralrace.reduction import Race, Start
+from neuralrace.reduction.solving.initial import later
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.trajectory import Trajectory
 
@@ -69,7 +70,7 @@ def over_the_fall(race: Race, start: Start) -> Trajectory:
     stretches = [_Stretch.of(race, 0.0, start, FIRST / strength)]
     noise = NOISE * stretches[0].sizes(0).max(initial=0.0)
     first = float(stretches[0].loss[0])
-    end = max(END * first, race.constant + END * (first - race.constant))
+    end = max(END * first, race.outside + END * (first - race.outside))
     while stretches[-1].loss[-1] > end and stretches[-1].time[-1] < LONGEST / strength:
         if len(stretches) > 1 and stretches[-1].rests(noise):
             break
@@ -77,7 +78,7 @@ def over_the_fall(race: Race, start: Start) -> Trajectory:
     time = np.concatenate([each.time for each in stretches])
     lowest = np.minimum.accumulate(np.concatenate([each.loss for each in stretches]))
     falling = np.concatenate([[True], np.diff(lowest) < 0])
-    begin = first - BEGIN * (first - race.constant)
+    begin = first - BEGIN * (first - race.outside)
     levels = np.linspace(begin, max(end, float(lowest[-1])), MOMENTS)
     times = np.unique(np.interp(-levels, -lowest[falling], time[falling]))
     return _joined([part for each in stretches for part in each.at(race, times)])
@@ -117,9 +118,8 @@ class _Stretch:
 
     def next(self, race: Race) -> _Stretch:
         """The stretch that follows, from the weights at the end of this one."""
-        end, variables = float(self.time[-1]), self.solution.values["variables"]
-        here = tuple({e: w[-1] for e, w in variables[b.name].items()} for b in race.blocks)
-        return _Stretch.of(race, end, Start(here, None, "continued"), end)
+        end = float(self.time[-1])
+        return _Stretch.of(race, end, later(race.blocks, self.start, self.solution), end)
 
     def at(self, race: Race, times: Float[np.ndarray, " T"]) -> list[tuple[float, Trajectory]]:
         """The solution at those of the times that fall into this stretch, and when it begins."""
@@ -138,7 +138,7 @@ def _joined(parts: Sequence[tuple[float, Trajectory]]) -> Trajectory:
     """Solutions one after the other, each with the time at which it begins."""
     solutions = [solution for _, solution in parts]
     variables = {
-        block: {e: np.concatenate([s.values["variables"][block][e] for s in solutions]) for e in of}
+        block: {e: _one_shape([s.values["variables"][block][e] for s in solutions]) for e in of}
         for block, of in solutions[0].values["variables"].items()
     }
     return Trajectory(
@@ -147,3 +147,13 @@ def _joined(parts: Sequence[tuple[float, Trajectory]]) -> Trajectory:
         values={"variables": variables},
         settings={"method": "race"},
     )
+
+
+def _one_shape(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Weights `(T, |t|, |s|)` one after the other; a neuron that some of them lack is zero there.
+
+    A mode has a second one from where its decaying half matters.
+    """
+    shape = np.max([part.shape[1:] for part in parts], axis=0)
+    pads = ([(0, 0), *((0, n - k) for n, k in zip(shape, p.shape[1:], strict=True))] for p in parts)
+    return np.concatenate([np.pad(part, pad) for part, pad in zip(parts, pads, strict=True)])

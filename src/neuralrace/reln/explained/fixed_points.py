@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from neuralrace.checks import real_number
 from neuralrace.dataset import Dataset
@@ -63,6 +64,11 @@ class Samples:
     def py(self) -> Float[np.ndarray, "N o"]:
         return self.p[:, None] * self.y
 
+    @cached_property
+    def lines(self) -> tuple[Int[np.ndarray, " N"], Int[np.ndarray, " N"]]:
+        """The line through the origin that every input lies on, and on which side of it."""
+        return lines_of(self.x)
+
     @property
     def bound(self) -> float:
         """√(⟨‖x‖²⟩⟨‖y‖²⟩), which no growth rate exceeds."""
@@ -115,7 +121,7 @@ def fixed_point(
     state = np.where(gates <= 0, -1, np.where(gates >= 1, 1, 0))
     length = np.maximum(np.linalg.norm(samples.x, axis=1), TINY)
     guess = leak + (1 - leak) * gates
-    line, side = lines_of(samples.x)
+    line, side = samples.lines
     for _ in range(2 * len(gates)):
         slides = state == 0
         g = np.where(state > 0, 1.0, leak)

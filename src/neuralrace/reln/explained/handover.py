@@ -10,14 +10,14 @@ from jaxtyping import Float
 
 from neuralrace.architecture import Architecture
 from neuralrace.dataset import Dataset
-from neuralrace.dynamics.flow import flow
-from neuralrace.dynamics.train import train
+from neuralrace.dynamics import flow, train
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.reduction import reduce
 from neuralrace.reln.explained.fall import BEGIN, FIRST, LONGEST
 from neuralrace.relu import ReLUNetwork
 from neuralrace.statistics import SplitNetwork, split_neurons
+from neuralrace.trajectory import crossing_time
 from neuralrace.types import WeightsLike
 
 STEP = 0.02
@@ -26,6 +26,8 @@ STEP = 0.02
 
 def handover(arch: Architecture, data: Dataset, weights: WeightsLike, leak: float) -> float:
     """The half-time of a ReLU network that takes over at 1 % of the fall, over the gating's.
+
+    Both times are to half of the fall that the gating can make.
 
     The gated network is trained from actual weights, in which every neuron has its own direction:
     a solved race has the directions of its modes only.
@@ -58,7 +60,8 @@ def handover(arch: Architecture, data: Dataset, weights: WeightsLike, leak: floa
         relu, split.join(parts), data.gated({}),
         learning_rate=rate, steps=steps, record_every=max(1, steps // 2000), until=half,
     )  # fmt: skip
-    return float((before + run.time[-1]) / gated) if run.loss[-1] <= half else math.inf
+    took = float(crossing_time(run.time, run.loss, half))
+    return math.inf if math.isnan(took) else (before + took) / gated
 
 
 def _fallen_to(

@@ -40,6 +40,9 @@ That product bounds the growth rate of any neuron. Rates may be far below it whe
 in scale, so that only rounding counts as zero.
 """
 
+AT_ONCE = 2**15
+"""Neurons times samples that are moved at once: what a processor's cache holds."""
+
 LOOKS = (6, 60)
 """In the first two stages directions are kept at every 6th and every 60th step.
 
@@ -102,21 +105,28 @@ def settle(samples: Samples, rng: np.random.Generator, count: int, leak: float) 
     Every neuron has unit length and takes steps of equal length: this passes through the same
     directions as the flow, at its own pace. Weights outside of the spaces that the inputs and the
     targets span never change and gate nothing, so that the flow is computed inside these spaces.
-    A neuron that has come to rest strictly inside a cell is not followed further.
+    Inputs of one direction have one gate, so that they count as one sample. A neuron that has come
+    to rest strictly inside a cell is not followed further.
     """
     _, d, o = samples.shape
     x, reads = _in_own_space(samples.x)
     y, writes = _in_own_space(samples.y)
+    line, side = samples.lines
+    first, ray = np.unique(2 * line + (side < 0), return_index=True, return_inverse=True)[1:]
+    ray = ray.ravel()
+    unit, length = x[first], np.linalg.norm(x[first], axis=1)
+    part = samples.p * np.linalg.norm(x, axis=1) / np.where(length > 0, length, 1.0)[ray]
+    pull = np.zeros((len(first), y.shape[1]))  # Σ p_n (‖x_n‖ / ‖x‖) y_n over the samples of a ray
+    np.add.at(pull, ray, part[:, None] * y)
     both = rng.normal(size=(count, d + o))
     both = _unit(np.concatenate([both[:, :d] @ reads.T, both[:, d:] @ writes.T], axis=1))
-    flow = _Flow(x, y, samples.p, leak)
+    flow = _Flow(unit, pull, leak)
     time, growth = np.zeros(count), np.zeros(count)
-    on_for = np.zeros((count, len(x)))
+    on_for = np.zeros((count, len(unit)))
     path: list[tuple[np.ndarray, np.ndarray]] = []
     still = ZERO * samples.bound
     moving = np.arange(count)
     for stage, (step, steps) in enumerate(STAGES):
-        on_for[moving], growth[moving] = 0.0, 0.0
         for k in range(steps):
             if stage < len(LOOKS) and k % LOOKS[stage] == 0:
                 path.append((both.copy(), time.copy()))
@@ -130,7 +140,7 @@ def settle(samples: Samples, rng: np.random.Generator, count: int, leak: float) 
                 on_for[settled], growth[settled] = AVERAGED * on[rests], AVERAGED * along[rests]
                 moving, here, on = moving[~rests], here[~rests], on[~rests]
                 velocity, along, speed = velocity[~rests], along[~rests], speed[~rests]
-            if k >= steps - AVERAGED:
+            if stage == len(STAGES) - 1 and k >= steps - AVERAGED:
                 on_for[moving] += on
                 growth[moving] += along
             pace = np.where(speed > still, step / np.maximum(speed, still), 0.0)
@@ -141,30 +151,32 @@ def settle(samples: Samples, rng: np.random.Generator, count: int, leak: float) 
         since = np.where((place * both).sum(axis=1) < NEAR, when, since)
     r = x.shape[1]
     whole = np.concatenate([both[:, :r] @ reads, both[:, r:] @ writes], axis=1)
-    return Settled(whole, on_for / AVERAGED, growth / AVERAGED, samples.bound, since)
+    return Settled(whole, on_for[:, ray] / AVERAGED, growth / AVERAGED, samples.bound, since)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class _Flow:
-    """The alignment flow of neurons (w, a), side by side: inputs, targets, sample weights, leak."""
+    """The alignment flow of neurons (w, a), side by side: inputs, weighted targets, leak."""
 
     x: Float[np.ndarray, "N r"]
-    y: Float[np.ndarray, "N q"]
-    p: Float[np.ndarray, " N"]
+    py: Float[np.ndarray, "N q"]
     leak: float
 
     def velocity(
         self, both: Float[np.ndarray, "M r_q"]
     ) -> tuple[Float[np.ndarray, "M r_q"], Bool[np.ndarray, "M N"]]:
         """How neurons move, and where they are on."""
-        r = self.x.shape[1]
-        z = both[:, :r] @ self.x.T
-        on = z > 0
-        slope = (on if self.leak == 0 else np.where(on, 1.0, self.leak)) * self.p
-        z *= slope
-        slope = slope * (both[:, r:] @ self.y.T)
-        return np.concatenate([slope @ self.x, z @ self.y], axis=1), on
+        n, r = self.x.shape
+        velocity, on = np.empty_like(both), np.empty((len(both), n), bool)
+        many = max(1, AT_ONCE // n)
+        for some in (slice(k, k + many) for k in range(0, len(both), many)):
+            z, drive = both[some, :r] @ self.x.T, both[some, r:] @ self.py.T
+            on[some] = z > 0
+            slope = on[some] if self.leak == 0 else np.where(on[some], 1.0, self.leak)
+            velocity[some, :r] = (slope * drive) @ self.x
+            velocity[some, r:] = (slope * z) @ self.py
+        return velocity, on
 
 
 def _in_own_space(

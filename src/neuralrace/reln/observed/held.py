@@ -51,16 +51,12 @@ def held_gates(
 
 def lines_of(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The line through the origin that every input lies on, and on which side of it: 1 or −1."""
+    from scipy.spatial import KDTree
+
     unit = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-300)
-    line, side = np.zeros(len(x), int), np.ones(len(x), int)
-    first: list[int] = []
-    for n in range(len(x)):
-        cosine = unit[first] @ unit[n]
-        apart = np.linalg.norm(unit[first] - np.sign(cosine)[:, None] * unit[n], axis=1)
-        if len(first) and apart.min() <= SAME:
-            line[n] = int(np.argmin(apart))
-            side[n] = 1 if cosine[line[n]] > 0 else -1
-        else:
-            line[n] = len(first)
-            first.append(n)
-    return line, side
+    tree = KDTree(unit)
+    near, opposite = (tree.query_ball_point(s * unit, SAME) for s in (1, -1))
+    first = np.array([min(a + b) for a, b in zip(near, opposite, strict=True)], int)
+    first = first[first]  # of three inputs in a row, the outer two can be further apart
+    line = np.unique(first, return_inverse=True)[1].ravel()
+    return line, np.where(np.einsum("nd,nd->n", unit, unit[first]) >= 0, 1, -1)

@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from neuralrace.checks import by_name, list_of_names, one_of, plain_array
+from neuralrace.checks import by_name, check_subsets, list_of_names, one_of, plain_array
 from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError, check_kind, listed, whole_number
 from neuralrace.types import ArrayLike
@@ -112,7 +112,8 @@ def subsets(data: Dataset, label: str = "context") -> dict[str, Bool[np.ndarray,
     """A prototype for every set of values of a label: on for samples with one of these values.
 
     `"all"` for all of them, else the values joined by underscores, small sets first: the patterns
-    that gate by context alone (MHS Lemma 4.1).
+    that gate by context alone (MHS Lemma 4.1). n values have 2ⁿ − 1 sets;
+    more than 12 values are refused.
 
     ```python
     >>> import neuralrace as nr
@@ -126,6 +127,7 @@ def subsets(data: Dataset, label: str = "context") -> dict[str, Bool[np.ndarray,
     data.mask(**{label: data.labels.get(label, ())})  # an unknown label is an error
     values = np.unique(np.asarray(data.labels[label])).tolist()
     whole_number("the number of labels", len(values), least=2, fix="one value has one subset")
+    check_subsets(f"the label {label!r}", len(values))
     found = {
         "_".join(map(str, chosen)): data.mask(**{label: chosen})
         for size in range(1, len(values))

@@ -23,7 +23,7 @@ from neuralrace.study.answers.matches import (
     nearest_sentences,
 )
 from neuralrace.study.options import explain_options, types_options
-from neuralrace.study.work import Work, members
+from neuralrace.study.work import TRAINED, Work, members
 from neuralrace.trajectory import compare
 
 
@@ -202,13 +202,15 @@ def types(work: Work) -> Answer:
         Curve("wide limit", found.wide.time, found.wide.loss, "theory"),
     ]
     gap = compare(found.wide, found.trajectory).mean
+    rare = [] if found.rare is None else [str(found.rare)]
     sentences = [
+        *rare,
         f"{numbered(len(found), 'type')} of neurons, predicted from task, width and scale, "
         f"{'follows' if len(found) == 1 else 'follow'} the wide limit within {percent(gap)} of "
-        "the initial loss on average."
+        "the initial loss on average.",
     ]
     numbers = {"types_gap": gap}
-    if work.asks("train", "discover", "certify", "explain"):
+    if work.asks(*TRAINED):
         away = [compare(run, found.trajectory).mean for run in members(work.relu)]
         who = numbered(len(away), "trained ReLU network")
         verb = "is" if len(away) == 1 else "are"
@@ -235,7 +237,8 @@ def types(work: Work) -> Answer:
     return Answer("types", "Which types of neurons form?", tuple(sentences), parts, numbers, found)
 
 
-def _rows_asked(work: Work) -> list[str]:
+def rows_asked(work: Work) -> list[str]:
+    """The rows of the table of explanations that the study asks for."""
     rows = [row for row in work.settings.explain.rows if row != "gatings"]
     return [
         *(work.problem.candidates if len(rows) < len(work.settings.explain.rows) else ()),
@@ -253,7 +256,7 @@ def explain(work: Work) -> Answer:
             data=work.narrow(work.problem.data),
             **explain_options(work.settings),
         )
-    numbers = dict.fromkeys((f"error_{n}" for n in _rows_asked(work)), np.nan)
+    numbers = dict.fromkeys((f"error_{n}" for n in rows_asked(work)), np.nan)
     for row in found.rows:
         name = row.kind if row.kind != "gating" else row.name
         name = "discovered" if isinstance(row.found, Discovery) else name

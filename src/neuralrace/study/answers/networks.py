@@ -20,8 +20,8 @@ from neuralrace.study.answers.answer import (
 )
 from neuralrace.study.answers.theory import race_parts, race_sentence
 from neuralrace.study.options import CRITERION
-from neuralrace.study.work import Work, members
-from neuralrace.trajectory import Comparison, Trajectory, compare, crossing_time
+from neuralrace.study.work import TRAINED, Work, members
+from neuralrace.trajectory import Comparison, Trajectory, compare, crossing_time, half_time
 
 if TYPE_CHECKING:
     from neuralrace.study.model import Settings
@@ -36,7 +36,7 @@ DRAWN = 30
 def train(work: Work) -> Answer:
     """What ReLU networks do on the task."""
     runs, level = work.relu, criterion(work.settings, work.problem.data)
-    times, half = crossing_time(runs.time, runs.loss, level), times_to_half(runs.time, runs.loss)
+    times, half = crossing_time(runs.time, runs.loss, level), half_time(runs.time, runs.loss)
     first, last = runs.loss[:, 0], runs.loss[:, -1]
     there = np.isfinite(times)
     who = numbered(len(last), "ReLU network").capitalize().replace("relu", "ReLU")
@@ -120,11 +120,6 @@ def against_prediction(times: np.ndarray, predicted: float, name: str) -> str:
     return f"{text}, which is {'within' if within else 'outside'} the spread of seeds."
 
 
-def times_to_half(time: np.ndarray, loss: np.ndarray) -> np.ndarray:
-    """When the loss of each network is half of its own initial loss; NaN if never."""
-    return np.array([float(crossing_time(time, each, each[0] / 2)) for each in loss])
-
-
 def _evaluated(work: Work, runs: Trajectory) -> list[Curve]:
     found = []
     for name in work.problem.evaluated:
@@ -181,7 +176,7 @@ def predict(work: Work) -> Answer:
     }
     head = ["seed", "mean error", "largest error", "shift in time"]
     columns = [[i + 1, c.mean, c.max, c.shift] for i, c in enumerate(theory)]
-    if work.asks("train", "discover", "certify", "explain"):
+    if work.asks(*TRAINED):
         follows = [compare(run, own) for run, own in zip(members(work.relu), solved, strict=True)]
         sentences.append(_relu_sentence(work, follows))
         curves.insert(0, Curve("ReLU networks", work.relu.time, work.relu.loss, "relu"))

@@ -34,6 +34,7 @@ def phase_diagram(work: Work) -> Answer:
             name,
             values,
             precision=options.precision,
+            check=work.settings.contest.check,
             **contest_options(work.settings),
         )
     trained = trained_times(work, values)

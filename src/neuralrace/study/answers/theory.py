@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.contests import Contest, Lead, leads
+from neuralrace.contests import Check, Contest, Lead, leads
 from neuralrace.dataset import zero_loss
 from neuralrace.errors import check_kind
 from neuralrace.reduction import Race
@@ -36,32 +36,32 @@ SYSTEMS = 6
 
 def contest(work: Work) -> Answer:
     """Which gating learns first, by how much, and whether a ReLU network would keep its gates."""
-    found, checked = work.contest, work.settings.contest.check
+    found = work.contest
+    check = found.check() if work.settings.contest.check else None
     entrants = dict(found.entrants)
-    if checked and found.check.reference is not None:
-        entrants.setdefault(ALIGNED, found.check.reference)
+    if check is not None and check.reference is not None:
+        entrants.setdefault(ALIGNED, check.reference)
     losses = _losses(entrants)
     curves = {c.name: c.mean for c in losses.curves if c.name in found.entrants}
     times = np.asarray(losses.curves[0].x if curves else [], float)
     first, *limits = contest_sentences(found, times, curves)
     sentences = [first, *limits]
-    if checked:
+    kept = [] if check is None else check.sentences(found.winner)
+    if check is not None:
         others = [n for n in _order(found) if n not in (found.winner, ALIGNED)]
-        sentences += found.check.sentences(found.winner)
-        sentences += [f"{name}: {found.check.verdict(name)}." for name in others]
+        sentences += [*kept, *(f"{name}: {check.describe(name)}." for name in others)]
 
     def parts() -> list[Part]:
+        _ = found.leads  # which the library prints too
         printed = Section("As the library prints it", [Code(str(found))], folded=True)
-        shown = [_table(found, entrants, checked), losses]
-        return [*shown, printed] if checked else shown
+        shown = [_table(found, entrants, check), losses]
+        return shown if check is None else [*shown, printed]
 
     numbers = {f"time_{name}": float(time) for name, time in found.times.items()}
-    if checked:
-        reference = found.check.reference
+    if check is not None:
+        reference, shares = check.reference, check.kept
         numbers[f"time_{ALIGNED}"] = np.nan if reference is None else float(reference.time)
-        shares = found.kept
         numbers |= {f"kept_{n}": float(shares.get(n, np.nan)) for n in (*found.times, ALIGNED)}
-    kept = found.check.sentences(found.winner) if checked else []
     return Answer(
         "contest",
         "Which gating learns first?" if len(found.entrants) > 1 else "When is the task learned?",
@@ -233,9 +233,9 @@ def _order(found: Contest) -> list[str]:
     return sorted(found.times, key=found.times.__getitem__)
 
 
-def _table(found: Contest, entrants: Mapping[str, Any], checked: bool) -> Table:
-    head = ["candidate", "time", *(["kept"] if checked else []), "later by", "least loss"]
-    head += ["strength", *(["implementable"] if checked else []), "reduction", "method"]
+def _table(found: Contest, entrants: Mapping[str, Any], check: Check | None) -> Table:
+    head = ["candidate", "time", *(["kept"] if check else []), "later by", "least loss"]
+    head += ["strength", *(["implementable"] if check else []), "reduction", "method"]
     rows = []
     for name in sorted(entrants, key=lambda n: entrants[n].time):
         entrant = entrants[name]
@@ -250,9 +250,9 @@ def _table(found: Contest, entrants: Mapping[str, Any], checked: bool) -> Table:
             "exact" if entrant.race.is_exact else f"residual {entrant.race.residual:.1e}",
             entrant.method,
         ]
-        if checked:
-            row.insert(2, finite(found.check.kept.get(name, np.nan)))
-            row.insert(6, found.check.implementable.get(name))
+        if check is not None:
+            row.insert(2, finite(check.kept.get(name, np.nan)))
+            row.insert(6, check.implementable.get(name))
         rows.append(row)
     levels = " / ".join(sorted({f"{e.criterion:.4g}" for e in entrants.values()}))
     caption = f"Time to a loss of {levels}; start: {found.start}. Least loss: that no weights get "

@@ -21,6 +21,7 @@ def theory_lines(problem: Problem) -> list[str]:
     lines: list[str] = []
     if "contest" in asked or _needs_winner(problem):
         options = contest_options(settings) | {"key": settings.training.key}
+        options |= {"check": True} if settings.contest.check else {}
         task = "gatings" if problem.candidates else "data"
         lines += heading("which gating learns first? Nothing is trained")
         lines.append(f"who = {call('nr.contest', task, **options)}")
@@ -59,6 +60,7 @@ def phase_lines(problem: Problem) -> list[str]:
     values = spread(options.values)
     name = options.name or options.key.rpartition(".")[2]
     arguments = contest_options(settings) | {"precision": options.precision}
+    arguments |= {"check": True} if settings.contest.check else {}
     lines = [
         *heading(f"where does the winner change with {name}?"),
         "def task(value):",

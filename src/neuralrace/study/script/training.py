@@ -13,10 +13,7 @@ from neuralrace.study.options import (
 )
 from neuralrace.study.script.code import call, heading, indented, mapping
 from neuralrace.study.script.task import narrowed, network_code, task_code
-from neuralrace.study.work import NEED_WEIGHTS
-
-TRAINED = ("train", "discover", "certify", "explain")
-"""Questions for which ReLU networks are trained."""
+from neuralrace.study.work import NEED_WEIGHTS, TRAINED
 
 
 def key_code(problem: Problem, which: int) -> str:

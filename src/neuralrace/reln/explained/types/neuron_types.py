@@ -19,6 +19,7 @@ from neuralrace.reln.explained.fixed_points import Samples, side_by_side
 from neuralrace.reln.explained.types.crowd import Crowd
 from neuralrace.reln.explained.types.elsewhere import Elsewhere, evaluations, judged
 from neuralrace.reln.explained.types.grouping import chosen_types, drawn, wide_limit
+from neuralrace.reln.explained.types.rare import Rest, rests_of
 from neuralrace.reln.explained.types.staged import split_outputs
 from neuralrace.reln.explained.types.story import story
 from neuralrace.reln.explained.types.symmetries import (
@@ -62,7 +63,8 @@ class NeuronTypes:
     type slides. `w` and `a`
     are its input and output weights, and `symmetries` those of the task: a type stands for all of
     its images under them. `chosen` says how the number of types came about where it is not the one
-    that was asked for.
+    that was asked for. `rests` are the rests of the loss in the wide limit that few neurons may
+    end, with the chance that a network of this width has none of them; `rare` is the one to know.
 
     ```python
     >>> import neuralrace as nr
@@ -86,6 +88,7 @@ class NeuronTypes:
     learning_rate: float
     leak: float = 0.0
     chosen: str = ""
+    rests: tuple[Rest, ...] = ()
     _reduced: tuple[Samples, Symmetries, np.ndarray, np.ndarray] = field(repr=False, kw_only=True)
 
     def __len__(self) -> int:
@@ -130,6 +133,15 @@ class NeuronTypes:
         seeds are from each other.
         """
         return compare(self.wide, self.trajectory)
+
+    @property
+    def rare(self) -> Rest | None:
+        """The rest at which a network most likely lacks the neurons that the prediction rests on.
+
+        None where no such chance is above 5 %, or the prediction ends the same without them.
+        """
+        known = (rest for rest in self.rests if rest.matters)
+        return max(known, key=lambda rest: rest.chance, default=None)
 
     def stages(self, tolerance: float = 0.05) -> TypeStages:
         """The event-driven form: a sequence of gated networks with rank-one pathways.
@@ -181,10 +193,13 @@ class NeuronTypes:
         assert error.outputs is not None  # types record them
         loss, outputs = (f"{max(100 * each, 0.01):.2g}" for each in (error.mean, error.outputs))
         images = " A type stands for all of its images under them." * (self.symmetries.order > 1)
-        head = [
+        rare = self.rare
+        network = "a trained network" + " that has these neurons" * (rare is not None)
+        head = [] if rare is None else [str(rare)]
+        head += [
             f"{many} in place of {settings['width']}{self.chosen}. {self.symmetries}{images}",
             f"{differ} from the wide limit by {loss} % in the loss and {outputs} % in the outputs, "
-            "on average; a trained network differs from it by chance, about as two seeds do.",
+            f"on average; {network} differs from it by chance, about as two seeds do.",
         ]
         if self.chosen:
             head.append(
@@ -252,6 +267,14 @@ def types(
 
     Moments are recorded evenly until neurons have aligned, and about evenly in log time from then.
 
+    **Rare neurons.** The prediction draws `neurons` neurons, the network has `width`. Where the
+    loss rests and later falls further, the neurons that end the rest may be so few that a network
+    lacks them, and stays. With p the share of drawn neurons, dead ones included, outside the
+    patterns that lead when the loss comes to rest, the chance is (1 − p)^H. Where it is above 5 %
+    and the wide limit ends elsewhere without them, the first sentence of `print` says so, and
+    `NeuronTypes.rare` has the numbers. Some of these neurons may be of no use, so that the chance
+    is rather larger. Where no drawn neuron ends a rest, nothing is known of those not drawn.
+
     **Assumes** one hidden layer and a start that is small enough for neurons to align before the
     loss falls.
 
@@ -314,9 +337,10 @@ def types(
         places = {
             n: Elsewhere.of(found, side_by_side(d.x) @ inputs, many) for n, d in others.items()
         }
-    wide = wide_limit(
-        crowd.observing(places), drawn(small, random, many, scale, width), rate, steps
-    )
+    first = drawn(small, random, many, scale, width)
+    wide = wide_limit(crowd.observing(places), first, rate, steps)
+    more = random.spawn(1)[0]
+    rests = rests_of(crowd, found, small, wide, first, rate, width, scale, more)
     grid = wide.stops
     done, members, chosen = chosen_types(crowd, found, wide, count, min(width, many), rate, random)
     counts = np.diff(done.values["on"], axis=0) / np.diff(done.stops)[:, None, None]
@@ -377,6 +401,7 @@ def types(
         learning_rate=rate,
         leak=leak,
         chosen=chosen,
+        rests=rests,
         _reduced=(small, found, inputs, outputs),
     )
 

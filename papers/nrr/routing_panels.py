@@ -1,0 +1,130 @@
+"""The panels of NRR Fig. 4, drawn from its data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from papers.figure import settings_of
+from papers.nrr.networks import draw_counts, draw_gated
+from papers.nrr.stages import MODES, stages
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import xarray
+
+
+def draw(table: xarray.Dataset) -> matplotlib.figure.Figure:
+    """(a, b) network, (c, d) task, (e) loss, (f) singular values, (g) similarity, (h) outputs."""
+    import matplotlib.pyplot as plt
+
+    from neuralrace.plot import draw_matrix
+
+    settings = settings_of(table)
+    figure = plt.figure(figsize=(3.4, 9.6))
+    rows: Any = figure.subfigures(5, 1, height_ratios=(1.35, 1, 1.05, 1.15, 1.3))
+    places = (("a", "b"), ("c", "d"), ("e", "e2"), ("f",), ("g", "h"))
+    axes: dict[str, Any] = {}
+    for row, names in zip(rows, places, strict=True):
+        axes |= row.subplot_mosaic([list(names)])
+    epoch = table["time"].to_numpy() / settings["learning_rate"]
+    draw_matrix(
+        table["targets"],
+        rows="feature",
+        columns="item",
+        title="(c) targets",
+        scale="target",
+        ax=axes["c"],
+    )
+    draw_matrix(
+        table["routes"].to_numpy().astype(float).T,
+        rows="output domain",
+        columns="input domain",
+        title="(d) trained routes",
+        ax=axes["d"],
+    )
+    axes["d"].set_aspect("equal")
+    _draw_losses(table, epoch, axes["e"], "loss", "(e1) random weights")
+    _draw_losses(table, epoch, axes["e2"], "decoupled", "(e2) decoupled weights")
+    axes["e2"].set(ylabel="", yticklabels=())
+    _draw_values(table, epoch, axes["f"])
+    _draw_sharing(table, axes["g"], axes["h"])
+    draw_gated(axes["a"], settings["M"], settings["K"], settings["hidden"])
+    axes["a"].set_title("(a) network and gates")
+    draw_counts(axes["b"], settings["M"], settings["hidden"])
+    axes["b"].set_title("(b) one path, and paths\nthrough its edges", fontsize=7)
+    return figure
+
+
+LIGHT = {"linewidth": 2.4}
+"""The line style of simulations."""
+
+DARK = {"linestyle": (0, (3.2, 1.6)), "linewidth": 1.1}
+"""The line style of theory."""
+
+
+def _draw_losses(table: xarray.Dataset, epoch: np.ndarray, ax: Any, name: str, title: str) -> None:
+    from neuralrace.plot import COLOURS
+
+    theory = {"loss": "loss_predicted", "decoupled": "by_hand"}[name]
+    simulated, predicted = (np.atleast_2d(table[v].to_numpy()) for v in (name, theory))
+    unit, light = simulated[0, 0], COLOURS["simulation"]
+    dots = {"color": COLOURS["neutral"], "linewidth": 0.6, "linestyle": ":"}
+    for k, level in enumerate(stages(table["targets"].to_numpy())[1:-1]):
+        ax.axhline(level, label=None if k else "stages", **dots)
+        ax.text(epoch[-1], level + 0.015, f"{level:.3f}", ha="right", fontsize=6)
+    ax.plot(epoch, simulated[1:].T / unit, color=light, linewidth=0.7, alpha=0.6)
+    ax.plot(epoch, simulated[0] / unit, color=light, label="simulated", **LIGHT)
+    ax.plot(epoch, predicted[0] / unit, color=COLOURS["theory"], label="predicted", **DARK)
+    ax.set(title=title, xlabel="epoch", ylabel="loss / initial loss", ylim=(0, 1.05))
+    ax.legend()
+
+
+def _draw_values(table: xarray.Dataset, epoch: np.ndarray, ax: Any) -> None:
+    for name, light, dark, label in (
+        ("hidden", "#7FB8DA", "#00314D", "hidden"),
+        ("ends", "#F5C870", "#6B4900", "√(in · out)"),
+    ):
+        simulated = ax.plot(epoch, table[f"{name}_values"][0], color=light, **LIGHT)
+        predicted = ax.plot(epoch, table[f"{name}_predicted"][0], color=dark, **DARK)
+        simulated[0].set_label(f"{label}, simulated")
+        predicted[0].set_label("predicted")
+    top = 1.35 * float(table["hidden_values"].max())
+    ax.set(title="(f) singular values, one seed", xlabel="epoch", ylabel="singular value")
+    ax.set_ylim(0, top)
+    ax.legend(loc="upper left", ncols=2, columnspacing=1.2)
+
+
+def _draw_sharing(table: xarray.Dataset, left: Any, right: Any) -> None:
+    from matplotlib.patches import Rectangle
+
+    from neuralrace.plot import draw_matrix
+
+    outputs = table["outputs"].to_numpy()
+    M, features = outputs.shape[:2]
+    items: dict[str, int] = {str(i + 1): MODES for i in range(M)}
+    rows: dict[str, int] = dict.fromkeys(items, int(features))
+    draw_matrix(
+        table["similarity"],
+        blocks={"rows": items, "columns": items},
+        title="(g) similarity",
+        scale="inner product",
+        ax=left,
+    )
+    left.set(xlabel="input domain", ylabel="input domain")
+    draw_matrix(
+        outputs.reshape(M * features, -1).round(1) + 0.0,  # do not colour rounding errors
+        blocks={"rows": rows, "columns": items},
+        title="(h) outputs",
+        scale="output; framed: not trained",
+        ax=right,
+    )
+    for i, j in np.argwhere(~table["routes"].to_numpy().astype(bool)):
+        corner = (i * MODES - 0.1, j * features - 0.1)
+        frame = Rectangle(corner, MODES - 0.8, features - 0.8, fill=False, edgecolor="#D55E00")
+        frame.set_linewidth(1.0)
+        right.add_patch(frame)
+    right.set(xlabel="input domain", ylabel="output domain")
+    for ax in (left, right):
+        ax.tick_params(labelsize=6)

@@ -1,0 +1,416 @@
+"""A figure's files: its picture, its data with the record of how they were made, and its page."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from neuralrace.errors import NeuralRaceError
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import xarray
+
+__all__ = [
+    "Record",
+    "Written",
+    "command",
+    "load_figure",
+    "markdown",
+    "pack",
+    "read_record",
+    "same",
+    "shown",
+    "stamped",
+    "stored",
+    "table_lines",
+    "typed",
+    "unpack",
+    "write",
+]
+
+FORMAT = "neuralrace figure 1"
+
+HEAD = "_head"
+"""The array of a packed file that has the names of dimensions and the attributes."""
+
+
+@final
+@dataclass(frozen=True)
+class Record:
+    """What stands beside a figure's data: what it is, how it was made, how well it agrees.
+
+    Kept as one JSON attribute in the data. `settings` maps each name to its `value`, the
+    `default`, what it is `about` and its `source`; each row of `agreement` has `id`, `what`,
+    `target`, `measured` and `holds`. `device` and `commit` say where the data were computed; they
+    are empty where that was not recorded.
+
+    ```python
+    >>> import papers
+    >>> figure = papers.find("talk/depth")
+    >>> data = figure.run(figure.resolve(quick=True, changes={"d": 2.0}), quick=True)
+    >>> record = papers.read_record(data)
+    >>> record.name, record.settings["d"]["value"], "d" in record.changed
+    ('talk/depth', 2.0, True)
+
+    ```
+    """
+
+    name: str
+    title: str
+    states: str
+    settings: Mapping[str, Mapping[str, Any]]
+    quick: bool
+    versions: Mapping[str, str]
+    seconds: float
+    agreement: Sequence[Mapping[str, Any]] = field(default=())
+    device: str = ""
+    commit: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """How many of the lines that can hold do.
+
+        ```python
+        >>> from papers.record import Record
+        >>> row = {"id": "a", "what": "a", "target": "1", "measured": "1.01", "holds": True}
+        >>> Record("nrr/fig0", "", "", {}, False, {}, 0.0, [row]).verdict
+        '1 of 1 agree'
+
+        ```
+        """
+        judged = [bool(row["holds"]) for row in self.agreement if row["holds"] is not None]
+        return f"{sum(judged)} of {len(judged)} agree" if judged else "nothing to judge"
+
+    @property
+    def origin(self) -> str:
+        """On which device and at which commit the data were computed, as the end of a sentence.
+
+        ```python
+        >>> from papers import Record
+        >>> Record("nrr/fig0", "", "", {}, False, {}, 0.0, device="a GPU", commit="abc").origin
+        ' on a GPU, at commit abc'
+
+        ```
+        """
+        on = f" on {self.device}" if self.device else ""
+        return on + (f", at commit {self.commit}" if self.commit else "")
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The settings that are not the defaults, for which the bounds of the agreement are."""
+        return tuple(
+            name for name, s in self.settings.items() if not same(s["value"], s["default"])
+        )
+
+
+@final
+@dataclass(frozen=True)
+class Written:
+    """The files of a figure, and the record that stands in them.
+
+    `others` are pictures in further formats that `neuralrace.plot.look` asks for.
+
+    ```python
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import papers
+    >>> figure = papers.find("talk/depth")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     data = figure.run(figure.resolve(quick=True), quick=True)
+    ...     written = figure.publish(data, Path(folder))
+    ...     written.pdf.name, written.page.exists(), written.record.quick
+    ('depth.pdf', True, True)
+
+    ```
+    """
+
+    record: Record
+    pdf: Path
+    png: Path
+    data: Path
+    page: Path
+    others: tuple[Path, ...] = ()
+
+
+def stamped(table: xarray.Dataset, record: Record) -> xarray.Dataset:
+    """The data with the record as their attribute."""
+    return table.assign_attrs(format=FORMAT, record=json.dumps(asdict(record), ensure_ascii=False))
+
+
+def read_record(table: xarray.Dataset) -> Record:
+    """The record of a figure's data: its settings, how it was made, how well it agrees.
+
+    ```python
+    >>> import papers
+    >>> figure = papers.find("talk/depth")
+    >>> papers.read_record(figure.run(figure.resolve(quick=True), quick=True)).name
+    'talk/depth'
+
+    ```
+    """
+    if table.attrs.get("format") != FORMAT:
+        raise _not_a_figure("the data", f"format {table.attrs.get('format')!r}")
+    return Record(**json.loads(table.attrs["record"]))
+
+
+def load_figure(path: str | os.PathLike[str]) -> xarray.Dataset:
+    """The data of a figure, as `python -m papers reproduce` or `… claims --from` saved them.
+
+    ```python
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import papers
+    >>> figure = papers.find("talk/depth")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     data = figure.run(figure.resolve(quick=True), quick=True)
+    ...     written = figure.publish(data, Path(folder))
+    ...     papers.load_figure(written.data).equals(data)
+    True
+
+    ```
+    """
+    import xarray
+
+    try:
+        if Path(path).suffix == ".npz":
+            table = unpack(Path(path))
+        else:
+            with xarray.open_dataset(path, engine="h5netcdf") as opened:
+                table = opened.load()
+    except FileNotFoundError as error:
+        raise _not_a_figure(repr(str(path)), "no file of that name") from error
+    except Exception as error:
+        raise _not_a_figure(repr(str(path)), f"{type(error).__name__}: {error}") from error
+    if table.attrs.get("format") != FORMAT:
+        raise _not_a_figure(repr(str(path)), f"format {table.attrs.get('format')!r}")
+    return table
+
+
+def stored(folder: Path, pattern: str = "**/*.nc") -> dict[Path, Record]:
+    """The record of every figure whose data lie in a folder; the data themselves are not read.
+
+    Other files are left out, with a warning.
+    """
+    paths = sorted(folder.glob(pattern))
+    if not paths:
+        return {}
+    import h5py
+
+    found = {}
+    for path in paths:
+        try:
+            with h5py.File(path) as file:
+                if file.attrs.get("format") == FORMAT:
+                    found[path] = Record(**json.loads(str(file.attrs["record"])))
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            logging.getLogger(__name__).warning(
+                "%s", _not_a_figure(repr(str(path)), f"{type(error).__name__}: {error}")
+            )
+    return found
+
+
+def pack(table: xarray.Dataset, path: Path) -> None:
+    """Keep a figure's data in a file that needs NumPy alone, written whole or not at all.
+
+    `unpack` reads it. For pictures, pages and exchange use `write`, which stores netCDF.
+    """
+    variables = {str(name): values for name, values in table.variables.items()}
+    arrays: dict[str, Any] = {name: np.asarray(values) for name, values in variables.items()}
+    words = {name: each.astype(str) for name, each in arrays.items() if each.dtype == object}
+    head = {
+        "attrs": dict(table.attrs),
+        "dims": {name: list(values.dims) for name, values in variables.items()},
+        "coords": [str(name) for name in table.coords],
+    }
+    part = path.with_suffix(".part.npz")
+    np.savez_compressed(part, **{HEAD: np.array(json.dumps(head))}, **(arrays | words))
+    part.replace(path)
+
+
+def unpack(path: Path) -> xarray.Dataset:
+    """The data that `pack` kept."""
+    import xarray
+
+    with np.load(path) as file:
+        head = json.loads(str(file[HEAD]))
+        values = {name: (dims, file[name]) for name, dims in head["dims"].items()}
+    coords = {name: values.pop(name) for name in head["coords"]}
+    return xarray.Dataset(values, coords, head["attrs"])
+
+
+def _not_a_figure(what: str, got: str) -> NeuralRaceError:
+    return NeuralRaceError(
+        f"{what} cannot be read as the data of a figure",
+        got=got,
+        wanted=f"a netCDF file of format {FORMAT!r}",
+        fix="give a file that `python -m papers reproduce` wrote, such as out/figures/nrr/fig4.nc",
+    )
+
+
+def write(table: xarray.Dataset, picture: matplotlib.figure.Figure, out: Path) -> Written:
+    """Write a figure's picture, data and page under `out`, in the folder of its paper."""
+    from neuralrace.plot import current_look, picture_bytes
+    from neuralrace.trajectory import save_table
+
+    record = read_record(table)
+    stem = out / record.name
+    try:
+        stem.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NeuralRaceError(
+            f"cannot make the folder {str(stem.parent)!r}",
+            got=error.strerror,
+            wanted="a folder that can be made and written to",
+            fix="choose another with --out",
+        ) from error
+    pdf, png, data, page = (stem.with_suffix(f".{end}") for end in ("pdf", "png", "nc", "md"))
+    save_table(table, data)
+    look = current_look()
+    if look.figsize is not None:
+        picture.set_size_inches(look.figsize)
+    dpi = look.rc.get("savefig.dpi", 200)
+    picture.savefig(pdf, metadata={"Title": f"{record.name}: {record.title}"})
+    picture.savefig(png, dpi=dpi, pil_kwargs={"optimize": True})
+    others = {stem.with_suffix(f".{k}"): k for k in look.formats if k not in ("pdf", "png")}
+    for path, kind in others.items():
+        path.write_bytes(picture_bytes(picture, kind))
+    page.write_text(markdown(record))
+    return Written(record, pdf, png, data, page, tuple(others))
+
+
+# ---- a page --------------------------------------------------------------------------------------
+
+
+def markdown(record: Record) -> str:
+    """The page of a figure: picture, what the paper states, agreement, settings, versions."""
+    file = record.name.split("/")[-1]
+    lines = [
+        f"# {record.name}: {record.title}",
+        "",
+        *(
+            ["*A small version for a quick look; settings in bold are not the defaults.*", ""]
+            if record.quick
+            else []
+        ),
+        f"![{record.title}]({file}.png)",
+        "",
+        f"As [PDF]({file}.pdf); the data behind it: [{file}.nc]({file}.nc).",
+        "",
+        "**The paper states:** " + record.states,
+        "",
+        f"## Agreement: {record.verdict}",
+        "",
+        *table_lines(
+            ("", "measured", "target", "agrees"),
+            (
+                (row["what"], row["measured"], row["target"], _SAYS[row["holds"]])
+                for row in record.agreement
+            ),
+        ),
+        "",
+        *(
+            ["Bounds are those for the default settings, of which some are changed here.", ""]
+            if record.changed
+            else []
+        ),
+        "## Settings",
+        "",
+        *table_lines(
+            ("setting", "value", "default", "what it is", "source"),
+            (
+                (
+                    f"`{name}`",
+                    f"**{shown(s['value'])}**" if name in record.changed else shown(s["value"]),
+                    shown(s["default"]),
+                    s["about"],
+                    s["source"],
+                )
+                for name, s in record.settings.items()
+            ),
+        ),
+        "",
+        f"Made by `{command(record)}` in {record.seconds:.1f} s{record.origin}, with "
+        + ", ".join(f"{name} {version}" for name, version in record.versions.items())
+        + ".",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+_SAYS = {True: "yes", False: "**no**", None: "–"}
+
+
+def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table in Markdown."""
+
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    return [line(head), "|" + "---|" * len(head), *map(line, rows)]
+
+
+def same(value: object, other: object) -> bool:
+    """Whether two settings are equal, a list and a tuple of the same numbers included."""
+    return json.dumps(value) == json.dumps(other)
+
+
+def shown(value: object) -> str:
+    """A setting as it is read on a page.
+
+    ```python
+    >>> from papers import shown
+    >>> shown([0.2, 1.0]), shown(0.0002), shown(None)
+    ('0.2, 1', '0.0002', '–')
+
+    ```
+    """
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(shown, value))
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def typed(value: object) -> str:
+    """A setting as `--set` takes it, to the last digit.
+
+    ```python
+    >>> from papers.record import typed
+    >>> typed([0.1234567891, 1.0]), typed(True), typed(None)
+    ('0.1234567891,1.0', 'true', 'none')
+
+    ```
+    """
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(typed, value))
+    return value if isinstance(value, str) else json.dumps(value).replace("null", "none")
+
+
+def command(record: Record) -> str:
+    """A command that makes the figure again, with every setting that is not the default.
+
+    ```python
+    >>> from papers import Record, command
+    >>> settings = {"M": {"value": 5, "default": 7}, "K": {"value": 4, "default": 4}}
+    >>> command(Record("nrr/fig4", "", "", settings, False, {}, 0.0))
+    'python -m papers reproduce nrr/fig4 --set M=5'
+
+    ```
+    """
+    changes = [
+        "--set " + shlex.quote(f"{name}={typed(s['value'])}")
+        for name, s in record.settings.items()
+        if name in record.changed
+    ]
+    return " ".join(["python -m papers reproduce", record.name, *changes])

@@ -1,0 +1,140 @@
+"""A tour: figures of a paper in the order in which a talk shows them, on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from neuralrace.errors import NeuralRaceError
+from neuralrace.report import Code, Page, Part, Picture, Section, Table, Text, write
+from papers.record import Record, command, stored
+
+
+@final
+@dataclass(frozen=True)
+class Stop:
+    """One slide, or a few that belong together: its heading, a figure, and what to see there.
+
+    `finding` is a sentence of the slides in their own words. `claims` are the entries of the ledger
+    (`docs/claims.md`) that measure what is said there.
+
+    ```python
+    >>> from papers import Stop, find
+    >>> stop = Stop("Depth", "talk/depth", "Chains of several edges.")
+    >>> find(stop.figure).name == stop.figure, stop.claims
+    (True, ())
+
+    ```
+    """
+
+    title: str
+    figure: str
+    caption: str
+    finding: str = ""
+    claims: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True)
+class Tour:
+    """Figures with captions, in the order of a talk.
+
+    ```python
+    >>> from papers import Stop, Tour
+    >>> stops = (Stop("XoR", "nrr/fig3", "four pathways"), Stop("Again", "nrr/fig3", "once more"))
+    >>> Tour("nrr/tour", "A tour", "What is shown?", stops).figures
+    ('nrr/fig3',)
+
+    ```
+    """
+
+    name: str
+    title: str
+    question: str
+    stops: tuple[Stop, ...]
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """The figures that are shown, each once."""
+        return tuple(dict.fromkeys(stop.figure for stop in self.stops))
+
+
+def write_tour(tour: Tour, folder: Path) -> Path:
+    """Write the page of a tour from figures that lie in a folder; nothing is computed.
+
+    **Returns:** the path of the page, `index.html` in the folder named after the tour. Pictures are
+    part of the page.
+
+    ```python
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import papers
+    >>> tour = papers.Tour("talk/short", "One stop", "How does depth slow learning?",
+    ...                    (papers.Stop("Depth", "talk/depth", "Chains of several edges."),))
+    >>> figure = papers.find("talk/depth")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     data = figure.run(figure.resolve(quick=True), quick=True)
+    ...     written = figure.publish(data, Path(folder))
+    ...     papers.write_tour(tour, Path(folder)).relative_to(folder)
+    PosixPath('talk/short/index.html')
+
+    ```
+    """
+    records = {
+        record.name: record
+        for path, record in stored(folder, "*/*.nc").items()
+        if path.with_suffix(".png").is_file()
+    }
+    missing = [name for name in tour.figures if name not in records]
+    if missing:
+        raise NeuralRaceError(
+            f"figures of {tour.name} are missing in {str(folder)!r}",
+            got=", ".join(sorted(records)) or "no figures",
+            wanted=", ".join(missing),
+            fix=f"`python -m papers tour {tour.name}` makes them all",
+        )
+    page = Page(
+        tour.title,
+        question=tour.question,
+        answer=_answer(tour, records.values()),
+        sections=[
+            Section(f"{k + 1}. {stop.title}", _stop(stop, records[stop.figure], folder))
+            for k, stop in enumerate(tour.stops)
+        ],
+    )
+    return write(page, folder / tour.name)
+
+
+def _answer(tour: Tour, records: Iterable[Record]) -> list[str]:
+    shown = [record for record in records if record.name in tour.figures]
+    lines = [row["holds"] for record in shown for row in record.agreement]
+    judged = [bool(holds) for holds in lines if holds is not None]
+    answer = [
+        f"{len(tour.stops)} stops, {len(tour.figures)} figures, each computed anew. "
+        f"{sum(judged)} of {len(judged)} measured lines agree with what is stated."
+    ]
+    if any(record.quick for record in shown):
+        answer.append("Some figures are small versions for a quick look, which settle nothing.")
+    return answer
+
+
+def _stop(stop: Stop, record: Record, folder: Path) -> list[Part]:
+    parts: list[Part] = [Text(stop.caption)]
+    if stop.finding:
+        parts.append(Text(f"The slides say: “{stop.finding}”"))
+    parts.append(
+        Picture(
+            (folder / f"{record.name}.png").read_bytes(), alt=record.title, caption=record.title
+        )
+    )
+    if stop.claims:
+        named = ", ".join(f"`{name}`" for name in stop.claims)
+        parts.append(Text(f"In the ledger of claims: {named}."))
+    rows = [(r["what"], r["measured"], r["target"], r["holds"]) for r in record.agreement]
+    table = Table(
+        ("", "measured", "target", "agrees"), rows, caption=f"Agreement: {record.verdict}."
+    )
+    parts.append(Section("What was measured", [table, Code(command(record))], folded=True))
+    return parts

@@ -1,0 +1,160 @@
+"""Both halves of a start: what decays at first may be what grows in the end."""
+
+import jax
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.integrate import solve_ivp
+
+import neuralrace as nr
+from neuralrace.reduction.solving.compiled import NetworkStack
+from neuralrace.reduction.solving.initial import later
+
+
+@pytest.fixture
+def turned():
+    """The second sample wants less than the first pathway learns; its own pathway lowers it."""
+    base = nr.Dataset({"x": [[1.0], [1.0]]}, {"y": [[3.0], [1.0]]})
+    arch, data = nr.pathways(base, {"all": [1, 1], "second": [0, 1]}, hidden=20)
+    weights = nr.GDLN(arch).init(0, scale=1e-3)
+    return arch, data, {e: np.asarray(w, np.float64) for e, w in weights.items()}
+
+
+def scalar_pathways(x, y, masks, reads, writes, times, criterion=0.0, rate=None):
+    """Losses of the full network at the times, and when it reaches the criterion, by SciPy.
+
+    With a rate, by steps of descent. Sample n shows x_n and wants y_n; pathway p has the incoming
+    weights `reads[p]`.
+    """
+
+    def errors(state):
+        r, w = state.reshape(2, *reads.shape)
+        return y - masks.T @ (r * w).sum(axis=1) * x
+
+    def velocity(_, state):
+        r, w = state.reshape(2, *reads.shape)
+        drive = (masks @ (errors(state) * x) / len(x))[:, None]
+        return np.concatenate([(drive * w).ravel(), (drive * r).ravel()])
+
+    def above(_, state):
+        return (errors(state) ** 2).mean() / 2 - criterion
+
+    above.terminal = True
+    begin = np.concatenate([reads.ravel(), writes.ravel()])
+    if rate is not None:
+        states = [begin]
+        for _ in range(round(times[-1] / rate)):
+            states.append(states[-1] + rate * velocity(0, states[-1]))
+        return [(errors(states[round(t / rate)]) ** 2).mean() / 2 for t in times], np.nan
+    found = solve_ivp(
+        velocity, (0, times[-1]), begin, "LSODA", times, events=above, rtol=1e-6, atol=1e-10
+    )
+    losses = [(errors(state) ** 2).mean() / 2 for state in found.y.T]
+    return losses, float(found.t_events[0][0]) if len(found.t_events[0]) else np.inf
+
+
+@pytest.mark.parametrize("rate", [None, 1e-2])
+def test_the_half_that_decays_at_first_is_kept_where_the_error_turns(turned, rate):
+    arch, data, weights = turned
+    times = np.array([0.0, 5.0, 20.0, 50.0])
+    found = nr.reduce(arch, data).solve(times=times, start=weights, learning_rate=rate)
+    names = ("all", "second")
+    parts = [[weights[f"x_{n}"][:, 0] for n in names], [weights[f"{n}_y"][0] for n in names]]
+    masks = np.array([[1.0, 1.0], [0.0, 1.0]])
+    task = np.ones(2), np.array([3.0, 1.0]), masks
+    wanted, _ = scalar_pathways(*task, *map(np.array, parts), times, rate=rate)
+    assert found.loss[-1] < 1e-7
+    assert_allclose(found.loss, wanted, rtol=1e-3, atol=1e-7)
+    assert list(found.values["pathways"]["mode1"]) == ["x_all-all_y", "x_second-second_y"]
+    ends = [values[-1] for values in found.values["pathways"]["mode1"].values()]
+    assert_allclose(ends, [3.0, -2.0], rtol=1e-4)
+
+
+def test_scalar_equations_stay_where_no_error_turns(turned):
+    arch, data, _ = turned
+    data = nr.Dataset(data.x, {"y": [[1.0], [3.0]]}, data.gates)
+    race = nr.reduce(arch, data)
+    start = race.start(nr.GDLN(arch).init(0, scale=1e-3))
+    found = race.solve(times=[0, 50], start=start)
+    assert {w.shape for w in found.values["variables"]["mode1"].values()} == {(2, 1, 1)}
+    assert len(race.equations(start)["mode1"]) == 2
+
+
+def test_a_race_that_goes_on_from_a_solution_still_has_both_halves(turned):
+    arch, data, weights = turned
+    race = nr.reduce(arch, data)
+    start = race.start(weights)
+    once = race.solve(times=[0, 1, 30], start=start)
+    early = race.solve(times=[0, 1], start=start)
+    assert early.values["variables"]["mode1"]["x_all"].shape == (2, 1, 1)  # nothing turned so far
+    rest = race.solve(times=[0, 29], start=later(race.blocks, start, early))
+    assert rest.loss[-1] == pytest.approx(once.loss[-1], rel=1e-4)
+
+
+def test_no_contest_from_actual_weights_says_falsely_that_a_network_never_learns():
+    """Sixty tasks of one input and one output, with pathways that overlap."""
+    rng, learned, turns = np.random.default_rng(1), 0, 0
+    for key in range(60):
+        count, pathways = rng.integers(3, 5), rng.integers(2, 4)
+        x, y = rng.choice([0.5, 1.0, 2.0], count), 1 + 2 * rng.normal(size=count)
+        masks = (rng.random((pathways, count)) < 0.5).astype(float)
+        masks[0], masks[range(pathways), rng.integers(count, size=pathways)] = 1.0, 1.0
+        names = [f"m{p}" for p in range(pathways)]
+        base = nr.Dataset({"x": x[:, None]}, {"y": y[:, None]})
+        race = nr.reduce(*nr.pathways(base, dict(zip(names, masks, strict=True)), hidden=2))
+        weights = {e: 1e-2 * rng.normal(size=(2, 1)) for e in race.arch.edges}
+        weights = {e: w.T if e.endswith("_y") else w for e, w in weights.items()}
+        reads = np.array([weights[f"x_{n}"][:, 0] for n in names])
+        writes = np.array([weights[f"{n}_y"][0] for n in names])
+        shown = masks.T * x[:, None]
+        best = np.linalg.lstsq(shown, y, rcond=None)[0]
+        least = ((y - shown @ best) ** 2).mean() / 2
+        criterion = least + 0.1 * ((y**2).mean() / 2 - least)
+        found = nr.contest({"c": race}, start={"c": weights}, criterion=criterion).entrants["c"]
+        end = 1.2 * found.time if np.isfinite(found.time) else 500 / found.strength
+        _, wanted = scalar_pathways(x, y, masks, reads, writes, [0, end], criterion)
+        assert found.time == pytest.approx(wanted, rel=1e-2), key
+        learned += np.isfinite(found.time)
+        turns += (best * (masks @ (x * y)) < 0).any()  # a pathway ends on the other side
+    assert learned >= 55 and turns >= 10  # the sample has what it is meant to test
+
+
+def test_a_large_race_that_is_solved_again_and_again_is_compiled_once(monkeypatch):
+    """Twenty starts of a chain of three edges: NumPy first, then one program for all the others."""
+    arch = nr.Architecture.chain(2, 16, 16, 2)
+    race = nr.reduce(arch, nr.Dataset({"x": np.eye(2)}, {"y": np.diag([2.0, 1.0])}))
+    monkeypatch.setattr("neuralrace.reduction.solving.solution.AGAIN", 0.05)
+    traced, losses = [], NetworkStack.losses
+    monkeypatch.setattr(NetworkStack, "losses", lambda *a: (traced.append(1), losses(*a))[1])
+    solvers, counts = [], []
+    for key in range(20):
+        start = race.start(nr.GDLN(arch).init(jax.random.key(key), scale=0.1))
+        solvers += race.solve(times=[0.0, 4.0, 8.0], start=start).settings["solvers"]
+        counts.append(len(traced))
+    first = solvers.index("compiled")
+    assert 0 < first < 10 and set(solvers[first:]) == {"compiled"}
+    assert counts[first - 1] == 0 and 0 < counts[first] == counts[-1]  # traced once
+    again = race.solve(times=[0.0, 4.0, 8.0, 9.0], start=start)
+    assert "compiled" not in again.settings["solvers"]  # the first with these times
+    found = race.solve(times=[0.0, 4.0, 8.0], start=start)
+    assert_allclose(found.loss, again.loss[:3], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("edges", "size"), [(2, 1e-155), (2, 1e-300), (3, -1e-120)])
+@pytest.mark.parametrize("as_weights", [False, True])
+def test_a_start_whose_products_underflow_is_refused_by_name(edges, size, as_weights):
+    arch = nr.Architecture.chain(*[1] * (edges + 1))
+    race = nr.reduce(arch, nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]}))
+    source = {e: np.array([[size]]) for e in arch.edges} if as_weights else size
+    with pytest.raises(nr.NeuralRaceError, match="start"):
+        race.solve(times=[0, 1], start=source)
+    with pytest.raises(nr.NeuralRaceError, match="start"):
+        nr.contest({"c": race}, start={"c": source}, criterion=0.1)
+
+
+def test_the_smallest_starts_that_are_accepted_are_right():
+    """From b, one mode of strength s is half there at ln(s/b² − 1)/2s."""
+    race = nr.reduce(nr.Architecture.chain(1, 1, 1), nr.Dataset({"x": [[1.0]]}, {"y": [[1.0]]}))
+    found = nr.contest({"c": race}, start=1e-149, criterion=0.125)
+    assert found.times["c"] == pytest.approx(149 * np.log(10), rel=1e-9)
+    assert nr.contest({"c": race}, start=0.0, criterion=0.125).entrants["c"].lateness == "never"

@@ -31,7 +31,7 @@ class System:
     horizon: float = 8.0
     """Until when it learns from `start`, in units of τ."""
     start: float | Mapping[str, float] = 0.4
-    """Aligned starting value of every edge."""
+    """Aligned starting value of every edge, or of each by name."""
     curve: Curve | None = None
     """L(t) − L(0 weights) of the race from an aligned start."""
     closed: str = ""
@@ -229,6 +229,7 @@ def many_ends() -> tuple[nr.Architecture, nr.Dataset]:
     return arch, copies(rng, random_task(rng, 7, {"u": 1, "v": 1}, {"y": 1, "z": 1}))
 
 
+TWO = nr.Architecture.chain(3, 3, 5)
 WHITE = np.full(3, 0.8)
 ROUTES = np.eye(2), np.array([[2.0, 1.0], [2.0, -1.0]])
 DELTA = 0.5
@@ -240,18 +241,18 @@ ROWS: dict[str, System] = {
     "one edge": System(
         chain(1), task(), SCALAR, curve=modes(one_edge), closed="exponential", depth=1
     ),
-    "two edges": System(chain(2), task(), SCALAR, curve=modes(logistic), closed="logistic"),
+    "two edges": System(TWO, task(inputs=3), SCALAR, curve=modes(logistic), closed="logistic"),
     "three edges": System(
         chain(3), task(), SCALAR, curve=modes(deep), closed="quadrature", depth=3
     ),
     "four edges": System(chain(4), task(), SCALAR, 12.0, 0.6, modes(deep), "quadrature", 4),
     "unequal layers": System(
-        nr.Architecture.chain(1, 1, 1), nr.Dataset({"x": [[1.0]]}, {"y": [[0.8]]}), ((1, 1),),
-        start={"W1": 0.1, "W2": 0.6}, curve=modes(unbalanced, [0.8], [1.0]), closed="unbalanced",
+        TWO, task(inputs=3), SCALAR, start={"W1": 0.1, "W2": 0.6}, curve=modes(unbalanced),
+        closed="unbalanced",
     ),
     "white inputs": System(
-        nr.Architecture.chain(3, 3, 5), task(WHITE, inputs=3), SCALAR,
-        curve=modes(logistic, d=WHITE), closed="logistic", white=True,
+        TWO, task(WHITE, inputs=3), SCALAR, curve=modes(logistic, d=WHITE), closed="logistic",
+        white=True,
     ),
     "sample weights": System(
         chain(2), task(weight=np.linspace(1, 3, 9) / 18), SCALAR, curve=modes(logistic),

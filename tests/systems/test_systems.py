@@ -65,7 +65,7 @@ def scaled(weights: Weights, size: float) -> Weights:
 def start_of(s: System, found: nr.Race, size: float) -> nr.reduction.Start:
     if isinstance(s.start, float):
         return found.start(size * s.start)
-    return found.start({e: [[size * b]] for e, b in s.start.items()})
+    return found.start({e: size * b for e, b in s.start.items()})
 
 
 @functools.cache

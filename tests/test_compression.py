@@ -52,7 +52,7 @@ def assert_same_gradient(net, weights, data, **switches):
 
 
 def leaves(run: nr.Trajectory) -> list:
-    return jax.tree.leaves((run.loss, run.values, run.final))
+    return jax.tree.leaves((run.time, run.loss, run.values, run.final))
 
 
 @pytest.mark.slow

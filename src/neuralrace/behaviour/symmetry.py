@@ -12,12 +12,10 @@ from jaxtyping import Int
 from neuralrace.behaviour.agent import Agent
 from neuralrace.behaviour.vectors import places, velocity
 from neuralrace.dataset import Dataset
+from neuralrace.tolerances import SYMMETRIC
 
 MOST = 500
 """At most so many exchanges are tried."""
-
-EXACT = 1e-11
-"""Velocities that differ by less than this, at random weights of size 1, are the same."""
 
 
 def symmetries(agent: Agent, data: Dataset) -> list[Int[np.ndarray, " n"]]:
@@ -43,7 +41,7 @@ def symmetries(agent: Agent, data: Dataset) -> list[Int[np.ndarray, " n"]]:
             continue
         if all(
             np.abs(np.asarray(velocity(agent, data, jnp.asarray(row[order]))) - v[order]).max()
-            <= EXACT
+            <= SYMMETRIC
             for row, v in zip(rows, moved, strict=True)
         ):
             found.append(order)

@@ -12,12 +12,10 @@ from jaxtyping import Array, Bool, Float
 
 from neuralrace.behaviour.agent import Agent
 from neuralrace.dataset import Dataset
+from neuralrace.tolerances import NEUTRAL
 
 TINY = 1e-12
 """Damping at which a step of Levenberg and Marquardt is one of Newton."""
-
-NEUTRAL = 1e-7
-"""Eigenvalues with |λ| below this, relative to the largest or 1, count as zero: `rounding`."""
 
 SLOW = 0.1
 """An implicit step lasts this long over the speed: about the change of weights that it makes."""

@@ -12,7 +12,6 @@ import numpy as np
 
 from neuralrace.architecture import BIAS, Architecture
 from neuralrace.checks import plain_number, switch, weight_scale
-from neuralrace.contests.leads import EDGE
 from neuralrace.dataset import Dataset, zero_loss
 from neuralrace.errors import NeuralRaceError, check_kind, listed
 from neuralrace.reduction import Race, Start, reduce
@@ -21,6 +20,7 @@ from neuralrace.reduction.solving.initial import check_start_known, later, start
 from neuralrace.reduction.solving.small import RTOL
 from neuralrace.reduction.solving.solution import checked_tolerance
 from neuralrace.reln.explained.fixed_points import checked_leak
+from neuralrace.tolerances import BLOCK_RESTS, EQUAL, FALLEN, NOISE, PRINTED
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike
 
@@ -30,32 +30,14 @@ POINTS = 256
 FIRST = 128.0
 """The first bracket of a learning time, in units of one over the largest strength."""
 
-CANCELLED = 1e-9
-"""A strength below this part of its bound is rounding."""
-
 LATER = 3.0
 """The next bracket lasts this many times as long as all brackets before it."""
-
-STILL = 1e-4
-"""A block rests where its weights change by less than this part of the largest in one step."""
 
 APART = 1e3
 """The factor between the two tolerances with which a race that rests is solved."""
 
-NUDGE = 1e-12
-"""The part of its largest weight by which a start is changed to see whether rounding decides."""
-
 LOOSE = 1e-10
 """With tolerances above this, the other one is smaller, otherwise larger."""
-
-DIGITS = 1e-5
-"""Times are printed to five digits: two times that differ by less than this part are equal."""
-
-DECOUPLED = 1e-6
-"""Weights are decoupled if a start carries all but this share of them."""
-
-TIE = 1e-6
-"""Learning times that differ by less than this share are equal; they are not known better."""
 
 SCALE = 1e-3
 """The standard deviation of random weights if neither `start` nor `scale` is given."""
@@ -135,7 +117,7 @@ class Entrant:
         random weights mix the modes in the hidden layers, and times can be off by several per cent.
         """
         alignment = self.start.alignment
-        mixed = alignment is not None and alignment < 1 - DECOUPLED
+        mixed = alignment is not None and alignment < 1 - EQUAL
         return mixed and max(self.race.arch.path_lengths) > 2
 
     @property
@@ -151,7 +133,9 @@ class Entrant:
     def end(self, longest: float) -> float:
         """When all is learned but a hundredth of what this gating can learn."""
         initial, least = initial_loss(self.race), self.race.constant
-        return learning_time(self.race, self.start, least + EDGE * (initial - least), longest).time
+        return learning_time(
+            self.race, self.start, least + FALLEN * (initial - least), longest
+        ).time
 
     @property
     def has_form(self) -> bool:
@@ -473,7 +457,7 @@ def tied_first(times: Mapping[str, float]) -> tuple[str, ...]:
     shortest = min(times.values(), default=np.inf)
     if not isfinite(shortest):
         return ()
-    return tuple(name for name, time in times.items() if time <= (1 + TIE) * shortest)
+    return tuple(name for name, time in times.items() if time <= (1 + EQUAL) * shortest)
 
 
 def initial_loss(race: Race) -> float:
@@ -522,7 +506,7 @@ def learning_time(
         usual = RTOL if rtol is None else rtol
         other = usual / APART if usual > LOOSE else usual * APART
         again, _ = _solved_time(race, _nudged(start), criterion, longest, other)
-        if not abs(found.time - again.time) <= DIGITS * found.time:
+        if not abs(found.time - again.time) <= PRINTED * found.time:
             return LearningTime(np.inf, "solved race", "the race rests at a saddle")
     return found
 
@@ -572,7 +556,7 @@ def _nudged(start: Start) -> Start:
     """
     rng = np.random.default_rng(0)
     weights = tuple(
-        {e: w + NUDGE * np.abs(w).max() * rng.normal(size=w.shape) for e, w in block.items()}
+        {e: w + NOISE * np.abs(w).max() * rng.normal(size=w.shape) for e, w in block.items()}
         if any(w.size > 1 for w in block.values())
         else block
         for block in start.weights
@@ -587,7 +571,7 @@ def _rests(solution: Trajectory, end: int) -> bool:
             [w[: end + 1].reshape(end + 1, -1) for w in weights.values()], axis=1
         )
         size = np.abs(state).max(axis=1)[1:]
-        still = np.abs(np.diff(state, axis=0)).max(axis=1) <= STILL * size
+        still = np.abs(np.diff(state, axis=0)).max(axis=1) <= BLOCK_RESTS * size
         if still.any() and not still[int(np.argmax(still)) :].all():
             return True
     return False
@@ -615,4 +599,4 @@ def _rate(race: Race) -> float:
         ]
         bounds.append(np.sqrt(np.prod(squares)))
     strength, bound = max(block.drive for block in race.blocks), float(max(bounds))
-    return strength if strength > CANCELLED * bound else bound
+    return strength if strength > NOISE * bound else bound

@@ -31,6 +31,7 @@ from neuralrace.reln.observed.runs import (
     single_weights,
 )
 from neuralrace.relu import ReLUNetwork
+from neuralrace.text import numbered
 from neuralrace.trajectory import Trajectory, compare, half_time
 from neuralrace.types import Key
 
@@ -193,7 +194,7 @@ def of_data(
     )
     more = replace(asked, seeds=asked.seeds - 1)
     others = question.ensemble(net, task, spreads, more) if more.seeds else []
-    many = "1 ReLU network" if asked.seeds == 1 else f"{asked.seeds} ReLU networks"
+    many = numbered(asked.seeds, "ReLU network", "1")
     were = "was" if asked.seeds == 1 else "were"
     made = f"{many} of width {width} {were} trained on this data."
     return replace(question, runs=(first, *others), made=made)

@@ -30,9 +30,6 @@ PATTERNS = 32
 MOMENTS = 80
 """The most moments at which the gates of types are sent."""
 
-SLIDING = 2
-"""The digit for a gate that slides, as in `reln.sliding_gates`."""
-
 FOUND = "found"
 """The name of a gating that was found in trained networks."""
 

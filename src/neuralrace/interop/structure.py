@@ -13,6 +13,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import Network
 from neuralrace.interop.runs import outputs_of
+from neuralrace.tolerances import EQUAL
 
 TRIED = 16
 """Samples on which a model is run to see that its import computes the same."""
@@ -134,7 +135,7 @@ def slope_of(name: str, function: Callable[[np.ndarray], object]) -> Slope:
     try:
         found = np.asarray(function(PROBES), np.float32)
         below = float(found[2] / PROBES[2])
-        same = np.allclose(found, np.where(PROBES > 0, PROBES, below * PROBES), rtol=1e-6)
+        same = np.allclose(found, np.where(PROBES > 0, PROBES, below * PROBES), rtol=EQUAL)
     except Exception as error:
         raise refused(name, kind, "cannot be called on numbers") from error
     if not same:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from neuralrace.errors import NeuralRaceError
 from neuralrace.plot.curves import axes_or_new
 from neuralrace.plot.style import COLOURS, cycle_colour, shade, style
+from neuralrace.text import numbered
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -180,7 +181,7 @@ def draw_reach(
         ax.set_ylim(t[0], t[-1])
         ax.set_xlabel("gates of time")
         ax.set_ylabel("hold until")
-        stages = f"{len(at) - 1} stage" + ("s" if len(at) != 2 else "")
+        stages = numbered(len(at) - 1, "stage", "1")
         ax.text(0.97, 0.05, stages, transform=ax.transAxes, ha="right", fontsize=7)
     return ax
 

@@ -14,6 +14,7 @@ import numpy as np
 from neuralrace.plot import COLOURS as ROLES
 from neuralrace.plot import DASHES, SHADES, colour_places, is_lone, is_unpaired
 from neuralrace.report.page import Curve, Curves
+from neuralrace.tolerances import AT_REST
 
 COLOURS = ("0072B2", "E69F00", "2AA37A", "7A1460", "56B4E9", "D55E00", "CC79A7", "999933")
 """The cycle of the package's style: safe for the colour-blind, the first four different in grey."""
@@ -110,9 +111,6 @@ def strokes(curves: Curves) -> list[str]:
 
 # ---- how far the axis goes -----------------------------------------------------------------------
 
-REST = 0.01
-"""A curve rests once it stays within this part of its range from where it ends."""
-
 ROOM = 1.25
 """The axis ends at this many times the moment from which all curves rest."""
 
@@ -142,7 +140,7 @@ def shown_until(curves: Curves) -> float | None:
             there = np.isfinite(values)
             if there.any():
                 known = values[there]
-                away = np.abs(known - known[-1]) > REST * np.ptp(known)
+                away = np.abs(known - known[-1]) > AT_REST * np.ptp(known)
                 rests = max(rests, float(x[there][away][-1]) if away.any() else rests)
     moving = [x for c in curves.curves for x in np.asarray(c.x, float) if x > rests]
     until = float(first + ROOM * (min(moving, default=last) - first))

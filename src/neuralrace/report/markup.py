@@ -35,6 +35,7 @@ from neuralrace.report.page import (
     Table,
     Text,
 )
+from neuralrace.text import numbered
 
 CONTENTS = 3
 """The number of sections from which a page has a list of its contents."""
@@ -308,7 +309,7 @@ def _settings(settings: Sequence[Setting]) -> str:
     others = [setting for setting in settings if setting.source == DEFAULT]
     shown = _setting_table(chosen) if chosen else ""
     if others:
-        count = f"{len(others)} more setting{'s' * (len(others) > 1)} at the default"
+        count = f"{numbered(len(others), 'more setting', '1')} at the default"
         shown += f"<details><summary>{count}</summary>{_setting_table(others)}</details>"
     return shown
 

@@ -23,24 +23,15 @@ from neuralrace.reln.explained.fall import over_the_fall
 from neuralrace.reln.explained.fixed_points import checked_leak
 from neuralrace.reln.explained.handover import handover, kept_by_neurons, seen_by_neurons
 from neuralrace.statistics import SplitNetwork
+from neuralrace.tolerances import KEPT, OUTRUN
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key, WeightsLike
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-KEPT = 0.9
-"""The weights of a gating produce its gates if its kept share is at least this."""
-
 PROBES = 200
 """The number of random neurons that show whether a start is small enough to align first."""
-
-OUTRUN = 1.15
-"""A gating is outrun if it learns later than this times the aligned gates.
-
-It is not reached if they learn later than this times the gating. Times within the same factor
-count as equal after a hand-over.
-"""
 
 
 @final

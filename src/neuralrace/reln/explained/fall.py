@@ -13,13 +13,8 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.reduction import Race, Start
 from neuralrace.reduction.solving.initial import later
 from neuralrace.reln.explained.fixed_points import Samples
+from neuralrace.tolerances import END, FALLEN, NOISE, RESTING
 from neuralrace.trajectory import Trajectory
-
-BEGIN = 0.01
-"""The fall begins when the loss has made this share of it."""
-
-END = 0.1
-"""The fall ends when the loss is down to this share of its initial value."""
 
 MOMENTS = 40
 """The number of losses, evenly between begin and end, at which the race is looked at."""
@@ -30,20 +25,8 @@ FIRST = 8.0
 LONGEST = 1e5
 """How long to wait for the loss to fall, in units of one over the largest growth rate."""
 
-RESTING = 1e-6
-"""Weights that change by less than this part in a stretch of 8 / strength or longer are at rest.
-
-What grows so slowly would not have grown e-fold when `LONGEST` is over.
-"""
-
-NOISE = 1e-12
-"""Weights below this part of the largest initial one are rounding."""
-
 POINTS = 401
 """The number of moments in a stretch, from which the times of the losses are interpolated."""
-
-STILL = 1e-9
-"""A gating whose strength is below this, relative to √(⟨‖x‖²⟩⟨‖y‖²⟩), is driven by rounding."""
 
 
 def over_the_fall(race: Race, start: Start) -> Trajectory:
@@ -60,7 +43,7 @@ def over_the_fall(race: Race, start: Start) -> Trajectory:
     **Raises:** `NeuralRaceError` where the gating learns nothing.
     """
     strength = max((block.drive for block in race.blocks), default=0.0)
-    if strength <= STILL * Samples.of(race.data).bound:
+    if strength <= NOISE * Samples.of(race.data).bound:
         raise NeuralRaceError(
             "this gating learns nothing, so that there are no weights to keep its gates",
             got="no pathway is driven: every Σ^yx is 0",
@@ -78,7 +61,7 @@ def over_the_fall(race: Race, start: Start) -> Trajectory:
     time = np.concatenate([each.time for each in stretches])
     lowest = np.minimum.accumulate(np.concatenate([each.loss for each in stretches]))
     falling = np.concatenate([[True], np.diff(lowest) < 0])
-    begin = first - BEGIN * (first - race.outside)
+    begin = first - FALLEN * (first - race.outside)
     levels = np.linspace(begin, max(end, float(lowest[-1])), MOMENTS)
     times = np.unique(np.interp(-levels, -lowest[falling], time[falling]))
     return _joined([part for each in stretches for part in each.at(race, times)])

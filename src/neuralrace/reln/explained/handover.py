@@ -15,9 +15,10 @@ from neuralrace.dynamics.train import train
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.reduction import reduce
-from neuralrace.reln.explained.fall import BEGIN, FIRST, LONGEST
+from neuralrace.reln.explained.fall import FIRST, LONGEST
 from neuralrace.relu import ReLUNetwork
 from neuralrace.statistics import SplitNetwork, split_neurons
+from neuralrace.tolerances import FALLEN
 from neuralrace.trajectory import crossing_time
 from neuralrace.types import WeightsLike
 
@@ -39,7 +40,7 @@ def handover(arch: Architecture, data: Dataset, weights: WeightsLike, leak: floa
     """
     race = reduce(arch, data)
     initial = race.constant + sum(block.initial_loss for block in race.blocks)
-    begin, half = (initial - part * (initial - race.constant) for part in (BEGIN, 0.5))
+    begin, half = (initial - part * (initial - race.constant) for part in (FALLEN, 0.5))
     strength = max(block.drive for block in race.blocks)
     net, relu = GDLN(arch), ReLUNetwork(arch, leak=leak)
     before, middle = _fallen_to(begin, net, weights, data, strength)

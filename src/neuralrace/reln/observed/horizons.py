@@ -23,7 +23,7 @@ from neuralrace.dynamics.until import Until
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
 from neuralrace.progress import progress
-from neuralrace.reln.observed.activity import BOUNDARY, activity
+from neuralrace.reln.observed.activity import activity
 from neuralrace.reln.observed.runs import (
     check_trained_on,
     descent_of,
@@ -31,6 +31,7 @@ from neuralrace.reln.observed.runs import (
     recorded_weights,
     relu_of,
 )
+from neuralrace.tolerances import BOUNDARY
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import ArrayLike
 

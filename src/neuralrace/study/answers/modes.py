@@ -10,9 +10,10 @@ import numpy as np
 from neuralrace.errors import check_kind
 from neuralrace.reduction import ModeTable, Race
 from neuralrace.report import Code, Curve, Curves, Part, Section, Table
-from neuralrace.study.answers.answer import Answer, finite, numbered
+from neuralrace.study.answers.answer import Answer, finite
 from neuralrace.study.options import learning_rate, modes_options
 from neuralrace.study.work import Work
+from neuralrace.text import numbered, several
 
 SAID = 5
 """The most modes that the first sentence names."""
@@ -98,7 +99,7 @@ def sure_sentences(table: ModeTable) -> list[str]:
         starts = numbered(count, "random start")
         said.append(f"The order that is predicted is the same from all of {starts}.")
     said += [
-        f"{' and '.join(names)} are the same to this network: they are never told apart."
+        f"{several(names)} are the same to this network: they are never told apart."
         for names in table.alike
     ]
     return said + [f"{name} has no words: {why}." for name, why in table.unnamed.items()]

@@ -11,12 +11,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.reln.explained.alignment import FALLEN, GROWN
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.reln.explained.types.crowd import Crowd, Descended, Neurons, descend
 from neuralrace.reln.explained.types.symmetries import Symmetries, fold, moved
+from neuralrace.tolerances import BEGUN, ENOUGH, FALLEN, GROWN
 
-BEGUN = (1e-4, 1e-3, FALLEN)
+FALLS = (BEGUN, 1e-3, FALLEN)
 """Falls of the loss, as shares, at which it is asked whether neurons have aligned."""
 
 LOOKS = 8
@@ -27,9 +27,6 @@ TRIES = 4
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 """The numbers of types that are tried where none is asked for."""
-
-ENOUGH = 0.02
-"""Types are enough if their outputs are this near to the wide limit, about as seeds are."""
 
 BEFORE = 200
 """The number of moments, evenly in time and again in log time, at which alignment is watched."""
@@ -75,7 +72,7 @@ def wide_limit(crowd: Crowd, neurons: Neurons, rate: float, steps: int) -> Wide:
     initial = float(0.5 * (crowd.p @ (crowd.y**2).sum(axis=1)))
     part = descend(crowd, neurons, rate, grid[:1])
     begins = 0
-    for share in BEGUN:  # from larger weights, the loss begins to fall before neurons have aligned
+    for share in FALLS:  # from larger weights, the loss begins to fall before neurons have aligned
         part = descend(crowd, neurons, rate, grid, until=(1 - share) * initial)
         begins = len(part.stops) - 1
         if not part.loss[-1] <= (1 - share) * initial or begins > len(grid) - 3:

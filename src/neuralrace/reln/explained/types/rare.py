@@ -8,23 +8,18 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool, Int
 
-from neuralrace.reln.explained.alignment import FALLEN
 from neuralrace.reln.explained.fixed_points import Samples
 from neuralrace.reln.explained.types.crowd import Crowd, Neurons, descend
 from neuralrace.reln.explained.types.grouping import Wide, drawn
 from neuralrace.reln.explained.types.symmetries import Symmetries
-
-LEADING = 0.01
-"""A pattern leads if it and its images have at least this share of the strength."""
+from neuralrace.text import percent
+from neuralrace.tolerances import FALLEN, LEADING, RARE
 
 FEW = 20
 """Where fewer rare neurons than this are among those drawn, more are drawn to count them."""
 
 MORE = 20
 """At most this many times as many neurons are drawn, and only until the rest."""
-
-RARE = 0.05
-"""A chance above this is worth a warning."""
 
 
 @final
@@ -104,13 +99,9 @@ class Rest:
         if self.without is None:
             return said
         return (
-            f"{said} Without them {_percent(self.without)} of the initial loss is left at the end, "
-            f"with them {_percent(self.left)}."
+            f"{said} Without them {percent(self.without)} of the initial loss is left at the end, "
+            f"with them {percent(self.left)}."
         )
-
-
-def _percent(part: float) -> str:
-    return "less than 0.01 %" if part < 1e-4 else f"{100 * part:.3g} %"
 
 
 def rests_of(

@@ -21,6 +21,7 @@ from neuralrace.reln.observed.runs import (
     relu_of,
 )
 from neuralrace.relu import ReLUNetwork
+from neuralrace.tolerances import ROUNDING
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import WeightsLike
 from neuralrace.weights import check_finite, checked_weights
@@ -39,9 +40,6 @@ SWEEPS = 2000
 
 HOPS = 2
 """The number of times that boundaries within reach are added to those already found."""
-
-SETTLED = 1e-9
-"""The gates are solved once no gate changes by more than this in a sweep."""
 
 
 @final
@@ -339,6 +337,6 @@ def _coordinate_descent(
             speed = still[moving[mine], s] + (part[mine] * pushed[mine]) @ cosine[s]
             part[mine, s] = np.clip(part[mine, s] - speed / pushed[mine, s], 0.0, 1.0)
         share[moving] = part
-        moving = moving[np.abs(part - before).max(axis=1) > SETTLED]
+        moving = moving[np.abs(part - before).max(axis=1) > ROUNDING]
         if not len(moving):
             break

@@ -25,10 +25,8 @@ from neuralrace.reln.explained.types.sliding import (
 )
 from neuralrace.reln.observed.runs import check_trained_on, descent_of, recorded_weights
 from neuralrace.relu import ReLUNetwork
+from neuralrace.tolerances import BEGUN, ROUNDING
 from neuralrace.trajectory import Trajectory
-
-BEGUN = 1e-4
-"""Neurons count as aligned when the loss has fallen by this share of its initial value."""
 
 LOOKS = 5
 """The most recorded moments of a stage at which sliding gates are solved for."""
@@ -132,7 +130,7 @@ def staged(
 def log_cuts(stops: Int[np.ndarray, " T"], count: int) -> Int[np.ndarray, " S"]:
     """Where stages begin, as indices of recorded moments, and the last moment."""
     ends = np.geomspace(max(stops[0], 1), stops[-1], count + 1)
-    at = np.searchsorted(stops, ends * (1 - 1e-9)).clip(0, len(stops) - 1)
+    at = np.searchsorted(stops, ends * (1 - ROUNDING)).clip(0, len(stops) - 1)
     return np.unique(np.concatenate([[0], at, [len(stops) - 1]]))
 
 

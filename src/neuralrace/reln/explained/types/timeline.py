@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from neuralrace.dataset import Dataset
 from neuralrace.plot import COLOURS, draw_curves, letter_panels, style
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
+from neuralrace.tolerances import BRIEF, FAINT, SLIDES
 from neuralrace.trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -20,20 +21,11 @@ if TYPE_CHECKING:
 TOLD = 6
 """The number of types that are told and drawn; those that do the same count as one."""
 
-FAINT = 0.005
-"""Types that never have this share of the strength are not told, but for the first."""
-
 ROWS = 6
 """The most groups into which the rows of a strip are sorted by a label."""
 
-SLIDES = 0.02
-"""A gate that is on for a share of the steps between this and one minus this slides."""
-
 UNKNOWN = -1
 """The state before the first interval."""
-
-BRIEF = 1.1
-"""A state is brief if its end is less than this many times as late as its beginning."""
 
 
 @final

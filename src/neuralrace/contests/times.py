@@ -20,6 +20,7 @@ from neuralrace.reduction.solving.initial import check_start_known, later, start
 from neuralrace.reduction.solving.small import RTOL
 from neuralrace.reduction.solving.solution import checked_tolerance
 from neuralrace.reln.explained.fixed_points import checked_leak
+from neuralrace.reln.explained.stretches import stretches
 from neuralrace.tolerances import BLOCK_RESTS, EQUAL, FALLEN, NOISE, PRINTED
 from neuralrace.trajectory import Trajectory, crossing_time
 from neuralrace.types import WeightsLike
@@ -519,34 +520,32 @@ def _solved_time(
     Since the loss can only fall, the time is bracketed by ever longer spans, the bracket is divided
     twice, and the last part is interpolated. Each solution starts where the previous one ended.
     """
-    last = longest / _rate(race)
-    now, span = 0.0, min(FIRST / _rate(race), last)
-    divided, rests = 0, False
-    while True:
-        times = np.linspace(0.0, span, POINTS + 1)
-        solution = race.solve(times=times, start=start, rtol=rtol)
-        loss = solution.loss
-        if loss[0] <= criterion:
-            return LearningTime(now, "solved race"), rests
-        if loss[-1] > criterion:
-            if now == 0 and criterion <= least_loss(race):
-                method = "no weights of this gating have a loss below the criterion"
-                return LearningTime(np.inf, method), False
-            now += span
-            if now >= last:
-                return LearningTime(np.inf, "solved race", f"not before t = {last:.3g}"), False
-            start, span = later(race.blocks, start, solution), min(LATER * now, last - now)
-            rests = True  # it may rest between two of these times
+
+    def solve(start: Start, lasts: float) -> Trajectory:
+        return race.solve(times=np.linspace(0.0, lasts, POINTS + 1), start=start, rtol=rtol)
+
+    def follow(start: Start, solution: Trajectory) -> Start:
+        return later(race.blocks, start, solution)
+
+    first, last = FIRST / _rate(race), longest / _rate(race)
+    for now, at, solution in stretches(solve, follow, start, first, last, growth=LATER):
+        if now == 0 and solution.loss[-1] > criterion and criterion <= least_loss(race):
+            method = "no weights of this gating have a loss below the criterion"
+            return LearningTime(np.inf, method), False
+        if solution.loss[-1] > criterion:
             continue
-        k = int(np.argmax(loss <= criterion))
-        divided += 1
-        rests = rests or _rests(solution, k)
-        if divided == 2:
-            return LearningTime(
-                now + float(crossing_time(times, loss, criterion)), "solved race"
-            ), rests
-        start = later(race.blocks, start, solution, k - 1)
-        now, span = now + float(times[k - 1]), float(times[k] - times[k - 1])
+        k = int(np.argmax(solution.loss <= criterion))
+        rests = now > 0 or _rests(solution, k)  # now > 0: or between two times of a longer piece
+        if k == 0:
+            return LearningTime(now, "solved race"), rests
+        begin, end = map(float, solution.time[k - 1 : k + 1])
+        part = solve(later(race.blocks, at, solution, k - 1), end - begin)
+        if part.loss[-1] > criterion:  # by the error of solving
+            return LearningTime(now + end, "solved race"), rests
+        k = int(np.argmax(part.loss <= criterion))
+        crossed = float(crossing_time(part.time, part.loss, criterion)) if k else 0.0
+        return LearningTime(now + begin + crossed, "solved race"), rests or _rests(part, k)
+    return LearningTime(np.inf, "solved race", f"not before t = {last:.3g}"), False
 
 
 def _nudged(start: Start) -> Start:

@@ -13,6 +13,7 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.reduction import Race, Start
 from neuralrace.reduction.solving.initial import later
 from neuralrace.reln.explained.fixed_points import Samples
+from neuralrace.reln.explained.stretches import LONGEST, stretches
 from neuralrace.tolerances import END, FALLEN, NOISE, RESTING
 from neuralrace.trajectory import Trajectory
 
@@ -21,9 +22,6 @@ MOMENTS = 40
 
 FIRST = 8.0
 """How long the first stretch lasts, in units of one over the largest growth rate."""
-
-LONGEST = 1e5
-"""How long to wait for the loss to fall, in units of one over the largest growth rate."""
 
 POINTS = 401
 """The number of moments in a stretch, from which the times of the losses are interpolated."""
@@ -50,21 +48,27 @@ def over_the_fall(race: Race, start: Start) -> Trajectory:
             wanted="a gating that starts to learn",
             fix="see nr.reln.aligned_patterns(data) for the gates that do",
         )
-    stretches = [_Stretch.of(race, 0.0, start, FIRST / strength)]
-    noise = NOISE * stretches[0].sizes(0).max(initial=0.0)
-    first = float(stretches[0].loss[0])
-    end = max(END * first, race.outside + END * (first - race.outside))
-    while stretches[-1].loss[-1] > end and stretches[-1].time[-1] < LONGEST / strength:
-        if len(stretches) > 1 and stretches[-1].rests(noise):
+    pieces: list[_Stretch] = []
+    for begin, at, solution in stretches(
+        lambda at, lasts: race.solve(times=np.linspace(0.0, lasts, POINTS), start=at),
+        lambda at, solution: later(race.blocks, at, solution),
+        start,
+        FIRST / strength,
+        LONGEST / strength,
+    ):
+        pieces.append(_Stretch(begin + solution.time, at, solution))
+        noise = NOISE * pieces[0].sizes(0).max(initial=0.0)
+        first = float(pieces[0].loss[0])
+        end = max(END * first, race.outside + END * (first - race.outside))
+        if solution.loss[-1] <= end or (len(pieces) > 1 and pieces[-1].rests(noise)):
             break
-        stretches.append(stretches[-1].next(race))
-    time = np.concatenate([each.time for each in stretches])
-    lowest = np.minimum.accumulate(np.concatenate([each.loss for each in stretches]))
+    time = np.concatenate([each.time for each in pieces])
+    lowest = np.minimum.accumulate(np.concatenate([each.loss for each in pieces]))
     falling = np.concatenate([[True], np.diff(lowest) < 0])
     begin = first - FALLEN * (first - race.outside)
     levels = np.linspace(begin, max(end, float(lowest[-1])), MOMENTS)
     times = np.unique(np.interp(-levels, -lowest[falling], time[falling]))
-    return _joined([part for each in stretches for part in each.at(race, times)])
+    return _joined([part for each in pieces for part in each.at(race, times)])
 
 
 @final
@@ -75,11 +79,6 @@ class _Stretch:
     time: Float[np.ndarray, " T"]
     start: Start
     solution: Trajectory
-
-    @staticmethod
-    def of(race: Race, begin: float, start: Start, lasts: float) -> _Stretch:
-        grid = np.linspace(0.0, lasts, POINTS)
-        return _Stretch(begin + grid, start, race.solve(times=grid, start=start))
 
     @property
     def loss(self) -> Float[np.ndarray, " T"]:
@@ -98,11 +97,6 @@ class _Stretch:
         first, last = self.sizes(0), self.sizes(-1)
         seen = last > noise
         return bool((np.abs(last - first) <= RESTING * last)[seen].all())
-
-    def next(self, race: Race) -> _Stretch:
-        """The stretch that follows, from the weights at the end of this one."""
-        end = float(self.time[-1])
-        return _Stretch.of(race, end, later(race.blocks, self.start, self.solution), end)
 
     def at(self, race: Race, times: Float[np.ndarray, " T"]) -> list[tuple[float, Trajectory]]:
         """The solution at those of the times that fall into this stretch, and when it begins."""

@@ -14,7 +14,8 @@ from neuralrace.dynamics import flow, train
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gdln import GDLN
 from neuralrace.reduction import reduce
-from neuralrace.reln.explained.fall import FIRST, LONGEST
+from neuralrace.reln.explained.fall import FIRST
+from neuralrace.reln.explained.stretches import LONGEST, stretches
 from neuralrace.relu import ReLUNetwork
 from neuralrace.statistics import SplitNetwork, split_neurons
 from neuralrace.tolerances import FALLEN
@@ -70,19 +71,20 @@ def _fallen_to(
 ) -> tuple[float, WeightsLike]:
     """When the loss of a gated network has fallen to a level, and its weights then.
 
-    It is not known in advance how long that takes. So the flow is followed in stretches, each as
-    long as all before it.
+    It is not known in advance how long that takes, so the flow is followed in `stretches`.
     """
-    time, lasts = 0.0, FIRST / strength
-    while time < LONGEST / strength:
-        run = flow(net, weights, data, times=np.linspace(0, lasts, 3), until_loss=level)
-        time, weights = time + float(run.time[-1]), run.final
+    for begin, _, run in stretches(
+        lambda w, lasts: flow(net, w, data, times=[0, lasts / 2, lasts], until_loss=level),
+        lambda _, run: run.final,
+        weights,
+        FIRST / strength,
+        LONGEST / strength,
+    ):
         if run.loss[-1] <= level:
-            return time, weights
-        lasts = max(time, lasts)
+            return begin + float(run.time[-1]), run.final
     raise NeuralRaceError(
         "the gated network does not learn, so that there is nothing to hand over",
-        got=f"a loss above {level:.6g} at t = {time:.4g}",
+        got=f"a loss above {level:.6g} at t = {LONGEST / strength:.4g}",
         wanted="weights from which the loss of the gating falls",
         fix="start from larger weights, or from other ones: pass another key",
     )

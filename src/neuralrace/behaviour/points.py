@@ -14,9 +14,6 @@ from neuralrace.behaviour.vectors import flat, jacobian, rounding, shaped, value
 from neuralrace.dataset import Dataset
 from neuralrace.tolerances import DEPENDENT, EQUAL, NEVER, NEWTON, STATIONARY, UNSEEN
 
-ALONG = 1e-2
-"""How far, relative to the weights or 1, one goes along neutral directions to see a family."""
-
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -149,7 +146,8 @@ def _is_family(agent: Agent, data: Dataset, row: np.ndarray) -> bool:
     if not len(kernel):
         return False
     inverse = np.linalg.pinv(J, rcond=floor / float(sizes[0])) if sizes[0] > floor else 0 * J
-    rng, length = np.random.default_rng(0), ALONG * max(1.0, float(np.linalg.norm(row)))
+    # along neutral directions
+    rng, length = np.random.default_rng(0), 1e-2 * max(1.0, float(np.linalg.norm(row)))
     for _ in range(3):
         way = rng.normal(size=len(kernel)) @ kernel
         tried = row + length * way / np.linalg.norm(way)

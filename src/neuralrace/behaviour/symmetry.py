@@ -14,9 +14,6 @@ from neuralrace.behaviour.vectors import places, velocity
 from neuralrace.dataset import Dataset
 from neuralrace.tolerances import SYMMETRIC
 
-MOST = 500
-"""At most so many exchanges are tried."""
-
 
 def symmetries(agent: Agent, data: Dataset) -> list[Int[np.ndarray, " n"]]:
     """Orders of the weights under which the average learning of an agent looks the same.
@@ -34,7 +31,7 @@ def symmetries(agent: Agent, data: Dataset) -> list[Int[np.ndarray, " n"]]:
     rows = np.random.default_rng(0).normal(size=(2, sum(map(len, places(agent).values()))))
     moved = [np.asarray(velocity(agent, data, jnp.asarray(row))) for row in rows]
     found = []
-    for inputs, hidden, choices in islice(product(*orders), MOST):
+    for inputs, hidden, choices in islice(product(*orders), 500):  # at most so many are tried
         renamed = dict(zip((*arch.inputs, *arch.hidden), (*inputs, *hidden), strict=True))
         order = _order(agent, renamed, choices)
         if order is None or (order == np.arange(len(order))).all():

@@ -18,9 +18,6 @@ from neuralrace.tolerances import REPLAYS, SAME_RATE, TELLS
 REPLAYED = 1_000_000
 """The most samples times steps that are replayed to check a learning rate."""
 
-TRIES = 20
-"""The most rates that are tried in place of one that leads elsewhere."""
-
 Replay = Callable[[float, int], Float[np.ndarray, " n"] | None]
 """How all weights move with some rate over some steps; None where the run diverges."""
 
@@ -108,7 +105,7 @@ def _factor(
         return None
     factor = float(np.linalg.norm(change) / (count * np.linalg.norm(step)))
     slope, last = 1.0, None
-    for _ in range(TRIES):
+    for _ in range(20):
         taken = replay(rate * factor, count)
         if taken is None:
             factor /= 2

@@ -15,9 +15,6 @@ from neuralrace.gdln import Network
 from neuralrace.interop.runs import outputs_of
 from neuralrace.tolerances import EQUAL
 
-TRIED = 16
-"""Samples on which a model is run to see that its import computes the same."""
-
 PROBES = np.array([-1e3, -7.0, -1.0, -1e-3, 0.0, 1e-3, 1.0, 7.0, 1e3], np.float32)
 """Where an activation function is looked at to find its slope below zero."""
 
@@ -161,7 +158,7 @@ def check_same(
 
     The two may differ by √ε of the largest output, ε the rounding of the weights.
     """
-    few = data.take(slice(0, TRIED))
+    few = data.take(slice(0, 16))
     dtype = np.result_type(*weights.values())
     (mine,) = outputs_of(net, weights, few).values()
     (x,) = (x for node, x in few.x.items() if node in net.arch.sizes)

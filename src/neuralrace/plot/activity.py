@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     import matplotlib.axes
 
 
-CYCLE = 8
-"""The number of colours of the style's cycle."""
-
-
 def draw_raster(
     patterns: ArrayLike,
     weight: ArrayLike,
@@ -188,7 +184,7 @@ def draw_reach(
 
 def _colour(place: int, lighter: float = 0.0) -> tuple[float, float, float]:
     """The colours of the cycle, then the same darker, then lighter: no two of 24 are the same."""
-    amount = (0.0, -0.45, 0.4)[place // CYCLE % 3]
+    amount = (0.0, -0.45, 0.4)[place // 8 % 3]  # the colours of a cycle
     return shade(cycle_colour(place), amount + lighter)
 
 

@@ -34,9 +34,6 @@ DASH = 2.0
 POINTS = 600
 """The largest number of points of a curve on the page; the file beside it has all."""
 
-DIGITS = 6
-"""Digits of the numbers on the page; the file beside it has all."""
-
 DOTS = 12
 """Up to this number of points of a curve are marked each."""
 
@@ -111,9 +108,6 @@ def strokes(curves: Curves) -> list[str]:
 
 # ---- how far the axis goes -----------------------------------------------------------------------
 
-ROOM = 1.25
-"""The axis ends at this many times the moment from which all curves rest."""
-
 
 def shown_until(curves: Curves) -> float | None:
     """Where the axis ends at first: a little after all curves rest; None where they end by then.
@@ -143,7 +137,7 @@ def shown_until(curves: Curves) -> float | None:
                 away = np.abs(known - known[-1]) > AT_REST * np.ptp(known)
                 rests = max(rests, float(x[there][away][-1]) if away.any() else rests)
     moving = [x for c in curves.curves for x in np.asarray(c.x, float) if x > rests]
-    until = float(first + ROOM * (min(moving, default=last) - first))
+    until = float(first + 1.25 * (min(moving, default=last) - first))  # free at the end
     return until if math.isfinite(rests) and until < last else None
 
 
@@ -202,7 +196,7 @@ def thinned(values: np.ndarray, most: int = POINTS) -> np.ndarray:
 
 
 def _rounded(values: np.ndarray) -> list[float | None]:
-    return [float(f"{v:.{DIGITS}g}") if math.isfinite(v) else None for v in values.tolist()]
+    return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values.tolist()]
 
 
 # ---- the drawing ---------------------------------------------------------------------------------

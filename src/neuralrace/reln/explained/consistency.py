@@ -30,9 +30,6 @@ from neuralrace.types import Key, WeightsLike
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PROBES = 200
-"""The number of random neurons that show whether a start is small enough to align first."""
-
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -194,7 +191,7 @@ def consistency(
         aligned_start = start_from_scale(race.blocks, race.split, scale)
         if aligned_start is not None:
             width = sum(arch.sizes[v] for v in arch.hidden)
-            small = aligned_patterns(data, key=key, neurons=PROBES, leak=leak, limit=1)
+            small = aligned_patterns(data, key=key, neurons=200, leak=leak, limit=1)  # a probe
             small.warn_if_large(width, scale)
         start = aligned_start or GDLN(arch).init(random, scale=scale)
     found = kept_share(race, race.start(start), key=random, leak=leak)

@@ -53,9 +53,6 @@ COLUMNS = ("pathway", "share", "on for")
 WHERE = "where"
 """One more column for datasets with labels: these samples in words."""
 
-WIDEST = 48
-"""Words of more letters are left out of that column."""
-
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -406,7 +403,8 @@ def _words(on: Bool[np.ndarray, " N"], data: Dataset) -> str:
     """The samples of a pattern by their labels, or those left out, or a dash for many words."""
     for chosen, before in ((on, ""), (~on, "all but ")):
         text = where(np.flatnonzero(chosen), data).removeprefix("for ")
-        if text != f"{chosen.sum()} samples" and len(before + text) <= WIDEST:
+        # the width of the column
+        if text != f"{chosen.sum()} samples" and len(before + text) <= 48:
             return before + text
     return "–"
 

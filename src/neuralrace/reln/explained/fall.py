@@ -17,14 +17,8 @@ from neuralrace.reln.explained.stretches import LONGEST, stretches
 from neuralrace.tolerances import END, FALLEN, NOISE, RESTING
 from neuralrace.trajectory import Trajectory
 
-MOMENTS = 40
-"""The number of losses, evenly between begin and end, at which the race is looked at."""
-
 FIRST = 8.0
 """How long the first stretch lasts, in units of one over the largest growth rate."""
-
-POINTS = 401
-"""The number of moments in a stretch, from which the times of the losses are interpolated."""
 
 
 def over_the_fall(race: Race, start: Start) -> Trajectory:
@@ -50,7 +44,7 @@ def over_the_fall(race: Race, start: Start) -> Trajectory:
         )
     pieces: list[_Stretch] = []
     for begin, at, solution in stretches(
-        lambda at, lasts: race.solve(times=np.linspace(0.0, lasts, POINTS), start=at),
+        lambda at, lasts: race.solve(times=np.linspace(0.0, lasts, 401), start=at),
         lambda at, solution: later(race.blocks, at, solution),
         start,
         FIRST / strength,
@@ -66,7 +60,7 @@ def over_the_fall(race: Race, start: Start) -> Trajectory:
     lowest = np.minimum.accumulate(np.concatenate([each.loss for each in pieces]))
     falling = np.concatenate([[True], np.diff(lowest) < 0])
     begin = first - FALLEN * (first - race.outside)
-    levels = np.linspace(begin, max(end, float(lowest[-1])), MOMENTS)
+    levels = np.linspace(begin, max(end, float(lowest[-1])), 40)
     times = np.unique(np.interp(-levels, -lowest[falling], time[falling]))
     return _joined([part for each in pieces for part in each.at(race, times)])
 

@@ -18,9 +18,6 @@ from neuralrace.text import numbered, several
 SAID = 5
 """The most modes that the first sentence names."""
 
-LONGER = 1.3
-"""Curves are drawn until this many times the half-time of the last mode."""
-
 
 def modes(work: Work) -> Answer:
     """Which distinctions every gating learns, in which order, and which neighbours are ties."""
@@ -127,7 +124,7 @@ def _strengths(race: Race, table: ModeTable, name: str) -> Curves:
     """The strength of every mode that has a closed form."""
     form = race.closed_form(table.start)
     last = np.nanmax(table.half_time, initial=0.0) or 1.0
-    times = np.linspace(0, LONGER * last, 301)
+    times = np.linspace(0, 1.3 * last, 301)
     curves = [
         Curve(mode, times, form.modes[mode].value(times), "theory")
         for mode in table.names

@@ -20,9 +20,6 @@ from neuralrace.trajectory import Comparison, Trajectory, compare, crossing_time
 if TYPE_CHECKING:
     from neuralrace.study.model import Settings
 
-DRAWN = 30
-"""Nodes of a graph that can still be told apart in a picture."""
-
 
 def train(work: Work) -> Answer:
     """What ReLU networks do on the task."""
@@ -222,7 +219,7 @@ def _relu_sentence(work: Work, follows: list[Comparison]) -> str:
 def _drawn(work: Work) -> list[Part]:
     """The gated network, where it is small enough to draw."""
     arch, data = work.gated_network
-    if len(arch.sizes) > DRAWN:
+    if len(arch.sizes) > 30:  # nodes beyond this cannot be told apart
         return []
     import matplotlib.pyplot as plt
 

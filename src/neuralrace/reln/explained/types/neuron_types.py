@@ -46,9 +46,6 @@ from neuralrace.types import Key
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MORE = 8
-"""The number of types that is advised, at least, where few were enough to follow the outputs."""
-
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -203,7 +200,7 @@ class NeuronTypes:
         if self.chosen:
             head.append(
                 "Their number was chosen so that they follow the outputs; they do not describe "
-                f"every neuron. types={max(MORE, 2 * len(self))} tells more."
+                f"every neuron. types={max(8, 2 * len(self))} tells more."
             )
         return story(
             head,

@@ -15,12 +15,6 @@ from neuralrace.reln.explained.types.symmetries import Symmetries
 from neuralrace.text import percent
 from neuralrace.tolerances import FALLEN, LEADING, RARE
 
-FEW = 20
-"""Where fewer rare neurons than this are among those drawn, more are drawn to count them."""
-
-MORE = 20
-"""At most this many times as many neurons are drawn, and only until the rest."""
-
 
 @final
 @dataclass(frozen=True)
@@ -131,8 +125,8 @@ def rests_of(
         count, draws = int(outside.sum()), many
         if not count:
             continue  # those that lead go on by themselves
-        more = min(MORE * many, many * int(wide.stops[-1]) // at)
-        if count < FEW and more > many:
+        more = min(20 * many, many * int(wide.stops[-1]) // at)
+        if count < 20 and more > many:  # too few to count them
             fresh = drawn(samples, random, more, scale, width)
             then = descend(crowd, fresh, rate, np.array([0, at])).final
             count, draws = int(_outside(crowd, symmetries, then)[0].sum()), more

@@ -35,12 +35,6 @@ ON = 1
 SLIDING = 2
 """The state of a neuron that is held at the boundary of a sample."""
 
-SWEEPS = 2000
-"""The most sweeps over all boundaries when the gates are solved for."""
-
-HOPS = 2
-"""The number of times that boundaries within reach are added to those already found."""
-
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -227,7 +221,7 @@ def filippov(
     gram = samples.x @ samples.x.T
     speed = (slope * q) @ gram
     near = np.abs(z) <= rate * (np.abs(speed) + np.abs(q) * np.diag(gram))
-    for _ in range(HOPS):  # a hop over one boundary moves the neuron along the others too
+    for _ in range(2):  # a hop over one boundary moves the neuron along the others too
         near |= np.abs(z) <= rate * (np.abs(speed) + (near * np.abs(q)) @ np.abs(gram))
     return _solved(samples.x, slope, q, near, leak)
 
@@ -329,7 +323,7 @@ def _coordinate_descent(
 ) -> None:
     """Solve for the shares of all neurons in place, one boundary after another until all rest."""
     moving = np.flatnonzero(slides.any(axis=1))
-    for _ in range(SWEEPS):
+    for _ in range(2000):
         part, pushed, held = share[moving], push[moving], slides[moving]
         before = part.copy()
         for s in np.flatnonzero(held.any(axis=0)):

@@ -28,9 +28,6 @@ from neuralrace.relu import ReLUNetwork
 from neuralrace.tolerances import BEGUN, ROUNDING
 from neuralrace.trajectory import Trajectory
 
-LOOKS = 5
-"""The most recorded moments of a stage at which sliding gates are solved for."""
-
 GATES = ("sliding", "rounded", "measured")
 """The kinds of gates that a stage may have."""
 
@@ -158,7 +155,7 @@ def _sliding(
 
     means = []
     for begin, end in pairwise(cuts):
-        looks = np.unique(np.linspace(begin, end, LOOKS).round().astype(int))
+        looks = np.unique(np.linspace(begin, end, 5).round().astype(int))  # at most so many
         total = 0.0
         for i, j in pairwise(looks):
             (early, held), (late, holds) = at(int(i)), at(int(j))

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TOLD = 6
-"""The number of types that are told and drawn; those that do the same count as one."""
-
 ROWS = 6
 """The most groups into which the rows of a strip are sorted by a label."""
 
@@ -153,7 +150,8 @@ def strongest(
         groups.setdefault(tuple(o.tobytes() for o in orders), []).append(k)
     over_time = lambda group: shares[:, group].sum(axis=1)
     every = sorted(groups.values(), key=lambda group: -over_time(group).max())
-    told = every[:1] + [group for group in every[1:TOLD] if over_time(group).max() >= FAINT]
+    # the others are omitted
+    told = every[:1] + [group for group in every[1:6] if over_time(group).max() >= FAINT]
     return sorted(told, key=lambda group: -over_time(group)[-1])
 
 

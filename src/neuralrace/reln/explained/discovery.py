@@ -36,7 +36,7 @@ from neuralrace.reln.observed.runs import (
 from neuralrace.relu import ReLUNetwork
 from neuralrace.statistics import SplitNetwork, split_neurons
 from neuralrace.text import numbered, table_lines
-from neuralrace.tolerances import COARSE, ELBOW_GAIN, EQUAL, ROUNDING
+from neuralrace.tolerances import COARSE, ELBOW_GAIN, EQUAL
 from neuralrace.trajectory import Comparison, Trajectory, compare
 from neuralrace.trajectory.compare import largest_fall
 from neuralrace.types import ArrayLike, Key
@@ -130,7 +130,7 @@ class Discovery:
         if not self.curve:
             return None
         first, *others = self.curve.values()
-        return bool(max(min(others, default=first), ROUNDING) <= ELBOW_GAIN * first)
+        return bool(max(min(others, default=first), EQUAL) <= ELBOW_GAIN * first)
 
     @property
     def arch(self) -> Architecture:

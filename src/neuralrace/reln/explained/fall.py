@@ -43,6 +43,7 @@ def over_the_fall(race: Race, start: Start) -> Trajectory:
             fix="see nr.reln.aligned_patterns(data) for the gates that do",
         )
     pieces: list[_Stretch] = []
+    first = end = noise = 0.0
     for begin, at, solution in stretches(
         lambda at, lasts: race.solve(times=np.linspace(0.0, lasts, 401), start=at),
         lambda at, solution: later(race.blocks, at, solution),
@@ -51,9 +52,10 @@ def over_the_fall(race: Race, start: Start) -> Trajectory:
         LONGEST / strength,
     ):
         pieces.append(_Stretch(begin + solution.time, at, solution))
-        noise = NOISE * pieces[0].sizes(0).max(initial=0.0)
-        first = float(pieces[0].loss[0])
-        end = max(END * first, race.outside + END * (first - race.outside))
+        if begin == 0:
+            noise = NOISE * pieces[0].sizes(0).max(initial=0.0)
+            first = float(solution.loss[0])
+            end = max(END * first, race.outside + END * (first - race.outside))
         if solution.loss[-1] <= end or (len(pieces) > 1 and pieces[-1].rests(noise)):
             break
     time = np.concatenate([each.time for each in pieces])

@@ -76,7 +76,7 @@ def _fallen_to(
     for begin, _, run in stretches(
         lambda w, lasts: flow(net, w, data, times=[0, lasts / 2, lasts], until_loss=level),
         lambda _, run: run.final,
-        weights,
+        dict(weights),
         FIRST / strength,
         LONGEST / strength,
     ):

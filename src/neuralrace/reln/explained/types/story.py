@@ -9,7 +9,7 @@ from neuralrace.dataset import Dataset
 from neuralrace.reln.explained.types.sliding import OFF, ON, SLIDING
 from neuralrace.reln.explained.types.timeline import Event, strongest
 from neuralrace.reln.explained.words import where
-from neuralrace.text import numbered, percent
+from neuralrace.text import numbered, percent, several
 from neuralrace.tolerances import SMALL
 from neuralrace.trajectory import Trajectory
 
@@ -36,22 +36,22 @@ def _sentences_of(
     Each event has the share of the strength that the group has then.
     """
     k, share = group[0], shares[:, group].sum(axis=1)
-    several = len(group) > 1
-    it, has, verbs = ("they", "have", VERBS_OF_SEVERAL) if several else ("it", "has", VERBS)
-    s = "" if several else "s"
-    who = f"Types {several([str(each + 1) for each in group])}" if several else f"Type {k + 1}"
+    plural = len(group) > 1
+    it, has, verbs = ("they", "have", VERBS_OF_SEVERAL) if plural else ("it", "has", VERBS)
+    s = "" if plural else "s"
+    who = f"Types {several([str(each + 1) for each in group])}" if plural else f"Type {k + 1}"
     every = [event for event in events if event.type == k + 1]
     then = {event: float(share[np.searchsorted(time, event.time)]) for event in every}
     mine = [event for event in every if then[event] >= SMALL]
-    alike = " in all and do the same" if several else ""
-    if several and mine:
+    alike = " in all and do the same" if plural else ""
+    if plural and mine:
         alike += f", each at its own times; those of type {k + 1} are told"
     lines = [f"{who} {has} {percent(share[-1])} of the strength at the end{alike}."]
     peak = int(share.argmax())
     if share[peak] > share[-1] + SMALL and peak > 0:
         lines[0] = lines[0].replace(" at the end", f" at the end, {_at_most(share, time)}", 1)
     counts = share >= SMALL
-    be = "are" if several else "is"
+    be = "are" if plural else "is"
     if counts[0]:
         lines[0] += (
             f" {it.capitalize()} start{s} with {percent(share[0])}, {_on(states[0, k], data)}."

@@ -47,6 +47,25 @@ def test_an_unknown_name_is_an_attribute_error():
     assert not hasattr(nr, "Architectures")
 
 
+# ---- thresholds ---------------------------------------------------------------------------------
+
+
+def test_every_tolerance_has_a_sentence_and_is_used():
+    body = ast.parse((SOURCE / "tolerances.py").read_text()).body
+    places = [i for i, node in enumerate(body) if isinstance(node, ast.Assign)]
+    names = [ast.unparse(body[i].targets[0]) for i in places]
+    said = [isinstance(body[i + 1], ast.Expr) for i in places]
+    imported = {
+        alias.name
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "neuralrace.tolerances"
+        for alias in node.names
+    }
+    assert names and all(said) and len(set(names)) == len(names)
+    assert set(names) == imported
+
+
 # ---- public names -------------------------------------------------------------------------------
 
 
@@ -182,3 +201,13 @@ def test_constraints_are_plain_pins():
     needed = set(re.findall(r'^    "([A-Za-z0-9-]+)>=', project, re.MULTILINE))
     assert needed
     assert needed <= {name.replace("_", "-") for name in names}
+
+
+# ---- tests --------------------------------------------------------------------------------------
+
+
+def test_files_that_run_first_or_last_are_there():
+    import conftest
+
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert all(names.count(name) == 1 for name in (*conftest.INSTANT, *conftest.LONG))

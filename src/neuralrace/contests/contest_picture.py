@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuralrace.contests.colours import candidate_colours
+from neuralrace.contests.contest_text import KNOWN, nobody
 from neuralrace.contests.verdicts import ALIGNED, Kept
 from neuralrace.plot import COLOURS, draw_curves, mark_line, style
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
 LONGER = 1.6
 """Curves are drawn for this many times as long as the slowest candidate needs."""
-
-POINTS = 301
-"""The number of points of a curve."""
 
 FEW = 4
 """The legend of up to this number of curves stands above them."""
@@ -43,7 +41,7 @@ def draw_contest(found: Contest, ax: matplotlib.axes.Axes | None) -> matplotlib.
         shown[f"{ALIGNED} (reference)"] = check.reference
         colours[f"{ALIGNED} (reference)"] = COLOURS["theory"]
     reached = [entrant.time for entrant in shown.values() if np.isfinite(entrant.time)]
-    times = np.linspace(0, LONGER * max(reached, default=1.0), POINTS)
+    times = np.linspace(0, LONGER * max(reached, default=1.0), 301)
     curves = {
         name: entrant.race.solve(times=times, start=entrant.start).loss
         for name, entrant in shown.items()
@@ -62,8 +60,8 @@ def draw_contest(found: Contest, ax: matplotlib.axes.Axes | None) -> matplotlib.
         top = max((loss[0] for loss in curves.values()), default=1.0) / part
         ax.set(ylim=(0, top), xlim=(0, times[-1]))
         ax.set_title(
-            f"first: {', '.join(named[name] for name in found.tied)}"
+            f"first{KNOWN * found.is_unsure}: {', '.join(named[name] for name in found.tied)}"
             if found.tied
-            else "no candidate reaches the criterion"
+            else nobody(found.is_unsure)
         )
     return ax

@@ -35,6 +35,9 @@ ZERO = "½⟨‖y‖²⟩"
 UNCHECKED = "Not checked: would a ReLU network keep these gates? Ask check()."
 """The last line of a contest before its check."""
 
+KNOWN = " of those whose time is known"
+"""What is added to a winner where the time of another candidate is not known."""
+
 WORTH = 0.05
 """A lead at other criteria is told if it spans at least this part of the criterion's range."""
 
@@ -80,14 +83,21 @@ def _levels(entrants: Mapping[str, Entrant]) -> list[float]:
     return sorted({float(f"{entrant.criterion:.9g}") for entrant in entrants.values()})
 
 
+def nobody(unsure: bool) -> str:
+    """What is said where no candidate is first; `unsure` if the time of some is not known."""
+    return f"no candidate {'is known to reach' if unsure else 'reaches'} the criterion"
+
+
 def _first(found: Contest) -> str:
-    """Who is first."""
+    """Who is first, of those whose time is known."""
     *some, last = found.tied or ("",)
     if not last:
-        return "No candidate reaches the criterion."
+        said = nobody(found.is_unsure)
+        return f"{said[0].upper()}{said[1:]}."
+    known = KNOWN * found.is_unsure
     if some:
-        return f"{', '.join(some)} and {last} are first, at the same time."
-    return f"{last} is first."
+        return f"{', '.join(some)} and {last} are first{known}, at the same time."
+    return f"{last} is first{known}."
 
 
 def _table(found: Contest, shown: Mapping[str, Entrant]) -> list[str]:

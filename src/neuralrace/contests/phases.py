@@ -13,31 +13,19 @@ from jaxtyping import Float
 
 from neuralrace.checks import real_array, real_number, switch
 from neuralrace.contests.contest import Contest, contest_by
+from neuralrace.contests.contest_text import KNOWN, nobody
 from neuralrace.contests.phase_picture import draw_phases
-from neuralrace.contests.times import (
-    SCALE,
-    TIE,
-    Candidates,
-    Rule,
-    StartsLike,
-    positive,
-    tied_first,
-)
+from neuralrace.contests.times import SCALE, Candidates, Rule, StartsLike, positive, tied_first
 from neuralrace.errors import NeuralRaceError, listed, whole_number
 from neuralrace.progress import progress
 from neuralrace.reduction.blocks.exactness import Exactness
-from neuralrace.reln.explained.fall import LONGEST
+from neuralrace.reln.explained.stretches import LONGEST
+from neuralrace.tolerances import CHANGES, EQUAL, NEAR_RIVAL, ROUNDING
 from neuralrace.types import ArrayLike
 
 if TYPE_CHECKING:
     import matplotlib.axes
 
-
-NEAR = 0.05
-"""A rival that is later than the winner by less than this share is near."""
-
-CHANGES = 0.5
-"""Its margin changes where it does so by more than this part of the smaller one."""
 
 HALVINGS = 2
 """How often an interval with one winner at both ends is halved to look for another one inside."""
@@ -127,6 +115,20 @@ class PhaseDiagram:
                     found[name] = (*found.get(name, ()), value)
         return found
 
+    def is_unsure(self, low: float, high: float) -> bool:
+        """Whether the time of some candidate is not known at one of the values from low to high.
+
+        ```python
+        >>> import neuralrace as nr
+        >>> def gatings(delta):
+        ...     return {"linear": nr.tasks.linear_pathways(nr.tasks.extended_xor(delta))}
+        >>> nr.phase_diagram(gatings, "delta", [0.5, 1.0]).is_unsure(0.5, 1.0)
+        False
+
+        ```
+        """
+        return any(low <= value <= high for each in self.unknown.values() for value in each)
+
     @property
     def winners(self) -> tuple[str | None, ...]:
         """Who is first at every value; of several that are equal, the one that was given first."""
@@ -190,7 +192,9 @@ class PhaseDiagram:
         edges = [self.values[0], *(c.value for c in self.crossovers), self.values[-1]]
         lines = [f"Who is first, by {self.parameter}:"]
         for low, high in pairwise(edges):
-            winner = self.winner_at((low + high) / 2) or "no candidate reaches the criterion"
+            unsure = self.is_unsure(low, high)
+            winner = self.winner_at((low + high) / 2)
+            winner = nobody(unsure) if winner is None else winner + KNOWN * unsure
             inside = zip(self.values, self.checked or (), strict=False)
             checked = [kept for value, kept in inside if low <= value <= high and kept is not None]
             lost = len(checked) - sum(checked)
@@ -350,7 +354,9 @@ class _Scout:
         """Whether a rival is near the winner of both values, and its margin changes between."""
         one, other = self.times(low), self.times(high)
         margins = ((one[n] / one[winner] - 1, other[n] / other[winner] - 1) for n in one)
-        return any(min(m) < NEAR and abs(m[0] - m[1]) > CHANGES * min(m) + TIE for m in margins)
+        return any(
+            min(m) < NEAR_RIVAL and abs(m[0] - m[1]) > CHANGES * min(m) + EQUAL for m in margins
+        )
 
     def between(
         self, low: float, high: float, precision: float, halvings: int = HALVINGS
@@ -386,7 +392,7 @@ class _Scout:
             return self.between(low, at, precision) + self.between(at, high, precision)
         inside = min(at - low, high - at) > 2 * precision
         rivals = min(times[below], times[above])
-        if inside and times[third] < (1 - 1e-9) * rivals:
+        if inside and times[third] < (1 - ROUNDING) * rivals:
             return self.between(low, at, precision) + self.between(at, high, precision)
         return [Crossover(at, below, above)]
 

@@ -17,26 +17,13 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.progress import progress
 from neuralrace.reln.explained.aligned import gating_of
 from neuralrace.reln.explained.alignment import AlignedPatterns, aligned_patterns
-from neuralrace.reln.explained.consistency import KEPT, OUTRUN, kept_share
-from neuralrace.reln.explained.fall import END
+from neuralrace.reln.explained.consistency import kept_share
 from neuralrace.reln.possible.patterns import is_implementable
+from neuralrace.tolerances import COMPARABLE, END, KEPT, OUTRUN, RELIABLE
 from neuralrace.types import Key
 
 CHANGING = "For the whole curve, see types of neurons (nr.reln.types)."
 """What to use where no constant gating says when a ReLU network learns."""
-
-RELIABLE = 0.85
-"""If the kept share of the aligned gates is below this, no constant gating is reliable.
-
-This number is part of the definition of a contest's verdict, fixed before these 18 tasks
-(docs/kept.md).
-"""
-
-COMPARABLE = 0.5
-"""t·s/s* is used as an estimate if a gating's growth rate s is at least this times s*."""
-
-HALF = 0.5
-"""The check covers learning until the loss has fallen to this share of its initial value."""
 
 ALIGNED = "aligned"
 """The name of the reference in a contest."""
@@ -113,7 +100,7 @@ class Check:
             return Kept.UNKNOWN
         if share < KEPT:
             return Kept.NOT_KEPT
-        if self.reference is None or entrant.is_unknown:
+        if self.reference is None or self.reference.is_unknown or entrant.is_unknown:
             return Kept.UNKNOWN
         behind = self._behind(entrant)
         if behind * OUTRUN < 1:
@@ -147,9 +134,9 @@ class Check:
                     return f"not checked: {self.unchecked.get(name, 'its share is not known')}"
                 if is_deep(entrant):
                     return f"kept share {share:.2f}, {LAYERS}"
-                if self.reference is None:
-                    return f"kept share {share:.2f}, not compared with the aligned gates"
-                return "kept; when it learns is not known"
+                if entrant.is_unknown:
+                    return "kept; when it learns is not known"
+                return f"kept share {share:.2f}, not compared with the aligned gates"
         assert_never(verdict)
 
     def describe(self, name: str) -> str:
@@ -258,6 +245,11 @@ class Check:
     def _what_the_aligned_gates_say(self, reference: Entrant, *, alone: bool) -> list[str]:
         """What to expect if the winner is not kept, according to the aligned gates."""
         time = f"t = {reference.time:.4g}"
+        if reference.is_unknown:
+            return [
+                "When the gates that it aligns to reach the criterion is not known: "
+                f"{reference.unknown}."
+            ]
         if not np.isfinite(reference.time):
             return [
                 "The gates that it aligns to do not reach the criterion"
@@ -289,7 +281,7 @@ def covers(entrant: Entrant) -> bool:
 
 def is_late(entrant: Entrant) -> bool:
     """Whether the criterion is below half of the initial loss."""
-    return entrant.criterion < HALF * initial_loss(entrant.race)
+    return entrant.criterion < 0.5 * initial_loss(entrant.race)
 
 
 def is_at_its_end(entrant: Entrant) -> bool:

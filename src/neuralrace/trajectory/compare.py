@@ -12,15 +12,13 @@ from neuralrace.checks import real_number
 from neuralrace.dataset import checked_weight
 from neuralrace.errors import NeuralRaceError, check_kind
 from neuralrace.gdln import GDLN
+from neuralrace.tolerances import COARSE, ROUNDING
 from neuralrace.trajectory.names import flat
 from neuralrace.trajectory.run import Trajectory, check_single
 from neuralrace.types import ArrayLike
 
 HALF = 16
 """The digits of a digest of data that tell its samples; the others tell its gates."""
-
-COARSE = 0.5
-"""Records are coarse where the loss falls by more than this part of L(0) from one to the next."""
 
 ABOUT = "approximate flow"
 """The clock of a run with momentum."""
@@ -127,9 +125,12 @@ def momentum_error(learning_rate: float, momentum: float, growth_rate: float) ->
     rate = real_number("learning_rate", learning_rate, above=0, fix="learning_rate=0.1")
     mu = real_number("momentum", momentum, least=0, below=1, fix="for example momentum=0.9")
     s = real_number("growth_rate", growth_rate, above=0, fix="for example growth_rate=1.0")
-    half = (1 + mu + rate * s) / 2
-    z = half + np.sqrt(half**2 - mu)
-    return float((1 - mu) * np.log(z) / (rate * s) - 1)
+    growth = rate * s
+    lost = 1 - mu - growth
+    root = np.sqrt(lost**2 + 4 * growth)
+    # z − 1 solves (z − 1)² + lost (z − 1) − growth = 0; neither form subtracts like from like
+    above_one = 2 * growth / (lost + root) if lost > 0 else (root - lost) / 2
+    return float((1 - mu) * np.log1p(above_one) / growth - 1)
 
 
 def compare(
@@ -170,6 +171,8 @@ def compare(
     for name, run in (("reference", reference), ("other", other)):
         check_kind(name, run, Trajectory, "compare what train, flow or race.solve returned")
         check_single(name, run)
+    if growth_rate is not None:
+        real_number("growth_rate", growth_rate, above=0, fix="for example growth_rate=1.0")
     notes = _checked_making(reference, other, growth_rate)
     weight = _checked_samples(reference, other, sample_weight)
     start = max(reference.time[0], other.time[0])
@@ -202,7 +205,7 @@ def compare(
         max=float(gap.max()) / initial,
         start=float(start),
         end=float(end),
-        whole=bool(end >= reference.time[-1] * (1 - 1e-9)),
+        whole=bool(end >= reference.time[-1] * (1 - ROUNDING)),
         notes=notes,
         _reference=reference,
         _other=other,
@@ -276,7 +279,8 @@ def _about(run: Trajectory, growth_rate: float | None) -> str:
         unit = rate * (1 + mu) / (2 * (1 - mu) ** 2)
         return (
             f"{said}: with momentum {mu:g} at rate {rate:g}, small weights that should grow at "
-            f"rate s grow by about {100 * unit:.2g} · s % more slowly (growth_rate=s says how much)"
+            f"rate s grow by about {100 * unit:.4g} · s % more slowly, where that is small "
+            "(growth_rate=s says how much)"
         )
     slower = -momentum_error(rate, mu, growth_rate)
     return (

@@ -88,27 +88,6 @@ def _tables(parts: Sequence[Part]) -> Iterator[Table]:
             yield from _tables(part.parts)
 
 
-def percent(value: float) -> str:
-    """Two digits; what is below a ten-thousandth of a per cent is written as such.
-
-    ```python
-    >>> from neuralrace.study.answers.answer import percent
-    >>> percent(0.1234), percent(0.00071), percent(1e-9)
-    ('12 %', '0.071 %', 'less than 0.0001 %')
-
-    ```
-    """
-    if 0 <= value < 1e-6:
-        return "less than 0.0001 %"
-    digits = f"{100 * value:.0f}" if value >= 0.0995 else f"{100 * value:.2g}"
-    return f"{digits} %"
-
-
-def numbered(count: int, what: str) -> str:
-    """`one network`, `2 networks`."""
-    return f"{count} {what}s" if count != 1 else f"one {what}"
-
-
 def decimals(values: np.ndarray) -> int | None:
     """How many decimals numbers of several networks have that their spread supports.
 

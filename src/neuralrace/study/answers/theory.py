@@ -7,25 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.contests import Check, Contest, Lead, leads
+from neuralrace.contests import Check, Contest, Entrant, Lead, leads
+from neuralrace.contests.contest_picture import LONGER
 from neuralrace.dataset import zero_loss
 from neuralrace.errors import check_kind
 from neuralrace.reduction import Race
 from neuralrace.report import Code, Curve, Curves, Equation, Part, Section, Table, equations_of
-from neuralrace.study.answers.answer import Answer, finite, numbered, percent
+from neuralrace.study.answers.answer import Answer, finite
 from neuralrace.study.work import Work
+from neuralrace.text import numbered, percent, several
+from neuralrace.tolerances import EQUAL, MENTIONED
 
 ALIGNED = "aligned"
 """The reference of a contest: the gates that small neurons align to by themselves."""
-
-LONGER = 1.6
-"""Curves are drawn until this many times the time of the last gating that learns."""
-
-UNLEARNED = 0.01
-"""A winner that leaves more than this part of the initial loss is said to leave it."""
-
-TIE = 1e-6
-"""Times that differ by less than this part of the first are equal: races are solved no better."""
 
 BLOCKS = 12
 """More blocks than this, of all gatings together, are folded away with their equations."""
@@ -57,10 +51,10 @@ def contest(work: Work) -> Answer:
         shown = [_table(found, entrants, check), losses]
         return shown if check is None else [*shown, printed]
 
-    numbers = {f"time_{name}": float(time) for name, time in found.times.items()}
+    numbers = {f"time_{name}": _known_time(e) for name, e in found.entrants.items()}
     if check is not None:
         reference, shares = check.reference, check.kept
-        numbers[f"time_{ALIGNED}"] = np.nan if reference is None else float(reference.time)
+        numbers[f"time_{ALIGNED}"] = np.nan if reference is None else _known_time(reference)
         numbers |= {f"kept_{n}": float(shares.get(n, np.nan)) for n in (*found.times, ALIGNED)}
     return Answer(
         "contest",
@@ -71,6 +65,11 @@ def contest(work: Work) -> Answer:
         found,
         short=(sentences[0], *limits, *kept[:2]),
     )
+
+
+def _known_time(entrant: Entrant) -> float:
+    """When a gating reaches the criterion: infinite if never, NaN where that is not known."""
+    return np.nan if entrant.is_unknown else float(entrant.time)
 
 
 def first_sentence(found: Contest) -> str:
@@ -85,13 +84,14 @@ def first_sentence(found: Contest) -> str:
     ```
     """
     if found.winner is None:
-        return "No gating reaches the criterion."
+        said = "is known to reach" if found.is_unsure else "reaches"
+        return f"No gating {said} the criterion."
     first, time = _tied(found), f"t = {found.times[found.winner]:.4g}"
     if len(found.entrants) == 1:  # there is nobody to be before
         return f"{found.winner} is predicted to reach the criterion at {time}."
     text = f"{found.winner} is predicted to learn first, at {time}"
     if len(first) > 1:
-        text = f"{' and '.join(first)} are predicted to learn first, at the same time, {time}"
+        text = f"{several(first)} are predicted to learn first, at the same time, {time}"
     second = [name for name in _order(found) if name not in first][:1]
     if not second:
         return f"{text}."
@@ -129,7 +129,7 @@ def _place(found: Contest, name: str) -> str:
 
 def _tied(found: Contest) -> list[str]:
     """The winner, and all whose times are no different."""
-    return [name for name in _order(found) if found.margins[name] < TIE]
+    return [name for name in _order(found) if found.margins[name] < EQUAL]
 
 
 def _later(margin: float) -> str:
@@ -215,7 +215,7 @@ def _limit_sentences(found: Contest) -> list[str]:
         return []
     least = {name: entrant.race.constant for name, entrant in found.entrants.items()}
     left = least[found.winner] / float(zero_loss(found.task))
-    if left <= UNLEARNED:
+    if left <= MENTIONED:
         return []
     whole = _whole(found)
     level = f"{least[found.winner]:.2g}, {percent(left)}"
@@ -224,7 +224,7 @@ def _limit_sentences(found: Contest) -> list[str]:
     text = f"{found.winner} cannot learn the whole task: no weights bring its loss below {level} "
     text += "of the initial loss"
     best = min(least, key=least.__getitem__)
-    if least[best] < least[found.winner] * (1 - UNLEARNED):
+    if least[best] < least[found.winner] * (1 - MENTIONED):
         text += f"; {best} can get to {least[best] / (whole or 1.0):.2g}"
     return [f"{text}."]
 

@@ -1,10 +1,10 @@
-"""Results as plain text: tables with aligned columns."""
+"""Results as plain text: tables with aligned columns, shares as per cent."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-__all__ = ["table_lines"]
+__all__ = ["percent", "several", "table_lines"]
 
 
 def table_lines(
@@ -31,3 +31,24 @@ def table_lines(
     return [
         "  ".join(p(c, w) for p, c, w in zip(put, row, wide, strict=True)).rstrip() for row in cells
     ]
+
+
+def percent(value: float) -> str:
+    """Two digits; what is below a ten-thousandth of a per cent is written as such.
+
+    ```python
+    >>> from neuralrace.text import percent
+    >>> percent(0.1234), percent(0.00071), percent(1e-9)
+    ('12 %', '0.071 %', 'less than 0.0001 %')
+
+    ```
+    """
+    if 0 < value < 1e-6:
+        return "less than 0.0001 %"
+    digits = f"{100 * value:.0f}" if value >= 0.0995 else f"{100 * value:.2g}"
+    return f"{digits} %"
+
+
+def several(names: Sequence[str]) -> str:
+    """Names one after the other: a, b and c."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -21,13 +21,14 @@ from neuralrace.explanation.question import (
     of_run,
     weight_count,
 )
-from neuralrace.explanation.table import NARROW, STAGED, TYPES, Explanation, Row, several
+from neuralrace.explanation.table import NARROW, STAGED, TYPES, Explanation, Row
 from neuralrace.progress import progress
 from neuralrace.reln import aligned, discover, staged
 from neuralrace.reln import types as types_of
 from neuralrace.reln.explained.discovery import no_elbow
 from neuralrace.reln.observed.runs import not_descent, relu_of
 from neuralrace.relu import ReLUNetwork
+from neuralrace.text import several
 from neuralrace.trajectory import Trajectory
 from neuralrace.types import Key
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
@@ -12,6 +13,7 @@ import numpy as np
 from neuralrace.errors import NeuralRaceError
 from neuralrace.plot import current_look
 from neuralrace.report import Part, Section, Table
+from neuralrace.text import percent as percent
 
 if TYPE_CHECKING:
     import pandas
@@ -88,22 +90,6 @@ def _tables(parts: Sequence[Part]) -> Iterator[Table]:
             yield from _tables(part.parts)
 
 
-def percent(value: float) -> str:
-    """Two digits; what is below a ten-thousandth of a per cent is written as such.
-
-    ```python
-    >>> from neuralrace.study.answers.answer import percent
-    >>> percent(0.1234), percent(0.00071), percent(1e-9)
-    ('12 %', '0.071 %', 'less than 0.0001 %')
-
-    ```
-    """
-    if 0 <= value < 1e-6:
-        return "less than 0.0001 %"
-    digits = f"{100 * value:.0f}" if value >= 0.0995 else f"{100 * value:.2g}"
-    return f"{digits} %"
-
-
 def numbered(count: int, what: str) -> str:
     """`one network`, `2 networks`."""
     return f"{count} {what}s" if count != 1 else f"one {what}"
@@ -171,3 +157,15 @@ def time_range(times: np.ndarray) -> str:
 def finite(value: float) -> float | None:
     """A number for a table, or None where it is infinite or not a number."""
     return float(value) if np.isfinite(value) else None
+
+
+def table_of(frame: pandas.DataFrame, caption: str, file: str) -> Table:
+    """The `frame()` of a result as a part of the report; what is not known or never is empty."""
+
+    def cell(value: Any) -> Any:
+        value = value.value if isinstance(value, Enum) else value
+        value = value.item() if isinstance(value, np.generic) else value
+        return finite(value) if isinstance(value, float) else value
+
+    rows = [[cell(value) for value in row] for row in frame.itertuples(index=False)]
+    return Table(list(frame.columns), rows, caption, file)

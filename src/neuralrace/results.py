@@ -23,8 +23,9 @@ SENTENCES = 5
 ROWS = 20
 """At most this many rows of a result are printed."""
 
-SHARE, TIME = "share", "time"
-"""Units of columns: parts of a whole, printed as per cent; times, infinite for what never comes."""
+SHARE, KEPT, TIME = "share", "kept", "time"
+"""Units of columns: parts of a whole, printed as per cent; kept shares, with two decimals; times,
+infinite for what never comes."""
 
 
 class Sentence(NamedTuple):
@@ -162,5 +163,7 @@ def _cell(value: Any, unit: str) -> str:
                 return "–"
             if np.isinf(value) and unit in (SHARE, TIME):
                 return "never" if unit == TIME else "–"
+            if unit == KEPT:
+                return f"{value:.2f}"
             return percent(float(value)) if unit == SHARE else f"{value:.4g}"
     return str(value)

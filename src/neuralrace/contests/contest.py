@@ -387,9 +387,9 @@ def contest(
     ... )  # doctest: +NORMALIZE_WHITESPACE
     linear is predicted to learn first, at t = 8.667; xor 8.2 % later.
     candidate   time  margin  strength  implementable  kept  verdict  exact  method
-    linear     8.667     0 %       0.5  yes               1  kept       yes  closed form
-    xor        9.374   8.2 %     0.433  yes               1  kept       yes  closed form
-    aligned    8.215  -5.2 %       0.5  –                 1  –          yes  solved race
+    linear     8.667     0 %       0.5  yes            1.00  kept       yes  closed form
+    xor        9.374   8.2 %     0.433  yes            1.00  kept       yes  closed form
+    aligned    8.215  -5.2 %       0.5  –              1.00  –          yes  solved race
     Criterion: loss 0.2; start: equal aligned starts: every edge at 0.01, whatever its width.
     A ReLU network would keep the gates of linear.
     The check covers the first half of learning only, and the criterion is below that.

@@ -10,7 +10,7 @@ import numpy as np
 from neuralrace.contests.leads import Lead
 from neuralrace.contests.verdicts import ALIGNED
 from neuralrace.dataset import zero_loss
-from neuralrace.results import SHARE, TIME, Sentence, framed
+from neuralrace.results import KEPT, SHARE, TIME, Sentence, framed
 from neuralrace.text import percent, several
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def contest_frame(found: Contest) -> pandas.DataFrame:
         }
         for name, entrant in entrants.items()
     ]
-    return framed(COLUMNS, rows, {"time": TIME, "margin": SHARE, "learns": SHARE})
+    return framed(COLUMNS, rows, {"time": TIME, "margin": SHARE, "kept": KEPT, "learns": SHARE})
 
 
 def contest_sentences(found: Contest, leads: Sequence[Lead]) -> Iterator[Sentence]:

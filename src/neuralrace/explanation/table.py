@@ -13,7 +13,7 @@ from neuralrace.contests.colours import candidate_colours
 from neuralrace.plot import COLOURS, draw_curves
 from neuralrace.reln import Discovery, NeuronTypes
 from neuralrace.results import SHARE, TIME, Result, Sentence, framed
-from neuralrace.text import several
+from neuralrace.text import percent, several
 from neuralrace.trajectory import Trajectory, half_time
 
 if TYPE_CHECKING:
@@ -393,8 +393,8 @@ class Explanation(Result):
             loss, outputs = self.floor
             values = ("another seed", "seed", loss, 1.0, outputs, 1.0, *[np.nan] * 6, True)
             rows.append(dict(zip(COLUMNS, values, strict=True)))
-        shares = ("loss", "outputs", "left", "differ")
-        return framed(COLUMNS, rows, dict.fromkeys(shares, SHARE) | {"half_time": TIME})
+        units = dict.fromkeys(("loss", "outputs", "left", "differ"), SHARE)
+        return framed(COLUMNS, rows, units | {"half_time": TIME, "kept": "kept"})
 
     def _printed(self) -> pandas.DataFrame:
         columns = ["loss", "loss_per_seed", "outputs", "outputs_per_seed", "kept", "variables"]
